@@ -1,0 +1,180 @@
+# limefs - LIME containers as file systems. `make help` lists what can be made.
+
+VERSION := 0.1.0
+PREFIX  ?= /usr/local
+BINDIR  ?= $(PREFIX)/bin
+MANDIR  ?= $(PREFIX)/share/man
+DOCDIR  ?= $(PREFIX)/share/doc/limefs
+
+# SAN=address,undefined builds with these sanitizers, in a folder of its own.
+SAN ?=
+B   ?= build$(if $(SAN),-san)
+V   ?= 0
+Q   := $(if $(filter 1,$(V)),,@)
+
+CC       ?= cc
+CFLAGS   ?= -O2 -g
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+            -Wformat=2 -Wpointer-arith -Wundef
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=undefined \
+            -fno-omit-frame-pointer)
+BASE     := -std=gnu11 $(WARNINGS) -D_FILE_OFFSET_BITS=64 -DLIMEFS_VERSION='"$(VERSION)"' \
+            $(SANFLAGS)
+LINK      = $(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@
+
+# What is needed from outside, by pkg-config name. `make` names what is missing.
+NEEDS   := libisal jansson fuse3
+PKG     := pkg-config
+MISSING := $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null || echo $(p)))
+pkg_cflags = $(shell $(PKG) --cflags $(1))
+pkg_libs   = $(shell $(PKG) --libs $(1))
+
+# One folder, one set of include paths: the layers are what these allow.
+#   src/lime <- src/lime/tool      src/lime <- src/fuse
+INC_lime := -Isrc/lime
+INC_tool := -Isrc/lime -Isrc/lime/tool
+INC_fuse  = -Isrc/lime -Isrc/fuse $(call pkg_cflags,fuse3)
+
+lime_src := $(wildcard src/lime/*.c)
+tool_src := $(wildcard src/lime/tool/*.c)
+fuse_src := $(wildcard src/fuse/*.c)
+unit_src := $(wildcard tests/unit/*.c)
+help_src := $(wildcard tests/helpers/*.c)
+obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+liblimefile := $(B)/lib/liblimefile.a
+programs    := $(B)/bin/lime $(B)/bin/limefs
+# The names under which C-LIME and Lemon users know what `lime` does as well.
+compat      := lime_contents lime_extract_record lime_extract_type lime_pack lime_unpack \
+               lemon_contents
+units       := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_src))
+helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src))
+
+.PHONY: all check run-check demo bench run-bench stress fuzz fuzz-short lint format install \
+        uninstall clean help deps tests
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+
+all: require $(programs) $(compat:%=$(B)/bin/%) ## build programs and libraries
+
+help: ## list these targets
+	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [V=1] [PREFIX=$(PREFIX)] [DESTDIR=]'
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+deps: ## install from Debian what is missing (scripts/install-deps)
+	$(Q)scripts/install-deps
+
+check: deps ## set everything up and run all tests
+	$(Q)$(MAKE) --no-print-directory run-check
+
+demo: deps ## set everything up, mount a sample configuration and look into it
+	$(Q)$(MAKE) --no-print-directory all $(B)/helpers/make-config
+	$(Q)B=$(B) scripts/demo
+
+bench: deps ## measure every speed that docs/performance.md names
+	$(Q)$(MAKE) --no-print-directory run-bench
+
+.PHONY: require
+require:
+	$(if $(MISSING),$(error missing: $(MISSING) (pkg-config names); run `make deps`))
+
+# ---- rules ----
+
+# Rebuild everything when the flags change.
+$(B)/flags: FORCE
+	$(Q)mkdir -p $(@D); echo '$(CC) $(CFLAGS) $(BASE) $(LDFLAGS)' | cmp -s - $@ || \
+	    echo '$(CC) $(CFLAGS) $(BASE) $(LDFLAGS)' > $@
+.PHONY: FORCE
+
+define compile
+$(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
+	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  CC   $$<')
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) -MMD -MP -c -o $$@ $$<
+endef
+$(eval $(call compile,src/lime,$(INC_lime)))
+$(eval $(call compile,src/lime/tool,$(INC_tool)))
+$(eval $(call compile,src/fuse,$$(INC_fuse) -DFUSE_USE_VERSION=312))
+$(eval $(call compile,tests/unit,$(INC_lime) -Isrc/fuse))
+$(eval $(call compile,tests/helpers,$(INC_lime)))
+
+$(liblimefile): $(call obj,$(lime_src))
+	@mkdir -p $(@D); echo '  AR   $@'
+	$(Q)rm -f $@; ar rcs $@ $^
+
+$(B)/bin/lime: $(call obj,$(tool_src)) $(liblimefile)
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(LINK) $^ $(call pkg_libs,libisal jansson)
+
+$(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile)
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(LINK) $^ $(call pkg_libs,fuse3) -pthread
+
+$(compat:%=$(B)/bin/%): $(B)/bin/lime
+	$(Q)ln -sf lime $@
+
+$(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(LINK) $^ $(call pkg_libs,cmocka libisal) -pthread
+
+$(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(LINK) $^ $(call pkg_libs,libisal) -lm -pthread
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+
+# ---- tests ----
+
+tests: all $(units) $(helpers)
+
+run-check: tests fuzz-short
+	$(Q)B=$(abspath $(B)) SAN=$(SAN) tests/run
+
+stress: deps ## the long runs: many kills, mutations and mounts
+	$(Q)$(MAKE) --no-print-directory tests
+	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 tests/run
+
+run-bench: all $(helpers)
+	$(Q)B=$(abspath $(B)) scripts/bench
+
+# libFuzzer wants clang; FUZZ_SECONDS bounds each target.
+FUZZ_SECONDS ?= 600
+fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
+
+$(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wildcard src/lime/*.h) $(B)/flags
+	@mkdir -p $(@D); echo '  FUZZ $@'
+	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=undefined $(INC_lime) -o $@ $< $(lime_src) $(call pkg_libs,libisal)
+
+fuzz: $(fuzzers) ## fuzz index and names for FUZZ_SECONDS each
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) B=$(B) tests/fuzz/run
+
+fuzz-short: $(fuzzers)
+
+# ---- house ----
+
+c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+
+lint: ## cppcheck, shellcheck, man pages and formatting
+	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+	    --error-exitcode=1 --suppress=missingIncludeSystem -Isrc/lime src tests
+	shellcheck scripts/install-deps scripts/demo scripts/bench tests/run tests/fuzz/run .ci/run
+	clang-format --dry-run -Werror $(c_files)
+	mandoc -T lint -W warning docs/man/*
+
+format: ## clang-format all C files
+	clang-format -i $(c_files)
+
+install: all ## install to DESTDIR/PREFIX
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
+	install -m 755 $(programs) $(DESTDIR)$(BINDIR)
+	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
+	install -m 644 docs/man/*.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(DOCDIR)
+
+uninstall: ## remove what install put there
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat))
+	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
+	rm -rf $(DESTDIR)$(DOCDIR)
+
+clean: ## remove what was built
+	rm -rf build build-san $(B)

@@ -1,0 +1,76 @@
+/* error.c - one table of all codes that limefile functions return */
+#define _GNU_SOURCE
+#include "limefile.h"
+
+#include <string.h>
+
+struct error_entry {
+    int code;
+    const char *word;
+    const char *text;
+};
+
+static const struct error_entry table[] = {
+    {LIMEFILE_E_MAGIC, "magic", "no record header here"},
+    {LIMEFILE_E_VERSION, "version", "a header of an unknown version"},
+    {LIMEFILE_E_LENGTH, "length", "a data length that no file can have"},
+    {LIMEFILE_E_HEADER_CUT, "header-cut", "the file ends inside a header"},
+    {LIMEFILE_E_DATA_CUT, "data-cut", "the file ends inside the data"},
+    {LIMEFILE_E_TRAILING, "trailing", "bytes after the last record that are no record"},
+    {LIMEFILE_E_RECORDS, "records", "too many records"},
+    {LIMEFILE_D_MB_MISSING, "mb-missing", "a message begins without the MB flag"},
+    {LIMEFILE_D_MB_INSIDE, "mb-inside", "MB although the message before has not ended"},
+    {LIMEFILE_D_ME_MISSING, "me-missing", "the last record lacks the ME flag"},
+    {LIMEFILE_D_FLAGS, "reserved-flags", "reserved bits of the flags are set"},
+    {LIMEFILE_D_RESERVED, "reserved-byte", "the reserved byte is not zero"},
+    {LIMEFILE_D_TYPE_EMPTY, "type-empty", "the record type is empty"},
+    {LIMEFILE_D_TYPE_LONG, "type-long", "the record type fills its field without a NUL"},
+    {LIMEFILE_D_TYPE_ASCII, "type-ascii", "the record type holds control or non-ASCII bytes"},
+    {LIMEFILE_D_TYPE_TAIL, "type-tail", "bytes follow the NUL of the record type"},
+    {LIMEFILE_D_PAD_NONZERO, "padding-nonzero", "the padding is not zero"},
+    {LIMEFILE_D_PAD_CUT, "padding-cut", "the last record's padding is missing"},
+    {LIMEFILE_E_NOT_FILE, "not-a-file", "not a regular file"},
+    {LIMEFILE_E_TYPE, "type", "a record type is 1 to 127 bytes without a NUL"},
+    {LIMEFILE_E_ORDER, "order", "message begin and end flags are out of order"},
+    {LIMEFILE_E_OVERFILL, "overfill", "more data than the record's header says"},
+    {LIMEFILE_E_UNDERFILL, "underfill", "less data than the record's header says"},
+    {LIMEFILE_E_STATE, "state", "not possible now: a record is open, or none is"},
+    {LIMEFILE_E_NO_RECORD, "no-record", "no such record"},
+    {LIMEFILE_E_AMBIGUOUS, "ambiguous", "more than one record is of this type"},
+    {LIMEFILE_E_SHRUNK, "shrunk", "the file has become shorter"},
+};
+
+static const struct error_entry *find(int code)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].code == code)
+            return &table[i];
+    return NULL;
+}
+
+const char *limefile_strerror(int code)
+{
+    if (code >= 0)
+        return "success";
+    const struct error_entry *entry = find(code);
+    if (entry)
+        return entry->text;
+    const char *text = strerrordesc_np(-code);
+    return text ? text : "unknown error";
+}
+
+const char *limefile_error_word(int code)
+{
+    if (code >= 0)
+        return "ok";
+    const struct error_entry *entry = find(code);
+    if (entry)
+        return entry->word;
+    const char *name = strerrorname_np(-code);
+    return name ? name : "unknown";
+}
+
+bool limefile_is_fault(int code)
+{
+    return code < 0 && !(code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT);
+}

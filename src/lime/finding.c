@@ -1,0 +1,39 @@
+/* finding.c - a finding in words */
+#include "limefile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
+{
+    switch (f->code) {
+    case LIMEFILE_E_VERSION:
+        return snprintf(buf, cap, " (version %" PRIu64 ", not %" PRIu64 ")", f->have, f->want);
+    case LIMEFILE_E_LENGTH:
+        return snprintf(buf, cap, " (%" PRIu64 " bytes)", f->have);
+    case LIMEFILE_E_HEADER_CUT:
+    case LIMEFILE_E_DATA_CUT:
+        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes are there)", f->have,
+                        f->want);
+    case LIMEFILE_E_TRAILING:
+    case LIMEFILE_E_RECORDS:
+        return snprintf(buf, cap, " (%" PRIu64 ")", f->have);
+    case LIMEFILE_D_FLAGS:
+    case LIMEFILE_D_RESERVED:
+    case LIMEFILE_D_PAD_NONZERO:
+        return snprintf(buf, cap, " (0x%02" PRIx64 ", not 0x%02" PRIx64 ")", f->have, f->want);
+    case LIMEFILE_D_PAD_CUT:
+        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes are there; harmless)",
+                        f->have, f->want);
+    default:
+        return snprintf(buf, cap, "%s", "");
+    }
+}
+
+int limefile_finding_text(const struct limefile_finding *f, char *buf, size_t cap)
+{
+    char tail[96];
+    numbers(f, tail, sizeof tail);
+    return snprintf(buf, cap, "offset %" PRIu64 ": record %" PRIu64 ": %s%s", f->offset,
+                    f->ordinal, limefile_strerror(f->code), tail);
+}

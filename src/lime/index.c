@@ -1,0 +1,309 @@
+/* index.c - all records of a container, for looking up in any order */
+#include "limefile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    uint64_t header_offset;
+    uint64_t bytes;
+    uint32_t message, record;
+    uint32_t type; /* subscript of types */
+    bool mb, me;
+};
+
+/* Each type is kept once, however many records are of it. */
+struct type {
+    uint64_t count;
+    uint32_t first; /* ordinal of the first record that is of it */
+    uint32_t hash;
+    uint32_t text; /* subscript of texts; NUL-terminated there */
+    uint8_t len;
+};
+
+struct limefile_index {
+    struct entry *entries;
+    size_t count, capacity;
+    struct type *types;
+    size_t type_count, type_capacity;
+    char *texts;
+    size_t text_size, text_capacity;
+    uint32_t *slots; /* open addressing: subscript of types + 1, 0 is free */
+    size_t slot_count;
+    uint64_t size, end, deviations;
+    bool faulty;
+    struct limefile_finding fault;
+};
+
+static uint32_t hash_of(const char *type, size_t len)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)type[i]) * 16777619u;
+    return hash ^ hash >> 15;
+}
+
+/* Makes room for n more elements. */
+static int grow(void **array, size_t *capacity, size_t used, size_t n, size_t element)
+{
+    if (used + n <= *capacity)
+        return 0;
+    size_t want = *capacity + *capacity / 2 + n + 16;
+    void *bigger = reallocarray(*array, want, element);
+    if (!bigger)
+        return -ENOMEM;
+    *array = bigger;
+    *capacity = want;
+    return 0;
+}
+
+/* The slot of a type, or the free one where it belongs. */
+static uint32_t *slot_of(const struct limefile_index *index, const char *type, size_t len,
+                         uint32_t hash)
+{
+    size_t mask = index->slot_count - 1;
+    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+        uint32_t *slot = &index->slots[i];
+        if (*slot == 0)
+            return slot;
+        const struct type *t = &index->types[*slot - 1];
+        if (t->hash == hash && t->len == len && memcmp(index->texts + t->text, type, len) == 0)
+            return slot;
+    }
+}
+
+static int rehash(struct limefile_index *index)
+{
+    size_t count = index->slot_count ? index->slot_count * 2 : 64;
+    uint32_t *slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < index->type_count; i++) {
+        size_t at = index->types[i].hash & (count - 1);
+        while (slots[at])
+            at = (at + 1) & (count - 1);
+        slots[at] = (uint32_t)i + 1;
+    }
+    free(index->slots);
+    index->slots = slots;
+    index->slot_count = count;
+    return 0;
+}
+
+/* The subscript of the record's type, which is added if it is new. */
+static int intern(struct limefile_index *index, const struct limefile_record *record,
+                  uint32_t *out)
+{
+    if (index->type_count * 2 >= index->slot_count) {
+        int err = rehash(index);
+        if (err)
+            return err;
+    }
+    uint32_t hash = hash_of(record->type, record->type_len);
+    uint32_t *slot = slot_of(index, record->type, record->type_len, hash);
+    if (*slot == 0) {
+        size_t text = record->type_len + 1u;
+        if (index->text_size + text > UINT32_MAX)
+            return -ENOMEM;
+        if (grow((void **)&index->types, &index->type_capacity, index->type_count, 1,
+                 sizeof *index->types) ||
+            grow((void **)&index->texts, &index->text_capacity, index->text_size, text, 1))
+            return -ENOMEM;
+        memcpy(index->texts + index->text_size, record->type, text);
+        index->types[index->type_count] = (struct type){
+            .first = (uint32_t)record->ordinal,
+            .hash = hash,
+            .text = (uint32_t)index->text_size,
+            .len = record->type_len,
+        };
+        index->text_size += text;
+        *slot = (uint32_t)++index->type_count;
+    }
+    index->types[*slot - 1].count++;
+    *out = *slot - 1;
+    return 0;
+}
+
+static int append(struct limefile_index *index, const struct limefile_record *record)
+{
+    uint32_t type;
+    int err = grow((void **)&index->entries, &index->capacity, index->count, 1,
+                   sizeof *index->entries);
+    if (!err)
+        err = intern(index, record, &type);
+    if (err)
+        return err;
+    index->entries[index->count++] = (struct entry){
+        .header_offset = record->header_offset,
+        .bytes = record->bytes,
+        .message = record->message,
+        .record = record->record,
+        .type = type,
+        .mb = record->mb,
+        .me = record->me,
+    };
+    index->end = record->data_offset + record->bytes + record->padding;
+    return 0;
+}
+
+static void count_deviation(void *context, const struct limefile_finding *finding)
+{
+    struct limefile_index *index = context;
+    if (!limefile_is_fault(finding->code))
+        index->deviations++;
+}
+
+/* Gives back what growing in steps has left over. */
+static void trim(struct limefile_index *index)
+{
+    void *entries = index->count
+                        ? reallocarray(index->entries, index->count, sizeof *index->entries)
+                        : NULL;
+    if (entries) {
+        index->entries = entries;
+        index->capacity = index->count;
+    }
+}
+
+int limefile_index_build(struct limefile_source *source, struct limefile_index **out)
+{
+    struct limefile_scan *scan = NULL;
+    struct limefile_record record;
+    struct limefile_index *index = calloc(1, sizeof *index);
+    if (!index)
+        return -ENOMEM;
+    int err = limefile_scan_new(source, count_deviation, index, &scan);
+    while (!err) {
+        int got = limefile_scan_next(scan, &record);
+        if (got <= 0)
+            break;
+        err = append(index, &record);
+    }
+    if (!err) {
+        uint64_t done;
+        limefile_scan_progress(scan, &done, &index->size);
+        const struct limefile_finding *fault = limefile_scan_fault(scan);
+        index->faulty = fault != NULL;
+        if (fault)
+            index->fault = *fault;
+        if (index->end > index->size)
+            index->end = index->size; /* the last padding is missing */
+        trim(index);
+    }
+    limefile_scan_free(scan);
+    if (err) {
+        limefile_index_free(index);
+        return err;
+    }
+    *out = index;
+    return 0;
+}
+
+void limefile_index_free(struct limefile_index *index)
+{
+    if (!index)
+        return;
+    free(index->entries);
+    free(index->types);
+    free(index->texts);
+    free(index->slots);
+    free(index);
+}
+
+uint64_t limefile_index_count(const struct limefile_index *index)
+{
+    return index->count;
+}
+
+uint32_t limefile_index_messages(const struct limefile_index *index)
+{
+    return index->count ? index->entries[index->count - 1].message : 0;
+}
+
+uint64_t limefile_index_size(const struct limefile_index *index)
+{
+    return index->size;
+}
+
+uint64_t limefile_index_end(const struct limefile_index *index)
+{
+    return index->end;
+}
+
+uint64_t limefile_index_deviations(const struct limefile_index *index)
+{
+    return index->deviations;
+}
+
+size_t limefile_index_memory(const struct limefile_index *index)
+{
+    return sizeof *index + index->capacity * sizeof *index->entries +
+           index->type_capacity * sizeof *index->types + index->text_capacity +
+           index->slot_count * sizeof *index->slots;
+}
+
+const struct limefile_finding *limefile_index_fault(const struct limefile_index *index)
+{
+    return index->faulty ? &index->fault : NULL;
+}
+
+bool limefile_index_is_container(const struct limefile_index *index)
+{
+    return !(
+        index->count == 0 && index->faulty &&
+        (index->fault.code == LIMEFILE_E_MAGIC || index->fault.code == LIMEFILE_E_VERSION));
+}
+
+int limefile_index_get(const struct limefile_index *index, uint64_t ordinal,
+                       struct limefile_record *out)
+{
+    if (ordinal == 0 || ordinal > index->count)
+        return LIMEFILE_E_NO_RECORD;
+    const struct entry *entry = &index->entries[ordinal - 1];
+    const struct type *type = &index->types[entry->type];
+    *out = (struct limefile_record){
+        .ordinal = ordinal,
+        .message = entry->message,
+        .record = entry->record,
+        .header_offset = entry->header_offset,
+        .data_offset = entry->header_offset + LIMEFILE_HEADER_BYTES,
+        .bytes = entry->bytes,
+        .padding = (uint8_t)limefile_padding(entry->bytes),
+        .mb = entry->mb,
+        .me = entry->me,
+        .type_len = type->len,
+        .type = index->texts + type->text,
+    };
+    return 0;
+}
+
+int limefile_index_by_number(const struct limefile_index *index, uint32_t message,
+                             uint32_t record, struct limefile_record *out)
+{
+    /* Messages are in order, so the first record of one is found by halving. */
+    size_t low = 0, high = index->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (index->entries[middle].message < message)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint64_t ordinal = (uint64_t)low + record;
+    if (record == 0 || ordinal > index->count || index->entries[ordinal - 1].message != message)
+        return LIMEFILE_E_NO_RECORD;
+    return limefile_index_get(index, ordinal, out);
+}
+
+int limefile_index_by_type(const struct limefile_index *index, const char *type,
+                           size_t type_len, struct limefile_record *first, uint64_t *count)
+{
+    if (index->slot_count == 0)
+        return LIMEFILE_E_NO_RECORD;
+    uint32_t slot = *slot_of(index, type, type_len, hash_of(type, type_len));
+    if (slot == 0)
+        return LIMEFILE_E_NO_RECORD;
+    *count = index->types[slot - 1].count;
+    return limefile_index_get(index, index->types[slot - 1].first, first);
+}

@@ -1,0 +1,303 @@
+/*
+ * limefile.h - the LIME container format: headers, index, names, check, writer.
+ *
+ * Knows no MPI and no FUSE. Nothing here prints, and nothing here has global
+ * state, so different objects may be used from different threads at once; one
+ * object belongs to one thread at a time unless said otherwise.
+ *
+ * Results are int: 0 (or a count, where said) is success; failure is negative,
+ * either -errno or one of enum limefile_error. limefile_strerror() knows both.
+ *
+ * Offsets and lengths are bytes, 64 bits wide, from the start of the container.
+ * Ordinals, message numbers and record numbers are counted from 1.
+ *
+ * The format itself: docs/format.md.
+ */
+#ifndef LIMEFILE_H
+#define LIMEFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define LIMEFILE_MAGIC        UINT32_C(0x456789ab)
+#define LIMEFILE_VERSION      1
+#define LIMEFILE_HEADER_BYTES 144       /* a record header on disk */
+#define LIMEFILE_TYPE_BYTES   128       /* its type field; writers keep 127 and a NUL */
+#define LIMEFILE_ALIGN        8         /* records are padded to a multiple of this */
+#define LIMEFILE_BYTES_MAX    INT64_MAX /* the largest data length that a file can hold */
+
+/* ---- errors (error.c) ------------------------------------------------------------- */
+
+/*
+ * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_RECORDS are
+ * faults: the container cannot be followed any further. LIMEFILE_D_* are
+ * deviations: the format is broken, but a reader can go on.
+ */
+enum limefile_error {
+    LIMEFILE_E_MAGIC = -10000, /* no record header where one must be */
+    LIMEFILE_E_VERSION,        /* a header of another version than 1 */
+    LIMEFILE_E_LENGTH,         /* a data length that no file can have */
+    LIMEFILE_E_HEADER_CUT,     /* the file ends inside a header */
+    LIMEFILE_E_DATA_CUT,       /* the file ends inside a record's data */
+    LIMEFILE_E_TRAILING,       /* bytes after the last record that are no record */
+    LIMEFILE_E_RECORDS,        /* more records than an ordinal can number */
+
+    LIMEFILE_D_MB_MISSING,  /* a message begins without the MB flag */
+    LIMEFILE_D_MB_INSIDE,   /* MB although the message before has not ended */
+    LIMEFILE_D_ME_MISSING,  /* the last record of the file lacks ME */
+    LIMEFILE_D_FLAGS,       /* reserved bits of the flags are set */
+    LIMEFILE_D_RESERVED,    /* the reserved byte is not zero */
+    LIMEFILE_D_TYPE_EMPTY,  /* the record has no type */
+    LIMEFILE_D_TYPE_LONG,   /* the type fills its field without a NUL */
+    LIMEFILE_D_TYPE_ASCII,  /* the type holds control or non-ASCII bytes */
+    LIMEFILE_D_TYPE_TAIL,   /* bytes after the NUL of the type */
+    LIMEFILE_D_PAD_NONZERO, /* padding that is not zero */
+    LIMEFILE_D_PAD_CUT,     /* the file ends inside the last record's padding */
+
+    LIMEFILE_E_NOT_FILE,  /* neither a regular file nor anything like one */
+    LIMEFILE_E_TYPE,      /* (writer) a type that a header cannot hold */
+    LIMEFILE_E_ORDER,     /* (writer) MB or ME out of order */
+    LIMEFILE_E_OVERFILL,  /* (writer) more data than the header promised */
+    LIMEFILE_E_UNDERFILL, /* (writer) less data than the header promised */
+    LIMEFILE_E_STATE,     /* (writer) no record is open, or one still is */
+    LIMEFILE_E_NO_RECORD, /* the container has no such record */
+    LIMEFILE_E_AMBIGUOUS, /* more than one record is of that type */
+    LIMEFILE_E_SHRUNK,    /* the file is shorter now than it was when indexed */
+};
+
+/* A static, lower-case sentence for any code returned here; thread-safe. */
+const char *limefile_strerror(int code);
+
+/* True if a reader must stop at `code` (a fault or an I/O error, no deviation). */
+bool limefile_is_fault(int code);
+
+/* The code as a word for scripts: "data-cut", "mb-missing"; errno as "EIO". */
+const char *limefile_error_word(int code);
+
+/* ---- headers (format.c), pure functions -------------------------------------------- */
+
+/* A record header, as read: what the fields say, whether or not it makes sense. */
+struct limefile_header {
+    uint64_t bytes;   /* data length, without padding */
+    uint16_t version; /* LIMEFILE_VERSION */
+    uint8_t flags;    /* the whole flags byte; MB and ME below are taken from it */
+    uint8_t reserved; /* the byte after it, zero */
+    bool mb, me;      /* first, last record of its message */
+    bool type_tail;   /* bytes other than NUL follow the type's NUL */
+    uint8_t type_len; /* 0..128 */
+    char type[LIMEFILE_TYPE_BYTES + 1]; /* NUL-terminated; no NUL inside */
+};
+
+/* True if the `n` bytes at `raw` begin like a header (n < 4: as far as they go). */
+bool limefile_header_is_magic(const void *raw, size_t n);
+
+/* Decodes LIMEFILE_HEADER_BYTES bytes. LIMEFILE_E_MAGIC, _VERSION or _LENGTH; out
+ * is filled in all the same, except when the magic is wrong. */
+int limefile_header_decode(const unsigned char *raw, struct limefile_header *out);
+
+/* Encodes mb, me, bytes, type (type_len bytes); all other fields come out as the format
+ * wants them. LIMEFILE_E_TYPE if type_len > 127 or it holds a NUL, LIMEFILE_E_LENGTH. */
+int limefile_header_encode(const struct limefile_header *in, unsigned char *raw);
+
+/* Fills a header for limefile_header_encode(); fails like it. */
+int limefile_header_init(struct limefile_header *out, const char *type, size_t type_len,
+                         uint64_t bytes, bool mb, bool me);
+
+/* The zero bytes, 0..7, that follow data of this length. */
+unsigned limefile_padding(uint64_t bytes);
+
+/* Where the data end and where the next header stands for data of `bytes` bytes whose header
+ * is at `header_offset`. LIMEFILE_E_LENGTH when that is beyond what a file can hold. */
+int limefile_extent_of(uint64_t header_offset, uint64_t bytes, uint64_t *data_end,
+                       uint64_t *next);
+
+/* ---- where bytes come from and go to (source.c) ------------------------------------ */
+
+/*
+ * The only way in which this library touches a container. All calls but read may be
+ * NULL in a source that is read only. read and write behave like pread and pwrite:
+ * they may move fewer bytes than asked for; read gives 0 at the end; failure is -errno.
+ */
+struct limefile_source;
+struct limefile_source_ops {
+    ssize_t (*read)(struct limefile_source *, void *buf, size_t n, uint64_t offset);
+    int (*size)(struct limefile_source *, uint64_t *size);
+    ssize_t (*write)(struct limefile_source *, const void *buf, size_t n, uint64_t offset);
+    int (*truncate)(struct limefile_source *, uint64_t size);
+    int (*sync)(struct limefile_source *);
+};
+struct limefile_source {
+    const struct limefile_source_ops *ops;
+};
+
+/* A file descriptor as a source. The caller keeps and closes it. */
+struct limefile_fd {
+    struct limefile_source source;
+    int fd;
+};
+void limefile_fd_init(struct limefile_fd *, int fd);
+
+/* Memory as a source: `data` grows by realloc when written to, unless it was lent. */
+struct limefile_memory {
+    struct limefile_source source;
+    unsigned char *data;
+    size_t size, capacity;
+    bool lent; /* data belongs to the caller: never written, never freed */
+};
+void limefile_memory_init(struct limefile_memory *);
+void limefile_memory_lend(struct limefile_memory *, const void *data, size_t size);
+void limefile_memory_release(struct limefile_memory *);
+
+/* Reads or writes all n bytes. read: how many came, fewer than n only at the end. */
+ssize_t limefile_read_full(struct limefile_source *, void *buf, size_t n, uint64_t offset);
+int limefile_write_full(struct limefile_source *, const void *buf, size_t n, uint64_t offset);
+
+/* Opens a container without ever blocking on a FIFO. flags: O_RDONLY or O_RDWR.
+ * Returns a descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */
+int limefile_open(const char *path, int flags);
+
+/* The same for a descriptor that the caller has: 0, -EISDIR or LIMEFILE_E_NOT_FILE. */
+int limefile_check_fd(int fd);
+
+/* ---- findings ---------------------------------------------------------------------- */
+
+/* One thing that is wrong with a container, and where. */
+struct limefile_finding {
+    int code;         /* enum limefile_error, or -errno of a read that failed */
+    uint64_t offset;  /* of the first byte concerned */
+    uint64_t ordinal; /* of the record concerned; of the one that would come next */
+    uint64_t have;    /* what is there: by code a length, a count, a value */
+    uint64_t want;    /* what should be there, where the code has such a thing */
+};
+
+/* "offset 1234: record 7: the file ends inside the data: ...". Always terminates; returns
+ * what snprintf would. */
+int limefile_finding_text(const struct limefile_finding *, char *buf, size_t cap);
+
+/* ---- scan (scan.c): one record after another --------------------------------------- */
+
+struct limefile_record {
+    uint64_t ordinal;       /* in the container */
+    uint32_t message;       /* counted as lime_contents does: one up at each MB */
+    uint32_t record;        /* in its message */
+    uint64_t header_offset; /* multiple of 8 in a good file */
+    uint64_t data_offset;   /* header_offset + 144 */
+    uint64_t bytes;         /* data length; whole in the file */
+    uint8_t padding;        /* what the format wants after the data, 0..7 */
+    bool mb, me;
+    uint8_t type_len; /* 0..128 */
+    const char *type; /* NUL-terminated; lives as long as the index (scan: next call) */
+};
+
+/* Called for each finding, in the order of the file; not for a read-only index. */
+typedef void limefile_finding_fn(void *context, const struct limefile_finding *);
+
+struct limefile_scan; /* follows the headers of one source */
+
+/* `report` may be NULL. The source must outlive the scan. */
+int limefile_scan_new(struct limefile_source *, limefile_finding_fn *report, void *context,
+                      struct limefile_scan **out);
+void limefile_scan_free(struct limefile_scan *);
+
+/* 1: a record, whole; 0: the end, nothing left; < 0: a fault, the same at each further call,
+ * described by limefile_scan_fault(). All deviations of a record are reported before it is
+ * returned. Reads one small block for each big record and long blocks for small ones. */
+int limefile_scan_next(struct limefile_scan *, struct limefile_record *out);
+const struct limefile_finding *limefile_scan_fault(const struct limefile_scan *);
+
+/* How far the scan has come and how far it has to go. */
+void limefile_scan_progress(const struct limefile_scan *, uint64_t *done, uint64_t *size);
+
+/* ---- index (index.c): all records of a container, 32 bytes each -------------------- */
+
+/* Immutable once built: any number of threads may read it. */
+struct limefile_index;
+
+/* Builds the index of all records before the first fault. Fails only when there is nothing
+ * to return (-ENOMEM, or the source cannot tell its size). */
+int limefile_index_build(struct limefile_source *, struct limefile_index **out);
+void limefile_index_free(struct limefile_index *);
+
+uint64_t limefile_index_count(const struct limefile_index *);
+uint32_t limefile_index_messages(const struct limefile_index *);
+uint64_t limefile_index_size(const struct limefile_index *);       /* of the container */
+uint64_t limefile_index_end(const struct limefile_index *);        /* of its last record */
+size_t limefile_index_memory(const struct limefile_index *);       /* bytes it takes */
+uint64_t limefile_index_deviations(const struct limefile_index *); /* how many, faults apart */
+
+/* NULL if the index is complete, else why and where it stops. */
+const struct limefile_finding *limefile_index_fault(const struct limefile_index *);
+
+/* False if the file does not even begin like a container (an empty one does). */
+bool limefile_index_is_container(const struct limefile_index *);
+
+/* LIMEFILE_E_NO_RECORD if there is no such record. */
+int limefile_index_get(const struct limefile_index *, uint64_t ordinal,
+                       struct limefile_record *out);
+int limefile_index_by_number(const struct limefile_index *, uint32_t message, uint32_t record,
+                             struct limefile_record *out);
+
+/* The first record of a type and how many there are; LIMEFILE_E_NO_RECORD if none. */
+int limefile_index_by_type(const struct limefile_index *, const char *type, size_t type_len,
+                           struct limefile_record *first, uint64_t *count);
+
+/* ---- names (name.c): record <-> file name ------------------------------------------ */
+
+#define LIMEFILE_NAME_MAX 255 /* without the NUL */
+
+/* `type` as (part of) a file name: '/', '%', control and non-ASCII bytes become %XX. Cut
+ * before the byte that does not fit into cap - 1; always terminated. Returns the length. */
+size_t limefile_name_encode(const char *type, size_t type_len, char *out, size_t cap);
+
+/* The reverse, also of what is not needed; a % without two hex digits is itself. */
+size_t limefile_name_decode(const char *name, size_t name_len, char *out, size_t cap);
+
+/* "003-ildg-binary-data". Types that are too long are cut; the ordinal keeps names apart. */
+size_t limefile_name_of(const struct limefile_record *, char out[LIMEFILE_NAME_MAX + 1]);
+
+/* The record of that name, or, where it occurs once, of that plain type. 0 or
+ * LIMEFILE_E_NO_RECORD. */
+int limefile_name_find(const struct limefile_index *, const char *name,
+                       struct limefile_record *out);
+
+/* ---- writer (writer.c) ------------------------------------------------------------- */
+
+/* Writes records one after another; small writes are gathered. Not thread-safe. */
+struct limefile_writer;
+
+/* Begins at byte `offset` of `to` (0 for a new container), where a message must begin. */
+int limefile_writer_new(struct limefile_source *to, uint64_t offset,
+                        struct limefile_writer **out);
+void limefile_writer_free(struct limefile_writer *); /* writes nothing */
+
+/* The header of a record whose data will be `bytes` long. */
+int limefile_writer_begin(struct limefile_writer *, const char *type, size_t type_len,
+                          uint64_t bytes, bool mb, bool me);
+int limefile_writer_write(struct limefile_writer *, const void *data, size_t n);
+
+/* For a caller that puts n bytes of data there itself: *offset is where. */
+int limefile_writer_reserve(struct limefile_writer *, uint64_t n, uint64_t *offset);
+
+/* The padding. LIMEFILE_E_UNDERFILL if data are missing. */
+int limefile_writer_end(struct limefile_writer *);
+
+/* All that was written is handed to `to`; LIMEFILE_E_ORDER if the last message is open.
+ * Does not sync. *size: where the container ends. */
+int limefile_writer_finish(struct limefile_writer *, uint64_t *size);
+
+/* ---- SciDAC checksum (checksum.c) -------------------------------------------------- */
+
+/* Over the bytes as they stand in the file; zero to begin with. Sums of disjoint sets of
+ * sites combine by XOR of both members. */
+struct limefile_checksum {
+    uint32_t suma, sumb;
+};
+
+/* Adds `sites` whole sites of site_bytes each, the first of which has rank first_rank
+ * in the file (x fastest). */
+void limefile_checksum_add(struct limefile_checksum *, const void *data, uint64_t sites,
+                           size_t site_bytes, uint64_t first_rank);
+
+#endif

@@ -1,0 +1,254 @@
+/* scan.c - follows the headers of a container and judges each record on the way */
+#include "limefile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * One read covers the end of a record and the header after it. Where records are small the
+ * reads become long blocks, so that they are few; where records are large the block is
+ * small, so that hardly any data are read.
+ */
+enum {
+    BLOCK_MIN = 4096,
+    BLOCK_MAX = 256 * 1024,
+};
+
+struct limefile_scan {
+    struct limefile_source *source;
+    limefile_finding_fn *report;
+    void *context;
+    uint64_t size; /* of the source */
+
+    uint64_t next; /* where the next header must be */
+    uint64_t ordinal;
+    uint32_t message, record;
+    bool ended;                    /* the record before has ME, or there is none */
+    bool done;                     /* the end has been reached and reported */
+    struct limefile_finding fault; /* code 0: none */
+    char type[LIMEFILE_TYPE_BYTES + 1];
+
+    uint64_t block_offset;
+    size_t block_len, block_want;
+    unsigned char block[BLOCK_MAX];
+};
+
+int limefile_scan_new(struct limefile_source *source, limefile_finding_fn *report,
+                      void *context, struct limefile_scan **out)
+{
+    uint64_t size;
+    int err = source->ops->size(source, &size);
+    if (err)
+        return err;
+    struct limefile_scan *scan = malloc(sizeof *scan);
+    if (!scan)
+        return -ENOMEM;
+    memset(scan, 0, offsetof(struct limefile_scan, block));
+    scan->source = source;
+    scan->report = report;
+    scan->context = context;
+    scan->size = size;
+    scan->ended = true;
+    scan->block_want = BLOCK_MIN;
+    *out = scan;
+    return 0;
+}
+
+void limefile_scan_free(struct limefile_scan *scan)
+{
+    free(scan);
+}
+
+const struct limefile_finding *limefile_scan_fault(const struct limefile_scan *scan)
+{
+    return scan->fault.code ? &scan->fault : NULL;
+}
+
+void limefile_scan_progress(const struct limefile_scan *scan, uint64_t *done, uint64_t *size)
+{
+    *done = scan->next < scan->size ? scan->next : scan->size;
+    *size = scan->size;
+}
+
+static void find(struct limefile_scan *scan, int code, uint64_t offset, uint64_t have,
+                 uint64_t want)
+{
+    struct limefile_finding finding = {code, offset, scan->ordinal, have, want};
+    if (limefile_is_fault(code))
+        scan->fault = finding;
+    if (scan->report)
+        scan->report(scan->context, &finding);
+}
+
+static int fail(struct limefile_scan *scan, int code, uint64_t offset, uint64_t have,
+                uint64_t want)
+{
+    find(scan, code, offset, have, want);
+    return code;
+}
+
+/* Up to n bytes at `offset`, out of the block where they are there; *got says how many the
+ * file has. */
+static int window(struct limefile_scan *scan, uint64_t offset, size_t n,
+                  const unsigned char **bytes, size_t *got)
+{
+    uint64_t block_end = scan->block_offset + scan->block_len;
+    if (offset < scan->block_offset || offset + n > block_end) {
+        uint64_t skipped = offset > block_end ? offset - block_end : 0;
+        if (scan->block_len == 0 || skipped > scan->block_want)
+            scan->block_want = BLOCK_MIN;
+        else if (scan->block_want < BLOCK_MAX)
+            scan->block_want *= 2;
+        ssize_t len = limefile_read_full(scan->source, scan->block, scan->block_want, offset);
+        if (len < 0)
+            return (int)len;
+        scan->block_offset = offset;
+        scan->block_len = (size_t)len;
+        block_end = offset + (size_t)len;
+    }
+    *bytes = scan->block + (offset - scan->block_offset);
+    *got = block_end - offset < n ? (size_t)(block_end - offset) : n;
+    return 0;
+}
+
+/* What stands after the last record when it is too short to be a header. */
+static int judge_tail(struct limefile_scan *scan, const unsigned char *bytes, size_t n)
+{
+    int code = limefile_header_is_magic(bytes, n) ? LIMEFILE_E_HEADER_CUT
+               : scan->ordinal == 1               ? LIMEFILE_E_MAGIC
+                                                  : LIMEFILE_E_TRAILING;
+    return fail(scan, code, scan->next, n, LIMEFILE_HEADER_BYTES);
+}
+
+static int judge_end(struct limefile_scan *scan)
+{
+    if (!scan->done && !scan->ended) {
+        scan->ordinal--; /* it is the last record that lacks it */
+        find(scan, LIMEFILE_D_ME_MISSING, scan->next, 0, 0);
+    }
+    scan->done = true;
+    return 0;
+}
+
+static bool is_plain_ascii(const char *type, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)type[i] < 0x20 || (unsigned char)type[i] > 0x7e)
+            return false;
+    return true;
+}
+
+static void judge_header(struct limefile_scan *scan, const struct limefile_header *header)
+{
+    uint64_t at = scan->next;
+    if (scan->ended && !header->mb)
+        find(scan, LIMEFILE_D_MB_MISSING, at + 6, 0, 0);
+    if (!scan->ended && header->mb)
+        find(scan, LIMEFILE_D_MB_INSIDE, at + 6, 0, 0);
+    if (header->flags & 0x3f)
+        find(scan, LIMEFILE_D_FLAGS, at + 6, header->flags, header->flags & 0xc0);
+    if (header->reserved)
+        find(scan, LIMEFILE_D_RESERVED, at + 7, header->reserved, 0);
+    if (header->type_len == 0)
+        find(scan, LIMEFILE_D_TYPE_EMPTY, at + 16, 0, 0);
+    if (header->type_len == LIMEFILE_TYPE_BYTES)
+        find(scan, LIMEFILE_D_TYPE_LONG, at + 16, LIMEFILE_TYPE_BYTES, LIMEFILE_TYPE_BYTES - 1);
+    if (!is_plain_ascii(header->type, header->type_len))
+        find(scan, LIMEFILE_D_TYPE_ASCII, at + 16, 0, 0);
+    if (header->type_tail)
+        find(scan, LIMEFILE_D_TYPE_TAIL, at + 16 + header->type_len, 0, 0);
+}
+
+static int judge_padding(struct limefile_scan *scan, uint64_t data_end, unsigned padding)
+{
+    const unsigned char *bytes;
+    size_t got;
+    if (padding == 0)
+        return 0;
+    int err = window(scan, data_end, padding, &bytes, &got);
+    if (err)
+        return err;
+    for (size_t i = 0; i < got; i++)
+        if (bytes[i] != 0) {
+            find(scan, LIMEFILE_D_PAD_NONZERO, data_end + i, bytes[i], 0);
+            break;
+        }
+    if (got < padding)
+        find(scan, LIMEFILE_D_PAD_CUT, data_end + got, got, padding);
+    return 0;
+}
+
+/* The header at scan->next; 1 if there is one, 0 at the end of the file. */
+static int read_header(struct limefile_scan *scan, struct limefile_header *header)
+{
+    const unsigned char *bytes;
+    size_t got;
+    int err = window(scan, scan->next, LIMEFILE_HEADER_BYTES, &bytes, &got);
+    if (err)
+        return fail(scan, err, scan->next, 0, 0);
+    if (got == 0)
+        return 0;
+    if (scan->ordinal >= UINT32_MAX)
+        return fail(scan, LIMEFILE_E_RECORDS, scan->next, scan->ordinal, UINT32_MAX - 1);
+    if (got < LIMEFILE_HEADER_BYTES)
+        return judge_tail(scan, bytes, got);
+    err = limefile_header_decode(bytes, header);
+    if (err == LIMEFILE_E_MAGIC && scan->ordinal > 1)
+        return fail(scan, LIMEFILE_E_TRAILING, scan->next, scan->size - scan->next, 0);
+    if (err == LIMEFILE_E_VERSION)
+        return fail(scan, err, scan->next + 4, header->version, LIMEFILE_VERSION);
+    if (err)
+        return fail(scan, err, scan->next + (err == LIMEFILE_E_LENGTH ? 8 : 0),
+                    err == LIMEFILE_E_LENGTH ? header->bytes : 0, 0);
+    return 1;
+}
+
+int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
+{
+    struct limefile_header header;
+    if (scan->fault.code)
+        return scan->fault.code;
+    if (scan->done)
+        return 0;
+    scan->ordinal++;
+    int found = read_header(scan, &header);
+    if (found <= 0)
+        return found == 0 ? judge_end(scan) : found;
+
+    uint64_t data_end, next;
+    int err = limefile_extent_of(scan->next, header.bytes, &data_end, &next);
+    if (err)
+        return fail(scan, err, scan->next + 8, header.bytes, 0);
+    if (data_end > scan->size)
+        return fail(scan, LIMEFILE_E_DATA_CUT, scan->next,
+                    scan->size - scan->next - LIMEFILE_HEADER_BYTES, header.bytes);
+    judge_header(scan, &header);
+    unsigned padding = limefile_padding(header.bytes);
+    err = judge_padding(scan, data_end, padding);
+    if (err)
+        return fail(scan, err, data_end, 0, 0);
+
+    if (header.mb || scan->ordinal == 1) {
+        scan->message++;
+        scan->record = 0;
+    }
+    scan->record++;
+    memcpy(scan->type, header.type, header.type_len + 1u);
+    *out = (struct limefile_record){
+        .ordinal = scan->ordinal,
+        .message = scan->message,
+        .record = scan->record,
+        .header_offset = scan->next,
+        .data_offset = scan->next + LIMEFILE_HEADER_BYTES,
+        .bytes = header.bytes,
+        .padding = (uint8_t)padding,
+        .mb = header.mb,
+        .me = header.me,
+        .type_len = header.type_len,
+        .type = scan->type,
+    };
+    scan->ended = header.me;
+    scan->next = next;
+    return 1;
+}

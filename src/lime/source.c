@@ -1,0 +1,233 @@
+/* source.c - containers in files and in memory behind one table of functions */
+#define _GNU_SOURCE
+#include "limefile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- a file descriptor ---- */
+
+static int fd_of(struct limefile_source *source)
+{
+    return ((struct limefile_fd *)source)->fd;
+}
+
+static ssize_t fd_read(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    if (offset > INT64_MAX)
+        return -EOVERFLOW;
+    ssize_t got = pread(fd_of(source), buf, n, (off_t)offset);
+    return got < 0 ? -errno : got;
+}
+
+static ssize_t fd_write(struct limefile_source *source, const void *buf, size_t n,
+                        uint64_t offset)
+{
+    if (offset > INT64_MAX)
+        return -EFBIG;
+    ssize_t put = pwrite(fd_of(source), buf, n, (off_t)offset);
+    return put < 0 ? -errno : put;
+}
+
+static int fd_size(struct limefile_source *source, uint64_t *size)
+{
+    struct stat st;
+    if (fstat(fd_of(source), &st) != 0)
+        return -errno;
+    *size = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int fd_truncate(struct limefile_source *source, uint64_t size)
+{
+    if (size > INT64_MAX)
+        return -EFBIG;
+    return ftruncate(fd_of(source), (off_t)size) == 0 ? 0 : -errno;
+}
+
+static int fd_sync(struct limefile_source *source)
+{
+    return fsync(fd_of(source)) == 0 ? 0 : -errno;
+}
+
+static const struct limefile_source_ops fd_ops = {
+    .read = fd_read,
+    .size = fd_size,
+    .write = fd_write,
+    .truncate = fd_truncate,
+    .sync = fd_sync,
+};
+
+void limefile_fd_init(struct limefile_fd *file, int fd)
+{
+    file->source.ops = &fd_ops;
+    file->fd = fd;
+}
+
+/* ---- memory ---- */
+
+static ssize_t memory_read(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    struct limefile_memory *memory = (struct limefile_memory *)source;
+    if (offset >= memory->size)
+        return 0;
+    if (n > memory->size - offset)
+        n = memory->size - (size_t)offset;
+    memcpy(buf, memory->data + offset, n);
+    return (ssize_t)n;
+}
+
+static int memory_size(struct limefile_source *source, uint64_t *size)
+{
+    *size = ((struct limefile_memory *)source)->size;
+    return 0;
+}
+
+static int memory_reserve(struct limefile_memory *memory, size_t want)
+{
+    if (memory->lent)
+        return -EROFS;
+    if (want <= memory->capacity)
+        return 0;
+    size_t capacity = want + want / 2;
+    unsigned char *data = realloc(memory->data, capacity);
+    if (!data)
+        return -ENOMEM;
+    memory->data = data;
+    memory->capacity = capacity;
+    return 0;
+}
+
+static int memory_truncate(struct limefile_source *source, uint64_t size)
+{
+    struct limefile_memory *memory = (struct limefile_memory *)source;
+    if (size > SIZE_MAX / 2)
+        return -EFBIG;
+    int err = memory_reserve(memory, (size_t)size);
+    if (err)
+        return err;
+    if (size > memory->size)
+        memset(memory->data + memory->size, 0, (size_t)size - memory->size);
+    memory->size = (size_t)size;
+    return 0;
+}
+
+static ssize_t memory_write(struct limefile_source *source, const void *buf, size_t n,
+                            uint64_t offset)
+{
+    struct limefile_memory *memory = (struct limefile_memory *)source;
+    uint64_t end;
+    if (__builtin_add_overflow(offset, n, &end))
+        return -EFBIG;
+    if (end > memory->size) {
+        int err = memory_truncate(source, end);
+        if (err)
+            return err;
+    } else if (memory->lent) {
+        return -EROFS;
+    }
+    if (n)
+        memcpy(memory->data + offset, buf, n);
+    return (ssize_t)n;
+}
+
+static int memory_sync(struct limefile_source *source)
+{
+    (void)source;
+    return 0;
+}
+
+static const struct limefile_source_ops memory_ops = {
+    .read = memory_read,
+    .size = memory_size,
+    .write = memory_write,
+    .truncate = memory_truncate,
+    .sync = memory_sync,
+};
+
+void limefile_memory_init(struct limefile_memory *memory)
+{
+    *memory = (struct limefile_memory){.source.ops = &memory_ops};
+}
+
+void limefile_memory_lend(struct limefile_memory *memory, const void *data, size_t size)
+{
+    *memory = (struct limefile_memory){
+        .source.ops = &memory_ops,
+        .data = (unsigned char *)data, /* `lent` keeps every writer off it */
+        .size = size,
+        .lent = true,
+    };
+}
+
+void limefile_memory_release(struct limefile_memory *memory)
+{
+    if (!memory->lent)
+        free(memory->data);
+    limefile_memory_init(memory);
+}
+
+/* ---- for all ---- */
+
+ssize_t limefile_read_full(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t got = source->ops->read(source, (char *)buf + done, n - done, offset + done);
+        if (got == -EINTR)
+            continue;
+        if (got < 0)
+            return got;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+int limefile_write_full(struct limefile_source *source, const void *buf, size_t n,
+                        uint64_t offset)
+{
+    if (!source->ops->write)
+        return -EROFS;
+    size_t done = 0;
+    while (done < n) {
+        ssize_t put =
+            source->ops->write(source, (const char *)buf + done, n - done, offset + done);
+        if (put == -EINTR)
+            continue;
+        if (put < 0)
+            return (int)put;
+        if (put == 0)
+            return -EIO;
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+int limefile_check_fd(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    return S_ISREG(st.st_mode) ? 0 : LIMEFILE_E_NOT_FILE;
+}
+
+int limefile_open(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return errno == ENXIO ? LIMEFILE_E_NOT_FILE : -errno; /* ENXIO: a FIFO, a socket */
+    int err = limefile_check_fd(fd);
+    if (err) {
+        close(fd);
+        return err;
+    }
+    return fd;
+}

@@ -1,0 +1,145 @@
+/* writer.c - records one after another, never an inconsistent container */
+#include "limefile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BUFFER_BYTES = 256 * 1024,
+};
+
+struct limefile_writer {
+    struct limefile_source *to;
+    uint64_t offset;  /* of the next byte; what is in the buffer comes before it */
+    uint64_t left;    /* data bytes that the open record still wants */
+    unsigned padding; /* of the open record */
+    bool open;        /* a record is open */
+    bool ended;       /* the last record had ME */
+    size_t buffered;
+    unsigned char buffer[BUFFER_BYTES];
+};
+
+int limefile_writer_new(struct limefile_source *to, uint64_t offset,
+                        struct limefile_writer **out)
+{
+    struct limefile_writer *writer = malloc(sizeof *writer);
+    if (!writer)
+        return -ENOMEM;
+    memset(writer, 0, offsetof(struct limefile_writer, buffer));
+    writer->to = to;
+    writer->offset = offset;
+    writer->ended = true;
+    *out = writer;
+    return 0;
+}
+
+void limefile_writer_free(struct limefile_writer *writer)
+{
+    free(writer);
+}
+
+static int flush(struct limefile_writer *writer)
+{
+    int err = limefile_write_full(writer->to, writer->buffer, writer->buffered,
+                                  writer->offset - writer->buffered);
+    if (!err)
+        writer->buffered = 0;
+    return err;
+}
+
+static int put(struct limefile_writer *writer, const void *data, size_t n)
+{
+    int err = 0;
+    if (n > BUFFER_BYTES - writer->buffered)
+        err = flush(writer);
+    if (!err && n >= BUFFER_BYTES)
+        err = limefile_write_full(writer->to, data, n, writer->offset);
+    else if (!err) {
+        memcpy(writer->buffer + writer->buffered, data, n);
+        writer->buffered += n;
+    }
+    if (!err)
+        writer->offset += n;
+    return err;
+}
+
+int limefile_writer_begin(struct limefile_writer *writer, const char *type, size_t type_len,
+                          uint64_t bytes, bool mb, bool me)
+{
+    struct limefile_header header;
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    uint64_t data_end, next;
+    if (writer->open)
+        return LIMEFILE_E_STATE;
+    if (mb != writer->ended)
+        return LIMEFILE_E_ORDER;
+    int err = limefile_header_init(&header, type, type_len, bytes, mb, me);
+    if (!err)
+        err = limefile_extent_of(writer->offset, bytes, &data_end, &next);
+    if (!err)
+        err = limefile_header_encode(&header, raw);
+    if (!err)
+        err = put(writer, raw, sizeof raw);
+    if (err)
+        return err;
+    writer->open = true;
+    writer->ended = me;
+    writer->left = bytes;
+    writer->padding = limefile_padding(bytes);
+    return 0;
+}
+
+int limefile_writer_write(struct limefile_writer *writer, const void *data, size_t n)
+{
+    if (!writer->open)
+        return LIMEFILE_E_STATE;
+    if (n > writer->left)
+        return LIMEFILE_E_OVERFILL;
+    if (n == 0)
+        return 0;
+    int err = put(writer, data, n);
+    if (!err)
+        writer->left -= n;
+    return err;
+}
+
+int limefile_writer_reserve(struct limefile_writer *writer, uint64_t n, uint64_t *offset)
+{
+    if (!writer->open)
+        return LIMEFILE_E_STATE;
+    if (n > writer->left)
+        return LIMEFILE_E_OVERFILL;
+    int err = flush(writer);
+    if (err)
+        return err;
+    *offset = writer->offset;
+    writer->offset += n;
+    writer->left -= n;
+    return 0;
+}
+
+int limefile_writer_end(struct limefile_writer *writer)
+{
+    static const unsigned char zeros[LIMEFILE_ALIGN];
+    if (!writer->open)
+        return LIMEFILE_E_STATE;
+    if (writer->left)
+        return LIMEFILE_E_UNDERFILL;
+    int err = put(writer, zeros, writer->padding);
+    if (!err)
+        writer->open = false;
+    return err;
+}
+
+int limefile_writer_finish(struct limefile_writer *writer, uint64_t *size)
+{
+    if (writer->open)
+        return LIMEFILE_E_STATE;
+    if (!writer->ended)
+        return LIMEFILE_E_ORDER;
+    int err = flush(writer);
+    if (!err)
+        *size = writer->offset;
+    return err;
+}
