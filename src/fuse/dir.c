@@ -1,0 +1,217 @@
+/* dir.c - directories listed */
+#include "dir.h"
+#include "tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct limefs_dir {
+    uint64_t id;
+    struct limefs_node *node;
+    struct limefs_view *view; /* pinned; NULL for a directory of the tree */
+
+    pthread_mutex_t lock; /* guards what follows */
+    DIR *stream;
+    off_t offset;         /* where the stream stands */
+    struct dirent *entry; /* read, but did not fit into the last reply */
+};
+
+/* Where entries are put; `full` when one did not fit. */
+struct listing {
+    fuse_req_t req;
+    char *buf;
+    size_t cap, used;
+    bool full;
+};
+
+/* ---- open and close ---- */
+
+static int open_container(struct limefs *fs, struct limefs_dir *dir, bool *keep)
+{
+    int err = limefs_view_current(fs, dir->node, &dir->view);
+    if (err)
+        return err == -ENOENT ? -ESTALE : err;
+    pthread_mutex_lock(&fs->lock);
+    *keep = dir->node->listed == dir->view->id;
+    dir->node->listed = dir->view->id;
+    pthread_mutex_unlock(&fs->lock);
+    return 0;
+}
+
+static int open_directory(struct limefs *fs, struct limefs_dir *dir)
+{
+    int fd = limefs_tree_open(fs, dir->node, NULL, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return fd;
+    dir->stream = fdopendir(fd);
+    if (!dir->stream) {
+        int err = -errno;
+        close(fd);
+        return err;
+    }
+    return 0;
+}
+
+int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out, bool *keep)
+{
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (!node || node->kind == LIMEFS_OTHER)
+        return -ENOTDIR;
+    struct limefs_dir *dir = calloc(1, sizeof *dir);
+    if (!dir)
+        return -ENOMEM;
+    dir->id = id;
+    dir->node = node;
+    *keep = false;
+    int err = node->kind == LIMEFS_CONTAINER ? open_container(fs, dir, keep)
+                                             : open_directory(fs, dir);
+    if (err) {
+        free(dir);
+        return err;
+    }
+    pthread_mutex_init(&dir->lock, NULL);
+    *out = dir;
+    return 0;
+}
+
+void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
+{
+    if (dir->view)
+        limefs_view_unpin(fs, dir->view);
+    if (dir->stream)
+        closedir(dir->stream);
+    pthread_mutex_destroy(&dir->lock);
+    free(dir);
+}
+
+/* ---- entries ---- */
+
+static void add(struct listing *list, const char *name, const struct stat *st, off_t next)
+{
+    size_t n = fuse_add_direntry(list->req, list->buf + list->used, list->cap - list->used,
+                                 name, st, next);
+    list->full = n > list->cap - list->used;
+    if (!list->full)
+        list->used += n;
+}
+
+static void add_plus(struct listing *list, const char *name,
+                     const struct fuse_entry_param *entry, off_t next)
+{
+    size_t n = fuse_add_direntry_plus(list->req, list->buf + list->used, list->cap - list->used,
+                                      name, entry, next);
+    list->full = n > list->cap - list->used;
+    if (!list->full)
+        list->used += n;
+}
+
+/* An entry without attributes: the kernel looks it up if somebody wants them. */
+static void add_name(struct listing *list, const char *name, ino_t ino, mode_t type, off_t next,
+                     bool plus)
+{
+    struct fuse_entry_param entry = {.attr = {.st_ino = ino, .st_mode = type}};
+    if (plus)
+        add_plus(list, name, &entry, next);
+    else
+        add(list, name, &entry.attr, next);
+}
+
+/* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
+
+static void list_record(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
+                        uint64_t ordinal, bool plus)
+{
+    char name[LIMEFILE_NAME_MAX + 1];
+    struct limefile_record record;
+    struct fuse_entry_param entry;
+    off_t next = (off_t)ordinal + 2;
+    limefile_index_get(dir->view->index, ordinal, &record);
+    limefile_name_of(&record, name);
+    if (!plus) {
+        struct stat st;
+        limefs_attr_record(fs, dir->view, &record, &st);
+        add(list, name, &st, next);
+        return;
+    }
+    limefs_entry_record(fs, dir->view, &record, &entry);
+    add_plus(list, name, &entry, next);
+    if (list->full)
+        limefs_view_forget(fs, dir->view, 1);
+}
+
+static void list_container(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
+                           uint64_t offset, bool plus)
+{
+    uint64_t count = limefile_index_count(dir->view->index);
+    for (; !list->full && offset < count + 2; offset++) {
+        if (offset < 2)
+            add_name(list, offset ? ".." : ".", 1, S_IFDIR, (off_t)offset + 1, plus);
+        else
+            list_record(fs, dir, list, offset - 1, plus);
+    }
+}
+
+/* ---- a directory of the tree ---- */
+
+/* The type of a plain file stays open: only a look inside tells a container. */
+static mode_t type_of(const struct dirent *entry)
+{
+    return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
+}
+
+static void list_file(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
+                      const struct dirent *file, bool plus)
+{
+    struct fuse_entry_param entry;
+    bool dots = strcmp(file->d_name, ".") == 0 || strcmp(file->d_name, "..") == 0;
+    if (!plus || dots || limefs_entry(fs, dir->id, file->d_name, &entry) != 0) {
+        add_name(list, file->d_name, file->d_ino, type_of(file), file->d_off, plus);
+        return;
+    }
+    add_plus(list, file->d_name, &entry, file->d_off);
+    if (list->full)
+        limefs_forget(fs, entry.ino, 1);
+}
+
+static int list_directory(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
+                          off_t offset, bool plus)
+{
+    if (offset != dir->offset) {
+        seekdir(dir->stream, offset);
+        dir->entry = NULL;
+        dir->offset = offset;
+    }
+    for (;;) {
+        if (!dir->entry) {
+            errno = 0;
+            dir->entry = readdir(dir->stream);
+            if (!dir->entry)
+                return errno && list->used == 0 ? -errno : 0;
+        }
+        list_file(fs, dir, list, dir->entry, plus);
+        if (list->full)
+            return 0;
+        dir->offset = dir->entry->d_off;
+        dir->entry = NULL;
+    }
+}
+
+ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *dir, char *buf,
+                        size_t cap, off_t offset, bool plus)
+{
+    struct listing list = {.req = req, .buf = buf, .cap = cap};
+    if (offset < 0)
+        return -EINVAL;
+    if (dir->view) {
+        list_container(fs, dir, &list, (uint64_t)offset, plus);
+        return (ssize_t)list.used;
+    }
+    pthread_mutex_lock(&dir->lock);
+    int err = list_directory(fs, dir, &list, offset, plus);
+    pthread_mutex_unlock(&dir->lock);
+    return err ? err : (ssize_t)list.used;
+}

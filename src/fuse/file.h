@@ -1,0 +1,28 @@
+/*
+ * file.h - an open file: a record of a view, or a file of the tree that is no container.
+ */
+#ifndef LIMEFS_FILE_H
+#define LIMEFS_FILE_H
+
+#include "view.h"
+
+struct limefs_file {
+    struct limefs_view *view; /* pinned; NULL for a file of the tree */
+    struct limefile_record record;
+    pthread_mutex_t lock;        /* guards `checked` */
+    struct limefs_stamp checked; /* the container when the record was last found good */
+    int fd;                      /* of a file of the tree, else -1 */
+};
+
+/* *keep: the kernel's cached pages are still good. */
+int limefs_file_open(struct limefs *, uint64_t id, struct limefs_file **, bool *keep);
+void limefs_file_close(struct limefs *, struct limefs_file *);
+
+/* backend_local.c: reads up to n bytes at `offset` into buf; how many, or -errno. Never bytes
+ * of anything but this file. */
+ssize_t limefs_file_read(struct limefs_file *, void *buf, size_t n, uint64_t offset);
+
+/* SEEK_DATA and SEEK_HOLE. */
+int64_t limefs_file_seek(struct limefs_file *, int64_t offset, int whence);
+
+#endif

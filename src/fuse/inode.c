@@ -1,0 +1,276 @@
+/* inode.c - slots and nodes */
+#include "inode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FUSE_ROOT 1
+
+/* ---- slots ---- */
+
+static int grow_slots(struct limefs *fs)
+{
+    uint32_t count = fs->slot_count ? fs->slot_count * 2 : 64;
+    if (count < fs->slot_count)
+        return -ENOMEM;
+    struct limefs_slot *slots = reallocarray(fs->slots, count, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    for (uint32_t i = fs->slot_count; i < count; i++)
+        slots[i] = (struct limefs_slot){.next_free = i + 1 < count ? i + 1 : 0};
+    fs->slot_free = fs->slot_count; /* only called when nothing is free */
+    fs->slots = slots;
+    fs->slot_count = count;
+    return 0;
+}
+
+/* Slot 0, the root's, is taken first and never given back: so 0 can mean "none free". */
+int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, uint32_t *slot)
+{
+    if (fs->slot_free == 0) {
+        int err = grow_slots(fs);
+        if (err)
+            return err;
+    }
+    *slot = fs->slot_free;
+    struct limefs_slot *taken = &fs->slots[*slot];
+    fs->slot_free = taken->next_free;
+    taken->use = use;
+    if (use == LIMEFS_SLOT_NODE)
+        taken->node = what;
+    else
+        taken->view = what;
+    return 0;
+}
+
+void limefs_slot_give(struct limefs *fs, uint32_t slot)
+{
+    fs->slots[slot].use = LIMEFS_SLOT_FREE;
+    fs->slots[slot].next_free = fs->slot_free;
+    fs->slot_free = slot;
+}
+
+/* ---- node ids ---- */
+
+static uint32_t slot_of(uint64_t id)
+{
+    return id == FUSE_ROOT ? 0 : (uint32_t)(id >> 32);
+}
+
+struct limefs_node *limefs_inode_node(struct limefs *fs, uint64_t id)
+{
+    uint32_t slot = slot_of(id);
+    struct limefs_node *node = NULL;
+    pthread_mutex_lock(&fs->lock);
+    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_NODE)
+        node = fs->slots[slot].node;
+    pthread_mutex_unlock(&fs->lock);
+    return node;
+}
+
+struct limefs_view *limefs_inode_view(struct limefs *fs, uint64_t id, uint64_t *ordinal)
+{
+    uint32_t slot = slot_of(id);
+    struct limefs_view *view = NULL;
+    pthread_mutex_lock(&fs->lock);
+    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_VIEW)
+        view = fs->slots[slot].view;
+    pthread_mutex_unlock(&fs->lock);
+    *ordinal = (uint32_t)id;
+    return view;
+}
+
+uint64_t limefs_inode_of_node(const struct limefs_node *node)
+{
+    return node->slot ? (uint64_t)node->slot << 32 : FUSE_ROOT;
+}
+
+uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal)
+{
+    return (uint64_t)slot << 32 | ordinal;
+}
+
+/* ---- nodes by name ---- */
+
+static size_t bucket_of(const struct limefs *fs, const struct limefs_node *parent,
+                        const char *name)
+{
+    uint64_t hash = 1469598103934665603u ^ parent->slot;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    return (size_t)(hash ^ hash >> 29) & (fs->name_buckets - 1);
+}
+
+static struct limefs_node *find_child(struct limefs *fs, struct limefs_node *parent,
+                                      const char *name)
+{
+    struct limefs_node *node = fs->names[bucket_of(fs, parent, name)];
+    while (node && (node->parent != parent || strcmp(node->name, name) != 0))
+        node = node->next;
+    return node;
+}
+
+/* More buckets; without memory for them the old ones do, only slower. */
+static void grow_names(struct limefs *fs)
+{
+    size_t old_count = fs->name_buckets;
+    struct limefs_node **old = fs->names;
+    struct limefs_node **names = calloc(old_count * 2, sizeof(struct limefs_node *));
+    if (!names)
+        return;
+    fs->names = names;
+    fs->name_buckets = old_count * 2;
+    for (size_t i = 0; i < old_count; i++)
+        for (struct limefs_node *node = old[i], *next; node; node = next) {
+            next = node->next;
+            size_t bucket = bucket_of(fs, node->parent, node->name);
+            node->next = names[bucket];
+            names[bucket] = node;
+        }
+    free(old);
+}
+
+static void hash_node(struct limefs *fs, struct limefs_node *node)
+{
+    if (fs->name_count >= fs->name_buckets)
+        grow_names(fs);
+    size_t bucket = bucket_of(fs, node->parent, node->name);
+    node->next = fs->names[bucket];
+    fs->names[bucket] = node;
+    node->hashed = true;
+    fs->name_count++;
+}
+
+static void unhash_node(struct limefs *fs, struct limefs_node *node)
+{
+    if (!node->hashed)
+        return;
+    struct limefs_node **at = &fs->names[bucket_of(fs, node->parent, node->name)];
+    while (*at != node)
+        at = &(*at)->next;
+    *at = node->next;
+    node->hashed = false;
+    fs->name_count--;
+}
+
+/* ---- nodes ---- */
+
+static void free_node(struct limefs_node *node)
+{
+    free(node->name);
+    free(node);
+}
+
+static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *parent,
+                                    const char *name, enum limefs_kind kind)
+{
+    struct limefs_node *node = calloc(1, sizeof *node);
+    if (!node)
+        return NULL;
+    node->id = ++fs->ids;
+    node->kind = kind;
+    node->parent = parent;
+    node->name = strdup(name);
+    if (!node->name || limefs_slot_take(fs, LIMEFS_SLOT_NODE, node, &node->slot) != 0) {
+        free_node(node);
+        return NULL;
+    }
+    if (parent)
+        limefs_node_hold(parent);
+    return node;
+}
+
+void limefs_node_hold(struct limefs_node *node)
+{
+    node->references++;
+}
+
+/* Frees the node, and then its parents, when nothing holds them any more. */
+static void free_unheld(struct limefs *fs, struct limefs_node *node)
+{
+    while (node && node != fs->root && node->references == 0 && node->lookups == 0) {
+        struct limefs_node *parent = node->parent;
+        unhash_node(fs, node);
+        limefs_slot_give(fs, node->slot);
+        free_node(node);
+        parent->references--;
+        node = parent;
+    }
+}
+
+void limefs_node_drop(struct limefs *fs, struct limefs_node *node)
+{
+    node->references--;
+    free_unheld(fs, node);
+}
+
+void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
+{
+    pthread_mutex_lock(&fs->lock);
+    node->lookups -= n < node->lookups ? n : node->lookups;
+    free_unheld(fs, node);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+/* A container may be replaced by another and keeps its node; anything else is a new file. */
+static bool is_same(const struct limefs_node *node, enum limefs_kind kind,
+                    const struct limefs_stamp *stamp)
+{
+    return node->kind == kind && (kind == LIMEFS_CONTAINER || (node->stamp.dev == stamp->dev &&
+                                                               node->stamp.ino == stamp->ino));
+}
+
+struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *parent,
+                                      const char *name, enum limefs_kind kind,
+                                      const struct limefs_stamp *stamp)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = find_child(fs, parent, name);
+    if (node && !is_same(node, kind, stamp)) {
+        unhash_node(fs, node);
+        node = NULL;
+    }
+    if (!node) {
+        node = new_node(fs, parent, name, kind);
+        if (node)
+            hash_node(fs, node);
+    }
+    if (node) {
+        node->stamp = *stamp;
+        node->lookups++;
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return node;
+}
+
+bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
+                            const struct limefs_stamp *stamp, enum limefs_kind *kind)
+{
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_node *node = find_child(fs, parent, name);
+    bool known = node && limefs_stamp_same_data(&node->stamp, stamp);
+    if (known)
+        *kind = node->kind;
+    pthread_mutex_unlock(&fs->lock);
+    return known;
+}
+
+int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind)
+{
+    fs->name_buckets = 64;
+    fs->names = calloc(fs->name_buckets, sizeof(struct limefs_node *));
+    if (!fs->names)
+        return -ENOMEM;
+    fs->root = new_node(fs, NULL, "", root_kind);
+    return fs->root ? 0 : -ENOMEM;
+}
+
+void limefs_inodes_release(struct limefs *fs)
+{
+    for (uint32_t i = 0; i < fs->slot_count; i++)
+        if (fs->slots[i].use == LIMEFS_SLOT_NODE)
+            free_node(fs->slots[i].node);
+    free(fs->slots);
+    free(fs->names);
+}

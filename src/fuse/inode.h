@@ -1,0 +1,84 @@
+/*
+ * inode.h - what the kernel knows by number.
+ *
+ * A FUSE node id is (slot << 32 | ordinal). A slot is a node (a directory, a container or
+ * another file of the tree: ordinal 0) or a view of a container, whose records are the
+ * ordinals from 1. So records cost no memory, however many the kernel has looked up. The
+ * root is node 1, as FUSE wants it, and has slot 0.
+ *
+ * The kernel holds a node or view by its lookups; others hold it by references.
+ */
+#ifndef LIMEFS_INODE_H
+#define LIMEFS_INODE_H
+
+#include "limefs.h"
+
+enum limefs_kind {
+    LIMEFS_DIRECTORY,
+    LIMEFS_CONTAINER,
+    LIMEFS_OTHER, /* a file that is no container, a link, a socket ... */
+};
+
+struct limefs_node {
+    uint32_t slot;
+    uint64_t id; /* never used twice; a slot is */
+    enum limefs_kind kind;
+    struct limefs_node *parent; /* NULL for the root */
+    char *name;                 /* in parent; never changes */
+    uint64_t lookups;
+    unsigned references; /* children and views */
+    bool hashed;         /* its name still leads to it */
+    struct limefs_node *next;
+
+    struct limefs_stamp stamp;  /* of the file, when its kind was found out */
+    struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
+    struct limefs_view *view;   /* LIMEFS_CONTAINER: the newest; no reference */
+    uint64_t listed;            /* LIMEFS_CONTAINER: the view that the kernel has a list of */
+};
+
+enum limefs_slot_use {
+    LIMEFS_SLOT_FREE,
+    LIMEFS_SLOT_NODE,
+    LIMEFS_SLOT_VIEW,
+};
+
+struct limefs_slot {
+    enum limefs_slot_use use;
+    uint32_t next_free;
+    union {
+        struct limefs_node *node;
+        struct limefs_view *view;
+    };
+};
+
+int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind);
+void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
+
+/* What a node id from the kernel stands for: one of them, with *ordinal for a view. */
+struct limefs_node *limefs_inode_node(struct limefs *, uint64_t id);
+struct limefs_view *limefs_inode_view(struct limefs *, uint64_t id, uint64_t *ordinal);
+uint64_t limefs_inode_of_node(const struct limefs_node *);
+uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal);
+
+/* With fs->lock held: */
+int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *what, uint32_t *slot);
+void limefs_slot_give(struct limefs *, uint32_t slot);
+void limefs_node_hold(struct limefs_node *);
+void limefs_node_drop(struct limefs *, struct limefs_node *);
+
+/*
+ * The child of that name, kind and file, with one more lookup; a new one when the name
+ * now stands for something else. NULL if there is no memory.
+ */
+struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *parent,
+                                      const char *name, enum limefs_kind,
+                                      const struct limefs_stamp *);
+
+/* Whether the child is known, and its kind, if its file is still the one of `stamp`. */
+bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
+                            const struct limefs_stamp *, enum limefs_kind *);
+
+/* The kernel forgets n lookups of a node. */
+void limefs_node_forget(struct limefs *, struct limefs_node *, uint64_t n);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * limefs.h - what all parts of the daemon share: the mount, its options, the log.
+ *
+ * The daemon shows a container as a directory of records, or a directory as a tree in
+ * which each container is such a directory. See docs/architecture.md.
+ */
+#ifndef LIMEFS_H
+#define LIMEFS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <time.h>
+
+struct limefs_node;
+struct limefs_view;
+struct limefs_slot;
+
+struct limefs_options {
+    double attr_timeout, entry_timeout; /* seconds that the kernel may trust an answer */
+    unsigned max_open;                  /* containers kept open while nobody uses them */
+    uint64_t readahead;                 /* bytes the kernel reads ahead; 0: leave it alone */
+};
+
+enum {
+    LIMEFS_LOAD_LOCKS = 64,
+};
+
+/* Bytes that the indices of unused containers may take together. */
+#define LIMEFS_INDEX_MEMORY (UINT64_C(256) << 20)
+
+struct limefs {
+    struct limefs_options options;
+    char *source;  /* absolute path of the container or the directory */
+    int source_fd; /* O_PATH, of the directory; -1 for a single container */
+    bool foreground;
+
+    /* Guards slots, nodes, reference counts and the list of views; held briefly, never
+     * over I/O. */
+    pthread_mutex_t lock;
+
+    struct limefs_slot *slots; /* inode.c */
+    uint32_t slot_count, slot_free;
+    uint64_t ids; /* given so far to nodes and views */
+    struct limefs_node *root;
+    struct limefs_node **names; /* hash of (parent, name) */
+    size_t name_buckets, name_count;
+
+    /* view.c: views with an open container, most recently used first. */
+    struct limefs_view *newest, *oldest;
+    unsigned views_open;
+    uint64_t index_memory;
+
+    /* Taken, before `lock`, by whoever opens and indexes a container: one at a time each. */
+    pthread_mutex_t load[LIMEFS_LOAD_LOCKS];
+};
+
+/* What tells that a file is still the one that was seen. */
+struct limefs_stamp {
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    struct timespec mtime, ctime;
+};
+
+struct limefs_stamp limefs_stamp_of(const struct stat *);
+
+/* True if neither data nor attributes have changed. */
+bool limefs_stamp_equal(const struct limefs_stamp *, const struct limefs_stamp *);
+
+/* True if the data have not changed; owner, mode or links may have. */
+bool limefs_stamp_same_data(const struct limefs_stamp *, const struct limefs_stamp *);
+
+/* ---- log.c: stderr in the foreground, syslog behind it ---- */
+
+void limefs_log_open(bool foreground);
+
+/* priority: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO. One line, no newline at its end. */
+void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

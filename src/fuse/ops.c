@@ -1,0 +1,259 @@
+/* ops.c - FUSE operations: unpack the request, call, reply */
+#define _GNU_SOURCE
+#include "ops.h"
+#include "buffer.h"
+#include "dir.h"
+#include "file.h"
+#include "reply.h"
+#include "tree.h"
+#include "xattr.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <syslog.h>
+#include <unistd.h>
+
+static struct limefs *fs_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+static void reply_error(fuse_req_t req, int code)
+{
+    fuse_reply_err(req, limefs_errno(code));
+}
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+    (void)userdata;
+    unsigned want = FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
+                    FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_READ | FUSE_CAP_AUTO_INVAL_DATA |
+                    FUSE_CAP_CACHE_SYMLINKS;
+    conn->want |= want & conn->capable;
+    /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
+    conn->want &=
+        ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+    conn->max_background = 64;
+    conn->congestion_threshold = 48;
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct limefs *fs = fs_of(req);
+    struct fuse_entry_param entry;
+    int err = limefs_entry(fs, parent, name, &entry);
+    if (err)
+        reply_error(req, err);
+    else if (fuse_reply_entry(req, &entry) != 0)
+        limefs_forget(fs, entry.ino, 1); /* the kernel has not got it */
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
+{
+    limefs_forget(fs_of(req), ino, n);
+    fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+    for (size_t i = 0; i < count; i++)
+        limefs_forget(fs_of(req), forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(req);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct stat st;
+    (void)fi;
+    int err = limefs_attr(fs_of(req), ino, &st);
+    if (err)
+        reply_error(req, err);
+    else
+        fuse_reply_attr(req, &st, fs_of(req)->options.attr_timeout);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+    char target[PATH_MAX];
+    struct limefs_node *node = limefs_inode_node(fs_of(req), ino);
+    int fd = node ? limefs_tree_open(fs_of(req), node, NULL, O_PATH) : -EINVAL;
+    if (fd < 0) {
+        reply_error(req, fd);
+        return;
+    }
+    ssize_t len = readlinkat(fd, "", target, sizeof target - 1);
+    int err = len < 0 ? -errno : 0;
+    close(fd);
+    if (err) {
+        reply_error(req, err);
+        return;
+    }
+    target[len] = '\0';
+    fuse_reply_readlink(req, target);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct limefs_file *file;
+    bool keep;
+    int err = (fi->flags & O_ACCMODE) == O_RDONLY
+                  ? limefs_file_open(fs_of(req), ino, &file, &keep)
+                  : -EROFS;
+    if (err) {
+        reply_error(req, err);
+        return;
+    }
+    fi->fh = (uintptr_t)file;
+    fi->keep_cache = keep;
+    fi->noflush = 1;
+    if (fuse_reply_open(req, fi) != 0)
+        limefs_file_close(fs_of(req), file);
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    limefs_file_close(fs_of(req), (struct limefs_file *)(uintptr_t)fi->fh);
+    fuse_reply_err(req, 0);
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                    struct fuse_file_info *fi)
+{
+    (void)ino;
+    char *buf = limefs_buffer(size);
+    if (!buf) {
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    ssize_t got =
+        limefs_file_read((struct limefs_file *)(uintptr_t)fi->fh, buf, size, (uint64_t)offset);
+    if (got < 0)
+        reply_error(req, (int)got);
+    else
+        fuse_reply_buf(req, buf, (size_t)got);
+}
+
+static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
+                     struct fuse_file_info *fi)
+{
+    (void)ino;
+    int64_t at = limefs_file_seek((struct limefs_file *)(uintptr_t)fi->fh, offset, whence);
+    if (at < 0)
+        reply_error(req, (int)at);
+    else
+        fuse_reply_lseek(req, at);
+}
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct limefs_dir *dir;
+    bool keep;
+    int err = limefs_dir_open(fs_of(req), ino, &dir, &keep);
+    if (err) {
+        reply_error(req, err);
+        return;
+    }
+    fi->fh = (uintptr_t)dir;
+    fi->cache_readdir = 1;
+    fi->keep_cache = keep;
+    if (fuse_reply_open(req, fi) != 0)
+        limefs_dir_close(fs_of(req), dir);
+}
+
+static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    limefs_dir_close(fs_of(req), (struct limefs_dir *)(uintptr_t)fi->fh);
+    fuse_reply_err(req, 0);
+}
+
+static void list(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi,
+                 bool plus)
+{
+    char *buf = limefs_buffer(size);
+    if (!buf) {
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    ssize_t got = limefs_dir_read(fs_of(req), req, (struct limefs_dir *)(uintptr_t)fi->fh, buf,
+                                  size, offset, plus);
+    if (got < 0)
+        reply_error(req, (int)got);
+    else
+        fuse_reply_buf(req, buf, (size_t)got);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                       struct fuse_file_info *fi)
+{
+    (void)ino;
+    list(req, size, offset, fi, false);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                           struct fuse_file_info *fi)
+{
+    (void)ino;
+    list(req, size, offset, fi, true);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    struct statvfs st;
+    struct limefs *fs = fs_of(req);
+    (void)ino;
+    int bad = fs->source_fd < 0 ? statvfs(fs->source, &st) : fstatvfs(fs->source_fd, &st);
+    if (bad) {
+        fuse_reply_err(req, errno);
+        return;
+    }
+    st.f_namemax = LIMEFILE_NAME_MAX;
+    fuse_reply_statfs(req, &st);
+}
+
+static void reply_xattr(fuse_req_t req, const char *buf, size_t cap, ssize_t len)
+{
+    if (len < 0)
+        reply_error(req, (int)len);
+    else if (cap == 0)
+        fuse_reply_xattr(req, (size_t)len);
+    else
+        fuse_reply_buf(req, buf, (size_t)len);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+    char *buf = limefs_buffer(size);
+    reply_xattr(req, buf, size,
+                buf ? limefs_xattr_get(fs_of(req), ino, name, buf, size) : -ENOMEM);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+    char *buf = limefs_buffer(size);
+    reply_xattr(req, buf, size, buf ? limefs_xattr_list(fs_of(req), ino, buf, size) : -ENOMEM);
+}
+
+const struct fuse_lowlevel_ops limefs_ops = {
+    .init = op_init,
+    .lookup = op_lookup,
+    .forget = op_forget,
+    .forget_multi = op_forget_multi,
+    .getattr = op_getattr,
+    .readlink = op_readlink,
+    .open = op_open,
+    .read = op_read,
+    .release = op_release,
+    .lseek = op_lseek,
+    .opendir = op_opendir,
+    .readdir = op_readdir,
+    .readdirplus = op_readdirplus,
+    .releasedir = op_releasedir,
+    .statfs = op_statfs,
+    .getxattr = op_getxattr,
+    .listxattr = op_listxattr,
+};

@@ -1,0 +1,183 @@
+/* options.c - the command line of limefs */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What fuse_opt_parse() fills in. */
+struct parsed {
+    struct limefs_options *options;
+    struct limefs_command *command;
+    char *readahead;
+};
+
+enum {
+    KEY_RW,
+    KEY_SUBMOUNT, /* options of mount(8) and fstab that mean nothing to us */
+};
+
+#define OPTION(template, field)                             \
+    {                                                       \
+        template, offsetof(struct limefs_options, field), 0 \
+    }
+
+static const struct fuse_opt number_table[] = {
+    OPTION("attr_timeout=%lf", attr_timeout),
+    OPTION("entry_timeout=%lf", entry_timeout),
+    OPTION("max_open=%u", max_open),
+    FUSE_OPT_END,
+};
+
+static const struct fuse_opt table[] = {
+    {"readahead=%s", offsetof(struct parsed, readahead), 0},
+    FUSE_OPT_KEY("rw", KEY_RW),
+    FUSE_OPT_KEY("auto", KEY_SUBMOUNT),
+    FUSE_OPT_KEY("noauto", KEY_SUBMOUNT),
+    FUSE_OPT_KEY("user", KEY_SUBMOUNT),
+    FUSE_OPT_KEY("users", KEY_SUBMOUNT),
+    FUSE_OPT_KEY("nofail", KEY_SUBMOUNT),
+    FUSE_OPT_KEY("_netdev", KEY_SUBMOUNT),
+    FUSE_OPT_KEY("defaults", KEY_SUBMOUNT),
+    FUSE_OPT_END,
+};
+
+static const char usage[] =
+    "usage: limefs [options] CONTAINER|DIRECTORY MOUNTPOINT\n"
+    "\n"
+    "Shows each record of a LIME container as a file, read-only. Of a directory, each\n"
+    "container below it becomes such a directory; other files stay as they are.\n"
+    "\n"
+    "    limefs conf.0100 /mnt/cfg          mount; the records are NNN-type\n"
+    "    cat /mnt/cfg/ildg-format           a type that occurs once needs no number\n"
+    "    fusermount3 -u /mnt/cfg            unmount\n"
+    "\n"
+    "options of limefs:\n"
+    "    -o readahead=SIZE      how far the kernel reads ahead, K or M; 0 leaves its own\n"
+    "                           setting (8M; takes effect when mounted by root)\n"
+    "    -o attr_timeout=SEC    how long the kernel may keep attributes (1.0)\n"
+    "    -o entry_timeout=SEC   how long the kernel may keep names (1.0)\n"
+    "    -o max_open=N          containers of a tree kept open for later (128)\n"
+    "    -V   --version         print the version\n"
+    "    -h   --help            print this text\n"
+    "\n"
+    "options of FUSE:\n";
+
+/* The first word is the source; what follows is for fuse_parse_cmdline(). */
+static int on_argument(void *data, const char *arg, int key, struct fuse_args *out)
+{
+    struct parsed *parsed = data;
+    (void)out;
+    switch (key) {
+    case FUSE_OPT_KEY_NONOPT:
+        if (parsed->command->source)
+            return 1;
+        parsed->command->source = strdup(arg);
+        return parsed->command->source ? 0 : -1;
+    case KEY_RW:
+        parsed->command->wants_rw = true;
+        return 0;
+    case KEY_SUBMOUNT:
+        return 0;
+    default:
+        return 1;
+    }
+}
+
+static int read_size(const char *text, uint64_t *size)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    unsigned shift = 0;
+    if (*end == 'k' || *end == 'K')
+        shift = 10;
+    else if (*end == 'm' || *end == 'M')
+        shift = 20;
+    if (end == text || errno || text[0] == '-' || end[shift ? 1 : 0] != '\0' ||
+        value > UINT64_MAX >> 24)
+        return -EINVAL;
+    *size = (uint64_t)value << shift;
+    return 0;
+}
+
+static int show(struct limefs_command *command)
+{
+    if (command->fuse.show_version) {
+        printf("limefs %s\n", LIMEFS_VERSION);
+        printf("FUSE library version %s\n", fuse_pkgversion());
+        return 1;
+    }
+    if (command->fuse.show_help) {
+        fputs(usage, stdout);
+        fuse_cmdline_help();
+        fuse_lowlevel_help();
+        return 1;
+    }
+    return 0;
+}
+
+static int complain(const char *what)
+{
+    fprintf(stderr, "limefs: %s; see limefs --help\n", what);
+    return -1;
+}
+
+int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
+                        struct limefs_options *options)
+{
+    struct parsed parsed = {.options = options, .command = command};
+    *options = (struct limefs_options){
+        .attr_timeout = 1.0,
+        .entry_timeout = 1.0,
+        .max_open = 128,
+        .readahead = 8 << 20,
+    };
+    memset(command, 0, sizeof *command);
+    struct fuse_args given = FUSE_ARGS_INIT(argc, argv);
+    command->args = given;
+    if (fuse_opt_parse(&command->args, options, number_table, NULL) != 0 ||
+        fuse_opt_parse(&command->args, &parsed, table, on_argument) != 0 ||
+        fuse_parse_cmdline(&command->args, &command->fuse) != 0) {
+        free(parsed.readahead);
+        return complain("wrong options");
+    }
+    int err = parsed.readahead ? read_size(parsed.readahead, &options->readahead) : 0;
+    free(parsed.readahead);
+    if (err)
+        return complain("readahead: not a size");
+    int done = show(command);
+    if (done)
+        return done;
+    if (!command->source)
+        return complain("no container or directory given");
+    if (!command->fuse.mountpoint)
+        return complain("no mount point given");
+    return 0;
+}
+
+int limefs_options_finish(struct limefs_command *command, const char *source)
+{
+    char *options = NULL, *name = NULL;
+    /* The kernel checks modes, so that allow_other shows nobody more than the files do. */
+    int bad = fuse_opt_add_opt(&options, "ro,default_permissions,subtype=limefs");
+    if (!bad && asprintf(&name, "fsname=%s", source) < 0)
+        bad = 1;
+    if (!bad)
+        bad = fuse_opt_add_opt_escaped(&options, name) ||
+              fuse_opt_insert_arg(&command->args, 1, "-o") ||
+              fuse_opt_insert_arg(&command->args, 2, options);
+    free(name);
+    free(options);
+    return bad ? -ENOMEM : 0;
+}
+
+void limefs_options_release(struct limefs_command *command)
+{
+    fuse_opt_free_args(&command->args);
+    free(command->fuse.mountpoint);
+    free(command->source);
+}

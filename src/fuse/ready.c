@@ -1,0 +1,55 @@
+/* ready.c - the parent waits until the mount is ready */
+#include "ready.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static int to_parent = -1;
+
+static void wait_for_child(int from_child)
+{
+    unsigned char exit_code;
+    ssize_t got;
+    do
+        got = read(from_child, &exit_code, 1);
+    while (got < 0 && errno == EINTR);
+    _exit(got == 1 ? exit_code : 1);
+}
+
+int limefs_daemonise(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return -errno;
+    pid_t child = fork();
+    if (child < 0)
+        return -errno;
+    if (child > 0) {
+        close(ends[1]);
+        wait_for_child(ends[0]);
+    }
+    close(ends[0]);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    to_parent = ends[1];
+    setsid();
+    return 0;
+}
+
+void limefs_ready(int exit_code)
+{
+    if (to_parent < 0)
+        return;
+    /* Nobody reads what the daemon would write from now on. */
+    int null = open("/dev/null", O_RDWR);
+    if (exit_code == 0 && null >= 0)
+        for (int fd = 0; fd <= 2; fd++)
+            dup2(null, fd);
+    if (null > 2)
+        close(null);
+    unsigned char code = (unsigned char)exit_code;
+    while (write(to_parent, &code, 1) < 0 && errno == EINTR)
+        ;
+    close(to_parent);
+    to_parent = -1;
+}

@@ -1,0 +1,193 @@
+/* reply.c - attributes, entries and errors for the kernel */
+#include "reply.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <string.h>
+
+int limefs_errno(int code)
+{
+    if (code >= 0)
+        return 0;
+    if (code > -4096)
+        return -code;
+    switch (code) {
+    case LIMEFILE_E_NO_RECORD:
+        return ENOENT;
+    case LIMEFILE_E_NOT_FILE:
+    case LIMEFILE_E_SHRUNK:
+        return ESTALE;
+    default:
+        return EIO;
+    }
+}
+
+/* The same number for the same record in every mount; distinct from those of files. */
+static ino_t record_inode(const struct limefs *fs, const struct limefs_view *view,
+                          uint64_t ordinal)
+{
+    if (fs->source_fd < 0)
+        return ordinal + 1;
+    uint64_t x = (uint64_t)view->st.st_ino * UINT64_C(0x9e3779b97f4a7c15) + ordinal;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (x ^ x >> 31) | UINT64_C(1) << 63;
+}
+
+static void set_size(struct stat *st, uint64_t bytes)
+{
+    st->st_size = (off_t)bytes;
+    st->st_blocks = (blkcnt_t)(bytes / 512 + (bytes % 512 != 0));
+    st->st_blksize = 128 * 1024;
+}
+
+void limefs_attr_record(const struct limefs *fs, const struct limefs_view *view,
+                        const struct limefile_record *record, struct stat *st)
+{
+    *st = view->st;
+    st->st_ino = record_inode(fs, view, record->ordinal);
+    st->st_mode = S_IFREG | (view->st.st_mode & 0666);
+    st->st_nlink = 1;
+    st->st_rdev = 0;
+    set_size(st, record->bytes);
+}
+
+void limefs_attr_node(const struct limefs_node *node, const struct stat *st, struct stat *out)
+{
+    *out = *st;
+    if (node->kind != LIMEFS_CONTAINER)
+        return;
+    /* Who may read the container may enter it. */
+    out->st_mode = S_IFDIR | (st->st_mode & 0666) | (st->st_mode & 0444) >> 2;
+    out->st_nlink = 2;
+    if (!node->parent)
+        out->st_ino = 1;
+    set_size(out, 0);
+}
+
+static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation,
+                       struct fuse_entry_param *entry)
+{
+    entry->ino = id;
+    entry->generation = generation;
+    entry->attr_timeout = fs->options.attr_timeout;
+    entry->entry_timeout = fs->options.entry_timeout;
+}
+
+void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
+                         const struct limefile_record *record, struct fuse_entry_param *entry)
+{
+    memset(entry, 0, sizeof *entry);
+    limefs_attr_record(fs, view, record, &entry->attr);
+    limefs_view_lookup(fs, view, 1);
+    fill_entry(fs, limefs_inode_of_record(view->slot, record->ordinal), view->id, entry);
+}
+
+static int entry_in_container(struct limefs *fs, struct limefs_node *container,
+                              const char *name, struct fuse_entry_param *entry)
+{
+    struct limefs_view *view;
+    struct limefile_record record;
+    int err = limefs_view_current(fs, container, &view);
+    if (err)
+        return err;
+    err = limefile_name_find(view->index, name, &record);
+    if (!err)
+        limefs_entry_record(fs, view, &record, entry);
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
+                              const char *name, struct fuse_entry_param *entry)
+{
+    struct stat st;
+    int err = limefs_tree_stat(fs, directory, name, &st);
+    if (err)
+        return err;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    enum limefs_kind kind = limefs_tree_kind(fs, directory, name, &st);
+    struct limefs_node *node = limefs_node_child(fs, directory, name, kind, &stamp);
+    if (!node)
+        return -ENOMEM;
+    memset(entry, 0, sizeof *entry);
+    limefs_attr_node(node, &st, &entry->attr);
+    fill_entry(fs, limefs_inode_of_node(node), node->id, entry);
+    return 0;
+}
+
+int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,
+                 struct fuse_entry_param *entry)
+{
+    struct limefs_node *node = limefs_inode_node(fs, parent);
+    if (!node)
+        return -ENOTDIR;
+    switch (node->kind) {
+    case LIMEFS_CONTAINER:
+        return entry_in_container(fs, node, name, entry);
+    case LIMEFS_DIRECTORY:
+        return entry_in_directory(fs, node, name, entry);
+    default:
+        return -ENOTDIR;
+    }
+}
+
+void limefs_forget(struct limefs *fs, uint64_t id, uint64_t n)
+{
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node) {
+        limefs_node_forget(fs, node, n);
+        return;
+    }
+    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    if (view)
+        limefs_view_forget(fs, view, n);
+}
+
+static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                          struct stat *out)
+{
+    struct limefile_record record;
+    struct stat st;
+    int err = limefs_view_pin(fs, view);
+    if (err)
+        return err;
+    err = limefile_index_get(view->index, ordinal, &record);
+    if (!err)
+        err = limefs_view_check(view, &record, NULL);
+    if (!err) {
+        limefs_attr_record(fs, view, &record, out);
+        /* A new mtime, after an append, makes the kernel drop what it has cached. */
+        if (fstat(view->fd, &st) == 0) {
+            out->st_mtim = st.st_mtim;
+            out->st_ctim = st.st_ctim;
+        }
+    }
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat *out)
+{
+    struct stat st;
+    int err = limefs_tree_stat(fs, node, NULL, &st);
+    if (err)
+        return err == -ENOENT ? -ESTALE : err;
+    /* The path may stand for another kind of file by now: let the kernel look it up again. */
+    bool directory = S_ISDIR(st.st_mode);
+    if (directory != (node->kind == LIMEFS_DIRECTORY))
+        return -ESTALE;
+    limefs_attr_node(node, &st, out);
+    return 0;
+}
+
+int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
+{
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node)
+        return attr_of_node(fs, node, out);
+    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    return view ? attr_of_record(fs, view, ordinal, out) : -ESTALE;
+}

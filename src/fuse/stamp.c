@@ -1,0 +1,29 @@
+/* stamp.c - is this still the file that was seen? */
+#include "limefs.h"
+
+struct limefs_stamp limefs_stamp_of(const struct stat *st)
+{
+    return (struct limefs_stamp){
+        .dev = st->st_dev,
+        .ino = st->st_ino,
+        .size = st->st_size,
+        .mtime = st->st_mtim,
+        .ctime = st->st_ctim,
+    };
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool limefs_stamp_same_data(const struct limefs_stamp *a, const struct limefs_stamp *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           same_time(&a->mtime, &b->mtime);
+}
+
+bool limefs_stamp_equal(const struct limefs_stamp *a, const struct limefs_stamp *b)
+{
+    return limefs_stamp_same_data(a, b) && same_time(&a->ctime, &b->ctime);
+}

@@ -1,0 +1,322 @@
+/* view.c - views of containers: made, kept, put to sleep, woken */
+#define _GNU_SOURCE
+#include "view.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+/* ---- opening and indexing ---- */
+
+static void report_fault(struct limefs *fs, const struct limefs_node *node,
+                         const struct limefile_index *index)
+{
+    const struct limefile_finding *fault = limefile_index_fault(index);
+    if (!fault || !limefile_index_is_container(index))
+        return;
+    char label[PATH_MAX], text[256];
+    limefile_finding_text(fault, text, sizeof text);
+    limefs_log(LOG_WARNING, "%s: index: %s; the %llu records before it are shown",
+               limefs_tree_label(fs, node, label, sizeof label), text,
+               (unsigned long long)limefile_index_count(index));
+}
+
+/* Opens the container; fails if it is none, or not the one of `want` where that is given. */
+static int open_container(struct limefs *fs, struct limefs_node *node,
+                          const struct limefs_stamp *want, int *fd_out, struct stat *st,
+                          struct limefile_index **index)
+{
+    int fd = limefs_tree_open(fs, node, NULL, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    int err = limefile_check_fd(fd);
+    if (!err && fstat(fd, st) != 0)
+        err = -errno;
+    if (!err && want) {
+        struct limefs_stamp stamp = limefs_stamp_of(st);
+        if (!limefs_stamp_same_data(&stamp, want))
+            err = -ESTALE;
+    }
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    if (!err)
+        err = limefile_index_build(&file.source, index);
+    if (err) {
+        close(fd);
+        return err;
+    }
+    *fd_out = fd;
+    return 0;
+}
+
+static pthread_mutex_t *load_lock(struct limefs *fs, const struct limefs_node *node)
+{
+    return &fs->load[node->slot % LIMEFS_LOAD_LOCKS];
+}
+
+/* ---- the list of views that are awake (fs->lock held) ---- */
+
+static void list_remove(struct limefs *fs, struct limefs_view *view)
+{
+    *(view->newer ? &view->newer->older : &fs->newest) = view->older;
+    *(view->older ? &view->older->newer : &fs->oldest) = view->newer;
+    view->newer = view->older = NULL;
+}
+
+static void list_insert(struct limefs *fs, struct limefs_view *view)
+{
+    view->older = fs->newest;
+    view->newer = NULL;
+    *(fs->newest ? &fs->newest->newer : &fs->oldest) = view;
+    fs->newest = view;
+}
+
+static void now_awake(struct limefs *fs, struct limefs_view *view)
+{
+    list_insert(fs, view);
+    fs->views_open++;
+    fs->index_memory += limefile_index_memory(view->index);
+}
+
+static void put_to_sleep(struct limefs *fs, struct limefs_view *view)
+{
+    list_remove(fs, view);
+    fs->views_open--;
+    fs->index_memory -= limefile_index_memory(view->index);
+    close(view->fd);
+    limefile_index_free(view->index);
+    view->fd = -1;
+    view->index = NULL;
+}
+
+/* Frees a view that neither the kernel nor a user holds, unless it may be wanted again. */
+static bool free_unheld(struct limefs *fs, struct limefs_view *view)
+{
+    bool wanted = view->fd >= 0 && view->node->view == view;
+    if (view->pins || view->lookups || wanted)
+        return false;
+    if (view->fd >= 0)
+        put_to_sleep(fs, view);
+    if (view->node->view == view)
+        view->node->view = NULL;
+    limefs_slot_give(fs, view->slot);
+    limefs_node_drop(fs, view->node);
+    free(view);
+    return true;
+}
+
+static void evict(struct limefs *fs)
+{
+    struct limefs_view *view = fs->oldest;
+    while (view &&
+           (fs->views_open > fs->options.max_open || fs->index_memory > LIMEFS_INDEX_MEMORY)) {
+        struct limefs_view *newer = view->newer;
+        if (view->pins == 0) {
+            put_to_sleep(fs, view);
+            free_unheld(fs, view);
+        }
+        view = newer;
+    }
+}
+
+/* ---- making a view ---- */
+
+/* A change within a tick of the file system's clock leaves the same mtime behind. */
+static bool is_racy(const struct stat *st)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age = (int64_t)(now.tv_sec - st->st_mtim.tv_sec) * 1000000000 +
+                  (now.tv_nsec - st->st_mtim.tv_nsec);
+    return age < 20000000;
+}
+
+/* A new, pinned view of what is there now. The container's load lock is held. */
+static int make_view(struct limefs *fs, struct limefs_node *node, struct limefs_view **out)
+{
+    struct limefs_view *view = calloc(1, sizeof *view);
+    if (!view)
+        return -ENOMEM;
+    int err = open_container(fs, node, NULL, &view->fd, &view->st, &view->index);
+    if (err) {
+        free(view);
+        return err;
+    }
+    view->racy = is_racy(&view->st);
+    view->stamp = limefs_stamp_of(&view->st);
+    view->node = node;
+    view->pins = 1;
+    report_fault(fs, node, view->index);
+
+    pthread_mutex_lock(&fs->lock);
+    err = limefs_slot_take(fs, LIMEFS_SLOT_VIEW, view, &view->slot);
+    if (!err) {
+        struct limefs_view *before = node->view;
+        view->id = ++fs->ids;
+        limefs_node_hold(node);
+        node->view = view;
+        now_awake(fs, view);
+        if (before)
+            free_unheld(fs, before);
+        evict(fs);
+    }
+    pthread_mutex_unlock(&fs->lock);
+    if (err) {
+        close(view->fd);
+        limefile_index_free(view->index);
+        free(view);
+        return err;
+    }
+    *out = view;
+    return 0;
+}
+
+/* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
+static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node *node,
+                                          const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_view *view = node->view;
+    if (view && (view->racy || !limefs_stamp_equal(&view->stamp, &stamp)))
+        view = NULL;
+    if (view)
+        view->pins++;
+    pthread_mutex_unlock(&fs->lock);
+    return view;
+}
+
+/* Opens and indexes a pinned view again if it was asleep. The load lock is held. */
+static int wake(struct limefs *fs, struct limefs_view *view)
+{
+    struct stat st;
+    struct limefile_index *index;
+    int fd;
+    if (view->fd >= 0) {
+        pthread_mutex_lock(&fs->lock);
+        list_remove(fs, view);
+        list_insert(fs, view);
+        pthread_mutex_unlock(&fs->lock);
+        return 0;
+    }
+    int err = open_container(fs, view->node, &view->stamp, &fd, &st, &index);
+    if (err)
+        return err;
+    pthread_mutex_lock(&fs->lock);
+    view->fd = fd;
+    view->index = index;
+    now_awake(fs, view);
+    evict(fs);
+    pthread_mutex_unlock(&fs->lock);
+    return 0;
+}
+
+int limefs_view_current(struct limefs *fs, struct limefs_node *container,
+                        struct limefs_view **out)
+{
+    struct stat st;
+    pthread_mutex_t *load = load_lock(fs, container);
+    pthread_mutex_lock(load);
+    int err = limefs_tree_stat(fs, container, NULL, &st);
+    if (!err) {
+        struct limefs_view *view = pin_if_current(fs, container, &st);
+        err = view ? wake(fs, view) : make_view(fs, container, &view);
+        if (err && view)
+            limefs_view_unpin(fs, view);
+        *out = view;
+    }
+    pthread_mutex_unlock(load);
+    return err;
+}
+
+int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock);
+    bool awake = view->fd >= 0;
+    view->pins++;
+    pthread_mutex_unlock(&fs->lock);
+    if (awake)
+        return 0;
+    pthread_mutex_t *load = load_lock(fs, view->node);
+    pthread_mutex_lock(load);
+    int err = wake(fs, view);
+    pthread_mutex_unlock(load);
+    if (err)
+        limefs_view_unpin(fs, view);
+    return err ? -ESTALE : 0;
+}
+
+void limefs_view_unpin(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock);
+    view->pins--;
+    if (!free_unheld(fs, view))
+        evict(fs);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+void limefs_view_lookup(struct limefs *fs, struct limefs_view *view, uint64_t n)
+{
+    pthread_mutex_lock(&fs->lock);
+    view->lookups += n;
+    pthread_mutex_unlock(&fs->lock);
+}
+
+void limefs_view_forget(struct limefs *fs, struct limefs_view *view, uint64_t n)
+{
+    pthread_mutex_lock(&fs->lock);
+    view->lookups -= n < view->lookups ? n : view->lookups;
+    free_unheld(fs, view);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+/* ---- is a record still what it was? ---- */
+
+/* The header stands where it stood and says the same, and the data are whole. */
+static bool record_stands(struct limefs_view *view, const struct limefile_record *record,
+                          off_t size)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    struct limefile_header header;
+    struct limefile_fd file;
+    limefile_fd_init(&file, view->fd);
+    ssize_t got = limefile_read_full(&file.source, raw, sizeof raw, record->header_offset);
+    return got == sizeof raw && limefile_header_decode(raw, &header) == 0 &&
+           header.bytes == record->bytes && header.type_len == record->type_len &&
+           memcmp(header.type, record->type, record->type_len) == 0 &&
+           record->data_offset + record->bytes <= (uint64_t)size;
+}
+
+int limefs_view_check(struct limefs_view *view, const struct limefile_record *record,
+                      struct limefs_stamp *checked)
+{
+    struct stat st;
+    if (fstat(view->fd, &st) != 0)
+        return -errno;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    if (limefs_stamp_same_data(&stamp, checked ? checked : &view->stamp))
+        return 0;
+    /* Records were appended: those before stay. Anything else may have moved the data. */
+    if (stamp.size <= view->stamp.size || !record_stands(view, record, st.st_size))
+        return -ESTALE;
+    if (checked)
+        *checked = stamp;
+    return 0;
+}
+
+void limefs_views_release(struct limefs *fs)
+{
+    for (uint32_t i = 0; i < fs->slot_count; i++) {
+        if (fs->slots[i].use != LIMEFS_SLOT_VIEW)
+            continue;
+        struct limefs_view *view = fs->slots[i].view;
+        if (view->fd >= 0)
+            put_to_sleep(fs, view);
+        free(view);
+    }
+}

@@ -1,0 +1,168 @@
+/* xattr.c - user.lime.* */
+#define _GNU_SOURCE
+#include "xattr.h"
+#include "tree.h"
+#include "view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define PREFIX "user.lime."
+
+enum {
+    VALUE_MAX = 512,
+};
+
+static const char *const record_names[] = {"type", "message", "record", "mb", "me", "offset"};
+static const char *const container_names[] = {"records", "messages", "fault"};
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static int number(char *value, uint64_t n)
+{
+    return snprintf(value, VALUE_MAX, "%" PRIu64, n);
+}
+
+/* The value's length, or -ENODATA. */
+static int record_value(const struct limefile_record *record, const char *key, char *value)
+{
+    if (strcmp(key, "type") == 0) {
+        memcpy(value, record->type, record->type_len);
+        return record->type_len;
+    }
+    if (strcmp(key, "message") == 0)
+        return number(value, record->message);
+    if (strcmp(key, "record") == 0)
+        return number(value, record->record);
+    if (strcmp(key, "mb") == 0)
+        return number(value, record->mb);
+    if (strcmp(key, "me") == 0)
+        return number(value, record->me);
+    if (strcmp(key, "offset") == 0)
+        return number(value, record->data_offset);
+    return -ENODATA;
+}
+
+static int container_value(const struct limefile_index *index, const char *key, char *value)
+{
+    const struct limefile_finding *fault = limefile_index_fault(index);
+    if (strcmp(key, "records") == 0)
+        return number(value, limefile_index_count(index));
+    if (strcmp(key, "messages") == 0)
+        return number(value, limefile_index_messages(index));
+    if (strcmp(key, "fault") == 0 && fault)
+        return limefile_finding_text(fault, value, VALUE_MAX);
+    return -ENODATA;
+}
+
+static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                           const char *key, char *value)
+{
+    struct limefile_record record;
+    int len = limefs_view_pin(fs, view);
+    if (len)
+        return len;
+    len = limefile_index_get(view->index, ordinal, &record);
+    if (len == 0)
+        len = record_value(&record, key, value);
+    limefs_view_unpin(fs, view);
+    return len;
+}
+
+static int value_of_container(struct limefs *fs, struct limefs_node *node, const char *key,
+                              char *value)
+{
+    struct limefs_view *view;
+    int len = limefs_view_current(fs, node, &view);
+    if (len)
+        return len;
+    len = container_value(view->index, key, value);
+    limefs_view_unpin(fs, view);
+    return len;
+}
+
+static ssize_t give(const char *value, size_t len, char *buf, size_t cap)
+{
+    if (cap == 0)
+        return (ssize_t)len;
+    if (len > cap)
+        return -ERANGE;
+    memcpy(buf, value, len);
+    return (ssize_t)len;
+}
+
+/* A path to the node's own file that cannot be led astray. */
+static int own_path(struct limefs *fs, struct limefs_node *node, char path[64])
+{
+    int fd = limefs_tree_open(fs, node, NULL, O_PATH);
+    if (fd >= 0)
+        snprintf(path, 64, "/proc/self/fd/%d", fd);
+    return fd;
+}
+
+static ssize_t pass_get(struct limefs *fs, struct limefs_node *node, const char *name,
+                        char *buf, size_t cap)
+{
+    char path[64];
+    int fd = own_path(fs, node, path);
+    if (fd < 0)
+        return fd;
+    ssize_t len = getxattr(path, name, buf, cap);
+    if (len < 0)
+        len = -errno;
+    close(fd);
+    return len;
+}
+
+static ssize_t pass_list(struct limefs *fs, struct limefs_node *node, char *buf, size_t cap)
+{
+    char path[64];
+    int fd = own_path(fs, node, path);
+    if (fd < 0)
+        return fd;
+    ssize_t len = listxattr(path, buf, cap);
+    if (len < 0)
+        len = -errno;
+    close(fd);
+    return len;
+}
+
+ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char *buf,
+                         size_t cap)
+{
+    char value[VALUE_MAX];
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node && node->kind != LIMEFS_CONTAINER)
+        return pass_get(fs, node, name, buf, cap);
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
+        return -ENODATA;
+    const char *key = name + strlen(PREFIX);
+    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    int len = node   ? value_of_container(fs, node, key, value)
+              : view ? value_of_record(fs, view, ordinal, key, value)
+                     : -ESTALE;
+    return len < 0 ? len : give(value, (size_t)len, buf, cap);
+}
+
+ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
+{
+    char list[256], value[VALUE_MAX];
+    size_t used = 0;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node && node->kind != LIMEFS_CONTAINER)
+        return pass_list(fs, node, buf, cap);
+    const char *const *names = node ? container_names : record_names;
+    size_t count = node ? COUNT(container_names) : COUNT(record_names);
+    for (size_t i = 0; i < count; i++) {
+        if (node && value_of_container(fs, node, names[i], value) < 0)
+            continue; /* a container without a fault has no "fault" */
+        used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
+    }
+    return give(list, used, buf, cap);
+}

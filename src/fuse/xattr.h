@@ -1,0 +1,15 @@
+/*
+ * xattr.h - the extended attributes user.lime.* of records and containers; those that a
+ * file or directory of the tree has itself pass through.
+ */
+#ifndef LIMEFS_XATTR_H
+#define LIMEFS_XATTR_H
+
+#include "limefs.h"
+#include <sys/types.h>
+
+/* Like getxattr(2) and listxattr(2): the length, also for cap 0; -ERANGE, -ENODATA ... */
+ssize_t limefs_xattr_get(struct limefs *, uint64_t id, const char *name, char *buf, size_t cap);
+ssize_t limefs_xattr_list(struct limefs *, uint64_t id, char *buf, size_t cap);
+
+#endif
