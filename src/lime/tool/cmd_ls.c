@@ -1,0 +1,214 @@
+/* cmd_ls.c - lime ls: the records of containers, for people and for scripts */
+#define _GNU_SOURCE
+#include "container.h"
+#include "jsonout.h"
+#include "tool.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char help[] =
+    "Usage: lime ls [-l] [-h] [--json] FILE...\n"
+    "List the records of LIME containers.\n"
+    "\n"
+    "  -l                    with offsets, padding and message flags\n"
+    "  -h, --human-readable  sizes like 1.2K, 19G\n"
+    "      --json            for scripts: all of it, as JSON\n"
+    "      --help            this text\n"
+    "\n"
+    "The first column is the record's ordinal in the file, the second its message and\n"
+    "its place therein, both counted from 1; either names it for 'lime cat'. Bytes of a\n"
+    "type that a table cannot show are written as %XX.\n"
+    "\n"
+    "Examples:\n"
+    "  lime ls conf.0042\n"
+    "  lime ls --json conf.0042 | jq '.records[] | select(.type == \"ildg-format\")'\n"
+    "\n"
+    "Exit status: 0 all listed; 1 a listing ends at a fault (the records before it are\n"
+    "listed); 2 a file cannot be opened or is no container.\n";
+
+struct options {
+    bool lengthy, human, json;
+};
+
+struct widths {
+    int ordinal, number, bytes, header, data;
+};
+
+static int digits(uint64_t value)
+{
+    return snprintf(NULL, 0, "%" PRIu64, value);
+}
+
+static int at_least(int width, int least)
+{
+    return width > least ? width : least;
+}
+
+static const char *size_text(const struct options *o, uint64_t bytes, char out[32])
+{
+    if (o->human)
+        return number_human(bytes, out);
+    snprintf(out, 32, "%" PRIu64, bytes);
+    return out;
+}
+
+static struct widths measure(const struct container *c, const struct options *o)
+{
+    struct limefile_record r;
+    struct widths w = {4, 7, 5, 6, 6}; /* of the headings */
+    uint64_t count = limefile_index_count(c->index), most = 0;
+    for (uint64_t i = 1; i <= count && limefile_index_get(c->index, i, &r) == 0; i++) {
+        w.number = at_least(digits(r.message) + 1 + digits(r.record), w.number);
+        if (r.bytes > most)
+            most = r.bytes;
+    }
+    w.ordinal = at_least(digits(count), w.ordinal);
+    w.bytes = at_least(o->human ? 6 : digits(most), w.bytes);
+    w.header = w.data = at_least(digits(limefile_index_end(c->index)), w.header);
+    return w;
+}
+
+static void print_heading(const struct options *o, const struct widths *w)
+{
+    printf("%*s  %-*s  %*s", w->ordinal, "#", w->number, "msg.rec", w->bytes, "bytes");
+    if (o->lengthy)
+        printf("  %*s  %*s  pad  flags", w->header, "header", w->data, "data");
+    printf("  type\n");
+}
+
+static void print_row(const struct options *o, const struct widths *w,
+                      const struct limefile_record *r)
+{
+    char number[24], size[32], shown[TYPE_SHOWN_MAX];
+    snprintf(number, sizeof number, "%" PRIu32 ".%" PRIu32, r->message, r->record);
+    printf("%*" PRIu64 "  %-*s  %*s", w->ordinal, r->ordinal, w->number, number, w->bytes,
+           size_text(o, r->bytes, size));
+    if (o->lengthy)
+        printf("  %*" PRIu64 "  %*" PRIu64 "  %3u  %s %s", w->header, r->header_offset, w->data,
+               r->data_offset, r->padding, r->mb ? "MB" : "--", r->me ? "ME" : "--");
+    printf("  %s\n", type_shown(r->type, r->type_len, shown));
+}
+
+static void print_table(const struct container *c, const struct options *o)
+{
+    struct limefile_record r;
+    struct widths w = measure(c, o);
+    print_heading(o, &w);
+    for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++)
+        print_row(o, &w, &r);
+}
+
+static const char *truth(bool value)
+{
+    return value ? "true" : "false";
+}
+
+static void print_record_json(const struct limefile_record *r)
+{
+    char name[LIMEFILE_NAME_MAX + 1];
+    printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"record\": %" PRIu32
+           ", \"type\": ",
+           r->ordinal, r->message, r->record);
+    jsonout_text(stdout, r->type, r->type_len);
+    if (!jsonout_is_utf8(r->type, r->type_len)) {
+        fputs(", \"type_hex\": ", stdout);
+        jsonout_hex(stdout, r->type, r->type_len);
+    }
+    fputs(", \"name\": ", stdout);
+    jsonout_text(stdout, name, limefile_name_of(r, name));
+    printf(", \"header_offset\": %" PRIu64 ", \"data_offset\": %" PRIu64 ", \"bytes\": %" PRIu64
+           ", \"padding\": %u, \"mb\": %s, \"me\": %s}",
+           r->header_offset, r->data_offset, r->bytes, r->padding, truth(r->mb), truth(r->me));
+}
+
+static void print_json(const struct container *c)
+{
+    struct limefile_record r;
+    printf("{\"file\": ");
+    jsonout_text(stdout, c->path, strlen(c->path));
+    printf(", \"size\": %" PRIu64 ", \"messages\": %" PRIu32 ", \"deviations\": %" PRIu64
+           ", \"fault\": ",
+           limefile_index_size(c->index), limefile_index_messages(c->index),
+           limefile_index_deviations(c->index));
+    jsonout_finding(stdout, limefile_index_fault(c->index));
+    printf(", \"records\": [");
+    for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
+        fputs(i == 1 ? "\n " : ",\n ", stdout);
+        print_record_json(&r);
+    }
+    fputs("]}", stdout);
+}
+
+/* What stands in the place of a listing that cannot be made. */
+static void print_json_failure(const char *path)
+{
+    printf("{\"file\": ");
+    jsonout_text(stdout, path, strlen(path));
+    printf(", \"error\": \"cannot be opened, or no container\", \"records\": []}");
+}
+
+static int list_one(const char *path, const struct options *o, bool several)
+{
+    struct container c;
+    int status = container_open(&c, path);
+    if (status != TOOL_GOOD) {
+        if (o->json)
+            print_json_failure(path);
+        return status;
+    }
+    if (o->json) {
+        print_json(&c);
+    } else {
+        if (several)
+            printf("%s:\n", path);
+        print_table(&c, o);
+    }
+    status = container_fault_message(&c);
+    container_close(&c);
+    return status;
+}
+
+static int list_all(int count, char **paths, const struct options *o)
+{
+    bool several = count > 1;
+    int worst = TOOL_GOOD;
+    if (o->json && several)
+        fputs("[", stdout);
+    for (int i = 0; i < count; i++) {
+        if (i > 0)
+            fputs(o->json ? ",\n" : "\n", stdout);
+        int status = list_one(paths[i], o, several);
+        worst = status > worst ? status : worst;
+    }
+    if (o->json)
+        fputs(several ? "]\n" : "\n", stdout);
+    return worst;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"human-readable", no_argument, NULL, 'h'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    struct options o = {0};
+    for (int opt; (opt = getopt_long(argc, argv, "lh", longs, NULL)) != -1;) {
+        if (opt == 'l')
+            o.lengthy = true;
+        else if (opt == 'h')
+            o.human = true;
+        else if (opt == 'j')
+            o.json = true;
+        else
+            return opt == 'H' ? print_help(&cmd_ls) : option_error(&cmd_ls, argv);
+    }
+    if (optind == argc)
+        return usage_error(&cmd_ls, "no file named");
+    return list_all(argc - optind, argv + optind, &o);
+}
+
+const struct command cmd_ls = {"ls", "list the records of containers", help, run};

@@ -1,0 +1,158 @@
+/* cmd_pack.c - lime pack: a container out of files */
+#define _GNU_SOURCE
+#include "manifest.h"
+#include "packlist.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: lime pack DIR FILE\n"
+    "       lime pack -o FILE [-m] -t TYPE PATH [[-m] -t TYPE PATH]...\n"
+    "       lime pack -o FILE --list LISTFILE\n"
+    "Make the container FILE: of what 'lime unpack' wrote to DIR, of the files PATH, or of\n"
+    "those that a list names. FILE appears, or is replaced, only when all is written.\n"
+    "\n"
+    "  -o, --output FILE   the container to make\n"
+    "  -t, --type TYPE     the type of the record that the next PATH becomes\n"
+    "  -m, --new-message   the next record begins a new message\n"
+    "      --list LISTFILE a line 'PATH TYPE' for each record (a TAB between them if either\n"
+    "                      holds spaces), a blank line where a new message begins\n"
+    "      --help          this text\n"
+    "\n"
+    "In DIR, " MANIFEST_NAME " says order, types and messages; the files may have been\n"
+    "edited since, the sizes noted there do not matter.\n"
+    "\n"
+    "Examples:\n"
+    "  lime pack parts conf.0042\n"
+    "  lime pack -o new.lime -t xlf-info info.txt -m -t ildg-format f.xml \\\n"
+    "      -t ildg-binary-data links.bin\n"
+    "\n"
+    "Exit status: 0 done; 1 it could not be made, FILE is as it was; 2 wrong usage.\n";
+
+static int pack_folder(const char *folder, const char *target)
+{
+    struct packlist list = {0};
+    int status = TOOL_BAD;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        message_code(folder, "open", -errno);
+        return TOOL_BAD;
+    }
+    if (packlist_read_manifest(&list, fd, folder)) {
+        uint64_t mended = packlist_mend(&list);
+        if (mended)
+            message(folder,
+                    MANIFEST_NAME ": warning: message flags of %" PRIu64
+                                  " records contradict each other; written as they should be",
+                    mended);
+        struct packing packing = {.list = &list, .folder = fd, .folder_name = folder};
+        status = pack_to_file(&packing, target);
+    }
+    packlist_release(&list);
+    close(fd);
+    return status;
+}
+
+static int pack_list(struct packlist *list, const char *target)
+{
+    struct packing packing = {.list = list, .folder = AT_FDCWD, .follow_links = true};
+    packlist_mend(list);
+    return pack_to_file(&packing, target);
+}
+
+struct options {
+    const char *output, *listfile;
+    const char *type; /* of the next PATH; NULL: none given */
+    const char *operands[2];
+    int operand_count;
+    bool new_message, help;
+    struct packlist list;
+};
+
+/* Without a type before it, a word is DIR or FILE of the first form. */
+static int take_operand(struct options *o, const char *word)
+{
+    if (!o->type) {
+        if (o->operand_count == 2)
+            return usage_error(&cmd_pack, "%s: no type (-t) before it", word);
+        o->operands[o->operand_count++] = word;
+        return TOOL_GOOD;
+    }
+    if (packlist_type_is_bad(word, o->type, strlen(o->type)))
+        return TOOL_UNUSABLE;
+    bool added = packlist_add(&o->list, word, o->type, strlen(o->type), o->new_message, false);
+    o->type = NULL;
+    o->new_message = false;
+    return added ? TOOL_GOOD : TOOL_BAD;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"output", required_argument, NULL, 'o'}, {"type", required_argument, NULL, 't'},
+        {"new-message", no_argument, NULL, 'm'},  {"list", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'H'},         {NULL, 0, NULL, 0},
+    };
+    int status = TOOL_GOOD;
+    for (int opt; !status && (opt = getopt_long(argc, argv, "-o:t:m", longs, NULL)) != -1;) {
+        if (opt == 'o')
+            o->output = optarg;
+        else if (opt == 't' && o->type)
+            status = usage_error(&cmd_pack, "-t %s: no PATH after it", o->type);
+        else if (opt == 't')
+            o->type = optarg;
+        else if (opt == 'm')
+            o->new_message = true;
+        else if (opt == 'l')
+            o->listfile = optarg;
+        else if (opt == 'H')
+            o->help = true;
+        else if (opt == 1)
+            status = take_operand(o, optarg);
+        else
+            status = option_error(&cmd_pack, argv);
+    }
+    for (; !status && optind < argc; optind++)
+        status = take_operand(o, argv[optind]);
+    return status;
+}
+
+static int pack(struct options *o)
+{
+    if (o->type)
+        return usage_error(&cmd_pack, "-t %s: no PATH after it", o->type);
+    if (o->new_message)
+        return usage_error(&cmd_pack, "-m: no record after it");
+    if (!o->output) {
+        if (o->operand_count != 2 || o->list.count || o->listfile)
+            return usage_error(&cmd_pack, "either DIR and FILE, or -o FILE and what to pack");
+        return pack_folder(o->operands[0], o->operands[1]);
+    }
+    if (o->operand_count)
+        return usage_error(&cmd_pack, "%s: no type (-t) before it", o->operands[0]);
+    if (!o->listfile == !o->list.count)
+        return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) are wanted");
+    if (o->listfile && !packlist_read_list(&o->list, o->listfile, true))
+        return TOOL_BAD;
+    return pack_list(&o->list, o->output);
+}
+
+static int run(int argc, char **argv)
+{
+    struct options o = {0};
+    int status = parse(&o, argc, argv);
+    if (o.help)
+        status = print_help(&cmd_pack);
+    else if (!status)
+        status = pack(&o);
+    packlist_release(&o.list);
+    return status;
+}
+
+const struct command cmd_pack = {"pack", "a container out of files", help, run};

@@ -1,0 +1,194 @@
+/* cmd_repair.c - lime repair: cuts an unfinished tail, mends what surrounds the data */
+#define _GNU_SOURCE
+#include "progress.h"
+#include "repair.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: lime repair [-n] [--force] FILE\n"
+    "Cut an unfinished tail off a LIME container, as a crash leaves it, and mend what\n"
+    "surrounds the data: message flags, reserved bits, padding. Data and record types are\n"
+    "never changed, and the bytes that are cut are kept in FILE.cut-OFFSET.\n"
+    "\n"
+    "  -n, --dry-run  say what would be done; change nothing\n"
+    "      --force    cut even where more than an unfinished record follows the fault\n"
+    "      --help     this text\n"
+    "\n"
+    "Message flags: where one of two neighbours says that a message ends or begins between\n"
+    "them, both say it afterwards; the first record begins one and the last ends one.\n"
+    "\n"
+    "Example: lime check conf.0042 || lime repair -n conf.0042\n"
+    "\n"
+    "Exit status: 0 FILE is good now; 1 it is not (what is left is named); 2 FILE cannot be\n"
+    "opened or is no container, or wrong usage.\n";
+
+void repair_note(struct repair *repair, const char *format, ...)
+{
+    va_list args;
+    repair->changes++;
+    progress_hide();
+    printf("%s: ", repair->path);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    puts(repair->dry ? " (dry run)" : "");
+}
+
+static void count(void *context, const struct limefile_finding *finding)
+{
+    struct survey *survey = context;
+    survey->deviations += !limefile_is_fault(finding->code);
+}
+
+static int look(struct repair *repair, struct survey *survey)
+{
+    struct limefile_scan *scan;
+    struct limefile_record record;
+    struct progress progress;
+    *survey = (struct survey){0};
+    int err = limefile_scan_new(&repair->file.source, count, survey, &scan);
+    if (err)
+        return err;
+    limefile_scan_progress(scan, &survey->end, &survey->size);
+    progress_begin(&progress, "check", survey->size);
+    while (limefile_scan_next(scan, &record) > 0) {
+        survey->records++;
+        survey->messages = record.message;
+        limefile_scan_progress(scan, &survey->end, &survey->size);
+        progress_to(&progress, survey->end);
+    }
+    progress_end(&progress);
+    if (limefile_scan_fault(scan))
+        survey->fault = *limefile_scan_fault(scan);
+    limefile_scan_free(scan);
+    survey->is_container = survey->records > 0 || (survey->fault.code != LIMEFILE_E_MAGIC &&
+                                                   survey->fault.code != LIMEFILE_E_VERSION);
+    return 0;
+}
+
+/* Whoever has the container mounted for writing holds such a lock. */
+static int lock(const struct repair *repair)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int failed = fcntl(repair->fd, repair->dry ? F_OFD_GETLK : F_OFD_SETLK, &all) != 0;
+    if (failed ? errno == EAGAIN || errno == EACCES : repair->dry && all.l_type != F_UNLCK) {
+        message(repair->path, "lock: another process has this container open for writing, "
+                              "a read-write mount perhaps; unmount it first");
+        return TOOL_BAD;
+    }
+    if (failed) /* some network file systems have no locks */
+        message(repair->path, "lock: warning: %s; make sure that nobody writes to it",
+                limefile_strerror(-errno));
+    return TOOL_GOOD;
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* Looks again at what is there now. */
+static int conclude(struct repair *repair, uint64_t hopeless)
+{
+    struct survey now;
+    int err = repair->file.source.ops->sync(&repair->file.source);
+    if (!err)
+        err = look(repair, &now);
+    if (err) {
+        message_code(repair->path, "repair", err);
+        return TOOL_BAD;
+    }
+    if (now.fault.code || now.deviations) {
+        message(repair->path,
+                "repair: %" PRIu64 " deviation%s cannot be mended without changing a record",
+                now.deviations, plural(now.deviations));
+        return TOOL_BAD;
+    }
+    printf("%s: %s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes\n",
+           repair->path, repair->changes ? "good now" : "good, nothing to do", now.records,
+           plural(now.records), now.messages, plural(now.messages), now.size);
+    return hopeless ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int conclude_dry(struct repair *repair, uint64_t hopeless)
+{
+    if (repair->changes)
+        printf("%s: %" PRIu64 " thing%s to do, nothing was changed\n", repair->path,
+               repair->changes, plural(repair->changes));
+    else if (!hopeless)
+        printf("%s: good, nothing to do\n", repair->path);
+    if (hopeless)
+        message(repair->path,
+                "repair: %" PRIu64 " deviation%s cannot be mended without changing a record",
+                hopeless, plural(hopeless));
+    return repair->changes || hopeless ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int repair_opened(struct repair *repair)
+{
+    struct survey survey;
+    uint64_t hopeless;
+    int status = lock(repair);
+    if (status != TOOL_GOOD)
+        return status;
+    int err = look(repair, &survey);
+    if (err) {
+        message_code(repair->path, "read", err);
+        return TOOL_BAD;
+    }
+    if (survey.fault.code)
+        finding_message(repair->path, &survey.fault);
+    if (!survey.is_container) {
+        message(repair->path, "not a LIME container; nothing was changed");
+        return TOOL_UNUSABLE;
+    }
+    if (survey.fault.code)
+        status = repair_tail(repair, &survey);
+    if (status != TOOL_GOOD)
+        return status;
+    err = repair_mend(repair, &hopeless);
+    if (err) {
+        message_code(repair->path, "write", err);
+        return TOOL_BAD;
+    }
+    return repair->dry ? conclude_dry(repair, hopeless) : conclude(repair, hopeless);
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"dry-run", no_argument, NULL, 'n'},
+        {"force", no_argument, NULL, 'F'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    struct repair repair = {0};
+    for (int opt; (opt = getopt_long(argc, argv, "n", longs, NULL)) != -1;) {
+        if (opt == 'n')
+            repair.dry = true;
+        else if (opt == 'F')
+            repair.force = true;
+        else
+            return opt == 'H' ? print_help(&cmd_repair) : option_error(&cmd_repair, argv);
+    }
+    if (argc - optind != 1)
+        return usage_error(&cmd_repair, "exactly one file is wanted");
+    repair.path = argv[optind];
+    repair.fd = open_with_message(repair.path, repair.dry ? O_RDONLY : O_RDWR);
+    if (repair.fd < 0)
+        return TOOL_UNUSABLE;
+    limefile_fd_init(&repair.file, repair.fd);
+    int status = repair_opened(&repair);
+    close(repair.fd);
+    return status;
+}
+
+const struct command cmd_repair = {"repair", "cut an unfinished tail, mend flags and padding",
+                                   help, run};

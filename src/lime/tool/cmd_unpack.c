@@ -1,0 +1,115 @@
+/* cmd_unpack.c - lime unpack: a file for each record, and a manifest */
+#include "manifest.h"
+#include "outdir.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: lime unpack [-f] FILE DIR\n"
+    "Write each record of FILE to a file of its own in DIR, and " MANIFEST_NAME ", from\n"
+    "which 'lime pack DIR FILE' puts the container together again, byte for byte.\n"
+    "\n"
+    "  -f, --force  DIR may hold files already; those of the same names are replaced\n"
+    "      --help   this text\n"
+    "\n"
+    "DIR is made if it is not there. The files are called as in a mount: 001-ildg-format,\n"
+    "where 001 is the record's ordinal; bytes of a type that a file name cannot hold are\n"
+    "written as %XX.\n"
+    "\n"
+    "Example: lime unpack conf.0042 parts; vi parts/001-xlf-info; lime pack parts conf.0042\n"
+    "\n"
+    "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked), or\n"
+    "writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
+
+static void add_line(FILE *manifest, const struct limefile_record *r, const char *name)
+{
+    char type[TYPE_SHOWN_MAX];
+    fprintf(manifest, "%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%d\t%d\t%" PRIu64 "\t%s\t%s\n",
+            r->ordinal, r->message, r->record, r->mb, r->me, r->bytes,
+            type_shown(r->type, r->type_len, type), name);
+}
+
+static bool write_manifest(const struct container *c, const struct outdir *dir)
+{
+    struct limefile_record r;
+    char name[LIMEFILE_NAME_MAX + 1];
+    int fd = outdir_create(dir, MANIFEST_NAME, true);
+    FILE *manifest = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!manifest) {
+        message_code(MANIFEST_NAME, "create", fd < 0 ? fd : -errno);
+        return false;
+    }
+    fputs(MANIFEST_HEAD, manifest);
+    for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
+        limefile_name_of(&r, name);
+        add_line(manifest, &r, name);
+    }
+    int failed = ferror(manifest);
+    if (fclose(manifest) != 0 || failed) {
+        message_code(MANIFEST_NAME, "write", errno ? -errno : -EIO);
+        return false;
+    }
+    return true;
+}
+
+/* The manifest comes last: where it is, all files are whole. */
+static bool unpack_records(const struct container *c, const struct outdir *dir, bool force)
+{
+    struct limefile_record r;
+    struct progress progress;
+    char name[LIMEFILE_NAME_MAX + 1];
+    bool good = true;
+    progress_begin(&progress, "unpack", limefile_index_end(c->index));
+    for (uint64_t i = 1; good && limefile_index_get(c->index, i, &r) == 0; i++) {
+        limefile_name_of(&r, name);
+        good = outdir_save(dir, c, &r, name, force, &progress);
+    }
+    progress_end(&progress);
+    return good && write_manifest(c, dir);
+}
+
+static int unpack(const char *path, const char *folder, bool force)
+{
+    struct container c;
+    struct outdir dir;
+    int status = container_open(&c, path);
+    if (status != TOOL_GOOD)
+        return status;
+    int err = outdir_open(&dir, folder, !force);
+    if (err) {
+        message(folder, "open: %s%s", limefile_strerror(err),
+                err == -ENOTEMPTY ? "; -f to use it all the same" : "");
+        status = TOOL_BAD;
+    } else {
+        status = unpack_records(&c, &dir, force) ? container_fault_message(&c) : TOOL_BAD;
+        outdir_close(&dir);
+    }
+    container_close(&c);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"force", no_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    bool force = false;
+    for (int opt; (opt = getopt_long(argc, argv, "f", longs, NULL)) != -1;) {
+        if (opt == 'f')
+            force = true;
+        else
+            return opt == 'H' ? print_help(&cmd_unpack) : option_error(&cmd_unpack, argv);
+    }
+    if (argc - optind != 2)
+        return usage_error(&cmd_unpack, "a container and a folder are wanted");
+    return unpack(argv[optind], argv[optind + 1], force);
+}
+
+const struct command cmd_unpack = {"unpack", "a file for each record, and a manifest", help,
+                                   run};

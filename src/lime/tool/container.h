@@ -1,0 +1,33 @@
+/* container.h - a container that a sub-command works on: open, indexed, faults in words */
+#ifndef CONTAINER_H
+#define CONTAINER_H
+
+#include "limefile.h"
+
+struct container {
+    const char *path; /* as the user gave it; not owned */
+    int fd;
+    struct limefile_fd file;
+    struct limefile_index *index;
+};
+
+/* Opens and indexes. Returns an exit status: TOOL_GOOD (also where the index ends at a
+ * fault), TOOL_BAD or TOOL_UNUSABLE after a message. Call container_close() only after
+ * TOOL_GOOD. */
+int container_open(struct container *, const char *path);
+void container_close(struct container *);
+
+/* Says on stderr why and where the index ends, if it does: TOOL_BAD then, or TOOL_GOOD. */
+int container_fault_message(const struct container *);
+
+/* "FILE: offset N: record R: reason", on stderr. */
+void finding_message(const char *path, const struct limefile_finding *);
+
+/* The type as people may see it: %XX for what a terminal or a table cannot bear. */
+#define TYPE_SHOWN_MAX (3 * LIMEFILE_TYPE_BYTES + 1)
+const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX]);
+
+/* Opens without blocking; returns a descriptor, or < 0 after a message. */
+int open_with_message(const char *path, int flags);
+
+#endif

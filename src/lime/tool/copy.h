@@ -1,0 +1,29 @@
+/* copy.h - bytes from one descriptor to another by the fastest way that the two allow */
+#ifndef COPY_H
+#define COPY_H
+
+#include "progress.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COPY_AT_POSITION INT64_C(-1)
+
+/* Filled in by the caller; advances as bytes are moved. */
+struct copy {
+    int in;
+    uint64_t in_offset;
+    int out;
+    int64_t out_offset; /* COPY_AT_POSITION: where the descriptor stands, as write() does */
+    uint64_t left;
+    struct progress *progress; /* or NULL */
+    bool writing;              /* after a failure: it was the writing that failed */
+};
+
+/* Moves all that is left. -errno, or LIMEFILE_E_SHRUNK if the input ends before. */
+int copy_run(struct copy *);
+
+/* The failure of a copy in words: the file that failed, and how. */
+void copy_message(const struct copy *, const char *in_name, const char *out_name, int code);
+
+#endif

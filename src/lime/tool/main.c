@@ -1,0 +1,95 @@
+/* main.c - which sub-command, or which old program's name */
+#include "limefile.h"
+#include "tool.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct command *const commands[] = {
+    &cmd_ls, &cmd_cat, &cmd_unpack, &cmd_pack, &cmd_check, &cmd_repair,
+};
+
+static const struct command *const compat_names[] = {
+    &compat_lime_contents,     &compat_lemon_contents, &compat_lime_extract_record,
+    &compat_lime_extract_type, &compat_lime_pack,      &compat_lime_unpack,
+};
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+static const struct command *find(const struct command *const *table, size_t count,
+                                  const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i]->name, name) == 0)
+            return table[i];
+    return NULL;
+}
+
+static void print_overview(FILE *out)
+{
+    fputs("Usage: lime COMMAND [OPTION]... FILE...\n"
+          "Work with LIME containers: lattice configurations, propagators and the like.\n\n",
+          out);
+    for (size_t i = 0; i < COUNT(commands); i++)
+        fprintf(out, "  lime %-8s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n'lime help COMMAND' tells more; 'lime --version' the version.\n"
+          "limefs mounts a container, so that its records are files.\n",
+          out);
+}
+
+static int help_on(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_overview(stdout);
+        return TOOL_GOOD;
+    }
+    const struct command *command = find(commands, COUNT(commands), argv[1]);
+    if (command)
+        return print_help(command);
+    message(NULL, "help: no command '%s'; 'lime help' lists them", argv[1]);
+    return TOOL_UNUSABLE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_overview(stderr);
+        return TOOL_UNUSABLE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+        return help_on(argc - 1, argv + 1);
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        puts("lime (limefs) " LIMEFS_VERSION);
+        return TOOL_GOOD;
+    }
+    const struct command *command = find(commands, COUNT(commands), word);
+    if (command)
+        return command->run(argc - 1, argv + 1);
+    message(NULL, "no command '%s'; 'lime help' lists them", word);
+    return TOOL_UNUSABLE;
+}
+
+/* A file that is opened must never take the place of a stream that the caller closed. */
+static void fill_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+            _exit(TOOL_BAD);
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    opterr = 0; /* option_error() says it in our words */
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
+    const struct command *compat = find(compat_names, COUNT(compat_names), name);
+    if (compat)
+        message_program(compat->name);
+    int status = compat ? compat->run(argc, argv) : dispatch(argc, argv);
+    int flushed = finish_stdout();
+    return status > flushed ? status : flushed;
+}

@@ -1,0 +1,174 @@
+/* packer.c - a packlist becomes a container */
+#define _GNU_SOURCE
+#include "container.h"
+#include "copy.h"
+#include "packlist.h"
+#include "tempfile.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    SMALL = 64 * 1024, /* up to here data go through the writer's buffer */
+};
+
+/* The container that is being written. */
+struct output {
+    const struct packing *packing;
+    struct limefile_writer *writer;
+    int fd;
+    uint32_t message, record;
+    struct progress progress;
+};
+
+/* One file on its way into it. */
+struct input {
+    char name[PATH_MAX]; /* for messages */
+    int fd;
+    struct stat st;
+};
+
+static bool input_open(struct input *in, const struct packing *p, const struct pack_item *item)
+{
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    snprintf(in->name, sizeof in->name, "%s%s%s", p->folder_name ? p->folder_name : "",
+             p->folder_name ? "/" : "", item->path);
+    in->fd = openat(p->folder, item->path, flags | (p->follow_links ? 0 : O_NOFOLLOW));
+    if (in->fd < 0 && errno == ELOOP && !p->follow_links) {
+        message(in->name, "open: a symbolic link; the folder must hold the file itself");
+        return false;
+    }
+    if (in->fd < 0 || fstat(in->fd, &in->st) != 0) {
+        message_code(in->name, "open", -errno);
+    } else if (!S_ISREG(in->st.st_mode)) {
+        message(in->name, "open: not a regular file, so its length is not known beforehand; "
+                          "write it to a file first");
+    } else {
+        return true;
+    }
+    if (in->fd >= 0)
+        close(in->fd);
+    return false;
+}
+
+/* Data that change while they are copied would make a record that never was. */
+static int check_unchanged(const struct input *in)
+{
+    struct stat st;
+    if (fstat(in->fd, &st) != 0)
+        return -errno;
+    return st.st_size == in->st.st_size ? 0 : -EBUSY;
+}
+
+static int put_small(struct limefile_writer *writer, const struct input *in)
+{
+    static char buffer[SMALL];
+    struct limefile_fd file;
+    limefile_fd_init(&file, in->fd);
+    ssize_t got = limefile_read_full(&file.source, buffer, (size_t)in->st.st_size, 0);
+    if (got < 0)
+        return (int)got;
+    return got < in->st.st_size ? LIMEFILE_E_SHRUNK
+                                : limefile_writer_write(writer, buffer, (size_t)got);
+}
+
+static int put_large(struct output *out, const struct input *in)
+{
+    uint64_t offset;
+    int err = limefile_writer_reserve(out->writer, (uint64_t)in->st.st_size, &offset);
+    if (err)
+        return err;
+    struct copy copy = {
+        .in = in->fd,
+        .out = out->fd,
+        .out_offset = (int64_t)offset,
+        .left = (uint64_t)in->st.st_size,
+        .progress = &out->progress,
+    };
+    return copy_run(&copy);
+}
+
+static int put_record(struct output *out, const struct pack_item *item, const struct input *in)
+{
+    uint64_t bytes = (uint64_t)in->st.st_size;
+    int err = limefile_writer_begin(out->writer, item->type, item->type_len, bytes, item->mb,
+                                    item->me);
+    if (!err)
+        err = bytes <= SMALL ? put_small(out->writer, in) : put_large(out, in);
+    if (!err)
+        err = limefile_writer_end(out->writer);
+    return err ? err : check_unchanged(in);
+}
+
+static bool put_item(struct output *out, const struct pack_item *item)
+{
+    static struct input in; /* static for its size */
+    const struct packing *p = out->packing;
+    if (!input_open(&in, p, item))
+        return false;
+    out->message += item->mb;
+    out->record = item->mb ? 1 : out->record + 1;
+    if (p->announce)
+        p->announce(out->message, out->record, (uint64_t)in.st.st_size, item);
+    int err = put_record(out, item, &in);
+    close(in.fd);
+    if (err)
+        message(in.name, "pack: %s",
+                err == -EBUSY ? "the file changes while it is read" : limefile_strerror(err));
+    return !err;
+}
+
+/* For the bar only, so what cannot be looked at does not matter here. */
+static uint64_t total_of(const struct packing *p)
+{
+    struct stat st;
+    uint64_t total = 0;
+    for (size_t i = 0; isatty(STDERR_FILENO) && i < p->list->count; i++)
+        if (fstatat(p->folder, p->list->items[i].path, &st, 0) == 0)
+            total += (uint64_t)st.st_size;
+    return total;
+}
+
+static bool put_all(const struct packing *p, int fd)
+{
+    struct limefile_fd to;
+    struct output out = {.packing = p, .fd = fd};
+    uint64_t size;
+    bool good = true;
+    limefile_fd_init(&to, fd);
+    int err = limefile_writer_new(&to.source, 0, &out.writer);
+    if (!err) {
+        progress_begin(&out.progress, "pack", total_of(p));
+        for (size_t i = 0; good && i < p->list->count; i++)
+            good = put_item(&out, &p->list->items[i]);
+        progress_end(&out.progress);
+        err = good ? limefile_writer_finish(out.writer, &size) : 0;
+        limefile_writer_free(out.writer);
+    }
+    if (err)
+        message_code(NULL, "pack", err);
+    return good && !err;
+}
+
+int pack_to_file(const struct packing *p, const char *target)
+{
+    struct tempfile temporary;
+    int err = tempfile_open(&temporary, target);
+    if (err) {
+        message_code(target, "create", err);
+        return TOOL_BAD;
+    }
+    if (!put_all(p, temporary.fd)) {
+        tempfile_abort(&temporary);
+        return TOOL_BAD;
+    }
+    err = tempfile_commit(&temporary);
+    if (err)
+        message_code(target, "write", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}

@@ -1,0 +1,61 @@
+/* packlist.h - what is to become a container: files, their types, message boundaries */
+#ifndef PACKLIST_H
+#define PACKLIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pack_item {
+    char *path; /* owned by the list */
+    char *type; /* owned; type_len bytes without a NUL among them, NUL-terminated */
+    size_t type_len;
+    bool mb, me;
+};
+
+struct packlist {
+    struct pack_item *items;
+    size_t count, capacity;
+};
+
+/* Copies path and type. False after a message: out of memory. */
+bool packlist_add(struct packlist *, const char *path, const char *type, size_t type_len,
+                  bool mb, bool me);
+void packlist_release(struct packlist *);
+
+/*
+ * Makes the flags agree: where one of two neighbours says that a message ends or begins
+ * between them, both say it then; the first has MB, the last ME. Flags are only ever added.
+ * Returns how many records it changed.
+ */
+uint64_t packlist_mend(struct packlist *);
+
+/* True if no header can hold the type; says so. Warns of one that readers may refuse. */
+bool packlist_type_is_bad(const char *path, const char *type, size_t type_len);
+
+/* From DIR/manifest.tsv, whose names mean files in that folder. False after a message. */
+bool packlist_read_manifest(struct packlist *, int folder, const char *folder_name);
+
+/*
+ * From a list as C-LIME's lime_pack takes it: "path type" a line, a blank line between
+ * messages. tabs: where a line holds a TAB that separates, so that both may hold spaces.
+ * False after a message.
+ */
+bool packlist_read_list(struct packlist *, const char *path, bool tabs);
+
+/* ---- packing (packer.c) ---- */
+
+struct packing {
+    const struct packlist *list;
+    int folder;              /* that relative paths start from, or AT_FDCWD */
+    const char *folder_name; /* its name for messages, or NULL */
+    bool follow_links;       /* a path may be a symbolic link */
+    /* Called before each record is written, or NULL. */
+    void (*announce)(uint32_t message, uint32_t record, uint64_t bytes,
+                     const struct pack_item *);
+};
+
+/* Writes the container, all of it or nothing: an exit status, after a message if not 0. */
+int pack_to_file(const struct packing *, const char *target);
+
+#endif

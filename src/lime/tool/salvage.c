@@ -1,0 +1,78 @@
+/* salvage.c - is there a whole record somewhere in these bytes? */
+#define _GNU_SOURCE
+#include "progress.h"
+#include "repair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCK_BYTES = 4 * 1024 * 1024,
+    PATTERN_BYTES = 6, /* magic and version */
+};
+
+/* True if a header stands there and the file holds all that it promises. */
+static int judge(struct limefile_source *source, uint64_t offset, uint64_t size,
+                 struct salvage *out)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    uint64_t data_end, next;
+    ssize_t got = limefile_read_full(source, raw, sizeof raw, offset);
+    if (got < 0)
+        return (int)got;
+    out->offset = offset;
+    return got == (ssize_t)sizeof raw && limefile_header_decode(raw, &out->header) == 0 &&
+           limefile_extent_of(offset, out->header.bytes, &data_end, &next) == 0 &&
+           data_end <= size;
+}
+
+static void make_pattern(unsigned char pattern[PATTERN_BYTES])
+{
+    struct limefile_header header;
+    unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
+    if (limefile_header_init(&header, "", 0, 0, false, false) == 0)
+        limefile_header_encode(&header, raw);
+    memcpy(pattern, raw, PATTERN_BYTES);
+}
+
+/* At every byte, not only at every eighth: a lost or added byte is what makes such files. */
+static int search_block(struct limefile_source *source, const char *block, size_t n,
+                        uint64_t offset, uint64_t size, struct salvage *out)
+{
+    unsigned char pattern[PATTERN_BYTES];
+    make_pattern(pattern);
+    const char *at = block, *end = block + n;
+    while ((at = memmem(at, (size_t)(end - at), pattern, sizeof pattern))) {
+        int found = judge(source, offset + (uint64_t)(at - block), size, out);
+        if (found)
+            return found;
+        at++;
+    }
+    return 0;
+}
+
+int salvage_find(struct limefile_source *source, uint64_t from, uint64_t size,
+                 struct salvage *out)
+{
+    struct progress progress;
+    int found = 0;
+    char *block = malloc(BLOCK_BYTES);
+    if (!block)
+        return -ENOMEM;
+    progress_begin(&progress, "search", size > from ? size - from : 0);
+    while (!found && from < size && size - from >= LIMEFILE_HEADER_BYTES) {
+        ssize_t got = limefile_read_full(source, block, BLOCK_BYTES, from);
+        if (got < PATTERN_BYTES) {
+            found = got < 0 ? (int)got : 0;
+            break;
+        }
+        found = search_block(source, block, (size_t)got, from, size, out);
+        /* the next block sees a pattern that is cut by the end of this one */
+        from += (uint64_t)got - (PATTERN_BYTES - 1);
+        progress_add(&progress, (uint64_t)got);
+    }
+    progress_end(&progress);
+    free(block);
+    return found;
+}

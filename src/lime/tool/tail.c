@@ -1,0 +1,147 @@
+/* tail.c - what stands behind the last whole record: may it go, and where to */
+#define _GNU_SOURCE
+#include "copy.h"
+#include "repair.h"
+#include "tempfile.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_tail_code(int code)
+{
+    return code == LIMEFILE_E_HEADER_CUT || code == LIMEFILE_E_DATA_CUT ||
+           code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
+}
+
+/* An I/O error says nothing about what stands there. */
+static bool is_errno(int code)
+{
+    return code < 0 && code >= -4095;
+}
+
+static void explain_refusal(const struct repair *repair, const struct survey *survey,
+                            const struct salvage *found)
+{
+    char where[TYPE_SHOWN_MAX + 120] = "", shown[TYPE_SHOWN_MAX];
+    if (found)
+        snprintf(where, sizeof where,
+                 ", and at offset %" PRIu64 " an intact record seems to stand (type '%s', "
+                 "%" PRIu64 " bytes)",
+                 found->offset, type_shown(found->header.type, found->header.type_len, shown),
+                 found->header.bytes);
+    message(repair->path,
+            "repair: no unfinished tail: %" PRIu64 " bytes follow from offset %" PRIu64 "%s; "
+            "nothing was changed",
+            survey->size - survey->end, survey->end, where);
+    message(repair->path, "repair: if these bytes may go, --force cuts them and keeps a copy");
+}
+
+/* An exit status: GOOD if the tail may be cut. */
+static int judge_tail(struct repair *repair, const struct survey *survey)
+{
+    struct salvage found;
+    if (is_errno(survey->fault.code)) {
+        message(repair->path, "repair: the file cannot be read there; nothing was changed");
+        return TOOL_BAD;
+    }
+    if (repair->force)
+        return TOOL_GOOD;
+    int hit = salvage_find(&repair->file.source, survey->end + 1, survey->size, &found);
+    if (hit < 0) {
+        message_code(repair->path, "read", hit);
+        return TOOL_BAD;
+    }
+    if (hit == 0 && is_tail_code(survey->fault.code))
+        return TOOL_GOOD;
+    explain_refusal(repair, survey, hit ? &found : NULL);
+    return TOOL_BAD;
+}
+
+/* FILE.cut-OFFSET, or with .1, .2 ... if there are such already. A descriptor or -errno. */
+static int create_copy(const struct repair *repair, uint64_t offset, char **path)
+{
+    struct stat st;
+    if (fstat(repair->fd, &st) != 0)
+        return -errno;
+    for (unsigned n = 0;; n++) {
+        char suffix[16] = "";
+        if (n)
+            snprintf(suffix, sizeof suffix, ".%u", n);
+        if (asprintf(path, "%s.cut-%" PRIu64 "%s", repair->path, offset, suffix) < 0) {
+            *path = NULL;
+            return -ENOMEM;
+        }
+        int fd = open(*path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                      st.st_mode & 0777);
+        if (fd >= 0 || errno != EEXIST || n == UINT16_MAX)
+            return fd < 0 ? -errno : fd;
+        free(*path);
+    }
+}
+
+/* Copies the tail and brings it to the disk, name and all. */
+static int fill_copy(const struct repair *repair, const struct survey *survey, int fd,
+                     const char *path)
+{
+    struct progress progress;
+    struct copy copy = {
+        .in = repair->fd,
+        .in_offset = survey->end,
+        .out = fd,
+        .out_offset = 0,
+        .left = survey->size - survey->end,
+        .progress = &progress,
+    };
+    progress_begin(&progress, "copy", copy.left);
+    int err = copy_run(&copy);
+    progress_end(&progress);
+    if (!err && fsync(fd) != 0)
+        err = -errno;
+    return err ? err : sync_folder_of(path);
+}
+
+static int keep_copy(struct repair *repair, const struct survey *survey, char **path)
+{
+    int fd = create_copy(repair, survey->end, path);
+    if (fd < 0)
+        return fd;
+    guard_set(*path);
+    int err = fill_copy(repair, survey, fd, *path);
+    if (close(fd) != 0 && !err)
+        err = -errno;
+    if (err)
+        unlink(*path);
+    guard_lift();
+    return err;
+}
+
+int repair_tail(struct repair *repair, const struct survey *survey)
+{
+    char *path = NULL;
+    uint64_t bytes = survey->size - survey->end;
+    int status = judge_tail(repair, survey);
+    if (status != TOOL_GOOD)
+        return status;
+    if (repair->dry) {
+        repair_note(repair, "offset %" PRIu64 ": %" PRIu64 " bytes cut", survey->end, bytes);
+        return TOOL_GOOD;
+    }
+    int err = keep_copy(repair, survey, &path);
+    if (err) {
+        message_code(path ? path : repair->path, "keep a copy", err);
+    } else {
+        err = repair->file.source.ops->truncate(&repair->file.source, survey->end);
+        if (err)
+            message_code(repair->path, "cut", err);
+        else
+            repair_note(repair, "offset %" PRIu64 ": %" PRIu64 " bytes cut, kept in %s",
+                        survey->end, bytes, path);
+    }
+    free(path);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}

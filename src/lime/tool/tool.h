@@ -1,0 +1,70 @@
+/*
+ * tool.h - what every sub-command of `lime` shares: exit statuses, messages, the table of
+ * commands.
+ */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit statuses, the same for all sub-commands. */
+enum {
+    TOOL_GOOD = 0,
+    TOOL_BAD = 1,      /* something is wrong with the file, or the work could not be done */
+    TOOL_UNUSABLE = 2, /* wrong usage; a file that cannot be opened or is no container */
+};
+
+/* A sub-command. run() gets argv[0] = its name and returns an exit status. */
+struct command {
+    const char *name;
+    const char *summary;
+    const char *help;
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct command cmd_ls, cmd_cat, cmd_unpack, cmd_pack, cmd_check, cmd_repair;
+
+/* The old names: run() gets the whole argv; the help is theirs too. */
+extern const struct command compat_lime_contents, compat_lemon_contents,
+    compat_lime_extract_record, compat_lime_extract_type, compat_lime_pack, compat_lime_unpack;
+
+/* ---- messages (message.c): on stderr, one line each, control bytes made harmless ---- */
+
+/* The name that messages begin with; "lime" unless called by another. */
+void message_program(const char *name);
+
+/* "program: file: text". file may be NULL. */
+__attribute__((format(printf, 2, 3))) void message(const char *file, const char *format, ...);
+
+/* "program: file: action: what the code means". */
+void message_code(const char *file, const char *action, int code);
+
+/* "program: command: text" and where help is; returns TOOL_UNUSABLE. */
+__attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
+                                                      const char *format, ...);
+
+/* usage_error for what getopt_long answered with '?'. */
+int option_error(const struct command *command, char **argv);
+
+/* Prints a command's help; returns TOOL_GOOD. */
+int print_help(const struct command *command);
+
+/* Pushes out what stdout still holds: TOOL_GOOD, or TOOL_BAD after a message. */
+int finish_stdout(void);
+
+/* ---- numbers (number.c) ------------------------------------------------------------ */
+
+/* `len` decimal digits; false if there is anything else, or nothing, or it does not fit. */
+bool number_parse(const char *text, size_t len, uint64_t *out);
+
+/* Digits and perhaps one of k M G T (powers of 1024). */
+bool number_parse_size(const char *text, size_t len, uint64_t *out);
+
+#define NUMBER_HUMAN_MAX 16
+/* "65", "1.2K", "19.3G" */
+const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX]);
+
+#endif
