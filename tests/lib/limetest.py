@@ -1,0 +1,491 @@
+"""limetest - what the Python tests share: TAP, containers made by hand, mounts.
+
+A test file is
+
+    import os, sys
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+    import limetest
+
+    class Something(limetest.TestCase):
+        def test_it(self):
+            self.assertEqual(limetest.run(["lime", "ls", path]).returncode, 0)
+
+    if __name__ == "__main__":
+        limetest.main()
+
+Environment: B (build directory, absolute; default <repo>/build), SAN (sanitizers it was built
+with), STRESS (non-empty: the long runs), LIMETEST_TIMEOUT (seconds for one test).
+"""
+
+import atexit
+import contextlib
+import csv
+import faulthandler
+import functools
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import unittest
+import uuid
+
+REPO = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+B = os.path.abspath(os.environ.get("B") or os.path.join(REPO, "build"))
+BIN = os.path.join(B, "bin")
+HELPERS = os.path.join(B, "helpers")
+CORPUS = os.path.join(REPO, "tests", "data", "corpus")
+SANITIZED = bool(os.environ.get("SAN"))
+STRESS = bool(os.environ.get("STRESS"))
+
+MAGIC = 0x456789AB
+HEADER_BYTES = 144
+# Sanitized programs are several times slower.
+SLOWNESS = 4 if SANITIZED else 1
+# Given to the sanitizers by tests/run, so that a report cannot be taken for a program's own exit.
+SANITIZER_EXIT = 99
+NO_FUSE = "needs /dev/fuse"
+
+
+def manifest():
+    """The corpus, a dict for each record: the columns of MANIFEST.tsv (numbers as int) and
+    `path` and `ordinal`."""
+    rows = []
+    ordinals = {}
+    with open(os.path.join(CORPUS, "MANIFEST.tsv"), encoding="ascii", newline="") as table:
+        for row in csv.DictReader(table, delimiter="\t"):
+            for column in ("message", "record", "MB", "ME", "bytes", "padbytes"):
+                row[column] = int(row[column])
+            ordinals[row["file"]] = row["ordinal"] = ordinals.get(row["file"], 0) + 1
+            row["path"] = os.path.join(CORPUS, row["file"])
+            rows.append(row)
+    return rows
+
+
+# ---- containers made by hand, right or wrong ----
+
+
+def _bytes(type):
+    return type.encode() if isinstance(type, str) else bytes(type)
+
+
+def header(type, nbytes, mb, me, *, magic=MAGIC, version=1, flags=None, reserved=0,
+           raw_type=None):
+    """144 bytes. `flags` replaces what mb and me say, `raw_type` the NUL-padded type."""
+    if flags is None:
+        flags = (0x80 if mb else 0) | (0x40 if me else 0)
+    field = _bytes(type)[:128].ljust(128, b"\0") if raw_type is None else raw_type
+    assert len(field) == 128, "raw_type is 128 bytes"
+    return struct.pack(">IHBBQ", magic, version, flags, reserved, nbytes % (1 << 64)) + field
+
+
+def record(type, data, mb, me, *, padding=None, **overrides):
+    """A whole record. `padding`: the bytes after the data, whatever is right otherwise; the
+    overrides are header()'s, and nbytes."""
+    nbytes = overrides.pop("nbytes", len(data))
+    if padding is None:
+        padding = bytes(-len(data) % 8)
+    return header(type, nbytes, mb, me, **overrides) + bytes(data) + padding
+
+
+def _message(items):
+    last = len(items) - 1
+    return b"".join(record(type, data, i == 0, i == last)
+                    for i, (type, data) in enumerate(items))
+
+
+def container(items):
+    """Records one after another. An item is (type, data), a run of which makes one message;
+    a list of such, a message of its own; (type, data, mb, me); or bytes, taken as they are."""
+    out, run_of_pairs = [], []
+
+    def flush():
+        if run_of_pairs:
+            out.append(_message(run_of_pairs))
+            run_of_pairs.clear()
+
+    for item in items:
+        if isinstance(item, tuple) and len(item) == 2:
+            run_of_pairs.append(item)
+            continue
+        flush()
+        if isinstance(item, list):
+            out.append(_message(item))
+        elif isinstance(item, tuple):
+            out.append(record(*item))
+        else:
+            out.append(bytes(item))
+    flush()
+    return b"".join(out)
+
+
+# ---- programs ----
+
+
+def program(name):
+    """A bare name that was built stands for the one in BIN, or else in HELPERS."""
+    name = os.fspath(name)
+    if os.sep not in name:
+        for folder in (BIN, HELPERS):
+            if os.path.exists(os.path.join(folder, name)):
+                return os.path.join(folder, name)
+    return name
+
+
+def run(args, timeout=60, check=False, **kw):
+    """subprocess.run: bytes, output captured, no input unless given, time-out stretched for
+    sanitizers. A sanitizer's report is an assertion failure whatever the caller expects."""
+    kw.setdefault("stdout", subprocess.PIPE)
+    kw.setdefault("stderr", subprocess.PIPE)
+    if "input" not in kw:
+        kw.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run([program(args[0]), *args[1:]], timeout=timeout * SLOWNESS, **kw)
+    if SANITIZED and done.returncode in (SANITIZER_EXIT, -6):
+        raise AssertionError(f"sanitizer report from {args}: {(done.stderr or b'').decode()}")
+    if check and done.returncode != 0:
+        raise AssertionError(f"{args}: exit {done.returncode}: "
+                             f"{(done.stderr or b'').decode(errors='replace')}")
+    return done
+
+
+# ---- what a test leaves behind is taken away ----
+
+_current = None  # the test that runs
+_late = contextlib.ExitStack()  # of what was made outside of any test
+atexit.register(_late.close)
+
+
+def _cleanup(function, *args):
+    if _current is not None:
+        _current.addCleanup(function, *args)
+    else:
+        _late.callback(function, *args)
+
+
+def mounts_under(path):
+    """Mount points at or below `path`, the innermost first."""
+    path = os.path.realpath(path)
+    found = []
+    with open("/proc/self/mountinfo", "rb") as table:
+        for line in table:
+            point = line.split(b" ")[4].decode("unicode_escape").encode("latin-1")
+            point = os.fsdecode(point)
+            if point == path or point.startswith(path + os.sep):
+                found.append(point)
+    return sorted(found, key=len, reverse=True)
+
+
+def _remove_tree(path):
+    # Never walk into a mount that is still there: it may be writable.
+    for point in mounts_under(path):
+        _detach(point)
+    shutil.rmtree(path, onerror=lambda _f, p, _e: _make_removable(p))
+    if os.path.exists(path):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _make_removable(path):
+    with contextlib.suppress(OSError):
+        os.chmod(os.path.dirname(path), 0o700)
+        if not os.path.islink(path):
+            os.chmod(path, 0o700)
+
+
+def tempdir():
+    """A new directory, gone at the end of the test (of the program, outside of tests)."""
+    path = os.path.realpath(tempfile.mkdtemp(prefix="limetest-"))
+    _cleanup(_remove_tree, path)
+    return path
+
+
+# ---- mounts ----
+
+
+@functools.lru_cache(maxsize=None)
+def can_mount():
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return os.geteuid() == 0 or shutil.which("fusermount3") is not None
+
+
+def needs_fuse(test):
+    """Decorates a test method or class: skipped, and counted by tests/run, without /dev/fuse."""
+    return unittest.skipUnless(can_mount(), NO_FUSE)(test)
+
+
+def _detach(point):
+    for command in (["fusermount3", "-u", "-z", point], ["umount", "-l", point]):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=20).returncode == 0:
+                return True
+    return False
+
+
+def _wait(condition, timeout, pause=0.005):
+    """Asks until `condition` gives something true; False when time is up."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+
+
+def _processes_with(setting):
+    """Ids of living processes that were started with this NAME=value in their environment."""
+    found = []
+    wanted = b"\0" + os.fsencode(setting) + b"\0"
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{entry}/environ", "rb") as environ:
+                    if wanted in b"\0" + environ.read() + b"\0":
+                        found.append(int(entry))
+    return found
+
+
+class Mount:
+    """`limefs [-o opts] source mountpoint`, mounted from __enter__ (or start()) to __exit__ (or
+    stop()), and unmounted in any case at the end of the test.
+
+    path: the mount point; process: what starting gave; also usable where a path is."""
+
+    def __init__(self, source, mountpoint=None, opts=None, args=(), timeout=20, env=None,
+                 prefix=()):
+        self.source = os.fspath(source)
+        self.path = os.path.realpath(mountpoint or tempdir())
+        self.opts = ",".join(opts) if isinstance(opts, (list, tuple)) else opts
+        self.args = list(args)
+        self.prefix = list(prefix)  # a program to run it under
+        self.timeout = timeout * SLOWNESS
+        self.env = env
+        self.process = None
+        self._token = f"LIMETEST_MOUNT={uuid.uuid4().hex}"
+
+    def __fspath__(self):
+        return self.path
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def join(self, *names):
+        return os.path.join(self.path, *names)
+
+    def command(self):
+        options = ["-o", self.opts] if self.opts else []
+        return [*self.prefix, program("limefs"), *options, *self.args, self.source, self.path]
+
+    def environ(self):
+        name, value = self._token.split("=")
+        return {**(os.environ if self.env is None else self.env), name: value}
+
+    def start(self):
+        """Returns when it is mounted; AssertionError with limefs's words if it is not."""
+        _cleanup(self._give_up)
+        # A daemon that keeps stderr open would keep a pipe open: its words go to a file.
+        with tempfile.TemporaryFile() as words:
+            try:
+                self.process = subprocess.run(self.command(), env=self.environ(), stdout=words,
+                                              stdin=subprocess.DEVNULL, timeout=self.timeout,
+                                              stderr=subprocess.STDOUT)
+            except subprocess.TimeoutExpired as error:
+                raise AssertionError(f"limefs was not ready after {self.timeout} s") from error
+            words.seek(0)
+            self.words = words.read().decode(errors="replace")
+        if self.process.returncode != 0:
+            raise AssertionError(f"limefs: exit {self.process.returncode}: {self.words}")
+        if not self.mounted():
+            raise AssertionError("limefs returned 0 but nothing is mounted")
+        return self
+
+    def mounted(self):
+        return self.path in mounts_under(self.path)
+
+    def pids(self):
+        return _processes_with(self._token)
+
+    @property
+    def pid(self):
+        """Of the daemon; None if there is none."""
+        return next(iter(self.pids()), None)
+
+    def stop(self):
+        """Unmounts and waits for the daemon's end; AssertionError if it doesn't end."""
+        if self.mounted():
+            command = ["fusermount3", "-u", self.path]
+            if shutil.which(command[0]) is None:
+                command = ["umount", self.path]
+            # EBUSY passes: somebody is just closing a file.
+            done = _wait(lambda: subprocess.run(command, stdout=subprocess.DEVNULL,
+                                                stderr=subprocess.DEVNULL,
+                                                timeout=self.timeout).returncode == 0, 5)
+            if not done:
+                _detach(self.path)
+                self._kill()
+                raise AssertionError(f"{self.path} could not be unmounted: busy")
+        if not _wait(lambda: not self.pids(), self.timeout):
+            self._kill()
+            raise AssertionError("limefs is still there after its unmounting")
+
+    def _kill(self):
+        for pid in self.pids():
+            with contextlib.suppress(OSError):
+                os.kill(pid, 9)
+        _wait(lambda: not self.pids(), 5)
+
+    def _give_up(self):
+        """After a failed test: nothing may stay, and nothing is said about it."""
+        while self.mounted() and _detach(self.path):
+            pass
+        if not _wait(lambda: not self.pids(), 2):
+            self._kill()
+
+
+# ---- TAP ----
+
+
+class TestCase(unittest.TestCase):
+    """unittest's, with shorthands."""
+
+    maxDiff = 2000
+    longMessage = True
+
+    def tempdir(self):
+        return tempdir()
+
+    def write(self, name, data):
+        """A file of these bytes in a directory of its own; its path."""
+        path = os.path.join(tempdir(), name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def mount(self, source, *args, **kw):
+        """A started Mount."""
+        return Mount(source, *args, **kw).start()
+
+    def run_ok(self, args, **kw):
+        """run(), and the program must succeed; its standard output."""
+        return run(args, check=True, **kw).stdout
+
+
+def _say(stream, text):
+    for line in text.rstrip("\n").split("\n"):
+        stream.write(f"# {line}\n")
+    stream.flush()
+
+
+class _Tap(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+        self.failed = False
+        self._verdict = None
+        self._watchdog = None
+
+    def startTest(self, test):
+        global _current
+        super().startTest(test)
+        _current = test
+        self._verdict = ""
+        limit = int(os.environ.get("LIMETEST_TIMEOUT") or 300) * SLOWNESS
+        self._watchdog = threading.Timer(limit, self._bite, [test, limit])
+        self._watchdog.daemon = True
+        self._watchdog.start()
+
+    def stopTest(self, test):
+        global _current
+        self._watchdog.cancel()
+        _current = None
+        self._line(self._name(test), self._verdict)
+        super().stopTest(test)
+
+    def _name(self, test):
+        return test.id().replace("__main__.", "").replace("#", "")
+
+    def _line(self, name, verdict):
+        self.number += 1
+        if verdict == "fail":
+            self.failed = True
+            print(f"not ok {self.number} - {name}", flush=True)
+        else:
+            print(f"ok {self.number} - {name}{verdict or ''}", flush=True)
+        self._verdict = None
+
+    def _bite(self, test, limit):
+        """The test hangs: say where, take its mounts away, end the program as failed."""
+        print(f"not ok {self.number + 1} - {self._name(test)} (no end after {limit} s)",
+              flush=True)
+        _say(sys.stderr, f"{self._name(test)}: no end after {limit} s; all threads:")
+        faulthandler.dump_traceback(sys.stderr, all_threads=True)
+        for function, args, kw in reversed(test._cleanups):
+            if getattr(function, "__name__", "") == "_give_up":
+                with contextlib.suppress(Exception):
+                    function(*args, **kw)
+        os._exit(1)
+
+    def _fail(self, test, error):
+        self._verdict = "fail"
+        _say(sys.stderr, f"{self._name(test)}\n" + "".join(traceback.format_exception(*error)))
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._outside(test, err)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._outside(test, err)
+
+    def _outside(self, test, err):
+        self._fail(test, err)
+        if _current is None:  # setUpClass and such
+            self._line(self._name(test), "fail")
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self._fail(subtest, err)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        if self._verdict != "fail":
+            self._verdict = f" # SKIP {reason}"
+        if reason == NO_FUSE and os.environ.get("LIMETEST_SKIPS"):
+            with open(os.environ["LIMETEST_SKIPS"], "a", encoding="utf-8") as skips:
+                skips.write(f"{self._name(test)}\n")
+        if _current is None:
+            self._line(self._name(test), self._verdict)
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self._verdict = "fail"
+
+
+def main():
+    """Runs the TestCases of the main module (those named on the command line, if any)."""
+    faulthandler.enable()
+    loader = unittest.TestLoader()
+    module = sys.modules["__main__"]
+    names = sys.argv[1:]
+    suite = loader.loadTestsFromNames(names, module) if names \
+        else loader.loadTestsFromModule(module)
+    result = _Tap()
+    suite.run(result)
+    try:
+        _late.close()
+    except Exception:  # what could not be taken away is a failure like any other
+        _say(sys.stderr, traceback.format_exc())
+        result._line("nothing is left behind", "fail")
+    print(f"1..{result.number}", flush=True)
+    sys.exit(1 if result.failed else 0)
