@@ -1,14 +1,27 @@
-/* backend_local.c - reads by the daemon itself */
+/*
+ * backend_local.c - reads by the daemon itself
+ *
+ * Large requests for what is not in memory go around the page cache (O_DIRECT): several of
+ * them keep the disk busy, the bytes are copied once less, and they end up in memory once,
+ * in the kernel's cache of this mount. What is in memory already, and small requests, are
+ * read the ordinary way. The figures: docs/performance.md.
+ */
 #define _GNU_SOURCE
+#include "buffer.h"
 #include "file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <syslog.h>
 #include <unistd.h>
 
-/* How often a read is tried again when the container changes underneath it. */
 enum {
-    READ_TRIES = 3,
+    READ_TRIES = 3,           /* when the container changes underneath a read */
+    DIRECT_MIN = 512 * 1024,  /* smaller requests profit from the kernel's read-ahead */
+    DIRECT_ALIGN = 4096,      /* of offset, length and memory, for any device */
 };
 
 static ssize_t read_fd(int fd, void *buf, size_t n, uint64_t offset)
@@ -27,6 +40,88 @@ static ssize_t read_fd(int fd, void *buf, size_t n, uint64_t offset)
     return (ssize_t)done;
 }
 
+/* ---- around the page cache ---- */
+
+/* True if most of the range is in memory, or nobody knows (Linux before 6.5). */
+static bool is_cached(int fd, uint64_t offset, size_t n)
+{
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+    struct {
+        uint64_t offset, length;
+    } range = {offset, n};
+    struct {
+        uint64_t cached, dirty, writeback, evicted, recently_evicted;
+    } pages;
+    if (syscall(SYS_cachestat, fd, &range, &pages, 0) != 0)
+        return true;
+    return pages.cached * (uint64_t)sysconf(_SC_PAGESIZE) > n / 2;
+}
+
+/* The container once more, for direct reads; -1 where the file system has no such thing. */
+static int direct_fd(struct limefs_file *file)
+{
+    pthread_mutex_lock(&file->lock);
+    if (file->direct == LIMEFS_DIRECT_UNTRIED) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", file->view->fd);
+        file->direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    }
+    int fd = file->direct;
+    pthread_mutex_unlock(&file->lock);
+    return fd;
+}
+
+/* Whole blocks around the range; *bytes is where the range begins. */
+static ssize_t read_direct(int fd, char *buf, size_t n, uint64_t offset, const char **bytes)
+{
+    uint64_t begin = offset & ~(uint64_t)(DIRECT_ALIGN - 1);
+    size_t lead = (size_t)(offset - begin);
+    size_t whole = (lead + n + DIRECT_ALIGN - 1) & ~(size_t)(DIRECT_ALIGN - 1);
+    ssize_t got;
+    do
+        got = pread(fd, buf, whole, (off_t)begin);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return -errno;
+    *bytes = buf + lead;
+    if ((size_t)got < lead)
+        return 0;
+    return (size_t)got - lead < n ? got - (ssize_t)lead : (ssize_t)n;
+}
+
+/* ---- records ---- */
+
+/* Starts reading what the stream, if there is one, will want next. */
+static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
+{
+    const struct limefile_record *record = &file->record;
+    uint64_t ahead;
+    pthread_mutex_lock(&file->lock);
+    uint64_t from = limefs_stream_note(&file->stream, offset, n, record->bytes, &ahead);
+    pthread_mutex_unlock(&file->lock);
+    if (ahead)
+        posix_fadvise(file->view->fd, (off_t)(record->data_offset + from), (off_t)ahead,
+                      POSIX_FADV_WILLNEED);
+}
+
+/* From byte `at` of the container. */
+static ssize_t read_container(struct limefs_file *file, char *buf, size_t n, uint64_t at,
+                              const char **bytes)
+{
+    if (n >= DIRECT_MIN && !is_cached(file->view->fd, at, n)) {
+        int fd = direct_fd(file);
+        ssize_t got = fd < 0 ? -EINVAL : read_direct(fd, buf, n, at, bytes);
+        if (got == (ssize_t)n)
+            return got;
+        /* Refused, or cut short: the ordinary way tells what is wrong. */
+    }
+    *bytes = buf;
+    fetch_ahead(file, n, at - file->record.data_offset);
+    return read_fd(file->view->fd, buf, n, at);
+}
+
 static int check(struct limefs_file *file)
 {
     pthread_mutex_lock(&file->lock);
@@ -36,7 +131,8 @@ static int check(struct limefs_file *file)
 }
 
 /* Looks at the container after the read, so that what was read is what was there. */
-static ssize_t read_record(struct limefs_file *file, void *buf, size_t n, uint64_t offset)
+static ssize_t read_record(struct limefs_file *file, char *buf, size_t n, uint64_t offset,
+                           const char **bytes)
 {
     const struct limefile_record *record = &file->record;
     if (offset >= record->bytes)
@@ -44,7 +140,7 @@ static ssize_t read_record(struct limefs_file *file, void *buf, size_t n, uint64
     if (n > record->bytes - offset)
         n = (size_t)(record->bytes - offset);
     for (int i = 0; i < READ_TRIES; i++) {
-        ssize_t got = read_fd(file->view->fd, buf, n, record->data_offset + offset);
+        ssize_t got = read_container(file, buf, n, record->data_offset + offset, bytes);
         if (got < 0)
             return got;
         int err = check(file);
@@ -56,11 +152,16 @@ static ssize_t read_record(struct limefs_file *file, void *buf, size_t n, uint64
     return -EIO;
 }
 
-ssize_t limefs_file_read(struct limefs_file *file, void *buf, size_t n, uint64_t offset)
+ssize_t limefs_file_read(struct limefs_file *file, size_t n, uint64_t offset,
+                         const char **bytes)
 {
+    char *buf = limefs_buffer(n + 2 * DIRECT_ALIGN);
+    if (!buf)
+        return -ENOMEM;
+    *bytes = buf;
     if (!file->view)
         return offset > INT64_MAX ? 0 : read_fd(file->fd, buf, n, offset);
-    ssize_t got = read_record(file, buf, n, offset);
+    ssize_t got = read_record(file, buf, n, offset, bytes);
     if (got < 0)
         limefs_log(LOG_WARNING, "%s: record %llu: read at %llu: %s",
                    file->view->node->name[0] ? file->view->node->name : "container",

@@ -54,6 +54,7 @@ int limefs_file_open(struct limefs *fs, uint64_t id, struct limefs_file **out, b
     if (!file)
         return -ENOMEM;
     file->fd = -1;
+    file->direct = LIMEFS_DIRECT_UNTRIED;
     pthread_mutex_init(&file->lock, NULL);
     *keep = true;
     struct limefs_node *node = limefs_inode_node(fs, id);
@@ -78,6 +79,8 @@ void limefs_file_close(struct limefs *fs, struct limefs_file *file)
         limefs_view_unpin(fs, file->view);
     if (file->fd >= 0)
         close(file->fd);
+    if (file->direct >= 0)
+        close(file->direct);
     pthread_mutex_destroy(&file->lock);
     free(file);
 }

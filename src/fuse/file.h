@@ -4,12 +4,19 @@
 #ifndef LIMEFS_FILE_H
 #define LIMEFS_FILE_H
 
+#include "stream.h"
 #include "view.h"
+
+enum {
+    LIMEFS_DIRECT_UNTRIED = -2,
+};
 
 struct limefs_file {
     struct limefs_view *view; /* pinned; NULL for a file of the tree */
     struct limefile_record record;
-    pthread_mutex_t lock;        /* guards `checked` */
+    pthread_mutex_t lock;        /* guards the next three */
+    struct limefs_stream stream;
+    int direct;                  /* the container with O_DIRECT; -1: cannot be had */
     struct limefs_stamp checked; /* the container when the record was last found good */
     int fd;                      /* of a file of the tree, else -1 */
 };
@@ -18,9 +25,9 @@ struct limefs_file {
 int limefs_file_open(struct limefs *, uint64_t id, struct limefs_file **, bool *keep);
 void limefs_file_close(struct limefs *, struct limefs_file *);
 
-/* backend_local.c: reads up to n bytes at `offset` into buf; how many, or -errno. Never bytes
- * of anything but this file. */
-ssize_t limefs_file_read(struct limefs_file *, void *buf, size_t n, uint64_t offset);
+/* backend_local.c: reads up to n bytes at `offset`; how many, or -errno. *bytes points into
+ * the calling thread's buffer. Never bytes of anything but this file. */
+ssize_t limefs_file_read(struct limefs_file *, size_t n, uint64_t offset, const char **bytes);
 
 /* SEEK_DATA and SEEK_HOLE. */
 int64_t limefs_file_seek(struct limefs_file *, int64_t offset, int whence);

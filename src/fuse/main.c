@@ -143,8 +143,9 @@ static int loop(struct fuse_session *session, const struct limefs *fs,
     if (!config)
         return -ENOMEM;
     fuse_loop_cfg_set_clone_fd(config, 1);
-    fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
-    if (opts->max_threads != UINT_MAX) /* given */
+    if (opts->max_idle_threads != UINT_MAX) /* given */
+        fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
+    if (opts->max_threads != UINT_MAX)
         fuse_loop_cfg_set_max_threads(config, opts->max_threads);
     sigfillset(&all); /* signals are for the loop */
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -124,17 +124,13 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                     struct fuse_file_info *fi)
 {
     (void)ino;
-    char *buf = limefs_buffer(size);
-    if (!buf) {
-        fuse_reply_err(req, ENOMEM);
-        return;
-    }
-    ssize_t got =
-        limefs_file_read((struct limefs_file *)(uintptr_t)fi->fh, buf, size, (uint64_t)offset);
+    const char *bytes;
+    ssize_t got = limefs_file_read((struct limefs_file *)(uintptr_t)fi->fh, size,
+                                   (uint64_t)offset, &bytes);
     if (got < 0)
         reply_error(req, (int)got);
     else
-        fuse_reply_buf(req, buf, (size_t)got);
+        fuse_reply_buf(req, bytes, (size_t)got);
 }
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
