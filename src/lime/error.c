@@ -30,7 +30,7 @@ static const struct error_entry table[] = {
     {LIMEFILE_D_PAD_NONZERO, "padding-nonzero", "the padding is not zero"},
     {LIMEFILE_D_PAD_CUT, "padding-cut", "the last record's padding is missing"},
     {LIMEFILE_E_NOT_FILE, "not-a-file", "not a regular file"},
-    {LIMEFILE_E_TYPE, "type", "a record type is 1 to 127 bytes without a NUL"},
+    {LIMEFILE_E_TYPE, "type", "a record type has at most 127 bytes, none of them NUL"},
     {LIMEFILE_E_ORDER, "order", "message begin and end flags are out of order"},
     {LIMEFILE_E_OVERFILL, "overfill", "more data than the record's header says"},
     {LIMEFILE_E_UNDERFILL, "underfill", "less data than the record's header says"},

@@ -1,5 +1,6 @@
 /* index.c - all records of a container, for looking up in any order */
 #include "limefile.h"
+#include "hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,17 +32,15 @@ struct limefile_index {
     size_t text_size, text_capacity;
     uint32_t *slots; /* open addressing: subscript of types + 1, 0 is free */
     size_t slot_count;
+    struct limefile_hash_key key; /* of the slots */
     uint64_t size, end, deviations;
     bool faulty;
     struct limefile_finding fault;
 };
 
-static uint32_t hash_of(const char *type, size_t len)
+static uint32_t hash_of(const struct limefile_index *index, const char *type, size_t len)
 {
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)type[i]) * 16777619u;
-    return hash ^ hash >> 15;
+    return (uint32_t)limefile_hash(&index->key, type, len);
 }
 
 /* Makes room for n more elements. */
@@ -100,7 +99,7 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
         if (err)
             return err;
     }
-    uint32_t hash = hash_of(record->type, record->type_len);
+    uint32_t hash = hash_of(index, record->type, record->type_len);
     uint32_t *slot = slot_of(index, record->type, record->type_len, hash);
     if (*slot == 0) {
         size_t text = record->type_len + 1u;
@@ -155,15 +154,21 @@ static void count_deviation(void *context, const struct limefile_finding *findin
 }
 
 /* Gives back what growing in steps has left over. */
-static void trim(struct limefile_index *index)
+static void trim(void **array, size_t *capacity, size_t used, size_t element)
 {
-    void *entries = index->count
-                        ? reallocarray(index->entries, index->count, sizeof *index->entries)
-                        : NULL;
-    if (entries) {
-        index->entries = entries;
-        index->capacity = index->count;
+    void *smaller = used ? reallocarray(*array, used, element) : NULL;
+    if (smaller) {
+        *array = smaller;
+        *capacity = used;
     }
+}
+
+static void trim_all(struct limefile_index *index)
+{
+    trim((void **)&index->entries, &index->capacity, index->count, sizeof *index->entries);
+    trim((void **)&index->types, &index->type_capacity, index->type_count,
+         sizeof *index->types);
+    trim((void **)&index->texts, &index->text_capacity, index->text_size, 1);
 }
 
 int limefile_index_build(struct limefile_source *source, struct limefile_index **out)
@@ -173,6 +178,7 @@ int limefile_index_build(struct limefile_source *source, struct limefile_index *
     struct limefile_index *index = calloc(1, sizeof *index);
     if (!index)
         return -ENOMEM;
+    limefile_hash_key_draw(&index->key);
     int err = limefile_scan_new(source, count_deviation, index, &scan);
     while (!err) {
         int got = limefile_scan_next(scan, &record);
@@ -189,7 +195,7 @@ int limefile_index_build(struct limefile_source *source, struct limefile_index *
             index->fault = *fault;
         if (index->end > index->size)
             index->end = index->size; /* the last padding is missing */
-        trim(index);
+        trim_all(index);
     }
     limefile_scan_free(scan);
     if (err) {
@@ -301,7 +307,7 @@ int limefile_index_by_type(const struct limefile_index *index, const char *type,
 {
     if (index->slot_count == 0)
         return LIMEFILE_E_NO_RECORD;
-    uint32_t slot = *slot_of(index, type, type_len, hash_of(type, type_len));
+    uint32_t slot = *slot_of(index, type, type_len, hash_of(index, type, type_len));
     if (slot == 0)
         return LIMEFILE_E_NO_RECORD;
     *count = index->types[slot - 1].count;

@@ -13,6 +13,7 @@
 enum {
     BLOCK_MIN = 4096,
     BLOCK_MAX = 256 * 1024,
+    LARGE = 16 * 1024, /* data that are cheaper to skip than to read along */
 };
 
 struct limefile_scan {
@@ -21,6 +22,7 @@ struct limefile_scan {
     void *context;
     uint64_t size; /* of the source */
 
+    uint64_t last; /* header of the last record */
     uint64_t next; /* where the next header must be */
     uint64_t ordinal;
     uint32_t message, record;
@@ -88,27 +90,41 @@ static int fail(struct limefile_scan *scan, int code, uint64_t offset, uint64_t 
     return code;
 }
 
+/* Fills the block from `offset`, where `left` bytes and at least n are to be. */
+static int fill(struct limefile_scan *scan, uint64_t offset, uint64_t left, size_t n)
+{
+    size_t want = scan->block_want < left ? scan->block_want : (size_t)left;
+    scan->block_len = 0;
+    ssize_t len = limefile_read_full(scan->source, scan->block, want, offset);
+    if (len < 0 && want > n) /* a bad sector counts only where it hits what is needed */
+        len = limefile_read_full(scan->source, scan->block, n, offset);
+    if (len < 0)
+        return (int)len;
+    if ((size_t)len < n)
+        return LIMEFILE_E_SHRUNK;
+    scan->block_offset = offset;
+    scan->block_len = (size_t)len;
+    if (scan->block_want < BLOCK_MAX)
+        scan->block_want *= 2;
+    return 0;
+}
+
 /* Up to n bytes at `offset`, out of the block where they are there; *got says how many the
- * file has. */
+ * file has. What a growing file has got beyond the size that it had is left alone. */
 static int window(struct limefile_scan *scan, uint64_t offset, size_t n,
                   const unsigned char **bytes, size_t *got)
 {
-    uint64_t block_end = scan->block_offset + scan->block_len;
-    if (offset < scan->block_offset || offset + n > block_end) {
-        uint64_t skipped = offset > block_end ? offset - block_end : 0;
-        if (scan->block_len == 0 || skipped > scan->block_want)
-            scan->block_want = BLOCK_MIN;
-        else if (scan->block_want < BLOCK_MAX)
-            scan->block_want *= 2;
-        ssize_t len = limefile_read_full(scan->source, scan->block, scan->block_want, offset);
-        if (len < 0)
-            return (int)len;
-        scan->block_offset = offset;
-        scan->block_len = (size_t)len;
-        block_end = offset + (size_t)len;
+    uint64_t left = offset < scan->size ? scan->size - offset : 0;
+    *got = n < left ? n : (size_t)left;
+    *bytes = scan->block;
+    if (*got == 0)
+        return 0;
+    if (offset < scan->block_offset || offset + *got > scan->block_offset + scan->block_len) {
+        int err = fill(scan, offset, left, *got);
+        if (err)
+            return err;
     }
     *bytes = scan->block + (offset - scan->block_offset);
-    *got = block_end - offset < n ? (size_t)(block_end - offset) : n;
     return 0;
 }
 
@@ -125,7 +141,7 @@ static int judge_end(struct limefile_scan *scan)
 {
     if (!scan->done && !scan->ended) {
         scan->ordinal--; /* it is the last record that lacks it */
-        find(scan, LIMEFILE_D_ME_MISSING, scan->next, 0, 0);
+        find(scan, LIMEFILE_D_ME_MISSING, scan->last + 6, 0, 0);
     }
     scan->done = true;
     return 0;
@@ -225,6 +241,8 @@ int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
                     scan->size - scan->next - LIMEFILE_HEADER_BYTES, header.bytes);
     judge_header(scan, &header);
     unsigned padding = limefile_padding(header.bytes);
+    if (header.bytes > LARGE)
+        scan->block_want = BLOCK_MIN;
     err = judge_padding(scan, data_end, padding);
     if (err)
         return fail(scan, err, data_end, 0, 0);
@@ -249,6 +267,7 @@ int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
         .type = scan->type,
     };
     scan->ended = header.me;
+    scan->last = scan->next;
     scan->next = next;
     return 1;
 }
