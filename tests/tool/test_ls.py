@@ -1,0 +1,190 @@
+"""lime ls: text, -l, -h, --json, faults, several files; and lime itself."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from limetest import container, header, record, run
+
+TWO = container([("first", b"12345"), ("second", b"x" * 2000)])
+
+
+class Text(limetest.TestCase):
+    def test_plain(self):
+        path = self.write("two.lime", TWO)
+        self.assertEqual(self.run_ok(["lime", "ls", path]).decode(),
+                         "   #  msg.rec  bytes  type\n"
+                         "   1  1.1          5  first\n"
+                         "   2  1.2       2000  second\n")
+
+    def test_long(self):
+        path = self.write("two.lime", TWO)
+        self.assertEqual(self.run_ok(["lime", "ls", "-l", path]).decode(),
+                         "   #  msg.rec  bytes  header    data  pad  flags  type\n"
+                         "   1  1.1          5       0     144    3  MB --  first\n"
+                         "   2  1.2       2000     152     296    0  -- ME  second\n")
+
+    def test_human(self):
+        path = self.write("two.lime", TWO)
+        self.assertIn(" 2.0K  second", self.run_ok(["lime", "ls", "-h", path]).decode())
+        self.assertIn(" 2.0K  second",
+                      self.run_ok(["lime", "ls", "--human-readable", path]).decode())
+
+    def test_columns_stay_aligned(self):
+        path = self.write("many.lime", container([[("t", b"x" * n)] for n in range(12)] * 1000))
+        lines = self.run_ok(["lime", "ls", "-l", path]).decode().splitlines()
+        self.assertEqual(len(lines), 12001)
+        self.assertEqual(len({line.index("MB ME") for line in lines[1:]}), 1)
+
+    def test_type_never_steers_a_terminal(self):
+        path = self.write("odd.lime", container([(b"\x1b[2J\x9b\n/%", b"")]))
+        out = self.run_ok(["lime", "ls", path])
+        self.assertIn(b"%1B[2J%9B%0A%2F%25\n", out)
+        self.assertNotIn(b"\x1b", out)
+        self.assertNotIn(b"\x9b", out)
+
+    def test_several_files_have_heads(self):
+        one, two = self.write("a.lime", TWO), self.write("b.lime", TWO)
+        out = self.run_ok(["lime", "ls", one, two]).decode()
+        self.assertIn(f"{one}:\n", out)
+        self.assertIn(f"\n\n{two}:\n", out)
+
+    def test_empty_file_has_no_records(self):
+        out = self.run_ok(["lime", "ls", self.write("empty", b"")]).decode()
+        self.assertEqual(out, "   #  msg.rec  bytes  type\n")
+
+
+class Json(limetest.TestCase):
+    def test_members(self):
+        path = self.write("two.lime", TWO)
+        self.assertEqual(json.loads(self.run_ok(["lime", "ls", "--json", path])), {
+            "file": path, "size": len(TWO), "messages": 1, "deviations": 0, "fault": None,
+            "records": [
+                {"ordinal": 1, "message": 1, "record": 1, "type": "first",
+                 "name": "001-first", "header_offset": 0, "data_offset": 144, "bytes": 5,
+                 "padding": 3, "mb": True, "me": False},
+                {"ordinal": 2, "message": 1, "record": 2, "type": "second",
+                 "name": "002-second", "header_offset": 152, "data_offset": 296,
+                 "bytes": 2000, "padding": 0, "mb": False, "me": True}]})
+
+    def test_corpus(self):
+        files = {}
+        for row in limetest.manifest():
+            files.setdefault(row["path"], []).append(row)
+        self.assertTrue(files)
+        listings = json.loads(self.run_ok(["lime", "ls", "--json", *files]))
+        for listing, (path, rows) in zip(listings, files.items(), strict=True):
+            self.assertEqual(listing["file"], path)
+            self.assertEqual(listing["size"], os.path.getsize(path))
+            for got, row in zip(listing["records"], rows, strict=True):
+                self.assertEqual(
+                    (got["message"], got["record"], got["type"], got["mb"], got["me"],
+                     got["bytes"], got["ordinal"]),
+                    (row["message"], row["record"], row["type"], row["MB"], row["ME"],
+                     row["bytes"], row["ordinal"]))
+
+    def test_type_that_is_no_utf8(self):
+        types = [b"caf\xc3\xa9", b"\xc3", b"a\xff\xed\xa0\x80b", b"\xf4\x90\x80\x80", b"\x01\"\\"]
+        path = self.write("odd.lime", container([(t, b"") for t in types]))
+        out = self.run_ok(["lime", "ls", "--json", path])
+        self.assertTrue(out.isascii())
+        got = json.loads(out)["records"]
+        self.assertEqual([r["type"] for r in got],
+                         ["café", "%C3", "a%FF%ED%A0%80b", "%F4%90%80%80", "\x01\"\\"])
+        self.assertEqual([r.get("type_hex") for r in got],
+                         [None, "c3", "61ffeda08062", "f4908080", None])
+
+    def test_fault_and_deviations(self):
+        data = record("x", b"", 0, 1) + header("cut", 100, 1, 1) + b"only"
+        done = run(["lime", "ls", "--json", self.write("cut.lime", data)])
+        self.assertEqual(done.returncode, 1)
+        listing = json.loads(done.stdout)
+        self.assertEqual(len(listing["records"]), 1)
+        self.assertEqual(listing["deviations"], 1)
+        fault = listing["fault"]
+        self.assertEqual((fault["code"], fault["offset"], fault["ordinal"]), ("data-cut", 144, 2))
+        self.assertIn("4 of 100 bytes", fault["message"])
+
+    def test_length_beyond_63_bits_is_exact(self):
+        data = record("x", b"", 1, 1) + header("y", 2**64 - 1, 1, 1)
+        done = run(["lime", "ls", "--json", self.write("f", data)])
+        self.assertEqual(json.loads(done.stdout)["fault"]["have"], 2**64 - 1)
+
+    def test_stays_json_when_a_file_is_missing(self):
+        good = self.write("good", TWO)
+        done = run(["lime", "ls", "--json", good, good + ".none"])
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual([len(f["records"]) for f in json.loads(done.stdout)], [2, 0])
+
+
+class Failures(limetest.TestCase):
+    def check(self, path, status, *words):
+        done = run(["lime", "ls", path])
+        self.assertEqual(done.returncode, status, done.stderr)
+        for word in ("lime: ", path, *words):
+            self.assertIn(word, done.stderr.decode())
+        return done.stdout
+
+    def test_fault_lists_what_stands_before(self):
+        for n in range(1, 144):
+            path = self.write("cut", TWO + header("cut", 8, 1, 1)[:n])
+            self.assertIn(b"second", self.check(path, 1, f"offset {len(TWO)}: record 3: "))
+
+    def test_no_container(self):
+        self.check(self.write("text", b"hello, world\n" * 20), 2, "not a LIME container")
+        self.check(self.write("v2", header("x", 0, 1, 1, version=2)), 2, "version 2")
+        self.check(limetest.tempdir(), 2, "directory")
+        self.check("/nonexistent", 2, "No such file")
+
+    def test_fifo_never_blocks(self):
+        path = os.path.join(limetest.tempdir(), "fifo")
+        os.mkfifo(path)
+        self.check(path, 2, "not a regular file")
+
+    def test_file_name_is_made_harmless(self):
+        done = run(["lime", "ls", "/none\x1b[2J"])
+        self.assertNotIn(b"\x1b", done.stderr)
+
+    def test_full_disk(self):
+        path = self.write("two.lime", TWO)
+        for args in ([path], ["--json", path]):
+            with open("/dev/full", "wb") as full:
+                done = run(["lime", "ls", *args], stdout=full)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"No space left", done.stderr)
+
+
+class Command(limetest.TestCase):
+    COMMANDS = ["ls", "cat", "unpack", "pack", "check", "repair"]
+
+    def test_help(self):
+        overview = self.run_ok(["lime", "--help"]).decode()
+        self.assertEqual(self.run_ok(["lime", "help"]).decode(), overview)
+        for name in self.COMMANDS:
+            self.assertIn(f"lime {name} ", overview)
+            text = self.run_ok(["lime", name, "--help"]).decode()
+            self.assertTrue(text.startswith(f"Usage: lime {name} "))
+            self.assertIn("Exit status", text)
+            self.assertIn("Example", text)
+            self.assertEqual(self.run_ok(["lime", "help", name]).decode(), text)
+
+    def test_version(self):
+        self.assertRegex(self.run_ok(["lime", "--version"]).decode(), r"^lime .*\d+\.\d+\.\d+\n$")
+
+    def test_wrong_usage(self):
+        for args in ([], ["nonsense"], ["help", "nonsense"], ["ls"], ["ls", "--nonsense", "x"],
+                     ["ls", "-x", "x"], ["cat", "f"], ["cat"], ["cat", "f", "1", "--range", "x"],
+                     ["unpack", "f"], ["pack", "d"], ["pack", "-o", "f"],
+                     ["pack", "-o", "f", "path"], ["pack", "-o", "f", "-t", "type"],
+                     ["pack", "-o", "f", "-m"], ["pack", "-o", "f", "-t", "a", "-t", "b", "p"],
+                     ["pack", "-o", "f", "-t", "", "p"], ["pack", "-o", "f", "-t", "x" * 128, "p"],
+                     ["check"], ["check", "-z", "f"], ["repair"], ["repair", "a", "b"]):
+            done = run(["lime", *args], cwd=limetest.tempdir())
+            self.assertEqual(done.returncode, 2, args)
+            self.assertTrue(done.stderr, args)
+            self.assertEqual(done.stdout, b"", args)
+
+
+if __name__ == "__main__":
+    limetest.main()

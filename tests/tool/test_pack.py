@@ -1,0 +1,313 @@
+"""lime unpack and lime pack: there and back again, lists, all or nothing."""
+import hashlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from limetest import container, header, program, record, run
+
+BIG = os.urandom(1 << 20) + b"x"
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Folders(limetest.TestCase):
+    def unpack(self, path, *args, status=0):
+        folder = os.path.join(limetest.tempdir(), "parts")
+        done = run(["lime", "unpack", *args, path, folder])
+        self.assertEqual(done.returncode, status, done.stderr)
+        return folder
+
+    def pack(self, folder):
+        target = os.path.join(limetest.tempdir(), "again.lime")
+        done = run(["lime", "pack", folder, target])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return read(target), done.stderr.decode()
+
+
+class RoundTrip(Folders):
+    def there_and_back(self, data):
+        got, words = self.pack(self.unpack(self.write("f.lime", data)))
+        self.assertEqual(words, "")
+        self.assertEqual(hashlib.sha256(got).digest(), hashlib.sha256(data).digest())
+
+    def test_corpus(self):
+        rows = limetest.manifest()
+        self.assertTrue(rows)
+        for path in {row["path"] for row in rows}:
+            folder = self.unpack(path)
+            for row in (row for row in rows if row["path"] == path):
+                name = f"{row['ordinal']:03}-{row['type']}"
+                self.assertEqual(hashlib.sha256(read(os.path.join(folder, name))).hexdigest(),
+                                 row["sha256"])
+            original = read(path)
+            self.assertEqual(self.pack(folder)[0], original + bytes(-len(original) % 8))
+
+    def test_odd_types(self):
+        self.there_and_back(container([
+            [(t, bytes(i)) for i, t in enumerate(
+                [b"a/b", b"..", b".", b" lead", b"trail ", b"a;b$(c)`d`", b"\t\n\r\x01\x7f",
+                 b"\xff\xfe" * 63, b"x" * 127, b"/" * 127, b"%2F", b"manifest.tsv", b"#", b""])]]))
+
+    def test_sizes(self):
+        self.there_and_back(container([[("t", BIG[:n])] for n in
+                                       (*range(17), 65535, 65536, 65537, 262144, len(BIG))]))
+
+    def test_messages(self):
+        self.there_and_back(container([[("a", b"1"), ("b", b"2")], [("c", b"3")],
+                                       [("d", b""), ("e", b""), ("f", b"")]]))
+
+    def test_empty(self):
+        self.there_and_back(b"")
+
+    def test_ten_thousand_of_a_type(self):
+        data = container([[("same", str(i).encode())] for i in range(10000)])
+        folder = self.unpack(self.write("f.lime", data))
+        self.assertEqual(len(os.listdir(folder)), 10001)
+        self.assertEqual(read(os.path.join(folder, "9999-same")), b"9998")
+        self.assertEqual(self.pack(folder)[0], data)
+
+    def test_malformed_comes_back_well_formed(self):
+        bad = record("a", b"1", 0, 0) + record("b", b"2", 0, 0) + record("c", b"3", 1, 0)
+        got, words = self.pack(self.unpack(self.write("f.lime", bad)))
+        self.assertEqual(got, container([[("a", b"1"), ("b", b"2")], [("c", b"3")]]))
+        self.assertIn("warning", words)
+        self.assertIn("3 records", words)
+
+
+class Unpack(Folders):
+    def test_manifest(self):
+        folder = self.unpack(self.write("f.lime", container(
+            [[("one", b"12345"), (b"a/\t\xff", b"")], [("three", b"x")]])))
+        self.assertEqual(read(os.path.join(folder, "manifest.tsv")).decode(),
+                         "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
+                         "1\t1\t1\t1\t0\t5\tone\t001-one\n"
+                         "2\t1\t2\t0\t1\t0\ta%2F%09%FF\t002-a%2F%09%FF\n"
+                         "3\t2\t1\t1\t1\t1\tthree\t003-three\n")
+
+    def test_fault_keeps_what_stands_before(self):
+        data = container([("good", b"data")]) + header("cut", 100, 1, 1) + b"x"
+        path = self.write("f.lime", data)
+        folder = os.path.join(limetest.tempdir(), "parts")
+        done = run(["lime", "unpack", path, folder])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"offset 152: record 2: the file ends inside the data", done.stderr)
+        self.assertEqual(sorted(os.listdir(folder)), ["001-good", "manifest.tsv"])
+        self.assertEqual(read(os.path.join(folder, "001-good")), b"data")
+
+    def test_folder_must_be_empty(self):
+        path = self.write("f.lime", container([("t", b"new")]))
+        folder = limetest.tempdir()
+        with open(os.path.join(folder, "001-t"), "wb") as file:
+            file.write(b"old")
+        done = run(["lime", "unpack", path, folder])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"-f", done.stderr)
+        self.assertEqual(os.listdir(folder), ["001-t"])
+        self.run_ok(["lime", "unpack", "-f", path, folder])
+        self.assertEqual(read(os.path.join(folder, "001-t")), b"new")
+
+    def test_never_through_a_link(self):
+        path = self.write("f.lime", container([("t", b"new")]))
+        victim, folder = self.write("victim", b"precious"), limetest.tempdir()
+        os.symlink(victim, os.path.join(folder, "001-t"))
+        os.symlink(victim, os.path.join(folder, "manifest.tsv"))
+        self.run_ok(["lime", "unpack", "--force", path, folder])
+        self.assertEqual(read(victim), b"precious")
+        self.assertEqual(read(os.path.join(folder, "001-t")), b"new")
+
+    def test_no_container(self):
+        folder = os.path.join(limetest.tempdir(), "parts")
+        self.assertEqual(run(["lime", "unpack", self.write("f", b"text"), folder]).returncode, 2)
+        self.assertFalse(os.path.exists(folder))
+
+    def test_folder_that_is_a_file(self):
+        path = self.write("f.lime", container([("t", b"x")]))
+        self.assertEqual(run(["lime", "unpack", path, path]).returncode, 1)
+
+
+class PackFolder(Folders):
+    def manifest(self, *lines):
+        folder = limetest.tempdir()
+        with open(os.path.join(folder, "file"), "wb") as file:
+            file.write(b"data")
+        with open(os.path.join(folder, "manifest.tsv"), "wb") as file:
+            file.write(b"".join(line + b"\n" for line in lines))
+        return folder
+
+    def refused(self, folder, *words):
+        target = os.path.join(limetest.tempdir(), "target")
+        done = run(["lime", "pack", folder, target])
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(os.listdir(os.path.dirname(target)), [])
+        for word in words:
+            self.assertIn(word, done.stderr.decode())
+
+    def test_edited_file_counts(self):
+        folder = self.unpack(self.write("f.lime", container([("a", b"short"), ("b", b"x")])))
+        with open(os.path.join(folder, "001-a"), "wb") as file:
+            file.write(b"much longer now")
+        self.assertEqual(self.pack(folder)[0],
+                         container([("a", b"much longer now"), ("b", b"x")]))
+
+    def test_order_is_the_manifest_s(self):
+        folder = self.manifest(b"9\t1\t1\t1\t0\t0\tb\tfile", b"", b"# remark",
+                               b"1\t1\t2\t0\t1\t0\ta\tfile")
+        self.assertEqual(self.pack(folder)[0], container([("b", b"data"), ("a", b"data")]))
+
+    def test_names_stay_inside(self):
+        for name in (b"../file", b"/etc/passwd", b"..", b".", b"", b"a/b"):
+            self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\t" + name), "line 1", "plain name")
+
+    def test_link_is_refused(self):
+        folder = self.manifest(b"1\t1\t1\t1\t1\t4\tt\tlink")
+        os.symlink("/etc/passwd", os.path.join(folder, "link"))
+        self.refused(folder, "link", "symbolic link")
+
+    def test_nonsense(self):
+        for line in (b"nonsense", b"1\t1\t1\t1\t1\t4\tt", b"1\t1\t1\t1\t1\t4\tt\tfile\tmore",
+                     b"1\t1\t1\t2\t1\t4\tt\tfile", b"1\t1\t1\t1\t\t4\tt\tfile",
+                     b"1\t1\t1\t1\t1\t4\t" + b"t" * 128 + b"\tfile",
+                     b"1\t1\t1\t1\t1\t4\ta%00b\tfile", b"1\t1\t1\t1\t1\t4\tt\tfi\0le"):
+            self.refused(self.manifest(line), "line 1")
+
+    def test_missing_file_or_manifest(self):
+        self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\tnone"), "none", "No such file")
+        self.refused(limetest.tempdir(), "manifest.tsv", "No such file")
+        self.refused("/nonexistent", "No such file")
+
+
+class PackFiles(limetest.TestCase):
+    def setUp(self):
+        self.folder = limetest.tempdir()
+        for name, data in (("a", b"aaa"), ("b c", b"bbbb"), ("d", BIG)):
+            with open(os.path.join(self.folder, name), "wb") as file:
+                file.write(data)
+
+    def pack(self, *args, status=0):
+        done = run(["lime", "pack", "-o", "out", *args], cwd=self.folder)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.words = done.stderr.decode()
+        return read(os.path.join(self.folder, "out")) if status == 0 else None
+
+    def list(self, text):
+        with open(os.path.join(self.folder, "list"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return "--list", "list"
+
+    def test_command_line(self):
+        got = self.pack("-t", "one", "a", "--type", "two", "b c", "-m", "-t", "three", "d",
+                        "--new-message", "-t", "four", "a")
+        self.assertEqual(got, container([[("one", b"aaa"), ("two", b"bbbb")], [("three", BIG)],
+                                         [("four", b"aaa")]]))
+
+    def test_list(self):
+        got = self.pack(*self.list("\n\na  one\nb c\ttwo words \n\n \n\nd\t three\n\na four"))
+        self.assertEqual(got, container([[("one", b"aaa"), ("two words", b"bbbb")],
+                                         [("three", BIG)], [("four", b"aaa")]]))
+
+    def test_list_nonsense(self):
+        for text, number in (("a one\nword\n", 2), ("a b c\n", 1), ("\n\na " + "x" * 128, 3)):
+            self.pack(*self.list(text), status=1)
+            if "x" not in text:
+                self.assertIn(f"list: line {number}: ", self.words)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "out")))
+
+    def test_type_that_readers_may_refuse(self):
+        self.assertEqual(self.pack("-t", "é", "a"), container([("é", b"aaa")]))
+        self.assertIn("warning", self.words)
+
+    def test_length_must_be_known(self):
+        os.mkfifo(os.path.join(self.folder, "fifo"))
+        for path in ("fifo", "/dev/zero", "."):
+            self.pack("-t", "t", path, status=1)
+            self.assertIn("not a regular file", self.words)
+
+    def test_names_that_look_like_options(self):
+        os.rename(os.path.join(self.folder, "a"), os.path.join(self.folder, "-a"))
+        self.assertEqual(self.pack("-t", "t", "--", "-a"), container([("t", b"aaa")]))
+
+
+class AllOrNothing(limetest.TestCase):
+    def setUp(self):
+        self.folder = limetest.tempdir()
+        self.target = os.path.join(self.folder, "target")
+        self.data = self.write("data", BIG)
+
+    def existing(self, mode=0o640):
+        with open(self.target, "wb") as file:
+            file.write(b"precious")
+        os.chmod(self.target, mode)
+
+    def test_failure_leaves_the_old_file(self):
+        self.existing()
+        done = run(["lime", "pack", "-o", self.target, "-t", "t", self.data, "-t", "t", "/none"])
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(read(self.target), b"precious")
+        self.assertEqual(os.listdir(self.folder), ["target"])
+
+    def test_mode_is_kept(self):
+        self.existing(0o604)
+        self.run_ok(["lime", "pack", "-o", self.target, "-t", "t", self.data])
+        self.assertEqual(stat.S_IMODE(os.stat(self.target).st_mode), 0o604)
+
+    def test_mode_of_a_new_file_is_the_umask_s(self):
+        run(["lime", "pack", "-o", self.target, "-t", "t", self.data], check=True, umask=0o027)
+        self.assertEqual(stat.S_IMODE(os.stat(self.target).st_mode), 0o640)
+
+    def test_link_stays_a_link(self):
+        self.existing()
+        link = os.path.join(limetest.tempdir(), "link")
+        os.symlink(self.target, link)
+        self.run_ok(["lime", "pack", "-o", link, "-t", "t", self.data])
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(read(self.target), container([("t", BIG)]))
+
+    def test_target_must_be_a_file(self):
+        for target in (self.folder, "/dev/null", "/nonexistent/x"):
+            done = run(["lime", "pack", "-o", target, "-t", "t", self.data])
+            self.assertEqual(done.returncode, 1)
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+
+    def test_container_may_contain_itself(self):
+        self.existing()
+        self.run_ok(["lime", "pack", "-o", self.target, "-t", "t", self.target])
+        self.assertEqual(read(self.target), container([("t", b"precious")]))
+
+    def test_limit_on_size(self):
+        self.existing()
+        done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "-", program("lime"),
+                    "pack", "-o", self.target, "-t", "t", self.data])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"File too large", done.stderr)
+        self.assertEqual(os.listdir(self.folder), ["target"])
+        self.assertEqual(read(self.target), b"precious")
+
+    def test_signals(self):
+        self.existing()
+        big = os.path.join(limetest.tempdir(), "big")
+        with open(big, "wb") as file:
+            file.truncate(40 << 30)  # a hole: no disk, but longer than we wait
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([program("lime"), "pack", "-o", self.target, "-t", "t", big],
+                                  stderr=subprocess.DEVNULL) as child:
+                end = time.monotonic() + 30
+                while len(os.listdir(self.folder)) == 1 and time.monotonic() < end:
+                    time.sleep(0.002)
+                self.assertIsNone(child.poll())
+                child.send_signal(number)
+                self.assertEqual(child.wait(60), -number)
+            self.assertEqual(os.listdir(self.folder), ["target"])
+            self.assertEqual(read(self.target), b"precious")
+
+
+if __name__ == "__main__":
+    limetest.main()

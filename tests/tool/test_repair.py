@@ -1,0 +1,257 @@
+"""lime repair: tails, flags, padding; what it must not touch; locks."""
+import fcntl
+import glob
+import os
+import stat
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from limetest import container, header, record, run
+
+GOOD = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"")]])
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class RepairCase(limetest.TestCase):
+    def repair(self, data, *args, status=0):
+        self.path = self.write("f.lime", data)
+        return self.again(*args, status=status)
+
+    def again(self, *args, status=0):
+        done = run(["lime", "repair", *args, self.path])
+        self.out, self.err = done.stdout.decode(), done.stderr.decode()
+        self.assertEqual(done.returncode, status, self.out + self.err)
+        return read(self.path)
+
+    def copies(self):
+        return {os.path.basename(p): read(p) for p in glob.glob(glob.escape(self.path) + ".*")}
+
+    def check(self):
+        return run(["lime", "check", self.path]).returncode
+
+
+class Tails(RepairCase):
+    def tail(self, tail):
+        self.assertEqual(self.repair(GOOD + tail), GOOD)
+        self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": tail})
+        self.assertIn(f"{self.path}: offset {len(GOOD)}: {len(tail)} bytes cut, kept in "
+                      f"{self.path}.cut-{len(GOOD)}\n", self.out)
+        self.assertIn("good now: 3 records in 2 messages", self.out)
+        self.assertEqual(self.check(), 0)
+
+    def test_header_cut_at_any_byte(self):
+        whole = header("t", 8, 1, 1)
+        for n in range(1, 144):
+            self.tail(whole[:n])
+
+    def test_data_cut(self):
+        self.tail(header("t", 9, 1, 1) + b"12345678")
+        self.tail(header("t", 2**62, 1, 1) + os.urandom(3 << 20))
+
+    def test_trailing(self):
+        for n in (1, 7, 8, 143, 144, 145, 10000):
+            self.tail(b"x" * n)
+            self.tail(bytes(n))
+
+    def test_length_that_no_file_has(self):
+        self.tail(header("t", 2**64 - 144, 1, 1))
+
+    def test_nothing_but_a_tail(self):
+        self.assertEqual(self.repair(header("t", 9, 1, 1)), b"")
+        self.assertEqual(self.copies(), {"f.lime.cut-0": header("t", 9, 1, 1)})
+
+    def test_last_whole_record_ends_its_message(self):
+        data = record("a", b"1", 1, 0) + record("b", b"2", 0, 0)
+        self.assertEqual(self.repair(data + header("c", 8, 0, 1)),
+                         container([("a", b"1"), ("b", b"2")]))
+        self.assertIn("record 2: flags: ME set", self.out)
+
+    def test_copies_are_never_overwritten(self):
+        self.repair(GOOD + b"one")
+        for tail in (b"two", b"three"):
+            with open(self.path, "ab") as file:
+                file.write(tail)
+            self.again()
+        at = f"f.lime.cut-{len(GOOD)}"
+        self.assertEqual(self.copies(), {at: b"one", at + ".1": b"two", at + ".2": b"three"})
+
+    def test_copy_is_as_private_as_the_file(self):
+        self.path = self.write("f.lime", GOOD + b"tail")
+        os.chmod(self.path, 0o600)
+        self.again()
+        self.assertEqual(stat.S_IMODE(os.stat(f"{self.path}.cut-{len(GOOD)}").st_mode), 0o600)
+
+    def test_without_room_for_the_copy_nothing_is_cut(self):
+        self.path = self.write("f.lime", GOOD + bytes(1 << 20))
+        done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 10; exec "$@"', "-",
+                    limetest.program("lime"), "repair", self.path])
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(read(self.path), GOOD + bytes(1 << 20))
+        self.assertEqual(self.copies(), {})
+
+    def test_long_tail_is_searched_fast(self):
+        self.path = self.write("f.lime", GOOD)
+        os.truncate(self.path, 2 << 30)  # a hole
+        began = time.monotonic()
+        self.again("-n", status=1)
+        self.assertLess(time.monotonic() - began, 20 * limetest.SLOWNESS)
+        self.assertIn(f"{(2 << 30) - len(GOOD)} bytes cut (dry run)", self.out)
+
+
+class Middle(RepairCase):
+    """What is broken with whole records behind it is no unfinished tail."""
+
+    REST = record("ildg-binary-data", b"precious" * 1000, 1, 1)
+
+    def refused(self, middle, rest=REST):
+        data = GOOD + middle + rest
+        self.assertEqual(self.repair(data, status=1), data)
+        self.assertEqual(self.copies(), {})
+        self.assertIn(f"{len(middle + rest)} bytes follow from offset {len(GOOD)}", self.err)
+        self.assertIn("nothing was changed", self.err)
+        self.assertIn("--force", self.err)
+        if rest:
+            self.assertIn(f"at offset {len(GOOD + middle)} an intact record seems to stand "
+                          "(type 'ildg-binary-data', 8000 bytes)", self.err)
+        self.again("-n", status=1)
+        self.assertEqual(self.again("--force"), GOOD)
+        self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": middle + rest})
+
+    def test_refused(self):
+        self.refused(header("t", 8, 1, 1, magic=0x466789ab) + bytes(8))
+        self.refused(header("t", 2**63, 1, 1) + bytes(8))
+        self.refused(header("t", 1 << 40, 1, 1) + bytes(8))
+        self.refused(header("t", 8, 1, 1, version=3) + bytes(8))
+        self.refused(b"lost byte")  # the rest stands at no multiple of 8
+        self.refused(bytes((8 << 20) - 3))  # on the border of two blocks
+
+    def test_unknown_version_is_no_tail(self):
+        self.refused(header("t", 8, 1, 1, version=2) + bytes(8), b"")
+
+    def test_header_that_promises_too_much_is_no_intact_record(self):
+        tail = b"y" * 64 + header("t", 9, 1, 1) + b"12345678"
+        self.assertEqual(self.repair(GOOD + tail), GOOD)
+
+
+class Mends(RepairCase):
+    def mended(self, bad, good, *words):
+        self.assertEqual(self.repair(bad), good)
+        for word in words:
+            self.assertIn(word, self.out)
+        self.assertEqual(self.copies(), {})
+        self.assertEqual(self.check(), 0)
+        self.assertEqual(self.again(), good)
+        self.assertIn("nothing to do", self.out)
+
+    def test_flags_follow_the_rule(self):
+        names = "abcd"
+        for bits in range(256):
+            flags = [(bits >> 2 * i & 1, bits >> 2 * i + 1 & 1) for i in range(4)]
+            bad = b"".join(record(n, n.encode(), *f) for n, f in zip(names, flags))
+            ends = [flags[i][1] or i == 3 or flags[i + 1][0] for i in range(4)]
+            good = b"".join(record(n, n.encode(), i == 0 or ends[i - 1], ends[i])
+                            for i, n in enumerate(names))
+            self.assertEqual(self.repair(bad), good, flags)
+            self.assertEqual(self.check(), 0)
+
+    def test_flags_are_named(self):
+        self.mended(record("a", b"", 0, 0) + record("b", b"", 1, 0),
+                    record("a", b"", 1, 1) + record("b", b"", 1, 1),
+                    "offset 6: record 1: flags: MB set ME set",
+                    "offset 150: record 2: flags: ME set")
+
+    def test_reserved(self):
+        self.mended(record("a", b"x", 1, 0, flags=0xbf, reserved=9) + record("b", b"", 0, 1),
+                    container([("a", b"x"), ("b", b"")]), "reserved bits cleared",
+                    "reserved byte cleared")
+
+    def test_after_the_nul(self):
+        raw = b"type\0garbage" + b"\xff" * 116
+        self.mended(record("type", b"x", 1, 1, raw_type=raw), container([("type", b"x")]),
+                    "offset 20: record 1: bytes after the type's NUL cleared")
+
+    def test_padding(self):
+        self.mended(record("a", b"12345", 1, 0, padding=b"abc") + record("b", b"", 0, 1),
+                    container([("a", b"12345"), ("b", b"")]),
+                    "offset 149: record 1: padding set to zero")
+        for n in range(7):
+            self.mended(record("a", b"1", 1, 1, padding=b"\1" * n), container([("a", b"1")]))
+
+    def test_all_at_once(self):
+        raw = b"type\0x".ljust(128, b"\1")
+        bad = record("type", b"1", 0, 0, raw_type=raw, reserved=1, padding=b"\1" * 7)
+        self.assertEqual(self.repair(bad * 100 + b"tail"),
+                         container([("type", b"1")] * 100))
+
+    def test_hopeless(self):
+        for type, word in ((b"", "empty"), (b"t" * 128, "without a NUL"), (b"\xff", "non-ASCII")):
+            bad = record(type, b"1", 1, 0) + b"tail"
+            self.assertEqual(self.repair(bad, status=1), record(type, b"1", 1, 1))
+            self.assertIn(word, self.err)
+            self.assertIn("cannot be mended", self.err)
+
+    def test_million_records(self):
+        count = 200000
+        self.assertEqual(self.repair(record("t", b"x", 1, 0) * count),
+                         record("t", b"x", 1, 1) * count)
+
+    def test_corpus(self):
+        for path in {row["path"] for row in limetest.manifest()}:
+            data = read(path)
+            self.assertEqual(self.repair(data), data + bytes(-len(data) % 8))
+
+
+class Untouched(RepairCase):
+    def test_good(self):
+        self.path = self.write("f.lime", GOOD)
+        before = os.stat(self.path)
+        self.again()
+        after = os.stat(self.path)
+        self.assertEqual((before.st_mtime_ns, before.st_ino), (after.st_mtime_ns, after.st_ino))
+        self.assertIn("good, nothing to do", self.out)
+
+    def test_empty(self):
+        self.assertEqual(self.repair(b""), b"")
+
+    def test_dry_run(self):
+        bad = record("a", b"1", 0, 0, reserved=3) + b"tail"
+        self.assertEqual(self.repair(bad, "--dry-run", status=1), bad)
+        self.assertEqual(self.copies(), {})
+        for word in ("offset 152: 4 bytes cut (dry run)", "MB set ME set (dry run)",
+                     "reserved byte cleared (dry run)", "nothing was changed"):
+            self.assertIn(word, self.out)
+        self.assertEqual(self.repair(GOOD, "-n"), GOOD)
+
+    def test_no_container(self):
+        for data in (b"text", b"text" * 100, header("t", 0, 1, 1, version=2), b"\0"):
+            self.assertEqual(self.repair(data, status=2), data)
+            self.assertEqual(self.repair(data, "--force", status=2), data)
+            self.assertEqual(self.copies(), {})
+
+    def test_not_a_file(self):
+        fifo = os.path.join(limetest.tempdir(), "fifo")
+        os.mkfifo(fifo)
+        for path in (fifo, limetest.tempdir(), "/nonexistent"):
+            self.assertEqual(run(["lime", "repair", path]).returncode, 2)
+
+    def test_lock(self):
+        bad = GOOD + b"tail"
+        self.path = self.write("f.lime", bad)
+        with open(self.path, "r+b") as held:
+            whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            fcntl.fcntl(held, 37, whole)  # F_OFD_SETLK
+            for args in ([], ["-n"], ["--force"]):
+                self.assertEqual(self.again(*args, status=1), bad)
+                self.assertIn("another process has this container open for writing", self.err)
+        self.assertEqual(self.again(), GOOD)
+
+
+if __name__ == "__main__":
+    limetest.main()
