@@ -1,0 +1,195 @@
+/* test_format.c - headers, byte for byte */
+#include "unit.h"
+
+static void test_encode_is_exact(void **state)
+{
+    (void)state;
+    static const unsigned char want[20] = {0x45, 0x67, 0x89, 0xab, 0, 1,    0xc0, 0,   1,   2,
+                                           3,    4,    5,    6,    7, 0x08, 'a',  'b', 'c', 0};
+    struct limefile_header header;
+    unsigned char raw[144];
+    memset(raw, 0xee, sizeof raw);
+    assert_int_equal(
+        limefile_header_init(&header, "abc", 3, UINT64_C(0x0102030405060708), true, true), 0);
+    assert_int_equal(limefile_header_encode(&header, raw), 0);
+    assert_memory_equal(raw, want, sizeof want);
+    for (size_t i = 20; i < 144; i++)
+        assert_int_equal(raw[i], 0);
+}
+
+static void test_flags(void **state)
+{
+    (void)state;
+    static const unsigned want[4] = {0, 0x40, 0x80, 0xc0};
+    for (int i = 0; i < 4; i++) {
+        struct limefile_header header, back;
+        unsigned char raw[144];
+        bool mb = i & 2, me = i & 1;
+        assert_int_equal(limefile_header_init(&header, "t", 1, 0, mb, me), 0);
+        assert_int_equal(limefile_header_encode(&header, raw), 0);
+        assert_int_equal(raw[6], want[i]);
+        assert_int_equal(limefile_header_decode(raw, &back), 0);
+        assert_int_equal(back.mb, mb);
+        assert_int_equal(back.me, me);
+        assert_int_equal(back.flags, want[i]);
+        assert_int_equal(back.bytes, 0);
+    }
+}
+
+static void test_encode_refuses(void **state)
+{
+    (void)state;
+    char type[300];
+    unsigned char raw[144];
+    struct limefile_header header;
+    memset(type, 't', sizeof type);
+    assert_int_equal(limefile_header_init(&header, type, 127, 0, true, true), 0);
+    assert_int_equal(limefile_header_encode(&header, raw), 0);
+    assert_int_equal(raw[142], 't');
+    assert_int_equal(raw[143], 0);
+    header.type_len = 128;
+    assert_int_equal(limefile_header_encode(&header, raw), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_header_init(&header, type, 128, 0, true, true), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_header_init(&header, type, 300, 0, true, true), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_header_init(&header, "a\0b", 3, 0, true, true), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_header_init(&header, "", 0, 0, true, true), 0);
+    assert_int_equal(limefile_header_init(&header, "a", 1, INT64_MAX, true, true), 0);
+    assert_int_equal(limefile_header_init(&header, "a", 1, UINT64_C(1) << 63, true, true),
+                     LIMEFILE_E_LENGTH);
+    header.bytes = UINT64_MAX;
+    assert_int_equal(limefile_header_encode(&header, raw), LIMEFILE_E_LENGTH);
+}
+
+static void test_decode_oddities(void **state)
+{
+    (void)state;
+    unsigned char raw[144];
+    struct limefile_header header;
+    raw_header(raw, "type", 4, 7, 0xff);
+    raw[7] = 0x5a;
+    raw[143] = 1;
+    assert_int_equal(limefile_header_decode(raw, &header), 0);
+    assert_int_equal(header.flags, 0xff);
+    assert_int_equal(header.reserved, 0x5a);
+    assert_true(header.type_tail);
+    assert_int_equal(header.type_len, 4);
+    assert_string_equal(header.type, "type");
+
+    memset(raw + 16, 0xfe, 128); /* no NUL at all */
+    assert_int_equal(limefile_header_decode(raw, &header), 0);
+    assert_int_equal(header.type_len, 128);
+    assert_int_equal(header.type[128], 0);
+    assert_false(header.type_tail);
+
+    raw[4] = 1; /* version 0x0101 */
+    assert_int_equal(limefile_header_decode(raw, &header), LIMEFILE_E_VERSION);
+    assert_int_equal(header.version, 0x0101);
+    raw[0] = 0;
+    assert_int_equal(limefile_header_decode(raw, &header), LIMEFILE_E_MAGIC);
+}
+
+static void test_decode_length(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        int result;
+    } cases[] = {
+        {0, 0},
+        {UINT64_C(1) << 31, 0},
+        {(UINT64_C(1) << 32) + 5, 0},
+        {UINT64_C(1) << 62, 0},
+        {INT64_MAX, 0},
+        {UINT64_C(1) << 63, LIMEFILE_E_LENGTH},
+        {-UINT64_C(144), LIMEFILE_E_LENGTH},
+        {-UINT64_C(8), LIMEFILE_E_LENGTH},
+        {UINT64_MAX, LIMEFILE_E_LENGTH},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        unsigned char raw[144];
+        struct limefile_header header;
+        raw_header(raw, "t", 1, cases[i].bytes, 0);
+        assert_int_equal(limefile_header_decode(raw, &header), cases[i].result);
+        assert_int_equal(header.bytes, cases[i].bytes);
+    }
+}
+
+static void test_magic(void **state)
+{
+    (void)state;
+    static const unsigned char magic[] = {0x45, 0x67, 0x89, 0xab, 0x99};
+    for (size_t n = 0; n <= sizeof magic; n++)
+        assert_true(limefile_header_is_magic(magic, n));
+    for (size_t i = 0; i < 4; i++) {
+        unsigned char bad[5];
+        memcpy(bad, magic, sizeof bad);
+        bad[i] ^= 1;
+        for (size_t n = 0; n <= sizeof bad; n++)
+            assert_int_equal(limefile_header_is_magic(bad, n), n <= i);
+    }
+}
+
+static void test_padding(void **state)
+{
+    (void)state;
+    static const unsigned want[] = {0, 7, 6, 5, 4, 3, 2, 1, 0, 7};
+    for (size_t i = 0; i < COUNT(want); i++)
+        assert_int_equal(limefile_padding(i), want[i]);
+    assert_int_equal(limefile_padding(INT64_MAX), 1);
+    assert_int_equal(limefile_padding(UINT64_MAX), 1);
+    assert_int_equal(limefile_padding((UINT64_C(1) << 32) + 5), 3);
+}
+
+static void test_extent(void **state)
+{
+    (void)state;
+    uint64_t end = 1, next = 1;
+    assert_int_equal(limefile_extent_of(0, 0, &end, &next), 0);
+    assert_int_equal(end, 144);
+    assert_int_equal(next, 144);
+    assert_int_equal(limefile_extent_of(1000, 13, &end, &next), 0);
+    assert_int_equal(end, 1157);
+    assert_int_equal(next, 1160);
+    /* the last that fits: next == 2^63 - 8 */
+    uint64_t most = (UINT64_C(1) << 63) - 8 - 144;
+    assert_int_equal(limefile_extent_of(0, most, &end, &next), 0);
+    assert_int_equal(next, (UINT64_C(1) << 63) - 8);
+    assert_int_equal(limefile_extent_of(0, most + 1, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_extent_of(8, most, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_extent_of(0, UINT64_MAX - 143, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_extent_of(UINT64_MAX, 0, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_extent_of(UINT64_MAX - 144, 1, &end, &next), LIMEFILE_E_LENGTH);
+}
+
+static void test_errors_have_words(void **state)
+{
+    (void)state;
+    for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_SHRUNK; code++) {
+        assert_string_not_equal(limefile_strerror(code), "unknown error");
+        assert_string_not_equal(limefile_error_word(code), "unknown");
+        for (int other = LIMEFILE_E_MAGIC; other < code; other++) {
+            assert_string_not_equal(limefile_error_word(code), limefile_error_word(other));
+            assert_string_not_equal(limefile_strerror(code), limefile_strerror(other));
+        }
+        assert_int_equal(limefile_is_fault(code),
+                         code < LIMEFILE_D_MB_MISSING || code > LIMEFILE_D_PAD_CUT);
+    }
+    assert_string_equal(limefile_error_word(LIMEFILE_E_DATA_CUT), "data-cut");
+    assert_string_equal(limefile_error_word(-EIO), "EIO");
+    assert_string_equal(limefile_strerror(-ENOENT), "No such file or directory");
+    assert_true(limefile_is_fault(-EIO));
+    assert_false(limefile_is_fault(0));
+    assert_string_equal(limefile_strerror(-5000), "unknown error");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_encode_is_exact),   cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_encode_refuses),    cmocka_unit_test(test_decode_oddities),
+        cmocka_unit_test(test_decode_length),     cmocka_unit_test(test_magic),
+        cmocka_unit_test(test_padding),           cmocka_unit_test(test_extent),
+        cmocka_unit_test(test_errors_have_words),
+    };
+    return cmocka_run_group_tests_name("format", tests, NULL, NULL);
+}

@@ -1,0 +1,512 @@
+/* test_scan.c - what is found in containers that are not as they should be, and where */
+#include "unit.h"
+
+/* Two good records of 304 bytes in all; the second has 5 bytes of padding. */
+static struct bytes two_records(void)
+{
+    struct bytes b = {0};
+    bytes_record(&b, "first", 8, 'a', MB);  /* 0, next at 152 */
+    bytes_record(&b, "second", 3, 'b', ME); /* 152, data 296..299, next at 304 */
+    assert_int_equal(b.n, 304);
+    return b;
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    struct bytes b = two_records();
+    struct seen seen = scan_bytes(&b);
+    assert_int_equal(seen.findings, 0);
+    assert_int_equal(seen.records, 2);
+    assert_int_equal(seen.end, 0);
+    bytes_free(&b);
+    seen = scan_bytes(&b); /* an empty file */
+    assert_int_equal(seen.findings, 0);
+    assert_int_equal(seen.records, 0);
+    assert_int_equal(seen.end, 0);
+}
+
+static void test_fields_of_records(void **state)
+{
+    (void)state;
+    struct bytes b = two_records();
+    bytes_record(&b, "third", 0, 0, MB | ME);
+    struct limefile_memory memory;
+    struct limefile_scan *scan;
+    struct limefile_record r;
+    limefile_memory_lend(&memory, b.at, b.n);
+    assert_int_equal(limefile_scan_new(&memory.source, NULL, NULL, &scan), 0);
+    assert_int_equal(limefile_scan_next(scan, &r), 1);
+    assert_true(r.mb && !r.me);
+    assert_int_equal(r.data_offset, 144);
+    assert_int_equal(limefile_scan_next(scan, &r), 1);
+    assert_int_equal(r.ordinal, 2);
+    assert_int_equal(r.message, 1);
+    assert_int_equal(r.record, 2);
+    assert_int_equal(r.header_offset, 152);
+    assert_int_equal(r.data_offset, 296);
+    assert_int_equal(r.bytes, 3);
+    assert_int_equal(r.padding, 5);
+    assert_true(!r.mb && r.me);
+    assert_string_equal(r.type, "second");
+    assert_int_equal(r.type_len, 6);
+    uint64_t done, size;
+    limefile_scan_progress(scan, &done, &size);
+    assert_int_equal(done, 304);
+    assert_int_equal(size, 448);
+    assert_int_equal(limefile_scan_next(scan, &r), 1);
+    assert_int_equal(r.message, 2);
+    assert_int_equal(r.record, 1);
+    assert_int_equal(limefile_scan_next(scan, &r), 0);
+    assert_null(limefile_scan_fault(scan));
+    limefile_scan_free(scan);
+    bytes_free(&b);
+}
+
+/* Every length to which the file of two records can be cut. */
+static void test_cut_at_every_byte(void **state)
+{
+    (void)state;
+    struct bytes b = two_records();
+    for (size_t n = 1; n < 304; n++) {
+        struct bytes cut = {b.at, n};
+        if (n < 144) {
+            assert_only(&cut, 0, LIMEFILE_E_HEADER_CUT, 0, 1);
+        } else if (n < 152) {
+            assert_only(&cut, 0, LIMEFILE_E_DATA_CUT, 0, 1);
+            struct seen seen = scan_bytes(&cut);
+            assert_int_equal(seen.finding[0].have, n - 144);
+            assert_int_equal(seen.finding[0].want, 8);
+        } else if (n == 152) {
+            assert_only(&cut, 1, LIMEFILE_D_ME_MISSING, 6, 1);
+        } else if (n < 296) {
+            assert_only(&cut, 1, LIMEFILE_E_HEADER_CUT, 152, 2);
+            struct seen seen = scan_bytes(&cut);
+            assert_int_equal(seen.finding[0].have, n - 152);
+            assert_int_equal(seen.finding[0].want, 144);
+        } else if (n < 299) {
+            assert_only(&cut, 1, LIMEFILE_E_DATA_CUT, 152, 2);
+        } else {
+            assert_only(&cut, 2, LIMEFILE_D_PAD_CUT, n, 2);
+            struct seen seen = scan_bytes(&cut);
+            assert_int_equal(seen.finding[0].have, n - 299);
+            assert_int_equal(seen.finding[0].want, 5);
+        }
+    }
+    bytes_free(&b);
+}
+
+static void test_trailing_bytes(void **state)
+{
+    (void)state;
+    for (int value = 0; value <= 0x45; value += 0x45)
+        for (size_t n = 1; n <= 300; n++) {
+            struct bytes b = two_records();
+            bytes_fill(&b, value, n);
+            if (n == 1 && value == 0x45) /* that much is what a header begins with */
+                assert_only(&b, 2, LIMEFILE_E_HEADER_CUT, 304, 3);
+            else
+                assert_only(&b, 2, LIMEFILE_E_TRAILING, 304, 3);
+            struct seen seen = scan_bytes(&b);
+            assert_int_equal(seen.finding[0].have, n);
+            bytes_free(&b);
+        }
+}
+
+static void test_padding_nonzero(void **state)
+{
+    (void)state;
+    for (size_t at = 299; at < 304; at++) {
+        struct bytes b = two_records();
+        b.at[at] = 0x77;
+        assert_only(&b, 2, LIMEFILE_D_PAD_NONZERO, at, 2);
+        struct seen seen = scan_bytes(&b);
+        assert_int_equal(seen.finding[0].have, 0x77);
+        b.at[303] = 1; /* said once a record */
+        b.n -= at == 303 ? 0 : 1;
+        seen = scan_bytes(&b);
+        assert_int_equal(seen.findings, at == 303 ? 1 : 2);
+        bytes_free(&b);
+    }
+}
+
+static void test_wrong_magic(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct bytes b = two_records();
+        b.at[152 + i] ^= 0x10;
+        assert_only(&b, 1, LIMEFILE_E_TRAILING, 152, 2);
+        b.at[i] ^= 0x10;
+        assert_only(&b, 0, LIMEFILE_E_MAGIC, 0, 1);
+        for (b.n = 1; b.n < 160; b.n++)
+            assert_only(&b, 0, b.n <= i ? LIMEFILE_E_HEADER_CUT : LIMEFILE_E_MAGIC, 0, 1);
+        bytes_free(&b);
+    }
+}
+
+static void test_wrong_version(void **state)
+{
+    (void)state;
+    static const unsigned versions[] = {0, 2, 0x0100, 0xffff};
+    for (size_t i = 0; i < COUNT(versions); i++) {
+        struct bytes b = two_records();
+        b.at[152 + 4] = (unsigned char)(versions[i] >> 8);
+        b.at[152 + 5] = (unsigned char)versions[i];
+        assert_only(&b, 1, LIMEFILE_E_VERSION, 156, 2);
+        struct seen seen = scan_bytes(&b);
+        assert_int_equal(seen.finding[0].have, versions[i]);
+        assert_int_equal(seen.finding[0].want, 1);
+        b.at[5] = 0;
+        assert_only(&b, 0, LIMEFILE_E_VERSION, 4, 1);
+        bytes_free(&b);
+    }
+}
+
+static void test_impossible_lengths(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        int code;
+    } cases[] = {
+        {UINT64_C(1) << 31, LIMEFILE_E_DATA_CUT},
+        {(UINT64_C(1) << 32) + 5, LIMEFILE_E_DATA_CUT},
+        {UINT64_C(1) << 62, LIMEFILE_E_DATA_CUT},
+        {INT64_MAX, LIMEFILE_E_LENGTH},
+        {UINT64_C(1) << 63, LIMEFILE_E_LENGTH},
+        {-UINT64_C(144), LIMEFILE_E_LENGTH},
+        {-UINT64_C(8), LIMEFILE_E_LENGTH},
+        {-UINT64_C(1), LIMEFILE_E_LENGTH},
+        {-UINT64_C(152), LIMEFILE_E_LENGTH},
+        {-UINT64_C(296), LIMEFILE_E_LENGTH},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bytes b = {0};
+        bytes_record(&b, "good", 8, 'g', MB | ME);
+        bytes_header(&b, "bad", cases[i].bytes, MB | ME);
+        bytes_fill(&b, 'd', 40);
+        bool cut = cases[i].code == LIMEFILE_E_DATA_CUT;
+        assert_only(&b, 1, cases[i].code, cut ? 152 : 160, 2);
+        struct seen seen = scan_bytes(&b);
+        assert_int_equal(seen.finding[0].have, cut ? 40 : cases[i].bytes);
+        bytes_free(&b);
+    }
+}
+
+static void test_reserved_bits(void **state)
+{
+    (void)state;
+    for (int bit = 0; bit < 6; bit++) {
+        struct bytes b = two_records();
+        b.at[152 + 6] |= (unsigned char)(1 << bit);
+        assert_only(&b, 2, LIMEFILE_D_FLAGS, 158, 2);
+        bytes_free(&b);
+    }
+    for (int bit = 0; bit < 8; bit++) {
+        struct bytes b = two_records();
+        b.at[152 + 7] = (unsigned char)(1 << bit);
+        assert_only(&b, 2, LIMEFILE_D_RESERVED, 159, 2);
+        bytes_free(&b);
+    }
+}
+
+/* All sequences of flags of three records; what must be said follows from the format alone. */
+static void test_every_order_of_flags(void **state)
+{
+    (void)state;
+    for (unsigned all = 0; all < 64; all++) {
+        struct bytes b = {0};
+        struct {
+            int code;
+            uint64_t offset, ordinal;
+        } want[8];
+        size_t wanted = 0;
+        bool ended = true;
+        for (unsigned i = 0; i < 3; i++) {
+            unsigned flags = (all >> 2 * i & 3) << 6;
+            bytes_record(&b, "r", 8, 0, flags);
+            want[wanted].offset = 152 * i + 6;
+            want[wanted].ordinal = i + 1;
+            if (ended && !(flags & MB))
+                want[wanted++].code = LIMEFILE_D_MB_MISSING;
+            if (!ended && flags & MB)
+                want[wanted++].code = LIMEFILE_D_MB_INSIDE;
+            ended = flags & ME;
+        }
+        want[wanted].offset = 310;
+        want[wanted].ordinal = 3;
+        if (!ended)
+            want[wanted++].code = LIMEFILE_D_ME_MISSING;
+        struct seen seen = scan_bytes(&b);
+        assert_int_equal(seen.records, 3);
+        assert_int_equal(seen.end, 0);
+        assert_int_equal(seen.findings, wanted);
+        for (size_t i = 0; i < wanted; i++)
+            assert_finding(&seen, i, want[i].code, want[i].offset, want[i].ordinal);
+        bytes_free(&b);
+    }
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        int code; /* 0: none */
+    } cases[] = {
+        {"", LIMEFILE_D_TYPE_EMPTY},
+        {"a/b", 0},
+        {"..", 0},
+        {".", 0},
+        {"a b", 0},
+        {"; rm -rf /", 0},
+        {"%2F", 0},
+        {"~", 0},
+        {"$(id)", 0},
+        {"\x01", LIMEFILE_D_TYPE_ASCII},
+        {"tab\t", LIMEFILE_D_TYPE_ASCII},
+        {"\x7f", LIMEFILE_D_TYPE_ASCII},
+        {"\x80", LIMEFILE_D_TYPE_ASCII},
+        {"\xff", LIMEFILE_D_TYPE_ASCII},
+        {"new\nline", LIMEFILE_D_TYPE_ASCII},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bytes b = {0};
+        bytes_record(&b, cases[i].type, 8, 'd', MB | ME);
+        if (cases[i].code)
+            assert_only(&b, 1, cases[i].code, 16, 1);
+        else
+            assert_int_equal(scan_bytes(&b).findings, 0);
+        bytes_free(&b);
+    }
+}
+
+static void test_types_that_fill_the_field(void **state)
+{
+    (void)state;
+    struct bytes b = {0};
+    bytes_record(&b, "t", 8, 'd', MB | ME);
+    memset(b.at + 16, 'x', 127);
+    assert_int_equal(scan_bytes(&b).findings, 0);
+    b.at[143] = 'x';
+    assert_only(&b, 1, LIMEFILE_D_TYPE_LONG, 16, 1);
+    for (size_t nul = 16; nul < 143; nul++) { /* garbage after the NUL */
+        memset(b.at + 16, 'x', 128);
+        b.at[nul] = 0;
+        struct seen seen = scan_bytes(&b);
+        size_t i = nul == 16 ? 1 : 0;
+        assert_int_equal(seen.findings, i + 1);
+        assert_finding(&seen, i, LIMEFILE_D_TYPE_TAIL, nul, 1);
+    }
+    bytes_free(&b);
+}
+
+static void test_everything_at_once(void **state)
+{
+    (void)state;
+    struct bytes b = two_records();
+    b.at[152 + 6] = 0xbf;  /* MB inside, no ME, reserved bits */
+    b.at[152 + 7] = 9;     /* reserved byte */
+    b.at[152 + 16] = 0x1b; /* a control byte in the type */
+    b.at[152 + 143] = 1;   /* after the NUL */
+    b.at[299] = 1;         /* padding */
+    b.n = 301;             /* cut */
+    struct seen seen = scan_bytes(&b);
+    assert_int_equal(seen.records, 2);
+    assert_int_equal(seen.findings, 8);
+    assert_finding(&seen, 0, LIMEFILE_D_MB_INSIDE, 158, 2);
+    assert_finding(&seen, 1, LIMEFILE_D_FLAGS, 158, 2);
+    assert_finding(&seen, 2, LIMEFILE_D_RESERVED, 159, 2);
+    assert_finding(&seen, 3, LIMEFILE_D_TYPE_ASCII, 168, 2);
+    assert_finding(&seen, 4, LIMEFILE_D_TYPE_TAIL, 174, 2);
+    assert_finding(&seen, 5, LIMEFILE_D_PAD_NONZERO, 299, 2);
+    assert_finding(&seen, 6, LIMEFILE_D_PAD_CUT, 301, 2);
+    assert_finding(&seen, 7, LIMEFILE_D_ME_MISSING, 158, 2);
+    bytes_free(&b);
+}
+
+/* ---- sources that misbehave ---- */
+
+static struct bytes many_records(void)
+{
+    struct bytes b = {0};
+    for (size_t i = 0; i < 200; i++)
+        bytes_record(&b, i % 2 ? "odd" : "even", i * 37 % 4000 + (i % 50 == 0 ? 40000 : 0), 'x',
+                     MB | ME);
+    return b;
+}
+
+static void test_short_and_interrupted_reads(void **state)
+{
+    (void)state;
+    static const size_t shorts[] = {1, 2, 7, 143, 145, 4095};
+    struct bytes b = many_records();
+    for (size_t i = 0; i < COUNT(shorts); i++) {
+        struct faulty faulty;
+        faulty_init(&faulty, &b);
+        faulty.short_by = shorts[i];
+        faulty.interrupt = 2;
+        struct seen seen = scan_source(&faulty.source);
+        assert_int_equal(seen.end, 0);
+        assert_int_equal(seen.findings, 0);
+        assert_int_equal(seen.records, 200);
+    }
+    bytes_free(&b);
+}
+
+static void test_failing_reads(void **state)
+{
+    (void)state;
+    struct bytes b = many_records();
+    struct faulty faulty;
+    faulty_init(&faulty, &b);
+    scan_source(&faulty.source);
+    unsigned calls = faulty.calls;
+    size_t before = 0;
+    assert_true(calls > 10);
+    for (unsigned n = 1; n <= calls; n++) {
+        faulty_init(&faulty, &b);
+        faulty.fail_at = n;
+        faulty.fail_for = UINT32_MAX;
+        struct seen seen = scan_source(&faulty.source);
+        assert_int_equal(seen.end, -EIO);
+        assert_int_equal(seen.findings, 1);
+        assert_int_equal(seen.finding[0].code, -EIO);
+        assert_int_equal(seen.finding[0].ordinal, seen.records + 1);
+        assert_true(seen.finding[0].offset < b.n);
+        assert_true(seen.records >= before); /* what comes before the fault is there */
+        before = seen.records;
+
+        faulty_init(&faulty, &b); /* passing: the bytes that are needed can be read */
+        faulty.fail_at = n;
+        faulty.fail_for = 1;
+        seen = scan_source(&faulty.source);
+        assert_int_equal(seen.records, seen.end ? seen.finding[0].ordinal - 1 : 200);
+        assert_true(seen.end == 0 || seen.end == -EIO);
+    }
+    bytes_free(&b);
+}
+
+/* A bad sector: reads that touch it fail, as they do on a disk. */
+struct sector {
+    struct limefile_source source;
+    struct bytes *bytes;
+    uint64_t bad, bad_end, size;
+};
+
+static ssize_t sector_read(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    struct sector *s = (struct sector *)source;
+    if (offset >= s->bytes->n)
+        return 0;
+    if (n > s->bytes->n - offset)
+        n = s->bytes->n - offset;
+    if (offset < s->bad && offset + n > s->bad)
+        n = s->bad - offset;
+    else if (offset >= s->bad && offset < s->bad_end)
+        return -EIO;
+    memcpy(buf, s->bytes->at + offset, n);
+    return (ssize_t)n;
+}
+
+static int sector_size(struct limefile_source *source, uint64_t *size)
+{
+    *size = ((struct sector *)source)->size;
+    return 0;
+}
+
+static const struct limefile_source_ops sector_ops = {.read = sector_read, .size = sector_size};
+
+static void test_bad_sector(void **state)
+{
+    (void)state;
+    struct bytes b = {0};
+    bytes_record(&b, "one", 3, 'a', MB);
+    bytes_record(&b, "two", 100000, 'b', 0); /* header 152, data 296.. */
+    bytes_record(&b, "three", 5, 'c', ME);   /* header 100296 */
+    struct sector s = {{&sector_ops}, &b, 512, 1024, b.n};
+    struct seen seen = scan_source(&s.source);
+    assert_int_equal(seen.records, 3); /* only data are hit */
+    assert_int_equal(seen.findings, 0);
+    s.bad = 100300;
+    s.bad_end = 100310;
+    seen = scan_source(&s.source);
+    assert_int_equal(seen.records, 2);
+    assert_int_equal(seen.end, -EIO);
+    assert_finding(&seen, 0, -EIO, 100296, 3);
+    bytes_free(&b);
+}
+
+static void test_growing_and_shrinking(void **state)
+{
+    (void)state;
+    struct bytes b = two_records();
+    bytes_record(&b, "late", 5000, 'l', MB | ME);
+    for (uint64_t size = 304; size < b.n; size += 8) { /* there is more than there was */
+        struct sector s = {{&sector_ops}, &b, UINT64_MAX, UINT64_MAX, size};
+        struct seen seen = scan_source(&s.source);
+        assert_int_equal(seen.records, 2);
+        assert_int_equal(seen.findings, size > 304);
+        if (size > 304 && size < 448) {
+            assert_finding(&seen, 0, LIMEFILE_E_HEADER_CUT, 304, 3);
+            assert_int_equal(seen.finding[0].have, size - 304);
+        } else if (size >= 448) {
+            assert_finding(&seen, 0, LIMEFILE_E_DATA_CUT, 304, 3);
+            assert_int_equal(seen.finding[0].have, size - 448);
+        }
+    }
+    struct sector s = {{&sector_ops}, &b, UINT64_MAX, UINT64_MAX, b.n};
+    for (b.n = 0; b.n < 448; b.n++) { /* there is less */
+        struct seen seen = scan_source(&s.source);
+        assert_int_equal(seen.end, LIMEFILE_E_SHRUNK);
+        assert_int_equal(seen.records, b.n < 144   ? 0
+                                       : b.n < 304 ? b.n >= 152 && b.n >= 304 ? 2 : 1
+                                                   : 2);
+    }
+    bytes_free(&b);
+}
+
+static void test_text_of_findings(void **state)
+{
+    (void)state;
+    char text[200];
+    struct limefile_finding f = {LIMEFILE_E_DATA_CUT, 1234, 7, 10, 20};
+    int n = limefile_finding_text(&f, text, sizeof text);
+    assert_string_equal(text, "offset 1234: record 7: the file ends inside the data "
+                              "(10 of 20 bytes are there)");
+    assert_int_equal(n, strlen(text));
+    for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_SHRUNK; code++) {
+        f = (struct limefile_finding){code, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+        assert_true(limefile_finding_text(&f, text, sizeof text) < (int)sizeof text);
+        assert_non_null(strstr(text, limefile_strerror(code)));
+        char small[8];
+        limefile_finding_text(&f, small, sizeof small);
+        assert_string_equal(small, "offset ");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_fields_of_records),
+        cmocka_unit_test(test_cut_at_every_byte),
+        cmocka_unit_test(test_trailing_bytes),
+        cmocka_unit_test(test_padding_nonzero),
+        cmocka_unit_test(test_wrong_magic),
+        cmocka_unit_test(test_wrong_version),
+        cmocka_unit_test(test_impossible_lengths),
+        cmocka_unit_test(test_reserved_bits),
+        cmocka_unit_test(test_every_order_of_flags),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_types_that_fill_the_field),
+        cmocka_unit_test(test_everything_at_once),
+        cmocka_unit_test(test_short_and_interrupted_reads),
+        cmocka_unit_test(test_failing_reads),
+        cmocka_unit_test(test_bad_sector),
+        cmocka_unit_test(test_growing_and_shrinking),
+        cmocka_unit_test(test_text_of_findings),
+    };
+    return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
+}
