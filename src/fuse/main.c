@@ -36,7 +36,7 @@ static int try_container(struct limefs *fs)
     if (err)
         return fail(fs->source, "open", err);
     if (!limefile_index_is_container(view->index))
-        err = fail(fs->source, "index", limefile_index_fault(view->index)->code);
+        err = limefile_index_fault(view->index)->code; /* the log has it */
     limefs_view_unpin(fs, view);
     return err;
 }

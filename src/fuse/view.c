@@ -17,13 +17,17 @@ static void report_fault(struct limefs *fs, const struct limefs_node *node,
                          const struct limefile_index *index)
 {
     const struct limefile_finding *fault = limefile_index_fault(index);
-    if (!fault || !limefile_index_is_container(index))
+    if (!fault)
         return;
     char label[PATH_MAX], text[256];
     limefile_finding_text(fault, text, sizeof text);
-    limefs_log(LOG_WARNING, "%s: index: %s; the %llu records before it are shown",
-               limefs_tree_label(fs, node, label, sizeof label), text,
-               (unsigned long long)limefile_index_count(index));
+    if (limefile_index_is_container(index))
+        limefs_log(LOG_WARNING, "%s: index: %s; the %llu records before it are shown",
+                   limefs_tree_label(fs, node, label, sizeof label), text,
+                   (unsigned long long)limefile_index_count(index));
+    else
+        limefs_log(LOG_WARNING, "%s: index: %s; this is no LIME container",
+                   limefs_tree_label(fs, node, label, sizeof label), text);
 }
 
 /* Opens the container; fails if it is none, or not the one of `want` where that is given. */
@@ -183,8 +187,8 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     struct limefs_stamp stamp = limefs_stamp_of(st);
     pthread_mutex_lock(&fs->lock);
     struct limefs_view *view = node->view;
-    if (view && (view->racy || !limefs_stamp_equal(&view->stamp, &stamp)))
-        view = NULL;
+    if (view && (!limefs_stamp_equal(&view->stamp, &stamp) || (view->racy && !is_racy(st))))
+        view = NULL; /* once the tick is over, a new view will be sure */
     if (view)
         view->pins++;
     pthread_mutex_unlock(&fs->lock);

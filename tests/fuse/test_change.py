@@ -1,0 +1,205 @@
+"""A container that changes under the mount is noticed; no reader gets other data."""
+
+import errno
+import mmap
+import os
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+
+MIB = 1 << 20
+
+
+def pattern(letter, n):
+    return letter * n
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@limetest.needs_fuse
+class Change(limetest.TestCase):
+    OPTS = None
+    ARGS = ()
+
+    def setUp(self):
+        self.old = limetest.container([("info", b"old"), ("data", pattern(b"o", 3 * MIB))])
+        self.path = self.write("c.lime", self.old)
+        self.mounted = self.mount(self.path, opts=self.OPTS, args=self.ARGS)
+        self.addCleanup(self.mounted.stop)
+
+    def at(self, *names):
+        return self.mounted.join(*names)
+
+    def replace(self, data):
+        """Another file under the same name, at once."""
+        with open(self.path + ".new", "wb") as file:
+            file.write(data)
+        os.rename(self.path + ".new", self.path)
+
+    def append(self, *items):
+        with open(self.path, "ab") as file:
+            file.write(limetest.container(items))
+
+    def test_replaced_by_another_container(self):
+        self.assertEqual(read(self.at("001-info")), b"old")
+        new = [("info", b"newer"), ("more", b"!"), ("data", pattern(b"n", 2 * MIB))]
+        self.replace(limetest.container(new))
+        self.assertEqual(sorted(os.listdir(self.mounted)), ["001-info", "002-more", "003-data"])
+        self.assertEqual(read(self.at("001-info")), b"newer")
+        self.assertEqual(read(self.at("data")), pattern(b"n", 2 * MIB))
+        self.assertFalse(os.path.exists(self.at("002-data")))
+
+    def test_same_names_and_sizes_other_bytes(self):
+        """Nothing but the bytes tells the two apart; the cached pages must not be used."""
+        self.assertEqual(read(self.at("data")), pattern(b"o", 3 * MIB))
+        self.replace(self.old.replace(b"o" * MIB, b"n" * MIB))
+        self.assertEqual(read(self.at("data")), pattern(b"n", 3 * MIB))
+
+    def test_same_names_and_sizes_in_place(self):
+        for letter in (b"a", b"b", b"c"):
+            with open(self.path, "r+b") as file:
+                file.seek(self.old.index(b"o" * MIB))
+                file.write(letter * 3 * MIB)
+            self.assertEqual(read(self.at("data")), pattern(letter, 3 * MIB))
+
+    def test_an_open_reader_goes_on_in_a_replaced_container(self):
+        with open(self.at("data"), "rb", buffering=0) as file:
+            self.assertEqual(file.read(4096), b"o" * 4096)
+            self.replace(limetest.container([("data", b"n" * 3 * MIB)]))
+            self.assertEqual(read(self.at("data")), b"n" * 3 * MIB)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self.assertEqual(file.read(), b"o" * (3 * MIB - 4096))  # the file it has opened
+
+    def test_an_open_reader_gets_ESTALE_after_a_change_in_place(self):
+        with open(self.at("data"), "rb", buffering=0) as file:
+            self.assertEqual(os.pread(file.fileno(), 4096, 0), b"o" * 4096)
+            # The same length and layout, other bytes: nothing may be mixed.
+            with open(self.path, "r+b") as container:
+                container.write(self.old.replace(b"o" * MIB, b"n" * MIB))
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            with self.assertRaises(OSError) as caught:
+                os.pread(file.fileno(), MIB, 2 * MIB)
+            self.assertIn(caught.exception.errno, (errno.ESTALE, errno.EIO))
+        self.assertEqual(read(self.at("data")), b"n" * 3 * MIB)
+
+    def test_an_open_reader_of_a_record_that_has_gone(self):
+        with open(self.at("data"), "rb", buffering=0) as file:
+            with open(self.path, "r+b") as container:
+                container.truncate(144 + 8)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            with self.assertRaises(OSError) as caught:
+                os.pread(file.fileno(), MIB, 2 * MIB)
+            self.assertIn(caught.exception.errno, (errno.ESTALE, errno.EIO))
+        self.assertEqual(os.listdir(self.mounted), ["001-info"])
+
+    def test_a_mapping_of_a_record_that_has_gone(self):
+        """No other bytes; SIGBUS would be the kernel's word for EIO, so a child looks."""
+        code = ("import mmap, os, sys\n"
+                "f = open(sys.argv[1], 'rb')\n"
+                "m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n"
+                "assert m[0] == ord('o')\n"
+                "open(sys.argv[2], 'wb').write(b'x' * 5000000)\n"
+                "os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)\n"
+                "b = set(m[:])\n"
+                "sys.exit(0 if b == {ord('o')} else 3)\n")
+        done = limetest.run([sys.executable, "-c", code, self.at("data"), self.path])
+        self.assertIn(done.returncode, (0, -7))
+
+    def test_grows_while_it_is_read(self):
+        with open(self.at("data"), "rb", buffering=0) as file:
+            self.assertEqual(file.read(4096), b"o" * 4096)
+            self.append(("third", b"3" * 100))
+            self.assertEqual(read(self.at("003-third")), b"3" * 100)
+            self.append(("fourth", b""))
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self.assertEqual(file.read(), b"o" * (3 * MIB - 4096))
+        self.assertEqual(len(os.listdir(self.mounted)), 4)
+
+    def test_a_record_in_the_making_is_not_shown(self):
+        record = limetest.record("third", b"3" * 1000, 1, 1)
+        with open(self.path, "ab", buffering=0) as file:
+            for begin in range(0, len(record) - 1, 100):
+                file.write(record[begin:begin + 100])
+                shown = os.listdir(self.mounted)
+                self.assertEqual("003-third" in shown, begin + 100 >= len(record))
+        self.assertEqual(read(self.at("third")), b"3" * 1000)
+
+    def test_touched_only(self):
+        """Another mtime, the same bytes: an open reader is refused, to be sure; opened again it
+        reads on."""
+        self.assertEqual(read(self.at("info")), b"old")
+        os.utime(self.path, (1, 1))
+        self.assertEqual(os.stat(self.at("info")).st_size, 3)
+        self.assertEqual(read(self.at("info")), b"old")
+        self.assertEqual(os.stat(self.at("info")).st_mtime, 1)
+
+    def test_mode_and_links_may_change(self):
+        with open(self.at("data"), "rb", buffering=0) as file:
+            file.read(4096)
+            os.chmod(self.path, 0o600)
+            os.link(self.path, self.path + ".link")
+            os.unlink(self.path + ".link")
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self.assertEqual(file.read(), b"o" * (3 * MIB - 4096))
+
+    def test_removed_and_put_back(self):
+        read(self.at("info"))
+        os.rename(self.path, self.path + ".away")
+        with self.assertRaises(OSError):
+            read(self.at("001-info"))
+        os.rename(self.path + ".away", self.path)
+        self.assertEqual(read(self.at("001-info")), b"old")
+
+    def test_becomes_no_container(self):
+        self.replace(b"this is no container at all" * 10)
+        self.assertEqual(os.listdir(self.mounted), [])
+        with self.assertRaises(OSError):
+            read(self.at("001-info"))
+        self.replace(self.old)
+        self.assertEqual(read(self.at("001-info")), b"old")
+
+    def test_a_writer_and_readers_at_once(self):
+        """Whole old or whole new contents, or an error; never a mixture."""
+        stop = threading.Event()
+        wrong = []
+
+        def reader():
+            while not stop.is_set():
+                try:
+                    seen = set(read(self.at("data")))
+                except OSError:
+                    continue
+                if len(seen) != 1:
+                    wrong.append(seen)
+
+        readers = [threading.Thread(target=reader) for _ in range(4)]
+        for thread in readers:
+            thread.start()
+        end = time.monotonic() + (2 if not limetest.STRESS else 60)
+        letter = 0
+        while time.monotonic() < end:
+            letter = (letter + 1) % 26
+            fill = bytes([65 + letter]) * (3 * MIB)
+            self.replace(limetest.container([("info", b"x"), ("data", fill)]))
+        stop.set()
+        for thread in readers:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+@limetest.needs_fuse
+class ChangeSeenByOneThread(Change):
+    """The same with one thread in the daemon and a kernel that trusts nothing."""
+
+    OPTS = "attr_timeout=0,entry_timeout=0"
+    ARGS = ("-s",)
+
+
+if __name__ == "__main__":
+    limetest.main()
