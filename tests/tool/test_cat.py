@@ -2,8 +2,10 @@
 import fcntl
 import hashlib
 import os
+import pty
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
@@ -169,6 +171,35 @@ class Outputs(limetest.TestCase):
                     program("lime"), self.path, target])
         self.assertEqual(done.returncode, 1)
         self.assertFalse(os.path.exists(target))
+
+
+class Progress(limetest.TestCase):
+    def bar(self, wait):
+        path = self.write("f.lime", FILE)
+        master, slave = pty.openpty()
+        with subprocess.Popen([program("lime"), "cat", path, "4"], stdout=subprocess.PIPE,
+                              stderr=slave) as child:
+            os.close(slave)
+            child.stdout.read(1)
+            time.sleep(wait)
+            self.assertEqual(1 + len(child.stdout.read()), len(BIG))
+        self.assertEqual(child.returncode, 0)
+        shown = b""
+        try:
+            while part := os.read(master, 4096):
+                shown += part
+        except OSError:  # EIO: the end of a terminal
+            pass
+        os.close(master)
+        return shown
+
+    def test_work_that_lasts(self):
+        shown = self.bar(1.2)
+        self.assertRegex(shown, rb"^\rcat .*%.*/s .* left ")
+        self.assertRegex(shown, rb"\r +\r$")  # wiped away at the end
+
+    def test_short_work(self):
+        self.assertEqual(self.bar(0), b"")
 
 
 class Faults(limetest.TestCase):

@@ -15,7 +15,7 @@ BROKEN = {
     "mb missing": (ONE + record("t", b"", 0, 1), "mb-missing", 158, 2),
     "mb missing at once": (record("t", b"", 0, 1), "mb-missing", 6, 1),
     "mb doubled": (record("t", b"", 1, 0) + record("t", b"", 1, 1), "mb-inside", 150, 2),
-    "me missing": (ONE + record("t", b"", 1, 0), "me-missing", 296, 2),
+    "me missing": (ONE + record("t", b"", 1, 0), "me-missing", 158, 2),
     "reserved bits": (ONE + record("t", b"", 1, 1, flags=0xc1), "reserved-flags", 158, 2),
     "reserved byte": (ONE + record("t", b"", 1, 1, reserved=7), "reserved-byte", 159, 2),
     "no type": (ONE + record("", b"", 1, 1), "type-empty", 168, 2),

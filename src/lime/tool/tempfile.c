@@ -87,8 +87,9 @@ static int adopt_mode(int fd, const char *target)
     mode_t mode = 0666 & ~mask;
     if (stat(target, &st) == 0) {
         mode = st.st_mode & 0777;
-        if (fchown(fd, st.st_uid, st.st_gid) != 0)
-            mode = st.st_mode & 0777; /* only root can give files away: ours then */
+        /* Where the group cannot be kept, another one gets no more than everybody has. */
+        if (fchown(fd, st.st_uid, st.st_gid) != 0 && fchown(fd, (uid_t)-1, st.st_gid) != 0)
+            mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
     }
     return fchmod(fd, mode) == 0 ? 0 : -errno;
 }
