@@ -25,7 +25,7 @@ LINK      = $(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@
 # What is needed from outside, by pkg-config name. `make` names what is missing.
 NEEDS   := libisal jansson fuse3
 PKG     := pkg-config
-MISSING := $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null || echo $(p)))
+MISSING := $(strip $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null || echo $(p))))
 pkg_cflags = $(shell $(PKG) --cflags $(1))
 pkg_libs   = $(shell $(PKG) --libs $(1))
 
