@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-    READ_TRIES = 3,           /* when the container changes underneath a read */
-    DIRECT_MIN = 512 * 1024,  /* smaller requests profit from the kernel's read-ahead */
-    DIRECT_ALIGN = 4096,      /* of offset, length and memory, for any device */
+    READ_TRIES = 3,          /* when the container changes underneath a read */
+    DIRECT_MIN = 512 * 1024, /* smaller requests profit from the kernel's read-ahead */
+    DIRECT_ALIGN = 4096,     /* of offset, length and memory, for any device */
 };
 
 static ssize_t read_fd(int fd, void *buf, size_t n, uint64_t offset)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 struct limefs_dir {
+    struct limefs_handle handle; /* first: the list leads here */
     uint64_t id;
     struct limefs_node *node;
     struct limefs_view *view; /* pinned; NULL for a directory of the tree */
@@ -74,18 +75,26 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out, boo
         return err;
     }
     pthread_mutex_init(&dir->lock, NULL);
+    limefs_handle_add(fs, &fs->dirs, &dir->handle);
     *out = dir;
     return 0;
 }
 
 void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
 {
+    limefs_handle_remove(fs, &dir->handle);
     if (dir->view)
         limefs_view_unpin(fs, dir->view);
     if (dir->stream)
         closedir(dir->stream);
     pthread_mutex_destroy(&dir->lock);
     free(dir);
+}
+
+void limefs_dirs_release(struct limefs *fs)
+{
+    while (fs->dirs)
+        limefs_dir_close(fs, (struct limefs_dir *)fs->dirs);
 }
 
 /* ---- entries ---- */

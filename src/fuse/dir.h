@@ -11,6 +11,7 @@ struct limefs_dir;
 /* *keep: the list that the kernel has cached is still good. */
 int limefs_dir_open(struct limefs *, uint64_t id, struct limefs_dir **, bool *keep);
 void limefs_dir_close(struct limefs *, struct limefs_dir *);
+void limefs_dirs_release(struct limefs *); /* closes all */
 
 /* Fills buf with entries after `offset`, with attributes if `plus`; bytes, or -errno. */
 ssize_t limefs_dir_read(struct limefs *, fuse_req_t, struct limefs_dir *, char *buf, size_t cap,

@@ -69,12 +69,14 @@ int limefs_file_open(struct limefs *fs, uint64_t id, struct limefs_file **out, b
         free(file);
         return err;
     }
+    limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
     return 0;
 }
 
 void limefs_file_close(struct limefs *fs, struct limefs_file *file)
 {
+    limefs_handle_remove(fs, &file->handle);
     if (file->view)
         limefs_view_unpin(fs, file->view);
     if (file->fd >= 0)
@@ -83,4 +85,10 @@ void limefs_file_close(struct limefs *fs, struct limefs_file *file)
         close(file->direct);
     pthread_mutex_destroy(&file->lock);
     free(file);
+}
+
+void limefs_files_release(struct limefs *fs)
+{
+    while (fs->files)
+        limefs_file_close(fs, (struct limefs_file *)fs->files);
 }

@@ -12,9 +12,10 @@ enum {
 };
 
 struct limefs_file {
-    struct limefs_view *view; /* pinned; NULL for a file of the tree */
+    struct limefs_handle handle; /* first: the list leads here */
+    struct limefs_view *view;    /* pinned; NULL for a file of the tree */
     struct limefile_record record;
-    pthread_mutex_t lock;        /* guards the next three */
+    pthread_mutex_t lock; /* guards the next three */
     struct limefs_stream stream;
     int direct;                  /* the container with O_DIRECT; -1: cannot be had */
     struct limefs_stamp checked; /* the container when the record was last found good */
@@ -24,6 +25,7 @@ struct limefs_file {
 /* *keep: the kernel's cached pages are still good. */
 int limefs_file_open(struct limefs *, uint64_t id, struct limefs_file **, bool *keep);
 void limefs_file_close(struct limefs *, struct limefs_file *);
+void limefs_files_release(struct limefs *); /* closes all */
 
 /* backend_local.c: reads up to n bytes at `offset`; how many, or -errno. *bytes points into
  * the calling thread's buffer. Never bytes of anything but this file. */

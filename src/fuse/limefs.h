@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+struct limefs_handle;
 struct limefs_node;
 struct limefs_view;
 struct limefs_slot;
@@ -45,7 +46,8 @@ struct limefs {
     uint32_t slot_count, slot_free;
     uint64_t ids; /* given so far to nodes and views */
     struct limefs_node *root;
-    struct limefs_node **names; /* hash of (parent, name) */
+    struct limefs_handle *files, *dirs; /* file.c, dir.c; under the lock */
+    struct limefs_node **names;         /* hash of (parent, name) */
     size_t name_buckets, name_count;
 
     /* view.c: views with an open container, most recently used first. */
@@ -55,6 +57,11 @@ struct limefs {
 
     /* Taken, before `lock`, by whoever opens and indexes a container: one at a time each. */
     pthread_mutex_t load[LIMEFS_LOAD_LOCKS];
+};
+
+/* Open files and directories, so that none is left when the mount ends with some open. */
+struct limefs_handle {
+    struct limefs_handle *next, **at;
 };
 
 /* What tells that a file is still the one that was seen. */
@@ -72,6 +79,10 @@ bool limefs_stamp_equal(const struct limefs_stamp *, const struct limefs_stamp *
 
 /* True if the data have not changed; owner, mode or links may have. */
 bool limefs_stamp_same_data(const struct limefs_stamp *, const struct limefs_stamp *);
+
+/* Into and out of fs->files or fs->dirs. */
+void limefs_handle_add(struct limefs *, struct limefs_handle **list, struct limefs_handle *);
+void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 
 /* ---- log.c: stderr in the foreground, syslog behind it ---- */
 

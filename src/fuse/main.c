@@ -1,6 +1,7 @@
 /* main.c - the limefs process: from the command line to the loop and back */
 #define _GNU_SOURCE
-#include "inode.h"
+#include "dir.h"
+#include "file.h"
 #include "ops.h"
 #include "options.h"
 #include "buffer.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/sysmacros.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -72,6 +73,8 @@ static void init_fs(struct limefs *fs)
 
 static void release_fs(struct limefs *fs)
 {
+    limefs_files_release(fs);
+    limefs_dirs_release(fs);
     limefs_views_release(fs);
     limefs_inodes_release(fs);
     if (fs->source_fd >= 0)
@@ -108,24 +111,31 @@ struct settle {
     const char *mountpoint;
 };
 
-/*
- * Runs beside the loop until the mount answers: then it is ready, and the kernel has made
- * the setting that is changed here. Without the right to change it (an ordinary user), 128
- * KiB remain.
- */
+/* Only root may change what the kernel reads ahead; for others its 128 KiB remain. */
+static void set_readahead(int root, uint64_t bytes)
+{
+    struct statx st;
+    char path[64];
+    if (bytes == 0 || statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) != 0)
+        return;
+    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", st.stx_dev_major,
+             st.stx_dev_minor);
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return;
+    fprintf(file, "%llu\n", (unsigned long long)bytes / 1024);
+    fclose(file);
+}
+
+/* Runs beside the loop until the mount answers: only then is it ready, and only then has
+ * the kernel made the setting that is changed here. */
 static void *settle(void *data)
 {
     const struct settle *settle = data;
-    struct stat st;
-    if (stat(settle->mountpoint, &st) == 0 && settle->fs->options.readahead) {
-        char path[64];
-        snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", major(st.st_dev),
-                 minor(st.st_dev));
-        FILE *file = fopen(path, "we");
-        if (file) {
-            fprintf(file, "%llu\n", (unsigned long long)settle->fs->options.readahead / 1024);
-            fclose(file);
-        }
+    int root = open(settle->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root >= 0) {
+        set_readahead(root, settle->fs->options.readahead);
+        close(root);
     }
     if (!settle->fs->foreground)
         limefs_log_open(false);
@@ -161,46 +171,45 @@ static int loop(struct fuse_session *session, const struct limefs *fs,
     return err > 0 ? 0 : err; /* ended by a signal: that is how it is stopped */
 }
 
-static int serve(struct limefs *fs, struct limefs_command *command)
+/* Mounts, serves until it is unmounted or a signal comes, unmounts. */
+static int serve(struct limefs *fs, struct fuse_session *session,
+                 const struct fuse_cmdline_opts *opts)
 {
-    const char *mountpoint = command->fuse.mountpoint;
-    int err = limefs_options_finish(command, fs->source);
-    if (err)
-        return fail(mountpoint, "mount", err);
-    struct fuse_session *session =
-        fuse_session_new(&command->args, &limefs_ops, sizeof limefs_ops, fs);
-    if (!session)
-        return -EINVAL; /* libfuse has said why */
-    if (fuse_set_signal_handlers(session) != 0) {
-        err = fail(mountpoint, "set signal handlers", -errno);
-    } else {
-        if (fuse_session_mount(session, mountpoint) != 0) {
-            err = -EINVAL;
-        } else {
-            err = loop(session, fs, &command->fuse);
-            if (err)
-                limefs_log(LOG_ERR, "%s: serve: %s", mountpoint, limefile_strerror(err));
-            fuse_session_unmount(session);
-        }
-        fuse_remove_signal_handlers(session);
+    if (fuse_set_signal_handlers(session) != 0)
+        return fail(opts->mountpoint, "set signal handlers", -errno);
+    int err = -EINVAL; /* libfuse says why it could not mount */
+    if (fuse_session_mount(session, opts->mountpoint) == 0) {
+        err = loop(session, fs, opts);
+        if (err)
+            limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
+        fuse_session_unmount(session);
     }
-    fuse_session_destroy(session);
+    fuse_remove_signal_handlers(session);
     return err;
 }
 
+/* The exit code. */
 static int run(struct limefs *fs, struct limefs_command *command)
 {
-    int err = open_source(fs, command->source);
-    if (!err)
-        err = check_place(fs, command->fuse.mountpoint);
-    if (err)
-        return err;
-    if (!fs->foreground && chdir("/") != 0) /* keep no folder busy; all paths are absolute */
-        return fail("/", "enter", -errno);
+    if (open_source(fs, command->source) != 0 || check_place(fs, command->fuse.mountpoint) != 0)
+        return 1;
     if (command->wants_rw)
         fprintf(stderr, "limefs: %s: mounted read-only: this version does not write\n",
                 fs->source);
-    return serve(fs, command);
+    int err = limefs_options_finish(command, fs->source);
+    if (err)
+        fail(command->source, "mount", err);
+    struct fuse_session *session =
+        err ? NULL : fuse_session_new(&command->args, &limefs_ops, sizeof limefs_ops, fs);
+    if (!session)
+        return 2; /* libfuse has named the option that it does not know */
+    err = fs->foreground ? 0 : limefs_daemonise();
+    if (err)
+        fail(fs->source, "start a daemon", err);
+    else
+        err = serve(fs, session, &command->fuse);
+    fuse_session_destroy(session);
+    return err ? 1 : 0;
 }
 
 int main(int argc, char *argv[])
@@ -208,22 +217,19 @@ int main(int argc, char *argv[])
     static struct limefs fs;
     struct limefs_command command;
     init_fs(&fs);
+    int exit_code = 0;
     int done = limefs_options_read(argc, argv, &command, &fs.options);
-    if (done) {
-        limefs_options_release(&command);
-        return done > 0 ? 0 : 2;
+    if (done < 0)
+        exit_code = 2;
+    if (done == 0) {
+        fs.foreground = command.fuse.foreground || command.fuse.debug;
+        limefs_log_open(true);
+        raise_open_files();
+        exit_code = run(&fs, &command);
     }
-    fs.foreground = command.fuse.foreground || command.fuse.debug;
-    limefs_log_open(true);
-    raise_open_files();
-    int err = fs.foreground ? 0 : limefs_daemonise();
-    if (err)
-        fail(command.source, "start a daemon", err);
-    else
-        err = run(&fs, &command);
-    limefs_ready(1); /* does nothing if it was mounted */
+    limefs_ready(exit_code); /* does nothing once it was mounted */
     release_fs(&fs);
     limefs_buffer_release();
     limefs_options_release(&command);
-    return err ? 1 : 0;
+    return exit_code;
 }

@@ -33,7 +33,7 @@ int limefs_daemonise(void)
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     to_parent = ends[1];
     setsid();
-    return 0;
+    return chdir("/") == 0 ? 0 : -errno; /* keep no folder busy; all paths are absolute now */
 }
 
 void limefs_ready(int exit_code)

@@ -20,8 +20,7 @@ uint64_t limefs_stream_note(struct limefs_stream *stream, uint64_t offset, size_
     *n = 0;
     if (size < small)
         return 0;
-    uint64_t distance =
-        offset > stream->next ? offset - stream->next : stream->next - offset;
+    uint64_t distance = offset > stream->next ? offset - stream->next : stream->next - offset;
     if (distance > near) {
         *stream = (struct limefs_stream){0};
         stream->ahead = offset + size;

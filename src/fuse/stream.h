@@ -19,7 +19,7 @@ struct limefs_stream {
 
 /* Takes note of a request; what to fetch now: *n bytes at the returned offset, 0 for none.
  * `end` is where the file ends. */
-uint64_t limefs_stream_note(struct limefs_stream *, uint64_t offset, size_t size,
-                            uint64_t end, uint64_t *n);
+uint64_t limefs_stream_note(struct limefs_stream *, uint64_t offset, size_t size, uint64_t end,
+                            uint64_t *n);
 
 #endif

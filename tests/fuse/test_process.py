@@ -1,0 +1,256 @@
+"""The limefs process: options, readiness, permissions, and that nothing is left behind."""
+
+import concurrent.futures
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+
+CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000000)])
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Help(limetest.TestCase):
+    def test_help_and_version(self):
+        done = limetest.run(["limefs", "--help"], check=True)
+        for word in (b"usage: limefs", b"readahead=", b"attr_timeout=", b"max_open=",
+                     b"allow_other", b"fusermount3 -u"):
+            self.assertIn(word, done.stdout)
+        self.assertRegex(limetest.run(["limefs", "-V"], check=True).stdout, rb"limefs \d+\.\d+")
+
+    def test_wrong_use(self):
+        path = self.write("c.lime", CONTAINER)
+        for args in ([], ["x"], ["--nonsense", path, "/tmp"], ["-o", "readahead=lots", "x", "/tmp"],
+                     ["-o", "readahead=-1", "x", "/tmp"]):
+            done = limetest.run(["limefs", *args])
+            self.assertEqual((done.returncode, done.stdout), (2, b""), args)
+            self.assertRegex(done.stderr, rb"see limefs --help|nonsense")
+
+    def test_a_wrong_mount_option_or_mount_point(self):
+        path = self.write("c.lime", CONTAINER)
+        for args in (["-o", "nonsense=1", path, self.tempdir()], [path, path + ".nowhere"]):
+            done = limetest.run(["limefs", *args], timeout=10)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertNotEqual(done.stderr, b"")
+
+
+@limetest.needs_fuse
+class Process(limetest.TestCase):
+    def setUp(self):
+        self.path = self.write("c.lime", CONTAINER)
+
+    def test_ready_when_it_returns(self):
+        for _ in range(20):
+            with limetest.Mount(self.path) as mount:
+                self.assertEqual(read(mount.join("info")), b"hello")
+
+    def test_relative_paths(self):
+        where = self.tempdir()
+        os.mkdir(os.path.join(where, "mnt"))
+        shutil.copy(self.path, where)
+        self.assertEqual(limetest.run(["limefs", "c.lime", "mnt"], cwd=where,
+                                      stdout=subprocess.DEVNULL).returncode, 0)
+        self.assertEqual(read(os.path.join(where, "mnt/info")), b"hello")
+        limetest.run(["fusermount3", "-u", os.path.join(where, "mnt")], check=True)
+
+    def test_foreground(self):
+        where = self.tempdir()
+        process = subprocess.Popen([limetest.program("limefs"), "-f", self.path, where],
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 10))
+        self.assertEqual(read(os.path.join(where, "info")), b"hello")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20), 0)
+        self.assertEqual(limetest.mounts_under(where), [])
+
+    def test_debug(self):
+        with subprocess.Popen([limetest.program("limefs"), "-d", self.path, self.tempdir()],
+                              stderr=subprocess.PIPE) as process:
+            self.addCleanup(process.kill)
+            self.assertTrue(any(b"INIT" in line for line in process.stderr))
+            process.terminate()
+            process.stderr.read()
+
+    def test_every_signal_unmounts(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            mount = self.mount(self.path)
+            os.kill(mount.pid, number)
+            self.assertTrue(limetest._wait(lambda m=mount: not m.pids() and not m.mounted(), 10))
+
+    def test_killed_while_it_is_read(self):
+        mount = self.mount(self.path)
+        with open(mount.join("data"), "rb", buffering=0) as file:
+            file.read(10)
+            os.kill(mount.pid, signal.SIGKILL)
+            limetest._wait(lambda: not mount.pids(), 10)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            with self.assertRaises(OSError):  # at once, it does not hang
+                os.pread(file.fileno(), 1000000, 0)
+                os.stat(mount.join("001-info"))
+        mount.stop()
+        with limetest.Mount(self.path, mountpoint=mount.path):
+            self.assertEqual(read(mount.join("info")), b"hello")
+
+    def test_mounts_and_unmounts_200_times(self):
+        where = self.tempdir()
+        fds = len(os.listdir("/proc/self/fd"))
+        for i in range(200 if not limetest.SANITIZED else 40):
+            limetest.run(["limefs", self.path, where], check=True, stderr=subprocess.DEVNULL)
+            self.assertEqual(read(os.path.join(where, "info")), b"hello")
+            limetest.run(["fusermount3", "-u", where], check=True)
+            self.assertEqual(limetest.mounts_under(where), [], i)
+        self.assertEqual(len(os.listdir("/proc/self/fd")), fds)
+
+    def test_descriptors_and_memory_stay_level(self):
+        with limetest.Mount(self.path) as mount:
+            def use():
+                for _ in range(50):
+                    read(mount.join("data"))
+                    os.listdir(mount)
+                    os.getxattr(mount.join("info"), "user.lime.type")
+                    os.path.exists(mount.join("none"))
+            pid = mount.pid
+
+            def level():
+                with open(f"/proc/{pid}/statm") as file:
+                    return len(os.listdir(f"/proc/{pid}/fd")), int(file.read().split()[1])
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                for _ in range(2):
+                    for job in [pool.submit(use) for _ in range(8)]:
+                        job.result()
+                    fds, pages = level()
+                for job in [pool.submit(use) for _ in range(8)]:
+                    job.result()
+            limetest._wait(lambda: level()[0] <= fds, 5)  # releases are answered late
+            self.assertLessEqual(level()[0], fds)
+            self.assertLess(level()[1], pages + 2000)
+
+    def test_valgrind(self):
+        if limetest.SANITIZED or not shutil.which("valgrind"):
+            self.skipTest("needs valgrind and no sanitizer")
+        for source, inside in ((self.path, ""), (os.path.dirname(self.path), "c.lime")):
+            where, log = self.tempdir(), os.path.join(self.tempdir(), "valgrind")
+            process = subprocess.Popen(
+                ["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite,indirect",
+                 "--error-exitcode=9", f"--log-file={log}", limetest.program("limefs"), "-f",
+                 source, where], stderr=subprocess.DEVNULL)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            self.assertTrue(limetest._wait(lambda w=where: limetest.mounts_under(w), 60))
+            read(os.path.join(where, inside, "data"))
+            list(os.scandir(os.path.join(where, inside)))
+            list(os.scandir(where))
+            os.getxattr(os.path.join(where, inside, "info"), "user.lime.type")
+            os.path.exists(os.path.join(where, inside, "none"))
+            with open(self.path, "ab") as file:
+                file.write(limetest.record("more" + inside, b"x", 1, 1))
+            read(os.path.join(where, inside, "more" + inside))
+            os.rename(self.path, self.path + ".away")
+            os.path.exists(os.path.join(where, inside, "more"))
+            os.rename(self.path + ".away", self.path)
+            process.terminate()
+            code = process.wait(60)
+            with open(log) as file:
+                self.assertEqual((file.read(), code), ("", 0))
+
+@limetest.needs_fuse
+class Mounting(limetest.TestCase):
+    """As mount(8), fstab and other users see it."""
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        self.path = self.write("c, with\\ odd name.lime", CONTAINER)
+
+    def mount_program(self):
+        program = shutil.which("mount.fuse3", path="/sbin:/usr/sbin:" + os.environ["PATH"])
+        if not program:
+            self.skipTest("no mount.fuse3")
+        return program
+
+    def test_mount_t_fuse_limefs(self):
+        """What `mount -t fuse.limefs` runs, with limefs in the PATH."""
+        where = self.tempdir()
+        env = {**os.environ, "PATH": limetest.BIN + ":" + os.environ["PATH"]}
+        done = limetest.run([self.mount_program(), self.path, where, "-o", "rw,nodev,nosuid",
+                             "-t", "fuse.limefs"], env=env, stderr=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(read(os.path.join(where, "info")), b"hello")
+        with open("/proc/self/mounts") as table:
+            line = [line for line in table if where in line][0].split()
+        self.assertEqual(line[2], "fuse.limefs")
+        self.assertIn("ro", line[3].split(","))
+        limetest.run(["umount", where], check=True)
+
+    def test_fstab(self):
+        """mount(8) has a PATH of its own, so the line names the program."""
+        self.mount_program()
+        where = self.tempdir()
+        path = os.path.join(self.tempdir(), "c.lime")
+        shutil.copy(self.path, path)
+        fstab = os.path.join(self.tempdir(), "fstab")
+        with open(fstab, "w") as file:
+            file.write(f"{limetest.program('limefs')}#{path} {where} fuse "
+                       "ro,noauto,nofail,allow_other,_netdev 0 0\n")
+        limetest.run(["mount", "-T", fstab, where], check=True, stderr=subprocess.DEVNULL)
+        self.assertEqual(read(os.path.join(where, "info")), b"hello")
+        limetest.run(["umount", where], check=True)
+
+    def as_nobody(self, *args, **kw):
+        user = pwd.getpwnam("nobody")
+        return limetest.run(["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
+                             "--clear-groups", *args], **kw)
+
+    def open_up(self, path):
+        while len(path) > len("/tmp"):
+            os.chmod(path, os.stat(path).st_mode | 0o055)
+            path = os.path.dirname(path)
+
+    def test_others_see_nothing_unless_allowed(self):
+        where = self.tempdir()
+        self.open_up(where)
+        with limetest.Mount(self.path, mountpoint=where):
+            self.assertNotEqual(self.as_nobody("ls", where).returncode, 0)
+        os.chmod(self.path, 0o644)
+        with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
+            self.assertEqual(self.as_nobody("cat", where + "/info").stdout, b"hello")
+        os.chmod(self.path, 0o600)
+        with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
+            done = self.as_nobody("cat", where + "/info")
+            self.assertIn(b"Permission denied", done.stderr)
+
+    def test_an_ordinary_user_mounts(self):
+        mode = os.stat("/dev/fuse").st_mode & 0o777
+        if not mode & 0o006:
+            os.chmod("/dev/fuse", 0o666)
+            self.addCleanup(os.chmod, "/dev/fuse", mode)
+        folder = self.tempdir()
+        self.open_up(folder)
+        os.mkdir(folder + "/mnt")
+        with open(folder + "/c.lime", "wb") as file:
+            file.write(CONTAINER)
+        user = pwd.getpwnam("nobody")
+        for path in (folder, folder + "/mnt", folder + "/c.lime"):
+            os.chown(path, user.pw_uid, user.pw_gid)
+        program = shutil.copy(limetest.program("limefs"), folder)  # where nobody may read it
+        script = (f"{program} {folder}/c.lime {folder}/mnt && cat {folder}/mnt/info && "
+                  f"ls {folder}/mnt && fusermount3 -u {folder}/mnt")
+        done = self.as_nobody("sh", "-c", script, stderr=subprocess.DEVNULL)
+        self.assertEqual(done.stdout, b"hello001-info\n002-data\n")
+        self.assertEqual(done.returncode, 0)
+
+
+if __name__ == "__main__":
+    limetest.main()

@@ -1,0 +1,185 @@
+"""A directory mounted as a tree: containers are directories, other files stay what they are."""
+
+import concurrent.futures
+import os
+import random
+import stat
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+
+CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 10000)])
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@limetest.needs_fuse
+class Tree(limetest.TestCase):
+    def setUp(self):
+        self.top = self.tempdir()
+
+    def put(self, name, data=CONTAINER):
+        path = os.path.join(self.top, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def test_a_mixed_tree(self):
+        self.put("a/b/c/conf.0100")
+        self.put("a/b/c/conf.0101")
+        self.put("a/notes.txt", b"text")
+        self.put("a/empty", b"")
+        self.put("a/short", CONTAINER[:100])
+        self.put("a/other version", limetest.header("t", 0, 1, 1, version=2))
+        os.symlink("b/c/conf.0100", os.path.join(self.top, "a/link"))
+        os.symlink("/nowhere", os.path.join(self.top, "a/dangling"))
+        os.mkfifo(os.path.join(self.top, "a/fifo"))
+        with limetest.Mount(self.top) as mount:
+            kinds = {name: stat.S_IFMT(os.lstat(mount.join("a", name)).st_mode)
+                     for name in os.listdir(mount.join("a"))}
+            self.assertEqual(kinds, {
+                "b": stat.S_IFDIR, "notes.txt": stat.S_IFREG, "empty": stat.S_IFREG,
+                "short": stat.S_IFREG, "other version": stat.S_IFREG, "link": stat.S_IFLNK,
+                "dangling": stat.S_IFLNK, "fifo": stat.S_IFIFO})
+            self.assertEqual(sorted(os.listdir(mount.join("a/b/c/conf.0100"))),
+                             ["001-info", "002-data"])
+            self.assertEqual(read(mount.join("a/b/c/conf.0101/data")), b"d" * 10000)
+            self.assertEqual(read(mount.join("a/link/info")), b"hello")
+            self.assertEqual(os.readlink(mount.join("a/dangling")), "/nowhere")
+            self.assertEqual(read(mount.join("a/notes.txt")), b"text")
+            self.assertEqual(read(mount.join("a/short")), CONTAINER[:100])
+            self.assertEqual(os.getxattr(mount.join("a/b/c/conf.0100"), "user.lime.records"),
+                             b"2")
+            for name in ("a/none", "a/notes.txt/x", "a/b/c/conf.0100/none", "a/b/c/conf.9"):
+                with self.assertRaises(OSError):
+                    os.stat(mount.join(name))
+            walked = sum(len(files) for _, _, files in os.walk(mount))
+            self.assertEqual(walked, 2 * 2 + 4 + 1 + 1)  # records, files, a link, the fifo
+
+    def test_attributes_and_xattrs_of_plain_files_pass_through(self):
+        path = self.put("notes", b"text")
+        os.chmod(path, 0o604)
+        os.setxattr(path, "user.mine", b"yes")
+        with limetest.Mount(self.top) as mount:
+            want, got = os.stat(path), os.stat(mount.join("notes"))
+            for field in ("st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ino",
+                          "st_nlink"):
+                self.assertEqual(getattr(got, field), getattr(want, field), field)
+            self.assertEqual(os.getxattr(mount.join("notes"), "user.mine"), b"yes")
+            self.assertIn("user.mine", os.listxattr(mount.join("notes")))
+
+    def test_a_link_in_the_way_leads_nowhere(self):
+        """What the daemon may read, its users may not reach through a swapped directory."""
+        self.put("d/secret", b"the right one")
+        outside = self.tempdir()
+        with open(os.path.join(outside, "secret"), "wb") as file:
+            file.write(b"outside of the tree")
+        with limetest.Mount(self.top, opts="entry_timeout=0") as mount:
+            directory = os.open(mount.join("d"), os.O_PATH | os.O_DIRECTORY)
+            os.rename(os.path.join(self.top, "d"), os.path.join(self.top, "e"))
+            os.symlink(outside, os.path.join(self.top, "d"))
+            try:
+                with self.assertRaises(OSError):
+                    os.open("secret", os.O_RDONLY, dir_fd=directory)
+            finally:
+                os.close(directory)
+            self.assertEqual(os.readlink(mount.join("d")), outside)  # a link, and no more
+
+    def test_files_come_go_and_change_kind(self):
+        with limetest.Mount(self.top, opts="entry_timeout=0") as mount:
+            self.assertEqual(os.listdir(mount), [])
+            self.put("x", b"plain" * 100)
+            self.assertEqual(read(mount.join("x")), b"plain" * 100)
+            self.put("x.new", CONTAINER)
+            os.rename(os.path.join(self.top, "x.new"), os.path.join(self.top, "x"))
+            self.assertEqual(read(mount.join("x/info")), b"hello")
+            self.put("x.new", b"plain again")
+            os.rename(os.path.join(self.top, "x.new"), os.path.join(self.top, "x"))
+            self.assertEqual(read(mount.join("x")), b"plain again")
+            os.unlink(os.path.join(self.top, "x"))
+            os.mkdir(os.path.join(self.top, "x"))
+            self.put("x/y")
+            self.assertEqual(read(mount.join("x/y/info")), b"hello")
+
+    def test_a_plain_file_that_changes_is_read_anew(self):
+        self.put("notes", b"a" * 100000)
+        with limetest.Mount(self.top) as mount:
+            self.assertEqual(read(mount.join("notes")), b"a" * 100000)
+            self.put("notes", b"b" * 100000)
+            self.assertEqual(read(mount.join("notes")), b"b" * 100000)
+
+    def test_many_containers_few_open(self):
+        """Containers and indices kept are bounded; records stay readable all the same."""
+        count = 300
+        for i in range(count):
+            self.put(f"conf.{i:04d}", limetest.container([("n", b"%d" % i), ("d", b"x" * 100)]))
+        with limetest.Mount(self.top, opts="max_open=8") as mount:
+            pid = mount.pid
+            before = len(os.listdir(f"/proc/{pid}/fd"))
+            for i in range(count):
+                self.assertEqual(read(mount.join(f"conf.{i:04d}/n")), b"%d" % i)
+            self.assertLessEqual(len(os.listdir(f"/proc/{pid}/fd")), before + 8 + 20)
+            # The kernel still knows the names; the containers behind them are opened again.
+            fds = [os.open(mount.join(f"conf.{i:04d}/n"), os.O_RDONLY) for i in range(count)]
+            for i, fd in enumerate(fds):
+                self.assertEqual(os.read(fd, 10), b"%d" % i)
+                os.close(fd)
+            order = list(range(count)) * 2
+            random.Random(5).shuffle(order)
+
+            def check(i):
+                return read(mount.join(f"conf.{i:04d}/001-n")) == b"%d" % i
+
+            with concurrent.futures.ThreadPoolExecutor(16) as pool:
+                self.assertTrue(all(pool.map(check, order)))
+
+    def test_mounting_looks_into_nothing(self):
+        """A tree whose containers cannot be read is mounted and listed all the same."""
+        for i in range(50):
+            self.put(f"conf.{i}")
+        with limetest.Mount(self.top) as mount:
+            with open(f"/proc/{mount.pid}/io") as file:
+                io = dict(line.split(": ") for line in file)
+            self.assertLess(int(io["rchar"]), 200000)  # libraries, not containers
+            self.assertEqual(len(os.listdir(mount)), 50)
+
+    def test_a_directory_of_many_entries(self):
+        names = [f"{'n' * (i % 200)}{i}" for i in range(3000)]
+        for name in names:
+            self.put(name, b"")
+        with limetest.Mount(self.top) as mount:
+            for _ in range(2):
+                self.assertEqual(sorted(os.listdir(mount)), sorted(names))
+            self.assertEqual(sorted(e.name for e in os.scandir(mount) if e.stat().st_size == 0),
+                             sorted(names))
+
+    def test_deep_paths(self):
+        path = self.top
+        for _ in range(30):
+            path = os.path.join(path, "d" * 60)
+        os.makedirs(path)
+        self.put(os.path.join(path, "conf"))
+        with limetest.Mount(self.top) as mount:
+            inside = os.path.join(mount, os.path.relpath(path, self.top))
+            self.assertEqual(read(os.path.join(inside, "conf/info")), b"hello")
+
+    def test_a_mount_point_inside_the_tree_is_refused(self):
+        os.makedirs(os.path.join(self.top, "in/side"))
+        done = limetest.run(["limefs", self.top, os.path.join(self.top, "in/side")], timeout=10)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"mount elsewhere", done.stderr)
+
+    def test_over_itself(self):
+        self.put("conf")
+        with limetest.Mount(self.top, mountpoint=self.top) as mount:
+            self.assertEqual(read(mount.join("conf/info")), b"hello")
+        self.assertEqual(read(os.path.join(self.top, "conf")), CONTAINER)
+
+
+if __name__ == "__main__":
+    limetest.main()
