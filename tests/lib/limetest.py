@@ -167,8 +167,9 @@ def _cleanup(function, *args):
 
 
 def mounts_under(path):
-    """Mount points at or below `path`, the innermost first."""
-    path = os.path.realpath(path)
+    """Mount points at or below `path` (resolved already: to look at it would wait for a daemon
+    that hangs), the innermost first."""
+    path = os.fspath(path)
     found = []
     with open("/proc/self/mountinfo", "rb") as table:
         for line in table:
@@ -346,8 +347,9 @@ class Mount:
 
     def _give_up(self):
         """After a failed test: nothing may stay, and nothing is said about it."""
-        while self.mounted() and _detach(self.path):
-            pass
+        for _ in range(10):  # one over the other, or one that won't go
+            if not (self.mounted() and _detach(self.path)):
+                break
         if not _wait(lambda: not self.pids(), 2):
             self._kill()
 

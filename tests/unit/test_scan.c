@@ -69,7 +69,7 @@ static void test_cut_at_every_byte(void **state)
     (void)state;
     struct bytes b = two_records();
     for (size_t n = 1; n < 304; n++) {
-        struct bytes cut = {b.at, n};
+        struct bytes cut = {.at = b.at, .n = n};
         if (n < 144) {
             assert_only(&cut, 0, LIMEFILE_E_HEADER_CUT, 0, 1);
         } else if (n < 152) {

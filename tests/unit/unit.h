@@ -22,22 +22,29 @@
 
 struct bytes {
     unsigned char *at;
-    size_t n;
+    size_t n, room;
 };
+
+/* Room for n more; at is never NULL after it. */
+static inline void bytes_reserve(struct bytes *b, size_t n)
+{
+    if (b->at && b->n + n <= b->room)
+        return;
+    b->room = 2 * (b->n + n) + 64;
+    b->at = realloc(b->at, b->room);
+    assert_non_null(b->at);
+}
 
 static inline void bytes_add(struct bytes *b, const void *data, size_t n)
 {
-    b->at = realloc(b->at, b->n + n + 1);
-    assert_non_null(b->at);
-    if (n)
-        memcpy(b->at + b->n, data, n);
+    bytes_reserve(b, n);
+    memcpy(b->at + b->n, data, n);
     b->n += n;
 }
 
 static inline void bytes_fill(struct bytes *b, int value, size_t n)
 {
-    b->at = realloc(b->at, b->n + n + 1);
-    assert_non_null(b->at);
+    bytes_reserve(b, n);
     memset(b->at + b->n, value, n);
     b->n += n;
 }
