@@ -157,7 +157,7 @@ c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 lint: ## cppcheck, shellcheck, man pages and formatting
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem -Isrc/lime src tests
-	shellcheck scripts/install-deps scripts/demo scripts/bench tests/run tests/fuzz/run .ci/run
+	shellcheck scripts/install-deps scripts/demo tests/run tests/fuzz/run .ci/run
 	clang-format --dry-run -Werror $(c_files)
 	mandoc -T lint -W warning docs/man/*
 

@@ -163,7 +163,9 @@ class Process(limetest.TestCase):
             process.terminate()
             code = process.wait(60)
             with open(log) as file:
-                self.assertEqual((file.read(), code), ("", 0))
+                words = file.read()
+            self.assertEqual(code, 0, words)
+            self.assertNotRegex(words, "lost in|Invalid|uninitialised")
 
 @limetest.needs_fuse
 class Mounting(limetest.TestCase):
