@@ -54,6 +54,7 @@ helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src))
         uninstall clean help deps tests
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
+.SECONDARY:
 
 all: require $(programs) $(compat:%=$(B)/bin/%) ## build programs and libraries
 

@@ -189,7 +189,7 @@ void limefs_node_hold(struct limefs_node *node)
 /* Frees the node, and then its parents, when nothing holds them any more. */
 static void free_unheld(struct limefs *fs, struct limefs_node *node)
 {
-    while (node && node != fs->root && node->references == 0 && node->lookups == 0) {
+    while (node != fs->root && node->references == 0 && node->lookups == 0) {
         struct limefs_node *parent = node->parent;
         unhash_node(fs, node);
         limefs_slot_give(fs, node->slot);

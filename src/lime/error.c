@@ -55,7 +55,7 @@ const char *limefile_strerror(int code)
     const struct error_entry *entry = find(code);
     if (entry)
         return entry->text;
-    const char *text = strerrordesc_np(-code);
+    const char *text = code > -4096 ? strerrordesc_np(-code) : NULL;
     return text ? text : "unknown error";
 }
 
@@ -66,7 +66,7 @@ const char *limefile_error_word(int code)
     const struct error_entry *entry = find(code);
     if (entry)
         return entry->word;
-    const char *name = strerrorname_np(-code);
+    const char *name = code > -4096 ? strerrorname_np(-code) : NULL;
     return name ? name : "unknown";
 }
 
