@@ -135,7 +135,8 @@ class Process(limetest.TestCase):
                     job.result()
             limetest._wait(lambda: level()[0] <= fds, 5)  # releases are answered late
             self.assertLessEqual(level()[0], fds)
-            self.assertLess(level()[1], pages + 2000)
+            if not limetest.SANITIZED:  # they keep what is freed for a while
+                self.assertLess(level()[1], pages + 2000)
 
     def test_valgrind(self):
         if limetest.SANITIZED or not shutil.which("valgrind"):
