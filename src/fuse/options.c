@@ -57,7 +57,7 @@ static const char usage[] =
     "\n"
     "options of limefs:\n"
     "    -o readahead=SIZE      how far the kernel reads ahead, K or M; 0 leaves its own\n"
-    "                           setting (4M; takes effect when mounted by root)\n"
+    "                           setting (8M; takes effect when mounted by root)\n"
     "    -o attr_timeout=SEC    how long the kernel may keep attributes (1.0)\n"
     "    -o entry_timeout=SEC   how long the kernel may keep names (1.0)\n"
     "    -o max_open=N          containers of a tree kept open for later (128)\n"
@@ -134,7 +134,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
         .attr_timeout = 1.0,
         .entry_timeout = 1.0,
         .max_open = 128,
-        .readahead = 4 << 20,
+        .readahead = 8 << 20,
     };
     memset(command, 0, sizeof *command);
     struct fuse_args given = FUSE_ARGS_INIT(argc, argv);
