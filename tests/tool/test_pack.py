@@ -124,6 +124,45 @@ class Unpack(Folders):
         self.assertEqual(read(victim), b"precious")
         self.assertEqual(read(os.path.join(folder, "001-t")), b"new")
 
+    def test_no_manifest_while_files_are_replaced(self):
+        folder = self.unpack(self.write("f.lime", container([("t", b"1"), ("u", b"2")])))
+        os.unlink(os.path.join(folder, "002-u"))
+        os.mkdir(os.path.join(folder, "002-u"))
+        path = self.write("g.lime", container([("t", b"3"), ("u", b"4")]))
+        done = run(["lime", "unpack", "-f", path, folder])
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(sorted(os.listdir(folder)), ["001-t", "002-u"])
+
+    def test_full_disk_leaves_no_manifest(self):
+        data = container([[("t", b"")] * 20])
+        folder = os.path.join(limetest.tempdir(), "parts")
+        done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "-", program("lime"),
+                    "unpack", self.write("f.lime", data), folder])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{folder}: manifest.tsv: write: File too large", done.stderr.decode())
+        self.assertEqual(len(os.listdir(folder)), 20)
+        self.assertNotIn("manifest.tsv", os.listdir(folder))
+
+    def test_signals(self):
+        path = os.path.join(limetest.tempdir(), "big.lime")
+        with open(path, "wb") as file:
+            file.write(record("first", b"whole", 1, 0) + header("hole", 40 << 30, 0, 1))
+            file.truncate(152 + 144 + (40 << 30))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            folder = limetest.tempdir()
+            with subprocess.Popen([program("lime"), "unpack", path, folder],
+                                  stderr=subprocess.DEVNULL) as child:
+                end = time.monotonic() + 30
+                while time.monotonic() < end:
+                    try:
+                        if os.stat(os.path.join(folder, "002-hole")).st_size:
+                            break
+                    except FileNotFoundError:
+                        time.sleep(0.002)
+                child.send_signal(number)
+                self.assertEqual(child.wait(60), -number)
+            self.assertEqual(os.listdir(folder), ["001-first"])
+
     def test_no_container(self):
         folder = os.path.join(limetest.tempdir(), "parts")
         self.assertEqual(run(["lime", "unpack", self.write("f", b"text"), folder]).returncode, 2)
@@ -179,6 +218,18 @@ class PackFolder(Folders):
                      b"1\t1\t1\t1\t1\t4\ta%00b\tfile", b"1\t1\t1\t1\t1\t4\tt\tfi\0le"):
             self.refused(self.manifest(line), "line 1")
 
+    def test_empty_manifest(self):
+        self.refused(self.manifest(), "manifest.tsv", "empty")
+
+    def test_endless_line(self):
+        self.refused(self.manifest(b"# one", b"x" * 10000), "line 2", "longer")
+
+    def test_manifest_must_be_a_file(self):
+        for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
+            folder = limetest.tempdir()
+            make(os.path.join(folder, "manifest.tsv"))
+            self.refused(folder, "manifest.tsv: open: ")
+
     def test_missing_file_or_manifest(self):
         self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\tnone"), "none", "No such file")
         self.refused(limetest.tempdir(), "manifest.tsv", "No such file")
@@ -215,7 +266,8 @@ class PackFiles(limetest.TestCase):
                                          [("three", BIG)], [("four", b"aaa")]]))
 
     def test_list_nonsense(self):
-        for text, number in (("a one\nword\n", 2), ("a b c\n", 1), ("\n\na " + "x" * 128, 3)):
+        for text, number in (("a one\nword\n", 2), ("a b c\n", 1), ("a one\n" + "y" * 9999, 2),
+                             ("\n\na " + "x" * 128, 3)):
             self.pack(*self.list(text), status=1)
             if "x" not in text:
                 self.assertIn(f"list: line {number}: ", self.words)
@@ -287,7 +339,7 @@ class AllOrNothing(limetest.TestCase):
         done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "-", program("lime"),
                     "pack", "-o", self.target, "-t", "t", self.data])
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"File too large", done.stderr)
+        self.assertEqual(done.stderr.decode(), f"lime: {self.target}: write: File too large\n")
         self.assertEqual(os.listdir(self.folder), ["target"])
         self.assertEqual(read(self.target), b"precious")
 

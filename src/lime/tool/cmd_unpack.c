@@ -1,29 +1,34 @@
 /* cmd_unpack.c - lime unpack: a file for each record, and a manifest */
 #include "manifest.h"
 #include "outdir.h"
+#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static const char help[] =
     "Usage: lime unpack [-f] FILE DIR\n"
     "Write each record of FILE to a file of its own in DIR, and " MANIFEST_NAME ", from\n"
-    "which 'lime pack DIR FILE' puts the container together again, byte for byte.\n"
+    "which 'lime pack DIR FILE' puts the container together again, byte for byte if\n"
+    "it had no deviations.\n"
     "\n"
     "  -f, --force  DIR may hold files already; those of the same names are replaced\n"
     "      --help   this text\n"
     "\n"
-    "DIR is made if it is not there. The files are called as in a mount: 001-ildg-format,\n"
-    "where 001 is the record's ordinal; bytes of a type that a file name cannot hold are\n"
-    "written as %XX.\n"
+    "DIR is made if it is not there. The files are called as in a mount:\n"
+    "001-ildg-format, where 001 is the record's ordinal; bytes of a type that a file\n"
+    "name cannot hold are written as %XX. The manifest comes last: where it is, all\n"
+    "files are whole.\n"
     "\n"
-    "Example: lime unpack conf.0042 parts; vi parts/001-xlf-info; lime pack parts conf.0042\n"
+    "Example:\n"
+    "  lime unpack conf.0042 parts; vi parts/001-xlf-info; lime pack parts conf.0042\n"
     "\n"
-    "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked), or\n"
-    "writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
+    "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked),\n"
+    "or writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
 
 static void add_line(FILE *manifest, const struct limefile_record *r, const char *name)
 {
@@ -33,15 +38,16 @@ static void add_line(FILE *manifest, const struct limefile_record *r, const char
             type_shown(r->type, r->type_len, type), name);
 }
 
-static bool write_manifest(const struct container *c, const struct outdir *dir)
+/* 0 or -errno. */
+static int fill_manifest(const struct container *c, int fd)
 {
     struct limefile_record r;
     char name[LIMEFILE_NAME_MAX + 1];
-    int fd = outdir_create(dir, MANIFEST_NAME, true);
-    FILE *manifest = fd < 0 ? NULL : fdopen(fd, "w");
+    FILE *manifest = fdopen(fd, "w");
     if (!manifest) {
-        message_code(MANIFEST_NAME, "create", fd < 0 ? fd : -errno);
-        return false;
+        int err = -errno;
+        close(fd);
+        return err;
     }
     fputs(MANIFEST_HEAD, manifest);
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
@@ -49,11 +55,35 @@ static bool write_manifest(const struct container *c, const struct outdir *dir)
         add_line(manifest, &r, name);
     }
     int failed = ferror(manifest);
-    if (fclose(manifest) != 0 || failed) {
-        message_code(MANIFEST_NAME, "write", errno ? -errno : -EIO);
-        return false;
+    errno = EIO; /* an earlier failure has left no better reason */
+    return fclose(manifest) != 0 || failed ? -errno : 0;
+}
+
+static bool write_manifest(const struct container *c, const struct outdir *dir)
+{
+    int fd = outdir_create(dir, MANIFEST_UNFINISHED, true);
+    int err = fd < 0 ? fd : 0;
+    if (!err) {
+        guard_set(dir->fd, MANIFEST_UNFINISHED);
+        err = fill_manifest(c, fd);
+        if (!err && renameat(dir->fd, MANIFEST_UNFINISHED, dir->fd, MANIFEST_NAME) != 0)
+            err = -errno;
+        if (err)
+            unlinkat(dir->fd, MANIFEST_UNFINISHED, 0);
+        guard_lift();
     }
-    return true;
+    if (err)
+        message(dir->path, MANIFEST_NAME ": write: %s", limefile_strerror(err));
+    return !err;
+}
+
+/* One that is there already speaks of files that are about to be replaced. */
+static bool remove_manifest(const struct outdir *dir)
+{
+    if (unlinkat(dir->fd, MANIFEST_NAME, 0) == 0 || errno == ENOENT)
+        return true;
+    message(dir->path, MANIFEST_NAME ": remove: %s", limefile_strerror(-errno));
+    return false;
 }
 
 /* The manifest comes last: where it is, all files are whole. */
@@ -62,7 +92,7 @@ static bool unpack_records(const struct container *c, const struct outdir *dir, 
     struct limefile_record r;
     struct progress progress;
     char name[LIMEFILE_NAME_MAX + 1];
-    bool good = true;
+    bool good = remove_manifest(dir);
     progress_begin(&progress, "unpack", limefile_index_end(c->index));
     for (uint64_t i = 1; good && limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "outdir.h"
 #include "copy.h"
+#include "tempfile.h"
 #include "tool.h"
 
 #include <dirent.h>
@@ -76,6 +77,7 @@ bool outdir_save(const struct outdir *dir, const struct container *c,
         .left = record->bytes,
         .progress = progress,
     };
+    guard_set(dir->fd, name);
     int err = copy_run(&copy);
     if (close(fd) != 0 && !err) {
         copy.writing = true;
@@ -85,5 +87,6 @@ bool outdir_save(const struct outdir *dir, const struct container *c,
         copy_message(&copy, c->path, path, err);
         unlinkat(dir->fd, name, 0);
     }
+    guard_lift();
     return !err;
 }

@@ -18,7 +18,8 @@ void outdir_close(struct outdir *);
  * goes. A descriptor or -errno. */
 int outdir_create(const struct outdir *, const char *name, bool replace);
 
-/* Writes a record's data to a new file. False after a message; nothing is left then. */
+/* Writes a record's data to a new file. False after a message; nothing is left then, nor after
+ * a signal. */
 bool outdir_save(const struct outdir *, const struct container *,
                  const struct limefile_record *, const char *name, bool replace,
                  struct progress *);

@@ -20,8 +20,10 @@ enum {
 /* The container that is being written. */
 struct output {
     const struct packing *packing;
+    const char *target; /* what it will be, for messages */
     struct limefile_writer *writer;
     int fd;
+    bool writing; /* after a failure: it was the writing that failed */
     uint32_t message, record;
     struct progress progress;
 };
@@ -65,16 +67,19 @@ static int check_unchanged(const struct input *in)
     return st.st_size == in->st.st_size ? 0 : -EBUSY;
 }
 
-static int put_small(struct limefile_writer *writer, const struct input *in)
+static int put_small(struct output *out, const struct input *in)
 {
     static char buffer[SMALL];
     struct limefile_fd file;
     limefile_fd_init(&file, in->fd);
+    out->writing = false;
     ssize_t got = limefile_read_full(&file.source, buffer, (size_t)in->st.st_size, 0);
     if (got < 0)
         return (int)got;
-    return got < in->st.st_size ? LIMEFILE_E_SHRUNK
-                                : limefile_writer_write(writer, buffer, (size_t)got);
+    if (got < in->st.st_size)
+        return LIMEFILE_E_SHRUNK;
+    out->writing = true;
+    return limefile_writer_write(out->writer, buffer, (size_t)got);
 }
 
 static int put_large(struct output *out, const struct input *in)
@@ -90,19 +95,25 @@ static int put_large(struct output *out, const struct input *in)
         .left = (uint64_t)in->st.st_size,
         .progress = &out->progress,
     };
-    return copy_run(&copy);
+    err = copy_run(&copy);
+    out->writing = !err || copy.writing;
+    return err;
 }
 
 static int put_record(struct output *out, const struct pack_item *item, const struct input *in)
 {
     uint64_t bytes = (uint64_t)in->st.st_size;
+    out->writing = true;
     int err = limefile_writer_begin(out->writer, item->type, item->type_len, bytes, item->mb,
                                     item->me);
     if (!err)
-        err = bytes <= SMALL ? put_small(out->writer, in) : put_large(out, in);
+        err = bytes <= SMALL ? put_small(out, in) : put_large(out, in);
     if (!err)
         err = limefile_writer_end(out->writer);
-    return err ? err : check_unchanged(in);
+    if (err)
+        return err;
+    out->writing = false;
+    return check_unchanged(in);
 }
 
 static bool put_item(struct output *out, const struct pack_item *item)
@@ -117,9 +128,11 @@ static bool put_item(struct output *out, const struct pack_item *item)
         p->announce(out->message, out->record, (uint64_t)in.st.st_size, item);
     int err = put_record(out, item, &in);
     close(in.fd);
-    if (err)
-        message(in.name, "pack: %s",
-                err == -EBUSY ? "the file changes while it is read" : limefile_strerror(err));
+    if (err == -EBUSY)
+        message(in.name, "read: the file changes while it is read");
+    else if (err)
+        message_code(out->writing ? out->target : in.name, out->writing ? "write" : "read",
+                     err);
     return !err;
 }
 
@@ -134,10 +147,10 @@ static uint64_t total_of(const struct packing *p)
     return total;
 }
 
-static bool put_all(const struct packing *p, int fd)
+static bool put_all(const struct packing *p, int fd, const char *target)
 {
     struct limefile_fd to;
-    struct output out = {.packing = p, .fd = fd};
+    struct output out = {.packing = p, .target = target, .fd = fd};
     uint64_t size;
     bool good = true;
     limefile_fd_init(&to, fd);
@@ -151,7 +164,7 @@ static bool put_all(const struct packing *p, int fd)
         limefile_writer_free(out.writer);
     }
     if (err)
-        message_code(NULL, "pack", err);
+        message_code(target, "write", err);
     return good && !err;
 }
 
@@ -163,7 +176,7 @@ int pack_to_file(const struct packing *p, const char *target)
         message_code(target, "create", err);
         return TOOL_BAD;
     }
-    if (!put_all(p, temporary.fd)) {
+    if (!put_all(p, temporary.fd, target)) {
         tempfile_abort(&temporary);
         return TOOL_BAD;
     }

@@ -11,53 +11,72 @@
 #include <string.h>
 #include <unistd.h>
 
+enum {
+    LINE_BYTES = 8192, /* a path, a type with %XX, and more */
+};
+
 /* Hands out the lines of a text file. */
 struct lines {
     const char *name;
     FILE *file;
-    char *line; /* without its end */
-    size_t len, capacity;
     uint64_t number;
+    bool failed; /* after a message */
+    size_t len;
+    char line[LINE_BYTES]; /* without its end */
 };
 
-static bool lines_open(struct lines *l, int folder, const char *path, const char *name)
+/* regular: nothing else will do; what is no file could keep us waiting, or never end. */
+static bool lines_open(struct lines *l, int folder, const char *path, const char *name,
+                       bool regular)
 {
-    *l = (struct lines){.name = name};
-    int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-    l->file = fd < 0 ? NULL : fdopen(fd, "r");
-    if (!l->file)
-        message_code(name, "open", -errno);
-    return l->file;
-}
-
-static bool lines_next(struct lines *l)
-{
-    ssize_t got = getline(&l->line, &l->capacity, l->file);
-    if (got < 0)
-        return false;
-    while (got > 0 && (l->line[got - 1] == '\n' || l->line[got - 1] == '\r'))
-        got--;
-    l->line[got] = '\0';
-    l->len = (size_t)got;
-    l->number++;
-    return true;
-}
-
-/* Closes; false, after a message, if reading failed on the way. */
-static bool lines_close(struct lines *l)
-{
-    bool good = !ferror(l->file);
-    if (!good)
-        message_code(l->name, "read", -EIO);
-    fclose(l->file);
-    free(l->line);
-    return good;
+    l->name = name;
+    l->number = 0;
+    l->failed = false;
+    int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | (regular ? O_NONBLOCK | O_NOCTTY : 0));
+    int err = fd < 0 ? -errno : regular ? limefile_check_fd(fd) : 0;
+    l->file = err ? NULL : fdopen(fd, "r");
+    if (l->file)
+        return true;
+    message_code(name, "open", err ? err : -errno);
+    if (fd >= 0)
+        close(fd);
+    return false;
 }
 
 static bool bad_line(const struct lines *l, const char *why)
 {
     message(l->name, "line %llu: %s", (unsigned long long)l->number, why);
     return false;
+}
+
+static bool lines_next(struct lines *l)
+{
+    int c;
+    l->len = 0;
+    while ((c = getc_unlocked(l->file)) != EOF && c != '\n' && l->len < LINE_BYTES - 1)
+        l->line[l->len++] = (char)c;
+    if (c == EOF && ferror(l->file)) {
+        message_code(l->name, "read", -errno);
+        l->failed = true;
+    }
+    if (l->failed || (c == EOF && l->len == 0))
+        return false;
+    l->number++;
+    if (c != EOF && c != '\n') {
+        l->failed = true;
+        return bad_line(l, "longer than any that belongs here");
+    }
+    while (l->len && l->line[l->len - 1] == '\r')
+        l->len--;
+    l->line[l->len] = '\0';
+    return true;
+}
+
+/* False if reading failed on the way. */
+static bool lines_close(struct lines *l)
+{
+    fclose(l->file);
+    return !l->failed;
 }
 
 /* ---- the manifest ---- */
@@ -109,12 +128,16 @@ bool packlist_read_manifest(struct packlist *list, int folder, const char *folde
     char *name = NULL;
     if (asprintf(&name, "%s/%s", folder_name, MANIFEST_NAME) < 0)
         return false;
-    bool good = lines_open(&l, folder, MANIFEST_NAME, name);
+    bool good = lines_open(&l, folder, MANIFEST_NAME, name, true);
     if (good) {
         while (good && lines_next(&l))
             if (l.len > 0 && l.line[0] != '#')
                 good = manifest_line(list, &l);
         good = lines_close(&l) && good;
+        if (good && l.number == 0) { /* of an empty container there is the heading */
+            message(name, "it is empty, so nothing says what to pack");
+            good = false;
+        }
     }
     free(name);
     return good;
@@ -157,7 +180,7 @@ static bool list_line(struct packlist *list, const struct lines *l, char *text, 
 bool packlist_read_list(struct packlist *list, const char *path, bool tabs)
 {
     struct lines l;
-    bool mb = true, good = lines_open(&l, AT_FDCWD, path, path);
+    bool mb = true, good = lines_open(&l, AT_FDCWD, path, path, false);
     if (!good)
         return false;
     while (good && lines_next(&l)) {

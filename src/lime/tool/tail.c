@@ -110,7 +110,7 @@ static int keep_copy(struct repair *repair, const struct survey *survey, char **
     int fd = create_copy(repair, survey->end, path);
     if (fd < 0)
         return fd;
-    guard_set(*path);
+    guard_set(AT_FDCWD, *path);
     int err = fill_copy(repair, survey, fd, *path);
     if (close(fd) != 0 && !err)
         err = -errno;

@@ -17,11 +17,12 @@
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 static const char *volatile guarded;
+static volatile int guarded_folder;
 
 static void remove_and_die(int number)
 {
     if (guarded)
-        unlink(guarded);
+        unlinkat(guarded_folder, guarded, 0);
     signal(number, SIG_DFL);
     raise(number); /* delivered on return, so that the parent sees the true reason */
 }
@@ -37,9 +38,10 @@ static void catch_signals(void)
     done = true;
 }
 
-void guard_set(const char *path)
+void guard_set(int folder, const char *path)
 {
     catch_signals();
+    guarded_folder = folder;
     guarded = path;
 }
 
@@ -132,7 +134,7 @@ int tempfile_open(struct tempfile *t, const char *target)
         t->fd = mkostemp(t->path, O_CLOEXEC);
         err = t->fd < 0 ? -errno : 0;
         if (!err)
-            guard_set(t->path);
+            guard_set(AT_FDCWD, t->path);
         sigprocmask(SIG_SETMASK, &before, NULL);
     }
     if (err)

@@ -7,9 +7,10 @@
 
 #include <sys/types.h>
 
-/* `path` is removed if SIGINT, SIGTERM or SIGHUP ends the process before the guard is lifted.
- * One file at a time; the path is not copied. */
-void guard_set(const char *path);
+/* `path`, seen from `folder` (a descriptor, or AT_FDCWD), is removed if SIGINT, SIGTERM or
+ * SIGHUP ends the process before the guard is lifted. One file at a time; the path is not
+ * copied. */
+void guard_set(int folder, const char *path);
 void guard_lift(void);
 
 struct tempfile {
