@@ -59,6 +59,23 @@ class Contents(limetest.TestCase):
         out = self.run_ok(["lime_contents", self.write("f", record("t", b"", 0, 1))])
         self.assertIn(b"Message:        1\nRecord:         1\n", out)
 
+    def test_nothing_steers_a_terminal(self):
+        path = self.write("f", container([(b"a\x1b[2J", b"one\n\x1b]0;x\x07\ttwo")]))
+        self.assertIn(b"\x1b", self.run_ok(["lime_contents", path]))  # into a pipe: as it was
+        for name in ("lime_contents", "lemon_contents"):
+            master, slave = os.openpty()
+            self.assertEqual(run([name, path], stdout=slave).returncode, 0)
+            os.close(slave)
+            out = b""
+            try:
+                while more := os.read(master, 4096):
+                    out += more
+            except OSError:  # the end of a terminal
+                pass
+            os.close(master)
+            self.assertIn(b"Type:           a?[2J\r\n", out)
+            self.assertIn(b'"one\r\n?]0;x?\ttwo" \r\n', out)
+
     def test_truncated_data_are_not_invented(self):
         good = container([("good", b"data")])
         for tail in (header("t", 100, 1, 1) + b"only", header("t", 2**64 - 144, 1, 1),
@@ -218,6 +235,9 @@ class Usage(limetest.TestCase):
             done = run([name])
             self.assertEqual((done.returncode, done.stdout), (1, b""))
             self.assertEqual(done.stderr.decode(), f"Usage: {program(name)} {arguments}\n")
+            text = self.run_ok([name, "--help"]).decode()
+            self.assertTrue(text.startswith(f"Usage: {name} {arguments}\n"))
+            self.assertLess(max(map(len, text.splitlines())), 80, name)
 
     def test_failures_are_all_1(self):
         for path in ("/nonexistent", "/", self.write("f", b"text" * 99)):

@@ -50,6 +50,15 @@ class Text(limetest.TestCase):
         self.assertIn(f"{one}:\n", out)
         self.assertIn(f"\n\n{two}:\n", out)
 
+    def test_heads_never_steer_a_terminal(self):
+        path = self.write("\x1b[2J\n\x9b", TWO)
+        for args in (["ls", path, path], ["check", path], ["repair", path], ["repair", "-n", path],
+                     ["check", self.write("\x1bjunk", b"junk")]):
+            out = run(["lime", *args]).stdout
+            self.assertIn(b"/?", out)
+            self.assertNotIn(b"\x1b", out)
+            self.assertNotIn("\x9b".encode(), out)
+
     def test_empty_file_has_no_records(self):
         out = self.run_ok(["lime", "ls", self.write("empty", b"")]).decode()
         self.assertEqual(out, "   #  msg.rec  bytes  type\n")
@@ -167,6 +176,7 @@ class Command(limetest.TestCase):
             self.assertTrue(text.startswith(f"Usage: lime {name} "))
             self.assertIn("Exit status", text)
             self.assertIn("Example", text)
+            self.assertLess(max(map(len, text.splitlines())), 80, name)
             self.assertEqual(self.run_ok(["lime", "help", name]).decode(), text)
 
     def test_version(self):

@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: lime cat [--range OFF:LEN] FILE RECORD...\n"
+    "Usage: lime cat [--range OFF:LEN] FILE {RECORD | -t TYPE}...\n"
     "Write the data of records to standard output, byte for byte.\n"
     "\n"
     "  -t, --type TYPE      a record by its type, whatever that looks like\n"
-    "      --range OFF:LEN  only LEN bytes from byte OFF of the data (0 is the first);\n"
-    "                       'OFF:' goes on to the end; k, M, G, T mean powers of 1024\n"
+    "      --range OFF:LEN  only LEN bytes from byte OFF of the data (the first is\n"
+    "                       0); 'OFF:' goes on to the end; k, M, G, T mean powers\n"
+    "                       of 1024\n"
     "      --help           this text\n"
     "\n"
     "RECORD is an ordinal (3), message.record (2.1), a type that occurs once\n"
@@ -27,8 +28,8 @@ static const char help[] =
     "  lime cat conf.0042 2.2 > links.bin\n"
     "  lime cat --range 1M:4k conf.0042 ildg-binary-data | xxd\n"
     "\n"
-    "Exit status: 0 done; 1 no such record, or reading or writing failed; 2 wrong usage,\n"
-    "or FILE cannot be opened or is no container.\n";
+    "Exit status: 0 done; 1 no such record, or reading or writing failed; 2 wrong\n"
+    "usage, or FILE cannot be opened or is no container.\n";
 
 struct range {
     bool given, to_end;

@@ -13,19 +13,20 @@
 
 static const char help[] =
     "Usage: lime check [-q] [--json] FILE...\n"
-    "Check the structure of LIME containers; every deviation is named with its offset.\n"
+    "Check the structure of LIME containers; each deviation is named with its\n"
+    "offset.\n"
     "\n"
     "  -q, --quiet  say nothing about deviations; the exit status tells\n"
     "      --json   for scripts: all of it, as JSON\n"
     "      --help   this text\n"
     "\n"
-    "It reads headers and padding, not the data: checking 20 GB takes a moment. 'lime\n"
-    "repair' mends most of what is found.\n"
+    "It reads headers and padding, not the data: checking 20 GB takes a moment.\n"
+    "'lime repair' mends most of what is found.\n"
     "\n"
     "Example: find /data -name 'conf.*' -exec lime check {} +\n"
     "\n"
-    "Exit status, the worst of all files: 0 good; 1 deviations or a fault; 2 a file cannot\n"
-    "be read or is no container, or wrong usage.\n";
+    "Exit status, the worst of all files: 0 good; 1 deviations or a fault; 2 a file\n"
+    "cannot be read or is no container, or wrong usage.\n";
 
 struct options {
     bool quiet, json, several;
@@ -95,17 +96,18 @@ static const char *plural(uint64_t n)
 static void print_summary(const struct check *c)
 {
     uint64_t bad = c->deviations + c->faults;
+    char found[96] = "good";
     if (!is_container(c)) {
-        printf("%s: not a LIME container\n", c->path);
+        answer(c->path, "not a LIME container");
         return;
     }
     if (bad)
-        printf("%s: %" PRIu64 " deviation%s%s: ", c->path, bad, plural(bad),
-               c->fault ? ", the last one a fault that ends the container" : "");
-    else
-        printf("%s: good: ", c->path);
-    printf("%" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes\n", c->records,
-           plural(c->records), c->messages, plural(c->messages), c->size);
+        snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad),
+                 !c->fault  ? ""
+                 : bad == 1 ? ", a fault that ends the container"
+                            : ", the last one a fault that ends the container");
+    answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes",
+           found, c->records, plural(c->records), c->messages, plural(c->messages), c->size);
 }
 
 static void begin_json(const char *path)

@@ -17,16 +17,16 @@ static const char help[] =
     "      --json            for scripts: all of it, as JSON\n"
     "      --help            this text\n"
     "\n"
-    "The first column is the record's ordinal in the file, the second its message and\n"
-    "its place therein, both counted from 1; either names it for 'lime cat'. Bytes of a\n"
-    "type that a table cannot show are written as %XX.\n"
+    "The first column is the record's ordinal in the file, the second its message\n"
+    "and its place therein, both counted from 1; either names it for 'lime cat'.\n"
+    "Bytes of a type that a table cannot show are written as %XX.\n"
     "\n"
     "Examples:\n"
     "  lime ls conf.0042\n"
     "  lime ls --json conf.0042 | jq '.records[] | select(.type == \"ildg-format\")'\n"
     "\n"
-    "Exit status: 0 all listed; 1 a listing ends at a fault (the records before it are\n"
-    "listed); 2 a file cannot be opened or is no container.\n";
+    "Exit status: 0 all listed; 1 a listing ends at a fault (the records before it\n"
+    "are listed); 2 a file cannot be opened or is no container, or wrong usage.\n";
 
 struct options {
     bool lengthy, human, json;
@@ -162,7 +162,7 @@ static int list_one(const char *path, const struct options *o, bool several)
         print_json(&c);
     } else {
         if (several)
-            printf("%s:\n", path);
+            answer(NULL, "%s:", path);
         print_table(&c, o);
     }
     status = container_fault_message(&c);

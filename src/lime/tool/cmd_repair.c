@@ -9,36 +9,40 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const char help[] =
     "Usage: lime repair [-n] [--force] FILE\n"
-    "Cut an unfinished tail off a LIME container, as a crash leaves it, and mend what\n"
-    "surrounds the data: message flags, reserved bits, padding. Data and record types are\n"
-    "never changed, and the bytes that are cut are kept in FILE.cut-OFFSET.\n"
+    "Cut an unfinished tail off a LIME container, as a crash leaves it, and mend\n"
+    "what surrounds the data: message flags, reserved bits, padding. Data and record\n"
+    "types are never changed, and the bytes that are cut are kept in\n"
+    "FILE.cut-OFFSET.\n"
     "\n"
     "  -n, --dry-run  say what would be done; change nothing\n"
-    "      --force    cut even where more than an unfinished record follows the fault\n"
+    "      --force    cut even where more than an unfinished record follows\n"
     "      --help     this text\n"
     "\n"
-    "Message flags: where one of two neighbours says that a message ends or begins between\n"
-    "them, both say it afterwards; the first record begins one and the last ends one.\n"
+    "Message flags: where one of two neighbours says that a message ends or begins\n"
+    "between them, both say it afterwards; the first record begins one and the last\n"
+    "ends one.\n"
     "\n"
     "Example: lime check conf.0042 || lime repair -n conf.0042\n"
     "\n"
-    "Exit status: 0 FILE is good now; 1 it is not (what is left is named); 2 FILE cannot be\n"
-    "opened or is no container, or wrong usage.\n";
+    "Exit status: 0 FILE is good now, or with -n already; 1 it is not (what is left\n"
+    "is named); 2 FILE cannot be opened or is no container, or wrong usage.\n";
 
 void repair_note(struct repair *repair, const char *format, ...)
 {
     va_list args;
+    char *text;
     repair->changes++;
-    progress_hide();
-    printf("%s: ", repair->path);
     va_start(args, format);
-    vprintf(format, args);
+    int len = vasprintf(&text, format, args);
     va_end(args);
-    puts(repair->dry ? " (dry run)" : "");
+    answer(repair->path, "%s%s", len < 0 ? "changed" : text, repair->dry ? " (dry run)" : "");
+    if (len >= 0)
+        free(text);
 }
 
 static void count(void *context, const struct limefile_finding *finding)
@@ -111,8 +115,8 @@ static int conclude(struct repair *repair, uint64_t hopeless)
                 now.deviations, plural(now.deviations));
         return TOOL_BAD;
     }
-    printf("%s: %s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes\n",
-           repair->path, repair->changes ? "good now" : "good, nothing to do", now.records,
+    answer(repair->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes",
+           repair->changes ? "good now" : "good, nothing to do", now.records,
            plural(now.records), now.messages, plural(now.messages), now.size);
     return hopeless ? TOOL_BAD : TOOL_GOOD;
 }
@@ -120,10 +124,10 @@ static int conclude(struct repair *repair, uint64_t hopeless)
 static int conclude_dry(struct repair *repair, uint64_t hopeless)
 {
     if (repair->changes)
-        printf("%s: %" PRIu64 " thing%s to do, nothing was changed\n", repair->path,
-               repair->changes, plural(repair->changes));
+        answer(repair->path, "%" PRIu64 " thing%s to do, nothing was changed", repair->changes,
+               plural(repair->changes));
     else if (!hopeless)
-        printf("%s: good, nothing to do\n", repair->path);
+        answer(repair->path, "good, nothing to do");
     if (hopeless)
         message(repair->path,
                 "repair: %" PRIu64 " deviation%s cannot be mended without changing a record",

@@ -92,6 +92,14 @@ static int run_type(int argc, char **argv)
     return status;
 }
 
-const struct command compat_lime_extract_record = {"lime_extract_record", NULL, NULL,
-                                                   run_record};
-const struct command compat_lime_extract_type = {"lime_extract_type", NULL, NULL, run_type};
+const struct command compat_lime_extract_record = {
+    "lime_extract_record", NULL,
+    "Usage: lime_extract_record <lime_file> <msgno> <recno>\n"
+    "Write a record's data to standard output. See lime_extract_record(1).\n",
+    run_record};
+const struct command compat_lime_extract_type = {
+    "lime_extract_type", NULL,
+    "Usage: lime_extract_type <lime_file> <lime_type>\n"
+    "Write the data of the first record of a type to standard output. See\n"
+    "lime_extract_type(1).\n",
+    run_type};

@@ -85,5 +85,13 @@ static int run_unpack(int argc, char **argv)
     return compat_status(status);
 }
 
-const struct command compat_lime_pack = {"lime_pack", NULL, NULL, run_pack};
-const struct command compat_lime_unpack = {"lime_unpack", NULL, NULL, run_unpack};
+const struct command compat_lime_pack = {
+    "lime_pack", NULL,
+    "Usage: lime_pack <filelist_file> <lime_file>\n"
+    "Make a LIME container of the files that a list names. See lime_pack(1).\n",
+    run_pack};
+const struct command compat_lime_unpack = {
+    "lime_unpack", NULL,
+    "Usage: lime_unpack <lime_file>\n"
+    "Write each record to a file in <lime_file>.contents. See lime_unpack(1).\n",
+    run_unpack};

@@ -89,7 +89,9 @@ int main(int argc, char **argv)
     const struct command *compat = find(compat_names, COUNT(compat_names), name);
     if (compat)
         message_program(compat->name);
-    int status = compat ? compat->run(argc, argv) : dispatch(argc, argv);
+    int status = !compat                                       ? dispatch(argc, argv)
+                 : argc == 2 && strcmp(argv[1], "--help") == 0 ? print_help(compat)
+                                                               : compat->run(argc, argv);
     int flushed = finish_stdout();
     return status > flushed ? status : flushed;
 }

@@ -18,28 +18,51 @@ void message_program(const char *name)
 }
 
 /* A file's name can hold anything; nothing of it may steer a terminal. */
-static void defuse(char *text)
+void text_defuse(char *text, const char *spared)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        bool c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0; /* U+0080 to U+009F */
+        if (c1 || ((*c < 0x20 || *c == 0x7f) && !strchr(spared, *c)))
+            *c = '?';
+        if (c1)
+            *++c = '?';
+    }
+}
+
+/* "file: text", or "text"; NULL where there is no memory. To be freed. */
+__attribute__((format(printf, 2, 0))) static char *compose(const char *file, const char *format,
+                                                           va_list args)
+{
+    char *text = NULL, *line = NULL;
+    if (vasprintf(&text, format, args) < 0)
+        return NULL;
+    if (asprintf(&line, "%s%s%s", file ? file : "", file ? ": " : "", text) < 0)
+        line = NULL;
+    free(text);
+    if (line)
+        text_defuse(line, "");
+    return line;
 }
 
 __attribute__((format(printf, 2, 0))) static void say(const char *file, const char *format,
                                                       va_list args)
 {
-    char *text = NULL;
-    if (vasprintf(&text, format, args) < 0)
-        return;
-    defuse(text);
-    char *name = file ? strdup(file) : NULL;
-    if (name)
-        defuse(name);
+    char *line = compose(file, format, args);
     progress_hide();
     fflush(stdout); /* so that both streams stay in order on one terminal */
-    fprintf(stderr, "%s: %s%s%s\n", program, name ? name : "", name ? ": " : "", text);
-    free(name);
-    free(text);
+    fprintf(stderr, "%s: %s\n", program, line ? line : "out of memory");
+    free(line);
+}
+
+void answer(const char *file, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *line = compose(file, format, args);
+    va_end(args);
+    progress_hide();
+    puts(line ? line : "out of memory");
+    free(line);
 }
 
 void message(const char *file, const char *format, ...)

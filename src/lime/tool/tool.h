@@ -27,17 +27,23 @@ struct command {
 
 extern const struct command cmd_ls, cmd_cat, cmd_unpack, cmd_pack, cmd_check, cmd_repair;
 
-/* The old names: run() gets the whole argv; the help is theirs too. */
+/* The old names: run() gets the whole argv; main() answers --help. */
 extern const struct command compat_lime_contents, compat_lemon_contents,
     compat_lime_extract_record, compat_lime_extract_type, compat_lime_pack, compat_lime_unpack;
 
-/* ---- messages (message.c): on stderr, one line each, control bytes made harmless ---- */
+/* ---- messages (message.c): one line each, control bytes made harmless ---- */
 
 /* The name that messages begin with; "lime" unless called by another. */
 void message_program(const char *name);
 
-/* "program: file: text". file may be NULL. */
+/* "program: file: text" on stderr. file may be NULL. */
 __attribute__((format(printf, 2, 3))) void message(const char *file, const char *format, ...);
+
+/* "file: text" on stdout, made harmless as well; file may be NULL. */
+__attribute__((format(printf, 2, 3))) void answer(const char *file, const char *format, ...);
+
+/* Control bytes become '?', but for those in `spared`. */
+void text_defuse(char *text, const char *spared);
 
 /* "program: file: action: what the code means". */
 void message_code(const char *file, const char *action, int code);
