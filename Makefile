@@ -43,6 +43,16 @@ help_src := $(wildcard tests/helpers/*.c)
 obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 liblimefile := $(B)/lib/liblimefile.a
+
+# What needs MPI is built where there is an mpicc, and named where there is none.
+MPICC   ?= mpicc
+HAVE_MPI := $(shell command -v $(MPICC) 2>/dev/null)
+LEMON_MAJOR := 1
+LEMON_VERSION := 1.0.0
+lemon_src := $(wildcard src/mpi/lemon/*.c)
+mpi_test_src := $(wildcard tests/mpi/*.c)
+liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
+mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs
 # The names under which C-LIME and Lemon users know what `lime` does as well.
 compat      := lime_contents lime_extract_record lime_extract_type lime_pack lime_unpack \
@@ -56,7 +66,7 @@ helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: require $(programs) $(compat:%=$(B)/bin/%) ## build programs and libraries
+all: require $(programs) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(liblemon),no-mpi) ## build programs and libraries
 
 help: ## list these targets
 	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [V=1] [PREFIX=$(PREFIX)] [DESTDIR=]'
@@ -75,7 +85,10 @@ demo: deps ## set everything up, mount a sample configuration and look into it
 bench: deps ## measure every speed that docs/performance.md names
 	$(Q)$(MAKE) --no-print-directory run-bench
 
-.PHONY: require
+.PHONY: require no-mpi
+no-mpi:
+	@echo 'note: no $(MPICC): liblemon is left out'
+
 require:
 	$(if $(MISSING),$(error missing: $(MISSING) (pkg-config names); run `make deps`))
 
@@ -92,11 +105,29 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  CC   $$<')
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) -MMD -MP -c -o $$@ $$<
 endef
-$(eval $(call compile,src/lime,$(INC_lime)))
+$(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/tool,$(INC_tool)))
 $(eval $(call compile,src/fuse,$$(INC_fuse) -DFUSE_USE_VERSION=312))
 $(eval $(call compile,tests/unit,$(INC_lime) -Isrc/fuse))
 $(eval $(call compile,tests/helpers,$(INC_lime)))
+
+$(B)/obj/src/mpi/%.o: src/mpi/%.c $(B)/flags
+	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  MPICC $<')
+	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) $(BASE) -fPIC -Isrc/mpi -Isrc/lime -MMD -MP -c -o $@ $<
+
+$(B)/lib/liblemon.a: $(call obj,$(lemon_src) src/lime/format.c)
+	@mkdir -p $(@D); echo '  AR   $@'
+	$(Q)rm -f $@; ar rcs $@ $^
+
+$(B)/lib/liblemon.so: $(call obj,$(lemon_src) src/lime/format.c) src/mpi/lemon/lemon.map
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F).$(LEMON_MAJOR) \
+	    -Wl,--version-script=src/mpi/lemon/lemon.map -o $@.$(LEMON_VERSION) $(filter %.o,$^)
+	$(Q)ln -sf $(@F).$(LEMON_VERSION) $@.$(LEMON_MAJOR); ln -sf $(@F).$(LEMON_MAJOR) $@
+
+$(B)/mpi/%: tests/mpi/%.c $(wildcard tests/mpi/*.h) src/mpi/lemon.h $(B)/lib/liblemon.a
+	@mkdir -p $(@D); echo '  MPICC $@'
+	$(Q)$(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS) -Isrc/mpi -o $@ $< $(B)/lib/liblemon.a -lm
 
 $(liblimefile): $(call obj,$(lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -125,7 +156,7 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 
 # ---- tests ----
 
-tests: all $(units) $(helpers)
+tests: all $(units) $(helpers) $(if $(HAVE_MPI),$(mpi_tests))
 
 run-check: tests fuzz-short
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) tests/run

@@ -1,0 +1,222 @@
+/*
+ * lemon.h - Lemon: MPI parallel I/O for LIME containers.
+ *
+ * The API of A. Deuzeman, S. Reker and C. Urbach, "Lemon: an MPI parallel I/O library for data
+ * encapsulation using LIME", Appendix A, written anew. Programs written for Lemon compile and
+ * link against it unchanged, also together with C-LIME.
+ *
+ * Every call but those marked "local" is collective over the communicator that the reader
+ * or writer was created with: all its ranks call it, with the same arguments apart from
+ * pointers. A failure on one rank (a short read, a full disk, a bad argument) gives every
+ * rank the same negative code, and no rank waits for another that has returned. Only a
+ * NULL reader or writer is answered by the rank alone.
+ *
+ * Sizes and offsets are bytes. Different readers and writers may be used from different
+ * threads at once where MPI was initialised with MPI_THREAD_MULTIPLE; each belongs to one
+ * thread at a time. Nothing is printed: see lemonSetMessageHandler().
+ */
+#ifndef LEMON_H
+#define LEMON_H
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LEMON_MAGIC_NO 0x456789ab
+#define LEMON_VERSION  1
+
+/* Lattices have at most this many dimensions. */
+#define LEMON_MAX_DIMS 16
+
+enum LEMON_Error_codes {
+    LEMON_SUCCESS = 0,
+    LEMON_ERR_LAST_NOT_WRITTEN = -1, /* destroyed with a record open and not full */
+    LEMON_ERR_PARAM = -2,            /* an argument is wrong, or differs between ranks */
+    LEMON_ERR_HEADER_NEXT = -3,      /* a header is due, or none was written yet */
+    LEMON_LAST_REC_WRITTEN = -4,     /* as in C-LIME; not returned */
+    LEMON_ERR_WRITE = -5,            /* not all was written, or more than the record holds */
+    LEMON_EOR = -6,                  /* nothing is left in the record */
+    LEMON_EOF = -7,                  /* no further record */
+    LEMON_ERR_READ = -8,             /* not all could be read; a damaged header */
+    LEMON_ERR_SEEK = -9,             /* a position outside of the record */
+    LEMON_ERR_MBME = -10,            /* MB and ME flags out of order */
+    LEMON_ERR_CLOSE = -11            /* no record is open, or it is not full */
+};
+
+typedef struct {
+    unsigned int lemon_version;
+    int MB_flag;
+    int ME_flag;
+    char *type;
+    uint64_t data_length;
+} LemonRecordHeader;
+
+struct lemon_internal;
+
+/* Of the members, `fp` is for programs to use; the others show the state. */
+typedef struct {
+    MPI_File *fp;                   /* as given; the caller opens and closes it */
+    LemonRecordHeader *curr_header; /* of the open record, or NULL */
+    MPI_Comm cartesian;             /* a duplicate of the one given */
+    int my_rank;
+    MPI_Offset off; /* of the data of the open record, or of the next header */
+    MPI_Offset pos; /* in the record's data */
+    int is_last;
+    int is_awaiting_header;
+    int is_busy; /* a non-blocking call is under way */
+    struct lemon_internal *internal;
+} LemonReader;
+
+typedef struct {
+    MPI_File *fp;
+    MPI_Comm cartesian;
+    int my_rank;
+    MPI_Offset off;
+    MPI_Offset pos;
+    int is_awaiting_header;
+    int is_busy;
+    int is_first_record;
+    int is_last;
+    int is_last_written;
+    MPI_Offset data_length; /* of the open record */
+    struct lemon_internal *internal;
+} LemonWriter;
+
+/* ---- headers: local ---- */
+
+/* Copies `type`. NULL if there is no memory, type is NULL or reclen negative. A type of more
+ * than 127 bytes is refused by lemonWriteRecordHeader(). */
+LemonRecordHeader *lemonCreateHeader(int MB_flag, int ME_flag, char const *type,
+                                     MPI_Offset reclen);
+void lemonDestroyHeader(LemonRecordHeader *h);
+
+/* ---- reading ---- */
+
+/* NULL if there is no memory or fp is NULL. fp must stay valid, and its view the default one,
+ * as long as the reader is used. */
+LemonReader *lemonCreateReader(MPI_File *fp, MPI_Comm cartesian);
+void lemonDestroyReader(LemonReader *reader); /* waits for what is pending */
+
+/* Goes to the next record, closing the one that is open. LEMON_EOF after the last one. */
+int lemonReaderNextRecord(LemonReader *reader);
+int lemonReaderCloseRecord(LemonReader *reader);
+
+/* Of the open record; local. -1 or NULL if there is none. */
+int lemonReaderMBFlag(LemonReader *reader);
+int lemonReaderMEFlag(LemonReader *reader);
+int lemonEOM(LemonReader *reader);                /* 1 if the record ends its message, else 0 */
+char const *lemonReaderType(LemonReader *reader); /* lives until the next record */
+MPI_Offset lemonReaderBytes(LemonReader *reader);
+MPI_Offset lemonReaderPadBytes(LemonReader *reader);
+
+/* The position in the record's data. Seeking outside of [0, bytes] is LEMON_ERR_SEEK. */
+MPI_Offset lemonGetReaderPointer(LemonReader *reader); /* local */
+int lemonSetReaderPointer(LemonReader *reader, MPI_Offset offset);
+int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence);
+
+/* Makes rdest, created with the same communicator and file, what rsrc is. */
+int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc);
+
+/* Up to *nbytes bytes from the position on, the same on each rank; *nbytes becomes how many.
+ * LEMON_EOR if nothing is left. */
+int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader);
+int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonReader *reader);
+
+/*
+ * A lattice distributed over the Cartesian communicator. latticeDims gives the extents of the
+ * whole lattice in the order of the communicator's dimensions. On disk the first of them is
+ * slowest; with a mapping, mapping[i] names the dimension that is i-th, slowest first, on
+ * disk. Each rank gets (or gives) its part in the order of the disk: the calls move no data
+ * about inside a rank, as it is with the Lemon that programs know (the paper's words differ).
+ *
+ * Dimension d with extent L over n ranks: rank coordinate c holds L / n sites, and one more if
+ * c < L % n; lemonLocalLattice() tells. The block starts at the position in the record and the
+ * position moves behind it, so several lattices may follow each other in one record.
+ *
+ * The non-blocking calls return while the data move; `data` belongs to the library until
+ * lemonFinishReading() or lemonFinishWriting(), or the next call with the same reader or
+ * writer, which waits first; the error, if any, comes from there.
+ */
+int lemonReadLatticeParallel(LemonReader *reader, void *data, MPI_Offset siteSize,
+                             int const *latticeDims);
+int lemonReadLatticeParallelMapped(LemonReader *reader, void *data, MPI_Offset siteSize,
+                                   int const *latticeDims, int const *mapping);
+int lemonReadLatticeParallelNonBlocking(LemonReader *reader, void *data, MPI_Offset siteSize,
+                                        int const *latticeDims);
+int lemonReadLatticeParallelNonBlockingMapped(LemonReader *reader, void *data,
+                                              MPI_Offset siteSize, int const *latticeDims,
+                                              int const *mapping);
+int lemonFinishReading(LemonReader *reader);
+
+/* ---- writing ---- */
+
+/* Begins where the file's individual pointer stands: at 0 of a file just opened, at the end
+ * with MPI_MODE_APPEND. */
+LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian);
+
+/* Closes a full record. LEMON_ERR_LAST_NOT_WRITTEN if one is open and not full. */
+int lemonDestroyWriter(LemonWriter *writer);
+
+/* LEMON_ERR_HEADER_NEXT if a record is open. LEMON_ERR_MBME if MB does not fit to the ME of the
+ * record before; the first record of a writer may have any MB, for appending. */
+int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer);
+
+/* Rank 0 writes *nbytes bytes, which becomes how many. More than the record holds is
+ * LEMON_ERR_WRITE, and nothing is written. */
+int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer);
+int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes,
+                                    LemonWriter *writer);
+
+/* The padding; then all is on the disk. LEMON_ERR_CLOSE if the record is not full: it stays
+ * open. */
+int lemonWriterCloseRecord(LemonWriter *writer);
+
+int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence);
+int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc);
+
+int lemonWriteLatticeParallel(LemonWriter *writer, void *data, MPI_Offset siteSize,
+                              int const *latticeDims);
+int lemonWriteLatticeParallelMapped(LemonWriter *writer, void *data, MPI_Offset siteSize,
+                                    int const *latticeDims, int const *mapping);
+int lemonWriteLatticeParallelNonBlocking(LemonWriter *writer, void *data, MPI_Offset siteSize,
+                                         int const *latticeDims);
+int lemonWriteLatticeParallelNonBlockingMapped(LemonWriter *writer, void *data,
+                                               MPI_Offset siteSize, int const *latticeDims,
+                                               int const *mapping);
+int lemonFinishWriting(LemonWriter *writer);
+
+/* ---- beyond the paper ---- */
+
+/* What is wrong with the flags of the open record, or 0; local. Such files are read all the
+ * same. */
+enum LEMON_Deviations {
+    LEMON_DEVIATION_MB_MISSING = 1, /* the record before had ME, or there is none */
+    LEMON_DEVIATION_MB_INSIDE = 2,  /* the record before had no ME */
+    LEMON_DEVIATION_RESERVED = 4    /* reserved bits are set */
+};
+int lemonReaderDeviation(LemonReader *reader);
+
+/* The part of a lattice that this rank holds: where it starts and how many sites, in each of
+ * the communicator's dimensions; local. LEMON_ERR_PARAM without a Cartesian communicator. */
+int lemonLocalLattice(MPI_Comm cartesian, int const *latticeDims, int *start, int *sites);
+
+/* Ranges that one rank moves begin and end at multiples of this (1 MiB at first); give the
+ * stripe of the file system. LEMON_ERR_PARAM if it is not positive. */
+int lemonReaderSetStripe(LemonReader *reader, MPI_Offset bytes);
+int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
+
+/* What the library has to say about an error, once for each rank that met it, without a
+ * newline. NULL, at first: nothing is said. For all readers and writers; local. */
+typedef void lemonMessageHandler(char const *text, void *context);
+void lemonSetMessageHandler(lemonMessageHandler *handler, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

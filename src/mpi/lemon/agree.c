@@ -1,0 +1,59 @@
+/* agree.c - one answer for all ranks, and words for those who want them */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+enum {
+    VALUES_MAX = 40,
+};
+
+int lemon_agree(const struct lemon_internal *in, int code)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MIN, in->comm);
+    return code;
+}
+
+int lemon_agree_on(const struct lemon_internal *in, int code, const int64_t *values, int n)
+{
+    int64_t least[1 + 2 * VALUES_MAX];
+    least[0] = code;
+    for (int i = 0; i < n; i++) {
+        least[1 + 2 * i] = values[i];
+        least[2 + 2 * i] = -values[i];
+    }
+    MPI_Allreduce(MPI_IN_PLACE, least, 1 + 2 * n, MPI_INT64_T, MPI_MIN, in->comm);
+    if (least[0] != LEMON_SUCCESS)
+        return (int)least[0];
+    for (int i = 0; i < n; i++)
+        if (least[1 + 2 * i] != -least[2 + 2 * i])
+            return lemon_say(in, LEMON_ERR_PARAM, "the ranks' arguments are not the same");
+    return LEMON_SUCCESS;
+}
+
+static _Atomic(lemonMessageHandler *) handler;
+static _Atomic(void *) handler_context;
+
+void lemonSetMessageHandler(lemonMessageHandler *call, void *context)
+{
+    atomic_store(&handler, (lemonMessageHandler *)NULL);
+    atomic_store(&handler_context, context);
+    atomic_store(&handler, call);
+}
+
+int lemon_say(const struct lemon_internal *in, int code, const char *format, ...)
+{
+    lemonMessageHandler *call = atomic_load(&handler);
+    if (call) {
+        char text[512];
+        int n = in ? snprintf(text, sizeof text, "lemon: rank %d: ", in->rank)
+                   : snprintf(text, sizeof text, "lemon: ");
+        va_list args;
+        va_start(args, format);
+        vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+        va_end(args);
+        call(text, atomic_load(&handler_context));
+    }
+    return code;
+}

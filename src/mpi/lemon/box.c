@@ -1,0 +1,111 @@
+/* box.c - the part of a lattice that a rank holds, as bytes of the file */
+#include "box.h"
+
+#include <string.h>
+
+static int64_t product(const int64_t *factors, int n, int64_t result)
+{
+    for (int i = 0; i < n; i++)
+        if (__builtin_mul_overflow(result, factors[i], &result))
+            return -1;
+    return result;
+}
+
+int64_t lemon_box_lattice_bytes(const struct lemon_box *box)
+{
+    return product(box->extent, box->dims, box->site_bytes);
+}
+
+int64_t lemon_box_bytes(const struct lemon_box *box)
+{
+    return product(box->sites, box->dims, box->site_bytes);
+}
+
+int64_t lemon_box_before(const struct lemon_box *box, int64_t at)
+{
+    int64_t site = box->site_bytes ? at / box->site_bytes : 0;
+    int64_t lattice_inner = product(box->extent, box->dims, 1);
+    int64_t box_inner = product(box->sites, box->dims, 1);
+    int64_t before = 0;
+    if (box_inner == 0 || box->site_bytes == 0)
+        return 0;
+    if (site >= lattice_inner)
+        return box_inner * box->site_bytes;
+    /* From the slowest dimension on: whole slices of the box that come before, as long as
+     * the coordinate lies in the box there may be more in the next dimension. */
+    for (int i = 0; i < box->dims; i++) {
+        lattice_inner /= box->extent[i];
+        box_inner /= box->sites[i];
+        int64_t coordinate = site / lattice_inner - box->start[i];
+        site %= lattice_inner;
+        if (coordinate < 0)
+            return before * box->site_bytes;
+        if (coordinate >= box->sites[i])
+            return (before + box->sites[i] * box_inner) * box->site_bytes;
+        before += coordinate * box_inner;
+    }
+    return before * box->site_bytes + at % box->site_bytes;
+}
+
+int64_t lemon_box_run_bytes(const struct lemon_box *box)
+{
+    int64_t run = box->site_bytes;
+    for (int i = 0; i < box->dims; i++)
+        if (box->sites[i] == 0)
+            return 0;
+    for (int i = box->dims - 1; i >= 0; i--) {
+        run *= box->sites[i];
+        if (box->sites[i] != box->extent[i])
+            break;
+    }
+    return run;
+}
+
+int64_t lemon_box_run_offset(const struct lemon_box *box, int64_t run_bytes, int64_t run)
+{
+    int64_t site = run * (run_bytes / box->site_bytes); /* in the box */
+    int64_t offset = 0, stride = 1;
+    for (int i = box->dims - 1; i >= 0; i--) {
+        offset += (box->start[i] + site % box->sites[i]) * stride;
+        site /= box->sites[i];
+        stride *= box->extent[i];
+    }
+    return offset * box->site_bytes;
+}
+
+void lemon_box_split(int64_t extent, int n, int c, int64_t *start, int64_t *sites)
+{
+    int64_t each = extent / n, more = extent % n;
+    *sites = each + (c < more);
+    *start = each * c + (c < more ? c : more);
+}
+
+/* Calls for each piece of the box in [from, to): where in the window, where in the part. */
+static void copy_pieces(const struct lemon_box *box, int64_t from, int64_t to,
+                        const char *source, char *target, int to_window)
+{
+    int64_t run_bytes = lemon_box_run_bytes(box);
+    int64_t first = lemon_box_before(box, from), end = lemon_box_before(box, to);
+    for (int64_t at = first; at < end;) {
+        int64_t run = at / run_bytes, inside = at % run_bytes;
+        int64_t n = run_bytes - inside < end - at ? run_bytes - inside : end - at;
+        int64_t window = lemon_box_run_offset(box, run_bytes, run) + inside - from;
+        if (to_window)
+            memcpy(target + window, source + (at - first), (size_t)n);
+        else
+            memcpy(target + (at - first), source + window, (size_t)n);
+        at += n;
+    }
+}
+
+void lemon_box_scatter(const struct lemon_box *box, int64_t from, int64_t to, const char *part,
+                       char *window)
+{
+    copy_pieces(box, from, to, part, window, 1);
+}
+
+void lemon_box_gather(const struct lemon_box *box, int64_t from, int64_t to, const char *window,
+                      char *part)
+{
+    copy_pieces(box, from, to, window, part, 0);
+}

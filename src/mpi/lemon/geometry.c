@@ -1,0 +1,121 @@
+/* geometry.c - which sites of a lattice each rank holds */
+#include "internal.h"
+
+#include <string.h>
+
+static bool is_permutation(const int *mapping, int n)
+{
+    unsigned seen = 0;
+    for (int i = 0; i < n; i++) {
+        if (mapping[i] < 0 || mapping[i] >= n || seen & 1u << mapping[i])
+            return false;
+        seen |= 1u << mapping[i];
+    }
+    return true;
+}
+
+static void set_box(const struct lemon_internal *in, int rank, struct lemon_box *box)
+{
+    const struct lemon_geometry *geometry = &in->geometry;
+    const int *at = in->coordinates + (size_t)rank * (size_t)in->dims;
+    box->dims = in->dims;
+    box->site_bytes = geometry->site_bytes;
+    for (int i = 0; i < in->dims; i++) {
+        int d = geometry->mapping[i];
+        box->extent[i] = geometry->lattice[d];
+        lemon_box_split(box->extent[i], in->grid[d], at[d], &box->start[i], &box->sites[i]);
+    }
+}
+
+static bool is_cached(const struct lemon_geometry *geometry, int64_t site_bytes,
+                      const int *lattice, const int *mapping)
+{
+    size_t n = (size_t)geometry->dims * sizeof(int);
+    return geometry->boxes && geometry->site_bytes == site_bytes &&
+           memcmp(geometry->lattice, lattice, n) == 0 &&
+           memcmp(geometry->mapping, mapping, n) == 0;
+}
+
+int lemon_geometry_set(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
+                       const int *mapping)
+{
+    static const int identity[LEMON_MAX_DIMS] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                                 8, 9, 10, 11, 12, 13, 14, 15};
+    struct lemon_geometry *geometry = &in->geometry;
+    if (in->dims == 0)
+        return lemon_say(in, LEMON_ERR_PARAM, "a lattice needs a Cartesian communicator");
+    if (!lattice || site_bytes < 0)
+        return lemon_say(in, LEMON_ERR_PARAM, "no lattice, or a negative site size");
+    if (!mapping)
+        mapping = identity;
+    if (!is_permutation(mapping, in->dims))
+        return lemon_say(in, LEMON_ERR_PARAM, "the mapping is no permutation");
+    for (int i = 0; i < in->dims; i++)
+        if (lattice[i] < 1)
+            return lemon_say(in, LEMON_ERR_PARAM, "extent %d of the lattice is %d", i,
+                             lattice[i]);
+    if (is_cached(geometry, site_bytes, lattice, mapping))
+        return LEMON_SUCCESS;
+    if (!geometry->boxes)
+        geometry->boxes = calloc((size_t)in->ranks, sizeof *geometry->boxes);
+    if (!geometry->boxes)
+        return lemon_say(in, LEMON_ERR_PARAM, "out of memory");
+    geometry->dims = in->dims;
+    geometry->site_bytes = site_bytes;
+    memcpy(geometry->lattice, lattice, (size_t)in->dims * sizeof(int));
+    memcpy(geometry->mapping, mapping, (size_t)in->dims * sizeof(int));
+    for (int i = 0; i < in->ranks; i++)
+        set_box(in, i, &geometry->boxes[i]);
+    if (lemon_geometry_bytes(in) >= 0)
+        return LEMON_SUCCESS;
+    free(geometry->boxes);
+    geometry->boxes = NULL;
+    return lemon_say(in, LEMON_ERR_PARAM, "a lattice of more than 2^63 bytes");
+}
+
+int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
+                        int64_t site_bytes, const int *lattice, const int *mapping)
+{
+    int64_t values[1 + 2 * LEMON_MAX_DIMS] = {site_bytes};
+    if (code == LEMON_SUCCESS)
+        code = lemon_geometry_set(in, site_bytes, lattice, mapping);
+    if (code == LEMON_SUCCESS && !data && lemon_geometry_local(in) > 0)
+        code = lemon_say(in, LEMON_ERR_PARAM, "no data");
+    if (code == LEMON_SUCCESS)
+        for (int i = 0; i < in->dims; i++) {
+            values[1 + i] = in->geometry.lattice[i];
+            values[1 + LEMON_MAX_DIMS + i] = in->geometry.mapping[i];
+        }
+    return lemon_agree_on(in, code, values, 1 + 2 * LEMON_MAX_DIMS);
+}
+
+int64_t lemon_geometry_bytes(const struct lemon_internal *in)
+{
+    return lemon_box_lattice_bytes(&in->geometry.boxes[0]);
+}
+
+int64_t lemon_geometry_local(const struct lemon_internal *in)
+{
+    return lemon_box_bytes(&in->geometry.boxes[in->rank]);
+}
+
+int lemonLocalLattice(MPI_Comm cartesian, int const *latticeDims, int *start, int *sites)
+{
+    int status, dims, grid[LEMON_MAX_DIMS], periods[LEMON_MAX_DIMS], at[LEMON_MAX_DIMS];
+    if (!latticeDims || !start || !sites)
+        return LEMON_ERR_PARAM;
+    MPI_Topo_test(cartesian, &status);
+    if (status != MPI_CART)
+        return LEMON_ERR_PARAM;
+    MPI_Cartdim_get(cartesian, &dims);
+    if (dims > LEMON_MAX_DIMS)
+        return LEMON_ERR_PARAM;
+    MPI_Cart_get(cartesian, dims, grid, periods, at);
+    for (int i = 0; i < dims; i++) {
+        int64_t first, count;
+        lemon_box_split(latticeDims[i], grid[i], at[i], &first, &count);
+        start[i] = (int)first;
+        sites[i] = (int)count;
+    }
+    return LEMON_SUCCESS;
+}

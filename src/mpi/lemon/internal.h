@@ -1,0 +1,118 @@
+/*
+ * internal.h - what reader and writer share behind their public structs.
+ */
+#ifndef LEMON_INTERNAL_H
+#define LEMON_INTERNAL_H
+
+#include "lemon.h"
+#include "plan.h"
+
+enum lemon_direction {
+    LEMON_READ,
+    LEMON_WRITE,
+};
+
+/* The boxes of all ranks for the geometry that was used last. */
+struct lemon_geometry {
+    int dims;
+    int lattice[LEMON_MAX_DIMS], mapping[LEMON_MAX_DIMS];
+    int64_t site_bytes;
+    struct lemon_box *boxes; /* one a rank; NULL: nothing cached */
+};
+
+/* A non-blocking call under way. */
+struct lemon_pending {
+    enum lemon_direction direction;
+    MPI_Request *requests;
+    int64_t *wanted; /* bytes of each request */
+    int count, capacity;
+    char *buffer; /* of a mover; NULL if the user's memory is used directly */
+    struct lemon_plan plan;
+    bool exchange;  /* buffer still has to be handed out */
+    bool broadcast; /* rank 0 has read for all: `bytes` at `data` */
+    char *data;
+    int64_t bytes;
+    int code; /* what went wrong when it was started */
+};
+
+struct lemon_internal {
+    MPI_Comm comm; /* the duplicate; the public struct shows it too */
+    MPI_File *fp;
+    int rank, ranks;
+    int dims; /* of the Cartesian grid; 0: there is none */
+    int grid[LEMON_MAX_DIMS];
+    int *coordinates; /* of all ranks, dims each */
+    int64_t stripe;
+    struct lemon_geometry geometry;
+    struct lemon_pending pending;
+    int64_t filled; /* writer: up to here the record has been written or sought */
+    int deviation;  /* reader */
+    int before;     /* reader: 1 if the record before had ME or there is none */
+};
+
+/* NULL if any rank has no memory. Collective. */
+struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm);
+void lemon_internal_free(struct lemon_internal *);
+
+/* ---- agree.c ---- */
+
+/* The lowest code of all ranks. Collective. */
+int lemon_agree(const struct lemon_internal *, int code);
+
+/* The same, and LEMON_ERR_PARAM if the values are not the same on all ranks; n <= 40. */
+int lemon_agree_on(const struct lemon_internal *, int code, const int64_t *values, int n);
+
+/* Hands a message to the handler, if there is one; returns `code`. */
+int lemon_say(const struct lemon_internal *, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- internal.c ---- */
+
+/* Where a seek in a record of `bytes` leads; LEMON_ERR_SEEK, LEMON_ERR_PARAM. */
+int lemon_seek(const struct lemon_internal *, MPI_Offset pos, MPI_Offset bytes,
+               MPI_Offset offset, int whence, MPI_Offset *to);
+int lemon_set_stripe(struct lemon_internal *, MPI_Offset bytes);
+
+/* ---- transfer.c ---- */
+
+/* One contiguous range, any length; this rank alone. LEMON_ERR_READ or LEMON_ERR_WRITE. */
+int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
+                     int64_t offset);
+
+/* A lattice whose boxes are in `geometry`, at `base` of the file. Collective; not agreed. */
+int lemon_move_lattice(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
+
+/* ---- pending.c: the same without waiting ---- */
+
+int lemon_start_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
+                      int64_t offset);
+int lemon_start_lattice(struct lemon_internal *, enum lemon_direction, char *data,
+                        int64_t base);
+
+/* Waits for what was started and brings the data where they belong. Collective, agreed. */
+int lemon_finish(struct lemon_internal *);
+
+/* Rank 0's bytes to all. */
+void lemon_broadcast(const struct lemon_internal *, char *data, int64_t n);
+
+/* Hands the windows of all movers over: from the ranks' data to the movers' buffers or back.
+ * window: where this rank's part of the round is. Collective; not agreed. */
+int lemon_exchange(struct lemon_internal *, const struct lemon_plan *, enum lemon_direction,
+                   int64_t round, char *data, char *window);
+
+/* ---- geometry.c ---- */
+
+/* Puts the boxes for a lattice call into `geometry`. mapping may be NULL. Local: the same
+ * code on every rank if the arguments are. */
+int lemon_geometry_set(struct lemon_internal *, int64_t site_bytes, const int *lattice,
+                       const int *mapping);
+
+/* The arguments of a lattice call, agreed on by all ranks; then geometry is set. */
+int lemon_lattice_check(struct lemon_internal *, int code, const void *data, int64_t site_bytes,
+                        const int *lattice, const int *mapping);
+
+/* Bytes of the whole lattice, and of this rank's part. */
+int64_t lemon_geometry_bytes(const struct lemon_internal *);
+int64_t lemon_geometry_local(const struct lemon_internal *);
+
+#endif

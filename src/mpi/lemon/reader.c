@@ -1,0 +1,372 @@
+/* reader.c - records read one after another by all ranks together */
+#include "internal.h"
+#include "limefile.h"
+
+#include <string.h>
+
+LemonReader *lemonCreateReader(MPI_File *fp, MPI_Comm cartesian)
+{
+    struct lemon_internal *in = lemon_internal_new(fp, cartesian);
+    LemonReader *reader = in ? calloc(1, sizeof *reader) : NULL;
+    if (!in)
+        return NULL;
+    if (lemon_agree(in, reader ? LEMON_SUCCESS : LEMON_ERR_PARAM) != LEMON_SUCCESS) {
+        lemon_internal_free(in);
+        free(reader);
+        return NULL;
+    }
+    reader->fp = fp;
+    reader->cartesian = in->comm;
+    reader->my_rank = in->rank;
+    reader->is_awaiting_header = 1;
+    reader->internal = in;
+    return reader;
+}
+
+void lemonDestroyReader(LemonReader *reader)
+{
+    if (!reader)
+        return;
+    lemonFinishReading(reader);
+    lemonDestroyHeader(reader->curr_header);
+    lemon_internal_free(reader->internal);
+    free(reader);
+}
+
+int lemonFinishReading(LemonReader *reader)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonFinishReading: no reader");
+    if (!reader->is_busy)
+        return LEMON_SUCCESS;
+    reader->is_busy = 0;
+    return lemon_finish(reader->internal);
+}
+
+static int ready(LemonReader *reader, const char *call)
+{
+    int code = lemonFinishReading(reader);
+    if (code == LEMON_SUCCESS && reader->is_awaiting_header)
+        code =
+            lemon_say(reader->internal, LEMON_ERR_HEADER_NEXT, "%s: no record is open", call);
+    return code;
+}
+
+/* ---- from record to record ---- */
+
+/* Rank 0 reads the header for all. */
+static int fetch_header(LemonReader *reader, struct limefile_header *header)
+{
+    struct lemon_internal *in = reader->internal;
+    unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
+    int code = LEMON_SUCCESS;
+    if (in->rank == 0) {
+        MPI_Offset size = 0;
+        if (MPI_File_get_size(*reader->fp, &size) != MPI_SUCCESS)
+            code = lemon_say(in, LEMON_ERR_READ, "the size of the file cannot be had");
+        else if (reader->off >= size && reader->off - size < LIMEFILE_ALIGN)
+            code = LEMON_EOF; /* the last padding may be missing */
+        else if (size < reader->off || size - reader->off < (MPI_Offset)sizeof raw)
+            code = lemon_say(in, LEMON_ERR_READ,
+                             "offset %lld: the file ends, at %lld, inside a "
+                             "record",
+                             (long long)reader->off, (long long)size);
+        else
+            code = lemon_move_bytes(in, LEMON_READ, raw, sizeof raw, reader->off);
+    }
+    MPI_Bcast(&code, 1, MPI_INT, 0, in->comm);
+    if (code != LEMON_SUCCESS)
+        return code;
+    MPI_Bcast(raw, sizeof raw, MPI_BYTE, 0, in->comm);
+    int err = limefile_header_decode(raw, header);
+    uint64_t end, next;
+    if (!err)
+        err = limefile_extent_of((uint64_t)reader->off, header->bytes, &end, &next);
+    if (err)
+        return lemon_say(in, LEMON_ERR_READ, "offset %lld: a damaged header (%d)",
+                         (long long)reader->off, err);
+    return LEMON_SUCCESS;
+}
+
+static void note_deviation(struct lemon_internal *in, const struct limefile_header *header)
+{
+    in->deviation = 0;
+    if (header->mb && !in->before)
+        in->deviation |= LEMON_DEVIATION_MB_INSIDE;
+    if (!header->mb && in->before)
+        in->deviation |= LEMON_DEVIATION_MB_MISSING;
+    if ((header->flags & 0x3f) || header->reserved)
+        in->deviation |= LEMON_DEVIATION_RESERVED;
+    in->before = header->me;
+}
+
+int lemonReaderNextRecord(LemonReader *reader)
+{
+    struct limefile_header header;
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderNextRecord: no reader");
+    struct lemon_internal *in = reader->internal;
+    int code = lemonFinishReading(reader);
+    if (code == LEMON_SUCCESS && !reader->is_awaiting_header)
+        code = lemonReaderCloseRecord(reader);
+    if (code == LEMON_SUCCESS)
+        code = fetch_header(reader, &header);
+    if (code != LEMON_SUCCESS)
+        return code;
+    LemonRecordHeader *record =
+        lemonCreateHeader(header.mb, header.me, header.type, (MPI_Offset)header.bytes);
+    code = lemon_agree(in, record ? LEMON_SUCCESS : LEMON_ERR_READ);
+    if (code != LEMON_SUCCESS) {
+        lemonDestroyHeader(record);
+        return code;
+    }
+    lemonDestroyHeader(reader->curr_header);
+    reader->curr_header = record;
+    note_deviation(in, &header);
+    reader->off += LIMEFILE_HEADER_BYTES;
+    reader->pos = 0;
+    reader->is_last = header.me;
+    reader->is_awaiting_header = 0;
+    return LEMON_SUCCESS;
+}
+
+int lemonReaderCloseRecord(LemonReader *reader)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderCloseRecord: no reader");
+    int code = lemonFinishReading(reader);
+    if (reader->is_awaiting_header)
+        return code;
+    uint64_t bytes = reader->curr_header->data_length;
+    reader->off += (MPI_Offset)(bytes + limefile_padding(bytes));
+    reader->pos = 0;
+    reader->is_awaiting_header = 1;
+    return code;
+}
+
+/* ---- the open record ---- */
+
+/* Of the record that was opened last: programs ask also after closing it. */
+static const LemonRecordHeader *record_of(const LemonReader *reader)
+{
+    return reader ? reader->curr_header : NULL;
+}
+
+int lemonReaderMBFlag(LemonReader *reader)
+{
+    const LemonRecordHeader *record = record_of(reader);
+    return record ? record->MB_flag : -1;
+}
+
+int lemonReaderMEFlag(LemonReader *reader)
+{
+    const LemonRecordHeader *record = record_of(reader);
+    return record ? record->ME_flag : -1;
+}
+
+int lemonEOM(LemonReader *reader)
+{
+    return reader ? reader->is_last : -1;
+}
+
+char const *lemonReaderType(LemonReader *reader)
+{
+    const LemonRecordHeader *record = record_of(reader);
+    return record ? record->type : NULL;
+}
+
+MPI_Offset lemonReaderBytes(LemonReader *reader)
+{
+    const LemonRecordHeader *record = record_of(reader);
+    return record ? (MPI_Offset)record->data_length : -1;
+}
+
+MPI_Offset lemonReaderPadBytes(LemonReader *reader)
+{
+    const LemonRecordHeader *record = record_of(reader);
+    return record ? (MPI_Offset)limefile_padding(record->data_length) : -1;
+}
+
+int lemonReaderDeviation(LemonReader *reader)
+{
+    return reader ? reader->internal->deviation : -1;
+}
+
+/* ---- position ---- */
+
+MPI_Offset lemonGetReaderPointer(LemonReader *reader)
+{
+    return reader ? reader->pos : -1;
+}
+
+int lemonSetReaderPointer(LemonReader *reader, MPI_Offset offset)
+{
+    return lemonReaderSeek(reader, offset, MPI_SEEK_SET);
+}
+
+int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSeek: no reader");
+    int code = ready(reader, "lemonReaderSeek");
+    int64_t values[2] = {offset, whence};
+    code = lemon_agree_on(reader->internal, code, values, 2);
+    if (code != LEMON_SUCCESS)
+        return code;
+    MPI_Offset to;
+    code = lemon_seek(reader->internal, reader->pos, lemonReaderBytes(reader), offset, whence,
+                      &to);
+    if (code == LEMON_SUCCESS)
+        reader->pos = to;
+    return code;
+}
+
+int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
+{
+    if (!rdest || !rsrc)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetState: no reader");
+    LemonRecordHeader *from = rsrc->curr_header, *copy = NULL;
+    int code = lemonFinishReading(rdest);
+    if (rsrc->is_busy)
+        code = lemon_say(rdest->internal, LEMON_ERR_PARAM, "a call is pending in the source");
+    if (from)
+        copy = lemonCreateHeader(from->MB_flag, from->ME_flag, from->type,
+                                 (MPI_Offset)from->data_length);
+    if (from && !copy)
+        code = LEMON_ERR_PARAM;
+    code = lemon_agree(rdest->internal, code);
+    if (code != LEMON_SUCCESS) {
+        lemonDestroyHeader(copy);
+        return code;
+    }
+    lemonDestroyHeader(rdest->curr_header);
+    rdest->curr_header = copy;
+    rdest->off = rsrc->off;
+    rdest->pos = rsrc->pos;
+    rdest->is_last = rsrc->is_last;
+    rdest->is_awaiting_header = rsrc->is_awaiting_header;
+    rdest->internal->before = rsrc->internal->before;
+    rdest->internal->deviation = rsrc->internal->deviation;
+    return LEMON_SUCCESS;
+}
+
+int lemonReaderSetStripe(LemonReader *reader, MPI_Offset bytes)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetStripe: no reader");
+    int code = lemonFinishReading(reader);
+    return code == LEMON_SUCCESS ? lemon_set_stripe(reader->internal, bytes) : code;
+}
+
+/* ---- data ---- */
+
+/* The arguments, agreed on; *n becomes what can be had. */
+static int check_data(LemonReader *reader, int code, const void *dest, MPI_Offset *n)
+{
+    int64_t values[1] = {*n};
+    if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !dest)))
+        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no memory, or a negative length");
+    code = lemon_agree_on(reader->internal, code, values, 1);
+    if (code != LEMON_SUCCESS)
+        return code;
+    MPI_Offset left = lemonReaderBytes(reader) - reader->pos;
+    if (*n > 0 && left == 0)
+        return LEMON_EOR;
+    if (*n > left)
+        *n = left;
+    return LEMON_SUCCESS;
+}
+
+int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadData: no reader");
+    struct lemon_internal *in = reader->internal;
+    int code = ready(reader, "lemonReaderReadData");
+    if (code == LEMON_SUCCESS && !nbytes)
+        code = lemon_say(in, LEMON_ERR_PARAM, "no length");
+    MPI_Offset n = nbytes ? *nbytes : 0;
+    code = check_data(reader, code, dest, &n);
+    if (code == LEMON_SUCCESS && n > 0) {
+        if (in->rank == 0)
+            code = lemon_move_bytes(in, LEMON_READ, dest, n, reader->off + reader->pos);
+        code = lemon_agree(in, code);
+        if (code == LEMON_SUCCESS)
+            lemon_broadcast(in, dest, n);
+    }
+    if (nbytes)
+        *nbytes = code == LEMON_SUCCESS ? n : 0;
+    if (code == LEMON_SUCCESS)
+        reader->pos += n;
+    return code;
+}
+
+int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonReader *reader)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadDataNonBlocking: no reader");
+    int code = ready(reader, "lemonReaderReadDataNonBlocking");
+    if (code == LEMON_SUCCESS && !nbytes)
+        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no length");
+    MPI_Offset n = nbytes ? *nbytes : 0;
+    code = check_data(reader, code, dest, &n);
+    if (code != LEMON_SUCCESS)
+        return code;
+    lemon_start_bytes(reader->internal, LEMON_READ, dest, n, reader->off + reader->pos);
+    reader->is_busy = 1;
+    reader->pos += n;
+    return LEMON_SUCCESS;
+}
+
+/* ---- lattices ---- */
+
+static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
+                        int const *lattice, int const *mapping, bool wait)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
+    struct lemon_internal *in = reader->internal;
+    int code = ready(reader, "lattice read");
+    code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping);
+    if (code != LEMON_SUCCESS)
+        return code;
+    int64_t bytes = lemon_geometry_bytes(in), left = lemonReaderBytes(reader) - reader->pos;
+    if (bytes > left)
+        return lemon_say(in, LEMON_ERR_READ,
+                         "a lattice of %lld bytes from the %lld that the record has left",
+                         (long long)bytes, (long long)left);
+    MPI_Offset at = reader->off + reader->pos;
+    if (wait)
+        code = lemon_agree(in, lemon_move_lattice(in, LEMON_READ, data, at));
+    else
+        lemon_start_lattice(in, LEMON_READ, data, at);
+    reader->is_busy = !wait;
+    if (code == LEMON_SUCCESS)
+        reader->pos += bytes;
+    return code;
+}
+
+int lemonReadLatticeParallel(LemonReader *reader, void *data, MPI_Offset siteSize,
+                             int const *latticeDims)
+{
+    return read_lattice(reader, data, siteSize, latticeDims, NULL, true);
+}
+
+int lemonReadLatticeParallelMapped(LemonReader *reader, void *data, MPI_Offset siteSize,
+                                   int const *latticeDims, int const *mapping)
+{
+    return read_lattice(reader, data, siteSize, latticeDims, mapping, true);
+}
+
+int lemonReadLatticeParallelNonBlocking(LemonReader *reader, void *data, MPI_Offset siteSize,
+                                        int const *latticeDims)
+{
+    return read_lattice(reader, data, siteSize, latticeDims, NULL, false);
+}
+
+int lemonReadLatticeParallelNonBlockingMapped(LemonReader *reader, void *data,
+                                              MPI_Offset siteSize, int const *latticeDims,
+                                              int const *mapping)
+{
+    return read_lattice(reader, data, siteSize, latticeDims, mapping, false);
+}

@@ -1,0 +1,306 @@
+/* writer.c - records written one after another by all ranks together */
+#include "internal.h"
+#include "limefile.h"
+
+#include <string.h>
+
+LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
+{
+    struct lemon_internal *in = lemon_internal_new(fp, cartesian);
+    LemonWriter *writer = in ? calloc(1, sizeof *writer) : NULL;
+    if (!in)
+        return NULL;
+    if (lemon_agree(in, writer ? LEMON_SUCCESS : LEMON_ERR_PARAM) != LEMON_SUCCESS) {
+        lemon_internal_free(in);
+        free(writer);
+        return NULL;
+    }
+    writer->fp = fp;
+    writer->cartesian = in->comm;
+    writer->my_rank = in->rank;
+    writer->is_awaiting_header = 1;
+    writer->is_first_record = 1;
+    writer->internal = in;
+    MPI_File_get_position(*fp, &writer->off);
+    return writer;
+}
+
+int lemonFinishWriting(LemonWriter *writer)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonFinishWriting: no writer");
+    if (!writer->is_busy)
+        return LEMON_SUCCESS;
+    writer->is_busy = 0;
+    return lemon_finish(writer->internal);
+}
+
+/* What each call begins with: waits, and makes sure that a record is open. */
+static int ready(LemonWriter *writer, const char *call)
+{
+    int code = lemonFinishWriting(writer);
+    if (code == LEMON_SUCCESS && writer->is_awaiting_header)
+        code =
+            lemon_say(writer->internal, LEMON_ERR_HEADER_NEXT, "%s: no record is open", call);
+    return code;
+}
+
+/* ---- header and close ---- */
+
+static int encode(LemonWriter *writer, LemonRecordHeader const *props, unsigned char *raw,
+                  int64_t *values)
+{
+    struct limefile_header header;
+    if (!props || !props->type)
+        return lemon_say(writer->internal, LEMON_ERR_PARAM, "no header");
+    if (limefile_header_init(&header, props->type, strlen(props->type), props->data_length,
+                             props->MB_flag != 0, props->ME_flag != 0) != 0 ||
+        limefile_header_encode(&header, raw) != 0)
+        return lemon_say(writer->internal, LEMON_ERR_PARAM,
+                         "a record type is at most 127 bytes, a record at most 2^63 - 1");
+    for (int i = 0; i < LIMEFILE_HEADER_BYTES / 8; i++)
+        memcpy(&values[i], raw + 8 * i, 8);
+    return LEMON_SUCCESS;
+}
+
+int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int64_t values[LIMEFILE_HEADER_BYTES / 8] = {0};
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordHeader: no writer");
+    struct lemon_internal *in = writer->internal;
+    if (!writer->is_awaiting_header)
+        return lemon_say(in, LEMON_ERR_HEADER_NEXT, "the record before is still open");
+    int code = encode(writer, props, raw, values);
+    code = lemon_agree_on(in, code, values, LIMEFILE_HEADER_BYTES / 8);
+    if (code != LEMON_SUCCESS)
+        return code;
+    if (!writer->is_first_record && (props->MB_flag != 0) != (writer->is_last_written != 0))
+        return lemon_say(in, LEMON_ERR_MBME, "MB is %d after ME was %d", props->MB_flag,
+                         writer->is_last_written);
+    if (in->rank == 0)
+        code = lemon_move_bytes(in, LEMON_WRITE, raw, sizeof raw, writer->off);
+    code = lemon_agree(in, code);
+    if (code != LEMON_SUCCESS)
+        return code;
+    writer->off += (MPI_Offset)sizeof raw;
+    writer->pos = 0;
+    writer->is_awaiting_header = 0;
+    writer->is_first_record = 0;
+    writer->is_last = props->ME_flag != 0;
+    writer->data_length = (MPI_Offset)props->data_length;
+    in->filled = 0;
+    return LEMON_SUCCESS;
+}
+
+int lemonWriterCloseRecord(LemonWriter *writer)
+{
+    static unsigned char zeros[8];
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterCloseRecord: no writer");
+    struct lemon_internal *in = writer->internal;
+    int code = lemonFinishWriting(writer);
+    if (code != LEMON_SUCCESS)
+        return code;
+    if (writer->is_awaiting_header)
+        return lemon_say(in, LEMON_ERR_CLOSE, "no record is open");
+    if (in->filled < writer->data_length)
+        return lemon_say(in, LEMON_ERR_CLOSE, "the record holds %lld of %lld bytes",
+                         (long long)in->filled, (long long)writer->data_length);
+    MPI_Offset end = writer->off + writer->data_length;
+    int padding = (int)limefile_padding((uint64_t)writer->data_length);
+    if (in->rank == 0)
+        code = lemon_move_bytes(in, LEMON_WRITE, zeros, padding, end);
+    int err = MPI_File_sync(*writer->fp);
+    if (err != MPI_SUCCESS)
+        code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
+    code = lemon_agree(in, code);
+    if (code != LEMON_SUCCESS)
+        return code;
+    writer->off = end + padding;
+    writer->pos = 0;
+    writer->is_awaiting_header = 1;
+    writer->is_last_written = writer->is_last;
+    writer->is_last = 0;
+    writer->data_length = 0;
+    return LEMON_SUCCESS;
+}
+
+int lemonDestroyWriter(LemonWriter *writer)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonDestroyWriter: no writer");
+    int code = lemonFinishWriting(writer);
+    if (code == LEMON_SUCCESS && !writer->is_awaiting_header) {
+        code = lemonWriterCloseRecord(writer);
+        if (code == LEMON_ERR_CLOSE)
+            code = LEMON_ERR_LAST_NOT_WRITTEN;
+    }
+    lemon_internal_free(writer->internal);
+    free(writer);
+    return code;
+}
+
+/* ---- position ---- */
+
+static void move_on(LemonWriter *writer, MPI_Offset n)
+{
+    writer->pos += n;
+    if (writer->internal->filled < writer->pos)
+        writer->internal->filled = writer->pos;
+}
+
+int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSeek: no writer");
+    int code = ready(writer, "lemonWriterSeek");
+    int64_t values[2] = {offset, whence};
+    code = lemon_agree_on(writer->internal, code, values, 2);
+    if (code != LEMON_SUCCESS)
+        return code;
+    MPI_Offset to;
+    code = lemon_seek(writer->internal, writer->pos, writer->data_length, offset, whence, &to);
+    if (code == LEMON_SUCCESS)
+        move_on(writer, to - writer->pos);
+    return code;
+}
+
+int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
+{
+    if (!wdest || !wsrc)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetState: no writer");
+    int code = lemonFinishWriting(wdest);
+    if (wsrc->is_busy)
+        code = lemon_say(wdest->internal, LEMON_ERR_PARAM, "a call is pending in the source");
+    code = lemon_agree(wdest->internal, code);
+    if (code != LEMON_SUCCESS)
+        return code;
+    wdest->off = wsrc->off;
+    wdest->pos = wsrc->pos;
+    wdest->is_awaiting_header = wsrc->is_awaiting_header;
+    wdest->is_first_record = wsrc->is_first_record;
+    wdest->is_last = wsrc->is_last;
+    wdest->is_last_written = wsrc->is_last_written;
+    wdest->data_length = wsrc->data_length;
+    wdest->internal->filled = wsrc->internal->filled;
+    return LEMON_SUCCESS;
+}
+
+int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetStripe: no writer");
+    int code = lemonFinishWriting(writer);
+    return code == LEMON_SUCCESS ? lemon_set_stripe(writer->internal, bytes) : code;
+}
+
+/* ---- data ---- */
+
+/* The arguments, agreed on by all ranks, and room for n bytes. */
+static int check_data(LemonWriter *writer, int code, const void *source, MPI_Offset n)
+{
+    int64_t values[1] = {n};
+    if (code == LEMON_SUCCESS && (n < 0 || (n > 0 && !source)))
+        code = lemon_say(writer->internal, LEMON_ERR_PARAM, "no data, or a negative length");
+    code = lemon_agree_on(writer->internal, code, values, 1);
+    if (code == LEMON_SUCCESS && n > writer->data_length - writer->pos)
+        code = lemon_say(writer->internal, LEMON_ERR_WRITE,
+                         "%lld bytes for the %lld that the record has left", (long long)n,
+                         (long long)(writer->data_length - writer->pos));
+    return code;
+}
+
+int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordData: no writer");
+    struct lemon_internal *in = writer->internal;
+    int code = ready(writer, "lemonWriteRecordData");
+    if (code == LEMON_SUCCESS && !nbytes)
+        code = lemon_say(in, LEMON_ERR_PARAM, "lemonWriteRecordData: no length");
+    MPI_Offset n = nbytes ? *nbytes : 0;
+    code = check_data(writer, code, source, n);
+    if (code == LEMON_SUCCESS) {
+        if (in->rank == 0)
+            code = lemon_move_bytes(in, LEMON_WRITE, source, n, writer->off + writer->pos);
+        code = lemon_agree(in, code);
+    }
+    if (code == LEMON_SUCCESS)
+        move_on(writer, n);
+    else if (nbytes)
+        *nbytes = 0;
+    return code;
+}
+
+int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, LemonWriter *writer)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordDataNonBlocking: no writer");
+    struct lemon_internal *in = writer->internal;
+    int code = ready(writer, "lemonWriteRecordDataNonBlocking");
+    if (code == LEMON_SUCCESS && !nbytes)
+        code = lemon_say(in, LEMON_ERR_PARAM, "no length");
+    MPI_Offset n = nbytes ? *nbytes : 0;
+    code = check_data(writer, code, source, n);
+    if (code != LEMON_SUCCESS)
+        return code;
+    lemon_start_bytes(in, LEMON_WRITE, source, n, writer->off + writer->pos);
+    writer->is_busy = 1; /* an error of the start comes out at the end, on all ranks */
+    move_on(writer, n);
+    return LEMON_SUCCESS;
+}
+
+/* ---- lattices ---- */
+
+static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
+                         int const *lattice, int const *mapping, bool wait)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lattice write: no writer");
+    struct lemon_internal *in = writer->internal;
+    int code = ready(writer, "lattice write");
+    code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping);
+    if (code != LEMON_SUCCESS)
+        return code;
+    int64_t bytes = lemon_geometry_bytes(in);
+    if (bytes > writer->data_length - writer->pos)
+        return lemon_say(in, LEMON_ERR_WRITE,
+                         "a lattice of %lld bytes for the %lld that the record has left",
+                         (long long)bytes, (long long)(writer->data_length - writer->pos));
+    MPI_Offset at = writer->off + writer->pos;
+    if (wait)
+        code = lemon_agree(in, lemon_move_lattice(in, LEMON_WRITE, data, at));
+    else
+        lemon_start_lattice(in, LEMON_WRITE, data, at);
+    writer->is_busy = !wait;
+    if (code == LEMON_SUCCESS)
+        move_on(writer, bytes);
+    return code;
+}
+
+int lemonWriteLatticeParallel(LemonWriter *writer, void *data, MPI_Offset siteSize,
+                              int const *latticeDims)
+{
+    return write_lattice(writer, data, siteSize, latticeDims, NULL, true);
+}
+
+int lemonWriteLatticeParallelMapped(LemonWriter *writer, void *data, MPI_Offset siteSize,
+                                    int const *latticeDims, int const *mapping)
+{
+    return write_lattice(writer, data, siteSize, latticeDims, mapping, true);
+}
+
+int lemonWriteLatticeParallelNonBlocking(LemonWriter *writer, void *data, MPI_Offset siteSize,
+                                         int const *latticeDims)
+{
+    return write_lattice(writer, data, siteSize, latticeDims, NULL, false);
+}
+
+int lemonWriteLatticeParallelNonBlockingMapped(LemonWriter *writer, void *data,
+                                               MPI_Offset siteSize, int const *latticeDims,
+                                               int const *mapping)
+{
+    return write_lattice(writer, data, siteSize, latticeDims, mapping, false);
+}

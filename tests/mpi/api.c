@@ -1,0 +1,401 @@
+/*
+ * api.c - the calls of the API one by one: states, errors, seeks, appending
+ *
+ * usage: api FILE
+ */
+#include "lemon.h"
+#include "tap.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *path;
+static MPI_Comm cart;
+static MPI_File fp;
+static int messages;
+
+static void count_message(char const *text, void *context)
+{
+    (void)context;
+    messages += strstr(text, "lemon: ") == text;
+}
+
+static LemonWriter *writer(int mode)
+{
+    if (!(mode & MPI_MODE_APPEND) && tap_rank == 0)
+        unlink(path);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_open(cart, path, mode | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
+    return lemonCreateWriter(&fp, cart);
+}
+
+static LemonReader *reader(void)
+{
+    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
+    return lemonCreateReader(&fp, cart);
+}
+
+static int begin(LemonWriter *w, int mb, int me, const char *type, MPI_Offset bytes)
+{
+    LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
+    int code = lemonWriteRecordHeader(header, w);
+    lemonDestroyHeader(header);
+    return code;
+}
+
+static int put(LemonWriter *w, const char *text)
+{
+    MPI_Offset n = (MPI_Offset)strlen(text);
+    return lemonWriteRecordData((void *)text, &n, w);
+}
+
+static int record(LemonWriter *w, int mb, int me, const char *type, const char *text)
+{
+    int code = begin(w, mb, me, type, (MPI_Offset)strlen(text));
+    if (code == LEMON_SUCCESS)
+        code = put(w, text);
+    return code == LEMON_SUCCESS ? lemonWriterCloseRecord(w) : code;
+}
+
+/* Rank 0 looks at the file without MPI. */
+static int file_is(const void *want, size_t n)
+{
+    int good = 1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (tap_rank == 0) {
+        unsigned char *got = malloc(n + 1);
+        FILE *file = fopen(path, "rb");
+        good = file && fread(got, 1, n + 1, file) == n && memcmp(got, want, n) == 0;
+        if (file)
+            fclose(file);
+        free(got);
+    }
+    return good;
+}
+
+static size_t lay(unsigned char *at, int flags, const char *type, const char *data)
+{
+    size_t n = strlen(data), whole = (144 + n + 7) / 8 * 8;
+    memset(at, 0, whole);
+    memcpy(at, "\x45\x67\x89\xab\0\1", 6);
+    at[6] = (unsigned char)flags;
+    at[15] = (unsigned char)n;
+    memcpy(at + 16, type, strlen(type));
+    memcpy(at + 144, data, n);
+    return whole;
+}
+
+static void bytes_of_records(void)
+{
+    unsigned char want[1024];
+    size_t n = lay(want, 0x80, "first", "abc");
+    n += lay(want + n, 0x40, "second", "12345678");
+    LemonWriter *w = writer(MPI_MODE_WRONLY);
+    tap_code(record(w, 1, 0, "first", "abc"), 0, "first record");
+    tap_code(record(w, 0, 1, "second", "12345678"), 0, "second record");
+    tap_code(lemonDestroyWriter(w), 0, "destroy");
+    MPI_File_close(&fp);
+    tap_ok(file_is(want, n), "the file is right to the byte");
+
+    n += lay(want + n, 0xc0, "third", "");
+    n += lay(want + n, 0xc0, "fourth", "x");
+    w = writer(MPI_MODE_WRONLY | MPI_MODE_APPEND);
+    tap_code(record(w, 1, 1, "third", ""), 0, "an empty record, appended");
+    tap_code(record(w, 1, 1, "fourth", "x"), 0, "and another");
+    lemonDestroyWriter(w);
+    MPI_File_close(&fp);
+    tap_ok(file_is(want, n), "appended right to the byte");
+}
+
+static void reading_back(void)
+{
+    char got[16] = "";
+    MPI_Offset n = sizeof got;
+    LemonReader *r = reader();
+    tap_code(lemonReaderReadData(got, &n, r), LEMON_ERR_HEADER_NEXT, "read before a record");
+    tap_ok(lemonReaderType(r) == NULL && lemonReaderBytes(r) == -1, "nothing is known yet");
+    tap_code(lemonReaderNextRecord(r), 0, "first");
+    tap_ok(strcmp(lemonReaderType(r), "first") == 0 && lemonReaderBytes(r) == 3 &&
+               lemonReaderPadBytes(r) == 5 && lemonReaderMBFlag(r) == 1 &&
+               lemonReaderMEFlag(r) == 0 && lemonEOM(r) == 0 && lemonReaderDeviation(r) == 0,
+           "what its header says");
+    n = 2;
+    tap_code(lemonReaderReadData(got, &n, r), 0, "two bytes");
+    tap_ok(n == 2 && memcmp(got, "ab", 2) == 0 && lemonGetReaderPointer(r) == 2, "are these");
+    n = 10;
+    tap_code(lemonReaderReadData(got, &n, r), 0, "more than there are");
+    tap_ok(n == 1 && got[0] == 'c', "gives what there is");
+    n = 10;
+    tap_code(lemonReaderReadData(got, &n, r), LEMON_EOR, "and then the end");
+    tap_ok(n == 0, "no bytes with it");
+    tap_code(lemonReaderNextRecord(r), 0, "second, the first not closed");
+    tap_code(lemonReaderSeek(r, 3, MPI_SEEK_SET), 0, "seek");
+    tap_code(lemonReaderSeek(r, 2, MPI_SEEK_CUR), 0, "seek on");
+    tap_code(lemonReaderSeek(r, 4, MPI_SEEK_CUR), LEMON_ERR_SEEK, "seek too far");
+    tap_code(lemonReaderSeek(r, -6, MPI_SEEK_CUR), LEMON_ERR_SEEK, "seek before the record");
+    tap_code(lemonReaderSeek(r, 0, 77), LEMON_ERR_PARAM, "seek with a wrong whence");
+    tap_ok(lemonGetReaderPointer(r) == 5, "the position stays");
+    n = 3;
+    tap_code(lemonReaderReadDataNonBlocking(got, &n, r), 0, "not waiting");
+    tap_code(lemonFinishReading(r), 0, "finish");
+    tap_code(lemonFinishReading(r), 0, "finish again");
+    tap_ok(memcmp(got, "678", 3) == 0, "the right bytes");
+    tap_code(lemonReaderSeek(r, -8, MPI_SEEK_END), 0, "seek from the end");
+    tap_code(lemonSetReaderPointer(r, 7), 0, "set the pointer");
+    n = 1;
+    tap_code(lemonReaderReadDataNonBlocking(got, &n, r), 0, "not waiting");
+    tap_code(lemonReaderCloseRecord(r), 0, "close waits");
+    tap_ok(got[0] == '8', "for the byte");
+    tap_code(lemonReaderCloseRecord(r), 0, "close again");
+
+    MPI_File fp2;
+    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp2);
+    LemonReader *copy = lemonCreateReader(&fp2, cart);
+    tap_code(lemonReaderNextRecord(r), 0, "third");
+    tap_code(lemonReaderSetState(copy, r), 0, "copy the state");
+    n = 5;
+    tap_code(lemonReaderReadData(got, &n, r), LEMON_EOR, "an empty record has nothing");
+    n = 0;
+    tap_code(lemonReaderReadData(NULL, &n, r), 0, "no bytes can be had always");
+    tap_code(lemonReaderNextRecord(r), 0, "fourth");
+    tap_code(lemonReaderNextRecord(r), LEMON_EOF, "the end");
+    tap_code(lemonReaderNextRecord(r), LEMON_EOF, "still the end");
+    lemonDestroyReader(r);
+    tap_ok(strcmp(lemonReaderType(copy), "third") == 0, "the copy lives on");
+    tap_code(lemonReaderNextRecord(copy), 0, "and goes on");
+    tap_ok(strcmp(lemonReaderType(copy), "fourth") == 0, "to the fourth");
+    lemonDestroyReader(copy);
+    MPI_File_close(&fp2);
+    MPI_File_close(&fp);
+}
+
+static void writing_states(void)
+{
+    char text[] = "0123456789", long_type[200];
+    MPI_Offset n = 10;
+    LemonWriter *w = writer(MPI_MODE_WRONLY);
+    tap_code(lemonWriteRecordData(text, &n, w), LEMON_ERR_HEADER_NEXT, "data before a header");
+    tap_code(lemonWriterCloseRecord(w), LEMON_ERR_CLOSE, "close before a header");
+    memset(long_type, 't', sizeof long_type);
+    long_type[128] = '\0';
+    tap_code(begin(w, 1, 1, long_type, 1), LEMON_ERR_PARAM, "a type of 128 bytes");
+    tap_code(lemonWriteRecordHeader(NULL, w), LEMON_ERR_PARAM, "no header");
+    long_type[127] = '\0';
+    tap_code(begin(w, 1, 0, long_type, 10), 0, "a type of 127 bytes");
+    tap_code(begin(w, 0, 1, "next", 1), LEMON_ERR_HEADER_NEXT, "a header in a record");
+    n = 11;
+    tap_code(lemonWriteRecordData(text, &n, w), LEMON_ERR_WRITE, "overfill");
+    tap_ok(n == 0, "nothing is written");
+    n = 4;
+    tap_code(lemonWriteRecordData(text, &n, w), 0, "a part");
+    tap_code(lemonWriterCloseRecord(w), LEMON_ERR_CLOSE, "underfill");
+    tap_code(lemonWriterSeek(w, 11, MPI_SEEK_SET), LEMON_ERR_SEEK, "seek out of it");
+    tap_code(lemonWriterSeek(w, 2, MPI_SEEK_CUR), 0, "leave a gap");
+    n = 4;
+    tap_code(lemonWriteRecordDataNonBlocking(text + 6, &n, w), 0, "the end, not waiting");
+    tap_code(lemonWriterSeek(w, 4, MPI_SEEK_SET), 0, "back");
+    n = 2;
+    tap_code(lemonWriteRecordDataNonBlocking(text + 4, &n, w), 0, "the gap, not waiting");
+    tap_code(lemonWriterCloseRecord(w), 0, "close waits");
+    tap_code(begin(w, 1, 1, "mb", 1), LEMON_ERR_MBME, "MB in a message");
+    tap_code(record(w, 0, 1, "last", "z"), 0, "the end of the message");
+    tap_code(begin(w, 0, 1, "mb", 1), LEMON_ERR_MBME, "no MB after a message");
+    tap_code(begin(w, 1, 1, "open", 5), 0, "a record");
+    tap_code(lemonDestroyWriter(w), LEMON_ERR_LAST_NOT_WRITTEN, "destroyed with it open");
+    MPI_File_close(&fp);
+    unsigned char want[1024];
+    size_t size = lay(want, 0x80, long_type, text);
+    size += lay(want + size, 0x40, "last", "z");
+    size += lay(want + size, 0xc0, "open", "");
+    want[size - 144 + 15] = 5;
+    tap_ok(file_is(want, size), "what is in the file");
+}
+
+static void one_rank_is_wrong(void)
+{
+    char text[] = "0123456789";
+    int odd = tap_rank == tap_ranks - 1, alone = tap_ranks == 1;
+    MPI_Offset n = odd ? 3 : 4;
+    LemonWriter *w = writer(MPI_MODE_WRONLY);
+    tap_code(begin(w, 1, 1, odd ? "other" : "type", 8), alone ? 0 : LEMON_ERR_PARAM,
+             "another type on one rank");
+    if (!alone)
+        begin(w, 1, 1, "type", 8);
+    tap_code(lemonWriteRecordData(text, &n, w), alone ? 0 : LEMON_ERR_PARAM,
+             "another length on one rank");
+    n = 4;
+    tap_code(lemonWriteRecordData(odd ? NULL : text, &n, w), LEMON_ERR_PARAM,
+             "no data on one rank");
+    int lattice[] = {2, 2, 2, odd ? -1 : 1}, mapping[] = {0, 1, 2, odd ? 0 : 3};
+    tap_code(lemonWriteLatticeParallel(w, text, 1, lattice), LEMON_ERR_PARAM,
+             "a negative extent on one rank");
+    lattice[3] = 1;
+    tap_code(lemonWriteLatticeParallelMapped(w, text, 1, lattice, mapping), LEMON_ERR_PARAM,
+             "no permutation on one rank");
+    tap_code(lemonWriteLatticeParallel(w, text, odd ? -5 : 1, lattice), LEMON_ERR_PARAM,
+             "a negative site size on one rank");
+    tap_code(lemonWriteLatticeParallel(w, text, 5, lattice), LEMON_ERR_WRITE,
+             "a lattice that is too large");
+    tap_code(lemonWriteLatticeParallelNonBlocking(w, text, 5, lattice), LEMON_ERR_WRITE,
+             "the same, not waiting");
+    lemonDestroyWriter(w);
+    MPI_File_close(&fp);
+
+    w = lemonCreateWriter(&fp, MPI_COMM_NULL == cart ? cart : MPI_COMM_SELF);
+    tap_ok(w != NULL, "a writer of its own communicator");
+    lemonDestroyWriter(w);
+    tap_ok(lemonCreateReader(NULL, MPI_COMM_WORLD) == NULL, "no file, no reader");
+    tap_ok(lemonCreateWriter(NULL, MPI_COMM_WORLD) == NULL, "no file, no writer");
+    tap_ok(lemonReaderNextRecord(NULL) == LEMON_ERR_PARAM &&
+               lemonWriterCloseRecord(NULL) == LEMON_ERR_PARAM &&
+               lemonFinishReading(NULL) == LEMON_ERR_PARAM && lemonReaderType(NULL) == NULL,
+           "NULL is answered");
+}
+
+/* Files that rank 0 makes without the library. */
+static void put_file(const void *bytes, size_t n)
+{
+    if (tap_rank == 0) {
+        FILE *file = fopen(path, "wb");
+        fwrite(bytes, 1, n, file);
+        fclose(file);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void damaged_files(void)
+{
+    unsigned char file[1024];
+    char got[64];
+    MPI_Offset n = 40;
+    size_t one = lay(file, 0x80, "good", "data");
+    size_t size = one + lay(file + one, 0xff, "flags", "1");
+    put_file(file, size);
+    LemonReader *r = reader();
+    tap_code(lemonReaderNextRecord(r), 0, "the first");
+    tap_code(lemonReaderNextRecord(r), 0, "flags that do not fit");
+    tap_ok(lemonReaderDeviation(r) == (LEMON_DEVIATION_MB_INSIDE | LEMON_DEVIATION_RESERVED),
+           "are told");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+
+    put_file(file, size - 7);
+    r = reader();
+    lemonReaderNextRecord(r);
+    tap_code(lemonReaderNextRecord(r), 0, "the last padding is missing");
+    tap_code(lemonReaderReadData(got, &n, r), 0, "its data are there");
+    tap_code(lemonReaderNextRecord(r), LEMON_EOF, "and then the end");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+
+    file[one + 15] = 40; /* more than there is */
+    put_file(file, size);
+    r = reader();
+    lemonReaderNextRecord(r);
+    tap_code(lemonReaderNextRecord(r), 0, "data cut short: the header is read");
+    n = 40;
+    tap_code(lemonReaderReadData(got, &n, r), LEMON_ERR_READ, "the data are not");
+    int lattice[] = {2, 2, 2, 5};
+    char *part = malloc(40);
+    tap_code(lemonReadLatticeParallel(r, part, 1, lattice), LEMON_ERR_READ, "nor a lattice");
+    tap_code(lemonReadLatticeParallelNonBlocking(r, part, 1, lattice), 0, "not waiting");
+    tap_code(lemonFinishReading(r), LEMON_ERR_READ, "nor a lattice");
+    free(part);
+    tap_code(lemonReaderNextRecord(r), LEMON_ERR_READ, "nor is there a next record");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+
+    static const unsigned char lengths[][8] = {
+        {0x80},
+        {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x70}, /* 2^63, 2^64 - 144 */
+        {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+        {0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+    for (int i = 0; i < 4; i++) {
+        memcpy(file + one + 8, lengths[i], 8);
+        put_file(file, size);
+        r = reader();
+        lemonReaderNextRecord(r);
+        tap_code(lemonReaderNextRecord(r), LEMON_ERR_READ, "an impossible length");
+        tap_code(lemonReaderNextRecord(r), LEMON_ERR_READ, "again");
+        lemonDestroyReader(r);
+        MPI_File_close(&fp);
+    }
+    memcpy(file + one, "XXXX", 4);
+    put_file(file, size);
+    r = reader();
+    lemonReaderNextRecord(r);
+    tap_code(lemonReaderNextRecord(r), LEMON_ERR_READ, "no magic");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+    put_file(file, 100);
+    r = reader();
+    tap_code(lemonReaderNextRecord(r), LEMON_ERR_READ, "a header cut");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+    put_file(file, 0);
+    r = reader();
+    tap_code(lemonReaderNextRecord(r), LEMON_EOF, "an empty file");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+}
+
+/* Beyond 2 GiB, in a sparse file. */
+static void far_away(void)
+{
+    unsigned char file[160];
+    char got[8] = "";
+    MPI_Offset n = 4;
+    off_t length = ((off_t)1 << 32) + 105;
+    lay(file, 0xc0, "long", "");
+    memcpy(file + 8, "\0\0\0\1\0\0\0\x69", 8);
+    put_file(file, 144);
+    if (tap_rank == 0) {
+        FILE *f = fopen(path, "r+b");
+        fseeko(f, 144 + length - 4, SEEK_SET);
+        fwrite("end!", 1, 4, f);
+        fclose(f);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    LemonReader *r = reader();
+    tap_code(lemonReaderNextRecord(r), 0, "a record of more than 4 GiB");
+    tap_ok(lemonReaderBytes(r) == length && lemonReaderPadBytes(r) == 7, "its length");
+    tap_code(lemonReaderSeek(r, -4, MPI_SEEK_END), 0, "seek to its end");
+    tap_code(lemonReaderReadData(got, &n, r), 0, "read there");
+    tap_ok(memcmp(got, "end!", 4) == 0, "the right bytes");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+    MPI_File_open(cart, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &fp);
+    LemonWriter *w = lemonCreateWriter(&fp, cart);
+    tap_code(begin(w, 1, 1, "long", length), 0, "written anew");
+    tap_code(lemonWriterSeek(w, -3, MPI_SEEK_END), 0, "from the end");
+    tap_code(put(w, "END"), 0, "three bytes");
+    tap_code(lemonWriterCloseRecord(w), 0, "close");
+    tap_code(lemonDestroyWriter(w), 0, "destroy");
+    MPI_File_close(&fp);
+    struct stat st = {0};
+    if (tap_rank == 0)
+        stat(path, &st);
+    tap_ok(tap_rank || st.st_size == 144 + length + 7, "its size");
+}
+
+int main(int argc, char *argv[])
+{
+    int grid[4] = {0}, periods[4] = {0};
+    tap_begin(&argc, &argv);
+    path = argv[1];
+    MPI_Dims_create(tap_ranks, 4, grid);
+    MPI_Cart_create(MPI_COMM_WORLD, 4, grid, periods, 1, &cart);
+    bytes_of_records();
+    reading_back();
+    writing_states();
+    lemonSetMessageHandler(count_message, NULL);
+    damaged_files();
+    tap_ok(tap_rank > 0 || messages > 10, "messages came");
+    lemonSetMessageHandler(NULL, NULL);
+    one_rank_is_wrong();
+    far_away();
+    MPI_Comm_free(&cart);
+    if (tap_rank == 0)
+        unlink(path);
+    return tap_end();
+}
