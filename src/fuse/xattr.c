@@ -13,9 +13,14 @@
 #include <unistd.h>
 
 #define PREFIX "user.lime."
+#define ACL    "system.posix_acl_access"
 
 enum {
     VALUE_MAX = 512,
+    /* An ACL as an attribute: a version, and entries of tag, permissions and id (acl(5)). */
+    ACL_HEADER = 4,
+    ACL_ENTRY = 8,
+    ACL_PERM = 2, /* in an entry; the lower byte */
 };
 
 static const char *const record_names[] = {"type", "message", "record", "mb", "me", "offset"};
@@ -58,6 +63,36 @@ static int container_value(const struct limefile_index *index, const char *key, 
     if (strcmp(key, "fault") == 0 && fault)
         return limefile_finding_text(fault, value, VALUE_MAX);
     return -ENODATA;
+}
+
+/* The kernel asks for it to judge who may read: modes alone, whose group bits are the list's
+ * mask, would allow more. A directory may be entered by those who may read the container. */
+static ssize_t acl_of_view(const struct limefs_view *view, bool directory, char *buf,
+                           size_t cap)
+{
+    ssize_t len = fgetxattr(view->fd, ACL, buf, cap);
+    if (len < 0)
+        return errno == EOPNOTSUPP ? -ENODATA : -errno;
+    for (ssize_t at = ACL_HEADER; cap && at + ACL_ENTRY <= len; at += ACL_ENTRY) {
+        char *perm = buf + at + ACL_PERM;
+        *perm = (char)((*perm & 6) | (directory && *perm & 4 ? 1 : 0));
+    }
+    return len;
+}
+
+static ssize_t get_acl(struct limefs *fs, uint64_t id, struct limefs_node *node, char *buf,
+                       size_t cap)
+{
+    uint64_t ordinal;
+    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    int err = node   ? limefs_view_current(fs, node, &view)
+              : view ? limefs_view_pin(fs, view)
+                     : -ESTALE;
+    if (err)
+        return err;
+    ssize_t len = acl_of_view(view, node != NULL, buf, cap);
+    limefs_view_unpin(fs, view);
+    return len;
 }
 
 static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
@@ -140,6 +175,8 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     struct limefs_node *node = limefs_inode_node(fs, id);
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass_get(fs, node, name, buf, cap);
+    if (strcmp(name, ACL) == 0)
+        return get_acl(fs, id, node, buf, cap);
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);
