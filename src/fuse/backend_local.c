@@ -9,9 +9,11 @@
 #define _GNU_SOURCE
 #include "buffer.h"
 #include "file.h"
+#include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -152,7 +154,17 @@ static ssize_t read_record(struct limefs_file *file, char *buf, size_t n, uint64
     return -EIO;
 }
 
-ssize_t limefs_file_read(struct limefs_file *file, size_t n, uint64_t offset,
+static void report(struct limefs *fs, const struct limefs_file *file, uint64_t offset, int err)
+{
+    char label[PATH_MAX];
+    limefs_log(LOG_WARNING, "%s: record %llu: read at %llu: %s",
+               limefs_tree_label(fs, file->view->node, label, sizeof label),
+               (unsigned long long)file->record.ordinal, (unsigned long long)offset,
+               err == -ESTALE ? "the container was changed in place; open it again"
+                              : limefile_strerror(err));
+}
+
+ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
                          const char **bytes)
 {
     char *buf = limefs_buffer(n + 2 * DIRECT_ALIGN);
@@ -163,11 +175,7 @@ ssize_t limefs_file_read(struct limefs_file *file, size_t n, uint64_t offset,
         return offset > INT64_MAX ? 0 : read_fd(file->fd, buf, n, offset);
     ssize_t got = read_record(file, buf, n, offset, bytes);
     if (got < 0)
-        limefs_log(LOG_WARNING, "%s: record %llu: read at %llu: %s",
-                   file->view->node->name[0] ? file->view->node->name : "container",
-                   (unsigned long long)file->record.ordinal, (unsigned long long)offset,
-                   got == -ESTALE ? "the container was changed in place; open it again"
-                                  : limefile_strerror((int)got));
+        report(fs, file, offset, (int)got);
     return got;
 }
 

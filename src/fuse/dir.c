@@ -13,9 +13,9 @@ struct limefs_dir {
     struct limefs_handle handle; /* first: the list leads here */
     uint64_t id;
     struct limefs_node *node;
-    struct limefs_view *view; /* pinned; NULL for a directory of the tree */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock;     /* guards what follows */
+    struct limefs_view *view; /* pinned; NULL for a directory of the tree */
     DIR *stream;
     off_t offset;         /* where the stream stands */
     struct dirent *entry; /* read, but did not fit into the last reply */
@@ -45,16 +45,18 @@ static int open_container(struct limefs *fs, struct limefs_dir *dir, bool *keep)
 
 static int open_directory(struct limefs *fs, struct limefs_dir *dir)
 {
+    struct stat st;
     int fd = limefs_tree_open(fs, dir->node, NULL, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return fd;
-    dir->stream = fdopendir(fd);
-    if (!dir->stream) {
-        int err = -errno;
+    int err = fstat(fd, &st) == 0 ? 0 : -errno;
+    if (!err && !limefs_node_stands(fs, dir->node, &st))
+        err = -ESTALE;
+    if (!err && !(dir->stream = fdopendir(fd)))
+        err = -errno;
+    if (err)
         close(fd);
-        return err;
-    }
-    return 0;
+    return err;
 }
 
 int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out, bool *keep)
@@ -152,13 +154,39 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir, struct listin
         limefs_view_forget(fs, dir->view, 1);
 }
 
+/* A list begun anew, as by rewinddir(), is of what is there now. Then the list that the kernel
+ * keeps is not an old one, either, when another reader has opened the directory meanwhile. */
+static void renew(struct limefs *fs, struct limefs_dir *dir)
+{
+    struct limefs_view *view;
+    if (limefs_view_current(fs, dir->node, &view) != 0)
+        return; /* gone: the old list is as good as any */
+    limefs_view_unpin(fs, dir->view);
+    dir->view = view;
+}
+
+/* Of "." and "..", in a container of a tree; a container mounted by itself is its own parent.
+ */
+static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t offset)
+{
+    struct stat st;
+    if (!dir->node->parent)
+        return 1;
+    if (offset == 0)
+        return dir->view->st.st_ino;
+    return limefs_tree_stat(fs, dir->node->parent, NULL, &st) == 0 ? st.st_ino : 1;
+}
+
 static void list_container(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
                            uint64_t offset, bool plus)
 {
+    if (offset == 0)
+        renew(fs, dir);
     uint64_t count = limefile_index_count(dir->view->index);
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
-            add_name(list, offset ? ".." : ".", 1, S_IFDIR, (off_t)offset + 1, plus);
+            add_name(list, offset ? ".." : ".", dot_inode(fs, dir, offset), S_IFDIR,
+                     (off_t)offset + 1, plus);
         else
             list_record(fs, dir, list, offset - 1, plus);
     }
@@ -215,12 +243,12 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
     struct listing list = {.req = req, .buf = buf, .cap = cap};
     if (offset < 0)
         return -EINVAL;
-    if (dir->view) {
-        list_container(fs, dir, &list, (uint64_t)offset, plus);
-        return (ssize_t)list.used;
-    }
+    int err = 0;
     pthread_mutex_lock(&dir->lock);
-    int err = list_directory(fs, dir, &list, offset, plus);
+    if (dir->view)
+        list_container(fs, dir, &list, (uint64_t)offset, plus);
+    else
+        err = list_directory(fs, dir, &list, offset, plus);
     pthread_mutex_unlock(&dir->lock);
     return err ? err : (ssize_t)list.used;
 }

@@ -35,9 +35,12 @@ static int open_other(struct limefs *fs, struct limefs_node *node, struct limefs
     file->fd = limefs_tree_open(fs, node, NULL, O_RDONLY);
     if (file->fd < 0)
         return file->fd;
-    if (fstat(file->fd, &st) != 0) {
+    int err = fstat(file->fd, &st) == 0 ? 0 : -errno;
+    if (!err && !limefs_node_stands(fs, node, &st))
+        err = -ESTALE; /* two files must not share the pages of one node */
+    if (err) {
         close(file->fd);
-        return -errno;
+        return err;
     }
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     pthread_mutex_lock(&fs->lock);

@@ -29,7 +29,8 @@ void limefs_files_release(struct limefs *); /* closes all */
 
 /* backend_local.c: reads up to n bytes at `offset`; how many, or -errno. *bytes points into
  * the calling thread's buffer. Never bytes of anything but this file. */
-ssize_t limefs_file_read(struct limefs_file *, size_t n, uint64_t offset, const char **bytes);
+ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
+                         const char **bytes);
 
 /* SEEK_DATA and SEEK_HOLE. */
 int64_t limefs_file_seek(struct limefs_file *, int64_t offset, int whence);

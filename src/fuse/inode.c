@@ -102,8 +102,8 @@ static size_t bucket_of(const struct limefs *fs, const struct limefs_node *paren
     return (size_t)(hash ^ hash >> 29) & (fs->name_buckets - 1);
 }
 
-static struct limefs_node *find_child(struct limefs *fs, struct limefs_node *parent,
-                                      const char *name)
+struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *parent,
+                                     const char *name)
 {
     struct limefs_node *node = fs->names[bucket_of(fs, parent, name)];
     while (node && (node->parent != parent || strcmp(node->name, name) != 0))
@@ -158,6 +158,7 @@ static void unhash_node(struct limefs *fs, struct limefs_node *node)
 
 static void free_node(struct limefs_node *node)
 {
+    pthread_mutex_destroy(&node->load);
     free(node->name);
     free(node);
 }
@@ -168,6 +169,7 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
     struct limefs_node *node = calloc(1, sizeof *node);
     if (!node)
         return NULL;
+    pthread_mutex_init(&node->load, NULL);
     node->id = ++fs->ids;
     node->kind = kind;
     node->parent = parent;
@@ -221,12 +223,24 @@ static bool is_same(const struct limefs_node *node, enum limefs_kind kind,
                                                                node->stamp.ino == stamp->ino));
 }
 
+bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
+                        const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY))
+        return false;
+    pthread_mutex_lock(&fs->lock);
+    bool same = !node->parent || is_same(node, node->kind, &stamp);
+    pthread_mutex_unlock(&fs->lock);
+    return same;
+}
+
 struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *parent,
                                       const char *name, enum limefs_kind kind,
                                       const struct limefs_stamp *stamp)
 {
     pthread_mutex_lock(&fs->lock);
-    struct limefs_node *node = find_child(fs, parent, name);
+    struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node && !is_same(node, kind, stamp)) {
         unhash_node(fs, node);
         node = NULL;
@@ -248,7 +262,7 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
                             const struct limefs_stamp *stamp, enum limefs_kind *kind)
 {
     pthread_mutex_lock(&fs->lock);
-    const struct limefs_node *node = find_child(fs, parent, name);
+    const struct limefs_node *node = limefs_node_find(fs, parent, name);
     bool known = node && limefs_stamp_same_data(&node->stamp, stamp);
     if (known)
         *kind = node->kind;

@@ -34,6 +34,8 @@ struct limefs_node {
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
     struct limefs_view *view;   /* LIMEFS_CONTAINER: the newest; no reference */
     uint64_t listed;            /* LIMEFS_CONTAINER: the view that the kernel has a list of */
+    /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
+    pthread_mutex_t load;
 };
 
 enum limefs_slot_use {
@@ -66,6 +68,10 @@ void limefs_slot_give(struct limefs *, uint32_t slot);
 void limefs_node_hold(struct limefs_node *);
 void limefs_node_drop(struct limefs *, struct limefs_node *);
 
+/* The child known by that name, or NULL; with fs->lock held. */
+struct limefs_node *limefs_node_find(struct limefs *, struct limefs_node *parent,
+                                     const char *name);
+
 /*
  * The child of that name, kind and file, with one more lookup; a new one when the name
  * now stands for something else. NULL if there is no memory.
@@ -73,6 +79,11 @@ void limefs_node_drop(struct limefs *, struct limefs_node *);
 struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *parent,
                                       const char *name, enum limefs_kind,
                                       const struct limefs_stamp *);
+
+/* True if what the node's path leads to is what it stood for when it was looked up. False for
+ * another directory or file in its place, which is another node; containers are all the same.
+ */
+bool limefs_node_stands(struct limefs *, const struct limefs_node *, const struct stat *);
 
 /* Whether the child is known, and its kind, if its file is still the one of `stamp`. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,

@@ -23,10 +23,7 @@ struct limefs_options {
     double attr_timeout, entry_timeout; /* seconds that the kernel may trust an answer */
     unsigned max_open;                  /* containers kept open while nobody uses them */
     uint64_t readahead;                 /* bytes the kernel reads ahead; 0: leave it alone */
-};
-
-enum {
-    LIMEFS_LOAD_LOCKS = 64,
+    unsigned max_read;                  /* of one request; 0: as the kernel likes */
 };
 
 /* Bytes that the indices of unused containers may take together. */
@@ -34,8 +31,9 @@ enum {
 
 struct limefs {
     struct limefs_options options;
-    char *source;  /* absolute path of the container or the directory */
-    int source_fd; /* O_PATH, of the directory; -1 for a single container */
+    char *source;          /* absolute path of the container or the directory */
+    int source_fd;         /* O_PATH: the directory, or the one that holds the container */
+    const char *container; /* its name there (in source); NULL for a tree */
     bool foreground;
 
     /* Guards slots, nodes, reference counts and the list of views; held briefly, never
@@ -54,9 +52,6 @@ struct limefs {
     struct limefs_view *newest, *oldest;
     unsigned views_open;
     uint64_t index_memory;
-
-    /* Taken, before `lock`, by whoever opens and indexes a container: one at a time each. */
-    pthread_mutex_t load[LIMEFS_LOAD_LOCKS];
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

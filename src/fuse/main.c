@@ -42,6 +42,20 @@ static int try_container(struct limefs *fs)
     return err;
 }
 
+/* By way of its directory a container is reached even if the mount comes to lie over its path.
+ */
+static int open_holder(struct limefs *fs)
+{
+    char *slash = strrchr(fs->source, '/');
+    fs->container = slash + 1;
+    if (slash == fs->source)
+        return open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *slash = '\0';
+    int fd = open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *slash = '/';
+    return fd;
+}
+
 static int open_source(struct limefs *fs, const char *given)
 {
     struct stat st;
@@ -51,11 +65,9 @@ static int open_source(struct limefs *fs, const char *given)
     if (stat(fs->source, &st) != 0)
         return fail(given, "open", -errno);
     bool tree = S_ISDIR(st.st_mode);
-    if (tree) {
-        fs->source_fd = open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fs->source_fd < 0)
-            return fail(given, "open", -errno);
-    }
+    fs->source_fd = tree ? open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_holder(fs);
+    if (fs->source_fd < 0)
+        return fail(given, "open", -errno);
     int err = limefs_inodes_init(fs, tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER);
     if (err)
         return fail(given, "open", err);
@@ -67,8 +79,6 @@ static void init_fs(struct limefs *fs)
     memset(fs, 0, sizeof *fs);
     fs->source_fd = -1;
     pthread_mutex_init(&fs->lock, NULL);
-    for (int i = 0; i < LIMEFS_LOAD_LOCKS; i++)
-        pthread_mutex_init(&fs->load[i], NULL);
 }
 
 static void release_fs(struct limefs *fs)
@@ -84,11 +94,14 @@ static void release_fs(struct limefs *fs)
 
 /* ---- the mount ---- */
 
-/* The daemon would wait for itself if its own mount stood inside the tree that it shows. */
+/* A directory, but none inside the tree that is shown: the daemon would wait for itself. */
 static int check_place(const struct limefs *fs, const char *mountpoint)
 {
+    struct stat st;
     size_t len = strlen(fs->source);
-    if (fs->source_fd < 0 || strncmp(mountpoint, fs->source, len) != 0 ||
+    if (stat(mountpoint, &st) == 0 && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
+        return fail(mountpoint, "mount", -ENOTDIR); /* /dev/fd/N is a /dev/fuse opened for us */
+    if (fs->container || strncmp(mountpoint, fs->source, len) != 0 ||
         (mountpoint[len] != '/' && len > 1) || mountpoint[len] == '\0')
         return 0;
     fprintf(stderr, "limefs: %s: mount: inside of %s, which it would show; mount elsewhere\n",
@@ -96,14 +109,16 @@ static int check_place(const struct limefs *fs, const char *mountpoint)
     return -EINVAL;
 }
 
-/* Many containers may be open at once. */
-static void raise_open_files(void)
+/* Many containers may be open at once; those kept for later leave half of the descriptors. */
+static void arrange_open_files(struct limefs *fs)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (fs->options.max_open > limit.rlim_max / 2)
+        fs->options.max_open = (unsigned)(limit.rlim_max / 2);
 }
 
 struct settle {
@@ -112,14 +127,13 @@ struct settle {
 };
 
 /* Only root may change what the kernel reads ahead; for others its 128 KiB remain. */
-static void set_readahead(int root, uint64_t bytes)
+static void set_readahead(const struct statx *root, uint64_t bytes)
 {
-    struct statx st;
     char path[64];
-    if (bytes == 0 || statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) != 0)
+    if (bytes == 0)
         return;
-    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", st.stx_dev_major,
-             st.stx_dev_minor);
+    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", root->stx_dev_major,
+             root->stx_dev_minor);
     FILE *file = fopen(path, "we");
     if (!file)
         return;
@@ -127,16 +141,35 @@ static void set_readahead(int root, uint64_t bytes)
     fclose(file);
 }
 
-/* Runs beside the loop until the mount answers: only then is it ready, and only then has
- * the kernel made the setting that is changed here. */
+/* True for the root of a mount, or where Linux does not tell (before 5.8). */
+static bool is_mounted(const struct statx *root)
+{
+    return root->stx_attributes & STATX_ATTR_MOUNT_ROOT ||
+           !(root->stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
+}
+
+/* Waits until the mount answers: only then is it ready, and only then has the kernel made the
+ * setting that is changed here. False if the mount has ended before. */
+static bool answers(const struct settle *settle)
+{
+    struct statx st;
+    int root = open(settle->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) /* EACCES and others are answers */
+        return errno != ECONNREFUSED && errno != ECONNABORTED && errno != ENOTCONN;
+    bool ours =
+        statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 && is_mounted(&st);
+    if (ours)
+        set_readahead(&st, settle->fs->options.readahead);
+    close(root);
+    return ours;
+}
+
+/* Runs beside the loop. Where the mount has ended, main() tells the parent so. */
 static void *settle(void *data)
 {
     const struct settle *settle = data;
-    int root = open(settle->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root >= 0) {
-        set_readahead(root, settle->fs->options.readahead);
-        close(root);
-    }
+    if (!answers(settle))
+        return NULL;
     if (!settle->fs->foreground)
         limefs_log_open(false);
     limefs_ready(0);
@@ -203,7 +236,8 @@ static int run(struct limefs *fs, struct limefs_command *command)
         err ? NULL : fuse_session_new(&command->args, &limefs_ops, sizeof limefs_ops, fs);
     if (!session)
         return 2; /* libfuse has named the option that it does not know */
-    err = fs->foreground ? 0 : limefs_daemonise();
+    bool opened_for_us = strncmp(command->fuse.mountpoint, "/dev/fd/", 8) == 0;
+    err = fs->foreground ? 0 : limefs_daemonise(opened_for_us);
     if (err)
         fail(fs->source, "start a daemon", err);
     else
@@ -224,10 +258,10 @@ int main(int argc, char *argv[])
     if (done == 0) {
         fs.foreground = command.fuse.foreground || command.fuse.debug;
         limefs_log_open(true);
-        raise_open_files();
+        arrange_open_files(&fs);
         exit_code = run(&fs, &command);
     }
-    limefs_ready(exit_code); /* does nothing once it was mounted */
+    limefs_ready(exit_code ? exit_code : 1); /* does nothing once it was mounted */
     release_fs(&fs);
     limefs_buffer_release();
     limefs_options_release(&command);

@@ -28,14 +28,15 @@ static void reply_error(fuse_req_t req, int code)
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
-    (void)userdata;
+    const struct limefs *fs = userdata;
     unsigned want = FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
                     FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_READ | FUSE_CAP_AUTO_INVAL_DATA |
-                    FUSE_CAP_CACHE_SYMLINKS;
+                    FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_POSIX_ACL;
     conn->want |= want & conn->capable;
     /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
     conn->want &=
         ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+    conn->max_read = fs->options.max_read; /* libfuse insists on hearing it here too */
     conn->max_background = 64;
     conn->congestion_threshold = 48;
 }
@@ -67,8 +68,12 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct stat st;
-    (void)fi;
-    int err = limefs_attr(fs_of(req), ino, &st);
+    const struct limefs_file *file = fi ? (struct limefs_file *)(uintptr_t)fi->fh : NULL;
+    int err;
+    if (file && file->fd >= 0) /* it stays what it is, whatever its path leads to by now */
+        err = fstat(file->fd, &st) == 0 ? 0 : -errno;
+    else
+        err = limefs_attr(fs_of(req), ino, &st);
     if (err)
         reply_error(req, err);
     else
@@ -125,7 +130,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 {
     (void)ino;
     const char *bytes;
-    ssize_t got = limefs_file_read((struct limefs_file *)(uintptr_t)fi->fh, size,
+    ssize_t got = limefs_file_read(fs_of(req), (struct limefs_file *)(uintptr_t)fi->fh, size,
                                    (uint64_t)offset, &bytes);
     if (got < 0)
         reply_error(req, (int)got);
@@ -202,8 +207,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
     struct statvfs st;
     struct limefs *fs = fs_of(req);
     (void)ino;
-    int bad = fs->source_fd < 0 ? statvfs(fs->source, &st) : fstatvfs(fs->source_fd, &st);
-    if (bad) {
+    if (fstatvfs(fs->source_fd, &st) != 0) {
         fuse_reply_err(req, errno);
         return;
     }

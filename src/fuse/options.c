@@ -29,6 +29,8 @@ static const struct fuse_opt number_table[] = {
     OPTION("attr_timeout=%lf", attr_timeout),
     OPTION("entry_timeout=%lf", entry_timeout),
     OPTION("max_open=%u", max_open),
+    OPTION("max_read=%u", max_read),
+    FUSE_OPT_KEY("max_read=", FUSE_OPT_KEY_KEEP), /* the kernel is told, too */
     FUSE_OPT_END,
 };
 
@@ -149,6 +151,8 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
     free(parsed.readahead);
     if (err)
         return complain("readahead: not a size");
+    if (!(options->attr_timeout >= 0 && options->entry_timeout >= 0)) /* nor NaN */
+        return complain("attr_timeout, entry_timeout: not a time");
     int done = show(command);
     if (done)
         return done;

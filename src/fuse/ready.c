@@ -1,8 +1,10 @@
 /* ready.c - the parent waits until the mount is ready */
 #include "ready.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static int to_parent = -1;
@@ -17,7 +19,22 @@ static void wait_for_child(int from_child)
     _exit(got == 1 ? exit_code : 1);
 }
 
-int limefs_daemonise(void)
+/* What the caller had open, such as a lock or the end of a pipe, must not live as long as the
+ * mount. All that is opened here is close-on-exec, so what is not has been inherited. */
+static void close_inherited(void)
+{
+    struct dirent *entry;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && (entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+        if (fd > 2 && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            close(fd);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+int limefs_daemonise(bool keep_inherited)
 {
     int ends[2];
     if (pipe(ends) != 0)
@@ -32,6 +49,8 @@ int limefs_daemonise(void)
     close(ends[0]);
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     to_parent = ends[1];
+    if (!keep_inherited)
+        close_inherited();
     setsid();
     return chdir("/") == 0 ? 0 : -errno; /* keep no folder busy; all paths are absolute now */
 }

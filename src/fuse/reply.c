@@ -26,7 +26,7 @@ int limefs_errno(int code)
 static ino_t record_inode(const struct limefs *fs, const struct limefs_view *view,
                           uint64_t ordinal)
 {
-    if (fs->source_fd < 0)
+    if (fs->container)
         return ordinal + 1;
     uint64_t x = (uint64_t)view->st.st_ino * UINT64_C(0x9e3779b97f4a7c15) + ordinal;
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -55,6 +55,8 @@ void limefs_attr_record(const struct limefs *fs, const struct limefs_view *view,
 void limefs_attr_node(const struct limefs_node *node, const struct stat *st, struct stat *out)
 {
     *out = *st;
+    if (node->kind == LIMEFS_DIRECTORY)
+        out->st_nlink = 1; /* "unknown", as elsewhere: containers are directories, too */
     if (node->kind != LIMEFS_CONTAINER)
         return;
     /* Who may read the container may enter it. */
@@ -103,6 +105,8 @@ static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
 {
     struct stat st;
     int err = limefs_tree_stat(fs, directory, name, &st);
+    if (err == -ENOENT)
+        limefs_view_gone(fs, directory, name);
     if (err)
         return err;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
@@ -174,10 +178,8 @@ static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat
     int err = limefs_tree_stat(fs, node, NULL, &st);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
-    /* The path may stand for another kind of file by now: let the kernel look it up again. */
-    bool directory = S_ISDIR(st.st_mode);
-    if (directory != (node->kind == LIMEFS_DIRECTORY))
-        return -ESTALE;
+    if (!limefs_node_stands(fs, node, &st))
+        return -ESTALE; /* let the kernel look it up again */
     limefs_attr_node(node, &st, out);
     return 0;
 }

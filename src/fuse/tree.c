@@ -63,11 +63,7 @@ int limefs_tree_open(struct limefs *fs, const struct limefs_node *node, const ch
                      int flags)
 {
     char buf[PATH_MAX];
-    if (fs->source_fd < 0) {
-        int fd = open(fs->source, flags | O_CLOEXEC | O_NONBLOCK);
-        return fd < 0 ? -errno : fd;
-    }
-    const char *path = path_of(node, name, buf, sizeof buf);
+    const char *path = fs->container ? fs->container : path_of(node, name, buf, sizeof buf);
     if (!path)
         return -ENAMETOOLONG;
     if (!(flags & O_PATH))
@@ -78,8 +74,6 @@ int limefs_tree_open(struct limefs *fs, const struct limefs_node *node, const ch
 int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, const char *name,
                      struct stat *st)
 {
-    if (fs->source_fd < 0)
-        return stat(fs->source, st) == 0 ? 0 : -errno;
     int fd = limefs_tree_open(fs, node, name, O_PATH);
     if (fd < 0)
         return fd;

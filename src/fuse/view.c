@@ -30,6 +30,15 @@ static void report_fault(struct limefs *fs, const struct limefs_node *node,
                    limefs_tree_label(fs, node, label, sizeof label), text);
 }
 
+static bool is_still(int fd, const struct limefs_stamp *want)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return false;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    return limefs_stamp_same_data(&stamp, want);
+}
+
 /* Opens the container; fails if it is none, or not the one of `want` where that is given. */
 static int open_container(struct limefs *fs, struct limefs_node *node,
                           const struct limefs_stamp *want, int *fd_out, struct stat *st,
@@ -41,26 +50,22 @@ static int open_container(struct limefs *fs, struct limefs_node *node,
     int err = limefile_check_fd(fd);
     if (!err && fstat(fd, st) != 0)
         err = -errno;
-    if (!err && want) {
-        struct limefs_stamp stamp = limefs_stamp_of(st);
-        if (!limefs_stamp_same_data(&stamp, want))
-            err = -ESTALE;
-    }
+    if (!err && want && !is_still(fd, want))
+        err = -ESTALE;
     struct limefile_fd file;
     limefile_fd_init(&file, fd);
     if (!err)
         err = limefile_index_build(&file.source, index);
+    if (!err && want && !is_still(fd, want)) { /* nor may it have changed meanwhile */
+        limefile_index_free(*index);
+        err = -ESTALE;
+    }
     if (err) {
         close(fd);
         return err;
     }
     *fd_out = fd;
     return 0;
-}
-
-static pthread_mutex_t *load_lock(struct limefs *fs, const struct limefs_node *node)
-{
-    return &fs->load[node->slot % LIMEFS_LOAD_LOCKS];
 }
 
 /* ---- the list of views that are awake (fs->lock held) ---- */
@@ -98,14 +103,16 @@ static void put_to_sleep(struct limefs *fs, struct limefs_view *view)
     view->index = NULL;
 }
 
-/* Frees a view that neither the kernel nor a user holds, unless it may be wanted again. */
+/* Frees a view that nobody holds, unless it may be wanted again. One that is out of date never
+ * is, and must not keep a deleted container's blocks on the disk. */
 static bool free_unheld(struct limefs *fs, struct limefs_view *view)
 {
-    bool wanted = view->fd >= 0 && view->node->view == view;
-    if (view->pins || view->lookups || wanted)
+    if (view->pins)
         return false;
-    if (view->fd >= 0)
+    if (view->fd >= 0 && view->node->view != view)
         put_to_sleep(fs, view);
+    if (view->lookups || view->fd >= 0)
+        return false;
     if (view->node->view == view)
         view->node->view = NULL;
     limefs_slot_give(fs, view->slot);
@@ -114,11 +121,21 @@ static bool free_unheld(struct limefs *fs, struct limefs_view *view)
     return true;
 }
 
+/* The node's newest view is the newest no longer. */
+static void retire(struct limefs *fs, struct limefs_node *node)
+{
+    struct limefs_view *view = node->view;
+    node->view = NULL;
+    if (view)
+        free_unheld(fs, view);
+}
+
+/* One index that alone takes too much stays: it would be made again for each request. */
 static void evict(struct limefs *fs)
 {
     struct limefs_view *view = fs->oldest;
-    while (view &&
-           (fs->views_open > fs->options.max_open || fs->index_memory > LIMEFS_INDEX_MEMORY)) {
+    while (view && (fs->views_open > fs->options.max_open ||
+                    (fs->index_memory > LIMEFS_INDEX_MEMORY && view != fs->newest))) {
         struct limefs_view *newer = view->newer;
         if (view->pins == 0) {
             put_to_sleep(fs, view);
@@ -135,9 +152,10 @@ static bool is_racy(const struct stat *st)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    int64_t age = (int64_t)(now.tv_sec - st->st_mtim.tv_sec) * 1000000000 +
-                  (now.tv_nsec - st->st_mtim.tv_nsec);
-    return age < 20000000;
+    int64_t age = (int64_t)now.tv_sec - st->st_mtim.tv_sec; /* of any sign and size */
+    if (age < -1 || age > 1)
+        return age < 0;
+    return age * 1000000000 + now.tv_nsec - st->st_mtim.tv_nsec < 20000000;
 }
 
 /* A new, pinned view of what is there now. The container's load lock is held. */
@@ -160,13 +178,11 @@ static int make_view(struct limefs *fs, struct limefs_node *node, struct limefs_
     pthread_mutex_lock(&fs->lock);
     err = limefs_slot_take(fs, LIMEFS_SLOT_VIEW, view, &view->slot);
     if (!err) {
-        struct limefs_view *before = node->view;
         view->id = ++fs->ids;
         limefs_node_hold(node);
+        retire(fs, node);
         node->view = view;
         now_awake(fs, view);
-        if (before)
-            free_unheld(fs, before);
         evict(fs);
     }
     pthread_mutex_unlock(&fs->lock);
@@ -224,8 +240,7 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
                         struct limefs_view **out)
 {
     struct stat st;
-    pthread_mutex_t *load = load_lock(fs, container);
-    pthread_mutex_lock(load);
+    pthread_mutex_lock(&container->load);
     int err = limefs_tree_stat(fs, container, NULL, &st);
     if (!err) {
         struct limefs_view *view = pin_if_current(fs, container, &st);
@@ -233,9 +248,22 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
         if (err && view)
             limefs_view_unpin(fs, view);
         *out = view;
+    } else if (err == -ENOENT) {
+        pthread_mutex_lock(&fs->lock);
+        retire(fs, container);
+        pthread_mutex_unlock(&fs->lock);
     }
-    pthread_mutex_unlock(load);
+    pthread_mutex_unlock(&container->load);
     return err;
+}
+
+void limefs_view_gone(struct limefs *fs, struct limefs_node *parent, const char *name)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (node)
+        retire(fs, node);
+    pthread_mutex_unlock(&fs->lock);
 }
 
 int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
@@ -246,10 +274,9 @@ int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
     pthread_mutex_unlock(&fs->lock);
     if (awake)
         return 0;
-    pthread_mutex_t *load = load_lock(fs, view->node);
-    pthread_mutex_lock(load);
+    pthread_mutex_lock(&view->node->load);
     int err = wake(fs, view);
-    pthread_mutex_unlock(load);
+    pthread_mutex_unlock(&view->node->load);
     if (err)
         limefs_view_unpin(fs, view);
     return err ? -ESTALE : 0;

@@ -33,6 +33,9 @@ struct limefs_view {
 /* The container as it is now, pinned. -errno: also when it is a container no longer. */
 int limefs_view_current(struct limefs *, struct limefs_node *container, struct limefs_view **);
 
+/* Nothing is there by that name: a view of what was there is of no use any more. */
+void limefs_view_gone(struct limefs *, struct limefs_node *parent, const char *name);
+
 /* Pins a view that the kernel knows, waking it up. -ESTALE if the container has changed. */
 int limefs_view_pin(struct limefs *, struct limefs_view *);
 void limefs_view_unpin(struct limefs *, struct limefs_view *);

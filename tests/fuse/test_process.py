@@ -1,6 +1,7 @@
 """The limefs process: options, readiness, permissions, and that nothing is left behind."""
 
 import concurrent.futures
+import contextlib
 import os
 import pwd
 import shutil
@@ -124,8 +125,14 @@ class Process(limetest.TestCase):
             pid = mount.pid
 
             def level():
+                # Each thread has a descriptor of /dev/fuse; of threads there may come to be more.
+                names = []
+                for fd in os.listdir(f"/proc/{pid}/fd"):
+                    with contextlib.suppress(FileNotFoundError):
+                        names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
                 with open(f"/proc/{pid}/statm") as file:
-                    return len(os.listdir(f"/proc/{pid}/fd")), int(file.read().split()[1])
+                    return (len([name for name in names if name != "/dev/fuse"]),
+                            int(file.read().split()[1]))
             with concurrent.futures.ThreadPoolExecutor(8) as pool:
                 for _ in range(2):
                     for job in [pool.submit(use) for _ in range(8)]:

@@ -1,0 +1,277 @@
+"""Names and containers that come and go while many read; limits of descriptors and of the log."""
+
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+
+CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 100000)])
+
+
+def put(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def replace(path, data):
+    put(path + ".new", data)
+    os.rename(path + ".new", path)
+
+
+@limetest.needs_fuse
+class Replaced(limetest.TestCase):
+    def setUp(self):
+        self.source = self.tempdir()
+
+    def open_files(self, mount):
+        folder = f"/proc/{mount.pid}/fd"
+        found = []
+        for fd in os.listdir(folder):
+            try:
+                found.append(os.readlink(os.path.join(folder, fd)))
+            except FileNotFoundError:
+                pass  # open only for a moment
+        return found
+
+    def test_two_files_of_one_name_do_not_share_pages(self):
+        """Files that are no containers: the reader of the first goes on with the first."""
+        path = put(self.source + "/plain", b"1" * 1000000)
+        mount = self.mount(self.source, opts="entry_timeout=30,attr_timeout=0")
+        with open(mount.join("plain"), "rb", buffering=0) as old:
+            self.assertEqual(old.read(10), b"1" * 10)
+            replace(path, b"2" * 500000)
+            with open(mount.join("plain"), "rb", buffering=0) as new:
+                self.assertEqual(set(new.read()), {ord("2")})
+            rest = bytearray()
+            while chunk := old.read(100000):
+                rest += chunk
+            self.assertEqual((len(rest), set(rest)), (1000000 - 10, {ord("1")}))
+
+    def test_a_directory_in_the_place_of_another(self):
+        put(self.source + "/d/one", b"1")
+        mount = self.mount(self.source, opts="entry_timeout=30,attr_timeout=30")
+        self.assertEqual(os.listdir(mount.join("d")), ["one"])
+        os.rename(self.source + "/d", self.source + "/away")
+        put(self.source + "/d/two", b"2")
+        self.assertEqual(os.listdir(mount.join("d")), ["two"])
+
+    def test_a_deleted_container_is_let_go(self):
+        """Else its blocks would stay taken on the disk."""
+        path = put(self.source + "/c.lime", CONTAINER)
+        mount = self.mount(self.source)
+        for end in (lambda: os.unlink(path), lambda: replace(path, CONTAINER)):
+            put(path, CONTAINER)
+            self.assertEqual(read(mount.join("c.lime/info")), b"hello")
+            end()
+            os.path.exists(mount.join("c.lime/info"))
+            time.sleep(1.1)  # while the kernel trusts the name
+            os.path.exists(mount.join("c.lime/info"))
+            self.assertNotIn(path + " (deleted)", self.open_files(mount))
+
+    def test_rewinddir_shows_what_is_there_now(self):
+        path = put(self.source + "/c.lime", CONTAINER)
+        mount = self.mount(path, opts="attr_timeout=0,entry_timeout=0")
+        fd = os.open(mount, os.O_RDONLY)
+        try:
+            replace(path, limetest.container([("other", b"")]))
+            self.assertEqual(os.listdir(fd), ["001-other"])
+            self.assertEqual(os.listdir(mount), ["001-other"])
+        finally:
+            os.close(fd)
+
+    def test_all_at_once(self):
+        """Every record says where it belongs; what is read must be of one piece."""
+        names = [f"d{i % 5}/c{i}" for i in range(60)]
+        number = 0
+
+        def fresh(name):
+            nonlocal number
+            number += 1
+            return limetest.container([(f"t{i}", f"{name} {number} {i}".encode().ljust(32) * n)
+                                       for i, n in enumerate((1, 200, 9000))])
+        for name in names:
+            put(os.path.join(self.source, name), fresh(name))
+        mount = self.mount(self.source, opts="max_open=2")
+        stop, wrong = threading.Event(), []
+
+        def use(seed):
+            dice = random.Random(seed)
+            while not stop.is_set():
+                name, number = dice.choice(names), dice.randrange(3)
+                path = mount.join(name, dice.choice([f"t{number}", f"00{number + 1}-t{number}"]))
+                try:
+                    data = read(path)
+                    os.stat(path)
+                    os.getxattr(path, "user.lime.type")
+                    for entry in os.scandir(os.path.dirname(path)):
+                        entry.stat()
+                except OSError:
+                    continue
+                pieces = {data[i:i + 32] for i in range(0, len(data), 32)}
+                if len(pieces) != 1 or pieces.pop().split()[2] != str(number).encode():
+                    wrong.append(path)
+        threads = [threading.Thread(target=use, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        dice = random.Random(0)
+        end = time.monotonic() + (60 if limetest.STRESS else 3)
+        while time.monotonic() < end:
+            path = os.path.join(self.source, dice.choice(names))
+            folder = os.path.dirname(path)
+            dice.choice([lambda: replace(path, fresh(os.path.relpath(path, self.source))),
+                         lambda: os.path.exists(path) and os.unlink(path),
+                         lambda: (os.rename(folder, folder + ".x"),
+                                  os.rename(folder + ".x", folder))])()
+            if os.geteuid() == 0 and dice.random() < 0.02:
+                put("/proc/sys/vm/drop_caches", b"2")  # the kernel forgets
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        mount.stop()
+
+
+@limetest.needs_fuse
+class Bounds(limetest.TestCase):
+    def test_few_descriptors(self):
+        source = self.tempdir()
+        for i in range(200):
+            put(f"{source}/c{i}", CONTAINER)
+        mount = self.mount(source, prefix=["prlimit", "--nofile=64"])
+        for _ in range(2):
+            for i in range(200):
+                self.assertEqual(read(mount.join(f"c{i}", "info")), b"hello")
+
+    def test_the_log_is_not_flooded(self):
+        path = self.write("c.lime", CONTAINER)
+        where = self.tempdir()
+        with open(path + ".log", "wb") as log:
+            daemon = subprocess.Popen([limetest.program("limefs"), "-f", path, where], stderr=log)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 20))
+        with open(where + "/data", "rb", buffering=0) as file:
+            os.truncate(path, 1000)
+            for i in range(1000):
+                with self.assertRaises(OSError):
+                    os.pread(file.fileno(), 10, i)
+        daemon.terminate()
+        self.assertEqual(daemon.wait(20), 0)
+        self.assertLess(read(path + ".log").count(b"\n"), 250)
+
+    def test_a_time_far_away(self):
+        path = self.write("c.lime", CONTAINER)
+        for when in (-(1 << 31), 13000000000):  # what ext4 can hold
+            os.utime(path, (when, when))
+            with limetest.Mount(path) as mount:
+                self.assertEqual(read(mount.join("info")), b"hello")
+                self.assertEqual(os.stat(mount.join("info")).st_mtime, os.stat(path).st_mtime)
+
+
+@limetest.needs_fuse
+class Starting(limetest.TestCase):
+    def setUp(self):
+        self.path = self.write("c.lime", CONTAINER)
+
+    def test_over_its_own_container(self):
+        """The daemon must not come by its own mount to the container: it would wait for ever."""
+        folder = os.path.dirname(self.path)
+        with limetest.Mount(self.path, mountpoint=folder) as mount:
+            self.assertEqual(os.listdir(mount), ["001-info", "002-data"])
+            self.assertEqual(read(mount.join("info")), b"hello")
+        self.assertEqual(read(self.path), CONTAINER)
+
+    def test_a_mount_point_that_is_no_directory(self):
+        done = limetest.run(["limefs", self.path, self.write("file", b"")])
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, rb"limefs: .*/file: mount: .*[Nn]ot a directory")
+
+    def test_max_read(self):
+        with limetest.Mount(self.path, opts="max_read=131072") as mount:
+            self.assertEqual(read(mount.join("data")), b"d" * 100000)
+            with open("/proc/self/mounts") as table:
+                self.assertTrue([line for line in table
+                                 if mount.path in line and "max_read=131072" in line])
+
+    def test_times_that_are_none(self):
+        for option in ("attr_timeout=nan", "attr_timeout=-1", "entry_timeout=-0.1"):
+            done = limetest.run(["limefs", "-o", option, self.path, self.tempdir()])
+            self.assertEqual(done.returncode, 2, option)
+
+    def test_inherited_descriptors_are_closed(self):
+        reading, writing = os.pipe()
+        process = subprocess.Popen([limetest.program("limefs"), self.path, self.tempdir()],
+                                   pass_fds=[writing], stdout=writing, stderr=writing,
+                                   stdin=subprocess.DEVNULL)
+        where = process.args[2]
+        os.close(writing)
+        try:
+            self.assertEqual(process.wait(20), 0)
+            with open(reading, "rb") as words:
+                self.assertEqual(words.read(), b"")  # the end: nobody else holds it
+        finally:
+            subprocess.run(["umount", where], check=False)
+
+
+@limetest.needs_fuse
+class Programs(limetest.TestCase):
+    def test_inodes_and_links(self):
+        source = self.tempdir()
+        put(source + "/d/c.lime", CONTAINER)
+        with limetest.Mount(source) as mount:
+            inside = mount.join("d/c.lime")
+            listed = limetest.run(["ls", "-aif", inside], check=True).stdout.split()
+            numbers = dict(zip(listed[1::2], map(int, listed[::2])))
+            self.assertEqual(numbers[b"."], os.stat(inside).st_ino)
+            self.assertEqual(numbers[b".."], os.stat(mount.join("d")).st_ino)
+            self.assertEqual(numbers[b"001-info"], os.stat(inside + "/info").st_ino)
+            # find(1) may count links to learn whether there are more directories.
+            self.assertEqual(os.stat(mount.join("d")).st_nlink, 1)
+            found = limetest.run(["find", mount.path, "-type", "f"], check=True).stdout
+            self.assertEqual(len(found.split()), 2)
+
+    def test_access_lists(self):
+        """Group bits of the mode are only the mask where there is a list."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root")
+        source = self.tempdir()
+        os.chmod(source, 0o755)
+        path = put(source + "/c.lime", CONTAINER)
+        put(source + "/plain", b"secret")
+        where = self.tempdir()
+        user, group, other = 4711, 4712, 4713
+        nobody = 0xffffffff
+        # u::rw- u:4711:r-- g::--- m::r-- o::---
+        entries = [(1, 6, nobody), (2, 4, user), (4, 0, nobody), (16, 4, nobody), (32, 0, nobody)]
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+        for name in (path, source + "/plain"):
+            os.chown(name, 0, group)
+            try:
+                os.setxattr(name, "system.posix_acl_access", acl)
+            except OSError:
+                self.skipTest("needs a file system with access lists")
+        with limetest.Mount(source, mountpoint=where, opts="allow_other"):
+            for uid, gid, may in ((user, 1, True), (other, group, False), (other, 1, False)):
+                for name in (where + "/c.lime/info", where + "/plain", where + "/c.lime"):
+                    done = limetest.run(["setpriv", f"--reuid={uid}", f"--regid={gid}",
+                                         "--clear-groups", "ls" if name.endswith("lime") else "cat",
+                                         name])
+                    self.assertEqual(done.returncode == 0, may, (uid, gid, name))
+
+
+if __name__ == "__main__":
+    limetest.main()
