@@ -3,6 +3,8 @@
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
 BINDIR  ?= $(PREFIX)/bin
+LIBDIR  ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/limefs
 
@@ -50,9 +52,13 @@ HAVE_MPI := $(shell command -v $(MPICC) 2>/dev/null)
 LEMON_MAJOR := 1
 LEMON_VERSION := 1.0.0
 lemon_src := $(wildcard src/mpi/lemon/*.c)
-mpi_test_src := $(wildcard tests/mpi/*.c)
+benchmark_src := $(wildcard src/mpi/programs/*.c)
+examples_src  := $(wildcard src/mpi/examples/*.c)
+mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
+mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark \
+             $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs
 # The names under which C-LIME and Lemon users know what `lime` does as well.
 compat      := lime_contents lime_extract_record lime_extract_type lime_pack lime_unpack \
@@ -66,7 +72,7 @@ helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: require $(programs) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(liblemon),no-mpi) ## build programs and libraries
+all: require $(programs) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(mpi_all),no-mpi) ## build programs and libraries
 
 help: ## list these targets
 	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [V=1] [PREFIX=$(PREFIX)] [DESTDIR=]'
@@ -87,7 +93,7 @@ bench: deps ## measure every speed that docs/performance.md names
 
 .PHONY: require no-mpi
 no-mpi:
-	@echo 'note: no $(MPICC): liblemon is left out'
+	@echo 'note: no $(MPICC): Lemon is left out'
 
 require:
 	$(if $(MISSING),$(error missing: $(MISSING) (pkg-config names); run `make deps`))
@@ -125,9 +131,18 @@ $(B)/lib/liblemon.so: $(call obj,$(lemon_src) src/lime/format.c) src/mpi/lemon/l
 	    -Wl,--version-script=src/mpi/lemon/lemon.map -o $@.$(LEMON_VERSION) $(filter %.o,$^)
 	$(Q)ln -sf $(@F).$(LEMON_VERSION) $@.$(LEMON_MAJOR); ln -sf $(@F).$(LEMON_MAJOR) $@
 
-$(B)/mpi/%: tests/mpi/%.c $(wildcard tests/mpi/*.h) src/mpi/lemon.h $(B)/lib/liblemon.a
-	@mkdir -p $(@D); echo '  MPICC $@'
-	$(Q)$(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS) -Isrc/mpi -o $@ $< $(B)/lib/liblemon.a -lm
+$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lm
+
+# Programs of one source each.
+define mpi_programs
+$(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon.h $(B)/lib/liblemon.a
+	@mkdir -p $$(@D); echo '  MPICC $$@'
+	$(Q)$(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS) -Isrc/mpi -o $$@ $$< $(B)/lib/liblemon.a -lm
+endef
+$(eval $(call mpi_programs,tests/mpi,mpi))
+$(eval $(call mpi_programs,src/mpi/examples,examples))
 
 $(liblimefile): $(call obj,$(lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -189,24 +204,35 @@ c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 lint: ## cppcheck, shellcheck, man pages and formatting
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem -Isrc/lime src tests
-	shellcheck scripts/install-deps scripts/demo tests/run tests/fuzz/run .ci/run
+	shellcheck scripts/install-deps scripts/demo tests/run tests/fuzz/run .ci/run \
+	    src/mpi/package/install
 	clang-format --dry-run -Werror $(c_files)
 	mandoc -T lint -W warning docs/man/*
 
 format: ## clang-format all C files
 	clang-format -i $(c_files)
 
+man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1),$(wildcard docs/man/*.1))
+
 install: all ## install to DESTDIR/PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
 	install -m 755 $(programs) $(DESTDIR)$(BINDIR)
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
-	install -m 644 docs/man/*.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(DOCDIR)
+	$(if $(HAVE_MPI),install -m 755 $(B)/bin/lemon_benchmark $(DESTDIR)$(BINDIR))
+	$(if $(HAVE_MPI),install -d $(DESTDIR)$(DOCDIR)/examples)
+	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/examples)
+	$(if $(HAVE_MPI),src/mpi/package/install $(MPICC) $(B)/lib $(LEMON_VERSION) '$(DESTDIR)' \
+	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
 
 uninstall: ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat))
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) lemon_benchmark)
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
-	rm -rf $(DESTDIR)$(DOCDIR)
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,liblemon.a pkgconfig/lemon.pc \
+	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))
+	rm -f $(DESTDIR)$(INCLUDEDIR)/lemon.h
+	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/cmake/lemon
 
 clean: ## remove what was built
 	rm -rf build build-san $(B)

@@ -1,0 +1,90 @@
+/*
+ * parallel_non_blocking.c - a lattice of characters, written and read again by the non-blocking
+ * calls
+ *
+ * Every rank has 4 x 4 x 4 x 4 sites with one character each: '0' for rank 0, '1' for rank 1
+ * and so on. So the file shows which sites each rank holds and in what order they are stored.
+ */
+#include "sample.h"
+
+#include <string.h>
+
+#define FILE_NAME "parallel_non_blocking.test"
+
+enum {
+    DIMS = 4,
+    LOCAL_EXTENT = 4,
+    LOCAL_SITES = 256,
+};
+
+/* On disk the communicator's dimension 0 is slowest, then 3, then 1; 2 is fastest. */
+static int const mapping[DIMS] = {0, 3, 1, 2};
+
+static MPI_Comm make_grid(int *lattice)
+{
+    int ranks, grid[DIMS] = {0}, periods[DIMS] = {1, 1, 1, 1};
+    MPI_Comm cartesian;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Dims_create(ranks, DIMS, grid);
+    MPI_Cart_create(MPI_COMM_WORLD, DIMS, grid, periods, 1 /* reorder */, &cartesian);
+    for (int d = 0; d < DIMS; d++)
+        lattice[d] = LOCAL_EXTENT * grid[d];
+    return cartesian;
+}
+
+static void write_lattice(MPI_Comm cartesian, int const *lattice, char *data)
+{
+    MPI_File fp;
+    int ranks;
+    MPI_Comm_size(cartesian, &ranks);
+    sample_open_for_writing(cartesian, FILE_NAME, &fp);
+    LemonWriter *w = lemonCreateWriter(&fp, cartesian);
+    LemonRecordHeader *h = lemonCreateHeader(1 /* MB */, 1 /* ME */, "parallel-test",
+                                             (MPI_Offset)ranks * LOCAL_SITES);
+    sample_check(lemonWriteRecordHeader(h, w), "lemonWriteRecordHeader");
+    lemonDestroyHeader(h);
+    sample_check(
+        lemonWriteLatticeParallelNonBlockingMapped(w, data, sizeof *data, lattice, mapping),
+        "lemonWriteLatticeParallelNonBlockingMapped");
+    /* Here the program can compute, but must not change the data. */
+    sample_check(lemonFinishWriting(w), "lemonFinishWriting");
+    sample_check(lemonWriterCloseRecord(w), "lemonWriterCloseRecord");
+    sample_check(lemonDestroyWriter(w), "lemonDestroyWriter");
+    MPI_File_close(&fp);
+}
+
+static void read_lattice(MPI_Comm cartesian, int const *lattice, char *data)
+{
+    MPI_File fp;
+    sample_open_for_reading(cartesian, FILE_NAME, &fp);
+    LemonReader *r = lemonCreateReader(&fp, cartesian);
+    sample_check(lemonReaderNextRecord(r), "lemonReaderNextRecord");
+    if (strcmp(lemonReaderType(r), "parallel-test") != 0)
+        fprintf(stderr, "wrong type read: %s\n", lemonReaderType(r));
+    sample_check(
+        lemonReadLatticeParallelNonBlockingMapped(r, data, sizeof *data, lattice, mapping),
+        "lemonReadLatticeParallelNonBlockingMapped");
+    /* Here the program can compute. The data are not there yet. */
+    sample_check(lemonFinishReading(r), "lemonFinishReading");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, good, lattice[DIMS];
+    char written[LOCAL_SITES], read[LOCAL_SITES] = "";
+    MPI_Init(&argc, &argv);
+    MPI_Comm cartesian = make_grid(lattice);
+    MPI_Comm_rank(cartesian, &rank);
+
+    memset(written, '0' + rank, sizeof written);
+    write_lattice(cartesian, lattice, written);
+    read_lattice(cartesian, lattice, read);
+
+    good = memcmp(read, written, sizeof read) == 0;
+    printf("Node %d reports %s.\n", rank, good ? "data okay" : "wrong data read");
+    MPI_Comm_free(&cartesian);
+    MPI_Finalize();
+    return good ? 0 : 1;
+}

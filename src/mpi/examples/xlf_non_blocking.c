@@ -1,0 +1,89 @@
+/*
+ * xlf_non_blocking.c - a record of text, written and read again by the non-blocking calls
+ *
+ * The record is like the one in which tmLQCD describes a configuration. The time in it is
+ * SOURCE_DATE_EPOCH of the environment where that is set, so that a file can be made again.
+ */
+#include "sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FILE_NAME "xlf_non_blocking.test"
+
+enum {
+    MESSAGE_BYTES = 512,
+};
+
+/* The same on all ranks: they must agree on the length of the record. */
+static time_t time_of_rank_0(void)
+{
+    char const *epoch = getenv("SOURCE_DATE_EPOCH");
+    long long now = epoch ? atoll(epoch) : (long long)time(NULL);
+    MPI_Bcast(&now, 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
+    return (time_t)now;
+}
+
+static void compose(char *message)
+{
+    time_t now = time_of_rank_0();
+    snprintf(message, MESSAGE_BYTES,
+             "\n plaquette = %e\n trajectory nr = %d\n beta = %f, kappa = %f, mu = %f, "
+             "c2_rec = %f\n time = %lld\n hmcversion = %s\n mubar = %f\n epsilonbar = %f\n "
+             "date = %s",
+             0.0, 1, 6.0, 0.177, 0.5, 0.0, (long long)now, "5.0.1", 0.0, 0.0, ctime(&now));
+}
+
+static void write_message(char *message)
+{
+    MPI_File fp;
+    MPI_Offset bytes = (MPI_Offset)strlen(message);
+    sample_open_for_writing(MPI_COMM_WORLD, FILE_NAME, &fp);
+    LemonWriter *w = lemonCreateWriter(&fp, MPI_COMM_WORLD);
+    LemonRecordHeader *h = lemonCreateHeader(1 /* MB */, 1 /* ME */, "xlf-info", bytes);
+    sample_check(lemonWriteRecordHeader(h, w), "lemonWriteRecordHeader");
+    lemonDestroyHeader(h);
+    sample_check(lemonWriteRecordDataNonBlocking(message, &bytes, w),
+                 "lemonWriteRecordDataNonBlocking");
+    /* Here the program can compute, but must not change the message. */
+    sample_check(lemonFinishWriting(w), "lemonFinishWriting");
+    sample_check(lemonWriterCloseRecord(w), "lemonWriterCloseRecord");
+    sample_check(lemonDestroyWriter(w), "lemonDestroyWriter");
+    MPI_File_close(&fp);
+}
+
+/* Every rank gets all of it. */
+static void read_message(char *message)
+{
+    MPI_File fp;
+    MPI_Offset bytes = MESSAGE_BYTES - 1; /* or what the record has, if that is less */
+    sample_open_for_reading(MPI_COMM_WORLD, FILE_NAME, &fp);
+    LemonReader *r = lemonCreateReader(&fp, MPI_COMM_WORLD);
+    sample_check(lemonReaderNextRecord(r), "lemonReaderNextRecord");
+    if (strcmp(lemonReaderType(r), "xlf-info") != 0)
+        fprintf(stderr, "wrong type read: %s\n", lemonReaderType(r));
+    sample_check(lemonReaderReadDataNonBlocking(message, &bytes, r),
+                 "lemonReaderReadDataNonBlocking");
+    /* Here the program can compute. The message is not there yet. */
+    sample_check(lemonFinishReading(r), "lemonFinishReading");
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, good;
+    char written[MESSAGE_BYTES] = "", read[MESSAGE_BYTES] = "";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+
+    compose(written);
+    write_message(written);
+    read_message(read);
+
+    good = strcmp(read, written) == 0;
+    printf("Node %d reports %s.\n", rank, good ? "data okay" : "wrong data read");
+    MPI_Finalize();
+    return good ? 0 : 1;
+}

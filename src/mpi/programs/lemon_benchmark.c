@@ -1,0 +1,478 @@
+/*
+ * lemon_benchmark.c - how fast Lemon writes and reads a lattice, and whether it does so rightly
+ *
+ * Every step is agreed on by all processes: they go on together or end together.
+ */
+#include "field.h"
+#include "figures.h"
+#include "lemon.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    L_MAX = 1 << 30, /* 2 L is an int */
+    MEASUREMENTS_MAX = 1000000,
+    INFO_BYTES = 256,
+};
+
+#define DATA_TYPE "benchmark"
+#define INFO_TYPE "benchmark-info" /* so that the data of a kept file can be checked */
+
+struct options {
+    const char *file;
+    int L; /* 0 with `read` */
+    int measurements;
+    bool keep, read, help;
+};
+
+struct bench {
+    struct options options;
+    MPI_Comm cartesian;
+    int rank, ranks;
+    struct field field;
+    int64_t bytes;   /* of the whole lattice */
+    double *data;    /* of this process */
+    uint64_t seed;   /* of the first measurement */
+    double *writing; /* seconds, of each measurement */
+    double *reading;
+};
+
+/* ---- the command line ---- */
+
+static const char usage_text[] = "usage: lemon_benchmark [-k] [-f file] L measurements\n"
+                                 "       lemon_benchmark -r [-f file] measurements\n";
+
+static const char help_text[] =
+    "\n"
+    "Writes a lattice of L x L x L x 2L sites, 576 bytes each, by Lemon's parallel calls, "
+    "reads\n"
+    "it again, checks every byte, and prints how long it took. To be run by mpirun: the "
+    "lattice\n"
+    "is distributed over the processes, and its extents are adjusted where they cannot be\n"
+    "divided.\n"
+    "\n"
+    "  -f, --file FILE  the file to use (benchmark.test); it is overwritten\n"
+    "  -k, --keep       leave the file\n"
+    "  -r, --read       only read and check a file that was kept; any number of processes\n"
+    "  -h, --help       this text\n"
+    "\n"
+    "Writing times include closing the record, after which all data are on the disk. Times "
+    "are\n"
+    "those of the slowest process. Data read at once after writing often come from memory.\n"
+    "Exits with 1 if an operation failed or a byte was wrong, 2 if called wrongly.\n";
+
+static bool parse_number(const char *text, int most, int *number)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    *number = (int)value;
+    return *text && !*end && value >= 1 && value <= most;
+}
+
+static bool parse(int argc, char **argv, struct options *options)
+{
+    static const struct option names[] = {{"file", required_argument, NULL, 'f'},
+                                          {"keep", no_argument, NULL, 'k'},
+                                          {"read", no_argument, NULL, 'r'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    *options = (struct options){.file = "benchmark.test"};
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, "f:krh", names, NULL)) != -1;) {
+        if (c == 'f')
+            options->file = optarg;
+        else if (c == 'k')
+            options->keep = true;
+        else if (c == 'r')
+            options->read = true;
+        else if (c == 'h')
+            return options->help = true;
+        else
+            return false;
+    }
+    char **args = argv + optind;
+    int n = argc - optind;
+    if (options->read)
+        return n == 1 && parse_number(args[0], MEASUREMENTS_MAX, &options->measurements);
+    return n == 2 && parse_number(args[0], L_MAX, &options->L) &&
+           parse_number(args[1], MEASUREMENTS_MAX, &options->measurements);
+}
+
+/* ---- what all processes do together ---- */
+
+static void report(const struct bench *b, const char *action, const char *reason)
+{
+    if (b->rank == 0)
+        fprintf(stderr, "lemon_benchmark: %s: %s: %s\n", b->options.file, action, reason);
+}
+
+/* Whether all processes can go on; rank 0 tells why not. Collective. */
+static bool all(const struct bench *b, bool good, const char *action, const char *reason)
+{
+    int everyone = good;
+    MPI_Allreduce(MPI_IN_PLACE, &everyone, 1, MPI_INT, MPI_LAND, b->cartesian);
+    if (!everyone)
+        report(b, action, reason);
+    return everyone;
+}
+
+/* The same for a code of Lemon, which is the same on all processes already. */
+static bool lemon(const struct bench *b, int code, const char *action)
+{
+    char reason[64];
+    snprintf(reason, sizeof reason, "Lemon's error %d", code);
+    if (code != LEMON_SUCCESS)
+        report(b, action, reason);
+    return code == LEMON_SUCCESS;
+}
+
+static void say_what_lemon_says(char const *text, void *context)
+{
+    (void)context;
+    fprintf(stderr, "lemon_benchmark: %s\n", text);
+}
+
+static double slowest(const struct bench *b, double seconds)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, b->cartesian);
+    return seconds > 0 ? seconds : MPI_Wtick(); /* speeds are divided by it */
+}
+
+static bool open_file(const struct bench *b, int mode, MPI_File *fp)
+{
+    char reason[MPI_MAX_ERROR_STRING] = "failed on another process";
+    int length, err = MPI_File_open(b->cartesian, b->options.file, mode, MPI_INFO_NULL, fp);
+    if (err != MPI_SUCCESS)
+        MPI_Error_string(err, reason, &length);
+    return all(b, err == MPI_SUCCESS, "open", reason);
+}
+
+static bool close_file(const struct bench *b, MPI_File *fp)
+{
+    return all(b, MPI_File_close(fp) == MPI_SUCCESS, "close", "MPI_File_close failed");
+}
+
+/* ---- writing ---- */
+
+static bool write_header(const struct bench *b, LemonWriter *w, int mb, int me,
+                         const char *type, MPI_Offset bytes)
+{
+    LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
+    int code = lemonWriteRecordHeader(header, w);
+    lemonDestroyHeader(header);
+    return lemon(b, code, "write header");
+}
+
+static bool write_info(const struct bench *b, LemonWriter *w, uint64_t seed)
+{
+    const int *lattice = b->field.lattice;
+    char text[INFO_BYTES];
+    int n = snprintf(text, sizeof text, "seed = %" PRIu64 "\nlattice = %d %d %d %d\n", seed,
+                     lattice[0], lattice[1], lattice[2], lattice[3]);
+    MPI_Offset bytes = n;
+    return write_header(b, w, 1, 0, INFO_TYPE, bytes) &&
+           lemon(b, lemonWriteRecordData(text, &bytes, w), "write " INFO_TYPE) &&
+           lemon(b, lemonWriterCloseRecord(w), "close " INFO_TYPE);
+}
+
+static bool write_data(const struct bench *b, LemonWriter *w, double *seconds)
+{
+    if (!write_header(b, w, 0, 1, DATA_TYPE, b->bytes))
+        return false;
+    MPI_Barrier(b->cartesian);
+    double start = MPI_Wtime();
+    bool good =
+        lemon(b, lemonWriteLatticeParallel(w, b->data, FIELD_SITE_BYTES, b->field.lattice),
+              "write") &&
+        lemon(b, lemonWriterCloseRecord(w), "close record");
+    *seconds = slowest(b, MPI_Wtime() - start);
+    return good;
+}
+
+static bool measure_writing(const struct bench *b, uint64_t seed, double *seconds)
+{
+    MPI_File fp;
+    field_fill(&b->field, seed, b->data);
+    if (!open_file(b, MPI_MODE_WRONLY | MPI_MODE_CREATE, &fp))
+        return false;
+    bool good = all(b, MPI_File_set_size(fp, 0) == MPI_SUCCESS, "truncate", "failed");
+    LemonWriter *w = good ? lemonCreateWriter(&fp, b->cartesian) : NULL;
+    if (good)
+        good = all(b, w != NULL, "write", "no memory");
+    good = good && write_info(b, w, seed) && write_data(b, w, seconds);
+    if (w)
+        good = lemon(b, lemonDestroyWriter(w), "end writing") && good;
+    return close_file(b, &fp) && good;
+}
+
+/* ---- reading ---- */
+
+static bool find_record(const struct bench *b, LemonReader *r, const char *type)
+{
+    int code;
+    while ((code = lemonReaderNextRecord(r)) == LEMON_SUCCESS)
+        if (strcmp(lemonReaderType(r), type) == 0)
+            return true;
+    if (code != LEMON_EOF)
+        return lemon(b, code, "next record");
+    return all(b, false, type, "no such record");
+}
+
+static bool read_data(const struct bench *b, LemonReader *r, double *seconds)
+{
+    if (!find_record(b, r, DATA_TYPE) ||
+        !all(b, lemonReaderBytes(r) == b->bytes, DATA_TYPE, "the record's length is wrong"))
+        return false;
+    MPI_Barrier(b->cartesian);
+    double start = MPI_Wtime();
+    int code = lemonReadLatticeParallel(r, b->data, FIELD_SITE_BYTES, b->field.lattice);
+    *seconds = slowest(b, MPI_Wtime() - start);
+    return lemon(b, code, "read");
+}
+
+static bool measure_reading(const struct bench *b, double *seconds)
+{
+    MPI_File fp;
+    /* What is not read cannot be right by chance. */
+    memset(b->data, 0xff, (size_t)field_local_bytes(&b->field));
+    if (!open_file(b, MPI_MODE_RDONLY, &fp))
+        return false;
+    LemonReader *r = lemonCreateReader(&fp, b->cartesian);
+    bool good = all(b, r != NULL, "read", "no memory") && read_data(b, r, seconds);
+    lemonDestroyReader(r);
+    return close_file(b, &fp) && good;
+}
+
+/* The seed and the lattice of a file that was kept. */
+static bool parse_info(const char *text, uint64_t *seed, int *lattice)
+{
+    if (sscanf(text, "seed = %" SCNu64 " lattice = %d %d %d %d", seed, &lattice[0], &lattice[1],
+               &lattice[2], &lattice[3]) != 1 + FIELD_DIMS)
+        return false;
+    for (int d = 0; d < FIELD_DIMS; d++)
+        if (lattice[d] < 1)
+            return false;
+    return true;
+}
+
+static bool read_info(struct bench *b)
+{
+    MPI_File fp;
+    char text[INFO_BYTES] = "";
+    MPI_Offset n = sizeof text - 1;
+    if (!open_file(b, MPI_MODE_RDONLY, &fp))
+        return false;
+    LemonReader *r = lemonCreateReader(&fp, b->cartesian);
+    bool good =
+        all(b, r != NULL, "read", "no memory") && find_record(b, r, INFO_TYPE) &&
+        lemon(b, lemonReaderReadData(text, &n, r), "read " INFO_TYPE) &&
+        all(b, parse_info(text, &b->seed, b->field.lattice), INFO_TYPE, "not what -k leaves");
+    lemonDestroyReader(r);
+    return close_file(b, &fp) && good;
+}
+
+/* ---- the lattice ---- */
+
+static bool make_grid(struct bench *b)
+{
+    int grid[FIELD_DIMS] = {0}, periods[FIELD_DIMS] = {1, 1, 1, 1};
+    MPI_Comm_size(MPI_COMM_WORLD, &b->ranks);
+    MPI_Dims_create(b->ranks, FIELD_DIMS, grid);
+    MPI_Cart_create(MPI_COMM_WORLD, FIELD_DIMS, grid, periods, 1, &b->cartesian);
+    MPI_Comm_rank(b->cartesian, &b->rank);
+    for (int d = 0; d < FIELD_DIMS; d++) {
+        int whole = d == FIELD_DIMS - 1 ? 2 * b->options.L : b->options.L;
+        int local = whole / grid[d] ? whole / grid[d] : 1;
+        if (__builtin_mul_overflow(local, grid[d], &b->field.lattice[d]))
+            return all(b, false, "lattice", "too large");
+    }
+    return true;
+}
+
+static bool allocate(struct bench *b)
+{
+    lemonLocalLattice(b->cartesian, b->field.lattice, b->field.start, b->field.sites);
+    b->bytes = field_bytes(&b->field);
+    if (!all(b, b->bytes > 0, "lattice", "too large"))
+        return false;
+    size_t n = (size_t)b->options.measurements;
+    int64_t local = field_local_bytes(&b->field);
+    b->data = malloc((size_t)local + 1); /* a process may have no part */
+    b->writing = calloc(n, sizeof *b->writing);
+    b->reading = calloc(n, sizeof *b->reading);
+    return all(b, b->data && b->writing && b->reading, "lattice", "not enough memory");
+}
+
+/* Data of their own for each run, so that nothing left from another one can pass for them. */
+static void choose_seed(struct bench *b)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    b->seed = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    MPI_Bcast(&b->seed, 1, MPI_UINT64_T, 0, b->cartesian);
+}
+
+/* ---- what is printed; all on rank 0 ---- */
+
+__attribute__((format(printf, 2, 3))) static void say(const struct bench *b, const char *format,
+                                                      ...)
+{
+    if (b->rank != 0)
+        return;
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    fflush(stdout);
+}
+
+static void say_sizes(const struct bench *b)
+{
+    const int *whole = b->field.lattice, *local = b->field.sites; /* rank 0's is the largest */
+    char human[FIGURES_HUMAN_BYTES];
+    say(b, "Benchmark on a block of data %s in size,\n",
+        figures_human((double)b->bytes, human));
+    say(b, "representing a %d x %d x %d x %d lattice", whole[0], whole[1], whole[2], whole[3]);
+    if (b->ranks > 1)
+        say(b,
+            ",\ndistributed over %d MPI processes\n"
+            "for a local %d x %d x %d x %d lattice",
+            b->ranks, local[0], local[1], local[2], local[3]);
+    say(b, ".\n\n");
+}
+
+static void say_average(const struct bench *b, const char *what, const double *seconds)
+{
+    int n = b->options.measurements;
+    say(b, "Average time spent %s was %.2e s, with a standard deviation of %.2e s.\n", what,
+        figures_mean(seconds, n), figures_deviation(seconds, n));
+}
+
+static void say_speed(const struct bench *b, const char *what, const double *seconds)
+{
+    char human[FIGURES_HUMAN_BYTES];
+    double mean = figures_mean(seconds, b->options.measurements);
+    say(b, "Average %s speed was %s/s\n", what, figures_human((double)b->bytes / mean, human));
+}
+
+static void say_results(const struct bench *b, int wrong)
+{
+    if (!b->options.read)
+        say_average(b, "writing", b->writing);
+    say_average(b, "reading", b->reading);
+    say(b, "\n");
+    if (!b->options.read)
+        say_speed(b, "writing", b->writing);
+    say_speed(b, "reading", b->reading);
+    if (wrong)
+        say(b, "WARNING: data were wrong in %d of %d measurements!\n", wrong,
+            b->options.measurements);
+    else
+        say(b, "All data were read back correctly.\n");
+}
+
+/* ---- the measurements ---- */
+
+/* Whether what was read is right on all processes; each names its own fault. Collective. */
+static bool check_data(const struct bench *b, uint64_t seed)
+{
+    int64_t first = 0, wrong[2] = {field_compare(&b->field, seed, b->data, &first)};
+    if (wrong[0])
+        fprintf(stderr,
+                "lemon_benchmark: %s: check: rank %d: wrong bytes: %" PRId64
+                "; the first is byte %" PRId64 " of the rank's part\n",
+                b->options.file, b->rank, wrong[0], first);
+    wrong[1] = wrong[0] != 0;
+    MPI_Allreduce(MPI_IN_PLACE, wrong, 2, MPI_INT64_T, MPI_SUM, b->cartesian);
+    if (wrong[0])
+        say(b, "WARNING: wrong bytes: %" PRId64 ", on %" PRId64 " of %d nodes!\n\n", wrong[0],
+            wrong[1], b->ranks);
+    else
+        say(b, "All nodes report that every byte matches.\n\n");
+    return wrong[0] == 0;
+}
+
+static bool measure(const struct bench *b, int i, bool *right)
+{
+    /* A kept file has one seed, a written one that of its measurement. */
+    uint64_t seed = b->options.read ? b->seed : b->seed + (uint64_t)i;
+    say(b, "Measurement %d of %d.\n", i + 1, b->options.measurements);
+    if (!b->options.read) {
+        if (!measure_writing(b, seed, &b->writing[i]))
+            return false;
+        say(b, "Time spent writing was %.2g s.\n", b->writing[i]);
+    }
+    if (!measure_reading(b, &b->reading[i]))
+        return false;
+    say(b, "Time spent reading was %.2g s.\n", b->reading[i]);
+    *right = check_data(b, seed);
+    return true;
+}
+
+static bool run(struct bench *b)
+{
+    int wrong = 0;
+    if (!b->options.read)
+        choose_seed(b);
+    else if (!read_info(b))
+        return false;
+    if (!allocate(b))
+        return false;
+    say_sizes(b);
+    for (int i = 0; i < b->options.measurements; i++) {
+        bool right;
+        if (!measure(b, i, &right))
+            return false;
+        wrong += !right;
+    }
+    say_results(b, wrong);
+    return wrong == 0;
+}
+
+/* After a failure the file is left, to be looked at. */
+static bool remove_file(const struct bench *b)
+{
+    if (b->options.read || b->options.keep)
+        return true;
+    bool good = b->rank != 0 || MPI_File_delete(b->options.file, MPI_INFO_NULL) == MPI_SUCCESS;
+    return all(b, good, "delete", "failed");
+}
+
+static int start(const struct options *options)
+{
+    struct bench b = {.options = *options};
+    lemonSetMessageHandler(say_what_lemon_says, NULL);
+    bool good = make_grid(&b) && run(&b) && remove_file(&b);
+    free(b.data);
+    free(b.writing);
+    free(b.reading);
+    MPI_Comm_free(&b.cartesian);
+    return good ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    int rank, status = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!parse(argc, argv, &options)) {
+        status = 2;
+        if (rank == 0)
+            fputs(usage_text, stderr);
+    } else if (options.help) {
+        if (rank == 0)
+            printf("%s%s", usage_text, help_text);
+    } else {
+        status = start(&options);
+    }
+    MPI_Finalize();
+    return status;
+}
