@@ -23,6 +23,7 @@ struct limefs_options {
     double attr_timeout, entry_timeout; /* seconds that the kernel may trust an answer */
     unsigned max_open;                  /* containers kept open while nobody uses them */
     uint64_t readahead;                 /* bytes the kernel reads ahead; 0: leave it alone */
+    int shared;                         /* allow_other or allow_root */
     unsigned max_read;                  /* of one request; 0: as the kernel likes */
 };
 

@@ -31,7 +31,9 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     const struct limefs *fs = userdata;
     unsigned want = FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
                     FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_READ | FUSE_CAP_AUTO_INVAL_DATA |
-                    FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_POSIX_ACL;
+                    FUSE_CAP_CACHE_SYMLINKS;
+    if (fs->options.shared)
+        want |= FUSE_CAP_POSIX_ACL;
     conn->want |= want & conn->capable;
     /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
     conn->want &=

@@ -29,8 +29,12 @@ static const struct fuse_opt number_table[] = {
     OPTION("attr_timeout=%lf", attr_timeout),
     OPTION("entry_timeout=%lf", entry_timeout),
     OPTION("max_open=%u", max_open),
+    {"allow_other", offsetof(struct limefs_options, shared), 1},
+    {"allow_root", offsetof(struct limefs_options, shared), 1},
+    FUSE_OPT_KEY("allow_other", FUSE_OPT_KEY_KEEP), /* these three are libfuse's, too */
+    FUSE_OPT_KEY("allow_root", FUSE_OPT_KEY_KEEP),
     OPTION("max_read=%u", max_read),
-    FUSE_OPT_KEY("max_read=", FUSE_OPT_KEY_KEEP), /* the kernel is told, too */
+    FUSE_OPT_KEY("max_read=", FUSE_OPT_KEY_KEEP),
     FUSE_OPT_END,
 };
 

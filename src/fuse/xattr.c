@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 #define PREFIX "user.lime."
-#define ACL    "system.posix_acl_access"
+#define ACLS   "system.posix_acl_"
+#define ACL    ACLS "access"
 
 enum {
     VALUE_MAX = 512,
@@ -172,11 +173,16 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
 {
     char value[VALUE_MAX];
     uint64_t ordinal;
+    /* Nobody else is let in who would have to be judged, and ls(1) asks no second time. */
+    if (!fs->options.shared && strncmp(name, ACLS, strlen(ACLS)) == 0)
+        return -EOPNOTSUPP;
     struct limefs_node *node = limefs_inode_node(fs, id);
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass_get(fs, node, name, buf, cap);
     if (strcmp(name, ACL) == 0)
         return get_acl(fs, id, node, buf, cap);
+    if (strncmp(name, "user.", 5) != 0)
+        return -EOPNOTSUPP; /* ls(1) then asks for no other file's security label */
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);

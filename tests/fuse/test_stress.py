@@ -1,5 +1,6 @@
 """Names and containers that come and go while many read; limits of descriptors and of the log."""
 
+import errno
 import os
 import random
 import shutil
@@ -243,6 +244,14 @@ class Programs(limetest.TestCase):
             self.assertEqual(os.stat(mount.join("d")).st_nlink, 1)
             found = limetest.run(["find", mount.path, "-type", "f"], check=True).stdout
             self.assertEqual(len(found.split()), 2)
+
+    def test_ls_is_told_what_is_not_there(self):
+        """It would ask again for each file: a list of a million records is long enough."""
+        with limetest.Mount(self.write("c.lime", CONTAINER)) as mount:
+            for name in ("security.selinux", "system.posix_acl_access"):
+                with self.assertRaises(OSError) as caught:
+                    os.getxattr(mount.join("info"), name)
+                self.assertEqual(caught.exception.errno, errno.EOPNOTSUPP)
 
     def test_access_lists(self):
         """Group bits of the mode are only the mask where there is a list."""
