@@ -124,10 +124,36 @@ static ssize_t read_container(struct limefs_file *file, char *buf, size_t n, uin
     return read_fd(file->view->fd, buf, n, at);
 }
 
-static int check(struct limefs_file *file)
+static bool sample_stands(const struct limefs_file *file)
+{
+    char now[sizeof file->sample.bytes];
+    ssize_t got = read_fd(file->view->fd, now, file->sample.n, file->sample.at);
+    return got == (ssize_t)file->sample.n &&
+           memcmp(now, file->sample.bytes, file->sample.n) == 0;
+}
+
+static void take_sample(struct limefs_file *file, const char *bytes, size_t n, uint64_t at)
+{
+    struct limefs_sample *sample = &file->sample;
+    pthread_mutex_lock(&file->lock);
+    sample->n = n < sizeof sample->bytes ? n : sizeof sample->bytes;
+    sample->at = at;
+    memcpy(sample->bytes, bytes, sample->n);
+    pthread_mutex_unlock(&file->lock);
+}
+
+/* *grown: something was added since the last check. A container that was written anew, and is
+ * longer, looks the same from outside; but then the sample is seldom where it was. */
+static int check(struct limefs_file *file, bool *grown)
 {
     pthread_mutex_lock(&file->lock);
+    struct limefs_stamp before = file->checked;
     int err = limefs_view_check(file->view, &file->record, &file->checked);
+    *grown = !limefs_stamp_same_data(&before, &file->checked);
+    if (!err && *grown && !sample_stands(file)) {
+        file->checked = before; /* so that it fails for ever */
+        err = -ESTALE;
+    }
     pthread_mutex_unlock(&file->lock);
     return err;
 }
@@ -142,14 +168,18 @@ static ssize_t read_record(struct limefs_file *file, char *buf, size_t n, uint64
     if (n > record->bytes - offset)
         n = (size_t)(record->bytes - offset);
     for (int i = 0; i < READ_TRIES; i++) {
-        ssize_t got = read_container(file, buf, n, record->data_offset + offset, bytes);
+        bool grown;
+        uint64_t at = record->data_offset + offset;
+        ssize_t got = read_container(file, buf, n, at, bytes);
         if (got < 0)
             return got;
-        int err = check(file);
+        int err = check(file, &grown);
         if (err)
             return err;
-        if ((size_t)got == n)
+        if ((size_t)got == n && (!grown || i == READ_TRIES - 1)) {
+            take_sample(file, *bytes, n, at);
             return got;
+        }
     }
     return -EIO;
 }

@@ -7,6 +7,13 @@
 #include "stream.h"
 #include "view.h"
 
+/* Bytes that were given out and where they stood in the container, to be found there again. */
+struct limefs_sample {
+    uint64_t at;
+    size_t n;
+    char bytes[64];
+};
+
 enum {
     LIMEFS_DIRECT_UNTRIED = -2,
 };
@@ -15,11 +22,12 @@ struct limefs_file {
     struct limefs_handle handle; /* first: the list leads here */
     struct limefs_view *view;    /* pinned; NULL for a file of the tree */
     struct limefile_record record;
-    pthread_mutex_t lock; /* guards the next three */
+    int fd;               /* of a file of the tree, else -1 */
+    pthread_mutex_t lock; /* guards what follows */
     struct limefs_stream stream;
     int direct;                  /* the container with O_DIRECT; -1: cannot be had */
     struct limefs_stamp checked; /* the container when the record was last found good */
-    int fd;                      /* of a file of the tree, else -1 */
+    struct limefs_sample sample; /* of the last read */
 };
 
 /* *keep: the kernel's cached pages are still good. */

@@ -148,6 +148,19 @@ class Change(limetest.TestCase):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             self.assertEqual(file.read(), b"o" * (3 * MIB - 4096))
 
+    def test_written_anew_and_longer(self):
+        """Looks like appending from outside; the reader must not get the other's bytes."""
+        new = limetest.container([("info", b"old"), ("data", b"n" * 3 * MIB), ("more", b"m")])
+        with open(self.at("data"), "rb", buffering=0) as file:
+            self.assertEqual(file.read(4096), b"o" * 4096)
+            with open(self.path, "wb") as container:
+                container.write(new)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            for _ in range(2):
+                with self.assertRaises(OSError):
+                    os.pread(file.fileno(), MIB, 2 * MIB)
+        self.assertEqual(read(self.at("data")), b"n" * 3 * MIB)
+
     def test_removed_and_put_back(self):
         read(self.at("info"))
         os.rename(self.path, self.path + ".away")
