@@ -14,15 +14,23 @@ enum {
 
 static bool to_stderr = true;
 
+/* A file's name must neither steer a terminal nor forge a line of the log. */
+static void tame(char *line)
+{
+    for (; *line; line++)
+        if ((unsigned char)*line < 0x20 || *line == 0x7f)
+            *line = '?';
+}
+
 static void write_line(int priority, const char *format, va_list args)
 {
-    if (!to_stderr) {
-        vsyslog(priority, format, args);
-        return;
-    }
     char line[1024];
     vsnprintf(line, sizeof line, format, args);
-    fprintf(stderr, "limefs: %s\n", line);
+    tame(line);
+    if (to_stderr)
+        fprintf(stderr, "limefs: %s\n", line);
+    else
+        syslog(priority, "%s", line);
 }
 
 static void write_text(int priority, const char *format, ...)

@@ -13,21 +13,22 @@
 
 /* ---- opening and indexing ---- */
 
-static void report_fault(struct limefs *fs, const struct limefs_node *node,
-                         const struct limefile_index *index)
+/* Once for each state of the container. */
+static void report_fault(struct limefs *fs, struct limefs_node *node,
+                         const struct limefs_view *view)
 {
-    const struct limefile_finding *fault = limefile_index_fault(index);
-    if (!fault)
+    const struct limefile_finding *fault = limefile_index_fault(view->index);
+    if (!fault || limefs_stamp_same_data(&node->told, &view->stamp))
         return;
-    char label[PATH_MAX], text[256];
+    node->told = view->stamp;
+    char path[PATH_MAX], text[256];
+    const char *label = limefs_tree_label(fs, node, path, sizeof path);
     limefile_finding_text(fault, text, sizeof text);
-    if (limefile_index_is_container(index))
-        limefs_log(LOG_WARNING, "%s: index: %s; the %llu records before it are shown",
-                   limefs_tree_label(fs, node, label, sizeof label), text,
-                   (unsigned long long)limefile_index_count(index));
+    if (limefile_index_is_container(view->index))
+        limefs_log(LOG_WARNING, "%s: index: %s; the %llu records before it are shown", label,
+                   text, (unsigned long long)limefile_index_count(view->index));
     else
-        limefs_log(LOG_WARNING, "%s: index: %s; this is no LIME container",
-                   limefs_tree_label(fs, node, label, sizeof label), text);
+        limefs_log(LOG_WARNING, "%s: index: %s; this is no LIME container", label, text);
 }
 
 static bool is_still(int fd, const struct limefs_stamp *want)
@@ -173,7 +174,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, struct limefs_
     view->stamp = limefs_stamp_of(&view->st);
     view->node = node;
     view->pins = 1;
-    report_fault(fs, node, view->index);
+    report_fault(fs, node, view);
 
     pthread_mutex_lock(&fs->lock);
     err = limefs_slot_take(fs, LIMEFS_SLOT_VIEW, view, &view->slot);

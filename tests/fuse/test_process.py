@@ -76,6 +76,23 @@ class Process(limetest.TestCase):
         self.assertEqual(process.wait(20), 0)
         self.assertEqual(limetest.mounts_under(where), [])
 
+    def test_what_is_wrong_is_said_once_and_tamely(self):
+        path = self.write("a\nb\x1b[2Jc.lime", CONTAINER + b"tail")
+        where = self.tempdir()
+        process = subprocess.Popen([limetest.program("limefs"), "-f", path, where],
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertTrue(limetest._wait(lambda: limetest.mounts_under(where), 10))
+        for _ in range(3):
+            self.assertEqual(read(os.path.join(where, "info")), b"hello")
+            os.listdir(where)
+        process.terminate()
+        words = process.stderr.read()
+        process.stderr.close()
+        self.assertEqual(words.count(b"a?b?[2Jc.lime: index: offset "), 1, words)
+        self.assertEqual(words.count(b"\n"), 1, words)
+
     def test_debug(self):
         with subprocess.Popen([limetest.program("limefs"), "-d", self.path, self.tempdir()],
                               stderr=subprocess.PIPE) as process:
