@@ -1,36 +1,14 @@
 """Lemon on 1, 2, 3, 4 and 6 ranks: lattices against an oracle, and the API call by call."""
 
 import os
-import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-
-MPIRUN = os.environ.get("MPIRUN") or "mpirun"
-RANKS = (1, 2, 3, 4, 6)
+from mpitest import MPICH, RANKS, TestCase, mpirun
 
 
-def mpirun(ranks, program, *args, options=(), timeout=250):
-    """Runs a program of tests/mpi. Open MPI's own leaks and idle spinning are left out."""
-    env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-           "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-    oversubscribe = [] if "mpich" in MPIRUN else ["--oversubscribe"]
-    return limetest.run([MPIRUN, *oversubscribe, *options, "-n", str(ranks),
-                         os.path.join(limetest.B, "mpi", program), *args],
-                        env=env, timeout=timeout)
-
-
-def has_mpi():
-    return shutil.which(MPIRUN) and os.path.exists(os.path.join(limetest.B, "mpi", "api"))
-
-
-class Lemon(limetest.TestCase):
-    def setUp(self):
-        if not has_mpi():
-            self.skipTest("needs MPI")
-
+class Lemon(TestCase):
     def passes(self, done, at_least):
         lines = done.stdout.decode(errors="replace").splitlines()
         bad = [line for line in lines if line.startswith(("not ok", "#"))]
@@ -52,7 +30,7 @@ class Lemon(limetest.TestCase):
                 self.passes(mpirun(ranks, "lattice", path, repetitions), 10)
 
     def test_lattices_with_romio(self):
-        if "mpich" in MPIRUN:
+        if MPICH:
             self.skipTest("MPICH has nothing else")
         for ranks in (3, 4):
             with self.subTest(ranks=ranks):

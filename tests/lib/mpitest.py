@@ -1,0 +1,42 @@
+"""mpitest - what the tests of Lemon share: the MPI that is used, and mpirun.
+
+Environment: MPIRUN (default mpirun; with mpirun.mpich, the programs must have been built by
+mpicc.mpich), and what limetest says.
+"""
+
+import os
+import shutil
+
+import limetest
+
+MPIRUN = os.environ.get("MPIRUN") or "mpirun"
+MPICH = "mpich" in MPIRUN
+MPICC = os.environ.get("MPICC") or ("mpicc.mpich" if MPICH else "mpicc")
+RANKS = (1, 2, 3, 4, 6)
+
+
+def environment(more=None):
+    """Open MPI's own leaks and idle spinning are left out."""
+    return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+            "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
+            **(more or {})}
+
+
+def mpirun(ranks, program, *args, options=(), timeout=250, env=None, cwd=None):
+    """Runs a program: one of tests/mpi by its name, any other by its path."""
+    oversubscribe = [] if MPICH else ["--oversubscribe"]
+    return limetest.run([MPIRUN, *oversubscribe, *options, "-n", str(ranks),
+                         os.path.join(limetest.B, "mpi", program), *args],
+                        env=environment(env), cwd=cwd, timeout=timeout)
+
+
+def has_mpi():
+    return shutil.which(MPIRUN) and os.path.exists(os.path.join(limetest.B, "mpi", "api"))
+
+
+class TestCase(limetest.TestCase):
+    def setUp(self):
+        if not has_mpi():
+            self.skipTest("needs MPI")

@@ -1,0 +1,250 @@
+"""What `make install` brings of Lemon, as programs use it: by hand, by pkg-config, by CMake."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+
+CANONICAL = os.path.join(limetest.REPO, "src", "mpi", "examples", "canonical.c")
+
+CMAKE_PROJECT = """cmake_minimum_required(VERSION 3.16)
+project(user {language})
+find_package(lemon {version} REQUIRED)
+add_executable(user {source})
+target_link_libraries(user {target})
+"""
+
+# All of lemon.h as C++ sees it, with C-LIME's way of calling.
+CXX_PROGRAM = """#include <lemon.h>
+#include <cstdio>
+#include <cstring>
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_File fp;
+    char text[] = "LEMON test message";
+    MPI_Offset bytes = std::strlen(text);
+    MPI_File_open(MPI_COMM_WORLD, "canonical.test", MPI_MODE_WRONLY | MPI_MODE_CREATE,
+                  MPI_INFO_NULL, &fp);
+    LemonWriter *w = lemonCreateWriter(&fp, MPI_COMM_WORLD);
+    LemonRecordHeader *h = lemonCreateHeader(1, 1, "lemon-test-text", bytes);
+    int code = lemonWriteRecordHeader(h, w);
+    lemonDestroyHeader(h);
+    if (code == LEMON_SUCCESS)
+        code = lemonWriteRecordData(text, &bytes, w);
+    if (code == LEMON_SUCCESS)
+        code = lemonWriterCloseRecord(w);
+    lemonDestroyWriter(w);
+    MPI_File_close(&fp);
+    MPI_Finalize();
+    return code;
+}
+"""
+
+# Names that C-LIME has, and a header of its: a program uses both libraries.
+FAKE_LIME_H = """#ifndef LIME_H
+#define LIME_H
+typedef struct { int fake; } LimeReader;
+extern int lime_padding(int n);
+extern void lime_byte_swap(void *data, int n);
+extern LimeReader *limeCreateReader(void *fp);
+#endif
+"""
+FAKE_LIME_C = """#include "lime.h"
+static LimeReader reader = {77};
+int lime_padding(int n) { return n + 1000; }
+void lime_byte_swap(void *data, int n) { (void)n; *(char *)data = 's'; }
+LimeReader *limeCreateReader(void *fp) { (void)fp; return &reader; }
+"""
+BOTH_C = """#include <lime.h>
+#include <lemon.h>
+#include <stdio.h>
+#define main canonical
+#include "canonical.c"
+#undef main
+
+int main(int argc, char **argv)
+{
+    char byte = 0;
+    lime_byte_swap(&byte, 1);
+    if (lime_padding(1) != 1001 || byte != 's' || limeCreateReader(NULL)->fake != 77)
+        return 1;
+    return canonical(argc, argv);
+}
+"""
+
+
+class Install(mpitest.TestCase):
+    def setUp(self):
+        super().setUp()
+        if limetest.SANITIZED:
+            self.skipTest("a program would have to load the sanitizer before liblemon.so")
+        for tool in ("pkg-config", "cmake", "g++"):
+            if not shutil.which(tool):
+                self.skipTest(f"needs {tool}")
+        self.prefix = os.path.join(self.tempdir(), "usr")
+        self.make("install", f"PREFIX={self.prefix}")
+        self.lib = os.path.join(self.prefix, "lib")
+
+    def make(self, target, *variables):
+        # What was built is what is installed; nothing is made again, by other flags perhaps.
+        return self.run_ok(["make", "-s", "-C", limetest.REPO, "-o", "all", target,
+                            f"B={limetest.B}", f"MPICC={mpitest.MPICC}", *variables])
+
+    def compile(self, source, *flags, compiler=None):
+        where = self.tempdir()
+        path = source
+        if not os.path.isabs(source) or "\n" in source:
+            path = os.path.join(where, "user.cc" if compiler else "user.c")
+            with open(path, "w", encoding="ascii") as file:
+                file.write(source)
+        program = os.path.join(where, "user")
+        self.run_ok([compiler or mpitest.MPICC, "-Wall", "-Werror", "-o", program, path, *flags],
+                    env=mpitest.environment())
+        return program
+
+    def pkg_config(self, *args, **env):
+        env = {**os.environ, "PKG_CONFIG_PATH": os.path.join(self.lib, "pkgconfig"), **env}
+        return self.run_ok(["pkg-config", *args, "lemon"], env=env).decode().split()
+
+    def works(self, program, shared=True):
+        """It writes what the paper's example writes, on 2 ranks."""
+        needed = self.run_ok(["readelf", "-d", program]).decode()
+        self.assertEqual("[liblemon.so.1]" in needed, shared, needed)
+        where = self.tempdir()
+        done = mpitest.mpirun(2, program, cwd=where, env={"LD_LIBRARY_PATH": self.lib})
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+        with open(os.path.join(where, "canonical.test"), "rb") as file:
+            self.assertEqual(file.read(), limetest.record("lemon-test-text",
+                                                          b"LEMON test message", True, True))
+
+    def test_what_is_there(self):
+        for path in ("lib/liblemon.a", "lib/liblemon.so", "lib/liblemon.so.1",
+                     "lib/liblemon.so.1.0.0", "include/lemon.h", "lib/pkgconfig/lemon.pc",
+                     "lib/cmake/lemon/lemonConfig.cmake", "bin/lemon_benchmark",
+                     "bin/lemon_contents", "share/man/man1/lemon_benchmark.1",
+                     "share/doc/limefs/lemon.md", "share/doc/limefs/examples/xlf.c"):
+            self.assertTrue(os.path.exists(os.path.join(self.prefix, path)), path)
+        link = os.path.join(self.lib, "liblemon.so")
+        self.assertEqual(os.readlink(link), "liblemon.so.1")
+        self.assertEqual(os.readlink(link + ".1"), "liblemon.so.1.0.0")
+
+    def test_symbols(self):
+        shown = self.run_ok(["nm", "-D", "--defined-only",
+                             os.path.join(self.lib, "liblemon.so")]).decode()
+        names = [line.split()[-1] for line in shown.splitlines()]
+        self.assertGreater(len(names), 40)
+        for name in names:
+            self.assertRegex(name, "^lemon[A-Z]")
+        shown = self.run_ok(["nm", "-g", "--defined-only",
+                             os.path.join(self.lib, "liblemon.a")]).decode()
+        for line in shown.splitlines():
+            if len(line.split()) == 3:
+                self.assertRegex(line.split()[-1], "^(lemon|limefile_)")
+
+    def test_every_call_of_the_header_is_in_the_library(self):
+        with open(os.path.join(self.prefix, "include", "lemon.h"), encoding="ascii") as file:
+            text = file.read()
+        declared = set(re.findall(r"\b(lemon[A-Z]\w*)\(", re.sub(r"/\*.*?\*/", "", text,
+                                                                flags=re.S)))
+        shown = self.run_ok(["nm", "-D", "--defined-only",
+                             os.path.join(self.lib, "liblemon.so")]).decode()
+        defined = {line.split()[-1] for line in shown.splitlines()}
+        self.assertEqual(declared - {"lemonMessageHandler"}, defined)
+
+    def test_pkg_config(self):
+        flags = self.pkg_config("--cflags", "--libs")
+        self.works(self.compile(CANONICAL, *flags))
+        self.works(self.compile(CANONICAL, *flags, compiler="cc"))  # knows nothing of MPI
+        self.assertEqual(self.pkg_config("--modversion"), ["1.0.0"])
+
+    def test_pkg_config_static(self):
+        flags = self.pkg_config("--static", "--cflags", "--libs")
+        flags[flags.index("-llemon")] = "-l:liblemon.a"
+        self.works(self.compile(CANONICAL, *flags), shared=False)
+
+    def test_destdir(self):
+        dest = self.tempdir()
+        self.make("install", "PREFIX=/usr", f"DESTDIR={dest}")
+        self.lib = os.path.join(dest, "usr", "lib")
+        for root, _, names in os.walk(dest):
+            for name in names:
+                if name.endswith((".pc", ".cmake", ".h")):
+                    with open(os.path.join(root, name), encoding="ascii") as file:
+                        self.assertNotIn(dest, file.read())
+        flags = self.pkg_config("--cflags", "--libs", PKG_CONFIG_SYSROOT_DIR=dest,
+                                PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1",
+                                PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
+        self.works(self.compile(CANONICAL, *flags))
+        self.works(self.cmake("lemon::lemon", prefix=os.path.join(dest, "usr")))
+
+    def cmake(self, target, source=CANONICAL, language="C", version="", prefix=None):
+        project, build = self.tempdir(), self.tempdir()
+        with open(os.path.join(project, "CMakeLists.txt"), "w", encoding="ascii") as file:
+            file.write(CMAKE_PROJECT.format(language=language, source=source, target=target,
+                                            version=version))
+        mpi = [f"-DMPI_C_COMPILER={mpitest.MPICC}"] if language == "C" else []
+        if mpitest.MPICH:
+            mpi.append("-DMPI_CXX_COMPILER=mpicxx.mpich")
+        env = {**mpitest.environment(), "CMAKE_PREFIX_PATH": prefix or self.prefix}
+        self.run_ok(["cmake", "-S", project, "-B", build, *mpi], env=env)
+        self.run_ok(["cmake", "--build", build], env=env)
+        return os.path.join(build, "user")
+
+    def test_cmake(self):
+        self.works(self.cmake("lemon::lemon"))
+        self.works(self.cmake("lemon::lemon_static", version="1.0"), shared=False)
+        with self.assertRaises(AssertionError):
+            self.cmake("lemon::lemon", version="2.0")
+
+    def test_cmake_in_a_project_of_cxx_only(self):
+        source = os.path.join(self.tempdir(), "user.cc")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(CXX_PROGRAM)
+        self.works(self.cmake("lemon::lemon", source=source, language="CXX"))
+
+    def test_cxx(self):
+        flags = self.pkg_config("--cflags", "--libs")
+        compiler = "mpicxx.mpich" if mpitest.MPICH else "mpicxx"
+        self.works(self.compile(CXX_PROGRAM, *flags, compiler=compiler))
+
+    def test_together_with_clime(self):
+        """In one static program, in either order of the libraries."""
+        where = self.tempdir()
+        for name, text in (("lime.h", FAKE_LIME_H), ("lime.c", FAKE_LIME_C)):
+            with open(os.path.join(where, name), "w", encoding="ascii") as file:
+                file.write(text)
+        subprocess.run(["cc", "-c", "lime.c"], cwd=where, check=True)
+        subprocess.run(["ar", "rcs", "liblime.a", "lime.o"], cwd=where, check=True)
+        flags = [f"-I{where}", f"-I{os.path.dirname(CANONICAL)}",
+                 f"-I{os.path.join(self.prefix, 'include')}"]
+        libraries = [os.path.join(where, "liblime.a"), os.path.join(self.lib, "liblemon.a")]
+        for order in (libraries, libraries[::-1]):
+            whole = ["-Wl,--whole-archive", *order, "-Wl,--no-whole-archive"]
+            self.works(self.compile(BOTH_C, *flags, *whole), shared=False)
+        # And shared: what the program has of C-LIME must not be taken for Lemon's.
+        self.works(self.compile(BOTH_C, *flags, "-rdynamic", libraries[0], f"-L{self.lib}",
+                                "-llemon"))
+
+    def test_the_installed_examples(self):
+        where = os.path.join(self.prefix, "share", "doc", "limefs", "examples")
+        flags = self.pkg_config("--cflags", "--libs")
+        for name in sorted(os.listdir(where)):
+            if name.endswith(".c"):
+                self.compile(os.path.join(where, name), *flags)
+
+    def test_uninstall(self):
+        self.make("uninstall", f"PREFIX={self.prefix}")
+        left = [os.path.join(root, name) for root, _, names in os.walk(self.prefix)
+                for name in names]
+        self.assertEqual(left, [])
+
+
+if __name__ == "__main__":
+    limetest.main()

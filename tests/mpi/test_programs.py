@@ -1,0 +1,211 @@
+"""lemon_benchmark and the sample programs."""
+
+import itertools
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+from mpitest import RANKS, TestCase, mpirun
+
+EXAMPLES = os.path.join(limetest.B, "examples")
+BENCHMARK = os.path.join(limetest.BIN, "lemon_benchmark")
+SAMPLES = ("canonical", "xlf", "xlf_non_blocking", "parallel", "parallel_non_blocking")
+
+# What MPI_Dims_create makes of these numbers in 4 dimensions.
+GRIDS = {1: (1, 1, 1, 1), 2: (2, 1, 1, 1), 3: (3, 1, 1, 1), 4: (2, 2, 1, 1), 6: (3, 2, 1, 1)}
+
+
+def corpus(name):
+    with open(os.path.join(limetest.CORPUS, name), "rb") as file:
+        return file.read()
+
+
+def linearised(ranks, mapping=(0, 3, 1, 2)):
+    """What the samples store: the rank of each site, as a digit, in the order of the disk."""
+    grid = GRIDS[ranks]
+    extents = [range(4 * grid[d]) for d in mapping]
+    digits = bytearray()
+    for at in itertools.product(*extents):
+        rank = 0
+        for d in range(4):
+            rank = rank * grid[d] + at[mapping.index(d)] // 4
+        digits.append(ord("0") + rank)
+    return bytes(digits)
+
+
+class Samples(TestCase):
+    def sample(self, name, ranks, where, **env):
+        done = mpirun(ranks, os.path.join(EXAMPLES, name), cwd=where, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+        if name != "canonical":
+            self.assertEqual(done.stdout.count(b"reports data okay."), ranks)
+        with open(os.path.join(where, name + ".test"), "rb") as file:
+            return file.read()
+
+    def check(self, where, *names):
+        paths = [os.path.join(where, name) for name in names or os.listdir(where)]
+        said = self.run_ok(["lime", "check", *paths]).decode()
+        self.assertEqual(said.count(": good: "), len(paths), said)
+
+    def test_on_any_number_of_ranks(self):
+        for ranks in RANKS:
+            with self.subTest(ranks=ranks):
+                where = self.tempdir()
+                made = {name: self.sample(name, ranks, where, SOURCE_DATE_EPOCH="1795159805",
+                                          TZ="UTC") for name in SAMPLES}
+                self.check(where)
+                self.assertEqual(made["canonical"], corpus("lemon_canonical_n1.lime"))
+                # The corpus's lacks the last padding.
+                xlf = corpus("lemon_xlf_non_blocking_n1.lime") + bytes(4)
+                self.assertEqual(made["xlf"], xlf)
+                self.assertEqual(made["xlf_non_blocking"], xlf)
+                parallel = limetest.record("parallel-test", linearised(ranks), True, True)
+                self.assertEqual(made["parallel"], parallel)
+                self.assertEqual(made["parallel_non_blocking"], parallel)
+                if ranks == 1:
+                    self.assertEqual(parallel, corpus("lemon_parallel_n1.lime"))
+
+    def test_lemon_contents_shows_the_record(self):
+        where = self.tempdir()
+        self.sample("xlf", 2, where)
+        shown = self.run_ok(["lemon_contents", os.path.join(where, "xlf.test")])
+        self.assertIn(b"xlf-info", shown)
+        self.assertIn(b"kappa = 0.177000", shown)
+
+    def test_a_longer_file_before_is_no_matter(self):
+        where = self.tempdir()
+        with open(os.path.join(where, "parallel.test"), "wb") as file:
+            file.write(b"x" * 100000)
+        self.sample("parallel", 2, where)
+        self.check(where, "parallel.test")
+
+
+class Benchmark(TestCase):
+    def benchmark(self, ranks, *args, status=0, where=None):
+        done = mpirun(ranks, BENCHMARK, *args, cwd=where or self.tempdir())
+        words = done.stdout.decode() + done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, status, words)
+        return words
+
+    def test_on_any_number_of_ranks(self):
+        for ranks in RANKS:
+            with self.subTest(ranks=ranks):
+                where = self.tempdir()
+                words = self.benchmark(ranks, "6", "2", where=where)
+                grid = GRIDS[ranks]
+                whole = [max(n // g, 1) * g for n, g in zip((6, 6, 6, 12), grid)]
+                self.assertIn("representing a {} x {} x {} x {} lattice".format(*whole), words)
+                if ranks > 1:
+                    local = [n // g for n, g in zip(whole, grid)]
+                    self.assertIn(f"distributed over {ranks} MPI processes", words)
+                    self.assertIn("for a local {} x {} x {} x {} lattice.".format(*local),
+                                  words)
+                self.assertIn("Benchmark on a block of data 1.49 MB in size", words)
+                self.assertIn("Measurement 2 of 2.", words)
+                self.assertEqual(words.count("Time spent writing was "), 2)
+                self.assertEqual(words.count("Time spent reading was "), 2)
+                self.assertEqual(words.count("All nodes report that every byte matches."), 2)
+                for what in ("writing", "reading"):
+                    self.assertRegex(words, rf"Average time spent {what} was \d\.\d\de[-+]\d\d s"
+                                     r", with a standard deviation of \d\.\d\de[-+]\d\d s\.")
+                    self.assertRegex(words, rf"Average {what} speed was [\d.]+ [kMG]?B/s")
+                self.assertIn("All data were read back correctly.", words)
+                self.assertEqual(os.listdir(where), [], "the file is deleted")
+
+    def test_lattice_is_adjusted(self):
+        self.assertIn("a 3 x 2 x 1 x 2 lattice", self.benchmark(6, "1", "1"))
+        self.assertIn("a 3 x 4 x 5 x 10 lattice", self.benchmark(6, "5", "1"))
+
+    def test_a_kept_file(self):
+        where = self.tempdir()
+        path = os.path.join(where, "kept")
+        self.benchmark(4, "-k", "-f", path, "4", "2")
+        check = self.run_ok(["lime", "check", path]).decode()
+        self.assertIn(": good: 2 records in 1 message", check)
+        table = self.run_ok(["lime", "ls", path]).decode()
+        self.assertRegex(table, rf"{4 * 4 * 4 * 8 * 576} +benchmark\n")  # bytes, not sites
+        # Other numbers of processes find the same numbers at the same places; 4 x 4 x 4 x 8
+        # sites are divided unevenly by 3 and by 6.
+        for ranks in RANKS:
+            with self.subTest(ranks=ranks):
+                words = self.benchmark(ranks, "-r", "-f", path, "1")
+                self.assertIn("All data were read back correctly.", words)
+                self.assertNotIn("writing", words)
+
+    def test_each_wrong_byte_is_reported(self):
+        where = self.tempdir()
+        path = os.path.join(where, "kept")
+        self.benchmark(4, "-k", "-f", path, "4", "1")
+        size, data = os.path.getsize(path), 4 * 4 * 4 * 8 * 576
+        for rank in range(4):  # 2 x 2 ranks along the slow dimensions: x, and y in each half
+            half, quarter = data // 2, data // 8
+            place = (rank // 2) * half + (rank % 2) * quarter
+            with self.subTest(rank=rank), open(path, "r+b") as file:
+                file.seek(size - data + place + 1000)
+                byte = file.read(1)[0]
+                file.seek(-1, os.SEEK_CUR)
+                file.write(bytes([byte ^ 1]))
+                file.flush()
+                words = self.benchmark(4, "-r", "-f", path, "2", status=1)
+                self.assertIn(f"check: rank {rank}: wrong bytes: 1; the first is byte 1000 of",
+                              words)
+                self.assertIn("WARNING: wrong bytes: 1, on 1 of 4 nodes!", words)
+                self.assertIn("WARNING: data were wrong in 2 of 2 measurements!", words)
+                file.seek(-1, os.SEEK_CUR)
+                file.write(bytes([byte]))
+
+    def test_failures_have_words_and_a_status(self):
+        where = self.tempdir()
+        path = os.path.join(where, "file")
+        cases = [(["-f", os.path.join(where, "no", "file"), "2", "1"], "open: "),
+                 (["-r", "-f", path, "1"], "open: "),
+                 (["1000000", "1"], "lattice: too large")]
+        for args, reason in cases:
+            with self.subTest(args=args):
+                words = self.benchmark(3, *args, status=1)
+                self.assertIn("lemon_benchmark: ", words)
+                self.assertIn(reason, words)
+        for data in (b"", b"no container" * 100,
+                     limetest.container([("benchmark-info", b"nonsense"), ("benchmark", b"")]),
+                     limetest.container([("benchmark-info", b"seed = 1\nlattice = 1 1 1 1\n"),
+                                         ("benchmark", bytes(575))])):
+            with self.subTest(data=data[:20]):
+                with open(path, "wb") as file:
+                    file.write(data)
+                words = self.benchmark(2, "-r", "-f", path, "1", status=1)
+                self.assertIn(f"lemon_benchmark: {path}: ", words)
+
+    def test_a_cut_file(self):
+        path = os.path.join(self.tempdir(), "kept")
+        self.benchmark(2, "-k", "-f", path, "4", "1")
+        os.truncate(path, os.path.getsize(path) - 1000)
+        self.assertIn("read: Lemon's error -8",
+                      self.benchmark(3, "-r", "-f", path, "1", status=1))
+
+    def test_usage(self):
+        for args in ([], ["4"], ["0", "1"], ["4", "0"], ["4", "x"], ["-4", "1"], ["4", "1", "1"],
+                     ["-r"], ["-r", "4", "1"], ["-z", "4", "1"], ["99999999999", "1"]):
+            with self.subTest(args=args):
+                done = limetest.run([BENCHMARK, *args], env=mpitest.environment())
+                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.stderr.count(b"usage: lemon_benchmark"), 1)
+        words = self.benchmark(2, "--help")
+        self.assertEqual(words.count("usage: lemon_benchmark"), 1)
+        self.assertTrue(all(len(line) <= 96 for line in words.splitlines()))
+
+    def test_more_than_2_gib_on_a_rank(self):
+        if not limetest.STRESS:
+            self.skipTest("a long run")
+        where = self.tempdir() if not os.path.isdir("/dev/shm") else "/dev/shm"
+        path = os.path.join(where, f"lemon_benchmark-{os.getpid()}")
+        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
+        for ranks, L in ((1, 38), (2, 46)):
+            with self.subTest(ranks=ranks):
+                words = self.benchmark(ranks, "-f", path, str(L), "1")
+                self.assertIn("All data were read back correctly.", words)
+
+
+if __name__ == "__main__":
+    limetest.main()
