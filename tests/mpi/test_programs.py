@@ -74,6 +74,14 @@ class Samples(TestCase):
         self.assertIn(b"xlf-info", shown)
         self.assertIn(b"kappa = 0.177000", shown)
 
+    def test_the_page_shows_the_sample(self):
+        with open(os.path.join(limetest.REPO, "docs", "lemon.md"), encoding="utf-8") as file:
+            shown = file.read().split("```c\n")[1].split("```")[0]
+        with open(os.path.join(limetest.REPO, "src", "mpi", "examples", "canonical.c"),
+                  encoding="utf-8") as file:
+            sample = file.read().split("\n", 1)[1]  # after the comment that names it
+        self.assertEqual("".join(shown.split()), "".join(sample.split()))
+
     def test_a_longer_file_before_is_no_matter(self):
         where = self.tempdir()
         with open(os.path.join(where, "parallel.test"), "wb") as file:
