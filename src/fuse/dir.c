@@ -31,16 +31,10 @@ struct listing {
 
 /* ---- open and close ---- */
 
-static int open_container(struct limefs *fs, struct limefs_dir *dir, bool *keep)
+static int open_container(struct limefs *fs, struct limefs_dir *dir)
 {
     int err = limefs_view_current(fs, dir->node, &dir->view);
-    if (err)
-        return err == -ENOENT ? -ESTALE : err;
-    pthread_mutex_lock(&fs->lock);
-    *keep = dir->node->listed == dir->view->id;
-    dir->node->listed = dir->view->id;
-    pthread_mutex_unlock(&fs->lock);
-    return 0;
+    return err == -ENOENT ? -ESTALE : err;
 }
 
 static int open_directory(struct limefs *fs, struct limefs_dir *dir)
@@ -59,7 +53,7 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
     return err;
 }
 
-int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out, bool *keep)
+int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 {
     struct limefs_node *node = limefs_inode_node(fs, id);
     if (!node || node->kind == LIMEFS_OTHER)
@@ -69,9 +63,8 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out, boo
         return -ENOMEM;
     dir->id = id;
     dir->node = node;
-    *keep = false;
-    int err = node->kind == LIMEFS_CONTAINER ? open_container(fs, dir, keep)
-                                             : open_directory(fs, dir);
+    int err =
+        node->kind == LIMEFS_CONTAINER ? open_container(fs, dir) : open_directory(fs, dir);
     if (err) {
         free(dir);
         return err;
@@ -154,8 +147,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir, struct listin
         limefs_view_forget(fs, dir->view, 1);
 }
 
-/* A list begun anew, as by rewinddir(), is of what is there now. Then the list that the kernel
- * keeps is not an old one, either, when another reader has opened the directory meanwhile. */
+/* A list begun anew, as by rewinddir(), is of what is there now. */
 static void renew(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefs_view *view;
@@ -200,22 +192,7 @@ static mode_t type_of(const struct dirent *entry)
     return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
 }
 
-static void list_file(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
-                      const struct dirent *file, bool plus)
-{
-    struct fuse_entry_param entry;
-    bool dots = strcmp(file->d_name, ".") == 0 || strcmp(file->d_name, "..") == 0;
-    if (!plus || dots || limefs_entry(fs, dir->id, file->d_name, &entry) != 0) {
-        add_name(list, file->d_name, file->d_ino, type_of(file), file->d_off, plus);
-        return;
-    }
-    add_plus(list, file->d_name, &entry, file->d_off);
-    if (list->full)
-        limefs_forget(fs, entry.ino, 1);
-}
-
-static int list_directory(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
-                          off_t offset, bool plus)
+static int list_directory(struct limefs_dir *dir, struct listing *list, off_t offset, bool plus)
 {
     if (offset != dir->offset) {
         seekdir(dir->stream, offset);
@@ -229,7 +206,9 @@ static int list_directory(struct limefs *fs, struct limefs_dir *dir, struct list
             if (!dir->entry)
                 return errno && list->used == 0 ? -errno : 0;
         }
-        list_file(fs, dir, list, dir->entry, plus);
+        /* Names alone: attributes would mean a look into each file. */
+        add_name(list, dir->entry->d_name, dir->entry->d_ino, type_of(dir->entry),
+                 dir->entry->d_off, plus);
         if (list->full)
             return 0;
         dir->offset = dir->entry->d_off;
@@ -248,7 +227,7 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
     if (dir->view)
         list_container(fs, dir, &list, (uint64_t)offset, plus);
     else
-        err = list_directory(fs, dir, &list, offset, plus);
+        err = list_directory(dir, &list, offset, plus);
     pthread_mutex_unlock(&dir->lock);
     return err ? err : (ssize_t)list.used;
 }

@@ -8,8 +8,7 @@
 
 struct limefs_dir;
 
-/* *keep: the list that the kernel has cached is still good. */
-int limefs_dir_open(struct limefs *, uint64_t id, struct limefs_dir **, bool *keep);
+int limefs_dir_open(struct limefs *, uint64_t id, struct limefs_dir **);
 void limefs_dir_close(struct limefs *, struct limefs_dir *);
 void limefs_dirs_release(struct limefs *); /* closes all */
 

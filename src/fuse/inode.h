@@ -34,7 +34,6 @@ struct limefs_node {
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
     struct limefs_view *view;   /* LIMEFS_CONTAINER: the newest; no reference */
     struct limefs_stamp told;   /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
-    uint64_t listed;            /* LIMEFS_CONTAINER: the view that the kernel has a list of */
     /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
     pthread_mutex_t load;
 };

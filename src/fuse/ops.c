@@ -29,15 +29,17 @@ static void reply_error(fuse_req_t req, int code)
 static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
     const struct limefs *fs = userdata;
-    unsigned want = FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
-                    FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_READ | FUSE_CAP_AUTO_INVAL_DATA |
-                    FUSE_CAP_CACHE_SYMLINKS;
+    unsigned want = FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_READ |
+                    FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS;
     if (fs->options.shared)
         want |= FUSE_CAP_POSIX_ACL;
     conn->want |= want & conn->capable;
     /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
     conn->want &=
         ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+    /* ls wants attributes only after it has read all names, when it is too late for the
+     * kernel to guess that it will; so they always come along. */
+    conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
     conn->max_read = fs->options.max_read; /* libfuse insists on hearing it here too */
     conn->max_background = 64;
     conn->congestion_threshold = 48;
@@ -154,15 +156,12 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct limefs_dir *dir;
-    bool keep;
-    int err = limefs_dir_open(fs_of(req), ino, &dir, &keep);
+    int err = limefs_dir_open(fs_of(req), ino, &dir);
     if (err) {
         reply_error(req, err);
         return;
     }
     fi->fh = (uintptr_t)dir;
-    fi->cache_readdir = 1;
-    fi->keep_cache = keep;
     if (fuse_reply_open(req, fi) != 0)
         limefs_dir_close(fs_of(req), dir);
 }

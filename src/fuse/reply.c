@@ -76,6 +76,14 @@ static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation
     entry->entry_timeout = fs->options.entry_timeout;
 }
 
+/* A list of very many records is good for as long as it takes to read it and to ask for each:
+ * else ls would look all of them up once more. */
+static double at_least(double timeout, const struct limefs_view *view)
+{
+    double listing = (double)limefile_index_count(view->index) / 50000;
+    return timeout > 0 && timeout < listing ? listing : timeout;
+}
+
 void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
                          const struct limefile_record *record, struct fuse_entry_param *entry)
 {
@@ -83,6 +91,8 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
     limefs_attr_record(fs, view, record, &entry->attr);
     limefs_view_lookup(fs, view, 1);
     fill_entry(fs, limefs_inode_of_record(view->slot, record->ordinal), view->id, entry);
+    entry->attr_timeout = at_least(entry->attr_timeout, view);
+    entry->entry_timeout = at_least(entry->entry_timeout, view);
 }
 
 static int entry_in_container(struct limefs *fs, struct limefs_node *container,
