@@ -56,6 +56,7 @@ benchmark_src := $(wildcard src/mpi/programs/*.c)
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
+compare_src   := $(wildcard src/mpi/bench/*.c)
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
 mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
@@ -102,8 +103,8 @@ require:
 
 # Rebuild everything when the flags change.
 $(B)/flags: FORCE
-	$(Q)mkdir -p $(@D); echo '$(CC) $(CFLAGS) $(BASE) $(LDFLAGS)' | cmp -s - $@ || \
-	    echo '$(CC) $(CFLAGS) $(BASE) $(LDFLAGS)' > $@
+	$(Q)mkdir -p $(@D); echo '$(CC) $(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS)' | cmp -s - $@ || \
+	    echo '$(CC) $(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS)' > $@
 .PHONY: FORCE
 
 define compile
@@ -136,6 +137,10 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
 # Programs of one source each.
+$(B)/helpers/lemon_compare: $(call obj,$(compare_src)) $(B)/lib/liblemon.a
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^
+
 define mpi_programs
 $(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
@@ -180,7 +185,7 @@ stress: deps ## the long runs: many kills, mutations and mounts
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 tests/run
 
-run-bench: all $(helpers)
+run-bench: all $(helpers) $(if $(HAVE_MPI),$(B)/helpers/lemon_compare)
 	$(Q)B=$(abspath $(B)) scripts/bench
 
 # libFuzzer wants clang; FUZZ_SECONDS bounds each target.

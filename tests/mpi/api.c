@@ -211,6 +211,27 @@ static void writing_states(void)
     tap_ok(file_is(want, size), "what is in the file");
 }
 
+static void put_file(const void *bytes, size_t n);
+
+static void ends_of_records(void)
+{
+    unsigned char want[1024];
+    size_t n = lay(want, 0xc0, "cut", "abc");
+    put_file(want, n - 5); /* without its padding, as the old library leaves it */
+    LemonWriter *w = writer(MPI_MODE_WRONLY | MPI_MODE_APPEND);
+    tap_code(record(w, 1, 1, "more", "12345678"), 0, "appended to a file without padding");
+    tap_code(begin(w, 1, 1, "gap", 16), 0, "a record");
+    tap_code(lemonWriterSeek(w, 0, MPI_SEEK_END), 0, "of which nothing is written");
+    tap_code(lemonWriterCloseRecord(w), 0, "close");
+    lemonDestroyWriter(w);
+    MPI_File_close(&fp);
+    n += lay(want + n, 0xc0, "more", "12345678");
+    memset(want + n, 0, 200);
+    n += lay(want + n, 0xc0, "gap", "");
+    want[n - 144 + 15] = 16;
+    tap_ok(file_is(want, n + 16), "both end where they must");
+}
+
 static void one_rank_is_wrong(void)
 {
     char text[] = "0123456789";
@@ -388,6 +409,7 @@ int main(int argc, char *argv[])
     bytes_of_records();
     reading_back();
     writing_states();
+    ends_of_records();
     lemonSetMessageHandler(count_message, NULL);
     damaged_files();
     tap_ok(tap_rank > 0 || messages > 10, "messages came");

@@ -167,9 +167,10 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
 
 /* ---- the end ---- */
 
+#ifdef OPEN_MPI
 /* MPI_Wait() on a request that has failed crashes Open MPI 4.1, so the request is asked first
- * how much it has moved; asking drives MPI's progress, too. Says how much that is. */
-static int wait_for(MPI_Request *request, int64_t wanted)
+ * how much it has moved; asking drives MPI's progress, too. (MPICH's never answer.) */
+static int64_t wait_for(MPI_Request *request, int64_t wanted)
 {
     MPI_Status status;
     int done = 0, moved = 0;
@@ -186,16 +187,28 @@ static int wait_for(MPI_Request *request, int64_t wanted)
     }
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
+#else
+static int64_t wait_for(MPI_Request *request, int64_t wanted)
+{
+    MPI_Status status;
+    int moved = 0;
+    (void)wanted;
+    if (MPI_Wait(request, &status) != MPI_SUCCESS)
+        return 0;
+    MPI_Get_count(&status, MPI_BYTE, &moved);
+    return moved;
+}
+#endif
 
 static int wait_for_requests(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
     int code = pending->code;
     for (int i = 0; i < pending->count; i++) {
-        int moved = wait_for(&pending->requests[i], pending->wanted[i]);
+        int64_t moved = wait_for(&pending->requests[i], pending->wanted[i]);
         if (moved != pending->wanted[i])
-            code = lemon_say(in, failure(pending->direction), "%d of %lld bytes moved", moved,
-                             (long long)pending->wanted[i]);
+            code = lemon_say(in, failure(pending->direction), "%lld of %lld bytes moved",
+                             (long long)moved, (long long)pending->wanted[i]);
     }
     pending->count = 0;
     return code;

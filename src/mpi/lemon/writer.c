@@ -22,6 +22,8 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
     writer->is_first_record = 1;
     writer->internal = in;
     MPI_File_get_position(*fp, &writer->off);
+    /* The container to append to may lack its last padding: that becomes a hole of zeros. */
+    writer->off += limefile_padding((uint64_t)writer->off);
     return writer;
 }
 
@@ -94,9 +96,21 @@ int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
     return LEMON_SUCCESS;
 }
 
+/* The padding, by rank 0; the file then reaches the end of the record even if its last bytes
+ * were only sought, not written. */
+static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
+{
+    static unsigned char zeros[LIMEFILE_ALIGN];
+    MPI_Offset size = 0;
+    if (padding > 0)
+        return lemon_move_bytes(in, LEMON_WRITE, zeros, padding, end);
+    if (MPI_File_get_size(*in->fp, &size) == MPI_SUCCESS && size < end)
+        return lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1);
+    return LEMON_SUCCESS;
+}
+
 int lemonWriterCloseRecord(LemonWriter *writer)
 {
-    static unsigned char zeros[8];
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterCloseRecord: no writer");
     struct lemon_internal *in = writer->internal;
@@ -111,7 +125,7 @@ int lemonWriterCloseRecord(LemonWriter *writer)
     MPI_Offset end = writer->off + writer->data_length;
     int padding = (int)limefile_padding((uint64_t)writer->data_length);
     if (in->rank == 0)
-        code = lemon_move_bytes(in, LEMON_WRITE, zeros, padding, end);
+        code = finish_record(in, end, padding);
     int err = MPI_File_sync(*writer->fp);
     if (err != MPI_SUCCESS)
         code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
