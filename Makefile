@@ -76,7 +76,8 @@ helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src))
 all: require $(programs) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(mpi_all),no-mpi) ## build programs and libraries
 
 help: ## list these targets
-	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [V=1] [PREFIX=$(PREFIX)] [DESTDIR=]'
+	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [V=1]'
+	@echo '                   [PREFIX=$(PREFIX)] [DESTDIR=dir] [MPICC=mpicc]'
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
 deps: ## install from Debian what is missing (scripts/install-deps)
