@@ -165,6 +165,9 @@ $(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile)
 $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
 
+# A unit of the daemon that needs no FUSE.
+$(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
+
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(call pkg_libs,cmocka libisal) -pthread

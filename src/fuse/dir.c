@@ -11,7 +11,6 @@
 
 struct limefs_dir {
     struct limefs_handle handle; /* first: the list leads here */
-    uint64_t id;
     struct limefs_node *node;
 
     pthread_mutex_t lock;     /* guards what follows */
@@ -61,7 +60,6 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
     struct limefs_dir *dir = calloc(1, sizeof *dir);
     if (!dir)
         return -ENOMEM;
-    dir->id = id;
     dir->node = node;
     int err =
         node->kind == LIMEFS_CONTAINER ? open_container(fs, dir) : open_directory(fs, dir);
