@@ -89,6 +89,11 @@ int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
     return lemon_agree_on(in, code, values, 1 + 2 * LEMON_MAX_DIMS);
 }
 
+void lemon_geometry_plan(const struct lemon_internal *in, int64_t base, struct lemon_plan *plan)
+{
+    lemon_plan_make(plan, in->geometry.boxes, in->ranks, base, &in->hints);
+}
+
 int64_t lemon_geometry_bytes(const struct lemon_internal *in)
 {
     return lemon_box_lattice_bytes(&in->geometry.boxes[0]);

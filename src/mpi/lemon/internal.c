@@ -33,7 +33,7 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
     if (!bad) {
         in->comm = duplicate;
         in->fp = fp;
-        in->stripe = 1 << 20;
+        in->hints.stripe = 1 << 20;
         in->before = 1;
         MPI_Comm_rank(duplicate, &in->rank);
         MPI_Comm_size(duplicate, &in->ranks);
@@ -86,6 +86,6 @@ int lemon_set_stripe(struct lemon_internal *in, MPI_Offset bytes)
                    : lemon_say(in, LEMON_ERR_PARAM, "a stripe is 1 byte to 1 GiB");
     code = lemon_agree_on(in, code, values, 1);
     if (code == LEMON_SUCCESS)
-        in->stripe = bytes;
+        in->hints.stripe = bytes;
     return code;
 }

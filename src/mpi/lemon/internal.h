@@ -42,7 +42,7 @@ struct lemon_internal {
     int dims; /* of the Cartesian grid; 0: there is none */
     int grid[LEMON_MAX_DIMS];
     int *coordinates; /* of all ranks, dims each */
-    int64_t stripe;
+    struct lemon_plan_hints hints;
     struct lemon_geometry geometry;
     struct lemon_pending pending;
     int64_t filled; /* writer: up to here the record has been written or sought */
@@ -110,6 +110,9 @@ int lemon_geometry_set(struct lemon_internal *, int64_t site_bytes, const int *l
 /* The arguments of a lattice call, agreed on by all ranks; then geometry is set. */
 int lemon_lattice_check(struct lemon_internal *, int code, const void *data, int64_t site_bytes,
                         const int *lattice, const int *mapping);
+
+/* Who moves what of the lattice in `geometry`, at `base` of the file. Local. */
+void lemon_geometry_plan(const struct lemon_internal *, int64_t base, struct lemon_plan *);
 
 /* Bytes of the whole lattice, and of this rank's part. */
 int64_t lemon_geometry_bytes(const struct lemon_internal *);

@@ -159,7 +159,7 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
 {
     struct lemon_pending *pending = &in->pending;
     begin(in, direction, data);
-    lemon_plan_make(&pending->plan, in->geometry.boxes, in->ranks, base, in->stripe);
+    lemon_geometry_plan(in, base, &pending->plan);
     pending->code =
         pending->plan.direct && few_runs(in) ? post_runs(in, data, base) : start_movers(in);
     return pending->code;

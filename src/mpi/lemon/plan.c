@@ -17,6 +17,14 @@ static int64_t round_up(int64_t value, int64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
+static int64_t round_of(const struct lemon_plan_hints *hints)
+{
+    int64_t stripe = hints->stripe;
+    if (hints->round == 0)
+        return round_up(ROUND, stripe);
+    return hints->round < stripe ? stripe : hints->round / stripe * stripe;
+}
+
 static bool runs_are_long(const struct lemon_box *boxes, int ranks)
 {
     for (int i = 0; i < ranks; i++) {
@@ -28,19 +36,20 @@ static bool runs_are_long(const struct lemon_box *boxes, int ranks)
 }
 
 void lemon_plan_make(struct lemon_plan *plan, const struct lemon_box *boxes, int ranks,
-                     int64_t base, int64_t stripe)
+                     int64_t base, const struct lemon_plan_hints *hints)
 {
-    int64_t bytes = lemon_box_lattice_bytes(&boxes[0]);
+    int64_t bytes = lemon_box_lattice_bytes(&boxes[0]), stripe = hints->stripe;
     *plan = (struct lemon_plan){
         .direct = runs_are_long(boxes, ranks),
         .ranks = ranks,
         .bytes = bytes,
         .base = base,
         .stripe = stripe,
-        .round = round_up(ROUND, stripe),
+        .round = round_of(hints),
     };
     int64_t stripes = (base % stripe + bytes + stripe - 1) / stripe;
-    plan->movers = (int)smaller(ranks, stripes > 0 ? stripes : 1);
+    int64_t movers = hints->movers > 0 ? smaller(ranks, hints->movers) : ranks;
+    plan->movers = (int)smaller(movers, stripes > 0 ? stripes : 1);
     plan->share = (stripes + plan->movers - 1) / plan->movers * stripe;
     if (plan->share == 0)
         plan->share = stripe;

@@ -26,9 +26,16 @@ struct lemon_plan {
     int64_t round; /* of its range that a mover moves at once, a multiple of stripe */
 };
 
+/* What the user wishes. */
+struct lemon_plan_hints {
+    int64_t stripe; /* 1 .. 1 GiB */
+    int64_t movers; /* at most so many; 0: no wish */
+    int64_t round;  /* at most so many bytes, but at least a stripe; 0: no wish */
+};
+
 /* boxes: one for each rank. */
 void lemon_plan_make(struct lemon_plan *, const struct lemon_box *boxes, int ranks,
-                     int64_t base, int64_t stripe);
+                     int64_t base, const struct lemon_plan_hints *hints);
 
 /* The range of a mover, and its part in a round; empty ranges have *from == *to. Offsets count
  * from the start of the lattice. */

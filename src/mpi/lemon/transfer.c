@@ -209,7 +209,7 @@ int lemon_move_lattice(struct lemon_internal *in, enum lemon_direction direction
                        int64_t base)
 {
     struct lemon_plan plan;
-    lemon_plan_make(&plan, in->geometry.boxes, in->ranks, base, in->stripe);
+    lemon_geometry_plan(in, base, &plan);
     return plan.direct ? move_runs(in, direction, data, base)
                        : move_windows(in, &plan, direction, data);
 }
