@@ -100,7 +100,7 @@ static void show(const struct bench *b, const char *what, double times[][ROUNDS_
 
 int main(int argc, char *argv[])
 {
-    static double writes[WAYS][ROUNDS_MAX], reads[WAYS][ROUNDS_MAX];
+    static double writes[WAYS][ROUNDS_MAX], reads[WAYS][ROUNDS_MAX], again[WAYS][ROUNDS_MAX];
     struct bench b;
     MPI_Init(&argc, &argv);
     int extent = argc == 4 ? atoi(argv[1]) : 0, rounds = argc == 4 ? atoi(argv[2]) : 0;
@@ -118,10 +118,12 @@ int main(int argc, char *argv[])
             writes[i][round] = timed(&b, ways[i]->write);
             settle(&b);
             reads[i][round] = timed(&b, ways[i]->read);
+            again[i][round] = timed(&b, ways[i]->read);
         }
     if (b.rank == 0) {
         show(&b, "write", writes, rounds);
         show(&b, "read", reads, rounds);
+        show(&b, "again", again, rounds);
         unlink(b.path);
     }
     free(b.data);

@@ -32,6 +32,11 @@ int lemon_agree_on(const struct lemon_internal *in, int code, const int64_t *val
     return LEMON_SUCCESS;
 }
 
+int lemon_failure(enum lemon_direction direction)
+{
+    return direction == LEMON_READ ? LEMON_ERR_READ : LEMON_ERR_WRITE;
+}
+
 static _Atomic(lemonMessageHandler *) handler;
 static _Atomic(void *) handler_context;
 

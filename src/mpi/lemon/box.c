@@ -80,21 +80,63 @@ void lemon_box_split(int64_t extent, int n, int c, int64_t *start, int64_t *site
     *start = each * c + (c < more ? c : more);
 }
 
-/* Calls for each piece of the box in [from, to): where in the window, where in the part. */
+/* Goes over the box's runs in the order of the file, without a division for each. */
+struct odometer {
+    int dims; /* that differ between runs, slowest first */
+    int64_t at[LEMON_BOX_DIMS], sites[LEMON_BOX_DIMS], bytes[LEMON_BOX_DIMS];
+    int64_t offset; /* of the run, in the file */
+};
+
+static void odometer_set(struct odometer *odometer, const struct lemon_box *box,
+                         int64_t run_bytes, int64_t run)
+{
+    int64_t stride = box->site_bytes;
+    odometer->dims = box->dims;
+    for (int i = box->dims - 1; i >= 0; i--) {
+        odometer->sites[i] = box->sites[i];
+        odometer->bytes[i] = stride;
+        stride *= box->extent[i];
+    }
+    /* The innermost dimensions are those that a run covers. */
+    for (int64_t covered = box->site_bytes; covered < run_bytes; odometer->dims--)
+        covered *= box->sites[odometer->dims - 1];
+    odometer->offset = lemon_box_run_offset(box, run_bytes, run);
+    for (int i = odometer->dims - 1; i >= 0; i--) {
+        odometer->at[i] = run % box->sites[i];
+        run /= box->sites[i];
+    }
+}
+
+static void odometer_next(struct odometer *odometer)
+{
+    for (int i = odometer->dims - 1; i >= 0; i--) {
+        odometer->offset += odometer->bytes[i];
+        if (++odometer->at[i] < odometer->sites[i])
+            return;
+        odometer->offset -= odometer->sites[i] * odometer->bytes[i];
+        odometer->at[i] = 0;
+    }
+}
+
+/* Between the pieces of the box in [from, to) of the window and the part. */
 static void copy_pieces(const struct lemon_box *box, int64_t from, int64_t to,
                         const char *source, char *target, int to_window)
 {
     int64_t run_bytes = lemon_box_run_bytes(box);
     int64_t first = lemon_box_before(box, from), end = lemon_box_before(box, to);
-    for (int64_t at = first; at < end;) {
-        int64_t run = at / run_bytes, inside = at % run_bytes;
+    struct odometer odometer;
+    if (first == end)
+        return;
+    odometer_set(&odometer, box, run_bytes, first / run_bytes);
+    for (int64_t at = first, inside = first % run_bytes; at < end; inside = 0) {
         int64_t n = run_bytes - inside < end - at ? run_bytes - inside : end - at;
-        int64_t window = lemon_box_run_offset(box, run_bytes, run) + inside - from;
+        int64_t window = odometer.offset + inside - from;
         if (to_window)
             memcpy(target + window, source + (at - first), (size_t)n);
         else
             memcpy(target + (at - first), source + window, (size_t)n);
         at += n;
+        odometer_next(&odometer);
     }
 }
 

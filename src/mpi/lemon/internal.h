@@ -62,6 +62,9 @@ int lemon_agree(const struct lemon_internal *, int code);
 /* The same, and LEMON_ERR_PARAM if the values are not the same on all ranks; n <= 40. */
 int lemon_agree_on(const struct lemon_internal *, int code, const int64_t *values, int n);
 
+/* LEMON_ERR_READ or LEMON_ERR_WRITE. */
+int lemon_failure(enum lemon_direction);
+
 /* Hands a message to the handler, if there is one; returns `code`. */
 int lemon_say(const struct lemon_internal *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -95,10 +98,34 @@ int lemon_finish(struct lemon_internal *);
 /* Rank 0's bytes to all. */
 void lemon_broadcast(const struct lemon_internal *, char *data, int64_t n);
 
-/* Hands the windows of all movers over: from the ranks' data to the movers' buffers or back.
- * window: where this rank's part of the round is. Collective; not agreed. */
-int lemon_exchange(struct lemon_internal *, const struct lemon_plan *, enum lemon_direction,
-                   int64_t round, char *data, char *window);
+/* Contiguous ranges of this rank alone: any number may be posted before waiting for all. The
+ * first error counts, and comes again from the wait. */
+void lemon_post_begin(struct lemon_internal *, enum lemon_direction);
+int lemon_post(struct lemon_internal *, char *data, int64_t n, int64_t offset);
+int lemon_post_wait(struct lemon_internal *);
+
+/* ---- exchange.c ---- */
+
+struct lemon_exchange {
+    const struct lemon_plan *plan;
+    enum lemon_direction direction;
+    char *data;       /* what this rank holds of the lattice */
+    int64_t from, to; /* this rank's window, if it is a mover */
+    char *staging;    /* the parts of the other ranks in it, one after another */
+    int64_t *offset;  /* of each rank's part, and the end */
+    MPI_Request *requests;
+};
+
+/* good: whether this rank has what else it needs. Collective, agreed; nothing is to be closed
+ * after an error. */
+int lemon_exchange_open(const struct lemon_internal *, struct lemon_exchange *,
+                        const struct lemon_plan *, enum lemon_direction, char *data, bool good);
+void lemon_exchange_close(struct lemon_exchange *);
+
+/* Hands the windows of all movers over: from the ranks' data to the movers' windows or back.
+ * Collective; cannot fail. */
+void lemon_exchange_round(const struct lemon_internal *, struct lemon_exchange *, int64_t round,
+                          char *window);
 
 /* ---- geometry.c ---- */
 

@@ -14,11 +14,6 @@ enum {
     RUNS_MAX = 64,     /* more requests than this at once help nobody */
 };
 
-static int failure(enum lemon_direction direction)
-{
-    return direction == LEMON_READ ? LEMON_ERR_READ : LEMON_ERR_WRITE;
-}
-
 static int reserve(struct lemon_pending *pending)
 {
     if (pending->count < pending->capacity)
@@ -46,16 +41,16 @@ static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
                      (long long)offset, (long long)size);
 }
 
-/* Posts one contiguous range; this rank alone. */
-static int post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
+int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
 {
     struct lemon_pending *pending = &in->pending;
     if (n > 0 && pending->direction == LEMON_READ && is_there(in, n, offset) != LEMON_SUCCESS)
-        return LEMON_ERR_READ;
+        return pending->code = LEMON_ERR_READ;
     for (int64_t done = 0; done < n;) {
         int count = n - done < CHUNK ? (int)(n - done) : CHUNK;
         if (reserve(pending) != 0)
-            return lemon_say(in, failure(pending->direction), "out of memory");
+            return pending->code =
+                       lemon_say(in, lemon_failure(pending->direction), "out of memory");
         MPI_Request *request = &pending->requests[pending->count];
         int err = pending->direction == LEMON_READ
                       ? MPI_File_iread_at(*in->fp, offset + done, data + done, count, MPI_BYTE,
@@ -63,34 +58,33 @@ static int post(struct lemon_internal *in, char *data, int64_t n, int64_t offset
                       : MPI_File_iwrite_at(*in->fp, offset + done, data + done, count, MPI_BYTE,
                                            request);
         if (err != MPI_SUCCESS)
-            return lemon_say(in, failure(pending->direction), "start at %lld: MPI error %d",
-                             (long long)(offset + done), err);
+            return pending->code = lemon_say(in, lemon_failure(pending->direction),
+                                             "start at %lld: MPI error %d",
+                                             (long long)(offset + done), err);
         pending->wanted[pending->count++] = count;
         done += count;
     }
     return LEMON_SUCCESS;
 }
 
-static void begin(struct lemon_internal *in, enum lemon_direction direction, char *data)
+void lemon_post_begin(struct lemon_internal *in, enum lemon_direction direction)
 {
     struct lemon_pending *pending = &in->pending;
     pending->direction = direction;
     pending->count = 0;
     pending->buffer = NULL;
     pending->exchange = pending->broadcast = false;
-    pending->data = data;
     pending->code = LEMON_SUCCESS;
 }
 
 int lemon_start_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
                       int64_t n, int64_t offset)
 {
-    begin(in, direction, data);
+    lemon_post_begin(in, direction);
+    in->pending.data = data;
     in->pending.broadcast = direction == LEMON_READ;
     in->pending.bytes = n;
-    if (in->rank == 0)
-        in->pending.code = post(in, data, n, offset);
-    return in->pending.code;
+    return in->rank == 0 ? lemon_post(in, data, n, offset) : LEMON_SUCCESS;
 }
 
 /* ---- lattices ---- */
@@ -112,57 +106,56 @@ static int post_runs(struct lemon_internal *in, char *data, int64_t base)
     int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
     int code = LEMON_SUCCESS;
     for (int64_t i = 0; i * run < bytes && code == LEMON_SUCCESS; i++)
-        code = post(in, data + i * run, run, base + lemon_box_run_offset(box, run, i));
+        code = lemon_post(in, data + i * run, run, base + lemon_box_run_offset(box, run, i));
     return code;
 }
 
-/* All rounds between the ranks' data and the movers' buffers. */
-static int exchange_all(struct lemon_internal *in)
+/* All rounds between the ranks' data and the movers' buffers. good: see lemon_exchange_open().
+ */
+static int exchange_all(struct lemon_internal *in, bool good)
 {
     struct lemon_pending *pending = &in->pending;
-    int64_t first = 0, last = 0;
-    int code = LEMON_SUCCESS;
-    bool mover = in->rank < pending->plan.movers;
-    if (mover)
-        lemon_plan_range(&pending->plan, in->rank, &first, &last);
-    int64_t rounds = lemon_plan_rounds(&pending->plan);
-    for (int64_t round = 0; round < rounds && code == LEMON_SUCCESS; round++) {
-        int64_t from = first, to;
-        if (mover)
-            lemon_plan_window(&pending->plan, in->rank, round, &from, &to);
-        char *window = pending->buffer ? pending->buffer + (from - first) : NULL;
-        code = lemon_exchange(in, &pending->plan, pending->direction, round, pending->data,
-                              window);
+    struct lemon_exchange exchange;
+    int64_t first, last, rounds = lemon_plan_rounds(&pending->plan);
+    int code = lemon_exchange_open(in, &exchange, &pending->plan, pending->direction,
+                                   pending->data, good);
+    if (code != LEMON_SUCCESS)
+        return code;
+    lemon_plan_range(&pending->plan, in->rank, &first, &last);
+    for (int64_t round = 0; round < rounds; round++) {
+        int64_t from, to;
+        lemon_plan_window(&pending->plan, in->rank, round, &from, &to);
+        lemon_exchange_round(in, &exchange, round,
+                             to > from ? pending->buffer + (from - first) : NULL);
     }
-    return code;
+    lemon_exchange_close(&exchange);
+    return LEMON_SUCCESS;
 }
 
 static int start_movers(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    int64_t from = 0, to = 0;
-    if (in->rank < pending->plan.movers)
-        lemon_plan_range(&pending->plan, in->rank, &from, &to);
+    int64_t from, to;
+    lemon_plan_range(&pending->plan, in->rank, &from, &to);
     pending->buffer = to > from ? malloc((size_t)(to - from)) : NULL;
-    int code = lemon_agree(in, to > from && !pending->buffer ? failure(pending->direction)
-                                                             : LEMON_SUCCESS);
-    if (code == LEMON_SUCCESS && pending->direction == LEMON_WRITE)
-        code = exchange_all(in);
-    if (code == LEMON_SUCCESS)
-        code = post(in, pending->buffer, to - from, pending->plan.base + from);
+    bool good = to == from || pending->buffer;
+    int code = pending->direction == LEMON_WRITE
+                   ? exchange_all(in, good)
+                   : lemon_agree(in, good ? LEMON_SUCCESS : LEMON_ERR_READ);
     pending->exchange = pending->direction == LEMON_READ;
-    return code;
+    if (code != LEMON_SUCCESS)
+        return pending->code = code;
+    return lemon_post(in, pending->buffer, to - from, pending->plan.base + from);
 }
 
 int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction direction, char *data,
                         int64_t base)
 {
     struct lemon_pending *pending = &in->pending;
-    begin(in, direction, data);
+    lemon_post_begin(in, direction);
+    pending->data = data;
     lemon_geometry_plan(in, base, &pending->plan);
-    pending->code =
-        pending->plan.direct && few_runs(in) ? post_runs(in, data, base) : start_movers(in);
-    return pending->code;
+    return pending->plan.direct && few_runs(in) ? post_runs(in, data, base) : start_movers(in);
 }
 
 /* ---- the end ---- */
@@ -200,18 +193,18 @@ static int64_t wait_for(MPI_Request *request, int64_t wanted)
 }
 #endif
 
-static int wait_for_requests(struct lemon_internal *in)
+int lemon_post_wait(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    int code = pending->code;
     for (int i = 0; i < pending->count; i++) {
         int64_t moved = wait_for(&pending->requests[i], pending->wanted[i]);
         if (moved != pending->wanted[i])
-            code = lemon_say(in, failure(pending->direction), "%lld of %lld bytes moved",
-                             (long long)moved, (long long)pending->wanted[i]);
+            pending->code =
+                lemon_say(in, lemon_failure(pending->direction), "%lld of %lld bytes moved",
+                          (long long)moved, (long long)pending->wanted[i]);
     }
     pending->count = 0;
-    return code;
+    return pending->code;
 }
 
 void lemon_broadcast(const struct lemon_internal *in, char *data, int64_t n)
@@ -224,9 +217,9 @@ void lemon_broadcast(const struct lemon_internal *in, char *data, int64_t n)
 int lemon_finish(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    int code = lemon_agree(in, wait_for_requests(in));
+    int code = lemon_agree(in, lemon_post_wait(in));
     if (code == LEMON_SUCCESS && pending->exchange)
-        code = exchange_all(in);
+        code = exchange_all(in, true);
     if (code == LEMON_SUCCESS && pending->broadcast)
         lemon_broadcast(in, pending->data, pending->bytes);
     free(pending->buffer);

@@ -5,6 +5,7 @@
 enum {
     DIRECT_MIN = 256 * 1024, /* runs of at least this go straight to the file */
     ROUND = 8 * 1024 * 1024, /* a mover's buffer */
+    ROUND_MAX = 1 << 30,     /* a message's count is an int */
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -19,10 +20,10 @@ static int64_t round_up(int64_t value, int64_t unit)
 
 static int64_t round_of(const struct lemon_plan_hints *hints)
 {
-    int64_t stripe = hints->stripe;
-    if (hints->round == 0)
+    int64_t stripe = hints->stripe, round = smaller(hints->round, ROUND_MAX);
+    if (round == 0)
         return round_up(ROUND, stripe);
-    return hints->round < stripe ? stripe : hints->round / stripe * stripe;
+    return round < stripe ? stripe : round / stripe * stripe;
 }
 
 static bool runs_are_long(const struct lemon_box *boxes, int ranks)
