@@ -205,10 +205,31 @@ int lemonReaderDeviation(LemonReader *reader);
  * the communicator's dimensions; local. LEMON_ERR_PARAM without a Cartesian communicator. */
 int lemonLocalLattice(MPI_Comm cartesian, int const *latticeDims, int *start, int *sites);
 
-/* Ranges that one rank moves begin and end at multiples of this (1 MiB at first); give the
- * stripe of the file system. LEMON_ERR_PARAM if it is not positive. */
+/*
+ * Ranges that one rank moves begin and end at multiples of this; give the stripe of the file
+ * system, 1 byte to 1 GiB, else it is LEMON_ERR_PARAM. At first it is the `striping_unit` that
+ * the file was opened with (MPI_File_get_info()), where all ranks see the same, in range; else
+ * 1 MiB.
+ */
 int lemonReaderSetStripe(LemonReader *reader, MPI_Offset bytes);
 int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
+
+/*
+ * Hints, by MPI's names, for lattices that ranks exchange among themselves:
+ *
+ *   striping_unit   1 .. 1 GiB   as lemon*SetStripe()
+ *   cb_nodes        1 .. 2^31-1  at most so many ranks move data (at first all may)
+ *   cb_buffer_size  1 .. 1 GiB   bytes that each of them moves at once: rounded down to a
+ *                                multiple of the stripe, but at least one (at first 8 MiB;
+ *                                non-blocking calls move all at once)
+ *
+ * Other keys are ignored; what is not named stays as it is, so MPI_INFO_NULL changes nothing.
+ * LEMON_ERR_PARAM, and nothing changes, if a value is no such number or not the same on all
+ * ranks. `info` is only read, and is the caller's to free. Of the info that a file was opened
+ * with only striping_unit is taken by itself: for the others MPI may show values of its own.
+ */
+int lemonReaderSetInfo(LemonReader *reader, MPI_Info info);
+int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info);
 
 /* What the library has to say about an error, once for each rank that met it, without a
  * newline. NULL, at first: nothing is said. For all readers and writers; local. */

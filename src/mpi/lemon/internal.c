@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+enum {
+    STRIPE = 1 << 20, /* of a file that says nothing of it */
+};
+
 /* The coordinates of all ranks, from which each computes what the others hold. */
 static int learn_grid(struct lemon_internal *in)
 {
@@ -24,23 +28,33 @@ static int learn_grid(struct lemon_internal *in)
     return 0;
 }
 
+/* True if all is well on all ranks; then the file's stripe is used, if all see the same. */
+static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm)
+{
+    int64_t stripe = bad ? 0 : lemon_hints_stripe_of(*in->fp);
+    int64_t most[3] = {bad, stripe, -stripe};
+    MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT64_T, MPI_MAX, comm);
+    if (most[0])
+        return false;
+    in->hints.stripe = most[1] > 0 && most[1] == -most[2] ? most[1] : STRIPE;
+    return true;
+}
+
 struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
 {
     struct lemon_internal *in = calloc(1, sizeof *in);
-    int bad = fp == NULL || in == NULL;
+    bool bad = fp == NULL || in == NULL;
     MPI_Comm duplicate;
     MPI_Comm_dup(comm, &duplicate);
     if (!bad) {
         in->comm = duplicate;
         in->fp = fp;
-        in->hints.stripe = 1 << 20;
         in->before = 1;
         MPI_Comm_rank(duplicate, &in->rank);
         MPI_Comm_size(duplicate, &in->ranks);
         bad = learn_grid(in) != 0;
     }
-    MPI_Allreduce(MPI_IN_PLACE, &bad, 1, MPI_INT, MPI_MAX, duplicate);
-    if (!bad)
+    if (agree_on_creation(in, bad, duplicate))
         return in;
     if (in)
         free(in->coordinates);
@@ -76,16 +90,4 @@ int lemon_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes
                          (long long)offset);
     *to = from + offset;
     return LEMON_SUCCESS;
-}
-
-int lemon_set_stripe(struct lemon_internal *in, MPI_Offset bytes)
-{
-    int64_t values[1] = {bytes};
-    int code = bytes > 0 && bytes <= 1 << 30
-                   ? LEMON_SUCCESS
-                   : lemon_say(in, LEMON_ERR_PARAM, "a stripe is 1 byte to 1 GiB");
-    code = lemon_agree_on(in, code, values, 1);
-    if (code == LEMON_SUCCESS)
-        in->hints.stripe = bytes;
-    return code;
 }

@@ -74,7 +74,15 @@ int lemon_say(const struct lemon_internal *, int code, const char *format, ...)
 /* Where a seek in a record of `bytes` leads; LEMON_ERR_SEEK, LEMON_ERR_PARAM. */
 int lemon_seek(const struct lemon_internal *, MPI_Offset pos, MPI_Offset bytes,
                MPI_Offset offset, int whence, MPI_Offset *to);
-int lemon_set_stripe(struct lemon_internal *, MPI_Offset bytes);
+
+/* ---- hints.c ---- */
+
+/* Takes the hints in `info`; all of them or, after an error, none. Collective, agreed. */
+int lemon_hints_read(struct lemon_internal *, MPI_Info info);
+int lemon_hints_set_stripe(struct lemon_internal *, MPI_Offset bytes);
+
+/* The stripe that the file was opened with, or 0: as this rank sees it. */
+int64_t lemon_hints_stripe_of(MPI_File file);
 
 /* ---- transfer.c ---- */
 

@@ -207,7 +207,15 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes)
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetStripe: no writer");
     int code = lemonFinishWriting(writer);
-    return code == LEMON_SUCCESS ? lemon_set_stripe(writer->internal, bytes) : code;
+    return code == LEMON_SUCCESS ? lemon_hints_set_stripe(writer->internal, bytes) : code;
+}
+
+int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetInfo: no writer");
+    int code = lemonFinishWriting(writer);
+    return code == LEMON_SUCCESS ? lemon_hints_read(writer->internal, info) : code;
 }
 
 /* ---- data ---- */
