@@ -56,7 +56,9 @@ benchmark_src := $(wildcard src/mpi/programs/*.c)
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
-compare_src   := $(wildcard src/mpi/bench/*.c)
+compare_src   := $(filter-out %/overlap.c,$(wildcard src/mpi/bench/*.c))
+overlap_src   := src/mpi/bench/common.c src/mpi/bench/overlap.c
+mpi_benches   := $(B)/helpers/lemon_compare $(B)/helpers/lemon_overlap
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
 mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
@@ -138,9 +140,11 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
 # Programs of one source each.
-$(B)/helpers/lemon_compare: $(call obj,$(compare_src)) $(B)/lib/liblemon.a
+$(B)/helpers/lemon_compare: $(call obj,$(compare_src))
+$(B)/helpers/lemon_overlap: $(call obj,$(overlap_src))
+$(mpi_benches): $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/lib/liblemon.a
 
 define mpi_programs
 $(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon.h $(B)/lib/liblemon.a
@@ -189,7 +193,7 @@ stress: deps ## the long runs: many kills, mutations and mounts
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 tests/run
 
-run-bench: all $(helpers) $(if $(HAVE_MPI),$(B)/helpers/lemon_compare)
+run-bench: all $(helpers) $(if $(HAVE_MPI),$(mpi_benches))
 	$(Q)B=$(abspath $(B)) scripts/bench
 
 # libFuzzer wants clang; FUZZ_SECONDS bounds each target.

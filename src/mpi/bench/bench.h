@@ -17,7 +17,16 @@ struct bench {
     long local_bytes, bytes;
     char *data;
     const char *path;
+    const char *order; /* "in turn", or "interleaved" in the file */
 };
+
+/* interleaved: the ranks split the fastest dimensions, so that their parts alternate. */
+void bench_set_up(struct bench *, int extent, int interleaved, const char *path);
+
+/* Nothing of the file is in memory, if this is root. */
+void bench_settle(const struct bench *);
+
+double bench_median(double *values, int n);
 
 /* Each returns 0, or -1 on this rank after saying why. write: the data are on the disk. */
 struct bench_way {
