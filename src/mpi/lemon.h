@@ -119,7 +119,8 @@ MPI_Offset lemonGetReaderPointer(LemonReader *reader); /* local */
 int lemonSetReaderPointer(LemonReader *reader, MPI_Offset offset);
 int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence);
 
-/* Makes rdest, created with the same communicator and file, what rsrc is. */
+/* Makes rdest, created with the same communicator and file, what rsrc is; what was set by the
+ * calls "beyond the paper" stays its own. The same holds for writers. */
 int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc);
 
 /* Up to *nbytes bytes from the position on, the same on each rank; *nbytes becomes how many.
@@ -230,6 +231,22 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
  */
 int lemonReaderSetInfo(LemonReader *reader, MPI_Info info);
 int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info);
+
+/*
+ * From now on the data of each record of from_bytes bytes or more begin at a multiple of
+ * `alignment` in the file: a multiple of 8, at most 1 GiB. 0 is none, as at first: the file is
+ * then byte for byte what Lemon has always written.
+ *
+ * Where one is needed lemonWriteRecordHeader() writes a filler before the header: a record of
+ * this type whose data are zeros, with at most `alignment` + 136 bytes in all, by rank 0.
+ * Before a record with MB it is a message of its own (MB and ME), otherwise a record inside the
+ * message (neither). To a reader it is a record like any other.
+ *
+ * LEMON_ERR_PARAM, and nothing changes, if an argument is out of range or not the same on all
+ * ranks.
+ */
+#define LEMON_FILLER_TYPE "lemon-filler"
+int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offset from_bytes);
 
 /* What the library has to say about an error, once for each rank that met it, without a
  * newline. NULL, at first: nothing is said. For all readers and writers; local. */

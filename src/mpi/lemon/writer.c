@@ -1,8 +1,12 @@
 /* writer.c - records written one after another by all ranks together */
-#include "internal.h"
+#include "filler.h"
 #include "limefile.h"
 
 #include <string.h>
+
+enum {
+    ALIGNMENT_MAX = 1 << 30,
+};
 
 LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
 {
@@ -65,6 +69,20 @@ static int encode(LemonWriter *writer, LemonRecordHeader const *props, unsigned 
     return LEMON_SUCCESS;
 }
 
+/* How long the filler before the record's header has to be; the record must fit into a file. */
+static int place(const LemonWriter *writer, LemonRecordHeader const *props, int64_t *filler)
+{
+    const struct lemon_internal *in = writer->internal;
+    uint64_t at = (uint64_t)writer->off, bytes = props->data_length, end, next;
+    int err = limefile_extent_of(at, bytes, &end, &next);
+    *filler = 0;
+    if (!err && in->alignment && bytes >= (uint64_t)in->align_from) {
+        *filler = lemon_filler_bytes(writer->off, in->alignment);
+        err = limefile_extent_of(at + (uint64_t)*filler, bytes, &end, &next);
+    }
+    return err ? lemon_say(in, LEMON_ERR_PARAM, "the record ends behind 2^63") : LEMON_SUCCESS;
+}
+
 int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -81,12 +99,18 @@ int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
     if (!writer->is_first_record && (props->MB_flag != 0) != (writer->is_last_written != 0))
         return lemon_say(in, LEMON_ERR_MBME, "MB is %d after ME was %d", props->MB_flag,
                          writer->is_last_written);
-    if (in->rank == 0)
-        code = lemon_move_bytes(in, LEMON_WRITE, raw, sizeof raw, writer->off);
+    int64_t filler;
+    code = place(writer, props, &filler);
+    if (code != LEMON_SUCCESS)
+        return code;
+    if (in->rank == 0 && filler)
+        code = lemon_filler_write(in, writer->off, filler, props->MB_flag != 0);
+    if (in->rank == 0 && code == LEMON_SUCCESS)
+        code = lemon_move_bytes(in, LEMON_WRITE, raw, sizeof raw, writer->off + filler);
     code = lemon_agree(in, code);
     if (code != LEMON_SUCCESS)
         return code;
-    writer->off += (MPI_Offset)sizeof raw;
+    writer->off += filler + (MPI_Offset)sizeof raw;
     writer->pos = 0;
     writer->is_awaiting_header = 0;
     writer->is_first_record = 0;
@@ -216,6 +240,26 @@ int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetInfo: no writer");
     int code = lemonFinishWriting(writer);
     return code == LEMON_SUCCESS ? lemon_hints_read(writer->internal, info) : code;
+}
+
+int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offset from_bytes)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetAlignment: no writer");
+    struct lemon_internal *in = writer->internal;
+    int64_t values[2] = {alignment, from_bytes};
+    int code = lemonFinishWriting(writer);
+    if (alignment < 0 || alignment > ALIGNMENT_MAX || alignment % LIMEFILE_ALIGN)
+        code = lemon_say(in, LEMON_ERR_PARAM,
+                         "an alignment is a multiple of 8, at most 1 GiB; 0 is none");
+    if (from_bytes < 0)
+        code = lemon_say(in, LEMON_ERR_PARAM, "a record has 0 bytes or more");
+    code = lemon_agree_on(in, code, values, 2);
+    if (code != LEMON_SUCCESS)
+        return code;
+    in->alignment = alignment;
+    in->align_from = from_bytes;
+    return LEMON_SUCCESS;
 }
 
 /* ---- data ---- */

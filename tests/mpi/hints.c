@@ -1,7 +1,7 @@
 /*
- * beyond.c - what the API has beyond the paper: hints
+ * hints.c - what an MPI_Info says of who moves how much of a lattice
  *
- * usage: beyond FILE
+ * usage: hints FILE
  *
  * MPI's profiling interface lets it watch what the library asks of MPI-IO.
  */

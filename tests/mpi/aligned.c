@@ -1,0 +1,224 @@
+/*
+ * aligned.c - records whose data begin at multiples of something
+ *
+ * usage: aligned FILE ALIGNMENT FROM    writes seven records, the last three appended
+ *        aligned FILE arguments         the arguments, wrong ones too
+ *        aligned FILE full              where there is no room for a filler
+ */
+#include "lemon.h"
+#include "tap.h"
+
+#include <string.h>
+
+/* Byte i of record k is 31 k + 7 i; test_beyond.py knows that and these. */
+static const struct record {
+    const char *type;
+    int bytes, mb, me;
+} records[] = {
+    {"first", 100, 1, 0},   {"second", 0, 0, 0}, {"lattice", 4800, 0, 1}, {"fourth", 300, 1, 1},
+    {"fifth", 12345, 1, 0}, {"sixth", 7, 0, 0},  {"seventh", 4096, 0, 1},
+};
+enum {
+    RECORDS = sizeof records / sizeof records[0],
+    APPENDED = 4, /* and the ones after it */
+    LATTICE = 2,
+};
+static const int extents[] = {10, 12};
+
+static const char *path;
+static MPI_Comm cart;
+static MPI_File fp;
+
+static int begin(LemonWriter *w, int mb, int me, const char *type, MPI_Offset bytes)
+{
+    LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
+    int code = lemonWriteRecordHeader(header, w);
+    lemonDestroyHeader(header);
+    return code;
+}
+
+static unsigned char *whole(int k)
+{
+    unsigned char *data = malloc((size_t)records[k].bytes + 1);
+    for (int i = 0; i < records[k].bytes; i++)
+        data[i] = (unsigned char)(31 * k + 7 * i);
+    return data;
+}
+
+/* This rank's part of the lattice in `all`. */
+static unsigned char *part_of(const unsigned char *all, size_t *bytes)
+{
+    int start[2], sites[2], site = records[LATTICE].bytes / (extents[0] * extents[1]);
+    lemonLocalLattice(cart, extents, start, sites);
+    size_t row = (size_t)(sites[1] * site);
+    *bytes = (size_t)sites[0] * row;
+    unsigned char *part = malloc(*bytes + 1);
+    for (int i = 0; i < sites[0]; i++)
+        memcpy(part + (size_t)i * row, all + ((start[0] + i) * extents[1] + start[1]) * site,
+               row);
+    return part;
+}
+
+static int lattice_is_right(LemonReader *r, const unsigned char *all)
+{
+    size_t bytes;
+    unsigned char *part = part_of(all, &bytes), *got = calloc(1, bytes + 1);
+    int good = lemonReaderSeek(r, 0, MPI_SEEK_SET) == LEMON_SUCCESS &&
+               lemonReadLatticeParallel(r, got, 40, extents) == LEMON_SUCCESS &&
+               memcmp(got, part, bytes) == 0;
+    free(part);
+    free(got);
+    return good;
+}
+
+static int write_record(LemonWriter *w, int k)
+{
+    size_t bytes;
+    unsigned char *data = whole(k), *part = k == LATTICE ? part_of(data, &bytes) : NULL;
+    MPI_Offset n = records[k].bytes;
+    int code = begin(w, records[k].mb, records[k].me, records[k].type, n);
+    if (code == LEMON_SUCCESS && part)
+        code = lemonWriteLatticeParallel(w, part, 40, extents);
+    else if (code == LEMON_SUCCESS && k % 2)
+        code = lemonWriteRecordDataNonBlocking(data, &n, w);
+    else if (code == LEMON_SUCCESS)
+        code = lemonWriteRecordData(data, &n, w);
+    if (code == LEMON_SUCCESS)
+        code = lemonWriterCloseRecord(w);
+    free(part);
+    free(data);
+    return code;
+}
+
+static void write_records(int mode, int from, int to, MPI_Offset alignment, MPI_Offset bytes)
+{
+    int bad = 0;
+    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE | mode, MPI_INFO_NULL, &fp);
+    LemonWriter *w = lemonCreateWriter(&fp, cart);
+    tap_code(lemonWriterSetAlignment(w, alignment, bytes), 0, "set the alignment");
+    for (int k = from; k < to; k++)
+        bad += write_record(w, k) != LEMON_SUCCESS;
+    tap_ok(bad == 0, "records %d to %d: %d bad", from, to, bad);
+    tap_code(lemonDestroyWriter(w), 0, "destroy");
+    MPI_File_close(&fp);
+}
+
+static int is_right(LemonReader *r, int k)
+{
+    unsigned char *want = whole(k), *got = calloc(1, (size_t)records[k].bytes + 1);
+    MPI_Offset n = lemonReaderBytes(r);
+    int good = n == records[k].bytes && strcmp(lemonReaderType(r), records[k].type) == 0 &&
+               lemonReaderMBFlag(r) == records[k].mb && lemonReaderMEFlag(r) == records[k].me;
+    good = good && lemonReaderReadData(got, &n, r) == LEMON_SUCCESS &&
+           memcmp(got, want, (size_t)n) == 0;
+    if (k == LATTICE)
+        good = lattice_is_right(r, want) && good;
+    free(want);
+    free(got);
+    return good;
+}
+
+/* The records, and fillers between them that a reader sees as such. */
+static void read_records(MPI_Offset alignment)
+{
+    int k = 0, fillers = 0, bad = 0, code;
+    MPI_File_open(cart, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
+    LemonReader *r = lemonCreateReader(&fp, cart);
+    while ((code = lemonReaderNextRecord(r)) == LEMON_SUCCESS) {
+        bad += lemonReaderDeviation(r) != 0;
+        if (strcmp(lemonReaderType(r), LEMON_FILLER_TYPE) == 0) {
+            bad += lemonReaderMBFlag(r) != lemonReaderMEFlag(r);
+            fillers++;
+        } else {
+            bad += k >= RECORDS || !is_right(r, k);
+            k++;
+        }
+    }
+    tap_code(code, LEMON_EOF, "the end");
+    tap_ok(k == RECORDS && bad == 0, "%d records and %d fillers, %d bad", k, fillers, bad);
+    tap_ok(alignment > 8 ? fillers > 0 : fillers == 0, "%d fillers", fillers);
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+}
+
+/* ---- arguments ---- */
+
+static void arguments(void)
+{
+    const MPI_Offset AT = 8 << 20, LENGTH = 1 << 30;
+    static const MPI_Offset wrong[] = {
+        -8, 1, 4, 12, 4097, ((MPI_Offset)1 << 30) + 8, (MPI_Offset)1 << 40};
+    int odd = tap_rank == tap_ranks - 1, alone = tap_ranks == 1, bad = 0;
+    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
+    LemonWriter *w = lemonCreateWriter(&fp, cart);
+    tap_code(lemonWriterSetAlignment(w, 512, 10), 0, "set the alignment");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        bad += lemonWriterSetAlignment(w, odd ? wrong[i] : 4096, 0) != LEMON_ERR_PARAM;
+    tap_ok(bad == 0, "alignments that are none, on one rank: %d taken", bad);
+    tap_code(lemonWriterSetAlignment(w, 4096, odd ? -1 : 0), LEMON_ERR_PARAM,
+             "a negative number of bytes on one rank");
+    int want = alone ? LEMON_SUCCESS : LEMON_ERR_PARAM;
+    tap_code(lemonWriterSetAlignment(w, odd ? 4096 : 8192, 0), want, "another alignment");
+    tap_code(lemonWriterSetAlignment(w, 4096, odd), want, "another number of bytes");
+    tap_code(lemonWriterSetAlignment(w, 1 << 30, 1 << 30), 0, "the largest");
+    tap_code(lemonWriterSetAlignment(w, AT, LENGTH), 0, "and 8 MiB");
+    tap_ok(lemonWriterSetAlignment(NULL, 8, 0) == LEMON_ERR_PARAM, "NULL is answered");
+    tap_code(begin(w, 1, 1, "far", INT64_MAX - 1007), LEMON_ERR_PARAM,
+             "no room in any file for it and a filler");
+    tap_code(begin(w, 1, 0, "long", LENGTH), 0, "a record of 1 GiB");
+    tap_ok(w->off == AT, "begins at 8 MiB");
+    MPI_Offset n = 1;
+    tap_code(lemonWriterSeek(w, -1, MPI_SEEK_END), 0, "to its end");
+    tap_code(lemonWriteRecordData("!", &n, w), 0, "a byte");
+    tap_code(lemonWriterSetAlignment(w, 4096, 1), 0, "while a record is open");
+    tap_ok(w->off == AT, "it stays where it is");
+    tap_code(lemonWriterCloseRecord(w), 0, "close");
+    tap_code(begin(w, 0, 1, "empty", 0), 0, "too short to be aligned");
+    tap_ok(w->off == AT + LENGTH + 144, "is not");
+    tap_code(lemonWriterSetAlignment(w, 0, 0), 0, "no more");
+    tap_code(lemonWriterCloseRecord(w), 0, "close");
+    tap_code(begin(w, 1, 1, "last", 4096), 0, "a record");
+    tap_ok(w->off == AT + LENGTH + 288, "that is not aligned");
+    tap_code(lemonWriterSetAlignment(w, 16, 0), 0, "16");
+    tap_code(lemonWriteRecordData("", &(MPI_Offset){0}, w), 0, "nothing");
+    tap_code(lemonDestroyWriter(w), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
+    MPI_File_close(&fp);
+    if (tap_rank == 0)
+        unlink(path);
+}
+
+/* On 1 MiB of room. */
+static void full(void)
+{
+    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
+    LemonWriter *w = lemonCreateWriter(&fp, cart);
+    tap_code(lemonWriterSetAlignment(w, 4 << 20, 0), 0, "4 MiB");
+    tap_code(begin(w, 1, 1, "record", 100), LEMON_ERR_WRITE, "no room for the filler");
+    tap_ok(w->off == 0 && w->is_awaiting_header, "nothing has begun");
+    tap_code(lemonWriterSetAlignment(w, 4096, 0), 0, "4 KiB");
+    tap_code(begin(w, 1, 1, "record", 100), 0, "for that there is room");
+    tap_ok(w->off == 4096, "at 4 KiB");
+    tap_code(lemonDestroyWriter(w), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
+    MPI_File_close(&fp);
+}
+
+int main(int argc, char *argv[])
+{
+    int grid[2] = {0}, periods[2] = {0};
+    tap_begin(&argc, &argv);
+    path = argv[1];
+    MPI_Dims_create(tap_ranks, 2, grid);
+    MPI_Cart_create(MPI_COMM_WORLD, 2, grid, periods, 0, &cart);
+    if (argc > 3) {
+        MPI_Offset alignment = atoll(argv[2]), from = atoll(argv[3]);
+        write_records(0, 0, APPENDED, alignment, from);
+        write_records(MPI_MODE_APPEND, APPENDED, RECORDS, alignment, from);
+        read_records(alignment);
+    } else if (strcmp(argv[2], "full") == 0) {
+        full();
+    } else {
+        arguments();
+    }
+    MPI_Comm_free(&cart);
+    return tap_end();
+}
