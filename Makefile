@@ -32,14 +32,16 @@ pkg_cflags = $(shell $(PKG) --cflags $(1))
 pkg_libs   = $(shell $(PKG) --libs $(1))
 
 # One folder, one set of include paths: the layers are what these allow.
-#   src/lime <- src/lime/tool      src/lime <- src/fuse
+#   src/lime <- src/lime/tool      src/lime <- src/fuse -> src/mpi/wire
 INC_lime := -Isrc/lime
 INC_tool := -Isrc/lime -Isrc/lime/tool
-INC_fuse  = -Isrc/lime -Isrc/fuse $(call pkg_cflags,fuse3)
+INC_wire := -Isrc/mpi/wire
+INC_fuse  = -Isrc/lime -Isrc/mpi/wire -Isrc/fuse $(call pkg_cflags,fuse3)
 
 lime_src := $(wildcard src/lime/*.c)
 tool_src := $(wildcard src/lime/tool/*.c)
 fuse_src := $(wildcard src/fuse/*.c)
+wire_src := $(wildcard src/mpi/wire/*.c)
 unit_src := $(wildcard tests/unit/*.c)
 help_src := $(wildcard tests/helpers/*.c)
 obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -117,13 +119,19 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 endef
 $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/tool,$(INC_tool)))
+$(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
 $(eval $(call compile,src/fuse,$$(INC_fuse) -DFUSE_USE_VERSION=312))
-$(eval $(call compile,tests/unit,$(INC_lime) -Isrc/fuse))
+$(eval $(call compile,tests/unit,$(INC_lime) -Isrc/fuse -Isrc/mpi/lemon $(INC_wire)))
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
 $(B)/obj/src/mpi/%.o: src/mpi/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  MPICC $<')
 	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) $(BASE) -fPIC -Isrc/mpi -Isrc/lime -MMD -MP -c -o $@ $<
+
+# What of Lemon needs no MPI, for its tests where there is none.
+$(B)/obj/no-mpi/%.o: src/mpi/lemon/%.c $(B)/flags
+	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) -MMD -MP -c -o $@ $<
 
 $(B)/lib/liblemon.a: $(call obj,$(lemon_src) src/lime/format.c)
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -154,6 +162,11 @@ endef
 $(eval $(call mpi_programs,tests/mpi,mpi))
 $(eval $(call mpi_programs,src/mpi/examples,examples))
 
+libwire := $(B)/lib/liblimejob.a
+$(libwire): $(call obj,$(wire_src))
+	@mkdir -p $(@D); echo '  AR   $@'
+	$(Q)rm -f $@; ar rcs $@ $^
+
 $(liblimefile): $(call obj,$(lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
 	$(Q)rm -f $@; ar rcs $@ $^
@@ -162,7 +175,7 @@ $(B)/bin/lime: $(call obj,$(tool_src)) $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(call pkg_libs,libisal jansson)
 
-$(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile)
+$(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(call pkg_libs,fuse3) -pthread
 
@@ -171,6 +184,9 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 
 # A unit of the daemon that needs no FUSE.
 $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
+# Units of Lemon that need no MPI.
+$(B)/tests/test_box: $(B)/obj/no-mpi/box.o
+$(B)/tests/test_plan: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/plan.o
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'

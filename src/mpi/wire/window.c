@@ -1,0 +1,65 @@
+/* window.c - the memory that a client and the job share */
+#define _GNU_SOURCE
+#include "limejob.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int map(struct limejob_window *window)
+{
+    void *data = mmap(NULL, window->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, window->fd, 0);
+    if (data == MAP_FAILED)
+        return -errno;
+    window->data = data;
+    madvise(data, window->bytes, MADV_HUGEPAGE); /* where the system allows it */
+    return 0;
+}
+
+int limejob_window_create(struct limejob_window *window, uint64_t bytes)
+{
+    *window = (struct limejob_window){.bytes = bytes};
+    if (bytes == 0 || bytes > LIMEJOB_WINDOW_MAX)
+        return -EINVAL;
+    window->fd = memfd_create("limefs-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (window->fd < 0)
+        return -errno;
+    int err =
+        ftruncate(window->fd, (off_t)bytes) == 0 &&
+                fcntl(window->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0
+            ? map(window)
+            : -errno;
+    if (err)
+        close(window->fd);
+    return err;
+}
+
+int limejob_window_map(struct limejob_window *window, int fd, uint64_t bytes)
+{
+    struct stat st;
+    *window = (struct limejob_window){.fd = fd, .bytes = bytes};
+    int seals = fcntl(fd, F_GET_SEALS), err = 0;
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        err = -EPERM;
+    else if (fstat(fd, &st) != 0)
+        err = -errno;
+    else if (bytes == 0 || bytes > LIMEJOB_WINDOW_MAX || (uint64_t)st.st_size < bytes)
+        err = -EINVAL;
+    if (!err)
+        err = map(window);
+    if (err)
+        close(fd);
+    return err;
+}
+
+void limejob_window_release(struct limejob_window *window)
+{
+    if (window->data)
+        munmap(window->data, window->bytes);
+    if (window->fd >= 0)
+        close(window->fd);
+    window->data = NULL;
+    window->fd = -1;
+}
