@@ -1,0 +1,91 @@
+/* lattice.h - lattices over grids of ranks by chance, for the parts of Lemon without MPI */
+#ifndef LATTICE_H
+#define LATTICE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "box.h"
+
+enum {
+    LATTICE_DIMS = 6,
+    LATTICE_RANKS = 24,
+};
+
+struct lattice {
+    int ranks;
+    int64_t bytes;
+    struct lemon_box boxes[LATTICE_RANKS];
+};
+
+/* The same numbers in every run: a failure can be looked into. */
+static uint64_t chance = 1;
+
+static inline uint64_t chance_below(uint64_t n)
+{
+    uint64_t x = chance += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return (x ^ x >> 31) % n;
+}
+
+/* How often a test tries something. */
+static inline int chance_times(int n)
+{
+    return getenv("STRESS") && *getenv("STRESS") ? 20 * n : n;
+}
+
+static inline void shuffle(int *mapping, int n)
+{
+    for (int i = 0; i < n; i++)
+        mapping[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        int j = (int)chance_below((uint64_t)i + 1), other = mapping[j];
+        mapping[j] = mapping[i];
+        mapping[i] = other;
+    }
+}
+
+/* 1 to 6 dimensions, each divided among 1 to 3 ranks, which may be more than it has sites; the
+ * order on disk is any. */
+static inline void lattice_by_chance(struct lattice *lattice, int64_t sites_max, int site_max)
+{
+    int dims = 1 + (int)chance_below(LATTICE_DIMS), mapping[LATTICE_DIMS];
+    int grid[LATTICE_DIMS], at[LATTICE_DIMS] = {0};
+    int64_t extent[LATTICE_DIMS], sites = 1, site_bytes = 1 + (int64_t)chance_below(site_max);
+    lattice->ranks = 1;
+    shuffle(mapping, dims);
+    for (int d = 0; d < dims; d++) {
+        grid[d] = 1 + (int)chance_below(3);
+        extent[d] = 1 + (int64_t)chance_below(dims < 3 ? 40 : 8);
+        if (lattice->ranks * grid[d] > LATTICE_RANKS)
+            grid[d] = 1;
+        if (sites * extent[d] > sites_max)
+            extent[d] = 1;
+        lattice->ranks *= grid[d];
+        sites *= extent[d];
+    }
+    lattice->bytes = sites * site_bytes;
+    for (int rank = 0; rank < lattice->ranks; rank++) {
+        struct lemon_box *box = &lattice->boxes[rank];
+        *box = (struct lemon_box){.dims = dims, .site_bytes = site_bytes};
+        for (int i = 0; i < dims; i++) {
+            int d = mapping[i];
+            box->extent[i] = extent[d];
+            lemon_box_split(extent[d], grid[d], at[d], &box->start[i], &box->sites[i]);
+        }
+        for (int d = dims - 1; d >= 0; d--) { /* ranks count as MPI's do */
+            if (++at[d] < grid[d])
+                break;
+            at[d] = 0;
+        }
+    }
+}
+
+#endif
