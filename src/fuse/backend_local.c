@@ -14,16 +14,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <syslog.h>
 #include <unistd.h>
 
 enum {
     READ_TRIES = 3,          /* when the container changes underneath a read */
     DIRECT_MIN = 512 * 1024, /* smaller requests profit from the kernel's read-ahead */
-    DIRECT_ALIGN = 4096,     /* of offset, length and memory, for any device */
 };
 
 static ssize_t read_fd(int fd, void *buf, size_t n, uint64_t offset)
@@ -44,32 +41,12 @@ static ssize_t read_fd(int fd, void *buf, size_t n, uint64_t offset)
 
 /* ---- around the page cache ---- */
 
-/* True if most of the range is in memory, or nobody knows (Linux before 6.5). */
-static bool is_cached(int fd, uint64_t offset, size_t n)
-{
-#ifndef SYS_cachestat
-#define SYS_cachestat 451
-#endif
-    struct {
-        uint64_t offset, length;
-    } range = {offset, n};
-    struct {
-        uint64_t cached, dirty, writeback, evicted, recently_evicted;
-    } pages;
-    if (syscall(SYS_cachestat, fd, &range, &pages, 0) != 0)
-        return true;
-    return pages.cached * (uint64_t)sysconf(_SC_PAGESIZE) > n / 2;
-}
-
 /* The container once more, for direct reads; -1 where the file system has no such thing. */
 static int direct_fd(struct limefs_file *file)
 {
     pthread_mutex_lock(&file->lock);
-    if (file->direct == LIMEFS_DIRECT_UNTRIED) {
-        char path[64];
-        snprintf(path, sizeof path, "/proc/self/fd/%d", file->view->fd);
-        file->direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-    }
+    if (file->direct == LIMEFS_DIRECT_UNTRIED)
+        file->direct = limefile_open_direct(file->view->fd);
     int fd = file->direct;
     pthread_mutex_unlock(&file->lock);
     return fd;
@@ -78,9 +55,9 @@ static int direct_fd(struct limefs_file *file)
 /* Whole blocks around the range; *bytes is where the range begins. */
 static ssize_t read_direct(int fd, char *buf, size_t n, uint64_t offset, const char **bytes)
 {
-    uint64_t begin = offset & ~(uint64_t)(DIRECT_ALIGN - 1);
+    uint64_t begin = offset & ~(uint64_t)(LIMEFILE_DIRECT_ALIGN - 1);
     size_t lead = (size_t)(offset - begin);
-    size_t whole = (lead + n + DIRECT_ALIGN - 1) & ~(size_t)(DIRECT_ALIGN - 1);
+    size_t whole = (lead + n + LIMEFILE_DIRECT_ALIGN - 1) & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1);
     ssize_t got;
     do
         got = pread(fd, buf, whole, (off_t)begin);
@@ -112,7 +89,7 @@ static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
 static ssize_t read_container(struct limefs_file *file, char *buf, size_t n, uint64_t at,
                               const char **bytes)
 {
-    if (n >= DIRECT_MIN && !is_cached(file->view->fd, at, n)) {
+    if (n >= DIRECT_MIN && !limefile_is_cached(file->view->fd, at, n)) {
         int fd = direct_fd(file);
         ssize_t got = fd < 0 ? -EINVAL : read_direct(fd, buf, n, at, bytes);
         if (got == (ssize_t)n)
@@ -197,7 +174,7 @@ static void report(struct limefs *fs, const struct limefs_file *file, uint64_t o
 ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
                          const char **bytes)
 {
-    char *buf = limefs_buffer(n + 2 * DIRECT_ALIGN);
+    char *buf = limefs_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
     if (!buf)
         return -ENOMEM;
     *bytes = buf;

@@ -161,6 +161,18 @@ int limefile_open(const char *path, int flags);
 /* The same for a descriptor that the caller has: 0, -EISDIR or LIMEFILE_E_NOT_FILE. */
 int limefile_check_fd(int fd);
 
+/* ---- around the page cache (direct.c) ---------------------------------------------- */
+
+/* Of offset, length and memory of a direct read, for any device. */
+#define LIMEFILE_DIRECT_ALIGN 4096
+
+/* True if most of the range is in memory, or nobody knows (Linux before 6.5). */
+bool limefile_is_cached(int fd, uint64_t offset, size_t n);
+
+/* The file of `fd` once more, for direct reads; -EINVAL where the file system has no such
+ * thing. */
+int limefile_open_direct(int fd);
+
 /* ---- findings ---------------------------------------------------------------------- */
 
 /* One thing that is wrong with a container, and where. */
