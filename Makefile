@@ -187,6 +187,7 @@ $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
 # Units of Lemon that need no MPI.
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o
 $(B)/tests/test_plan: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/plan.o
+$(B)/tests/test_permute: $(B)/obj/no-mpi/permute.o
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'

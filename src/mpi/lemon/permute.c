@@ -1,0 +1,137 @@
+/* permute.c - the same sites in two orders of their dimensions */
+#include "permute.h"
+
+#include <string.h>
+
+enum {
+    TILE = 32, /* blocks in each direction: of small ones, whole cache lines on both sides */
+};
+
+/* ---- what there is to do ---- */
+
+static void append(struct lemon_permute *permute, int64_t sites, int64_t disk, int64_t memory)
+{
+    int last = permute->dims - 1;
+    if (sites == 1)
+        return;
+    if (last >= 0 && permute->disk[last] == sites * disk &&
+        permute->memory[last] == sites * memory) {
+        permute->sites[last] *= sites;
+    } else {
+        permute->sites[++last] = sites;
+        permute->dims++;
+    }
+    permute->disk[last] = disk;
+    permute->memory[last] = memory;
+}
+
+void lemon_permute_make(struct lemon_permute *permute, int dims, const int64_t *sites,
+                        const int *order, int64_t site_bytes)
+{
+    int64_t memory[LEMON_BOX_DIMS], bytes = site_bytes, disk;
+    *permute = (struct lemon_permute){.block = site_bytes};
+    for (int i = dims - 1; i >= 0; i--) {
+        memory[order[i]] = bytes;
+        bytes *= sites[order[i]];
+    }
+    if (bytes == 0)
+        return;
+    disk = bytes;
+    for (int i = 0; i < dims; i++) {
+        disk /= sites[i];
+        append(permute, sites[i], disk, memory[i]);
+    }
+    int last = permute->dims - 1;
+    if (last >= 0 && permute->memory[last] == site_bytes) { /* fastest in both */
+        permute->block *= permute->sites[last];
+        permute->dims--;
+    }
+}
+
+/* ---- doing it ---- */
+
+/* One side of the copy: the strides of all dimensions, and which of them is fastest. */
+struct side {
+    const int64_t *stride;
+    int fastest;
+};
+
+static int fastest(const struct lemon_permute *permute, const int64_t *stride)
+{
+    int found = 0;
+    for (int i = 1; i < permute->dims; i++)
+        if (stride[i] < stride[found])
+            found = i;
+    return found;
+}
+
+/* `block` is known to the compiler where it is worth it. */
+__attribute__((always_inline)) static inline void copy_tile(char *to, const char *from,
+                                                            int64_t rows, int64_t columns,
+                                                            int64_t to_stride,
+                                                            int64_t from_stride, int64_t block)
+{
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t column = 0; column < columns; column++)
+            memcpy(to + row * to_stride + column * block,
+                   from + row * block + column * from_stride, (size_t)block);
+}
+
+/* A plane: columns follow each other in `to`, rows in `from`. */
+static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns,
+                       int64_t to_stride, int64_t from_stride, int64_t block)
+{
+    for (int64_t row = 0; row < rows; row += TILE)
+        for (int64_t column = 0; column < columns; column += TILE) {
+            int64_t n = rows - row < TILE ? rows - row : TILE;
+            int64_t m = columns - column < TILE ? columns - column : TILE;
+            char *t = to + row * to_stride + column * block;
+            const char *f = from + row * block + column * from_stride;
+            if (block == 4)
+                copy_tile(t, f, n, m, to_stride, from_stride, 4);
+            else if (block == 8)
+                copy_tile(t, f, n, m, to_stride, from_stride, 8);
+            else if (block == 16)
+                copy_tile(t, f, n, m, to_stride, from_stride, 16);
+            else
+                copy_tile(t, f, n, m, to_stride, from_stride, block);
+        }
+}
+
+/* All planes: the other dimensions go round like an odometer. */
+static void copy(const struct lemon_permute *permute, struct side to_side, char *to,
+                 struct side from_side, const char *from)
+{
+    int column = to_side.fastest, row = from_side.fastest, i;
+    int64_t at[LEMON_BOX_DIMS] = {0}, to_at = 0, from_at = 0;
+    do {
+        copy_plane(to + to_at, from + from_at, permute->sites[row], permute->sites[column],
+                   to_side.stride[row], from_side.stride[column], permute->block);
+        for (i = permute->dims - 1; i >= 0; i--) {
+            if (i == row || i == column)
+                continue;
+            to_at += to_side.stride[i];
+            from_at += from_side.stride[i];
+            if (++at[i] < permute->sites[i])
+                break;
+            to_at -= to_side.stride[i] * at[i];
+            from_at -= from_side.stride[i] * at[i];
+            at[i] = 0;
+        }
+    } while (i >= 0);
+}
+
+void lemon_permute_to_memory(const struct lemon_permute *permute, const char *disk,
+                             char *memory)
+{
+    struct side to = {permute->memory, fastest(permute, permute->memory)};
+    struct side from = {permute->disk, fastest(permute, permute->disk)};
+    copy(permute, to, memory, from, disk);
+}
+
+void lemon_permute_to_disk(const struct lemon_permute *permute, const char *memory, char *disk)
+{
+    struct side to = {permute->disk, fastest(permute, permute->disk)};
+    struct side from = {permute->memory, fastest(permute, permute->memory)};
+    copy(permute, to, disk, from, memory);
+}
