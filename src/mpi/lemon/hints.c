@@ -86,6 +86,8 @@ int64_t lemon_hints_stripe_of(MPI_File file)
 {
     MPI_Info info = MPI_INFO_NULL;
     int64_t stripe = 0;
+    if (file == MPI_FILE_NULL) /* which Open MPI takes for an error of MPI_COMM_WORLD */
+        return 0;
     if (MPI_File_get_info(file, &info) != MPI_SUCCESS || info == MPI_INFO_NULL)
         return 0;
     read_hint(info, &stripe_hint, &stripe);
