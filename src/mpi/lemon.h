@@ -248,6 +248,24 @@ int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info);
 #define LEMON_FILLER_TYPE "lemon-filler"
 int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offset from_bytes);
 
+/*
+ * The Mapped calls for a buffer in an order of its own: memory[i] names the dimension of the
+ * communicator that is i-th, slowest first, in `data`; NULL: 0, 1, 2, ... mapping is as above:
+ * NULL is the same. So with the sites of lemonLocalLattice(), site (x0, x1, ...) of this rank,
+ * counted from its start, is where row-major order of the dimensions memory[0], memory[1], ...
+ * puts it, siteSize bytes a site, without gaps; what is inside of a site is not touched.
+ *
+ * Where the two orders differ the call needs memory for this rank's part once more, and is
+ * LEMON_ERR_READ or LEMON_ERR_WRITE if any rank has none; where they are the same nothing is
+ * copied. Both forms wait: there is no other one.
+ */
+int lemonReadLatticeParallelPermuted(LemonReader *reader, void *data, MPI_Offset siteSize,
+                                     int const *latticeDims, int const *mapping,
+                                     int const *memory);
+int lemonWriteLatticeParallelPermuted(LemonWriter *writer, void *data, MPI_Offset siteSize,
+                                      int const *latticeDims, int const *mapping,
+                                      int const *memory);
+
 /* What the library has to say about an error, once for each rank that met it, without a
  * newline. NULL, at first: nothing is said. For all readers and writers; local. */
 typedef void lemonMessageHandler(char const *text, void *context);

@@ -104,6 +104,17 @@ class Beyond(TestCase):
                 self.passes(ranks, "aligned", path, "full")
                 os.unlink(path)
 
+    # ---- orders in memory ----
+
+    def test_permuted(self):
+        self.on_all_ranks("permuted")
+
+    def test_permuted_with_romio(self):
+        if MPICH:
+            self.skipTest("MPICH has nothing else")
+        self.passes(4, "permuted", os.path.join(self.tempdir(), "file"),
+                    options=["--mca", "io", "romio321"])
+
 
 if __name__ == "__main__":
     limetest.main()

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 enum {
-    VALUES_MAX = 40,
+    VALUES_MAX = 64,
 };
 
 int lemon_agree(const struct lemon_internal *in, int code)

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+const int lemon_identity[LEMON_MAX_DIMS] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                            8, 9, 10, 11, 12, 13, 14, 15};
+
 static bool is_permutation(const int *mapping, int n)
 {
     unsigned seen = 0;
@@ -37,23 +40,24 @@ static bool is_cached(const struct lemon_geometry *geometry, int64_t site_bytes,
 }
 
 int lemon_geometry_set(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
-                       const int *mapping)
+                       const int *mapping, const int *memory)
 {
-    static const int identity[LEMON_MAX_DIMS] = {0, 1, 2,  3,  4,  5,  6,  7,
-                                                 8, 9, 10, 11, 12, 13, 14, 15};
     struct lemon_geometry *geometry = &in->geometry;
     if (in->dims == 0)
         return lemon_say(in, LEMON_ERR_PARAM, "a lattice needs a Cartesian communicator");
     if (!lattice || site_bytes < 0)
         return lemon_say(in, LEMON_ERR_PARAM, "no lattice, or a negative site size");
     if (!mapping)
-        mapping = identity;
-    if (!is_permutation(mapping, in->dims))
-        return lemon_say(in, LEMON_ERR_PARAM, "the mapping is no permutation");
+        mapping = lemon_identity;
+    if (!memory)
+        memory = mapping;
+    if (!is_permutation(mapping, in->dims) || !is_permutation(memory, in->dims))
+        return lemon_say(in, LEMON_ERR_PARAM, "the mapping, or memory, is no permutation");
     for (int i = 0; i < in->dims; i++)
         if (lattice[i] < 1)
             return lemon_say(in, LEMON_ERR_PARAM, "extent %d of the lattice is %d", i,
                              lattice[i]);
+    memcpy(geometry->memory, memory, (size_t)in->dims * sizeof(int));
     if (is_cached(geometry, site_bytes, lattice, mapping))
         return LEMON_SUCCESS;
     if (!geometry->boxes)
@@ -74,19 +78,21 @@ int lemon_geometry_set(struct lemon_internal *in, int64_t site_bytes, const int 
 }
 
 int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
-                        int64_t site_bytes, const int *lattice, const int *mapping)
+                        int64_t site_bytes, const int *lattice, const int *mapping,
+                        const int *memory)
 {
-    int64_t values[1 + 2 * LEMON_MAX_DIMS] = {site_bytes};
+    int64_t values[1 + 3 * LEMON_MAX_DIMS] = {site_bytes};
     if (code == LEMON_SUCCESS)
-        code = lemon_geometry_set(in, site_bytes, lattice, mapping);
+        code = lemon_geometry_set(in, site_bytes, lattice, mapping, memory);
     if (code == LEMON_SUCCESS && !data && lemon_geometry_local(in) > 0)
         code = lemon_say(in, LEMON_ERR_PARAM, "no data");
     if (code == LEMON_SUCCESS)
         for (int i = 0; i < in->dims; i++) {
             values[1 + i] = in->geometry.lattice[i];
             values[1 + LEMON_MAX_DIMS + i] = in->geometry.mapping[i];
+            values[1 + 2 * LEMON_MAX_DIMS + i] = in->geometry.memory[i];
         }
-    return lemon_agree_on(in, code, values, 1 + 2 * LEMON_MAX_DIMS);
+    return lemon_agree_on(in, code, values, 1 + 3 * LEMON_MAX_DIMS);
 }
 
 void lemon_geometry_plan(const struct lemon_internal *in, int64_t base, struct lemon_plan *plan)

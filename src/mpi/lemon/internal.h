@@ -16,6 +16,7 @@ enum lemon_direction {
 struct lemon_geometry {
     int dims;
     int lattice[LEMON_MAX_DIMS], mapping[LEMON_MAX_DIMS];
+    int memory[LEMON_MAX_DIMS]; /* as mapping, of the user's memory; not of the boxes */
     int64_t site_bytes;
     struct lemon_box *boxes; /* one a rank; NULL: nothing cached */
 };
@@ -61,7 +62,7 @@ void lemon_internal_free(struct lemon_internal *);
 /* The lowest code of all ranks. Collective. */
 int lemon_agree(const struct lemon_internal *, int code);
 
-/* The same, and LEMON_ERR_PARAM if the values are not the same on all ranks; n <= 40. */
+/* The same, and LEMON_ERR_PARAM if the values are not the same on all ranks; n <= 64. */
 int lemon_agree_on(const struct lemon_internal *, int code, const int64_t *values, int n);
 
 /* LEMON_ERR_READ or LEMON_ERR_WRITE. */
@@ -95,7 +96,12 @@ int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, 
 /* A lattice whose boxes are in `geometry`, at `base` of the file. Collective; not agreed. */
 int lemon_move_lattice(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
 
-/* ---- pending.c: the same without waiting ---- */
+/* ---- order.c ---- */
+
+/* The same, with data in the order that `geometry` gives for memory. */
+int lemon_move_ordered(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
+
+/* ---- pending.c: without waiting ---- */
 
 int lemon_start_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
                       int64_t offset);
@@ -139,14 +145,19 @@ void lemon_exchange_round(const struct lemon_internal *, struct lemon_exchange *
 
 /* ---- geometry.c ---- */
 
-/* Puts the boxes for a lattice call into `geometry`. mapping may be NULL. Local: the same
- * code on every rank if the arguments are. */
+/* The order of the communicator's dimensions. */
+extern const int lemon_identity[LEMON_MAX_DIMS];
+
+/* Puts the boxes for a lattice call into `geometry`. Local: the same code on every rank if the
+ * arguments are.
+ *
+ * mapping, NULL: as in the communicator. memory, NULL: as on the disk. */
 int lemon_geometry_set(struct lemon_internal *, int64_t site_bytes, const int *lattice,
-                       const int *mapping);
+                       const int *mapping, const int *memory);
 
 /* The arguments of a lattice call, agreed on by all ranks; then geometry is set. */
 int lemon_lattice_check(struct lemon_internal *, int code, const void *data, int64_t site_bytes,
-                        const int *lattice, const int *mapping);
+                        const int *lattice, const int *mapping, const int *memory);
 
 /* Who moves what of the lattice in `geometry`, at `base` of the file. Local. */
 void lemon_geometry_plan(const struct lemon_internal *, int64_t base, struct lemon_plan *);

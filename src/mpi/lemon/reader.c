@@ -329,13 +329,13 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
 /* ---- lattices ---- */
 
 static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
-                        int const *lattice, int const *mapping, bool wait)
+                        int const *lattice, int const *mapping, int const *memory, bool wait)
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
     struct lemon_internal *in = reader->internal;
     int code = ready(reader, "lattice read");
-    code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping);
+    code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
     if (code != LEMON_SUCCESS)
         return code;
     int64_t bytes = lemon_geometry_bytes(in), left = lemonReaderBytes(reader) - reader->pos;
@@ -345,7 +345,7 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
                          (long long)bytes, (long long)left);
     MPI_Offset at = reader->off + reader->pos;
     if (wait)
-        code = lemon_agree(in, lemon_move_lattice(in, LEMON_READ, data, at));
+        code = lemon_agree(in, lemon_move_ordered(in, LEMON_READ, data, at));
     else
         lemon_start_lattice(in, LEMON_READ, data, at);
     reader->is_busy = !wait;
@@ -357,24 +357,32 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
 int lemonReadLatticeParallel(LemonReader *reader, void *data, MPI_Offset siteSize,
                              int const *latticeDims)
 {
-    return read_lattice(reader, data, siteSize, latticeDims, NULL, true);
+    return read_lattice(reader, data, siteSize, latticeDims, NULL, NULL, true);
 }
 
 int lemonReadLatticeParallelMapped(LemonReader *reader, void *data, MPI_Offset siteSize,
                                    int const *latticeDims, int const *mapping)
 {
-    return read_lattice(reader, data, siteSize, latticeDims, mapping, true);
+    return read_lattice(reader, data, siteSize, latticeDims, mapping, NULL, true);
+}
+
+int lemonReadLatticeParallelPermuted(LemonReader *reader, void *data, MPI_Offset siteSize,
+                                     int const *latticeDims, int const *mapping,
+                                     int const *memory)
+{
+    return read_lattice(reader, data, siteSize, latticeDims, mapping,
+                        memory ? memory : lemon_identity, true);
 }
 
 int lemonReadLatticeParallelNonBlocking(LemonReader *reader, void *data, MPI_Offset siteSize,
                                         int const *latticeDims)
 {
-    return read_lattice(reader, data, siteSize, latticeDims, NULL, false);
+    return read_lattice(reader, data, siteSize, latticeDims, NULL, NULL, false);
 }
 
 int lemonReadLatticeParallelNonBlockingMapped(LemonReader *reader, void *data,
                                               MPI_Offset siteSize, int const *latticeDims,
                                               int const *mapping)
 {
-    return read_lattice(reader, data, siteSize, latticeDims, mapping, false);
+    return read_lattice(reader, data, siteSize, latticeDims, mapping, NULL, false);
 }

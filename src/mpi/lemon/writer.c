@@ -128,9 +128,9 @@ static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
     MPI_Offset size = 0;
     if (padding > 0)
         return lemon_move_bytes(in, LEMON_WRITE, zeros, padding, end);
-    if (MPI_File_get_size(*in->fp, &size) == MPI_SUCCESS && size < end)
-        return lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1);
-    return LEMON_SUCCESS;
+    if (MPI_File_get_size(*in->fp, &size) != MPI_SUCCESS)
+        return lemon_say(in, LEMON_ERR_WRITE, "the size of the file cannot be had");
+    return size < end ? lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1) : LEMON_SUCCESS;
 }
 
 int lemonWriterCloseRecord(LemonWriter *writer)
@@ -321,13 +321,13 @@ int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, Lemo
 /* ---- lattices ---- */
 
 static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
-                         int const *lattice, int const *mapping, bool wait)
+                         int const *lattice, int const *mapping, int const *memory, bool wait)
 {
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice write: no writer");
     struct lemon_internal *in = writer->internal;
     int code = ready(writer, "lattice write");
-    code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping);
+    code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
     if (code != LEMON_SUCCESS)
         return code;
     int64_t bytes = lemon_geometry_bytes(in);
@@ -337,7 +337,7 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
                          (long long)bytes, (long long)(writer->data_length - writer->pos));
     MPI_Offset at = writer->off + writer->pos;
     if (wait)
-        code = lemon_agree(in, lemon_move_lattice(in, LEMON_WRITE, data, at));
+        code = lemon_agree(in, lemon_move_ordered(in, LEMON_WRITE, data, at));
     else
         lemon_start_lattice(in, LEMON_WRITE, data, at);
     writer->is_busy = !wait;
@@ -349,24 +349,32 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
 int lemonWriteLatticeParallel(LemonWriter *writer, void *data, MPI_Offset siteSize,
                               int const *latticeDims)
 {
-    return write_lattice(writer, data, siteSize, latticeDims, NULL, true);
+    return write_lattice(writer, data, siteSize, latticeDims, NULL, NULL, true);
 }
 
 int lemonWriteLatticeParallelMapped(LemonWriter *writer, void *data, MPI_Offset siteSize,
                                     int const *latticeDims, int const *mapping)
 {
-    return write_lattice(writer, data, siteSize, latticeDims, mapping, true);
+    return write_lattice(writer, data, siteSize, latticeDims, mapping, NULL, true);
+}
+
+int lemonWriteLatticeParallelPermuted(LemonWriter *writer, void *data, MPI_Offset siteSize,
+                                      int const *latticeDims, int const *mapping,
+                                      int const *memory)
+{
+    return write_lattice(writer, data, siteSize, latticeDims, mapping,
+                         memory ? memory : lemon_identity, true);
 }
 
 int lemonWriteLatticeParallelNonBlocking(LemonWriter *writer, void *data, MPI_Offset siteSize,
                                          int const *latticeDims)
 {
-    return write_lattice(writer, data, siteSize, latticeDims, NULL, false);
+    return write_lattice(writer, data, siteSize, latticeDims, NULL, NULL, false);
 }
 
 int lemonWriteLatticeParallelNonBlockingMapped(LemonWriter *writer, void *data,
                                                MPI_Offset siteSize, int const *latticeDims,
                                                int const *mapping)
 {
-    return write_lattice(writer, data, siteSize, latticeDims, mapping, false);
+    return write_lattice(writer, data, siteSize, latticeDims, mapping, NULL, false);
 }
