@@ -8,14 +8,25 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#ifdef MPICH_VERSION
+#include "yield.h"
+#endif
+
 static int tap_rank, tap_ranks, tap_number, tap_failed;
 
-static inline void tap_begin(int *argc, char ***argv)
+/* Returns the thread level that MPI provides. */
+static inline int tap_begin_threads(int *argc, char ***argv, int level)
 {
-    MPI_Init(argc, argv);
+    MPI_Init_thread(argc, argv, level, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &tap_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &tap_ranks);
     alarm(240); /* a rank that waits for ever ends the job */
+    return level;
+}
+
+static inline void tap_begin(int *argc, char ***argv)
+{
+    tap_begin_threads(argc, argv, MPI_THREAD_SINGLE);
 }
 
 /* Good if it is so on every rank. Collective. */
