@@ -40,3 +40,15 @@ class TestCase(limetest.TestCase):
     def setUp(self):
         if not has_mpi():
             self.skipTest("needs MPI")
+
+    def tap(self, ranks, program, *args, **kw):
+        """Runs a program of tests/mpi (mpirun()); all that it says must be good."""
+        done = mpirun(ranks, program, *map(str, args), **kw)
+        words = done.stderr.decode(errors="replace")[-2000:]
+        lines = done.stdout.decode(errors="replace").splitlines()
+        if lines and lines[-1].startswith("1..0 # SKIP "):
+            self.skipTest(lines[-1][len("1..0 # SKIP "):])
+        bad = [line for line in lines if line.startswith(("not ok", "#"))]
+        self.assertEqual(bad, [], words)
+        self.assertEqual(done.returncode, 0, words)
+        self.assertEqual(lines[-1:], [f"1..{len(lines) - 1}"], words)

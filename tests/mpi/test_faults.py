@@ -1,0 +1,28 @@
+"""Lemon when MPI-IO fails on one rank: all ranks are told the same, and none waits for ever."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+from mpitest import MPICH, RANKS, TestCase
+
+
+class Faults(TestCase):
+    def faults(self, ranks, **kw):
+        with self.subTest(ranks=ranks):
+            self.tap(ranks, "faults", os.path.join(self.tempdir(), "file"), **kw)
+
+    def test_every_call_of_every_rank(self):
+        for ranks in RANKS:
+            self.faults(ranks)
+
+    def test_with_romio(self):
+        if MPICH:
+            self.skipTest("MPICH has nothing else")
+        for ranks in RANKS if limetest.STRESS else (1, 3):
+            self.faults(ranks, options=["--mca", "io", "romio321"])
+
+
+if __name__ == "__main__":
+    limetest.main()
