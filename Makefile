@@ -36,7 +36,7 @@ pkg_libs   = $(shell $(PKG) --libs $(1))
 INC_lime := -Isrc/lime
 INC_tool := -Isrc/lime -Isrc/lime/tool
 INC_wire := -Isrc/mpi/wire
-INC_fuse  = -Isrc/lime -Isrc/mpi/wire -Isrc/fuse $(call pkg_cflags,fuse3)
+INC_fuse  = -Isrc/lime -Isrc/mpi/wire -Isrc/fuse $(call pkg_cflags,fuse3 jansson)
 
 lime_src := $(wildcard src/lime/*.c)
 tool_src := $(wildcard src/lime/tool/*.c)
@@ -177,7 +177,7 @@ $(B)/bin/lime: $(call obj,$(tool_src)) $(liblimefile)
 
 $(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,fuse3) -pthread
+	$(Q)$(LINK) $^ $(call pkg_libs,fuse3 jansson) -pthread
 
 $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@

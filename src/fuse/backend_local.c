@@ -19,11 +19,10 @@
 #include <unistd.h>
 
 enum {
-    READ_TRIES = 3,          /* when the container changes underneath a read */
     DIRECT_MIN = 512 * 1024, /* smaller requests profit from the kernel's read-ahead */
 };
 
-static ssize_t read_fd(int fd, void *buf, size_t n, uint64_t offset)
+ssize_t limefs_read_fd(int fd, void *buf, size_t n, uint64_t offset)
 {
     size_t done = 0;
     while (done < n) {
@@ -57,7 +56,8 @@ static ssize_t read_direct(int fd, char *buf, size_t n, uint64_t offset, const c
 {
     uint64_t begin = offset & ~(uint64_t)(LIMEFILE_DIRECT_ALIGN - 1);
     size_t lead = (size_t)(offset - begin);
-    size_t whole = (lead + n + LIMEFILE_DIRECT_ALIGN - 1) & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1);
+    size_t whole =
+        (lead + n + LIMEFILE_DIRECT_ALIGN - 1) & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1);
     ssize_t got;
     do
         got = pread(fd, buf, whole, (off_t)begin);
@@ -85,9 +85,8 @@ static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
                       POSIX_FADV_WILLNEED);
 }
 
-/* From byte `at` of the container. */
-static ssize_t read_container(struct limefs_file *file, char *buf, size_t n, uint64_t at,
-                              const char **bytes)
+ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_t at,
+                          const char **bytes)
 {
     if (n >= DIRECT_MIN && !limefile_is_cached(file->view->fd, at, n)) {
         int fd = direct_fd(file);
@@ -98,92 +97,7 @@ static ssize_t read_container(struct limefs_file *file, char *buf, size_t n, uin
     }
     *bytes = buf;
     fetch_ahead(file, n, at - file->record.data_offset);
-    return read_fd(file->view->fd, buf, n, at);
-}
-
-static bool sample_stands(const struct limefs_file *file)
-{
-    char now[sizeof file->sample.bytes];
-    ssize_t got = read_fd(file->view->fd, now, file->sample.n, file->sample.at);
-    return got == (ssize_t)file->sample.n &&
-           memcmp(now, file->sample.bytes, file->sample.n) == 0;
-}
-
-static void take_sample(struct limefs_file *file, const char *bytes, size_t n, uint64_t at)
-{
-    struct limefs_sample *sample = &file->sample;
-    pthread_mutex_lock(&file->lock);
-    sample->n = n < sizeof sample->bytes ? n : sizeof sample->bytes;
-    sample->at = at;
-    memcpy(sample->bytes, bytes, sample->n);
-    pthread_mutex_unlock(&file->lock);
-}
-
-/* *grown: something was added since the last check. A container that was written anew, and is
- * longer, looks the same from outside; but then the sample is seldom where it was. */
-static int check(struct limefs_file *file, bool *grown)
-{
-    pthread_mutex_lock(&file->lock);
-    struct limefs_stamp before = file->checked;
-    int err = limefs_view_check(file->view, &file->record, &file->checked);
-    *grown = !limefs_stamp_same_data(&before, &file->checked);
-    if (!err && *grown && !sample_stands(file)) {
-        file->checked = before; /* so that it fails for ever */
-        err = -ESTALE;
-    }
-    pthread_mutex_unlock(&file->lock);
-    return err;
-}
-
-/* Looks at the container after the read, so that what was read is what was there. */
-static ssize_t read_record(struct limefs_file *file, char *buf, size_t n, uint64_t offset,
-                           const char **bytes)
-{
-    const struct limefile_record *record = &file->record;
-    if (offset >= record->bytes)
-        return 0;
-    if (n > record->bytes - offset)
-        n = (size_t)(record->bytes - offset);
-    for (int i = 0; i < READ_TRIES; i++) {
-        bool grown;
-        uint64_t at = record->data_offset + offset;
-        ssize_t got = read_container(file, buf, n, at, bytes);
-        if (got < 0)
-            return got;
-        int err = check(file, &grown);
-        if (err)
-            return err;
-        if ((size_t)got == n && (!grown || i == READ_TRIES - 1)) {
-            take_sample(file, *bytes, n, at);
-            return got;
-        }
-    }
-    return -EIO;
-}
-
-static void report(struct limefs *fs, const struct limefs_file *file, uint64_t offset, int err)
-{
-    char label[PATH_MAX];
-    limefs_log(LOG_WARNING, "%s: record %llu: read at %llu: %s",
-               limefs_tree_label(fs, file->view->node, label, sizeof label),
-               (unsigned long long)file->record.ordinal, (unsigned long long)offset,
-               err == -ESTALE ? "the container was changed in place; open it again"
-                              : limefile_strerror(err));
-}
-
-ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
-                         const char **bytes)
-{
-    char *buf = limefs_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
-    if (!buf)
-        return -ENOMEM;
-    *bytes = buf;
-    if (!file->view)
-        return offset > INT64_MAX ? 0 : read_fd(file->fd, buf, n, offset);
-    ssize_t got = read_record(file, buf, n, offset, bytes);
-    if (got < 0)
-        report(fs, file, offset, (int)got);
-    return got;
+    return limefs_read_fd(file->view->fd, buf, n, at);
 }
 
 int64_t limefs_file_seek(struct limefs_file *file, int64_t offset, int whence)

@@ -73,6 +73,8 @@ int limefs_file_open(struct limefs *fs, uint64_t id, struct limefs_file **out, b
         return err;
     }
     limefs_handle_add(fs, &fs->files, &file->handle);
+    if (limefs_file_is_large(fs, file))
+        limefs_job_prepare(fs, file);
     *out = file;
     return 0;
 }
@@ -88,6 +90,11 @@ void limefs_file_close(struct limefs *fs, struct limefs_file *file)
         close(file->direct);
     pthread_mutex_destroy(&file->lock);
     free(file);
+}
+
+bool limefs_file_is_large(const struct limefs *fs, const struct limefs_file *file)
+{
+    return file->view && file->record.bytes >= fs->options.forward_from;
 }
 
 void limefs_files_release(struct limefs *fs)

@@ -4,8 +4,11 @@
 #ifndef LIMEFS_FILE_H
 #define LIMEFS_FILE_H
 
+#include "job.h"
 #include "stream.h"
 #include "view.h"
+
+#include <limits.h>
 
 /* Bytes that were given out and where they stood in the container, to be found there again. */
 struct limefs_sample {
@@ -15,7 +18,7 @@ struct limefs_sample {
 };
 
 enum {
-    LIMEFS_DIRECT_UNTRIED = -2,
+    LIMEFS_DIRECT_UNTRIED = INT_MIN, /* no -errno */
 };
 
 struct limefs_file {
@@ -35,10 +38,30 @@ int limefs_file_open(struct limefs *, uint64_t id, struct limefs_file **, bool *
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
-/* backend_local.c: reads up to n bytes at `offset`; how many, or -errno. *bytes points into
- * the calling thread's buffer. Never bytes of anything but this file. */
+/* A record that is worth being forwarded or read around the page cache. */
+bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
+
+/* What was read: in the calling thread's buffer, or in the window that is shared with the job.
+ */
+struct limefs_answer {
+    struct iovec iov[2];
+    int count;
+    struct limefs_pieces pieces;
+};
+
+/* read.c: reads up to n bytes at `offset`; how many, or -errno. Never bytes of anything but
+ * this file. The answer is released once it has been given, also after an error. */
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
-                         const char **bytes);
+                         struct limefs_answer *);
+void limefs_answer_release(struct limefs *, struct limefs_answer *);
+
+/* backend_local.c: from byte `at` of the container, by the daemon itself, into buf, which has
+ * room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes is where they begin. */
+ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
+                          const char **bytes);
+
+/* All n bytes of any descriptor, unless it ends before: how many, or -errno. */
+ssize_t limefs_read_fd(int fd, void *buf, size_t n, uint64_t offset);
 
 /* SEEK_DATA and SEEK_HOLE. */
 int64_t limefs_file_seek(struct limefs_file *, int64_t offset, int whence);

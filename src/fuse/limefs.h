@@ -25,6 +25,13 @@ struct limefs_options {
     uint64_t readahead;                 /* bytes the kernel reads ahead; 0: leave it alone */
     int shared;                         /* allow_other or allow_root */
     unsigned max_read;                  /* of one request; 0: as the kernel likes */
+
+    /* The job: all unset, and reads are local. */
+    unsigned ranks;     /* of a job of our own; 0: none */
+    char *job, *mpirun; /* socket of another job; how to start our own; owned, or NULL */
+    uint64_t window, extent, forward_from;
+    double job_timeout; /* seconds to wait for an answer */
+    int direct_io;      /* large records are read around this mount's page cache */
 };
 
 /* Bytes that the indices of unused containers may take together. */
@@ -53,6 +60,9 @@ struct limefs {
     struct limefs_view *newest, *oldest;
     unsigned views_open;
     uint64_t index_memory;
+
+    struct limefs_job *job;         /* job.h; NULL: none wanted */
+    uint64_t requests, local_bytes; /* reads so far; atomic */
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

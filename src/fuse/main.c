@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include "dir.h"
 #include "file.h"
+#include "launch.h"
 #include "ops.h"
 #include "options.h"
 #include "buffer.h"
 #include "ready.h"
+#include "status.h"
 #include "tree.h"
 #include "view.h"
 
@@ -212,11 +214,14 @@ static int serve(struct limefs *fs, struct fuse_session *session,
         return fail(opts->mountpoint, "set signal handlers", -errno);
     int err = -EINVAL; /* libfuse says why it could not mount */
     if (fuse_session_mount(session, opts->mountpoint) == 0) {
-        err = loop(session, fs, opts);
+        err = limefs_job_start(fs);
+        if (!err)
+            err = loop(session, fs, opts);
         if (err)
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
         fuse_session_unmount(session);
     }
+    limefs_job_stop(fs);
     fuse_remove_signal_handlers(session);
     return err;
 }
@@ -250,6 +255,10 @@ int main(int argc, char *argv[])
 {
     static struct limefs fs;
     struct limefs_command command;
+    if (argc > 1 && strcmp(argv[1], "--keeper") == 0)
+        return limefs_keeper_main(argc, argv);
+    if (argc > 1 && strcmp(argv[1], "--status") == 0)
+        return limefs_status_main(argc, argv);
     init_fs(&fs);
     int exit_code = 0;
     int done = limefs_options_read(argc, argv, &command, &fs.options);
@@ -264,6 +273,6 @@ int main(int argc, char *argv[])
     limefs_ready(exit_code ? exit_code : 1); /* does nothing once it was mounted */
     release_fs(&fs);
     limefs_buffer_release();
-    limefs_options_release(&command);
+    limefs_options_release(&command, &fs.options);
     return exit_code;
 }

@@ -117,6 +117,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     }
     fi->fh = (uintptr_t)file;
     fi->keep_cache = keep;
+    fi->direct_io = fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file);
     fi->noflush = 1;
     if (fuse_reply_open(req, fi) != 0)
         limefs_file_close(fs_of(req), file);
@@ -133,13 +134,15 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                     struct fuse_file_info *fi)
 {
     (void)ino;
-    const char *bytes;
-    ssize_t got = limefs_file_read(fs_of(req), (struct limefs_file *)(uintptr_t)fi->fh, size,
-                                   (uint64_t)offset, &bytes);
+    struct limefs_answer answer;
+    struct limefs *fs = fs_of(req);
+    ssize_t got = limefs_file_read(fs, (struct limefs_file *)(uintptr_t)fi->fh, size,
+                                   (uint64_t)offset, &answer);
     if (got < 0)
         reply_error(req, (int)got);
     else
-        fuse_reply_buf(req, bytes, (size_t)got);
+        fuse_reply_iov(req, answer.iov, answer.count);
+    limefs_answer_release(fs, &answer);
 }
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,

@@ -3,16 +3,18 @@
 #include "options.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What fuse_opt_parse() fills in. */
 struct parsed {
     struct limefs_options *options;
     struct limefs_command *command;
-    char *readahead;
+    char *readahead, *window, *extent, *forward_from;
 };
 
 enum {
@@ -29,6 +31,11 @@ static const struct fuse_opt number_table[] = {
     OPTION("attr_timeout=%lf", attr_timeout),
     OPTION("entry_timeout=%lf", entry_timeout),
     OPTION("max_open=%u", max_open),
+    OPTION("ranks=%u", ranks),
+    OPTION("job=%s", job),
+    OPTION("mpirun=%s", mpirun),
+    OPTION("job_timeout=%lf", job_timeout),
+    {"direct_io", offsetof(struct limefs_options, direct_io), 1},
     {"allow_other", offsetof(struct limefs_options, shared), 1},
     {"allow_root", offsetof(struct limefs_options, shared), 1},
     FUSE_OPT_KEY("allow_other", FUSE_OPT_KEY_KEEP), /* these three are libfuse's, too */
@@ -40,6 +47,9 @@ static const struct fuse_opt number_table[] = {
 
 static const struct fuse_opt table[] = {
     {"readahead=%s", offsetof(struct parsed, readahead), 0},
+    {"window=%s", offsetof(struct parsed, window), 0},
+    {"extent=%s", offsetof(struct parsed, extent), 0},
+    {"forward_from=%s", offsetof(struct parsed, forward_from), 0},
     FUSE_OPT_KEY("rw", KEY_RW),
     FUSE_OPT_KEY("auto", KEY_SUBMOUNT),
     FUSE_OPT_KEY("noauto", KEY_SUBMOUNT),
@@ -67,8 +77,20 @@ static const char usage[] =
     "    -o attr_timeout=SEC    how long the kernel may keep attributes (1.0)\n"
     "    -o entry_timeout=SEC   how long the kernel may keep names (1.0)\n"
     "    -o max_open=N          containers of a tree kept open for later (128)\n"
+    "    -o direct_io           read large records around this mount's page cache: less\n"
+    "                           memory, fast for requests of 1 MiB, slow for small ones\n"
     "    -V   --version         print the version\n"
     "    -h   --help            print this text\n"
+    "    --status [--json] MOUNTPOINT   what a mount has read, and how its job does\n"
+    "\n"
+    "options for parallel reads by an MPI job:\n"
+    "    -o ranks=N             start a job of N ranks with the mount\n"
+    "    -o job=SOCKET          use one that runs: see limefs-io(1)\n"
+    "    -o mpirun=COMMAND      what starts the job (mpirun); words are separated by spaces\n"
+    "    -o forward_from=SIZE   a reader that has gone on for so long is forwarded (4M)\n"
+    "    -o extent=SIZE         what the job reads at once (32M)\n"
+    "    -o window=SIZE         memory for what it reads ahead (256M)\n"
+    "    -o job_timeout=SEC     wait so long for it, then read locally (5)\n"
     "\n"
     "options of FUSE:\n";
 
@@ -103,11 +125,64 @@ static int read_size(const char *text, uint64_t *size)
         shift = 10;
     else if (*end == 'm' || *end == 'M')
         shift = 20;
+    else if (*end == 'g' || *end == 'G')
+        shift = 30;
     if (end == text || errno || text[0] == '-' || end[shift ? 1 : 0] != '\0' ||
-        value > UINT64_MAX >> 24)
+        value > UINT64_MAX >> 31)
         return -EINVAL;
     *size = (uint64_t)value << shift;
     return 0;
+}
+
+/* What is wrong with one of them, or NULL. Frees the texts. */
+static const char *read_sizes(struct parsed *parsed)
+{
+    struct limefs_options *options = parsed->options;
+    const struct {
+        char *text;
+        uint64_t *size;
+        const char *wrong;
+    } sizes[] = {
+        {parsed->readahead, &options->readahead, "readahead: not a size"},
+        {parsed->window, &options->window, "window: not a size"},
+        {parsed->extent, &options->extent, "extent: not a size"},
+        {parsed->forward_from, &options->forward_from, "forward_from: not a size"},
+    };
+    const char *wrong = NULL;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (sizes[i].text && read_size(sizes[i].text, sizes[i].size) != 0)
+            wrong = sizes[i].wrong;
+        free(sizes[i].text);
+    }
+    return wrong;
+}
+
+/* The daemon will be in another folder. */
+static int make_absolute(char **path)
+{
+    char cwd[PATH_MAX], *absolute;
+    if (!*path || (*path)[0] == '/')
+        return 0;
+    if (!getcwd(cwd, sizeof cwd) || asprintf(&absolute, "%s/%s", cwd, *path) < 0)
+        return -1;
+    free(*path);
+    *path = absolute;
+    return 0;
+}
+
+static const char *check_job(const struct limefs_options *options)
+{
+    if (options->ranks && options->job)
+        return "ranks= starts a job, job= uses another: give one of them";
+    if (options->ranks > 100000)
+        return "ranks: too many";
+    if (options->extent < 1 << 20 || options->extent > 1 << 30 || options->extent % 4096)
+        return "extent: 1M to 1G, a multiple of 4K";
+    if (options->window < 2 * options->extent)
+        return "window: it must hold two extents";
+    if (!(options->job_timeout >= 0.1 && options->job_timeout <= 86400))
+        return "job_timeout: not a time from 0.1 s to a day";
+    return NULL;
 }
 
 static int show(struct limefs_command *command)
@@ -141,6 +216,10 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
         .entry_timeout = 1.0,
         .max_open = 128,
         .readahead = 8 << 20,
+        .window = 256 << 20,
+        .extent = 32 << 20,
+        .forward_from = 4 << 20,
+        .job_timeout = 5.0,
     };
     memset(command, 0, sizeof *command);
     struct fuse_args given = FUSE_ARGS_INIT(argc, argv);
@@ -148,13 +227,14 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
     if (fuse_opt_parse(&command->args, options, number_table, NULL) != 0 ||
         fuse_opt_parse(&command->args, &parsed, table, on_argument) != 0 ||
         fuse_parse_cmdline(&command->args, &command->fuse) != 0) {
-        free(parsed.readahead);
+        read_sizes(&parsed);
         return complain("wrong options");
     }
-    int err = parsed.readahead ? read_size(parsed.readahead, &options->readahead) : 0;
-    free(parsed.readahead);
-    if (err)
-        return complain("readahead: not a size");
+    const char *wrong = read_sizes(&parsed);
+    if (!wrong)
+        wrong = make_absolute(&options->job) == 0 ? check_job(options) : "job: no such path";
+    if (wrong)
+        return complain(wrong);
     if (!(options->attr_timeout >= 0 && options->entry_timeout >= 0)) /* nor NaN */
         return complain("attr_timeout, entry_timeout: not a time");
     int done = show(command);
@@ -183,8 +263,10 @@ int limefs_options_finish(struct limefs_command *command, const char *source)
     return bad ? -ENOMEM : 0;
 }
 
-void limefs_options_release(struct limefs_command *command)
+void limefs_options_release(struct limefs_command *command, struct limefs_options *options)
 {
+    free(options->job);
+    free(options->mpirun);
     fuse_opt_free_args(&command->args);
     free(command->fuse.mountpoint);
     free(command->source);

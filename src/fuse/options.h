@@ -21,6 +21,6 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
 /* Adds the mount options that follow from the source's absolute path. 0 or -ENOMEM. */
 int limefs_options_finish(struct limefs_command *command, const char *source);
 
-void limefs_options_release(struct limefs_command *command);
+void limefs_options_release(struct limefs_command *command, struct limefs_options *options);
 
 #endif

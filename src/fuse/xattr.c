@@ -1,6 +1,7 @@
 /* xattr.c - user.lime.* */
 #define _GNU_SOURCE
 #include "xattr.h"
+#include "job.h"
 #include "tree.h"
 #include "view.h"
 
@@ -177,6 +178,11 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (!fs->options.shared && strncmp(name, ACLS, strlen(ACLS)) == 0)
         return -EOPNOTSUPP;
     struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node == fs->root && strcmp(name, LIMEFS_STATS) == 0) {
+        char stats[2048];
+        int n = limefs_job_stats(fs, stats, sizeof stats);
+        return n < 0 ? n : give(stats, (size_t)n, buf, cap);
+    }
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass_get(fs, node, name, buf, cap);
     if (strcmp(name, ACL) == 0)

@@ -1,0 +1,250 @@
+/* forward.c - which reads go through the job, and what is fetched ahead */
+#include "forward.h"
+
+#include <string.h>
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * 1024)
+
+/* Measured: docs/performance.md. */
+static const uint64_t near = 16 * MIB;      /* requests of one stream are no further apart */
+static const size_t small = 64 * KIB;       /* a smaller request counts only where it goes on */
+static const uint64_t first_load = 4 * MIB; /* soon there */
+static const uint64_t align = 4 * KIB;      /* of loads: direct reads want it */
+static const uint64_t slack =
+    MIB + 4 * KIB;                /* of a slot may be left: read locally, at its ends */
+static const double asleep = 2.0; /* seconds without a request */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void limefs_forward_init(struct limefs_forward *forward, uint64_t window, uint64_t extent,
+                         uint64_t from)
+{
+    memset(forward, 0, sizeof *forward);
+    forward->extent = extent;
+    forward->from = from;
+    forward->slots = (unsigned)smaller(window / extent, LIMEFS_SLOTS_MAX);
+}
+
+void limefs_forward_reset(struct limefs_forward *forward)
+{
+    memset(forward->slot, 0, sizeof forward->slot);
+    for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
+        forward->flow[i].ahead = forward->flow[i].size = forward->flow[i].depth = 0;
+}
+
+/* ---- streams ---- */
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
+static struct limefs_flow *flow_of(struct limefs_forward *forward,
+                                   const struct limefs_want *want)
+{
+    for (struct limefs_flow *flow = forward->flow; flow < forward->flow + LIMEFS_STREAMS_MAX;
+         flow++)
+        if (flow->view == want->view && distance(flow->next, want->at) <= near)
+            return flow;
+    return NULL;
+}
+
+static struct limefs_flow *new_flow(struct limefs_forward *forward,
+                                    const struct limefs_want *want)
+{
+    struct limefs_flow *oldest = forward->flow;
+    for (struct limefs_flow *flow = forward->flow; flow < forward->flow + LIMEFS_STREAMS_MAX;
+         flow++)
+        if (flow->since < oldest->since || flow->view == 0)
+            oldest = flow;
+    *oldest = (struct limefs_flow){.view = want->view, .next = want->at};
+    return oldest;
+}
+
+/* NULL for a request that is part of no stream. */
+static struct limefs_flow *follow(struct limefs_forward *forward,
+                                  const struct limefs_want *want)
+{
+    struct limefs_flow *flow = flow_of(forward, want);
+    if (want->n < small && !(flow && flow->next == want->at))
+        return NULL;
+    if (!flow)
+        flow = new_flow(forward, want);
+    uint64_t end = want->at + want->n;
+    if (end > flow->next) {
+        flow->run += smaller(end - flow->next, want->n);
+        flow->next = end;
+    }
+    flow->since = want->now;
+    return flow;
+}
+
+static unsigned flows_awake(const struct limefs_forward *forward, double now)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
+        n += forward->flow[i].view != 0 && forward->flow[i].run >= forward->from &&
+             now - forward->flow[i].since < asleep;
+    return n ? n : 1;
+}
+
+/* ---- slots ---- */
+
+static bool is_used_up(const struct limefs_extent *slot)
+{
+    return slot->dropped || slot->used + slack >= slot->to - slot->from;
+}
+
+/* Bytes were fetched that nobody wanted: who reads there should not be so far ahead. */
+static void waste(struct limefs_forward *forward, const struct limefs_extent *slot)
+{
+    if (slot->used < slot->to - slot->from)
+        forward->stats.wasted_bytes += slot->to - slot->from - slot->used;
+    for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
+        if (forward->flow[i].view == slot->view && forward->flow[i].depth > 1)
+            forward->flow[i].depth = 1;
+}
+
+/* An empty slot, or the one that has been used up for longest, or one that nobody has come for;
+ * -1 if all are still wanted. */
+static int take_slot(struct limefs_forward *forward, double now)
+{
+    int best = -1;
+    bool best_used = false;
+    for (unsigned i = 0; i < forward->slots; i++) {
+        const struct limefs_extent *slot = &forward->slot[i];
+        if (slot->state == LIMEFS_EXTENT_EMPTY)
+            return (int)i;
+        bool used = is_used_up(slot);
+        if (slot->state == LIMEFS_EXTENT_LOADING || slot->holds ||
+            (!used && now - slot->since < asleep))
+            continue;
+        if (best < 0 || (used && !best_used) ||
+            (used == best_used && slot->since < forward->slot[best].since)) {
+            best = (int)i;
+            best_used = used;
+        }
+    }
+    if (best >= 0 && !best_used)
+        waste(forward, &forward->slot[best]);
+    return best;
+}
+
+/* The next load of the stream; false if there is none, or no slot for it. */
+static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
+                 const struct limefs_want *want, int *taken)
+{
+    uint64_t target = smaller(flow->next + flow->depth * forward->extent, want->end);
+    if (flow->ahead >= target)
+        return false;
+    int i = take_slot(forward, want->now);
+    if (i < 0)
+        return false;
+    uint64_t boundary = (flow->ahead / forward->extent + 1) * forward->extent;
+    uint64_t to = smaller((flow->ahead + flow->size) / align * align, boundary);
+    forward->slot[i] = (struct limefs_extent){.state = LIMEFS_EXTENT_LOADING,
+                                              .view = want->view,
+                                              .from = flow->ahead,
+                                              .to = smaller(to, want->end),
+                                              .since = want->now};
+    flow->ahead = forward->slot[i].to;
+    flow->size = smaller(flow->size * 2, forward->extent);
+    forward->stats.loads++;
+    *taken = i;
+    return true;
+}
+
+/* A request that is in no slot: loads begin with it. */
+static void begin_at(struct limefs_forward *forward, struct limefs_flow *flow,
+                     const struct limefs_want *want)
+{
+    flow->ahead = want->at / align * align;
+    flow->size = smaller(first_load, forward->extent);
+    if (flow->depth == 0)
+        flow->depth = 1;
+}
+
+int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want *want,
+                        bool may_load, int loads[LIMEFS_SLOTS_MAX])
+{
+    int count = 0, slots[LIMEFS_PIECES_MAX];
+    bool ready;
+    struct limefs_flow *flow = follow(forward, want);
+    if (!flow || !may_load || flow->run < forward->from)
+        return 0;
+    if (limefs_forward_find(forward, want, slots, &ready) == 0 &&
+        (flow->ahead < want->at + want->n || flow->size == 0))
+        begin_at(forward, flow, want);
+    while (count < LIMEFS_SLOTS_MAX && load(forward, flow, want, &loads[count]))
+        count++;
+    return count;
+}
+
+static int slot_at(const struct limefs_forward *forward, uint64_t view, uint64_t at)
+{
+    for (unsigned i = 0; i < forward->slots; i++) {
+        const struct limefs_extent *slot = &forward->slot[i];
+        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->view == view &&
+            slot->from <= at && at < slot->to)
+            return (int)i;
+    }
+    return -1;
+}
+
+int limefs_forward_find(const struct limefs_forward *forward, const struct limefs_want *want,
+                        int slots[LIMEFS_PIECES_MAX], bool *ready)
+{
+    uint64_t at = want->at, end = want->at + want->n;
+    int count = 0;
+    *ready = true;
+    while (at < end) {
+        int i = count < LIMEFS_PIECES_MAX ? slot_at(forward, want->view, at) : -1;
+        if (i < 0)
+            return 0;
+        slots[count++] = i;
+        *ready = *ready && forward->slot[i].state == LIMEFS_EXTENT_READY;
+        at = forward->slot[i].to;
+    }
+    return count;
+}
+
+void limefs_forward_waited(struct limefs_forward *forward, const struct limefs_want *want)
+{
+    struct limefs_flow *flow = flow_of(forward, want);
+    unsigned most = forward->slots * 3 / 4 / flows_awake(forward, want->now);
+    forward->stats.waits++;
+    if (flow && flow->depth < most)
+        flow->depth++;
+}
+
+void limefs_forward_hold(struct limefs_forward *forward, int slot,
+                         const struct limefs_want *want)
+{
+    struct limefs_extent *extent = &forward->slot[slot];
+    uint64_t from = want->at > extent->from ? want->at : extent->from;
+    uint64_t to = smaller(want->at + want->n, extent->to);
+    extent->used += to - from;
+    extent->holds++;
+    extent->since = want->now;
+}
+
+void limefs_forward_release(struct limefs_forward *forward, int slot)
+{
+    forward->slot[slot].holds--;
+}
+
+void limefs_forward_loaded(struct limefs_forward *forward, int slot, bool good)
+{
+    forward->slot[slot].state = good ? LIMEFS_EXTENT_READY : LIMEFS_EXTENT_EMPTY;
+}
+
+void limefs_forward_drop(struct limefs_forward *forward, uint64_t view)
+{
+    for (unsigned i = 0; i < forward->slots; i++)
+        if (forward->slot[i].view == view)
+            forward->slot[i].dropped = true;
+}

@@ -1,0 +1,102 @@
+/*
+ * forward.h - which reads go through the job, and what is fetched ahead; pure, no I/O.
+ *
+ * The window is cut into slots. A slot holds a range of a container, of at most an extent,
+ * which the job reads as a whole. Streams are seen by where requests lie, not by who makes
+ * them: the kernel's requests for one reader come out of order, by several threads, and several
+ * descriptors may share in one pass over a record. A stream that has gone on for `from` bytes
+ * is forwarded; ahead of it go loads that double from 4 MiB to an extent, then so many extents
+ * as it takes that the reader finds its bytes there. All else is read locally, and never waits.
+ *
+ * Offsets are in the container. One lock, the caller's, guards all of it.
+ */
+#ifndef LIMEFS_FORWARD_H
+#define LIMEFS_FORWARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LIMEFS_SLOTS_MAX = 48,
+    LIMEFS_STREAMS_MAX = 32,
+    LIMEFS_PIECES_MAX = 2, /* slots that one request may lie in */
+};
+
+enum limefs_extent_state {
+    LIMEFS_EXTENT_EMPTY,
+    LIMEFS_EXTENT_LOADING,
+    LIMEFS_EXTENT_READY,
+};
+
+struct limefs_extent {
+    enum limefs_extent_state state;
+    bool dropped; /* its bytes are out of date; nobody finds it */
+    uint64_t view;
+    uint64_t from, to;
+    uint64_t used;  /* bytes of it that were asked for */
+    unsigned holds; /* replies that are being given out of it */
+    double since;   /* when it was asked for, or last used */
+};
+
+struct limefs_flow {
+    uint64_t view;  /* 0: none */
+    uint64_t next;  /* the end of the furthest request */
+    uint64_t run;   /* bytes that it has gone on for */
+    uint64_t ahead; /* up to here it has been asked for */
+    uint64_t size;  /* of the next load */
+    unsigned depth; /* extents to be ahead */
+    double since;   /* its last request */
+};
+
+struct limefs_forward_stats {
+    uint64_t loads, hits, waits, wasted_bytes;
+};
+
+struct limefs_forward {
+    uint64_t extent, from; /* bytes */
+    unsigned slots;
+    struct limefs_extent slot[LIMEFS_SLOTS_MAX];
+    struct limefs_flow flow[LIMEFS_STREAMS_MAX];
+    struct limefs_forward_stats stats;
+};
+
+/* A request of n bytes at `at`, in a record whose data are [begin, end). */
+struct limefs_want {
+    uint64_t view; /* its id */
+    uint64_t begin, end;
+    uint64_t at;
+    size_t n;
+    double now; /* seconds of any clock */
+};
+
+void limefs_forward_init(struct limefs_forward *, uint64_t window, uint64_t extent,
+                         uint64_t from);
+
+/* Forgets all slots, after the job has gone; none may be held. Streams go on. */
+void limefs_forward_reset(struct limefs_forward *);
+
+/* Takes note of a request. Which slots are to be loaded because of it: their numbers, LOADING
+ * from now on, and how many; none if !may_load. */
+int limefs_forward_note(struct limefs_forward *, const struct limefs_want *, bool may_load,
+                        int loads[LIMEFS_SLOTS_MAX]);
+
+/* Where the request's bytes are: the slots, in order, and how many; 0 if not all of them are
+ * in slots. *ready: all are there, else some are still loading. */
+int limefs_forward_find(const struct limefs_forward *, const struct limefs_want *,
+                        int slots[LIMEFS_PIECES_MAX], bool *ready);
+
+/* The reader had to wait for a slot: its stream should be further ahead. */
+void limefs_forward_waited(struct limefs_forward *, const struct limefs_want *);
+
+/* Its part of the request is given out of the slot now, until it is released. */
+void limefs_forward_hold(struct limefs_forward *, int slot, const struct limefs_want *);
+void limefs_forward_release(struct limefs_forward *, int slot);
+
+/* A load has ended. */
+void limefs_forward_loaded(struct limefs_forward *, int slot, bool good);
+
+/* What there is of a view is out of date. */
+void limefs_forward_drop(struct limefs_forward *, uint64_t view);
+
+#endif

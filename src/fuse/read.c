@@ -1,0 +1,138 @@
+/*
+ * read.c - a request for bytes of an open file, from whichever backend has them
+ */
+#include "buffer.h"
+#include "file.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <syslog.h>
+
+enum {
+    READ_TRIES = 3, /* when the container changes underneath a read */
+};
+
+static bool sample_stands(const struct limefs_file *file)
+{
+    char now[sizeof file->sample.bytes];
+    ssize_t got = limefs_read_fd(file->view->fd, now, file->sample.n, file->sample.at);
+    return got == (ssize_t)file->sample.n &&
+           memcmp(now, file->sample.bytes, file->sample.n) == 0;
+}
+
+static void take_sample(struct limefs_file *file, const char *bytes, size_t n, uint64_t at)
+{
+    struct limefs_sample *sample = &file->sample;
+    pthread_mutex_lock(&file->lock);
+    sample->n = n < sizeof sample->bytes ? n : sizeof sample->bytes;
+    sample->at = at;
+    memcpy(sample->bytes, bytes, sample->n);
+    pthread_mutex_unlock(&file->lock);
+}
+
+/* *grown: something was added since the last check. A container that was written anew, and is
+ * longer, looks the same from outside; but then the sample is seldom where it was. */
+static int check(struct limefs_file *file, bool *grown)
+{
+    pthread_mutex_lock(&file->lock);
+    struct limefs_stamp before = file->checked;
+    int err = limefs_view_check(file->view, &file->record, &file->checked);
+    *grown = !limefs_stamp_same_data(&before, &file->checked);
+    if (!err && *grown && !sample_stands(file)) {
+        file->checked = before; /* so that it fails for ever */
+        err = -ESTALE;
+    }
+    pthread_mutex_unlock(&file->lock);
+    return err;
+}
+
+static void answer_with(struct limefs_answer *answer, const char *bytes, size_t n)
+{
+    answer->iov[0] = (struct iovec){(char *)bytes, n};
+    answer->count = 1;
+}
+
+/* Through the job if it has the bytes or can be expected to, else by ourselves. */
+static ssize_t read_container(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
+                              uint64_t at, struct limefs_answer *answer)
+{
+    struct limefs_pieces *pieces = &answer->pieces;
+    if (limefs_job_read(fs, file, at, n, pieces) > 0) {
+        memcpy(answer->iov, pieces->iov, sizeof answer->iov);
+        answer->count = pieces->count;
+        return (ssize_t)n;
+    }
+    const char *bytes;
+    ssize_t got = limefs_local_read(file, buf, n, at, &bytes);
+    if (got > 0) {
+        answer_with(answer, bytes, (size_t)got);
+        __atomic_fetch_add(&fs->local_bytes, (uint64_t)got, __ATOMIC_RELAXED);
+    }
+    return got;
+}
+
+/* Looks at the container after the read, so that what was read is what was there. */
+static ssize_t read_record(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
+                           uint64_t offset, struct limefs_answer *answer)
+{
+    const struct limefile_record *record = &file->record;
+    if (offset >= record->bytes)
+        return 0;
+    if (n > record->bytes - offset)
+        n = (size_t)(record->bytes - offset);
+    for (int i = 0; i < READ_TRIES; i++) {
+        bool grown;
+        uint64_t at = record->data_offset + offset;
+        ssize_t got = read_container(fs, file, buf, n, at, answer);
+        if (got < 0)
+            return got;
+        int err = check(file, &grown);
+        if (err)
+            return err;
+        if ((size_t)got == n && (!grown || i == READ_TRIES - 1)) {
+            take_sample(file, answer->iov[0].iov_base, answer->iov[0].iov_len, at);
+            return got;
+        }
+        limefs_job_drop(fs, file->view); /* it was fetched before the change */
+        limefs_answer_release(fs, answer);
+    }
+    return -EIO;
+}
+
+static void report(struct limefs *fs, const struct limefs_file *file, uint64_t offset, int err)
+{
+    char label[PATH_MAX];
+    limefs_log(LOG_WARNING, "%s: record %llu: read at %llu: %s",
+               limefs_tree_label(fs, file->view->node, label, sizeof label),
+               (unsigned long long)file->record.ordinal, (unsigned long long)offset,
+               err == -ESTALE ? "the container was changed in place; open it again"
+                              : limefile_strerror(err));
+}
+
+ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
+                         struct limefs_answer *answer)
+{
+    *answer = (struct limefs_answer){0};
+    __atomic_fetch_add(&fs->requests, 1, __ATOMIC_RELAXED);
+    char *buf = limefs_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
+    if (!buf)
+        return -ENOMEM;
+    if (file->view) {
+        ssize_t got = read_record(fs, file, buf, n, offset, answer);
+        if (got < 0)
+            report(fs, file, offset, (int)got);
+        return got;
+    }
+    ssize_t got = offset > INT64_MAX ? 0 : limefs_read_fd(file->fd, buf, n, offset);
+    if (got > 0)
+        answer_with(answer, buf, (size_t)got);
+    return got;
+}
+
+void limefs_answer_release(struct limefs *fs, struct limefs_answer *answer)
+{
+    limefs_job_release(fs, &answer->pieces);
+    answer->count = 0;
+}

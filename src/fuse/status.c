@@ -1,0 +1,71 @@
+/* status.c - limefs --status */
+#include "status.h"
+#include "job.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+static void show_size(const char *what, double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 4; unit++)
+        bytes /= 1024;
+    printf("%-18s %.*f %s\n", what, unit ? 1 : 0, bytes, units[unit]);
+}
+
+static double number(const json_t *of, const char *key)
+{
+    return json_number_value(json_object_get(of, key));
+}
+
+static void show(const json_t *stats)
+{
+    const json_t *job = json_object_get(stats, "job");
+    const char *state = json_string_value(json_object_get(job, "state"));
+    printf("%-18s %s", "job", state ? state : "?");
+    if (number(job, "ranks") > 0)
+        printf(", %.0f ranks on %.0f host%s", number(job, "ranks"), number(job, "hosts"),
+               number(job, "hosts") > 1 ? "s" : "");
+    printf("\n");
+    show_size("read through it", number(stats, "forwarded_bytes"));
+    show_size("read locally", number(stats, "local_bytes"));
+    printf("%-18s %.0f\n", "requests", number(stats, "requests"));
+    printf("%-18s %.0f, of which readers waited for %.0f\n", "loads", number(stats, "loads"),
+           number(stats, "waits"));
+    show_size("fetched in vain", number(stats, "prefetch_wasted_bytes"));
+}
+
+int limefs_status_main(int argc, char *argv[])
+{
+    char text[4096];
+    int as_json = argc > 2 && strcmp(argv[2], "--json") == 0;
+    if (argc != 3 + as_json) {
+        fprintf(stderr, "limefs: usage: limefs --status [--json] MOUNTPOINT\n");
+        return 2;
+    }
+    const char *mountpoint = argv[2 + as_json];
+    ssize_t n = getxattr(mountpoint, LIMEFS_STATS, text, sizeof text - 1);
+    if (n < 0) {
+        fprintf(stderr, "limefs: %s: status: %s\n", mountpoint,
+                errno == ENODATA || errno == EOPNOTSUPP ? "not the mount point of a limefs"
+                                                        : strerror(errno));
+        return 1;
+    }
+    text[n] = '\0';
+    if (as_json) {
+        printf("%s\n", text);
+        return 0;
+    }
+    json_t *stats = json_loads(text, 0, NULL);
+    if (!stats) {
+        fprintf(stderr, "limefs: %s: status: what it says is no JSON\n", mountpoint);
+        return 1;
+    }
+    show(stats);
+    json_decref(stats);
+    return 0;
+}
