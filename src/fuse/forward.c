@@ -43,14 +43,27 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return a < b ? b - a : a - b;
 }
 
+static int find_flow(const struct limefs_forward *forward, const struct limefs_want *want)
+{
+    for (int i = 0; i < LIMEFS_STREAMS_MAX; i++)
+        if (forward->flow[i].view == want->view &&
+            distance(forward->flow[i].next, want->at) <= near)
+            return i;
+    return -1;
+}
+
 static struct limefs_flow *flow_of(struct limefs_forward *forward,
                                    const struct limefs_want *want)
 {
-    for (struct limefs_flow *flow = forward->flow; flow < forward->flow + LIMEFS_STREAMS_MAX;
-         flow++)
-        if (flow->view == want->view && distance(flow->next, want->at) <= near)
-            return flow;
-    return NULL;
+    int i = find_flow(forward, want);
+    return i < 0 ? NULL : &forward->flow[i];
+}
+
+bool limefs_forward_is_stream(const struct limefs_forward *forward,
+                              const struct limefs_want *want)
+{
+    int i = find_flow(forward, want);
+    return i >= 0 && want->n >= small && forward->flow[i].run >= forward->from;
 }
 
 static struct limefs_flow *new_flow(struct limefs_forward *forward,

@@ -81,6 +81,9 @@ void limefs_forward_reset(struct limefs_forward *);
 int limefs_forward_note(struct limefs_forward *, const struct limefs_want *, bool may_load,
                         int loads[LIMEFS_SLOTS_MAX]);
 
+/* Whether the request, already noted, is part of a stream that is forwarded. */
+bool limefs_forward_is_stream(const struct limefs_forward *, const struct limefs_want *);
+
 /* Where the request's bytes are: the slots, in order, and how many; 0 if not all of them are
  * in slots. *ready: all are there, else some are still loading. */
 int limefs_forward_find(const struct limefs_forward *, const struct limefs_want *,

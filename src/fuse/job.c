@@ -618,29 +618,45 @@ static void hold(struct limefs_job *job, const struct limefs_want *want, const i
     job->forwarded_bytes += want->n;
 }
 
+/* Asks for what the request makes worth fetching. */
+static void fetch(struct limefs_job *job, const struct limefs_want *want,
+                  const struct limefs_view *view)
+{
+    int loads[LIMEFS_SLOTS_MAX];
+    struct job_file *file = file_of(job, view);
+    if (file && file->state == FILE_OPENING) {
+        limefs_forward_note(&job->forward, want, false, loads);
+        if (!limefs_forward_is_stream(&job->forward, want))
+            return;
+        while (job->state == JOB_SERVING && file->state == FILE_OPENING) /* not for long */
+            pthread_cond_wait(&job->changed, &job->lock);
+        if (job->state != JOB_SERVING || file->view != view->id)
+            return;
+    }
+    bool may_load = file && file->state == FILE_OPEN;
+    int count = limefs_forward_note(&job->forward, want, may_load, loads);
+    for (int i = 0; i < count; i++)
+        send_load(job, loads[i], file->number);
+    if (may_load) {
+        file->loads += (unsigned)count;
+        file->since = want->now;
+        job->window_clean = job->window_clean && count == 0;
+    }
+}
+
 int limefs_job_read(struct limefs *fs, const struct limefs_file *file, uint64_t at, size_t n,
                     struct limefs_pieces *pieces)
 {
     struct limefs_job *job = fs->job;
-    int slots[LIMEFS_PIECES_MAX], loads[LIMEFS_SLOTS_MAX];
+    int slots[LIMEFS_PIECES_MAX];
     pieces->count = 0;
-    if (!job || n == 0)
+    if (!job || n == 0 || !limefs_file_is_large(fs, file))
         return 0;
     struct limefs_want want = want_of(file, at, n);
     pthread_mutex_lock(&job->lock);
-
-    if (job->state == JOB_SERVING && !job->broken && limefs_file_is_large(fs, file)) {
-        struct job_file *opened = file_of(job, file->view);
-        bool may_load = opened && opened->state == FILE_OPEN;
-        int count = limefs_forward_note(&job->forward, &want, may_load, loads);
-        for (int i = 0; i < count; i++)
-            send_load(job, loads[i], opened->number);
-        if (may_load) {
-            opened->loads += (unsigned)count;
-            opened->since = want.now;
-            job->window_clean = job->window_clean && count == 0;
-        }
-        count = wait_for_slots(job, &want, slots);
+    if (job->state == JOB_SERVING && !job->broken) {
+        fetch(job, &want, file->view);
+        int count = wait_for_slots(job, &want, slots);
         if (count)
             hold(job, &want, slots, count, pieces);
     }

@@ -1,0 +1,282 @@
+"""Large reads through a job that behaves, and through jobs that do not: right bytes, soon."""
+
+import errno
+import hashlib
+import json
+import os
+import random
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import fakejob
+import limetest
+from fakejob import FakeJob
+
+MIB = 1 << 20
+TIMEOUT = 1.0  # job_timeout of these mounts
+
+
+def stats(mount):
+    return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
+
+
+@limetest.needs_fuse
+class Forward(limetest.TestCase):
+    def setUp(self):
+        folder = self.tempdir()
+        self.container = os.path.join(folder, "big.lime")
+        self.socket = os.path.join(folder, "socket")
+        self.data = random.Random(4).randbytes(61 * MIB + 12345)
+        self.other = random.Random(5).randbytes(23 * MIB + 7)
+        with open(self.container, "wb") as file:
+            file.write(limetest.container([("xlf-info", b"a b c"), ("first", self.data),
+                                           ("second", self.other)]))
+
+    def mount(self, *options):
+        return limetest.Mount(self.container, opts=[f"job={self.socket}", "extent=8M",
+                                                    f"job_timeout={TIMEOUT}", "window=64M",
+                                                    *options])
+
+    def until(self, what, timeout=10):
+        end = time.monotonic() + timeout * limetest.SLOWNESS
+        while not what():
+            self.assertLess(time.monotonic(), end, "it does not happen")
+            time.sleep(0.01)
+
+    def serving(self, mount):
+        self.until(lambda: stats(mount)["job"]["state"] == "serving")
+
+    def read(self, path, block=MIB, direct=False):
+        fd = os.open(path, os.O_RDONLY)
+        digest = hashlib.sha256()
+        while part := os.read(fd, block):
+            digest.update(part)
+        os.close(fd)
+        return digest.hexdigest()
+
+    def right(self, mount, **how):
+        self.assertEqual(self.read(mount.join("first"), **how),
+                         hashlib.sha256(self.data).hexdigest())
+
+    def test_a_stream_is_forwarded(self):
+        with FakeJob(self.socket) as job, self.mount() as mount:
+            self.serving(mount)
+            self.right(mount)
+            seen = stats(mount)
+            self.assertGreater(seen["forwarded_bytes"], 40 * MIB)
+            self.assertLess(seen["local_bytes"], 20 * MIB)
+            self.assertEqual(seen["job"]["ranks"], 3)
+            self.assertEqual(job.opens, [self.container])
+            for offset, n in job.reads:
+                self.assertEqual(offset % 4096, 0)
+                self.assertLessEqual(offset % (8 * MIB) + n, 8 * MIB, "across an extent")
+            self.assertLessEqual(sum(n for _, n in job.reads), len(self.data) + 8 * MIB)
+
+    def test_around_the_page_cache(self):
+        with FakeJob(self.socket), self.mount("direct_io") as mount:
+            self.serving(mount)
+            for block in (MIB, 1000 * 1000 + 1, 128 * 1024):
+                self.right(mount, block=block)
+            self.assertGreater(stats(mount)["forwarded_bytes"], 100 * MIB)
+
+    def test_random_readers_are_served_locally(self):
+        with FakeJob(self.socket) as job, self.mount("readahead=0") as mount:
+            self.serving(mount)
+            fd = os.open(mount.join("first"), os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+            chance = random.Random(1)
+            for _ in range(2000):
+                at = chance.randrange(len(self.data) - 4096)
+                self.assertEqual(os.pread(fd, 4096, at), self.data[at:at + 4096])
+            os.close(fd)
+            self.assertEqual(job.reads, [])
+
+    def test_many_streams(self):
+        with FakeJob(self.socket), self.mount() as mount:
+            self.serving(mount)
+            wrong = []
+
+            def reader(name, data, start):
+                with open(mount.join(name), "rb", buffering=0) as file:
+                    file.seek(start)
+                    at = start
+                    while part := file.read(MIB):
+                        if part != data[at:at + len(part)]:
+                            wrong.append((name, at))
+                        at += len(part)
+                    if at != len(data):
+                        wrong.append((name, at))
+
+            threads = [threading.Thread(target=reader, args=args)
+                       for args in [("first", self.data, 0), ("second", self.other, 0),
+                                    ("first", self.data, 30 * MIB + 5), ("second", self.other, 1),
+                                    ("first", self.data, 11 * MIB), ("second", self.other, 99),
+                                    ("first", self.data, 3), ("first", self.data, 50 * MIB)]]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+
+    def test_a_slow_job_is_waited_for(self):
+        with FakeJob(self.socket) as job, self.mount() as mount:
+            self.serving(mount)
+            job.delay = 0.2
+            self.right(mount)
+            self.assertGreater(stats(mount)["waits"], 1)
+
+    def test_a_job_that_answers_nothing_more(self):
+        with FakeJob(self.socket) as job, self.mount() as mount:
+            self.serving(mount)
+            job.silent.set()
+            begin = time.monotonic()
+            self.right(mount)
+            self.assertLess(time.monotonic() - begin, TIMEOUT + 5 * limetest.SLOWNESS)
+            job.silent.clear()
+            self.until(lambda: job.hellos > 1)
+            self.serving(mount)
+            self.assertEqual(self.read(mount.join("second")),
+                             hashlib.sha256(self.other).hexdigest())
+            self.assertGreater(stats(mount)["forwarded_bytes"], 8 * MIB)
+
+    def test_late_answers_do_no_harm(self):
+        """Answers to what was given up, into a window that is no longer used."""
+        with FakeJob(self.socket) as job, self.mount() as mount:
+            self.serving(mount)
+            job.delay = 1.7 * TIMEOUT
+            self.right(mount)
+
+    def test_a_job_that_hangs_up(self):
+        for reads in (0, 1, 3):
+            with self.subTest(reads=reads), FakeJob(self.socket) as job, self.mount() as mount:
+                self.serving(mount)
+                job.hang_up_after = reads
+                self.right(mount)
+                job.hang_up_after = None
+                self.until(lambda job=job: job.hellos > 1)
+                self.serving(mount)
+                self.assertEqual(self.read(mount.join("second")),
+                                 hashlib.sha256(self.other).hexdigest())
+                self.assertGreater(stats(mount)["forwarded_bytes"], 8 * MIB)
+
+    def test_a_job_that_comes_late_and_goes(self):
+        with self.mount() as mount:
+            self.right(mount)
+            with FakeJob(self.socket):
+                self.serving(mount)
+                self.assertEqual(self.read(mount.join("second")),
+                                 hashlib.sha256(self.other).hexdigest())
+                forwarded = stats(mount)["forwarded_bytes"]
+                self.assertGreater(forwarded, 8 * MIB)
+            self.until(lambda: stats(mount)["job"]["state"] != "serving")
+            with open(mount.join("first"), "rb") as file:
+                self.assertEqual(file.read(), self.data)
+
+    def test_refused_and_failing(self):
+        for field, code in (("refuse", errno.ESTALE), ("fail", errno.EIO)):
+            with self.subTest(field), FakeJob(self.socket) as job, self.mount() as mount:
+                self.serving(mount)
+                setattr(job, field, code)
+                self.right(mount)
+                self.assertEqual(stats(mount)["forwarded_bytes"], 0)
+                self.assertEqual(stats(mount)["job"]["state"], "serving")
+
+    def test_nonsense(self):
+        """A peer that breaks the rules is dropped, not obeyed."""
+        def spoil(change):
+            def handle(job, connection, opcode, tag, payload):
+                if opcode != fakejob.READ:
+                    return FakeJob.answer(job, connection, opcode, tag, payload)
+                change(connection, tag)
+                return None
+            return handle
+
+        def packet(magic=fakejob.MAGIC, version=1, opcode=fakejob.READ, flags=1, tag=0,
+                   payload=struct.pack("<IQ", 0, 1), length=None):
+            return fakejob.HEADER.pack(magic, version, opcode, flags,
+                                       len(payload) if length is None else length, tag) + payload
+
+        changes = {
+            "magic": lambda c, tag: c.sendall(packet(magic=1, tag=tag)),
+            "version": lambda c, tag: c.sendall(packet(version=9, tag=tag)),
+            "too long": lambda c, tag: c.sendall(packet(length=1 << 31, tag=tag)),
+            "a request": lambda c, tag: c.sendall(packet(flags=0, tag=tag)),
+            "another tag": lambda c, tag: c.sendall(packet(tag=tag ^ 1 << 20)),
+            "another kind": lambda c, tag: c.sendall(packet(tag=7 << 32)),
+            "short count": lambda c, tag: c.sendall(packet(tag=tag)),
+            "no code": lambda c, tag: c.sendall(packet(tag=tag, payload=b"")),
+            "an odd code": lambda c, tag: c.sendall(packet(tag=tag, payload=b"\xff" * 4)),
+            "half a packet": lambda c, tag: c.sendall(packet(tag=tag)[:11]),
+        }
+        for name, change in changes.items():
+            with self.subTest(name), FakeJob(self.socket) as job, self.mount() as mount:
+                self.serving(mount)
+                job.handle = spoil(change)
+                begin = time.monotonic()
+                self.right(mount)
+                self.assertLess(time.monotonic() - begin, TIMEOUT + 5 * limetest.SLOWNESS)
+                self.assertEqual(stats(mount)["forwarded_bytes"], 0)
+
+    def test_another_version(self):
+        with FakeJob(self.socket) as job:
+            job.version = 2
+            with self.mount() as mount:
+                self.right(mount)
+                self.assertEqual(stats(mount)["job"]["connections"], 0)
+
+    def test_a_container_that_grows(self):
+        with FakeJob(self.socket), self.mount() as mount:
+            self.serving(mount)
+            fd = os.open(mount.join("first"), os.O_RDONLY)
+            got = os.read(fd, 20 * MIB)
+            with open(self.container, "ab") as file:
+                file.write(limetest.record("late", b"x" * 100, True, True))
+            while part := os.read(fd, MIB):
+                got += part
+            os.close(fd)
+            self.assertEqual(hashlib.sha256(got).digest(), hashlib.sha256(self.data).digest())
+            self.until(lambda: os.path.exists(mount.join("late")))
+            self.right(mount)
+
+    def test_a_container_changed_in_place(self):
+        """Never the bytes of before together with those of after, without an error."""
+        with FakeJob(self.socket), self.mount() as mount:
+            self.serving(mount)
+            fd = os.open(mount.join("first"), os.O_RDONLY)
+            os.read(fd, 12 * MIB)
+            time.sleep(0.05)
+            with open(self.container, "rb+") as file:
+                file.seek(40 * MIB)
+                file.write(bytes(MIB))
+            with self.assertRaises(OSError) as caught:
+                while os.read(fd, MIB):
+                    pass
+            os.close(fd)
+            self.assertEqual(caught.exception.errno, errno.ESTALE)
+
+    def test_status(self):
+        with FakeJob(self.socket), self.mount() as mount:
+            self.serving(mount)
+            self.right(mount)
+            text = self.run_ok(["limefs", "--status", mount.path]).decode()
+            self.assertIn("3 ranks on 1 host", text)
+            self.assertIn("read through it", text)
+            self.assertEqual(json.loads(self.run_ok(["limefs", "--status", "--json",
+                                                     mount.path])), stats(mount))
+            done = limetest.run(["limefs", "--status", "/"])
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"not the mount point of a limefs", done.stderr)
+
+    def test_wrong_options(self):
+        for options in ("ranks=2,job=/x", "extent=5", "extent=2G", "window=16M", "ranks=x",
+                        "job_timeout=0", "forward_from=x"):
+            with self.subTest(options):
+                done = limetest.run(["limefs", "-o", options, self.container, self.tempdir()])
+                self.assertEqual(done.returncode, 2, done.stderr)
+
+
+if __name__ == "__main__":
+    limetest.main()
