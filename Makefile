@@ -61,8 +61,9 @@ liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
 compare_src   := $(filter-out %/overlap.c,$(wildcard src/mpi/bench/*.c))
 overlap_src   := src/mpi/bench/common.c src/mpi/bench/overlap.c
 mpi_benches   := $(B)/helpers/lemon_compare $(B)/helpers/lemon_overlap
+job_src       := $(wildcard src/mpi/job/*.c)
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
-mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark \
+mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark $(B)/bin/limefs-io \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs
 # The names under which C-LIME and Lemon users know what `lime` does as well.
@@ -133,11 +134,11 @@ $(B)/obj/no-mpi/%.o: src/mpi/lemon/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) -MMD -MP -c -o $@ $<
 
-$(B)/lib/liblemon.a: $(call obj,$(lemon_src) src/lime/format.c)
+$(B)/lib/liblemon.a: $(call obj,$(lemon_src) src/lime/format.c src/lime/direct.c)
 	@mkdir -p $(@D); echo '  AR   $@'
 	$(Q)rm -f $@; ar rcs $@ $^
 
-$(B)/lib/liblemon.so: $(call obj,$(lemon_src) src/lime/format.c) src/mpi/lemon/lemon.map
+$(B)/lib/liblemon.so: $(call obj,$(lemon_src) src/lime/format.c src/lime/direct.c) src/mpi/lemon/lemon.map
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F).$(LEMON_MAJOR) \
 	    -Wl,--version-script=src/mpi/lemon/lemon.map -o $@.$(LEMON_VERSION) $(filter %.o,$^)
@@ -146,6 +147,10 @@ $(B)/lib/liblemon.so: $(call obj,$(lemon_src) src/lime/format.c) src/mpi/lemon/l
 $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lm
+
+$(B)/bin/limefs-io: $(call obj,$(job_src)) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,jansson) -pthread
 
 # Programs of one source each.
 $(B)/helpers/lemon_compare: $(call obj,$(compare_src))
@@ -182,7 +187,7 @@ $(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile) $(libwire)
 $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
 
-# A unit of the daemon that needs no FUSE.
+# Units of the daemon that need no FUSE.
 $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
 # Units of Lemon that need no MPI.
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o
@@ -242,7 +247,7 @@ lint: ## cppcheck, shellcheck, man pages and formatting
 format: ## clang-format all C files
 	clang-format -i $(c_files)
 
-man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1),$(wildcard docs/man/*.1))
+man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1),$(wildcard docs/man/*.1))
 
 install: all ## install to DESTDIR/PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
@@ -250,14 +255,15 @@ install: all ## install to DESTDIR/PREFIX
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
 	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(DOCDIR)
-	$(if $(HAVE_MPI),install -m 755 $(B)/bin/lemon_benchmark $(DESTDIR)$(BINDIR))
+	$(if $(HAVE_MPI),install -m 755 $(B)/bin/lemon_benchmark $(B)/bin/limefs-io $(DESTDIR)$(BINDIR))
 	$(if $(HAVE_MPI),install -d $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),src/mpi/package/install $(MPICC) $(B)/lib $(LEMON_VERSION) '$(DESTDIR)' \
 	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
 
 uninstall: ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) lemon_benchmark)
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) lemon_benchmark \
+	    limefs-io)
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,liblemon.a pkgconfig/lemon.pc \
 	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))

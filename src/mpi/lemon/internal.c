@@ -49,6 +49,7 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
     if (!bad) {
         in->comm = duplicate;
         in->fp = fp;
+        in->direct_fd = -1;
         in->before = 1;
         MPI_Comm_rank(duplicate, &in->rank);
         MPI_Comm_size(duplicate, &in->ranks);

@@ -39,6 +39,7 @@ struct lemon_pending {
 struct lemon_internal {
     MPI_Comm comm; /* the duplicate; the public struct shows it too */
     MPI_File *fp;
+    int direct_fd; /* the file once more, for direct reads; -1: none. Its giver closes it */
     int rank, ranks;
     int dims; /* of the Cartesian grid; 0: there is none */
     int grid[LEMON_MAX_DIMS];

@@ -1,12 +1,50 @@
 /* transfer.c - bytes between memory and file, by plan, waiting for them */
 #include "internal.h"
+#include "limefile.h"
+
+#include <errno.h>
+#include <unistd.h>
 
 enum {
-    CHUNK = 256 << 20, /* of one MPI-IO call: counts are int */
+    CHUNK = 256 << 20,       /* of one MPI-IO call: counts are int */
+    DIRECT_MIN = 512 * 1024, /* smaller reads profit from the kernel's read-ahead */
 };
 
-int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
-                     int64_t n, int64_t offset)
+/* ---- around the page cache ---- */
+
+/* Where the whole blocks of the range begin, and how many bytes they have. */
+static int64_t blocks_of(const char *data, int64_t n, int64_t offset, int64_t *head)
+{
+    const int64_t block = LIMEFILE_DIRECT_ALIGN;
+    *head = -offset & (block - 1);
+    if (n < DIRECT_MIN || (((uintptr_t)data ^ (uint64_t)offset) & (uint64_t)(block - 1)))
+        return 0;
+    return (n - *head) & -block;
+}
+
+/* Reads what direct reads can, from byte *head of the range; how many bytes. */
+static int64_t read_direct(const struct lemon_internal *in, char *data, int64_t n,
+                           int64_t offset, int64_t *head)
+{
+    int64_t blocks = in->direct_fd < 0 ? 0 : blocks_of(data, n, offset, head), done = 0;
+    if (blocks == 0 || limefile_is_cached(in->direct_fd, (uint64_t)offset, (size_t)n))
+        return 0;
+    while (done < blocks) {
+        ssize_t got = pread(in->direct_fd, data + *head + done, (size_t)(blocks - done),
+                            offset + *head + done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || got % LIMEFILE_DIRECT_ALIGN)
+            break; /* refused, or the file's end: MPI-IO tells what is wrong */
+        done += got;
+    }
+    return done;
+}
+
+/* ---- contiguous ranges ---- */
+
+static int move_by_mpi(struct lemon_internal *in, enum lemon_direction direction, void *data,
+                       int64_t n, int64_t offset)
 {
     for (int64_t done = 0; done < n;) {
         int count = n - done < CHUNK ? (int)(n - done) : CHUNK, moved = 0;
@@ -26,6 +64,21 @@ int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, 
         done += count;
     }
     return LEMON_SUCCESS;
+}
+
+int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
+                     int64_t n, int64_t offset)
+{
+    int64_t head = 0, direct = 0;
+    if (direction == LEMON_READ)
+        direct = read_direct(in, data, n, offset, &head);
+    if (direct == 0)
+        return move_by_mpi(in, direction, data, n, offset);
+    int64_t end = head + direct;
+    int code = move_by_mpi(in, direction, data, head, offset);
+    if (code == LEMON_SUCCESS)
+        code = move_by_mpi(in, direction, (char *)data + end, n - end, offset + end);
+    return code;
 }
 
 /* ---- each rank its own runs ---- */

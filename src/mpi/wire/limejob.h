@@ -30,10 +30,11 @@ enum {
     LIMEJOB_PATH_MAX = 4096,    /* of a container, with its NUL; the NUL is not sent */
     LIMEJOB_TEXT_MAX = 1024,    /* of an error, with its NUL */
     LIMEJOB_IN_FLIGHT_MAX = 64, /* requests that a client may have unanswered */
-    LIMEJOB_ALIGN = 4096,       /* of offsets in the window */
+    LIMEJOB_ALIGN = 4096,       /* `at` and `offset` of a read are best congruent modulo this */
 };
 
 #define LIMEJOB_WINDOW_MAX (UINT64_C(1) << 40)
+#define LIMEJOB_READ_MAX   (UINT64_C(1) << 30)
 
 /* ---- messages (message.c) ---- */
 

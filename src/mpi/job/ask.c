@@ -1,0 +1,147 @@
+/* ask.c - limefs-io --stop and --status */
+#include "ask.h"
+#include "wire/limejob.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ANSWER_MS = 10 * 1000,
+    END_MS = 30 * 1000, /* in which a job has to end */
+};
+
+static int fail(const struct job_options *options, const char *action, const char *reason)
+{
+    fprintf(stderr, "limefs-io: %s: %s: %s\n", options->socket, action, reason);
+    return 1;
+}
+
+static int connect_to(const struct job_options *options, struct limejob_channel *channel)
+{
+    struct limejob_greeting greeting;
+    char text[LIMEJOB_TEXT_MAX];
+    int err = limejob_connect(channel, options->socket, -1, 0, ANSWER_MS, &greeting, text);
+    if (err == -ECONNREFUSED || err == -ENOENT)
+        return fail(options, "connect",
+                    "no job serves it; start one: mpirun -n N limefs-io --socket PATH");
+    return err ? fail(options, "connect", text) : 0;
+}
+
+/* ---- status ---- */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "?";
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void print_hosts(const json_t *hosts)
+{
+    size_t i, k;
+    json_t *host, *rank;
+    json_array_foreach(hosts, i, host)
+    {
+        const json_t *ranks = json_object_get(host, "ranks");
+        printf("%-12s %s: rank%s", i ? "" : "hosts", text_of(host, "name"),
+               json_array_size(ranks) == 1 ? "" : "s");
+        json_array_foreach(ranks, k, rank)
+        {
+            printf(" %lld", (long long)json_integer_value(rank));
+        }
+        printf("\n");
+    }
+}
+
+static void print_files(const json_t *status)
+{
+    const json_t *files = json_object_get(status, "open_files");
+    size_t i;
+    json_t *file;
+    printf("%-12s %.0f\n", "open files", number_of(status, "open_file_count"));
+    json_array_foreach(files, i, file)
+    {
+        printf("%-12s %s\n", "", json_string_value(file) ? json_string_value(file) : "?");
+    }
+}
+
+static void print_status(const json_t *status)
+{
+    const json_t *latency = json_object_get(status, "latency_ms");
+    printf("%-12s %s, process %.0f, up %.0f s\n", "limefs-io", text_of(status, "version"),
+           number_of(status, "pid"), number_of(status, "uptime_s"));
+    printf("%-12s %.0f\n", "ranks", number_of(status, "ranks"));
+    print_hosts(json_object_get(status, "hosts"));
+    printf("%-12s %.0f bytes\n", "stripe", number_of(status, "stripe"));
+    printf("%-12s %.0f\n", "clients", number_of(status, "clients"));
+    print_files(status);
+    printf("%-12s %.0f bytes, %.3f GB\n", "read", number_of(status, "bytes_read"),
+           number_of(status, "bytes_read") / 1e9);
+    printf("%-12s %.0f bytes\n", "written", number_of(status, "bytes_written"));
+    printf("%-12s %.0f, %.0f in flight, %.0f failed\n", "requests",
+           number_of(status, "requests"), number_of(status, "in_flight"),
+           number_of(status, "errors"));
+    printf("%-12s p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n", "latency",
+           number_of(latency, "p50"), number_of(latency, "p90"), number_of(latency, "p99"),
+           number_of(latency, "max"));
+}
+
+static int show_status(const struct job_options *options, struct limejob_channel *channel)
+{
+    static struct limejob_packet reply;
+    static char text[LIMEJOB_PAYLOAD_MAX + 1];
+    int err = limejob_ask(channel, LIMEJOB_STATUS, &reply, ANSWER_MS);
+    if (err)
+        return fail(options, "status", strerror(-err));
+    err = limejob_get_code(&reply, text, sizeof text);
+    if (err || limejob_get_text(&reply, text, sizeof text) != 0)
+        return fail(options, "status", err ? text : "the answer is none");
+    if (options->json)
+        return puts(text) < 0 || fflush(stdout) != 0;
+    json_error_t error;
+    json_t *status = json_loads(text, 0, &error);
+    if (!status)
+        return fail(options, "status", error.text);
+    print_status(status);
+    json_decref(status);
+    return fflush(stdout) != 0;
+}
+
+/* ---- stop ---- */
+
+/* The job's end closes the connection: that is waited for. */
+static int stop(const struct job_options *options, struct limejob_channel *channel)
+{
+    static struct limejob_packet reply;
+    char text[LIMEJOB_TEXT_MAX];
+    int err = limejob_ask(channel, LIMEJOB_STOP, &reply, ANSWER_MS);
+    if (!err)
+        err = limejob_get_code(&reply, text, sizeof text);
+    if (err)
+        return fail(options, "stop",
+                    err == -ETIMEDOUT ? "it does not answer; end its mpirun" : strerror(-err));
+    err = limejob_receive(channel, &reply, END_MS);
+    return err == -EPIPE ? 0 : fail(options, "stop", "it has not ended yet; end its mpirun");
+}
+
+int job_ask(const struct job_options *options)
+{
+    struct limejob_channel *channel = malloc(sizeof *channel);
+    if (!channel)
+        return fail(options, "connect", strerror(ENOMEM));
+    int code = connect_to(options, channel);
+    if (!code) {
+        code =
+            options->mode == JOB_STOP ? stop(options, channel) : show_status(options, channel);
+        limejob_channel_close(channel);
+    }
+    free(channel);
+    return code;
+}

@@ -1,0 +1,233 @@
+/* control.c - how the workers find the server */
+#define _GNU_SOURCE
+#include "control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 1024,
+    CONNECT_MS = 3000, /* for each address: some may lead nowhere */
+    JOIN_MS = 20000,
+};
+
+/* ---- rank 0 ---- */
+
+/* The kernel chooses a name that is free; it leaves no file. */
+static int listen_local(struct job_rendezvous *where)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t n = sizeof address;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path)) == 0 &&
+        listen(fd, BACKLOG) == 0 && getsockname(fd, (struct sockaddr *)&address, &n) == 0) {
+        size_t bytes = n - offsetof(struct sockaddr_un, sun_path);
+        if (bytes > 1 && bytes <= sizeof where->name) {
+            memcpy(where->name, address.sun_path + 1, bytes - 1); /* after the NUL */
+            return fd;
+        }
+        errno = EADDRNOTAVAIL;
+    }
+    int err = -errno;
+    close(fd);
+    return err;
+}
+
+static int listen_tcp_of(struct job_rendezvous *where, int family)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr *address =
+        family == AF_INET6 ? (struct sockaddr *)&six : (struct sockaddr *)&four;
+    socklen_t n = family == AF_INET6 ? sizeof six : sizeof four;
+    int off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if ((family == AF_INET ||
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0) &&
+        bind(fd, address, n) == 0 && listen(fd, BACKLOG) == 0 &&
+        getsockname(fd, address, &n) == 0) {
+        where->port = ntohs(family == AF_INET6 ? six.sin6_port : four.sin_port);
+        return fd;
+    }
+    int err = -errno;
+    close(fd);
+    return err;
+}
+
+/* IPv6 sockets serve IPv4 too; where there is no IPv6, IPv4 alone. */
+static int listen_tcp(struct job_rendezvous *where)
+{
+    int fd = listen_tcp_of(where, AF_INET6);
+    return fd < 0 ? listen_tcp_of(where, AF_INET) : fd;
+}
+
+static void add_address(struct job_rendezvous *where, const struct sockaddr *address)
+{
+    struct job_address *to = &where->address[where->addresses];
+    if (address->sa_family == AF_INET) {
+        memcpy(to->bytes, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    } else if (address->sa_family == AF_INET6) {
+        const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
+        if (IN6_IS_ADDR_LINKLOCAL(six)) /* means nothing without an interface */
+            return;
+        memcpy(to->bytes, six, 16);
+    } else {
+        return;
+    }
+    to->family = address->sa_family;
+    where->addresses++;
+}
+
+static int list_addresses(struct job_rendezvous *where)
+{
+    struct ifaddrs *all;
+    if (getifaddrs(&all) != 0)
+        return -errno;
+    for (struct ifaddrs *i = all; i && where->addresses < JOB_ADDRESSES_MAX; i = i->ifa_next)
+        if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK))
+            add_address(where, i->ifa_addr);
+    freeifaddrs(all);
+    return where->addresses ? 0 : -ENETUNREACH;
+}
+
+int job_rendezvous_open(struct job_rendezvous *where, bool others, int *local, int *tcp)
+{
+    *where = (struct job_rendezvous){0};
+    *local = *tcp = -1;
+    if (getrandom(where->token, sizeof where->token, 0) != sizeof where->token)
+        return -EIO;
+    *local = listen_local(where);
+    if (*local < 0 || !others)
+        return *local < 0 ? *local : 0;
+    int err = list_addresses(where);
+    if (!err)
+        err = *tcp = listen_tcp(where);
+    if (err >= 0)
+        return 0;
+    close(*local);
+    return err;
+}
+
+/* ---- the others ---- */
+
+static int connect_local(const struct job_rendezvous *where)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t bytes = strnlen(where->name, sizeof where->name);
+    memcpy(address.sun_path + 1, where->name, bytes);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (struct sockaddr *)&address,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes)) == 0 &&
+        limejob_peer_is_ours(fd))
+        return fd;
+    int err = errno ? -errno : -EPERM;
+    close(fd);
+    return err;
+}
+
+static socklen_t socket_address(const struct job_address *from, uint16_t port,
+                                struct sockaddr_storage *to)
+{
+    memset(to, 0, sizeof *to);
+    to->ss_family = from->family;
+    if (from->family == AF_INET) {
+        struct sockaddr_in *four = (struct sockaddr_in *)to;
+        four->sin_port = htons(port);
+        memcpy(&four->sin_addr, from->bytes, 4);
+        return sizeof *four;
+    }
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)to;
+    six->sin6_port = htons(port);
+    memcpy(&six->sin6_addr, from->bytes, 16);
+    return sizeof *six;
+}
+
+static int finish_connect(int fd)
+{
+    struct pollfd poll_fd = {fd, POLLOUT, 0};
+    int n, err = 0;
+    socklen_t bytes = sizeof err;
+    do
+        n = poll(&poll_fd, 1, CONNECT_MS);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return n ? -errno : -ETIMEDOUT;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes);
+    return -err;
+}
+
+static int connect_tcp(const struct job_address *address, uint16_t port)
+{
+    struct sockaddr_storage to;
+    socklen_t n = socket_address(address, port, &to);
+    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+    if (fd < 0)
+        return -errno;
+    int err = connect(fd, (struct sockaddr *)&to, n) == 0 ? 0 : -errno;
+    if (err == -EINPROGRESS)
+        err = finish_connect(fd);
+    if (err) {
+        close(fd);
+        return err;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    return fd;
+}
+
+static int say_join(const struct job_rendezvous *where, int rank,
+                    struct limejob_channel *channel)
+{
+    struct limejob_packet packet;
+    limejob_request(&packet, JOB_JOIN, 0);
+    limejob_put_u32(&packet, (uint32_t)rank);
+    limejob_put_bytes(&packet, where->token, sizeof where->token);
+    int err = limejob_send(channel, &packet, JOIN_MS);
+    if (err)
+        return err;
+    err = limejob_receive(channel, &packet, JOIN_MS);
+    if (err <= 0)
+        return err ? err : -ETIMEDOUT;
+    if (packet.opcode != JOB_JOIN || packet.flags != LIMEJOB_REPLY)
+        return -EPROTO;
+    return limejob_get_code(&packet, NULL, 0);
+}
+
+static int join_by(int fd, const struct job_rendezvous *where, int rank,
+                   struct limejob_channel *channel)
+{
+    if (fd < 0)
+        return fd;
+    limejob_channel_init(channel, fd);
+    int err = say_join(where, rank, channel);
+    if (err)
+        limejob_channel_close(channel);
+    return err;
+}
+
+int job_rendezvous_join(const struct job_rendezvous *where, int rank, bool local,
+                        struct limejob_channel *channel)
+{
+    int err = -ENETUNREACH;
+    if (local)
+        return join_by(connect_local(where), where, rank, channel);
+    for (int i = 0; i < where->addresses && err; i++)
+        err = join_by(connect_tcp(&where->address[i], where->port), where, rank, channel);
+    return err;
+}

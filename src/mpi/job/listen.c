@@ -1,0 +1,103 @@
+/* listen.c - the Unix socket that clients find */
+#define _GNU_SOURCE
+#include "listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG = 128,
+};
+
+static void address_of(const char *path, struct sockaddr_un *address)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    strncpy(address->sun_path, path, sizeof address->sun_path - 1);
+}
+
+int job_listen_check(const char *path)
+{
+    struct stat st;
+    struct sockaddr_un address;
+    if (lstat(path, &st) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (!S_ISSOCK(st.st_mode))
+        return -EEXIST;
+    if (st.st_uid != geteuid())
+        return -EPERM;
+    address_of(path, &address);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    /* Only a refusal tells that nobody listens; EAGAIN is a job with much to do. */
+    int err = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? EADDRINUSE
+              : errno == ECONNREFUSED || errno == ENOENT                    ? 0
+                                                                            : EADDRINUSE;
+    close(fd);
+    return -err;
+}
+
+/* The directory of the socket, locked, so that of two jobs that find a dead socket only one
+ * replaces it; -1 where that cannot be had. */
+static int lock_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(name);
+    if (fd >= 0)
+        flock(fd, LOCK_EX);
+    return fd;
+}
+
+static int bind_and_listen(int fd, const char *path, dev_t *dev, ino_t *ino)
+{
+    struct stat st;
+    struct sockaddr_un address;
+    address_of(path, &address);
+    int err = job_listen_check(path);
+    if (err)
+        return err;
+    if (unlink(path) != 0 && errno != ENOENT)
+        return -errno;
+    /* The mode is the socket's before the file is there. */
+    if (fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0)
+        return -errno;
+    if (listen(fd, BACKLOG) == 0 && lstat(path, &st) == 0) {
+        *dev = st.st_dev;
+        *ino = st.st_ino;
+        return 0;
+    }
+    err = -errno;
+    unlink(path);
+    return err;
+}
+
+int job_listen(const char *path, dev_t *dev, ino_t *ino)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    int lock = lock_directory(path);
+    int err = bind_and_listen(fd, path, dev, ino);
+    if (lock >= 0)
+        close(lock);
+    if (!err)
+        return fd;
+    close(fd);
+    return err;
+}
+
+void job_listen_remove(const char *path, dev_t dev, ino_t ino)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0 && st.st_dev == dev && st.st_ino == ino)
+        unlink(path);
+}

@@ -1,0 +1,230 @@
+/*
+ * main.c - limefs-io: the persistent MPI job that reads containers for limefs
+ *
+ * Every rank has a worker, in its main thread. Rank 0 has in addition the server, a thread
+ * that clients and workers talk with.
+ */
+#define _GNU_SOURCE
+#include "ask.h"
+#include "listen.h"
+#include "worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    END_S = 10, /* in which MPI has to end */
+};
+
+/* ---- before MPI ---- */
+
+static void block_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Each client's window, and each container twice, takes a descriptor. */
+static void raise_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void start_mpi(int *argc, char ***argv)
+{
+    int provided;
+    /* Ranks that wait in a collective call for one that reads must not take its processor. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+}
+
+/* ---- who is where ---- */
+
+/* places: of all ranks. */
+static bool find_places(struct job_worker *worker, struct job_place *places)
+{
+    MPI_Comm host;
+    char name[MPI_MAX_PROCESSOR_NAME] = "";
+    int length, first = worker->rank == 0;
+    MPI_Comm_split_type(worker->comm, MPI_COMM_TYPE_SHARED, worker->rank, MPI_INFO_NULL, &host);
+    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MAX, host);
+    MPI_Comm_free(&host);
+    MPI_Get_processor_name(name, &length);
+    snprintf(worker->host, sizeof worker->host, "%.*s", JOB_HOST_MAX - 1, name);
+    struct job_place mine = {.local = first};
+    memcpy(mine.host, worker->host, sizeof mine.host);
+    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, places, sizeof mine, MPI_BYTE, worker->comm);
+    for (int i = 0; i < worker->ranks; i++)
+        if (!places[i].local)
+            return true;
+    return false;
+}
+
+static int complain(const struct job_options *options, const char *action, int err)
+{
+    const char *reason = err == -EADDRINUSE
+                             ? "a job serves it already; use it, or end it by --stop"
+                         : err == -EEXIST ? "something that is no socket is there"
+                                          : strerror(-err);
+    fprintf(stderr, "limefs-io: %s: %s: %s\n", options->socket, action, reason);
+    return err;
+}
+
+/* ---- rank 0 ---- */
+
+static int open_rendezvous(const struct job_options *options, struct job_rendezvous *where,
+                           struct job_server_setup *setup, bool others)
+{
+    int err = job_listen_check(options->socket);
+    if (err)
+        return complain(options, "listen", err);
+    err = job_rendezvous_open(where, others, &setup->local, &setup->tcp);
+    return err ? complain(options, "meet the other ranks", err) : 0;
+}
+
+static int start_server(struct job_worker *worker, struct job_server_setup *setup,
+                        pthread_t *thread)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return -errno;
+    setup->own = pair[0];
+    limejob_channel_init(&worker->channel, pair[1]);
+    return -pthread_create(thread, NULL, job_server_run, setup);
+}
+
+/* ---- all ranks ---- */
+
+static void keep_words(const char *text, void *context)
+{
+    struct job_worker *worker = context;
+    snprintf(worker->words, sizeof worker->words, "%s", text);
+}
+
+static void make_info(struct job_worker *worker)
+{
+    const struct job_options *options = worker->options;
+    worker->info = MPI_INFO_NULL;
+    if (options->hints)
+        MPI_Info_create(&worker->info);
+    for (int i = 0; i < options->hints; i++)
+        MPI_Info_set(worker->info, options->hint_keys[i], options->hint_values[i]);
+}
+
+static bool prepare(struct job_worker *worker)
+{
+    bool local = worker->places[worker->rank].local;
+    worker->boxes = calloc((size_t)worker->ranks, sizeof *worker->boxes);
+    worker->buffers =
+        local ? NULL
+              : aligned_alloc(LIMEJOB_ALIGN, JOB_SENDS * (size_t)(JOB_PART + LIMEJOB_ALIGN));
+    for (int i = 0; i < JOB_SENDS; i++)
+        worker->sends[i] = MPI_REQUEST_NULL;
+    make_info(worker);
+    lemonSetMessageHandler(keep_words, worker);
+    return worker->boxes && (local || worker->buffers);
+}
+
+static int finish_mpi(int code)
+{
+    alarm(END_S); /* MPI may wait for ranks that are gone */
+    MPI_Finalize();
+    return code;
+}
+
+/* The worker's end: with the others, in order. */
+static void close_down(struct job_worker *worker)
+{
+    alarm(END_S);
+    job_containers_close(worker);
+    if (worker->info != MPI_INFO_NULL)
+        MPI_Info_free(&worker->info);
+    MPI_Comm_free(&worker->comm);
+}
+
+static int run(struct job_worker *worker, struct job_server_setup *setup, bool others)
+{
+    static struct job_rendezvous where;
+    pthread_t server;
+    int err = 0;
+    if (worker->rank == 0)
+        err = open_rendezvous(worker->options, &where, setup, others);
+    MPI_Bcast(&err, 1, MPI_INT, 0, worker->comm);
+    if (err)
+        return finish_mpi(1);
+    MPI_Bcast(&where, sizeof where, MPI_BYTE, 0, worker->comm);
+    setup->where = &where;
+    if (!prepare(worker))
+        job_worker_fault(worker, "start: %s", strerror(ENOMEM));
+    err = worker->rank == 0
+              ? start_server(worker, setup, &server)
+              : job_rendezvous_join(&where, worker->rank, worker->places[worker->rank].local,
+                                    &worker->channel);
+    if (err)
+        job_worker_fault(worker, "join rank 0 on %s: %s", worker->places[0].host,
+                         strerror(-err));
+    job_worker_run(worker);
+    if (worker->rank == 0)
+        pthread_join(server, NULL);
+    close_down(worker);
+    return finish_mpi(0);
+}
+
+/* mpirun, or its daemon on this host, is our parent: without it there is no job. Where rank 0
+ * has a socket to remove, it ends in order, if it can. */
+static void follow_parent(int rank)
+{
+    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE"))
+        prctl(PR_SET_PDEATHSIG, rank == 0 ? SIGTERM : SIGKILL);
+}
+
+static int serve(const struct job_options *options, const sigset_t *signals)
+{
+    static struct job_worker worker;
+    static struct job_server_setup setup;
+    worker.options = setup.options = options;
+    MPI_Comm_dup(MPI_COMM_WORLD, &worker.comm);
+    MPI_Comm_rank(worker.comm, &worker.rank);
+    MPI_Comm_size(worker.comm, &worker.ranks);
+    struct job_place *places = calloc((size_t)worker.ranks, sizeof *places);
+    if (!places)
+        job_worker_fault(&worker, "start: %s", strerror(ENOMEM));
+    worker.places = setup.places = places;
+    setup.ranks = worker.ranks;
+    follow_parent(worker.rank);
+    /* On rank 0, the server listens to signals. */
+    worker.signals = worker.rank ? signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+    bool others = find_places(&worker, places);
+    return run(&worker, &setup, others);
+}
+
+int main(int argc, char **argv)
+{
+    static struct job_options options;
+    sigset_t signals;
+    int code = job_options_parse(&options, argc, argv);
+    if (code >= 0)
+        return code;
+    if (options.mode != JOB_SERVE)
+        return job_ask(&options);
+    block_signals(&signals);
+    raise_limits();
+    start_mpi(&argc, &argv);
+    return serve(&options, &signals);
+}

@@ -1,0 +1,157 @@
+/* options.c - the command line of limefs-io */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+enum {
+    USAGE = 2,
+    STRIPE_MAX = 1 << 30, /* Lemon's */
+};
+
+static const char help[] =
+    "usage: mpirun -n N limefs-io --socket PATH [option ...]\n"
+    "       limefs-io --stop PATH\n"
+    "       limefs-io --status PATH [--json]\n"
+    "\n"
+    "The MPI job that reads containers for limefs, all ranks together. It serves the\n"
+    "mounts of its own user until it is told to stop.\n"
+    "\n"
+    "  --socket PATH     where clients find it; mode 0600\n"
+    "  --stripe BYTES    what ranks read begins at multiples of it (K, M: units;\n"
+    "                    default: what the file says, or 1M)\n"
+    "  --hint KEY=VALUE  for MPI_File_open; may be repeated\n"
+    "  --ready FD        write \"ready\" to rank 0's descriptor FD once it serves\n"
+    "                    (mpirun lets pass 1 and 2 only)\n"
+    "  --lifeline FD     end when rank 0's descriptor FD is at its end (0: when the\n"
+    "                    standard input of mpirun is closed)\n"
+    "  --stop PATH       end the job that serves PATH, and wait for it\n"
+    "  --status PATH     say how the job does; --json: for programs\n"
+    "  --help, --version\n";
+
+static int wrong(const char *what, const char *reason)
+{
+    fprintf(stderr, "limefs-io: %s: %s; try limefs-io --help\n", what, reason);
+    return USAGE;
+}
+
+/* 1 .. most, with a unit if there may be one; -1 if it is none. */
+static int64_t number(const char *text, int64_t most, bool units)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    int64_t unit = 1;
+    if (end == text || errno || value < 0 || *text < '0' || *text > '9')
+        return -1;
+    if (units && (*end == 'K' || *end == 'k'))
+        unit = 1024, end++;
+    else if (units && (*end == 'M' || *end == 'm'))
+        unit = 1024 * 1024, end++;
+    return *end || value > most / unit ? -1 : value * unit;
+}
+
+static int take_hint(struct job_options *options, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return wrong(text, "a hint is KEY=VALUE");
+    if (options->hints == JOB_HINTS_MAX)
+        return wrong(text, "too many hints");
+    *equals = '\0';
+    options->hint_keys[options->hints] = text;
+    options->hint_values[options->hints++] = equals + 1;
+    return -1;
+}
+
+static int take_descriptor(int *fd, const char *text)
+{
+    int64_t value = number(text, INT_MAX, false);
+    if (value < 0)
+        return wrong(text, "no number of a descriptor");
+    *fd = (int)value;
+    return -1;
+}
+
+static int take_stripe(struct job_options *options, const char *text)
+{
+    options->stripe = number(text, STRIPE_MAX, true);
+    return options->stripe > 0 ? -1 : wrong(text, "a stripe is 1 byte to 1024M");
+}
+
+static int take_socket(struct job_options *options, enum job_mode mode, const char *path)
+{
+    if (options->socket)
+        return wrong(path, "only one of --socket, --stop and --status can be given");
+    if (!*path || strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
+        return wrong(path, "a socket's path has 1 to 107 bytes");
+    options->mode = mode;
+    options->socket = path;
+    return -1;
+}
+
+static int take(struct job_options *options, int option)
+{
+    switch (option) {
+    case 's':
+        return take_socket(options, JOB_SERVE, optarg);
+    case 'q':
+        return take_socket(options, JOB_STOP, optarg);
+    case 't':
+        return take_socket(options, JOB_STATUS, optarg);
+    case 'b':
+        return take_stripe(options, optarg);
+    case 'i':
+        return take_hint(options, optarg);
+    case 'r':
+        return take_descriptor(&options->ready, optarg);
+    case 'l':
+        return take_descriptor(&options->lifeline, optarg);
+    case 'j':
+        options->json = true;
+        return -1;
+    case 'h':
+        return fputs(help, stdout) < 0;
+    case 'v':
+        return printf("limefs-io %s\n", LIMEFS_VERSION) < 0;
+    default:
+        return wrong(optopt && optopt < 128 ? "an option lacks its value" : "no such option",
+                     "nothing is done");
+    }
+}
+
+int job_options_parse(struct job_options *options, int argc, char **argv)
+{
+    static const struct option all[] = {
+        {"socket", required_argument, NULL, 's'},
+        {"stop", required_argument, NULL, 'q'},
+        {"status", required_argument, NULL, 't'},
+        {"stripe", required_argument, NULL, 'b'},
+        {"hint", required_argument, NULL, 'i'},
+        {"ready", required_argument, NULL, 'r'},
+        {"lifeline", required_argument, NULL, 'l'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
+    };
+    *options = (struct job_options){.ready = -1, .lifeline = -1};
+    int option;
+    while ((option = getopt_long(argc, argv, "", all, NULL)) != -1) {
+        if (option == '?')
+            return fputs("limefs-io: nothing is done; try limefs-io --help\n", stderr), USAGE;
+        int code = take(options, option);
+        if (code >= 0)
+            return code;
+    }
+    if (optind < argc)
+        return wrong(argv[optind], "not an option");
+    if (!options->socket)
+        return wrong("--socket", "is missing");
+    return -1;
+}

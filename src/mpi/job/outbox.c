@@ -1,0 +1,105 @@
+/* outbox.c - packets on their way to a peer that may take its time */
+#define _GNU_SOURCE
+#include "outbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct job_parcel {
+    struct job_parcel *next;
+    int fd; /* goes with the first byte; or -1 */
+    size_t bytes, sent;
+    unsigned char data[];
+};
+
+static void free_parcel(struct job_parcel *parcel)
+{
+    if (parcel->fd >= 0)
+        close(parcel->fd);
+    free(parcel);
+}
+
+int job_outbox_put(struct job_outbox *box, const struct limejob_packet *packet)
+{
+    size_t bytes = LIMEJOB_HEADER_BYTES + (size_t)packet->bytes;
+    struct job_parcel *parcel = malloc(sizeof *parcel + bytes);
+    if (!parcel || packet->broken) {
+        free(parcel);
+        return packet->broken ? -EMSGSIZE : -ENOMEM;
+    }
+    *parcel = (struct job_parcel){.fd = -1, .bytes = bytes};
+    if (packet->fd >= 0 && (parcel->fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 3)) < 0) {
+        int err = -errno;
+        free(parcel);
+        return err;
+    }
+    limejob_header_encode(packet, parcel->data);
+    memcpy(parcel->data + LIMEJOB_HEADER_BYTES, packet->payload, packet->bytes);
+    if (box->last)
+        box->last->next = parcel;
+    else
+        box->first = parcel;
+    box->last = parcel;
+    box->bytes += bytes;
+    return 0;
+}
+
+static ssize_t send_some(const struct job_parcel *parcel, int fd)
+{
+    struct iovec iov = {(unsigned char *)parcel->data + parcel->sent,
+                        parcel->bytes - parcel->sent};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (parcel->fd >= 0 && parcel->sent == 0) {
+        message.msg_control = control.room;
+        message.msg_controllen = sizeof control.room;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof parcel->fd);
+        memcpy(CMSG_DATA(c), &parcel->fd, sizeof parcel->fd);
+    }
+    ssize_t n;
+    do
+        n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+static void drop_first(struct job_outbox *box)
+{
+    struct job_parcel *parcel = box->first;
+    box->first = parcel->next;
+    if (!box->first)
+        box->last = NULL;
+    box->bytes -= parcel->bytes;
+    free_parcel(parcel);
+}
+
+int job_outbox_flush(struct job_outbox *box, int fd)
+{
+    while (box->first) {
+        ssize_t n = send_some(box->first, fd);
+        if (n == -EAGAIN || n == -EWOULDBLOCK)
+            return 0;
+        if (n < 0)
+            return (int)n;
+        box->first->sent += (size_t)n;
+        if (box->first->sent == box->first->bytes)
+            drop_first(box);
+    }
+    return 1;
+}
+
+void job_outbox_clear(struct job_outbox *box)
+{
+    while (box->first)
+        drop_first(box);
+}

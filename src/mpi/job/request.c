@@ -1,0 +1,192 @@
+/* request.c - commands to all workers, and what comes of them */
+#include "server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool reserve_slot(struct job_server *server, uint64_t *slot)
+{
+    for (uint64_t i = 0; i < server->table_size; i++)
+        if (!server->table[i]) {
+            *slot = i;
+            return true;
+        }
+    uint64_t size = server->table_size * 2 + 64;
+    struct job_request **table = realloc(server->table, size * sizeof(*table));
+    if (!table)
+        return false;
+    memset(table + server->table_size, 0, (size - server->table_size) * sizeof(*table));
+    *slot = server->table_size;
+    server->table = table;
+    server->table_size = size;
+    return true;
+}
+
+struct job_request *job_request_new(struct job_server *server, uint16_t opcode,
+                                    struct job_client *client,
+                                    const struct limejob_packet *packet)
+{
+    struct job_request *request = calloc(1, sizeof *request);
+    if (!request || !reserve_slot(server, &request->slot)) {
+        free(request);
+        return NULL;
+    }
+    server->table[request->slot] = request;
+    server->outstanding++;
+    request->opcode = opcode;
+    request->since_us = job_now_us();
+    if (client) {
+        request->client = client;
+        request->client_opcode = packet->opcode;
+        request->client_tag = packet->tag;
+        client->in_flight++;
+    }
+    return request;
+}
+
+void job_request_free(struct job_server *server, struct job_request *request)
+{
+    struct job_client *client = request->client;
+    server->table[request->slot] = NULL;
+    server->outstanding--;
+    free(request);
+    if (client) {
+        client->in_flight--;
+        job_client_release(server, client);
+    }
+}
+
+void job_request_send(struct job_server *server, struct job_request *request,
+                      struct limejob_packet *packet)
+{
+    int fd = packet->fd;
+    packet->opcode = request->opcode;
+    packet->flags = 0;
+    packet->tag = request->slot;
+    request->waiting = server->ranks;
+    for (int i = 0; i < server->ranks; i++) {
+        packet->fd = server->places[i].local ? fd : -1;
+        int err = job_peer_put(server, &server->workers[i]->peer, packet);
+        if (err)
+            job_server_fault(server, "rank %d on %s: send a command: %s", i,
+                             server->places[i].host, strerror(-err));
+    }
+    packet->fd = fd;
+}
+
+/* ---- answers to clients ---- */
+
+static void put_result(const struct job_server *server, const struct job_request *request,
+                       struct limejob_packet *reply)
+{
+    if (request->opcode == JOB_WINDOW) {
+        limejob_put_u32(reply, (uint32_t)server->ranks);
+        limejob_put_u32(reply, (uint32_t)server->hosts);
+        limejob_put_u64(reply, server->stripe);
+    } else if (request->opcode == JOB_OPEN) {
+        limejob_put_u32(reply, request->file->id);
+    } else if (request->opcode == JOB_READ) {
+        limejob_put_u64(reply, request->bytes);
+    }
+}
+
+void job_request_answer(struct job_server *server, struct job_request *request)
+{
+    static struct limejob_packet reply;
+    struct limejob_packet of = {.opcode = 0};
+    of.opcode = request->client_opcode;
+    of.tag = request->client_tag;
+    const char *text = request->text[0] ? request->text : strerror(request->code);
+    limejob_reply(&reply, &of, request->code, text);
+    if (!request->code)
+        put_result(server, request, &reply);
+    job_client_reply(server, request->client, &reply);
+}
+
+/* ---- all workers have replied ---- */
+
+static void finish_window(struct job_server *server, struct job_request *request)
+{
+    if (request->code)
+        request->client->last_words = true;
+    job_request_answer(server, request);
+}
+
+static void unlink_read(struct job_client *client, struct job_request *request)
+{
+    struct job_request **at = &client->reads;
+    while (*at != request)
+        at = &(*at)->next;
+    *at = request->next;
+}
+
+static void finish_read(struct job_server *server, struct job_request *request)
+{
+    struct job_counters *counters = &server->counters;
+    if (!request->code && request->got != request->bytes) {
+        request->code = EIO;
+        snprintf(request->text, sizeof request->text,
+                 "%s: the ranks have read %llu bytes of %llu", request->file->path,
+                 (unsigned long long)request->got, (unsigned long long)request->bytes);
+    }
+    counters->requests++;
+    counters->in_flight--;
+    if (request->code)
+        counters->errors++;
+    else
+        counters->bytes_read += request->bytes;
+    job_counters_note(counters, (uint64_t)(job_now_us() - request->since_us));
+    unlink_read(request->client, request);
+    job_request_answer(server, request);
+    job_file_unref(server, request->file);
+}
+
+static void finish(struct job_server *server, struct job_request *request)
+{
+    switch (request->opcode) {
+    case JOB_WINDOW:
+        finish_window(server, request);
+        break;
+    case JOB_OPEN:
+        job_file_opened(server, request);
+        break;
+    case JOB_READ:
+        finish_read(server, request);
+        break;
+    case JOB_CLOSE:
+        free(request->file);
+        break;
+    }
+    job_request_free(server, request);
+}
+
+/* Of several ranks that failed, one with words counts. */
+static void take_reply(struct job_request *request, struct limejob_packet *packet)
+{
+    char text[sizeof request->text];
+    int code = -limejob_get_code(packet, text, sizeof text);
+    if (!code && request->opcode == JOB_READ)
+        request->got += limejob_get_u64(packet);
+    if (packet->broken && !code)
+        code = EPROTO;
+    if (code && !(request->code && request->text[0])) {
+        request->code = code;
+        memcpy(request->text, text, sizeof text);
+    }
+    request->waiting--;
+}
+
+void job_request_reply(struct job_server *server, int rank, struct limejob_packet *packet)
+{
+    struct job_request *request =
+        packet->tag < server->table_size ? server->table[packet->tag] : NULL;
+    if (!request || packet->flags != LIMEJOB_REPLY || packet->opcode != request->opcode ||
+        request->waiting == 0)
+        job_server_fault(server, "rank %d on %s: replied to nothing", rank,
+                         server->places[rank].host);
+    take_reply(request, packet);
+    if (request->waiting == 0)
+        finish(server, request);
+}

@@ -1,0 +1,351 @@
+/* server.c - the server's loop: its peers, its beginning and its end */
+#define _GNU_SOURCE
+#include "server.h"
+#include "listen.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum {
+    EVENTS = 64,
+    JOIN_US = 60 * 1000 * 1000, /* in which all workers have to be there */
+    END_US = 5 * 1000 * 1000,   /* in which what is in flight has to be done at the end */
+    TICK_MS = 1000,             /* while something must be watched; else never */
+    LOG_LINES = 100,            /* in LOG_US */
+    LOG_US = 60 * 1000 * 1000,
+};
+
+/* ---- words ---- */
+
+static void say(const char *format, va_list args)
+{
+    char line[LIMEJOB_PATH_MAX + 512];
+    vsnprintf(line, sizeof line, format, args);
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?'; /* a file's name must not steer a terminal */
+    fprintf(stderr, "limefs-io: %s\n", line);
+}
+
+void job_log(const char *format, ...)
+{
+    static int64_t since;
+    static int lines;
+    int64_t now = job_now_us();
+    if (since == 0 || now - since > LOG_US) {
+        since = now;
+        lines = 0;
+    }
+    if (lines++ >= LOG_LINES)
+        return;
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+static void remove_socket(struct job_server *server)
+{
+    if (server->serving)
+        job_listen_remove(server->options->socket, server->socket_dev, server->socket_ino);
+    server->serving = false;
+}
+
+void job_server_fault(struct job_server *server, const char *format, ...)
+{
+    va_list args;
+    remove_socket(server);
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    _exit(1);
+}
+
+/* ---- peers ---- */
+
+static int set_events(struct job_server *server, struct job_peer *peer, int op, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = peer};
+    peer->events = events;
+    return epoll_ctl(server->epoll, op, peer->channel.fd, &event) == 0 ? 0 : -errno;
+}
+
+int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
+{
+    limejob_channel_init(&peer->channel, fd);
+    return set_events(server, peer, EPOLL_CTL_ADD, EPOLLIN);
+}
+
+/* Watches for room as long as something waits for it. */
+static void update_events(struct job_server *server, struct job_peer *peer)
+{
+    uint32_t wanted = EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
+    if (peer->channel.fd >= 0 && wanted != peer->events)
+        set_events(server, peer, EPOLL_CTL_MOD, wanted);
+}
+
+int job_peer_put(struct job_server *server, struct job_peer *peer,
+                 const struct limejob_packet *packet)
+{
+    int err = job_outbox_put(&peer->outbox, packet);
+    if (!err) {
+        int done = job_outbox_flush(&peer->outbox, peer->channel.fd);
+        err = done < 0 ? done : 0;
+    }
+    if (!err)
+        update_events(server, peer);
+    return err;
+}
+
+void job_peer_drop(struct job_server *server, struct job_peer *peer)
+{
+    if (peer->dead)
+        return;
+    job_outbox_clear(&peer->outbox);
+    limejob_channel_close(&peer->channel);
+    peer->dead = true;
+    peer->next_dead = server->dead;
+    server->dead = peer;
+}
+
+static void bury(struct job_server *server)
+{
+    struct job_peer *next;
+    for (struct job_peer *peer = server->dead; peer; peer = next) {
+        next = peer->next_dead;
+        free(peer);
+    }
+    server->dead = NULL;
+}
+
+/* A descriptor that is no peer, but is watched as one. */
+static struct job_peer *watch(struct job_server *server, int fd,
+                              void (*ready)(struct job_server *, struct job_peer *, uint32_t))
+{
+    struct job_peer *peer = calloc(1, sizeof *peer);
+    if (!peer)
+        job_server_fault(server, "start: %s", strerror(ENOMEM));
+    peer->ready = ready;
+    int err = job_peer_watch(server, peer, fd);
+    if (err)
+        job_server_fault(server, "descriptor %d: watch: %s", fd, strerror(-err));
+    return peer;
+}
+
+/* ---- the end ---- */
+
+static void hang_up(struct job_server *server, struct job_peer **peer)
+{
+    if (*peer)
+        job_peer_drop(server, *peer);
+    *peer = NULL;
+}
+
+void job_server_end(struct job_server *server)
+{
+    if (server->ending)
+        return;
+    if (!server->serving)
+        _exit(1); /* workers may still wait for others: there is no orderly end */
+    server->ending = true;
+    server->end_until_us = job_now_us() + END_US;
+    remove_socket(server);
+    hang_up(server, &server->listener);
+}
+
+static void tell_workers(struct job_server *server)
+{
+    static struct limejob_packet packet;
+    limejob_request(&packet, JOB_END, 0);
+    server->end_said = true;
+    for (int i = 0; i < server->ranks; i++)
+        job_peer_put(server, &server->workers[i]->peer, &packet);
+}
+
+/* Clients see the end when the process ends. */
+static bool is_done(struct job_server *server)
+{
+    if (!server->ending)
+        return false;
+    if (job_now_us() > server->end_until_us)
+        job_server_fault(server, "%s: end: the ranks do not answer: all are killed",
+                         server->options->socket);
+    if (!server->end_said && server->outstanding == 0)
+        tell_workers(server);
+    for (int i = 0; i < server->ranks && server->end_said; i++)
+        if (!server->workers[i]->peer.dead && server->workers[i]->peer.outbox.first)
+            return false;
+    return server->end_said;
+}
+
+static void signal_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
+{
+    struct signalfd_siginfo info;
+    (void)events;
+    if (read(peer->channel.fd, &info, sizeof info) > 0)
+        job_server_end(server);
+}
+
+static void lifeline_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
+{
+    char bytes[256];
+    (void)events;
+    ssize_t n = read(peer->channel.fd, bytes, sizeof bytes);
+    if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+        return;
+    hang_up(server, &server->lifeline);
+    job_server_end(server);
+}
+
+/* ---- the beginning ---- */
+
+static void watch_signals(struct job_server *server)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        job_server_fault(server, "start: %s", strerror(errno));
+    server->signals = watch(server, fd, signal_ready);
+}
+
+/* epoll takes no ordinary file and no /dev/null: these are at their end already. */
+static void watch_lifeline(struct job_server *server)
+{
+    int fd = server->options->lifeline;
+    struct epoll_event event = {.events = EPOLLIN};
+    if (fd < 0)
+        return;
+    if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
+        epoll_ctl(server->epoll, EPOLL_CTL_DEL, fd, NULL);
+        server->lifeline = watch(server, fd, lifeline_ready);
+    } else {
+        job_server_fault(server,
+                         "descriptor %d: lifeline: %s: give a pipe or a terminal, as the "
+                         "standard input of mpirun",
+                         fd, errno == EPERM ? "it is a file or /dev/null" : strerror(errno));
+    }
+}
+
+static void count_hosts(struct job_server *server)
+{
+    for (int i = 0; i < server->ranks; i++) {
+        bool known = false;
+        for (int k = 0; k < i && !known; k++)
+            known = strcmp(server->places[i].host, server->places[k].host) == 0;
+        server->hosts += !known;
+    }
+}
+
+static void say_ready(const struct job_server *server)
+{
+    int fd = server->options->ready;
+    if (fd >= 0 && write(fd, "ready\n", 6) != 6)
+        job_log("descriptor %d: say that the job is ready: %s", fd, strerror(errno));
+    if (fd > 2)
+        close(fd);
+}
+
+/* All workers are there. */
+static void serve(struct job_server *server)
+{
+    static struct limejob_packet packet;
+    const char *path = server->options->socket;
+    hang_up(server, &server->meeting[0]);
+    hang_up(server, &server->meeting[1]);
+    int fd = job_listen(path, &server->socket_dev, &server->socket_ino);
+    if (fd < 0)
+        job_server_fault(server, "%s: listen: %s", path, strerror(-fd));
+    server->serving = true;
+    server->listener = watch(server, fd, job_clients_accept);
+    job_clients_accept(server, server->listener, 0);
+    limejob_request(&packet, JOB_SERVING, 0);
+    limejob_put_u64(&packet, (uint64_t)server->socket_dev);
+    limejob_put_u64(&packet, (uint64_t)server->socket_ino);
+    for (int i = 0; i < server->ranks; i++)
+        job_peer_put(server, &server->workers[i]->peer, &packet);
+    say_ready(server);
+}
+
+static struct job_server *start(const struct job_server_setup *setup)
+{
+    struct job_server *server = calloc(1, sizeof *server);
+    struct job_rank **workers = calloc((size_t)setup->ranks, sizeof(*workers));
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (!server || !workers || epoll < 0) {
+        fprintf(stderr, "limefs-io: start: %s\n", strerror(errno));
+        _exit(1);
+    }
+    *server = (struct job_server){
+        .options = setup->options,
+        .places = setup->places,
+        .ranks = setup->ranks,
+        .where = setup->where,
+        .stripe = setup->options->stripe ? (uint64_t)setup->options->stripe : 1 << 20,
+        .epoll = epoll,
+        .workers = workers,
+        .started_us = job_now_us(),
+    };
+    server->join_until_us = server->started_us + JOIN_US;
+    count_hosts(server);
+    watch_signals(server);
+    watch_lifeline(server);
+    server->meeting[0] = watch(server, setup->local, job_ranks_accept);
+    if (setup->tcp >= 0)
+        server->meeting[1] = watch(server, setup->tcp, job_ranks_accept);
+    job_ranks_add_own(server, setup->own);
+    return server;
+}
+
+/* ---- the loop ---- */
+
+static int pause_ms(const struct job_server *server)
+{
+    return !server->serving || server->strangers ? TICK_MS : -1;
+}
+
+static void tick(struct job_server *server)
+{
+    if (server->strangers)
+        job_clients_tick(server);
+    if (!server->serving && !server->ending && job_now_us() > server->join_until_us)
+        job_server_fault(server,
+                         "start: not all ranks have found rank 0, on %s: is there a "
+                         "firewall between the hosts?",
+                         server->places[0].host);
+}
+
+static void turn(struct job_server *server)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(server->epoll, events, EVENTS, pause_ms(server));
+    for (int i = 0; i < n; i++) {
+        struct job_peer *peer = events[i].data.ptr;
+        if (!peer->dead)
+            peer->ready(server, peer, events[i].events);
+        if (!peer->dead)
+            update_events(server, peer);
+    }
+    tick(server);
+    if (!server->serving && !server->ending && server->joined == server->ranks)
+        serve(server);
+    bury(server);
+}
+
+void *job_server_run(void *setup)
+{
+    struct job_server *server = start(setup);
+    while (!is_done(server))
+        turn(server);
+    return NULL; /* the process ends, and all else with it */
+}

@@ -1,0 +1,101 @@
+/* status.c - what a job has done, as JSON */
+#include "server.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PATHS_MAX = 40 * 1024, /* bytes of open files' paths: a reply is one packet */
+    HOSTS_MAX = 64,        /* that are named */
+};
+
+static json_t *ranks_on(const struct job_server *server, int first)
+{
+    json_t *ranks = json_array();
+    for (int i = first; i < server->ranks && json_array_size(ranks) < 256; i++)
+        if (strcmp(server->places[i].host, server->places[first].host) == 0)
+            json_array_append_new(ranks, json_integer(i));
+    return ranks;
+}
+
+static bool is_first_on_host(const struct job_server *server, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (strcmp(server->places[i].host, server->places[rank].host) == 0)
+            return false;
+    return true;
+}
+
+static json_t *list_hosts(const struct job_server *server)
+{
+    json_t *hosts = json_array();
+    for (int i = 0; i < server->ranks && json_array_size(hosts) < HOSTS_MAX; i++)
+        if (is_first_on_host(server, i))
+            json_array_append_new(hosts, json_pack("{s:s, s:o}", "name", server->places[i].host,
+                                                   "ranks", ranks_on(server, i)));
+    return hosts;
+}
+
+/* Bytes that are no UTF-8 become question marks. */
+static json_t *path_text(const char *path)
+{
+    json_t *text = json_string(path);
+    if (text)
+        return text;
+    char *copy = strdup(path);
+    for (char *c = copy; c && *c; c++)
+        if (*c & 0x80)
+            *c = '?';
+    text = copy ? json_string(copy) : NULL;
+    free(copy);
+    return text;
+}
+
+static json_t *list_files(const struct job_server *server, int *count)
+{
+    json_t *files = json_array();
+    size_t bytes = 0;
+    *count = 0;
+    for (const struct job_file *file = server->files; file; file = file->next) {
+        if (!file->open)
+            continue;
+        ++*count;
+        bytes += strlen(file->path) + 8;
+        if (bytes < PATHS_MAX)
+            json_array_append_new(files, path_text(file->path));
+    }
+    return files;
+}
+
+static json_t *latency(const struct job_counters *counters)
+{
+    return json_pack("{s:f, s:f, s:f, s:f}", "p50", job_counters_percentile(counters, 50),
+                     "p90", job_counters_percentile(counters, 90), "p99",
+                     job_counters_percentile(counters, 99), "max",
+                     (double)counters->slowest_us / 1000);
+}
+
+char *job_status_text(const struct job_server *server)
+{
+    const struct job_counters *counters = &server->counters;
+    int files;
+    json_t *open_files = list_files(server, &files);
+    json_t *status = json_pack(
+        "{s:s, s:I, s:f, s:i, s:o, s:I, s:i, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:o}",
+        "version", LIMEFS_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
+        (double)((job_now_us() - server->started_us) / 1000) / 1000, "ranks", server->ranks,
+        "hosts", list_hosts(server), "stripe", (json_int_t)server->stripe, "clients",
+        server->client_count, "open_file_count", files, "open_files", open_files, "bytes_read",
+        (json_int_t)counters->bytes_read, "bytes_written", (json_int_t)0, "requests",
+        (json_int_t)counters->requests, "in_flight", (json_int_t)counters->in_flight, "errors",
+        (json_int_t)counters->errors, "latency_ms", latency(counters));
+    char *text = status ? json_dumps(status, JSON_COMPACT) : NULL;
+    json_decref(status);
+    if (text && strlen(text) > LIMEJOB_PAYLOAD_MAX - 4) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

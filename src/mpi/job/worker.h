@@ -1,0 +1,96 @@
+/*
+ * worker.h - the worker of a rank: obeys the server's commands, in their order, and is the
+ * only one that calls MPI.
+ */
+#ifndef JOB_WORKER_H
+#define JOB_WORKER_H
+
+#include "control.h"
+#include "lemon/internal.h"
+#include "options.h"
+#include "server.h"
+
+enum {
+    JOB_PART = 4 << 20, /* of what goes over MPI at once */
+    JOB_SENDS = 4,      /* parts that may be on their way */
+};
+
+/* A container that is open. */
+struct job_container {
+    struct job_container *next;
+    uint32_t id;
+    char *path;
+    MPI_File file;
+    struct lemon_internal *lemon;
+};
+
+struct job_mapping {
+    struct job_mapping *next;
+    uint32_t id;
+    struct limejob_window window;
+};
+
+/* Rank 0's: a read of which parts come from other hosts. */
+struct job_arrival;
+
+struct job_worker {
+    const struct job_options *options;
+    MPI_Comm comm; /* for data; containers have their own */
+    MPI_Info info;
+    int rank, ranks;
+    char host[JOB_HOST_MAX];
+    const struct job_place *places; /* of all ranks */
+    struct limejob_channel channel; /* to the server */
+    int signals;                    /* signalfd, or -1 */
+    struct job_container *containers;
+    struct job_mapping *mappings;
+    struct lemon_box *boxes; /* one a rank */
+    /* Rank 0: what is to come. */
+    MPI_Request *receives;
+    struct job_part *parts; /* of these */
+    int receive_count, receive_capacity;
+    /* Ranks on other hosts: what is on its way. */
+    char *buffers; /* JOB_SENDS of them */
+    MPI_Request sends[JOB_SENDS];
+    dev_t socket_dev;
+    ino_t socket_ino;
+    bool serving;
+    char words[JOB_TEXT_MAX]; /* what Lemon has said last */
+};
+
+/* ---- worker.c ---- */
+
+/* Returns when the server says so. */
+void job_worker_run(struct job_worker *);
+
+/* Sends a reply to the server. */
+void job_worker_answer(struct job_worker *, const struct limejob_packet *);
+
+/* Nothing can be done but to end at once. */
+void job_worker_fault(struct job_worker *, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+
+/* Lets others run for a moment; ends the process if the server is gone. */
+void job_worker_pause(struct job_worker *, int us);
+
+/* ---- container.c ---- */
+
+void job_container_open(struct job_worker *, struct limejob_packet *command);
+void job_container_close(struct job_worker *, struct limejob_packet *command);
+struct job_container *job_container_find(struct job_worker *, uint32_t id);
+
+/* Collective. */
+void job_containers_close(struct job_worker *);
+
+/* ---- extent.c ---- */
+
+void job_extent_read(struct job_worker *, struct limejob_packet *command);
+
+/* Rank 0: takes what has come, and replies to what is complete; other ranks: what has gone.
+ * True if anything has. */
+bool job_extent_progress(struct job_worker *);
+
+/* Whether anything is under way. */
+bool job_extent_busy(const struct job_worker *);
+
+#endif

@@ -1,0 +1,171 @@
+"""jobclient - a client of limefs-io in Python: docs/protocol.md in practice.
+
+    with jobclient.Client(path, window=64 << 20) as client:
+        file = client.open("/data/conf.0001")
+        client.read(file, offset=0, n=32 << 20, at=0)
+        client.window[:32 << 20]
+"""
+
+import collections
+import contextlib
+import fcntl
+import json
+import mmap
+import os
+import socket
+import struct
+
+MAGIC, VERSION = 0x4A4D494C, 1
+HELLO, OPEN, CLOSE, READ, STATUS, STOP = range(1, 7)
+REPLY = 1
+HEADER = struct.Struct("<IHHIIQ")
+PAYLOAD_MAX = 64 * 1024
+F_ADD_SEALS, SEAL, SHRINK, GROW = 1033, 1, 2, 4
+
+Packet = collections.namedtuple("Packet", "opcode flags tag payload")
+
+
+class JobError(OSError):
+    """An error that the job replied with."""
+
+
+def packet(opcode, payload=b"", tag=0, flags=0, magic=MAGIC, version=VERSION, length=None):
+    n = len(payload) if length is None else length
+    return HEADER.pack(magic, version, opcode, flags, n, tag) + payload
+
+
+def memfd(n, seals=SEAL | SHRINK | GROW):
+    fd = os.memfd_create("jobclient", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, n)
+    if seals:
+        fcntl.fcntl(fd, F_ADD_SEALS, seals)
+    return fd
+
+
+class Connection:
+    """Packets and nothing else: for who wants to break the rules."""
+
+    def __init__(self, path, timeout=30):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, opcode, payload=b"", fds=(), **header):
+        raw = packet(opcode, payload, **header)
+        if fds:
+            socket.send_fds(self.socket, [raw], fds)
+        else:
+            self.socket.sendall(raw)
+
+    def _take(self, n):
+        data = b""
+        while len(data) < n:
+            more = self.socket.recv(n - len(data))
+            if not more:
+                raise EOFError("the job has hung up")
+            data += more
+        return data
+
+    def receive(self):
+        magic, version, opcode, flags, n, tag = HEADER.unpack(self._take(HEADER.size))
+        assert (magic, version) == (MAGIC, VERSION), (magic, version)
+        assert n <= PAYLOAD_MAX, n
+        return Packet(opcode, flags, tag, self._take(n))
+
+    def is_dropped(self):
+        """Whether the job hangs up, whatever it says before."""
+        try:
+            while self.socket.recv(4096):
+                pass
+        except ConnectionError:
+            pass
+        return True
+
+
+def code_of(reply):
+    """(errno, text) of an error, (0, payload) else."""
+    code, = struct.unpack_from("<I", reply.payload)
+    return (code, reply.payload[4:].decode()) if code else (0, reply.payload[4:])
+
+
+class Client(Connection):
+    def __init__(self, path, window=0, timeout=30, hello=True):
+        super().__init__(path, timeout)
+        self._tag, self._replies = 100, {}
+        self.window, self.window_bytes = None, window
+        self._fd = memfd(window) if window else -1
+        if window:
+            self.window = mmap.mmap(self._fd, window)
+        if hello:
+            answer = self.ask(HELLO, struct.pack("<Q", window), [self._fd] if window else ())
+            self.ranks, self.hosts, self.stripe = struct.unpack("<IIQ", answer)
+
+    def close(self):
+        super().close()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def start(self, opcode, payload=b"", fds=()):
+        """Sends a request; its tag."""
+        self._tag += 1
+        self.send(opcode, payload, fds, tag=self._tag)
+        return self._tag
+
+    def reply(self, tag):
+        """The reply to that request, whatever comes before it."""
+        while tag not in self._replies:
+            got = self.receive()
+            assert got.flags == REPLY, got
+            self._replies[got.tag] = got
+        return self._replies.pop(tag)
+
+    def finish(self, tag):
+        """What it says after its code; JobError if that is not 0."""
+        code, rest = code_of(self.reply(tag))
+        if code:
+            raise JobError(code, rest)
+        return rest
+
+    def ask(self, opcode, payload=b"", fds=()):
+        return self.finish(self.start(opcode, payload, fds))
+
+    def start_open(self, path, inode=None, size=None, mtime_ns=None):
+        with contextlib.suppress(OSError):
+            st = os.stat(path)
+            inode = st.st_ino if inode is None else inode
+            size = st.st_size if size is None else size
+            mtime_ns = st.st_mtime_ns if mtime_ns is None else mtime_ns
+        seconds, ns = divmod(mtime_ns or 0, 10 ** 9)
+        return self.start(OPEN, struct.pack("<QQqI", inode or 0, size or 0, seconds, ns) +
+                          os.fsencode(path))
+
+    def open(self, path, **identity):
+        return struct.unpack("<I", self.finish(self.start_open(path, **identity)))[0]
+
+    def close_file(self, file):
+        self.ask(CLOSE, struct.pack("<I", file))
+
+    def start_read(self, file, offset, n, at):
+        return self.start(READ, struct.pack("<IQQQ", file, offset, n, at))
+
+    def read(self, file, offset, n, at):
+        return self.read_done(self.start_read(file, offset, n, at))
+
+    def read_done(self, tag):
+        return struct.unpack("<Q", self.finish(tag))[0]
+
+    def status(self):
+        return json.loads(self.ask(STATUS))
+
+    def stop(self):
+        self.ask(STOP)
