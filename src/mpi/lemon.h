@@ -133,7 +133,8 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
  * whole lattice in the order of the communicator's dimensions. On disk the first of them is
  * slowest; with a mapping, mapping[i] names the dimension that is i-th, slowest first, on
  * disk. Each rank gets (or gives) its part in the order of the disk: the calls move no data
- * about inside a rank, as it is with the Lemon that programs know (the paper's words differ).
+ * about inside a rank, as it is with the Lemon that programs know (the paper's words differ;
+ * lemonReadLatticeParallelPermuted() does it).
  *
  * Dimension d with extent L over n ranks: rank coordinate c holds L / n sites, and one more if
  * c < L % n; lemonLocalLattice() tells. The block starts at the position in the record and the

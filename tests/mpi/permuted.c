@@ -18,6 +18,12 @@ enum {
     LEAD = 3, /* bytes in the record before the lattice */
 };
 
+#ifdef __SANITIZE_ADDRESS__ /* which needs all of the address space */
+#define ADDRESS_SANITIZER true
+#else
+#define ADDRESS_SANITIZER false
+#endif
+
 struct geometry {
     int dims;
     int grid[DIMS], lattice[DIMS], mapping[DIMS], memory[DIMS];
@@ -352,9 +358,8 @@ int main(int argc, char *argv[])
     all_orders(4, of_4, 5);
     as_programs_have_it();
     arguments();
-#ifndef __SANITIZE_ADDRESS__ /* which needs all of the address space */
-    no_memory();
-#endif
+    if (!ADDRESS_SANITIZER)
+        no_memory();
     if (tap_rank == 0)
         unlink(path);
     return tap_end();

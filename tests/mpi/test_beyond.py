@@ -70,24 +70,25 @@ class Beyond(TestCase):
             if alignment and record["bytes"] >= from_bytes:
                 self.assertEqual(record["data_offset"] % alignment, 0, record)
         for k, record in enumerate(kept):
-            found = self.run_ok(["lime", "cat", path, record["type"]])
-            self.assertEqual(found, data(k, record["bytes"]))
+            at = record["data_offset"]
+            self.assertEqual(want[at:at + record["bytes"]], data(k, record["bytes"]))
+        self.assertEqual(self.run_ok(["lime", "cat", path, "fifth"]), data(4, 12345))
         contents = self.run_ok(["lime_contents", path])
         self.assertEqual(contents.count(b"lemon-filler"), len(records) - len(kept))
 
     def test_alignment(self):
         for ranks in RANKS:
-            for alignment in (0, 8, 16, 512, 4096, 1 << 20):
-                for from_bytes in (0, 300):
-                    with self.subTest(ranks=ranks, alignment=alignment, from_bytes=from_bytes):
-                        path = os.path.join(self.tempdir(), "file")
-                        want = aligned(alignment, from_bytes)
-                        # What lies where the first four go must not show through.
-                        with open(path, "wb") as file:
-                            file.write(b"\xff" * len(aligned(alignment, from_bytes,
-                                                             RECORDS[:4])))
-                        self.passes(ranks, "aligned", path, alignment, from_bytes)
-                        self.check_aligned(path, want, alignment, from_bytes)
+            for alignment, from_bytes in ((0, 0), (8, 0), (16, 0), (512, 0), (512, 300),
+                                          (4096, 0), (4096, 300), (1 << 20, 4096)):
+                with self.subTest(ranks=ranks, alignment=alignment, from_bytes=from_bytes):
+                    path = os.path.join(self.tempdir(), "file")
+                    # What lies where the first four go must not show through.
+                    before = aligned(alignment, from_bytes, RECORDS[:4])
+                    with open(path, "wb") as file:
+                        file.write(b"\xff" * len(before))
+                    self.passes(ranks, "aligned", path, alignment, from_bytes)
+                    self.check_aligned(path, aligned(alignment, from_bytes), alignment,
+                                       from_bytes)
 
     def test_arguments_of_the_alignment(self):
         self.on_all_ranks("aligned", "arguments")
