@@ -189,6 +189,7 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 
 # Units of the daemon that need no FUSE.
 $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
+$(B)/tests/test_forward: $(call obj,src/fuse/forward.c)
 # Units of Lemon that need no MPI.
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o
 $(B)/tests/test_plan: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/plan.o

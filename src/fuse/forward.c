@@ -72,7 +72,7 @@ static struct limefs_flow *new_flow(struct limefs_forward *forward,
     struct limefs_flow *oldest = forward->flow;
     for (struct limefs_flow *flow = forward->flow; flow < forward->flow + LIMEFS_STREAMS_MAX;
          flow++)
-        if (flow->since < oldest->since || flow->view == 0)
+        if (flow->since < oldest->since)
             oldest = flow;
     *oldest = (struct limefs_flow){.view = want->view, .next = want->at};
     return oldest;
@@ -107,9 +107,23 @@ static unsigned flows_awake(const struct limefs_forward *forward, double now)
 
 /* ---- slots ---- */
 
-static bool is_used_up(const struct limefs_extent *slot)
+/* All of it was asked for; or its stream has gone past it, having read some of it locally, and
+ * no other is on its way to it. */
+static bool is_used_up(const struct limefs_forward *forward, const struct limefs_extent *slot)
 {
-    return slot->dropped || slot->used + slack >= slot->to - slot->from;
+    bool passed = false;
+    if (slot->dropped || slot->used + slack >= slot->to - slot->from)
+        return true;
+    for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++) {
+        const struct limefs_flow *flow = &forward->flow[i];
+        if (flow->view != slot->view || flow->ahead == 0)
+            continue;
+        if (flow->next >= slot->to + slack)
+            passed = true;
+        else if (flow->ahead > slot->from)
+            return false;
+    }
+    return passed;
 }
 
 /* Bytes were fetched that nobody wanted: who reads there should not be so far ahead. */
@@ -132,7 +146,7 @@ static int take_slot(struct limefs_forward *forward, double now)
         const struct limefs_extent *slot = &forward->slot[i];
         if (slot->state == LIMEFS_EXTENT_EMPTY)
             return (int)i;
-        bool used = is_used_up(slot);
+        bool used = is_used_up(forward, slot);
         if (slot->state == LIMEFS_EXTENT_LOADING || slot->holds ||
             (!used && now - slot->since < asleep))
             continue;
@@ -147,12 +161,31 @@ static int take_slot(struct limefs_forward *forward, double now)
     return best;
 }
 
+/* Slots that the stream has not come to the end of. */
+static unsigned slots_of(const struct limefs_forward *forward, const struct limefs_flow *flow)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < forward->slots; i++) {
+        const struct limefs_extent *slot = &forward->slot[i];
+        n += slot->state != LIMEFS_EXTENT_EMPTY && slot->view == flow->view &&
+             !is_used_up(forward, slot) && slot->to > flow->next && slot->from < flow->ahead;
+    }
+    return n;
+}
+
+/* Its share of the slots, so that one stream's read-ahead takes nobody else's next bytes. */
+static bool has_its_share(const struct limefs_forward *forward, const struct limefs_flow *flow)
+{
+    unsigned share = forward->slots / flows_awake(forward, flow->since);
+    return slots_of(forward, flow) >= (share > 1 ? share : 1);
+}
+
 /* The next load of the stream; false if there is none, or no slot for it. */
 static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
                  const struct limefs_want *want, int *taken)
 {
     uint64_t target = smaller(flow->next + flow->depth * forward->extent, want->end);
-    if (flow->ahead >= target)
+    if (flow->ahead >= target || has_its_share(forward, flow))
         return false;
     int i = take_slot(forward, want->now);
     if (i < 0)

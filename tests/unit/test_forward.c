@@ -1,0 +1,254 @@
+/* test_forward.c - what is forwarded, what is fetched ahead, and which slot is used again */
+#include "forward.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+enum {
+    BEGIN = 144,
+    VIEW = 7,
+};
+
+static const uint64_t end = BEGIN + 1000 * MIB + 77;
+
+struct bench {
+    struct limefs_forward forward;
+    double now;
+    int loads[LIMEFS_SLOTS_MAX];
+    int count;
+};
+
+static struct limefs_want want(const struct bench *b, uint64_t offset, size_t n)
+{
+    return (struct limefs_want){
+        .view = VIEW, .begin = BEGIN, .end = end, .at = BEGIN + offset, .n = n, .now = b->now};
+}
+
+static void set_up(struct bench *b)
+{
+    *b = (struct bench){.now = 100};
+    limefs_forward_init(&b->forward, 256 * MIB, 32 * MIB, 4 * MIB);
+    assert_int_equal(b->forward.slots, 8);
+}
+
+/* What is to be loaded is there at once. */
+static void load_all(struct bench *b)
+{
+    for (int i = 0; i < b->count; i++)
+        limefs_forward_loaded(&b->forward, b->loads[i], true);
+}
+
+/* A request; how many pieces it was given. */
+static int ask(struct bench *b, uint64_t offset, size_t n)
+{
+    struct limefs_want request = want(b, offset, n);
+    int slots[LIMEFS_PIECES_MAX];
+    bool ready;
+    b->now += 1e-4;
+    b->count = limefs_forward_note(&b->forward, &request, true, b->loads);
+    load_all(b);
+    int pieces = limefs_forward_find(&b->forward, &request, slots, &ready);
+    assert_true(pieces == 0 || ready);
+    for (int i = 0; i < pieces; i++)
+        limefs_forward_hold(&b->forward, slots[i], &request);
+    for (int i = 0; i < pieces; i++)
+        limefs_forward_release(&b->forward, slots[i]);
+    return pieces;
+}
+
+static void test_a_stream_is_fetched_once_and_whole(void **state)
+{
+    struct bench b;
+    uint64_t local = 0, loaded = 0, at = 0, bytes = end - BEGIN;
+    (void)state;
+    set_up(&b);
+    for (; at < bytes; at += MIB) {
+        size_t n = bytes - at < MIB ? (size_t)(bytes - at) : MIB;
+        int pieces = ask(&b, at, n);
+        for (int i = 0; i < b.count; i++) {
+            const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
+            assert_true(extent->from % 4096 == 0);
+            assert_true(extent->from < extent->to && extent->to <= end);
+            assert_int_equal(extent->from / (32 * MIB), (extent->to - 1) / (32 * MIB));
+            loaded += extent->to - extent->from;
+        }
+        local += pieces ? 0 : n;
+    }
+    assert_true(local <= 4 * MIB);
+    assert_true(loaded >= bytes - local && loaded <= bytes - local + 4096);
+    assert_int_equal(b.forward.stats.wasted_bytes, 0);
+}
+
+static void test_loads_grow_to_an_extent(void **state)
+{
+    struct bench b;
+    uint64_t longest = 0;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 200 * MIB; at += MIB) {
+        ask(&b, at, MIB);
+        for (int i = 0; i < b.count; i++) {
+            const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
+            uint64_t n = extent->to - extent->from;
+            assert_true(longest > 0 || n <= 4 * MIB);
+            longest = n > longest ? n : longest;
+        }
+    }
+    assert_int_equal(longest, 32 * MIB);
+}
+
+static void test_out_of_order(void **state)
+{
+    static const uint64_t order[] = {1, 0, 3, 2, 6, 4, 5, 7};
+    struct bench b;
+    int given = 0;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 400; at += 8)
+        for (size_t i = 0; i < 8; i++)
+            given += ask(&b, (at + order[i]) * MIB, MIB) > 0;
+    assert_true(given >= 385);
+}
+
+static void test_random_and_small_requests_are_local(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    srand(3);
+    for (int i = 0; i < 100000; i++) {
+        uint64_t at = (uint64_t)rand() % (990 * MIB);
+        assert_int_equal(ask(&b, at, 4096), 0);
+        assert_int_equal(b.count, 0);
+    }
+    /* Crowded into so few MiB that they are all near each other. */
+    for (int i = 0; i < 100000; i++)
+        assert_int_equal(ask(&b, (uint64_t)rand() % (8 * MIB), 4096), 0);
+    assert_int_equal(b.forward.stats.loads, 0);
+}
+
+static void test_a_small_block_stream_is_a_stream(void **state)
+{
+    struct bench b;
+    int given = 0;
+    (void)state;
+    set_up(&b);
+    ask(&b, 0, 128 * 1024);
+    for (uint64_t at = 128 * 1024; at < 20 * MIB; at += 4096)
+        given += ask(&b, at, 4096) > 0;
+    assert_true(given > 3500);
+}
+
+static void test_nothing_is_loaded_when_it_may_not_be(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 50 * MIB; at += MIB) {
+        struct limefs_want request = want(&b, at, MIB);
+        assert_int_equal(limefs_forward_note(&b.forward, &request, false, b.loads), 0);
+    }
+    assert_true(ask(&b, 50 * MIB, MIB) > 0); /* at once, where it may */
+}
+
+static void test_waiting_leads_further_ahead(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 300 * MIB; at += MIB) {
+        struct limefs_want request = want(&b, at, MIB);
+        ask(&b, at, MIB);
+        if (at % (32 * MIB) == 0)
+            limefs_forward_waited(&b.forward, &request);
+    }
+    assert_int_equal(b.forward.flow[0].depth, 6); /* of 8 slots: who is behind needs some too */
+}
+
+static void test_who_goes_away_wastes_and_is_noticed(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 100 * MIB; at += MIB) {
+        struct limefs_want request = want(&b, at, MIB);
+        ask(&b, at, MIB);
+        limefs_forward_waited(&b.forward, &request);
+    }
+    assert_true(b.forward.flow[0].depth > 1);
+    b.now += 10;
+    for (uint64_t at = 600 * MIB; at < 900 * MIB; at += MIB)
+        ask(&b, at, MIB);
+    assert_true(b.forward.stats.wasted_bytes >= 32 * MIB);
+}
+
+static void test_held_and_loading_slots_are_not_taken(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 8 * MIB; at += MIB)
+        ask(&b, at, MIB);
+    for (unsigned i = 0; i < 8; i++) {
+        b.forward.slot[i].state = i % 2 ? LIMEFS_EXTENT_LOADING : LIMEFS_EXTENT_READY;
+        b.forward.slot[i].holds = i % 2 ? 0 : 1;
+    }
+    b.now += 100;
+    struct limefs_want request = want(&b, 9 * MIB, MIB);
+    b.forward.flow[0].ahead = request.at;
+    assert_int_equal(limefs_forward_note(&b.forward, &request, true, b.loads), 0);
+}
+
+static void test_dropped_bytes_are_not_found(void **state)
+{
+    struct bench b;
+    int slots[LIMEFS_PIECES_MAX];
+    bool ready;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 20 * MIB; at += MIB)
+        ask(&b, at, MIB);
+    struct limefs_want request = want(&b, 19 * MIB, MIB);
+    assert_true(limefs_forward_find(&b.forward, &request, slots, &ready) > 0);
+    limefs_forward_drop(&b.forward, VIEW);
+    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
+    request.view = VIEW + 1;
+    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
+}
+
+static void test_many_streams_share_the_slots(void **state)
+{
+    struct bench b;
+    int given = 0;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 100 * MIB; at += MIB)
+        for (uint64_t stream = 0; stream < 4; stream++)
+            given += ask(&b, stream * 200 * MIB + at, MIB) > 0;
+    assert_true(given > 340); /* of 384 that might be */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_stream_is_fetched_once_and_whole),
+        cmocka_unit_test(test_loads_grow_to_an_extent),
+        cmocka_unit_test(test_out_of_order),
+        cmocka_unit_test(test_random_and_small_requests_are_local),
+        cmocka_unit_test(test_a_small_block_stream_is_a_stream),
+        cmocka_unit_test(test_nothing_is_loaded_when_it_may_not_be),
+        cmocka_unit_test(test_waiting_leads_further_ahead),
+        cmocka_unit_test(test_who_goes_away_wastes_and_is_noticed),
+        cmocka_unit_test(test_held_and_loading_slots_are_not_taken),
+        cmocka_unit_test(test_dropped_bytes_are_not_found),
+        cmocka_unit_test(test_many_streams_share_the_slots),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
