@@ -44,6 +44,7 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
 {
     struct lemon_internal *in = calloc(1, sizeof *in);
     bool bad = fp == NULL || in == NULL;
+    int level;
     MPI_Comm duplicate;
     MPI_Comm_dup(comm, &duplicate);
     if (!bad) {
@@ -53,6 +54,8 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
         in->before = 1;
         MPI_Comm_rank(duplicate, &in->rank);
         MPI_Comm_size(duplicate, &in->ranks);
+        MPI_Query_thread(&level);
+        in->threads = level == MPI_THREAD_MULTIPLE;
         bad = learn_grid(in) != 0;
     }
     if (agree_on_creation(in, bad, duplicate))

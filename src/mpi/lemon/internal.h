@@ -50,6 +50,7 @@ struct lemon_internal {
     int64_t filled;     /* writer: up to here the record has been written or sought */
     int64_t alignment;  /* writer: of data, 0: none */
     int64_t align_from; /* writer: bytes of the records whose data are aligned */
+    bool threads;       /* other threads may be in MPI: see pending.c */
     int deviation;      /* reader */
     int before;         /* reader: 1 if the record before had ME or there is none */
 };

@@ -41,9 +41,23 @@ static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
                      (long long)offset, (long long)size);
 }
 
+/* OMPIO keeps the requests of all files in one list, which every thread that waits for anything
+ * walks along, without a lock: where there are threads, programs crash. */
+static bool must_wait(const struct lemon_internal *in)
+{
+#ifdef OPEN_MPI
+    return in->threads;
+#else
+    (void)in;
+    return false;
+#endif
+}
+
 int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
 {
     struct lemon_pending *pending = &in->pending;
+    if (must_wait(in))
+        return pending->code = lemon_move_bytes(in, pending->direction, data, n, offset);
     if (n > 0 && pending->direction == LEMON_READ && is_there(in, n, offset) != LEMON_SUCCESS)
         return pending->code = LEMON_ERR_READ;
     for (int64_t done = 0; done < n;) {
