@@ -9,13 +9,17 @@ from mpitest import MPICH, RANKS, TestCase
 
 
 class Faults(TestCase):
-    def faults(self, ranks, **kw):
+    def faults(self, ranks, *args, **kw):
         with self.subTest(ranks=ranks):
-            self.tap(ranks, "faults", os.path.join(self.tempdir(), "file"), **kw)
+            self.tap(ranks, "faults", os.path.join(self.tempdir(), "file"), *args, **kw)
 
     def test_every_call_of_every_rank(self):
         for ranks in RANKS:
             self.faults(ranks)
+
+    def test_with_threads(self):
+        for ranks in RANKS if limetest.STRESS else (1, 3):
+            self.faults(ranks, "threads")
 
     def test_with_romio(self):
         if MPICH:
