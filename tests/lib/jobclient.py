@@ -47,8 +47,8 @@ class Connection:
 
     def __init__(self, path, timeout=30):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(timeout)
         self.socket.connect(path)
+        self.socket.settimeout(timeout)
 
     def __enter__(self):
         return self

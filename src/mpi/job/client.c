@@ -15,6 +15,7 @@
 enum {
     SILENT_US = 10 * 1000 * 1000, /* in which a client has to say hello */
     PACKETS_A_TURN = 16,          /* then others have theirs */
+    ARRIVALS_A_TURN = 32,
 };
 
 /* ---- coming and going ---- */
@@ -465,9 +466,12 @@ void job_clients_accept(struct job_server *server, struct job_peer *peer, uint32
         hang_up(-1);
         return;
     }
-    int fd = accept4(peer->channel.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0)
+    for (int i = 0; i < ARRIVALS_A_TURN; i++) {
+        int fd = accept4(peer->channel.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+            hang_up(peer->channel.fd);
+        if (fd < 0)
+            break;
         welcome(server, fd);
-    else if (errno == EMFILE || errno == ENFILE)
-        hang_up(peer->channel.fd);
+    }
 }

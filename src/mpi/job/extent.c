@@ -156,7 +156,7 @@ static int free_buffer(struct job_worker *worker)
                 return i;
         MPI_Testany(JOB_SENDS, worker->sends, &index, &done, MPI_STATUS_IGNORE);
         if (!done)
-            job_worker_pause(worker, looks > SPINS ? PAUSE_US : 0);
+            job_worker_pause(looks > SPINS ? PAUSE_US : 0);
     }
 }
 

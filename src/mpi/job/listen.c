@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    BACKLOG = 128,
+    BACKLOG = 1024,
 };
 
 static void address_of(const char *path, struct sockaddr_un *address)

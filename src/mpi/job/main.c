@@ -7,16 +7,14 @@
 #define _GNU_SOURCE
 #include "ask.h"
 #include "listen.h"
+#include "watch.h"
 #include "worker.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,16 +23,6 @@ enum {
 };
 
 /* ---- before MPI ---- */
-
-static void block_signals(sigset_t *set)
-{
-    sigemptyset(set);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
 
 /* Each client's window, and each container twice, takes a descriptor. */
 static void raise_limits(void)
@@ -172,6 +160,7 @@ static int run(struct job_worker *worker, struct job_server_setup *setup, bool o
     setup->where = &where;
     if (!prepare(worker))
         job_worker_fault(worker, "start: %s", strerror(ENOMEM));
+    worker->wants_end = -1;
     err = worker->rank == 0
               ? start_server(worker, setup, &server)
               : job_rendezvous_join(&where, worker->rank, worker->places[worker->rank].local,
@@ -179,26 +168,25 @@ static int run(struct job_worker *worker, struct job_server_setup *setup, bool o
     if (err)
         job_worker_fault(worker, "join rank 0 on %s: %s", worker->places[0].host,
                          strerror(-err));
+    /* On rank 0, the server watches. */
+    if (worker->rank != 0)
+        err = job_watch_start(worker->channel.fd, worker->signals, &worker->wants_end);
+    if (err)
+        job_worker_fault(worker, "start: %s", strerror(-err));
     job_worker_run(worker);
+    job_watch_relax();
     if (worker->rank == 0)
         pthread_join(server, NULL);
     close_down(worker);
     return finish_mpi(0);
 }
 
-/* mpirun, or its daemon on this host, is our parent: without it there is no job. Where rank 0
- * has a socket to remove, it ends in order, if it can. */
-static void follow_parent(int rank)
-{
-    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE"))
-        prctl(PR_SET_PDEATHSIG, rank == 0 ? SIGTERM : SIGKILL);
-}
-
-static int serve(const struct job_options *options, const sigset_t *signals)
+static int serve(const struct job_options *options, int signals)
 {
     static struct job_worker worker;
     static struct job_server_setup setup;
     worker.options = setup.options = options;
+    worker.signals = setup.signals = signals;
     MPI_Comm_dup(MPI_COMM_WORLD, &worker.comm);
     MPI_Comm_rank(worker.comm, &worker.rank);
     MPI_Comm_size(worker.comm, &worker.ranks);
@@ -207,9 +195,6 @@ static int serve(const struct job_options *options, const sigset_t *signals)
         job_worker_fault(&worker, "start: %s", strerror(ENOMEM));
     worker.places = setup.places = places;
     setup.ranks = worker.ranks;
-    follow_parent(worker.rank);
-    /* On rank 0, the server listens to signals. */
-    worker.signals = worker.rank ? signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
     bool others = find_places(&worker, places);
     return run(&worker, &setup, others);
 }
@@ -217,14 +202,18 @@ static int serve(const struct job_options *options, const sigset_t *signals)
 int main(int argc, char **argv)
 {
     static struct job_options options;
-    sigset_t signals;
+    int signals;
     int code = job_options_parse(&options, argc, argv);
     if (code >= 0)
         return code;
     if (options.mode != JOB_SERVE)
         return job_ask(&options);
-    block_signals(&signals);
+    if (job_watch_signals(&signals) != 0) {
+        fprintf(stderr, "limefs-io: start: %s\n", strerror(errno));
+        return 1;
+    }
+    job_watch_parent();
     raise_limits();
     start_mpi(&argc, &argv);
-    return serve(&options, &signals);
+    return serve(&options, signals);
 }

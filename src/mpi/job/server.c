@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "server.h"
 #include "listen.h"
+#include "watch.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ void job_server_fault(struct job_server *server, const char *format, ...)
     va_start(args, format);
     say(format, args);
     va_end(args);
-    _exit(1);
+    job_watch_end();
 }
 
 /* ---- peers ---- */
@@ -153,7 +153,7 @@ void job_server_end(struct job_server *server)
     if (server->ending)
         return;
     if (!server->serving)
-        _exit(1); /* workers may still wait for others: there is no orderly end */
+        job_watch_end(); /* workers may still wait for others: there is no orderly end */
     server->ending = true;
     server->end_until_us = job_now_us() + END_US;
     remove_socket(server);
@@ -189,8 +189,13 @@ static void signal_ready(struct job_server *server, struct job_peer *peer, uint3
 {
     struct signalfd_siginfo info;
     (void)events;
-    if (read(peer->channel.fd, &info, sizeof info) > 0)
-        job_server_end(server);
+    if (read(peer->channel.fd, &info, sizeof info) <= 0)
+        return;
+    if (job_watch_parent_is_gone()) {
+        remove_socket(server);
+        job_watch_end();
+    }
+    job_server_end(server);
 }
 
 static void lifeline_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
@@ -205,19 +210,6 @@ static void lifeline_ready(struct job_server *server, struct job_peer *peer, uin
 }
 
 /* ---- the beginning ---- */
-
-static void watch_signals(struct job_server *server)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd < 0)
-        job_server_fault(server, "start: %s", strerror(errno));
-    server->signals = watch(server, fd, signal_ready);
-}
 
 /* epoll takes no ordinary file and no /dev/null: these are at their end already. */
 static void watch_lifeline(struct job_server *server)
@@ -298,7 +290,7 @@ static struct job_server *start(const struct job_server_setup *setup)
     };
     server->join_until_us = server->started_us + JOIN_US;
     count_hosts(server);
-    watch_signals(server);
+    server->signals = watch(server, setup->signals, signal_ready);
     watch_lifeline(server);
     server->meeting[0] = watch(server, setup->local, job_ranks_accept);
     if (setup->tcp >= 0)

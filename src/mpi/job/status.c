@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 enum {
-    PATHS_MAX = 40 * 1024, /* bytes of open files' paths: a reply is one packet */
-    HOSTS_MAX = 64,        /* that are named */
+    /* A reply is one packet: */
+    PATHS_MAX = 16 * 1024, /* bytes of open files' paths; JSON may double them */
+    HOSTS_MAX = 48,        /* that are named, with */
+    RANKS_MAX = 2048,      /* ranks in all */
 };
 
 static json_t *ranks_on(const struct job_server *server, int first)
 {
     json_t *ranks = json_array();
-    for (int i = first; i < server->ranks && json_array_size(ranks) < 256; i++)
+    for (int i = first; i < server->ranks && json_array_size(ranks) < RANKS_MAX / HOSTS_MAX;
+         i++)
         if (strcmp(server->places[i].host, server->places[first].host) == 0)
             json_array_append_new(ranks, json_integer(i));
     return ranks;
@@ -38,17 +41,20 @@ static json_t *list_hosts(const struct job_server *server)
     return hosts;
 }
 
-/* Bytes that are no UTF-8 become question marks. */
+/* Control characters, which JSON would make longer, and what is no UTF-8 become question
+ * marks. */
 static json_t *path_text(const char *path)
 {
-    json_t *text = json_string(path);
-    if (text)
-        return text;
     char *copy = strdup(path);
     for (char *c = copy; c && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    json_t *text = copy ? json_string(copy) : NULL;
+    for (char *c = copy; !text && c && *c; c++)
         if (*c & 0x80)
             *c = '?';
-    text = copy ? json_string(copy) : NULL;
+    if (!text && copy)
+        text = json_string(copy);
     free(copy);
     return text;
 }
@@ -69,6 +75,15 @@ static json_t *list_files(const struct job_server *server, int *count)
     return files;
 }
 
+/* Those that read; not who only asks, as for this. */
+static int count_clients(const struct job_server *server)
+{
+    int count = 0;
+    for (const struct job_client *client = server->clients; client; client = client->next)
+        count += client->window && !client->gone;
+    return count;
+}
+
 static json_t *latency(const struct job_counters *counters)
 {
     return json_pack("{s:f, s:f, s:f, s:f}", "p50", job_counters_percentile(counters, 50),
@@ -87,7 +102,7 @@ char *job_status_text(const struct job_server *server)
         "version", LIMEFS_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
         (double)((job_now_us() - server->started_us) / 1000) / 1000, "ranks", server->ranks,
         "hosts", list_hosts(server), "stripe", (json_int_t)server->stripe, "clients",
-        server->client_count, "open_file_count", files, "open_files", open_files, "bytes_read",
+        count_clients(server), "open_file_count", files, "open_files", open_files, "bytes_read",
         (json_int_t)counters->bytes_read, "bytes_written", (json_int_t)0, "requests",
         (json_int_t)counters->requests, "in_flight", (json_int_t)counters->in_flight, "errors",
         (json_int_t)counters->errors, "latency_ms", latency(counters));

@@ -2,12 +2,13 @@
 #define _GNU_SOURCE
 #include "worker.h"
 #include "listen.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,30 +26,47 @@ void job_worker_fault(struct job_worker *worker, const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
-    _exit(1);
+    job_watch_end();
 }
 
-/* The server's process is gone, or has found a fault and said so. Its socket goes with it. */
-static void follow(struct job_worker *worker)
+/* ---- the server's socket ---- */
+
+static struct {
+    const char *path;
+    dev_t dev;
+    ino_t ino;
+} served;
+
+/* Rank 0 may be dead. */
+static void remove_socket(void)
 {
-    if (worker->serving && worker->places[worker->rank].local)
-        job_listen_remove(worker->options->socket, worker->socket_dev, worker->socket_ino);
-    _exit(1);
+    job_listen_remove(served.path, served.dev, served.ino);
 }
+
+static void remember_socket(struct job_worker *worker, struct limejob_packet *packet)
+{
+    served.path = worker->options->socket;
+    served.dev = (dev_t)limejob_get_u64(packet);
+    served.ino = (ino_t)limejob_get_u64(packet);
+    if (worker->places[worker->rank].local)
+        job_watch_on_end(remove_socket);
+}
+
+/* ---- to and from the server ---- */
 
 void job_worker_answer(struct job_worker *worker, const struct limejob_packet *reply)
 {
-    int err = limejob_send(&worker->channel, reply, ANSWER_MS);
-    if (err)
-        follow(worker);
+    if (limejob_send(&worker->channel, reply, ANSWER_MS) != 0)
+        job_watch_end(); /* the server is gone, or has found a fault and said so */
 }
 
-void job_worker_pause(struct job_worker *worker, int us)
+void job_worker_pause(int us)
 {
-    struct pollfd fd = {worker->channel.fd, 0, 0};
     struct timespec time = {0, us * 1000L};
-    if (ppoll(&fd, 1, &time, NULL) > 0)
-        follow(worker);
+    if (us)
+        nanosleep(&time, NULL);
+    else
+        sched_yield();
 }
 
 /* ---- windows ---- */
@@ -116,9 +134,7 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
         job_extent_read(worker, packet);
         return true;
     case JOB_SERVING:
-        worker->socket_dev = (dev_t)limejob_get_u64(packet);
-        worker->socket_ino = (ino_t)limejob_get_u64(packet);
-        worker->serving = true;
+        remember_socket(worker, packet);
         return true;
     case JOB_END:
         return false;
@@ -129,9 +145,9 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
 
 static void pass_signal_on(struct job_worker *worker)
 {
-    struct signalfd_siginfo info;
+    uint64_t count;
     struct limejob_packet packet;
-    if (read(worker->signals, &info, sizeof info) <= 0)
+    if (read(worker->wants_end, &count, sizeof count) <= 0)
         return;
     limejob_request(&packet, JOB_WANTS_END, 0);
     job_worker_answer(worker, &packet);
@@ -141,7 +157,7 @@ static void pass_signal_on(struct job_worker *worker)
 static void wait_for_work(struct job_worker *worker)
 {
     static int idle; /* looks in vain */
-    struct pollfd fds[2] = {{worker->channel.fd, POLLIN, 0}, {worker->signals, POLLIN, 0}};
+    struct pollfd fds[2] = {{worker->channel.fd, POLLIN, 0}, {worker->wants_end, POLLIN, 0}};
     struct timespec time = {0, 0}, *limit = NULL;
     if (job_extent_progress(worker))
         idle = 0;
@@ -161,7 +177,7 @@ void job_worker_run(struct job_worker *worker)
     for (;;) {
         int done = limejob_receive(&worker->channel, &packet, 0);
         if (done < 0)
-            follow(worker);
+            job_watch_end();
         if (done == 0) {
             wait_for_work(worker);
             continue;

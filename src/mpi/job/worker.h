@@ -41,7 +41,8 @@ struct job_worker {
     char host[JOB_HOST_MAX];
     const struct job_place *places; /* of all ranks */
     struct limejob_channel channel; /* to the server */
-    int signals;                    /* signalfd, or -1 */
+    int signals;                    /* a descriptor for them */
+    int wants_end;                  /* eventfd: a signal has come; or -1 */
     struct job_container *containers;
     struct job_mapping *mappings;
     struct lemon_box *boxes; /* one a rank */
@@ -52,9 +53,6 @@ struct job_worker {
     /* Ranks on other hosts: what is on its way. */
     char *buffers; /* JOB_SENDS of them */
     MPI_Request sends[JOB_SENDS];
-    dev_t socket_dev;
-    ino_t socket_ino;
-    bool serving;
     char words[JOB_TEXT_MAX]; /* what Lemon has said last */
 };
 
@@ -70,8 +68,8 @@ void job_worker_answer(struct job_worker *, const struct limejob_packet *);
 void job_worker_fault(struct job_worker *, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
-/* Lets others run for a moment; ends the process if the server is gone. */
-void job_worker_pause(struct job_worker *, int us);
+/* Lets others run for a moment. */
+void job_worker_pause(int us);
 
 /* ---- container.c ---- */
 

@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+"""limefs-io and clients that break the rules, by malice or mistake: they are refused or dropped,
+and nobody else sees a thing."""
+
+import errno
+import mmap
+import os
+import random
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import jobclient
+import jobtest
+import limetest
+from jobclient import CLOSE, HELLO, OPEN, READ, REPLY, STATUS, STOP
+
+MIB = 1 << 20
+HELLO_ALONE = struct.pack("<Q", 0)
+
+
+class Hostile(jobtest.TestCase):
+    """Each test has a job and a client that behaves, which must read right to the end."""
+
+    def setUp(self):
+        super().setUp()
+        self.path, self.data = self.data_file(6_000_000)
+        self.server = self.job(2)
+        self.good = self.server.client(8 * MIB)
+        self.file = self.good.open(self.path)
+
+    def check(self):
+        n = random.randrange(1, 5_000_000)
+        self.assertReads(self.good, self.file, self.data, random.randrange(1_000_000), n, 1)
+
+    def tearDown(self):
+        if hasattr(self, "good"):
+            self.check()
+            for client in self.server.clients:
+                if client is not self.good:
+                    client.close()
+            self.assertTrue(jobtest.wait_until(lambda: self.good.status()["clients"] == 1))
+            self.assertEqual(self.server.stop(), 0)
+        super().tearDown()
+
+    def greeted(self):
+        connection = self.server.connection()
+        connection.send(HELLO, HELLO_ALONE)
+        self.assertEqual(jobclient.code_of(connection.receive())[0], 0)
+        return connection
+
+    def test_wrong_headers(self):
+        for header in [{"magic": 0}, {"flags": 2}, {"flags": REPLY}, {"length": 65537},
+                       {"length": 0xffffffff}]:
+            for make in self.server.connection, self.greeted:
+                connection = make()
+                connection.send(HELLO, HELLO_ALONE, **header)
+                self.assertTrue(connection.is_dropped(), header)
+        self.check()
+
+    def test_other_version(self):
+        for version in 0, 2, 0xffff:
+            connection = self.server.connection()
+            connection.send(HELLO, HELLO_ALONE, version=version, tag=77)
+            reply = connection.receive()
+            self.assertEqual((reply.opcode, reply.flags, reply.tag), (HELLO, REPLY, 77))
+            self.assertEqual(jobclient.code_of(reply), (
+                errno.EPROTONOSUPPORT,
+                f"limefs-io speaks version 1 of the protocol, the client {version}"))
+            self.assertTrue(connection.is_dropped())
+
+    def test_wrong_lengths(self):
+        lengths = {HELLO: (0, 7, 9, 65536), OPEN: (0, 28, 28 + 4096), CLOSE: (0, 3, 5),
+                   READ: (0, 27, 29), STATUS: (1,), STOP: (1, 4)}
+        for opcode, wrong in lengths.items():
+            for n in wrong:
+                connection = self.server.connection() if opcode == HELLO else self.greeted()
+                connection.send(opcode, b"/" * n)
+                self.assertTrue(connection.is_dropped(), (opcode, n))
+
+    def test_before_hello(self):
+        for opcode, payload in [(READ, bytes(28)), (STATUS, b""), (STOP, b""), (OPEN, b"/" * 40),
+                                (0x100, bytes(36)), (0x106, b"")]:
+            connection = self.server.connection()
+            connection.send(opcode, payload)
+            self.assertTrue(connection.is_dropped())
+
+    def test_second_hello(self):
+        connection = self.greeted()
+        connection.send(HELLO, HELLO_ALONE)
+        self.assertTrue(connection.is_dropped())
+
+    def test_unknown_messages(self):
+        """Those between the job's own processes are not for clients either."""
+        connection = self.greeted()
+        for opcode in [0, 7, 99, *range(0x100, 0x10a), 0xffff]:
+            connection.send(opcode, b"x" * 36, tag=opcode)
+            reply = connection.receive()
+            self.assertEqual((reply.opcode, reply.tag), (opcode, opcode))
+            self.assertEqual(jobclient.code_of(reply)[0], errno.ENOSYS)
+
+    def test_noise(self):
+        random.seed(3)
+        for _ in range(200):
+            connection = self.server.connection()
+            try:
+                connection.socket.sendall(random.randbytes(random.randrange(1, 3000)))
+                connection.close()
+            except OSError:
+                pass
+
+    def test_mutations(self):
+        """Right packets with some bytes changed: whatever comes of it, others don't notice."""
+        random.seed(5)
+        right = [(OPEN, struct.pack("<QQqI", 1, 2, 3, 4) + os.fsencode(self.path)),
+                 (READ, struct.pack("<IQQQ", self.file, 0, 100, 0)),
+                 (CLOSE, struct.pack("<I", self.file)), (STATUS, b"")]
+        for _ in range(300):
+            connection = self.greeted()
+            raw = bytearray(b"".join(jobclient.packet(*random.choice(right)) for _ in range(4)))
+            for _ in range(random.randrange(1, 8)):
+                raw[random.randrange(len(raw))] = random.randrange(256)
+            raw[6:8] = right[0][0].to_bytes(2, "little") if raw[6] == STOP else raw[6:8]
+            if bytes([STOP, 0]) in (raw[i + 6:i + 8] for i in range(0, len(raw) - 8)
+                                    if raw[i:i + 4] == b"LIMJ"):
+                continue  # STOP is obeyed, of course
+            try:
+                connection.socket.sendall(raw)
+            except OSError:
+                pass
+            connection.close()
+        self.check()
+
+    def test_windows(self):
+        """What could be made shorter under the job, is not as long, or is no memfd at all."""
+        folder = self.tempdir()
+        ordinary = os.open(os.path.join(folder, "file"), os.O_RDWR | os.O_CREAT)
+        os.ftruncate(ordinary, MIB)
+        fds = [(jobclient.memfd(MIB, 0), MIB, errno.EPERM),
+               (jobclient.memfd(MIB, jobclient.GROW), MIB, errno.EPERM),
+               (ordinary, MIB, errno.EPERM), (os.open("/dev/zero", os.O_RDWR), MIB, errno.EPERM),
+               (jobclient.memfd(MIB), MIB + 1, errno.EINVAL), (jobclient.memfd(MIB), 0, errno.EINVAL),
+               (jobclient.memfd(MIB), 1 << 63, errno.EINVAL),
+               (jobclient.memfd(MIB, 2 | 8), MIB, errno.EPERM),  # F_SEAL_WRITE: cannot be mapped
+               (None, MIB, errno.EINVAL)]
+        for fd, n, code in fds:
+            connection = self.server.connection()
+            connection.send(HELLO, struct.pack("<Q", n), [fd] if fd is not None else ())
+            self.assertEqual(jobclient.code_of(connection.receive())[0], code, (fd, n))
+            self.assertTrue(connection.is_dropped())
+            if fd is not None:
+                os.close(fd)
+
+    def test_reads(self):
+        client = self.server.client(MIB)
+        file = client.open(self.path)
+        size = len(self.data)
+        for code, args in [
+                (errno.EBADF, (file + 1, 0, 1, 0)), (errno.EBADF, (0, 0, 1, 0)),
+                (errno.EINVAL, (file, 0, 0, 0)), (errno.EINVAL, (file, 0, MIB + 1, 0)),
+                (errno.EINVAL, (file, 0, 1, MIB)), (errno.EINVAL, (file, 0, 2, MIB - 1)),
+                (errno.EINVAL, (file, 0, 1, (1 << 64) - 1)),
+                (errno.EINVAL, (file, 0, (1 << 64) - 1, 1)),
+                (errno.EINVAL, (file, 0, (1 << 30) + 1, 0)),
+                (errno.ENXIO, (file, size, 1, 0)), (errno.ENXIO, (file, size - 1, 2, 0)),
+                (errno.ENXIO, (file, (1 << 64) - 1, 2, 0)), (errno.ENXIO, (file, 1 << 63, 2, 0))]:
+            self.assertRefused(code, client.read, *args)
+        self.assertReads(client, file, self.data, size - 1, 1, MIB - 1)
+        asking = self.server.client()
+        self.assertRefused(errno.EINVAL, asking.read, asking.open(self.path), 0, 1, 0)
+
+    def test_somebody_elses_file(self):
+        client = self.server.client(MIB)
+        self.assertRefused(errno.EBADF, client.read, self.file, 0, 1, 0)
+        self.assertRefused(errno.EBADF, client.close_file, self.file)
+
+    def test_overlapping_reads(self):
+        client = self.server.client(8 * MIB)
+        file = client.open(self.path)
+        tags = [client.start_read(file, 0, 5_000_000, 0), client.start_read(file, 0, 10, 4_999_999),
+                client.start_read(file, 0, 10, 5_000_000)]
+        codes = [jobclient.code_of(client.reply(tag))[0] for tag in tags]
+        self.assertEqual(codes, [0, errno.EBUSY, 0])
+
+    def test_too_many_in_flight(self):
+        client = self.server.client(8 * MIB)
+        file = client.open(self.path)
+        raw = b"".join(jobclient.packet(READ, struct.pack("<IQQQ", file, 0, 100_000, i * 100_000 % (4 * MIB)),
+                                        tag=i) for i in range(400))
+        client.socket.sendall(raw)
+        codes = {jobclient.code_of(client.receive())[0] for i in range(400)}
+        self.assertLessEqual(codes, {0, errno.EAGAIN, errno.EBUSY})
+        self.assertIn(0, codes)
+
+    def test_too_many_files(self):
+        client = self.server.client()
+        tags = [client.start_open(self.path) for _ in range(50)]
+        self.assertEqual(len({client.finish(tag) for tag in tags}), 1)
+        for _ in range(4096 - 50):
+            client.open(self.path)
+        self.assertRefused(errno.EMFILE, client.open, self.path)
+
+    def test_never_reads_replies(self):
+        connection = self.greeted()
+        connection.socket.settimeout(0.5)
+        dropped = False
+        try:
+            for _ in range(100_000):
+                connection.socket.sendall(jobclient.packet(STATUS) * 100)
+        except socket.timeout:
+            pass
+        except OSError:
+            dropped = True
+        self.assertTrue(dropped)
+        self.check()
+
+    def test_half_packets(self):
+        """A slow client is served; one that stays silent in the middle harms nobody."""
+        silent = self.greeted()
+        silent.socket.sendall(jobclient.packet(READ, bytes(28))[:30])
+        slow = self.greeted()
+        for byte in jobclient.packet(STATUS, tag=9):
+            slow.socket.sendall(bytes([byte]))
+        self.assertEqual(slow.receive().tag, 9)
+        self.check()
+
+    def test_never_says_hello(self):
+        connection = self.server.connection()
+        begin = time.monotonic()
+        self.assertTrue(connection.is_dropped())
+        self.assertLess(time.monotonic() - begin, 15 * limetest.SLOWNESS)
+
+    def test_gone_with_reads_in_flight(self):
+        for _ in range(30):
+            client = jobclient.Client(self.server.path, 64 * MIB)
+            file = client.open(self.path)
+            for slot in range(8):
+                client.start_read(file, 0, len(self.data), slot * 8 * MIB)
+            client.window.close()
+            client.close()
+        self.check()
+        self.assertTrue(jobtest.wait_until(
+            lambda: self.good.status()["open_files"] == [self.path] and
+            self.good.status()["in_flight"] == 0))
+        self.assertEqual(self.windows(), 1)
+
+    def windows(self):
+        """Windows that rank 0 has mapped."""
+        pid = self.good.status()["pid"]
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
+            return sum("memfd:jobclient" in line for line in maps)
+
+    def test_gone_while_opening(self):
+        for _ in range(30):
+            client = jobclient.Client(self.server.path, MIB)
+            client.start_open(self.path)
+            client.start_open(self.path + "-not")
+            client.close()
+        other, data = self.data_file(10_000)
+        for _ in range(10):
+            client = jobclient.Client(self.server.path, MIB)
+            client.start_open(other)
+            client.close()
+        self.check()
+        self.assertTrue(jobtest.wait_until(
+            lambda: self.good.status()["open_files"] == [self.path]))
+
+    def test_descriptors(self):
+        """Too many, or where none belong: closed."""
+        pid = self.good.status()["pid"]
+        count = len(os.listdir(f"/proc/{pid}/fd"))
+        connection = self.greeted()
+        fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
+        for _ in range(20):
+            connection.send(STATUS, b"", fds)
+            connection.receive()
+        self.assertLessEqual(len(os.listdir(f"/proc/{pid}/fd")), count + 2)
+        for fd in fds:
+            os.close(fd)
+
+    def test_many_connections(self):
+        """More than there may be: the surplus is hung up on, and others can come later."""
+        crowd = []
+        for _ in range(300):
+            connection = self.server.connection()
+            try:
+                connection.send(HELLO, HELLO_ALONE)
+            except OSError:
+                pass
+            crowd.append(connection)
+        self.check()
+        refused = 0
+        for connection in crowd:
+            try:
+                connection.receive()
+            except (OSError, EOFError):
+                refused += 1
+        for connection in crowd:
+            connection.close()
+        self.assertEqual(refused, 300 - 255)
+        self.assertTrue(jobtest.wait_until(lambda: self.server.client().ranks == 2))
+
+    def test_big_sparse_window(self):
+        """Only what is read into takes memory."""
+        with self.server.client(1 << 38) as client:
+            file = client.open(self.path)
+            at = (1 << 38) - MIB
+            self.assertEqual(client.read(file, 0, MIB, at), MIB)
+            self.assertTrue(client.window[at:at + MIB] == self.data[:MIB])
+            self.assertEqual(mmap.PAGESIZE, 4096)
+
+    def test_no_words_for_a_crowd(self):
+        """Broken clients cannot fill the log."""
+        for _ in range(300):
+            connection = self.server.connection()
+            connection.send(STATUS)
+            self.assertTrue(connection.is_dropped())
+        self.assertLessEqual(self.server.stderr().count("\n"), 101)
+
+
+if __name__ == "__main__":
+    limetest.main()

@@ -1,0 +1,172 @@
+"""jobtest - limefs-io under mpirun, for tests."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+import uuid
+
+import jobclient
+import limetest
+import mpitest
+
+IO = os.path.join(limetest.BIN, "limefs-io")
+START_S = 60 * limetest.SLOWNESS
+END_S = 10 * limetest.SLOWNESS
+
+
+def children_of(pid):
+    found = []
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            for child in file.read().split():
+                found += [int(child), *children_of(int(child))]
+    return found
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def cpu_seconds(pids):
+    ticks = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def wait_until(condition, timeout=END_S):
+    end = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Job:
+    """`mpirun -n ranks limefs-io --socket path ...`, ready from start() on."""
+
+    def __init__(self, ranks=2, *options, path=None, env=None):
+        self.ranks = ranks
+        self.path = path or os.path.join(limetest.tempdir(), "job")
+        self.options = list(options)
+        self.env = mpitest.environment(env)
+        self._token = "LIMETEST_JOB=" + uuid.uuid4().hex
+        self.clients = []  # all that were made by client() and connection()
+
+    def command(self):
+        oversubscribe = [] if mpitest.MPICH else ["--oversubscribe"]
+        return [mpitest.MPIRUN, *oversubscribe, "-n", str(self.ranks), IO, "--socket",
+                self.path, "--ready", "1", *self.options]
+
+    def launch(self):
+        """Without waiting for anything."""
+        name, value = self._token.split("=")
+        self._log = os.path.join(limetest.tempdir(), "stderr")
+        with open(self._log, "wb") as log:
+            self.process = subprocess.Popen(
+                self.command(), env={**self.env, name: value}, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=log)
+        limetest._cleanup(self._give_up)
+        return self
+
+    def start(self):
+        self.launch()
+        if not select.select([self.process.stdout], [], [], START_S)[0] or \
+                self.process.stdout.readline() != b"ready\n":
+            raise AssertionError(f"limefs-io is not ready: {self.stderr()}")
+        return self
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def client(self, window=0, **kw):
+        return self._keep(jobclient.Client(self.path, window, **kw))
+
+    def connection(self):
+        return self._keep(jobclient.Connection(self.path))
+
+    def _keep(self, client):
+        limetest._cleanup(client.close)
+        self.clients.append(client)
+        return client
+
+    def stderr(self):
+        with open(self._log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def pids(self):
+        """Of mpirun and all that it has started, and what has outlived it."""
+        return [pid for pid in limetest._processes_with(self._token) if is_alive(pid)]
+
+    def rank_pids(self):
+        found = []
+        for pid in self.pids():
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(IO):
+                    found.append(pid)
+        return found
+
+    def is_gone(self):
+        self.process.poll()
+        return not self.pids()
+
+    def stop(self):
+        """In order."""
+        if self.process.poll() is None:
+            limetest.run([IO, "--stop", self.path], check=True)
+        if not wait_until(self.is_gone):
+            raise AssertionError("the job has not ended")
+        return self.process.returncode
+
+    def _give_up(self):
+        for pid in self.pids():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class TestCase(mpitest.TestCase):
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(IO):
+            self.skipTest("needs MPI")
+
+    def job(self, *args, **kw):
+        return Job(*args, **kw).start()
+
+    def data_file(self, n=10_000_019, name="data"):
+        """Its path and its bytes."""
+        data = os.urandom(1 << 16) * (n >> 16)
+        data = bytearray(data + os.urandom(n - len(data)))
+        for i in range(0, n - 8, 65536):
+            data[i:i + 8] = i.to_bytes(8, "big")
+        return self.write(name, bytes(data)), bytes(data)
+
+    def assertReads(self, client, file, data, offset, n, at):
+        self.assertEqual(client.read(file, offset, n, at), n)
+        self.assertTrue(client.window[at:at + n] == data[offset:offset + n], (offset, n, at))
+
+    def assertRefused(self, code, call, *args, **kw):
+        with self.assertRaises(jobclient.JobError) as caught:
+            call(*args, **kw)
+        self.assertEqual(caught.exception.errno, code, caught.exception)
+        return caught.exception.strerror
+
+    def assertGone(self, job, timeout=END_S):
+        self.assertTrue(wait_until(job.is_gone, timeout), job.stderr())
+        self.assertFalse(os.path.lexists(job.path), "the socket was left")
