@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 enum {
-    ORDERLY_MS = 4000, /* for mpirun to take its ranks down */
+    ORDERLY_MS = 3000, /* for the job to end by itself */
+    TERM_MS = 1500,    /* for mpirun to take its ranks down */
 };
 
 /* All files of the job where they are removed; root is the user's wish here, as is a job with
@@ -113,8 +114,10 @@ int limefs_keeper_main(int argc, char *argv[])
     pid_t mpirun = start(argv + 3, &lifeline);
     if (mpirun > 0 && !watch(mpirun, signals, -1, true)) {
         close(lifeline);
-        kill(mpirun, SIGTERM);
-        watch(mpirun, signals, ORDERLY_MS, false);
+        if (!watch(mpirun, signals, ORDERLY_MS, false)) {
+            kill(mpirun, SIGTERM);
+            watch(mpirun, signals, TERM_MS, false);
+        }
     }
     kill_orphans();
     limefs_launch_remove(argv[2]);
