@@ -190,6 +190,8 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 # Units of the daemon that need no FUSE.
 $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/forward.c)
+# What daemon and job say to each other.
+$(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o
 $(B)/tests/test_plan: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/plan.o
@@ -223,12 +225,14 @@ run-bench: all $(helpers) $(if $(HAVE_MPI),$(mpi_benches))
 FUZZ_SECONDS ?= 600
 fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 
-$(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wildcard src/lime/*.h) $(B)/flags
+$(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) $(wildcard src/lime/*.h src/mpi/wire/*.h) \
+             $(B)/flags
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined $(INC_lime) -o $@ $< $(lime_src) $(call pkg_libs,libisal)
+	    -fno-sanitize-recover=undefined $(INC_lime) $(INC_wire) -o $@ $< $(lime_src) $(wire_src) \
+	    $(call pkg_libs,libisal)
 
-fuzz: $(fuzzers) ## fuzz index and names for FUZZ_SECONDS each
+fuzz: $(fuzzers) ## fuzz index, names and packets for FUZZ_SECONDS each
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) B=$(B) tests/fuzz/run
 
 fuzz-short: $(fuzzers)

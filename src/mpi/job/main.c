@@ -160,7 +160,6 @@ static int run(struct job_worker *worker, struct job_server_setup *setup, bool o
     setup->where = &where;
     if (!prepare(worker))
         job_worker_fault(worker, "start: %s", strerror(ENOMEM));
-    worker->wants_end = -1;
     err = worker->rank == 0
               ? start_server(worker, setup, &server)
               : job_rendezvous_join(&where, worker->rank, worker->places[worker->rank].local,
@@ -168,11 +167,8 @@ static int run(struct job_worker *worker, struct job_server_setup *setup, bool o
     if (err)
         job_worker_fault(worker, "join rank 0 on %s: %s", worker->places[0].host,
                          strerror(-err));
-    /* On rank 0, the server watches. */
     if (worker->rank != 0)
-        err = job_watch_start(worker->channel.fd, worker->signals, &worker->wants_end);
-    if (err)
-        job_worker_fault(worker, "start: %s", strerror(-err));
+        job_watch_channel(worker->channel.fd);
     job_worker_run(worker);
     job_watch_relax();
     if (worker->rank == 0)
@@ -181,12 +177,12 @@ static int run(struct job_worker *worker, struct job_server_setup *setup, bool o
     return finish_mpi(0);
 }
 
-static int serve(const struct job_options *options, int signals)
+static int serve(const struct job_options *options, int wants_end)
 {
     static struct job_worker worker;
     static struct job_server_setup setup;
     worker.options = setup.options = options;
-    worker.signals = setup.signals = signals;
+    worker.wants_end = setup.wants_end = wants_end;
     MPI_Comm_dup(MPI_COMM_WORLD, &worker.comm);
     MPI_Comm_rank(worker.comm, &worker.rank);
     MPI_Comm_size(worker.comm, &worker.ranks);
@@ -202,18 +198,18 @@ static int serve(const struct job_options *options, int signals)
 int main(int argc, char **argv)
 {
     static struct job_options options;
-    int signals;
+    int wants_end;
     int code = job_options_parse(&options, argc, argv);
     if (code >= 0)
         return code;
     if (options.mode != JOB_SERVE)
         return job_ask(&options);
-    if (job_watch_signals(&signals) != 0) {
-        fprintf(stderr, "limefs-io: start: %s\n", strerror(errno));
+    int err = job_watch_start(&wants_end);
+    if (err) {
+        fprintf(stderr, "limefs-io: start: %s\n", strerror(-err));
         return 1;
     }
-    job_watch_parent();
     raise_limits();
     start_mpi(&argc, &argv);
-    return serve(&options, signals);
+    return serve(&options, wants_end);
 }

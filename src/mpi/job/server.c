@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 enum {
@@ -187,15 +186,10 @@ static bool is_done(struct job_server *server)
 
 static void signal_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
-    struct signalfd_siginfo info;
+    uint64_t count;
     (void)events;
-    if (read(peer->channel.fd, &info, sizeof info) <= 0)
-        return;
-    if (job_watch_parent_is_gone()) {
-        remove_socket(server);
-        job_watch_end();
-    }
-    job_server_end(server);
+    if (read(peer->channel.fd, &count, sizeof count) > 0)
+        job_server_end(server);
 }
 
 static void lifeline_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
@@ -290,7 +284,7 @@ static struct job_server *start(const struct job_server_setup *setup)
     };
     server->join_until_us = server->started_us + JOIN_US;
     count_hosts(server);
-    server->signals = watch(server, setup->signals, signal_ready);
+    server->signals = watch(server, setup->wants_end, signal_ready);
     watch_lifeline(server);
     server->meeting[0] = watch(server, setup->local, job_ranks_accept);
     if (setup->tcp >= 0)

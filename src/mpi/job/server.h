@@ -136,7 +136,7 @@ struct job_server_setup {
     int ranks;
     const struct job_rendezvous *where;
     int local, tcp, own;
-    int signals; /* a descriptor for them */
+    int wants_end; /* eventfd: a signal has come */
 };
 
 /* The thread. Returns when the workers have been told to end. */

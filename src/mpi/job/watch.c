@@ -17,38 +17,11 @@
 
 static struct {
     pid_t parent; /* 0: nobody's */
-    int channel_fd, signals, wants_end;
-    atomic_bool relaxed, ending;
+    int signals, wants_end, woken;
+    atomic_int channel; /* -1: none, or it means nothing any more */
+    atomic_bool ending;
     void (*remove)(void);
-} watch;
-
-/* ---- signals and the parent ---- */
-
-int job_watch_signals(int *signals)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it */
-    signal(SIGPIPE, SIG_IGN);
-    *signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return *signals < 0 ? -errno : 0;
-}
-
-void job_watch_parent(void)
-{
-    if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMI_SIZE"))
-        return; /* started by hand: a shell may end before us */
-    watch.parent = getppid();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-}
-
-bool job_watch_parent_is_gone(void)
-{
-    return watch.parent && getppid() != watch.parent;
-}
+} watch = {.channel = -1};
 
 /* ---- the end ---- */
 
@@ -90,7 +63,7 @@ static void take_signal(void)
     uint64_t one = 1;
     if (read(watch.signals, &info, sizeof info) <= 0)
         return;
-    if (job_watch_parent_is_gone())
+    if (watch.parent && getppid() != watch.parent)
         job_watch_end();
     if (write(watch.wants_end, &one, sizeof one) < 0)
         job_watch_end();
@@ -100,25 +73,51 @@ static void *run(void *unused)
 {
     (void)unused;
     for (;;) {
-        struct pollfd fds[2] = {{watch.signals, POLLIN, 0}, {watch.channel_fd, POLLRDHUP, 0}};
-        if (atomic_load(&watch.relaxed))
-            fds[1].fd = -1;
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+        uint64_t count;
+        struct pollfd fds[3] = {{watch.signals, POLLIN, 0},
+                                {atomic_load(&watch.channel), POLLRDHUP, 0},
+                                {watch.woken, POLLIN, 0}};
+        if (poll(fds, 3, -1) < 0 && errno != EINTR)
             return NULL;
         if (fds[0].revents)
             take_signal();
-        if (fds[1].revents && !atomic_load(&watch.relaxed))
+        if (fds[1].revents && atomic_load(&watch.channel) >= 0)
             job_watch_end();
+        if (fds[2].revents && read(watch.woken, &count, sizeof count) < 0)
+            return NULL;
     }
 }
 
-int job_watch_start(int channel_fd, int signals, int *wants_end)
+/* ---- for the others ---- */
+
+static void block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it */
+    signal(SIGPIPE, SIG_IGN);
+    watch.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void follow_parent(void)
+{
+    if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMI_SIZE"))
+        return; /* started by hand: a shell may end before us */
+    watch.parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
+int job_watch_start(int *wants_end)
 {
     pthread_t thread;
-    watch.channel_fd = channel_fd;
-    watch.signals = signals;
+    block_signals();
+    follow_parent();
+    watch.woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     watch.wants_end = *wants_end = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (*wants_end < 0)
+    if (watch.signals < 0 || watch.woken < 0 || *wants_end < 0)
         return -errno;
     int err = pthread_create(&thread, NULL, run, NULL);
     if (!err)
@@ -126,7 +125,15 @@ int job_watch_start(int channel_fd, int signals, int *wants_end)
     return -err;
 }
 
+void job_watch_channel(int fd)
+{
+    uint64_t one = 1;
+    atomic_store(&watch.channel, fd);
+    if (write(watch.woken, &one, sizeof one) < 0)
+        job_watch_end();
+}
+
 void job_watch_relax(void)
 {
-    atomic_store(&watch.relaxed, true);
+    job_watch_channel(-1);
 }

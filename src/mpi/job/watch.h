@@ -7,22 +7,18 @@
 
 #include "control.h"
 
-/* Before MPI starts: blocks the signals that mean the end. *signals: a descriptor for them. */
-int job_watch_signals(int *signals);
+/* Before MPI starts: a thread that ends the process when mpirun, or its daemon on this host, is
+ * gone, because there is no job without it; and makes *wants_end, an eventfd, readable when a
+ * signal says that the job is to end. -errno. */
+int job_watch_start(int *wants_end);
 
-/* Asks for a signal when mpirun, or its daemon on this host, is gone: without it there is no
- * job. */
-void job_watch_parent(void);
-bool job_watch_parent_is_gone(void);
+/* The process ends also when this is closed. */
+void job_watch_channel(int fd);
 
 /* Ends the process with what it would leave behind: MPI's shared memory, and what `remove`,
  * if there is one, removes. */
 void job_watch_end(void) __attribute__((noreturn));
 void job_watch_on_end(void (*remove)(void));
-
-/* A thread that ends the process when the parent is gone or the channel closed, and makes
- * *wants_end, an eventfd, readable when a signal comes. -errno. */
-int job_watch_start(int channel_fd, int signals, int *wants_end);
 
 /* The end is near and in order: a closed channel means nothing any more. */
 void job_watch_relax(void);

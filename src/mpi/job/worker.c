@@ -157,7 +157,8 @@ static void pass_signal_on(struct job_worker *worker)
 static void wait_for_work(struct job_worker *worker)
 {
     static int idle; /* looks in vain */
-    struct pollfd fds[2] = {{worker->channel.fd, POLLIN, 0}, {worker->wants_end, POLLIN, 0}};
+    struct pollfd fds[2] = {{worker->channel.fd, POLLIN, 0},
+                            {worker->rank ? worker->wants_end : -1, POLLIN, 0}};
     struct timespec time = {0, 0}, *limit = NULL;
     if (job_extent_progress(worker))
         idle = 0;

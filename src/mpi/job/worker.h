@@ -41,8 +41,7 @@ struct job_worker {
     char host[JOB_HOST_MAX];
     const struct job_place *places; /* of all ranks */
     struct limejob_channel channel; /* to the server */
-    int signals;                    /* a descriptor for them */
-    int wants_end;                  /* eventfd: a signal has come; or -1 */
+    int wants_end;                  /* eventfd: a signal has come; rank 0's server reads it */
     struct job_container *containers;
     struct job_mapping *mappings;
     struct lemon_box *boxes; /* one a rank */

@@ -1,0 +1,416 @@
+/* test_wire.c - packets, channels and windows, as peers that behave and others send them */
+#define _GNU_SOURCE
+#include "unit.h"
+
+#include "limejob.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Two ends of a connection; 64 KiB each, so not on the stack. */
+static struct limejob_channel near, far;
+static struct limejob_packet sent, got;
+
+static int connect_ends(void **state)
+{
+    int pair[2];
+    (void)state;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return -1;
+    limejob_channel_init(&near, pair[0]);
+    limejob_channel_init(&far, pair[1]);
+    return 0;
+}
+
+static int close_ends(void **state)
+{
+    (void)state;
+    limejob_channel_close(&near);
+    limejob_channel_close(&far);
+    return 0;
+}
+
+static int count_fds(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void put_raw(const void *data, size_t n)
+{
+    assert_int_equal(write(near.fd, data, n), (ssize_t)n);
+}
+
+/* ---- packets ---- */
+
+static void test_round_trip(void **state)
+{
+    char text[32];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_READ, UINT64_C(0x1122334455667788));
+    limejob_put_u32(&sent, 0xdeadbeef);
+    limejob_put_u64(&sent, UINT64_C(0xfedcba9876543210));
+    limejob_put_bytes(&sent, "words", 5);
+    assert_int_equal(limejob_send(&near, &sent, 1000), 0);
+    assert_int_equal(limejob_receive(&far, &got, 1000), 1);
+    assert_int_equal(got.opcode, LIMEJOB_READ);
+    assert_int_equal(got.flags, 0);
+    assert_true(got.tag == sent.tag && got.bytes == 17 && got.fd == -1);
+    assert_int_equal(limejob_get_u32(&got), 0xdeadbeef);
+    assert_true(limejob_get_u64(&got) == UINT64_C(0xfedcba9876543210));
+    assert_int_equal(limejob_get_text(&got, text, sizeof text), 0);
+    assert_string_equal(text, "words");
+    assert_false(got.broken);
+    assert_int_equal(limejob_receive(&far, &got, 0), 0);
+}
+
+/* As docs/protocol.md has it. */
+static void test_bytes_on_the_wire(void **state)
+{
+    static const unsigned char wanted[] = {
+        0x4c, 0x49, 0x4d, 0x4a, 1, 0, 1, 0, 0, 0, 0, 0, 8, 0, 0, 0,
+        1,    0,    0,    0,    0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0,
+    };
+    unsigned char raw[sizeof wanted];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_HELLO, 1);
+    limejob_put_u64(&sent, 64 << 20);
+    assert_int_equal(limejob_send(&near, &sent, 1000), 0);
+    assert_int_equal(read(far.fd, raw, sizeof raw), sizeof raw);
+    assert_memory_equal(raw, wanted, sizeof raw);
+}
+
+static void test_replies(void **state)
+{
+    char text[LIMEJOB_TEXT_MAX], longer[2 * LIMEJOB_TEXT_MAX];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_OPEN, 7);
+    limejob_reply(&got, &sent, 0, "not sent");
+    assert_true(got.opcode == LIMEJOB_OPEN && got.tag == 7 && got.flags == LIMEJOB_REPLY);
+    assert_int_equal(got.bytes, 4);
+    assert_int_equal(limejob_get_code(&got, text, sizeof text), 0);
+    assert_string_equal(text, "");
+    limejob_reply(&got, &sent, -ESTALE, "another one"); /* either sign */
+    assert_int_equal(limejob_get_code(&got, text, sizeof text), -ESTALE);
+    assert_string_equal(text, "another one");
+    limejob_reply(&got, &sent, ESTALE, NULL);
+    assert_int_equal(limejob_get_code(&got, text, sizeof text), -ESTALE);
+    assert_string_equal(text, "");
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    limejob_reply(&got, &sent, EIO, longer);
+    assert_int_equal(got.bytes, 4 + LIMEJOB_TEXT_MAX - 1);
+    assert_int_equal(limejob_get_code(&got, text, sizeof text), -EIO);
+    assert_int_equal(strlen(text), LIMEJOB_TEXT_MAX - 1);
+}
+
+static void test_broken_replies(void **state)
+{
+    char text[16];
+    (void)state;
+    limejob_request(&got, LIMEJOB_OPEN, 0);
+    assert_int_equal(limejob_get_code(&got, text, sizeof text), -EPROTO);
+    limejob_request(&got, LIMEJOB_OPEN, 0);
+    limejob_put_u32(&got, 4096); /* no errno */
+    assert_int_equal(limejob_get_code(&got, text, sizeof text), -EPROTO);
+    limejob_request(&got, LIMEJOB_OPEN, 0);
+    limejob_put_u32(&got, UINT32_MAX);
+    assert_int_equal(limejob_get_code(&got, NULL, 0), -EPROTO);
+}
+
+static void test_gets_end(void **state)
+{
+    char text[4];
+    (void)state;
+    limejob_request(&got, LIMEJOB_CLOSE, 0);
+    limejob_put_u32(&got, 5);
+    assert_true(limejob_get_u64(&got) == 0 && got.broken);
+    assert_int_equal(limejob_get_u32(&got), 0); /* once broken, for ever */
+    assert_int_equal(limejob_get_text(&got, text, sizeof text), -1);
+    limejob_request(&got, LIMEJOB_CLOSE, 0);
+    limejob_put_bytes(&got, "abcd", 4);
+    assert_int_equal(limejob_get_text(&got, text, sizeof text), -1); /* no room for the NUL */
+    limejob_request(&got, LIMEJOB_CLOSE, 0);
+    limejob_put_bytes(&got, "a\0b", 3);
+    assert_int_equal(limejob_get_text(&got, text, sizeof text), -1);
+    assert_string_equal(text, "");
+}
+
+static void test_puts_end(void **state)
+{
+    static char much[LIMEJOB_PAYLOAD_MAX];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_STATUS, 0);
+    limejob_put_bytes(&sent, much, sizeof much);
+    assert_false(sent.broken);
+    limejob_put_u32(&sent, 1);
+    assert_true(sent.broken && sent.bytes == LIMEJOB_PAYLOAD_MAX);
+    assert_int_equal(limejob_send(&near, &sent, 0), -EMSGSIZE);
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    for (uint16_t opcode = LIMEJOB_HELLO; opcode <= LIMEJOB_STOP; opcode++) {
+        const struct limejob_message *message = limejob_message_of(opcode);
+        assert_non_null(message);
+        assert_true(message->least <= message->most && message->most <= LIMEJOB_PAYLOAD_MAX);
+    }
+    assert_null(limejob_message_of(0));
+    assert_null(limejob_message_of(LIMEJOB_STOP + 1));
+    assert_null(limejob_message_of(LIMEJOB_INTERNAL));
+}
+
+/* ---- headers ---- */
+
+static void test_malformed_headers(void **state)
+{
+    static const struct {
+        size_t at;
+        unsigned char value;
+        int err;
+    } wrong[] = {
+        {0, 'X', -EPROTO},        {3, 'j', -EPROTO},  {4, 2, -EPROTONOSUPPORT},
+        {5, 1, -EPROTONOSUPPORT}, {8, 2, -EPROTO},    {8, 3, -EPROTO},
+        {11, 0x80, -EPROTO},      {14, 2, -EMSGSIZE}, {15, 0xff, -EMSGSIZE},
+        {4, 0, -EPROTONOSUPPORT},
+    };
+    unsigned char raw[LIMEJOB_HEADER_BYTES];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_STATUS, 3);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        limejob_header_encode(&sent, raw);
+        raw[wrong[i].at] = wrong[i].value;
+        connect_ends(NULL);
+        put_raw(raw, sizeof raw);
+        assert_int_equal(limejob_receive(&far, &got, 1000), wrong[i].err);
+        close_ends(NULL);
+    }
+    connect_ends(NULL);
+}
+
+static void test_version_is_told(void **state)
+{
+    unsigned char raw[LIMEJOB_HEADER_BYTES];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_HELLO, 99);
+    limejob_header_encode(&sent, raw);
+    raw[4] = 7;
+    put_raw(raw, sizeof raw);
+    assert_int_equal(limejob_receive(&far, &got, 1000), -EPROTONOSUPPORT);
+    assert_int_equal(far.version, 7);
+    assert_true(got.tag == 99); /* so that a reply is possible */
+}
+
+static void test_longest_packet(void **state)
+{
+    unsigned char raw[LIMEJOB_HEADER_BYTES];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_STATUS, 3);
+    sent.bytes = LIMEJOB_PAYLOAD_MAX;
+    memset(sent.payload, 0x5a, sizeof sent.payload);
+    assert_int_equal(limejob_send(&near, &sent, 1000), 0);
+    assert_int_equal(limejob_receive(&far, &got, 1000), 1);
+    assert_int_equal(got.bytes, LIMEJOB_PAYLOAD_MAX);
+    assert_memory_equal(got.payload, sent.payload, sizeof got.payload);
+    limejob_header_encode(&sent, raw);
+    raw[12] = 1; /* one more */
+    put_raw(raw, sizeof raw);
+    assert_int_equal(limejob_receive(&far, &got, 1000), -EMSGSIZE);
+}
+
+/* ---- channels ---- */
+
+static void test_byte_by_byte(void **state)
+{
+    unsigned char raw[2 * LIMEJOB_HEADER_BYTES + 12];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_READ, 1);
+    limejob_put_u64(&sent, 42);
+    limejob_put_u32(&sent, 43);
+    limejob_header_encode(&sent, raw);
+    memcpy(raw + LIMEJOB_HEADER_BYTES, sent.payload, 12);
+    limejob_request(&sent, LIMEJOB_STATUS, 2);
+    limejob_header_encode(&sent, raw + LIMEJOB_HEADER_BYTES + 12);
+    for (size_t i = 0; i < sizeof raw; i++) {
+        bool whole = i + 1 == LIMEJOB_HEADER_BYTES + 12 || i + 1 == sizeof raw;
+        put_raw(raw + i, 1);
+        assert_int_equal(limejob_receive(&far, &got, 0), whole);
+        if (i + 1 == LIMEJOB_HEADER_BYTES + 12)
+            assert_true(limejob_get_u64(&got) == 42 && limejob_get_u32(&got) == 43);
+    }
+    assert_int_equal(got.opcode, LIMEJOB_STATUS);
+}
+
+static void test_two_at_once(void **state)
+{
+    (void)state;
+    for (uint64_t tag = 0; tag < 2; tag++) {
+        limejob_request(&sent, LIMEJOB_STATUS, tag);
+        assert_int_equal(limejob_send(&near, &sent, 0), 0);
+    }
+    for (uint64_t tag = 0; tag < 2; tag++) {
+        assert_int_equal(limejob_receive(&far, &got, 0), 1);
+        assert_true(got.tag == tag);
+    }
+}
+
+static void test_hung_up(void **state)
+{
+    unsigned char raw[LIMEJOB_HEADER_BYTES];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_STATUS, 1);
+    limejob_header_encode(&sent, raw);
+    put_raw(raw, 10); /* in the middle of a packet */
+    limejob_channel_close(&near);
+    assert_int_equal(limejob_receive(&far, &got, 1000), -EPIPE);
+    assert_int_equal(limejob_send(&far, &sent, 1000), -EPIPE);
+}
+
+static void test_time_outs(void **state)
+{
+    (void)state;
+    assert_int_equal(limejob_receive(&far, &got, 30), 0);
+    limejob_request(&sent, LIMEJOB_STATUS, 1);
+    sent.bytes = LIMEJOB_PAYLOAD_MAX;
+    int err = 0;
+    for (int i = 0; i < 1000 && !err; i++) /* nobody takes them */
+        err = limejob_send(&near, &sent, 30);
+    assert_int_equal(err, -ETIMEDOUT);
+}
+
+/* ---- descriptors ---- */
+
+static void send_fds(const struct limejob_packet *packet, const int *fds, size_t count)
+{
+    unsigned char raw[LIMEJOB_HEADER_BYTES];
+    char room[CMSG_SPACE(64 * sizeof(int))] = {0};
+    struct iovec iov = {raw, sizeof raw};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = room,
+                             .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+    limejob_header_encode(packet, raw);
+    assert_int_equal(sendmsg(near.fd, &message, 0), sizeof raw);
+}
+
+static void test_descriptor_passes(void **state)
+{
+    struct stat a, b;
+    (void)state;
+    int fd = memfd_create("passed", MFD_CLOEXEC);
+    limejob_request(&sent, LIMEJOB_HELLO, 1);
+    limejob_put_u64(&sent, 0);
+    sent.fd = fd;
+    assert_int_equal(limejob_send(&near, &sent, 1000), 0);
+    assert_int_equal(limejob_receive(&far, &got, 1000), 1);
+    assert_true(got.fd >= 0 && got.fd != fd);
+    assert_true(fstat(fd, &a) == 0 && fstat(got.fd, &b) == 0 && a.st_ino == b.st_ino);
+    assert_true(fcntl(got.fd, F_GETFD) & FD_CLOEXEC);
+    close(got.fd);
+    close(fd);
+    sent.fd = -1;
+    assert_int_equal(limejob_send(&near, &sent, 1000), 0);
+    assert_int_equal(limejob_receive(&far, &got, 1000), 1);
+    assert_int_equal(got.fd, -1);
+}
+
+static void test_surplus_descriptors_are_closed(void **state)
+{
+    int fds[40];
+    (void)state;
+    for (size_t i = 0; i < COUNT(fds); i++)
+        fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int before = count_fds();
+    limejob_request(&sent, LIMEJOB_STATUS, 1);
+    for (size_t count = 1; count <= COUNT(fds); count += 13) {
+        send_fds(&sent, fds, count);
+        assert_int_equal(limejob_receive(&far, &got, 1000), 1);
+        assert_true(got.fd >= 0);
+        assert_int_equal(count_fds(), before + 1);
+        close(got.fd);
+    }
+    send_fds(&sent, fds, 1); /* one that nobody takes out is closed with the channel */
+    assert_int_equal(limejob_receive(&far, &got, 0), 1);
+    far.passed = got.fd;
+    for (size_t i = 0; i < COUNT(fds); i++)
+        close(fds[i]);
+    limejob_channel_close(&far);
+    assert_int_equal(count_fds(), before - (int)COUNT(fds) - 1);
+}
+
+/* ---- windows ---- */
+
+static void test_window(void **state)
+{
+    struct limejob_window mine, theirs;
+    (void)state;
+    int before = count_fds();
+    assert_int_equal(limejob_window_create(&mine, 10000), 0);
+    assert_int_not_equal(ftruncate(mine.fd, 0), 0);
+    assert_int_equal(limejob_window_map(&theirs, fcntl(mine.fd, F_DUPFD_CLOEXEC, 3), 10000), 0);
+    theirs.data[9999] = 'x';
+    assert_int_equal(mine.data[9999], 'x');
+    limejob_window_release(&theirs);
+    limejob_window_release(&mine);
+    assert_int_equal(count_fds(), before);
+    assert_int_equal(limejob_window_create(&mine, 0), -EINVAL);
+    assert_int_equal(limejob_window_create(&mine, LIMEJOB_WINDOW_MAX + 1), -EINVAL);
+}
+
+static void test_windows_that_are_none(void **state)
+{
+    struct limejob_window window;
+    (void)state;
+    int before = count_fds();
+    int open_ended = memfd_create("w", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(ftruncate(open_ended, 8192), 0);
+    assert_int_equal(limejob_window_map(&window, open_ended, 8192), -EPERM);
+    assert_int_equal(limejob_window_map(&window, open("/dev/zero", O_RDWR), 8192), -EPERM);
+    assert_int_equal(limejob_window_map(&window, -1, 8192), -EPERM);
+    static const uint64_t lengths[] = {0, 8193, LIMEJOB_WINDOW_MAX + 1, UINT64_MAX};
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        int fd = memfd_create("w", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        assert_int_equal(ftruncate(fd, 8192), 0);
+        assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+        assert_int_equal(limejob_window_map(&window, fd, lengths[i]), -EINVAL);
+    }
+    assert_int_equal(count_fds(), before);
+}
+
+#define WITH_ENDS(test) cmocka_unit_test_setup_teardown(test, connect_ends, close_ends)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_ENDS(test_round_trip),
+        WITH_ENDS(test_bytes_on_the_wire),
+        cmocka_unit_test(test_replies),
+        cmocka_unit_test(test_broken_replies),
+        cmocka_unit_test(test_gets_end),
+        WITH_ENDS(test_puts_end),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test_teardown(test_malformed_headers, close_ends),
+        WITH_ENDS(test_version_is_told),
+        WITH_ENDS(test_longest_packet),
+        WITH_ENDS(test_byte_by_byte),
+        WITH_ENDS(test_two_at_once),
+        WITH_ENDS(test_hung_up),
+        WITH_ENDS(test_time_outs),
+        WITH_ENDS(test_descriptor_passes),
+        WITH_ENDS(test_surplus_descriptors_are_closed),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_windows_that_are_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
