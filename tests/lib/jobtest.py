@@ -120,8 +120,7 @@ class Job:
         return found
 
     def is_gone(self):
-        self.process.poll()
-        return not self.pids()
+        return not self.pids() and self.process.poll() is not None
 
     def stop(self):
         """In order."""
