@@ -1,0 +1,82 @@
+"""Lemon beyond 2 GiB: in one call, and in the file."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+from mpitest import RANKS, TestCase
+
+GIB = 1 << 30
+SHM = "/dev/shm"  # a disk would take minutes
+
+
+def available_memory():
+    with open("/proc/meminfo", encoding="ascii") as info:
+        kib = [line.split()[1] for line in info if line.startswith("MemAvailable:")]
+    return 1024 * int(kib[0]) if kib else 0
+
+
+def free_space(path):
+    if not os.path.isdir(path):
+        return 0
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize
+
+
+class Big(TestCase):
+    def file_in_memory(self):
+        path = os.path.join(SHM, f"lemon-big-{os.getpid()}")
+        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
+        return path
+
+    def sparse(self, ranks, what, nbytes):
+        """Less than 1 GiB of memory is used."""
+        if min(available_memory(), free_space(SHM)) < 2 * GIB:
+            self.skipTest(f"needs 2 GiB of memory and of {SHM}")
+        self.tap(ranks, "big", self.file_in_memory(), what, nbytes, "sparse")
+
+    def in_full(self, ranks, what, nbytes):
+        """nbytes lie in memory (data: of each rank), or in the file, which is in memory too, but
+        not in both at once."""
+        if not limetest.STRESS:
+            self.skipTest("a long run")
+        need = nbytes * (ranks if what == "data" else 1) + GIB
+        for have, where in ((available_memory(), "memory"), (free_space(SHM), SHM)):
+            if have < need:
+                self.skipTest(f"needs {need / GIB:.1f} GiB of {where}, there are "
+                              f"{have / GIB:.1f}")
+        self.tap(ranks, "big", self.file_in_memory(), what, nbytes)
+
+    def test_far_away_in_the_file(self):
+        for ranks in RANKS:
+            with self.subTest(ranks=ranks):
+                self.tap(ranks, "big", os.path.join(self.tempdir(), "file"), "far")
+
+    def test_data(self):
+        """The old library reported success having moved 100 bytes."""
+        self.sparse(1, "data", 4 * GIB + 100)
+
+    def test_data_in_full(self):
+        self.in_full(1, "data", 4 * GIB + 100)
+
+    def test_data_in_full_on_2_ranks(self):
+        self.in_full(2, "data", 2 * GIB + 100)
+
+    # Of 3 GiB on 2 ranks the first has 2.
+
+    def test_lattice(self):
+        self.sparse(2, "direct", 3 * GIB + 20000)
+
+    def test_lattice_in_full(self):
+        self.in_full(1, "direct", 2 * GIB)
+
+    def test_lattice_in_full_on_2_ranks(self):
+        self.in_full(2, "direct", 3 * GIB + 20000)
+
+    def test_lattice_in_full_through_movers(self):
+        self.in_full(2, "movers", 3 * GIB + 20000)
+
+
+if __name__ == "__main__":
+    limetest.main()
