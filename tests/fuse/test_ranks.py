@@ -1,0 +1,364 @@
+"""Real jobs behind real mounts: ranks=N and job=SOCKET, while all goes well and while it does not."""
+
+import concurrent.futures
+import errno
+import hashlib
+import json
+import mmap
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import test_content
+from mpitest import MPIRUN, environment
+
+MIB = 1 << 20
+TIMEOUT = 2.0  # job_timeout
+RECORD = 24 * MIB
+
+
+def stats(mount):
+    return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def until(what, timeout=20):
+    end = time.monotonic() + timeout * limetest.SLOWNESS
+    while not what():
+        if time.monotonic() > end:
+            raise AssertionError("it does not happen")
+        time.sleep(0.01)
+
+
+def serving(mount):
+    until(lambda: stats(mount)["job"]["state"] == "serving", 60)
+    return mount
+
+
+def commands(mount):
+    """The mount's processes: {pid: (name, command line)}."""
+    found = {}
+    for pid in mount.pids():
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            found[pid] = os.path.basename(words[0].decode()), b" ".join(words).decode()
+        except (OSError, UnicodeError):
+            pass
+    return found
+
+
+def pids_of(mount, name):
+    """name: limefs (the daemon), keeper, mpirun or limefs-io."""
+    def kind(found):
+        return "keeper" if "--keeper" in found[1] else found[0]
+    return sorted(pid for pid, found in commands(mount).items() if kind(found) == name)
+
+
+def cpu_seconds(pids):
+    ticks = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def shm():
+    return {name for name in os.listdir("/dev/shm") if name.startswith("limefs-")}
+
+
+@limetest.needs_fuse
+class TestCase(limetest.TestCase):
+    records = 8
+
+    def setUp(self):
+        if not shutil.which(MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+        self.folder = self.tempdir()
+        self.container = os.path.join(self.folder, "many.lime")
+        self.data = [random.Random(i).randbytes(RECORD + 1000 * i + i)
+                     for i in range(self.records)]
+        with open(self.container, "wb") as file:
+            file.write(limetest.container([(f"data-{i}", data)
+                                           for i, data in enumerate(self.data)]))
+
+    def mount(self, *options, source=None, **how):
+        return limetest.Mount(source or self.container, timeout=60, env=environment(), opts=[
+            f"job_timeout={TIMEOUT}", "extent=4M", "window=64M", "forward_from=1M", *options],
+            **how)
+
+    def foreign_job(self, ranks):
+        """Its socket; ended with the test."""
+        path = os.path.join(self.tempdir(), "socket")
+        job = subprocess.Popen([MPIRUN, "--oversubscribe", "-n", str(ranks),
+                                limetest.program("limefs-io"), "--socket", path, "--ready", "1"],
+                               env=environment(), stdout=subprocess.PIPE,
+                               stdin=subprocess.DEVNULL)
+        self.addCleanup(job.wait, 30)
+        self.addCleanup(job.terminate)
+        self.assertEqual(job.stdout.readline(), b"ready\n")
+        job.stdout.close()
+        return path
+
+    def reads_everything_right(self, mount):
+        """Eight readers of different records at once, each another way."""
+        def cat(path):
+            return subprocess.run(["cat", path], stdout=subprocess.PIPE, check=True).stdout
+
+        def mapped(path):
+            with open(path, "rb") as file, \
+                    mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ) as data:
+                return bytes(data)
+
+        def blocks(path):
+            with open(path, "rb", buffering=0) as file:
+                return b"".join(iter(lambda: file.read(300001), b""))
+
+        def direct(path):
+            done = subprocess.run(["dd", f"if={path}", "bs=1M", "iflag=direct", "status=none"],
+                                  stdout=subprocess.PIPE, check=True)
+            return done.stdout
+
+        ways = [cat, mapped, blocks, direct]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            got = [pool.submit(ways[i % 4], mount.join(f"data-{i}")) for i in range(self.records)]
+            for i, data in enumerate(got):
+                self.assertEqual(sha256(data.result()), sha256(self.data[i]), f"record {i}")
+        dice = random.Random(9)
+        for _ in range(300):
+            i, n = dice.randrange(self.records), dice.choice([1, 4096, 200000])
+            at = dice.randrange(len(self.data[i]))
+            fd = os.open(mount.join(f"data-{i}"), os.O_RDONLY)
+            self.assertEqual(os.pread(fd, n, at), self.data[i][at:at + n])
+            os.close(fd)
+
+
+class Ranks(TestCase):
+    def test_own_jobs(self):
+        for ranks in (1, 2, 3, 4):
+            with self.subTest(ranks=ranks), self.mount(f"ranks={ranks}") as mount:
+                serving(mount)
+                self.reads_everything_right(mount)
+                seen = stats(mount)
+                self.assertEqual(seen["job"]["ranks"], ranks)
+                self.assertGreater(seen["forwarded_bytes"], self.records * RECORD // 2)
+
+    def test_a_foreign_job_for_two_mounts(self):
+        job = self.foreign_job(3)
+        with self.mount(f"job={job}") as one, self.mount(f"job={job}", "direct_io") as two:
+            serving(one), serving(two)
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                for done in [pool.submit(self.reads_everything_right, m) for m in (one, two)]:
+                    done.result()
+            status = json.loads(self.run_ok(["limefs-io", "--status", job, "--json"]))
+            self.assertEqual(status["ranks"], 3)
+            self.assertEqual(status["clients"], 3)  # and who asks
+            self.assertGreaterEqual(status["bytes_read"], stats(one)["forwarded_bytes"])
+
+    def test_the_corpus(self):
+        with self.mount("ranks=2", source=limetest.CORPUS) as mount:
+            serving(mount)
+            for row in limetest.manifest():
+                with open(mount.join(row["file"], test_content.name_of(row)), "rb") as file:
+                    self.assertEqual(sha256(file.read()), row["sha256"])
+
+    def test_a_tree(self):
+        for i in range(3):
+            os.makedirs(os.path.join(self.folder, f"deep/{i}"))
+            os.link(self.container, os.path.join(self.folder, f"deep/{i}/conf.{i}"))
+        with self.mount("ranks=2", source=self.folder) as mount:
+            serving(mount)
+            for i in range(3):
+                with open(mount.join(f"deep/{i}/conf.{i}/data-{i}"), "rb") as file:
+                    self.assertEqual(sha256(file.read()), sha256(self.data[i]))
+            self.assertGreater(stats(mount)["forwarded_bytes"], 2 * RECORD)
+
+    def test_a_container_that_grows_and_one_that_is_replaced(self):
+        with self.mount("ranks=2") as mount:
+            serving(mount)
+            fd = os.open(mount.join("data-0"), os.O_RDONLY)
+            got = os.read(fd, 10 * MIB)
+            with open(self.container, "ab") as file:
+                file.write(limetest.record("late", b"x" * 100, True, True))
+            while part := os.read(fd, MIB):
+                got += part
+            os.close(fd)
+            self.assertEqual(sha256(got), sha256(self.data[0]))
+            other = self.write("other", limetest.container([("data-0", self.data[5])]))
+            shutil.copy(other, self.container + ".new")
+            os.rename(self.container + ".new", self.container)
+            until(lambda: len(os.listdir(mount.path)) == 1)
+            with open(mount.join("data-0"), "rb") as file:
+                self.assertEqual(sha256(file.read()), sha256(self.data[5]))
+
+
+class Faults(TestCase):
+    records = 2
+
+    def sums_are_right_while(self, mount, harm, seconds=6.0, times=3):
+        """`harm` is done at a random moment of each of `times` readings; the slowest."""
+        dice, slowest = random.Random(11), 0
+        for _ in range(times):
+            timer = threading.Timer(dice.random() * 0.15, harm)
+            timer.start()
+            begin = time.monotonic()
+            digest = hashlib.sha256()
+            fd = os.open(mount.join("data-1"), os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            while part := os.read(fd, 256 * 1024):
+                digest.update(part)
+                time.sleep(0.001)
+            os.close(fd)
+            slowest = max(slowest, time.monotonic() - begin)
+            timer.join()
+            self.assertEqual(digest.hexdigest(), sha256(self.data[1]))
+        self.assertLess(slowest, (TIMEOUT + seconds) * limetest.SLOWNESS)
+
+    def signal(self, mount, name, number, pick=-1):
+        def send():
+            pids = pids_of(mount, name)
+            if pids:
+                os.kill(pids[pick % len(pids)], number)
+        return send
+
+    def comes_back(self, mount):
+        before = stats(mount)["forwarded_bytes"]
+        serving(mount)
+        with open(mount.join("data-0"), "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self.assertEqual(sha256(file.read()), sha256(self.data[0]))
+        self.assertGreater(stats(mount)["forwarded_bytes"], before)
+
+    def test_killed_and_stopped(self):
+        for name, number, pick in (("limefs-io", signal.SIGKILL, 0),
+                                   ("limefs-io", signal.SIGKILL, -1),
+                                   ("mpirun", signal.SIGKILL, 0),
+                                   ("keeper", signal.SIGKILL, 0),
+                                   ("limefs-io", signal.SIGSTOP, -1),
+                                   ("limefs-io", signal.SIGSTOP, 0)):
+            with self.subTest(name, signal=number, rank=pick), \
+                    self.mount("ranks=3") as mount:
+                serving(mount)
+                self.sums_are_right_while(mount, self.signal(mount, name, number, pick), times=1)
+                until(lambda mount=mount: stats(mount)["job"]["connections"] > 1, 60)
+                self.comes_back(mount)
+            self.assertEqual(shm(), set())
+
+    def test_many_kills(self):
+        dice = random.Random(12)
+
+        def harm():
+            pids = pids_of(mount, "limefs-io")
+            if pids:
+                os.kill(dice.choice(pids), signal.SIGKILL)
+
+        before = shm()
+        with self.mount("ranks=3") as mount:
+            serving(mount)
+            for _ in range(100 if limetest.STRESS else 3):
+                self.sums_are_right_while(mount, harm, times=1)
+                serving(mount)
+            self.comes_back(mount)
+        self.assertEqual(shm(), before)
+
+    def test_the_daemon_killed(self):
+        before = shm()
+        with self.mount("ranks=2") as mount:
+            serving(mount)
+            with open(mount.join("data-0"), "rb") as file:
+                file.read(8 * MIB)
+            os.kill(pids_of(mount, "limefs")[0], signal.SIGKILL)
+            until(lambda: not mount.pids())
+            until(lambda: shm() == before)
+
+    def test_daemon_and_keeper_killed(self):
+        """Nobody is left who could clean up: the next one does."""
+        before = shm()
+        with self.mount("ranks=2") as mount:
+            serving(mount)
+            for pid in pids_of(mount, "keeper") + pids_of(mount, "limefs"):
+                os.kill(pid, signal.SIGKILL)
+            until(lambda: not mount.pids())
+        with self.mount("ranks=1") as mount:
+            serving(mount)
+        self.assertEqual(shm(), before)
+
+    def test_no_mpirun(self):
+        with self.mount("ranks=2", "mpirun=/nowhere/mpirun") as mount:
+            with open(mount.join("data-0"), "rb") as file:
+                self.assertEqual(sha256(file.read()), sha256(self.data[0]))
+            self.assertEqual(stats(mount)["forwarded_bytes"], 0)
+
+    def test_a_foreign_job_that_goes_and_comes(self):
+        path = os.path.join(self.tempdir(), "socket")
+        command = [MPIRUN, "--oversubscribe", "-n", "2", limetest.program("limefs-io"),
+                   "--socket", path]
+        with self.mount(f"job={path}") as mount:
+            self.assertEqual(stats(mount)["job"]["state"], "starting")
+            for _ in range(2):
+                job = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                try:
+                    self.comes_back(mount)
+                    self.run_ok(["limefs-io", "--stop", path])
+                finally:
+                    job.wait(30)
+                until(lambda: stats(mount)["job"]["state"] != "serving")
+                with open(mount.join("data-1"), "rb") as file:
+                    self.assertEqual(sha256(file.read()), sha256(self.data[1]))
+            self.assertFalse(os.path.exists(path))
+
+    def test_unmounting_while_it_reads(self):
+        before = shm()
+        mount = serving(self.mount("ranks=2").start())
+        errors = []
+
+        def reader():
+            try:
+                with open(mount.join("data-0"), "rb", buffering=0) as file:
+                    while file.read(MIB):
+                        time.sleep(0.01)
+            except OSError as error:
+                errors.append(error.errno)
+
+        thread = threading.Thread(target=reader)
+        thread.start()
+        time.sleep(0.1)
+        self.run_ok(["fusermount3", "-u", "-z", mount.path])
+        thread.join()
+        self.assertTrue(set(errors) <= {errno.ENOTCONN, errno.ECONNABORTED, errno.EIO}, errors)
+        until(lambda: not mount.pids())
+        self.assertEqual(shm(), before)
+
+
+class Idle(TestCase):
+    records = 1
+
+    def test_idle_is_free(self):
+        seconds = 30 if limetest.STRESS else 4
+        with self.mount("ranks=4") as mount:
+            serving(mount)
+            with open(mount.join("data-0"), "rb") as file:
+                file.read()
+            time.sleep(0.5)
+            pids = [pid for name in ("limefs-io", "mpirun", "keeper", "limefs")
+                    for pid in pids_of(mount, name)]
+            self.assertEqual(len(pids), 7)
+            before = cpu_seconds(pids)
+            time.sleep(seconds)  # what is measured is that nothing happens
+            self.assertLess(cpu_seconds(pids) - before, 0.3 * seconds / 30 + 0.03)
+
+
+if __name__ == "__main__":
+    limetest.main()
