@@ -224,8 +224,14 @@ class Commands(jobtest.TestCase):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(path)
             listener.listen()
-            threading.Thread(target=lambda: listener.accept()[0].sendall(b"x" * 99)).start()
+            accepted = []
+
+            def answer():
+                accepted.append(listener.accept()[0])
+                accepted[0].sendall(b"x" * 99)
+            threading.Thread(target=answer).start()
             done = limetest.run([jobtest.IO, "--status", path])
+            accepted[0].close()
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"no limefs-io", done.stderr)
 
@@ -316,7 +322,7 @@ class Ending(jobtest.TestCase):
                 pass
         thread = threading.Thread(target=use)
         thread.start()
-        self.addCleanup(thread.join)
+        self.addCleanup(lambda: (job._give_up(), thread.join()))
         time.sleep(0.2)
         return job
 
@@ -336,7 +342,7 @@ class Ending(jobtest.TestCase):
     def test_mpirun_killed(self):
         for job in self.job(3), self.busy_job():
             job.process.kill()
-            self.assertGone(job, 5 * limetest.SLOWNESS)
+            self.assertGone(job, 5 * limetest.SLOWNESS, mpirun_killed=True)
 
     def test_terminated(self):
         for number in signal.SIGTERM, signal.SIGINT:
@@ -381,7 +387,7 @@ class Ending(jobtest.TestCase):
             for job in self.job(3), self.busy_job():
                 left = segments(job)
                 end(job)
-                self.assertGone(job)
+                self.assertGone(job, mpirun_killed=True)
                 self.assertEqual([name for name in left if os.path.exists(name)], [])
 
     def test_killed_at_any_moment(self):
@@ -394,7 +400,7 @@ class Ending(jobtest.TestCase):
                 os.kill(random.choice(ranks), signal.SIGKILL)
             else:
                 job.process.kill()
-            self.assertGone(job, 15 * limetest.SLOWNESS)
+            self.assertGone(job, 15 * limetest.SLOWNESS, mpirun_killed=True)
 
 
 class Idle(jobtest.TestCase):

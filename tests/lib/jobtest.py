@@ -135,7 +135,8 @@ class Job:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        self.process.stdin.close()
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
         self.process.stdout.close()
 
 
@@ -166,6 +167,8 @@ class TestCase(mpitest.TestCase):
         self.assertEqual(caught.exception.errno, code, caught.exception)
         return caught.exception.strerror
 
-    def assertGone(self, job, timeout=END_S):
+    def assertGone(self, job, timeout=END_S, mpirun_killed=False):
+        """MPICH's proxies kill all ranks of a dead mpirun, so that no rank can clear up."""
         self.assertTrue(wait_until(job.is_gone, timeout), job.stderr())
-        self.assertFalse(os.path.lexists(job.path), "the socket was left")
+        if not (mpirun_killed and mpitest.MPICH):
+            self.assertFalse(os.path.lexists(job.path), "the socket was left")
