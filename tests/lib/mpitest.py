@@ -24,10 +24,10 @@ def environment(more=None):
             **(more or {})}
 
 
-def mpirun(ranks, program, *args, options=(), timeout=250, env=None, cwd=None):
-    """Runs a program: one of tests/mpi by its name, any other by its path."""
+def mpirun(ranks, program, *args, options=(), under=(), timeout=250, env=None, cwd=None):
+    """Runs a program: one of tests/mpi by its name, any other by its path; `under` another."""
     oversubscribe = [] if MPICH else ["--oversubscribe"]
-    return limetest.run([MPIRUN, *oversubscribe, *options, "-n", str(ranks),
+    return limetest.run([MPIRUN, *oversubscribe, *options, "-n", str(ranks), *under,
                          os.path.join(limetest.B, "mpi", program), *args],
                         env=environment(env), cwd=cwd, timeout=timeout)
 

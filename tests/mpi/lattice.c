@@ -242,11 +242,11 @@ static void all_mappings(int dims, int grids)
     tap_ok(bad == 0, "%d geometries of %d dimensions, %d wrong", tried, dims, bad);
 }
 
-static void some_of_many_dimensions(void)
+static void some_of_many_dimensions(int grids)
 {
     int bad = 0;
     struct geometry g = {.dims = 8, .site = 5, .blocks = 2, .wait = 1, .lead = 3};
-    for (int turn = 0; turn < 8; turn++) {
+    for (int turn = 0; turn < grids; turn++) {
         set_grid(&g, turn);
         for (int i = 0; i < 8; i++) {
             g.mapping[i] = (i * 3 + turn) % 8;
@@ -272,14 +272,14 @@ static void as_tmlqcd(int repetitions)
     tap_ok(bad == 0, "interleaved %d times, %d wrong", repetitions, bad);
 }
 
-static void long_runs(void)
+static void long_runs(int inner)
 {
     int bad = 0;
     for (int wait = 0; wait < 2; wait++) {
         struct geometry g = {.dims = 4,
                              .grid = {tap_ranks, 1, 1, 1},
                              .mapping = {0, 1, 2, 3},
-                             .lattice = {tap_ranks * 3 + 1, 16, 16, 16},
+                             .lattice = {tap_ranks * 3 + 1, inner, inner, inner},
                              .site = 576,
                              .blocks = 2,
                              .wait = wait,
@@ -288,7 +288,7 @@ static void long_runs(void)
         struct geometry h = {.dims = 3,
                              .grid = {1, tap_ranks, 1},
                              .mapping = {0, 1, 2},
-                             .lattice = {5, tap_ranks * 2, 700},
+                             .lattice = {inner / 3, tap_ranks * 2, 44 * inner},
                              .site = 1000,
                              .blocks = 1,
                              .wait = wait,
@@ -321,15 +321,16 @@ int main(int argc, char *argv[])
     tap_begin(&argc, &argv);
     path = argv[1];
     int repetitions = argc > 2 ? atoi(argv[2]) : 10;
+    int few = repetitions == 0;
     for (int dims = 1; dims <= 3; dims++)
-        all_mappings(dims, dims);
-    if (repetitions > 0) {
+        all_mappings(dims, few ? 1 : dims);
+    if (!few) {
         all_mappings(4, 4);
         all_mappings(5, repetitions > 10 ? 5 : 1);
     }
-    some_of_many_dimensions();
-    as_tmlqcd(repetitions > 0 ? repetitions : 1);
-    long_runs();
+    some_of_many_dimensions(few ? 1 : 8);
+    as_tmlqcd(few ? 2 : repetitions);
+    long_runs(few ? 6 : 16);
     empty_parts();
     if (tap_rank == 0)
         unlink(path);
