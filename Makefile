@@ -125,9 +125,13 @@ $(eval $(call compile,src/fuse,$$(INC_fuse) -DFUSE_USE_VERSION=312))
 $(eval $(call compile,tests/unit,$(INC_lime) -Isrc/fuse -Isrc/mpi/lemon $(INC_wire)))
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
+# To gcc, MPICH's MPI_STATUSES_IGNORE is an array without room.
+MPI_WARNINGS := $(if $(findstring mpich,$(MPICC)),-Wno-stringop-overflow)
+
 $(B)/obj/src/mpi/%.o: src/mpi/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  MPICC $<')
-	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) $(BASE) -fPIC -Isrc/mpi -Isrc/lime -MMD -MP -c -o $@ $<
+	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(MPI_WARNINGS) -fPIC -Isrc/mpi -Isrc/lime \
+	    -MMD -MP -c -o $@ $<
 
 # What of Lemon needs no MPI, for its tests where there is none.
 $(B)/obj/no-mpi/%.o: src/mpi/lemon/%.c $(B)/flags
@@ -276,4 +280,4 @@ uninstall: ## remove what install put there
 	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/cmake/lemon
 
 clean: ## remove what was built
-	rm -rf build build-san $(B)
+	rm -rf build build-san build-mpich build-san-mpich $(B) $(B)-mpich

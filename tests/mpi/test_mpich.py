@@ -1,0 +1,65 @@
+"""Lemon with MPICH, beside Open MPI: built into a directory of its own, $B-mpich."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import shutil
+
+HERE_ALREADY = "mpich" in (os.environ.get("MPIRUN") or "")
+os.environ["MPIRUN"] = "mpirun.mpich"
+import limetest
+from mpitest import RANKS, TestCase
+
+PROGRAMS = ("api", "lattice", "faults", "threads")
+
+
+def build():
+    limetest.B += "-mpich"
+    # As by hand: make does not know build-mpich and /.../build-mpich for the same.
+    where = limetest.B
+    if where.startswith(limetest.REPO + os.sep):
+        where = os.path.relpath(where, limetest.REPO)
+    # Not what the make that runs this has been told.
+    env = {name: value for name, value in os.environ.items()
+           if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "B", "SAN", "MPICC")}
+    limetest.run(["make", "-j2", "-C", limetest.REPO, f"B={where}", "MPICC=mpicc.mpich",
+                  f"SAN={os.environ.get('SAN', '')}",
+                  *(os.path.join(where, "mpi", name) for name in PROGRAMS)],
+                 timeout=250, check=True, env=env)
+
+
+class Mpich(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.missing = [name for name in ("mpicc.mpich", "mpirun.mpich") if not shutil.which(name)]
+        if not cls.missing and not HERE_ALREADY:
+            build()
+
+    def setUp(self):
+        if self.missing:
+            self.skipTest("needs " + " and ".join(self.missing))
+        if HERE_ALREADY:
+            self.skipTest("all tests run with MPICH")
+
+    def on(self, all_ranks, program, *args):
+        for ranks in all_ranks:
+            with self.subTest(ranks=ranks):
+                self.tap(ranks, program, os.path.join(self.tempdir(), "file"), *args)
+
+    def test_api(self):
+        self.on(RANKS, "api")
+
+    def test_lattices(self):
+        self.on(RANKS if limetest.STRESS else (1, 2, 3, 4), "lattice",
+                200 if limetest.STRESS else 10)
+
+    def test_faults(self):
+        self.on(RANKS if limetest.STRESS else (1, 3), "faults")
+
+    def test_threads(self):
+        self.on(RANKS if limetest.STRESS else (1, 3), "threads", 5, "main")
+
+
+if __name__ == "__main__":
+    limetest.main()
