@@ -25,7 +25,7 @@ enum {
     FILES_MAX = 64,      /* containers that the job has open for us */
     TICK_MS = 200,       /* how often the thread looks about */
     START_SECONDS = 60,  /* for mpirun */
-    UNUSED_SECONDS = 10, /* then the job's memory and files are given back */
+    UNUSED_SECONDS = 10, /* then the job closes a container */
 };
 
 static const double back_off_first = 0.25, back_off_most = 30, healthy_seconds = 5;
@@ -77,8 +77,6 @@ struct limefs_job {
     double asked[LIMEFS_SLOTS_MAX]; /* when a load under way was asked for */
     double heard;                   /* when the job last answered */
     unsigned holds;
-    double used; /* when the window was used last */
-    bool window_clean;
     struct limefs_forward forward;
     uint64_t forwarded_bytes, failed_loads, connections;
     char trouble[LIMEJOB_TEXT_MAX]; /* what was last said of it */
@@ -280,20 +278,11 @@ static bool is_stalled(const struct limefs_job *job, double now)
     return false;
 }
 
-static void give_back(struct limefs_job *job, double now)
+static void close_unused(struct limefs_job *job, double now)
 {
     for (struct job_file *file = job->files; file < job->files + FILES_MAX; file++)
         if (file->state == FILE_OPEN && file->loads == 0 && now - file->since > UNUSED_SECONDS)
             send_close(job, file);
-    if (job->window_clean || job->holds || now - job->used < UNUSED_SECONDS)
-        return;
-    for (unsigned i = 0; i < job->forward.slots; i++)
-        if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING)
-            return;
-    limefs_forward_reset(&job->forward);
-    fallocate(job->window.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-              (off_t)job->window.bytes);
-    job->window_clean = true;
 }
 
 /* What the job itself has to say: to the log. */
@@ -344,7 +333,7 @@ static const char *serve(struct limefs_job *job)
             pthread_cond_broadcast(&job->changed);
         }
         if (!got)
-            give_back(job, now);
+            close_unused(job, now);
         pthread_mutex_unlock(&job->lock);
         drain_words(job);
         if (stopping)
@@ -441,13 +430,12 @@ static bool connect_to(struct limefs_job *job, const char *path)
         limejob_window_release(&job->window);
         return false;
     }
+    limejob_window_prepare(&job->window);
     pthread_mutex_lock(&job->lock);
     job->greeting = greeting;
     job->broken = false;
     job->state = JOB_SERVING;
     job->connections++;
-    job->used = seconds();
-    job->window_clean = true;
     pthread_mutex_unlock(&job->lock);
     limefs_log(LOG_INFO, "job: %u ranks on %u hosts serve large reads", greeting.ranks,
                greeting.hosts);
@@ -614,7 +602,6 @@ static void hold(struct limefs_job *job, const struct limefs_want *want, const i
         at = to;
     }
     job->holds++;
-    job->used = want->now;
     job->forwarded_bytes += want->n;
 }
 
@@ -640,7 +627,6 @@ static void fetch(struct limefs_job *job, const struct limefs_want *want,
     if (may_load) {
         file->loads += (unsigned)count;
         file->since = want->now;
-        job->window_clean = job->window_clean && count == 0;
     }
 }
 

@@ -167,6 +167,10 @@ struct limejob_window {
 /* A memfd that nobody can make shorter. */
 int limejob_window_create(struct limejob_window *, uint64_t bytes);
 
+/* Makes it of huge pages where the kernel can (Linux 6.1): a disk reads faster into memory in
+ * few pieces. Takes about 2 ms a MiB; the window may be used already. */
+void limejob_window_prepare(struct limejob_window *);
+
 /* Takes over fd, closing it after an error. -EPERM if it can be made shorter, so that reading
  * it could kill us. */
 int limejob_window_map(struct limejob_window *, int fd, uint64_t bytes);

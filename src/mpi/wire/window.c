@@ -8,14 +8,45 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum {
+    HUGE_PAGE = 2 << 20,
+};
+
+#ifndef MADV_COLLAPSE /* Linux 6.1 */
+#define MADV_COLLAPSE 25
+#endif
+
+/* At an address that huge pages can have. */
 static int map(struct limejob_window *window)
 {
-    void *data = mmap(NULL, window->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, window->fd, 0);
-    if (data == MAP_FAILED)
+    size_t room = window->bytes + HUGE_PAGE;
+    char *place = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED)
         return -errno;
+    size_t lead = -(uintptr_t)place % HUGE_PAGE;
+    void *data = mmap(place + lead, window->bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_FIXED, window->fd, 0);
+    if (data == MAP_FAILED) {
+        int err = -errno;
+        munmap(place, room);
+        return err;
+    }
+    if (lead)
+        munmap(place, lead);
+    size_t end = (window->bytes + 4095) & ~(size_t)4095;
+    if (room - lead > end)
+        munmap(place + lead + end, room - lead - end);
     window->data = data;
-    madvise(data, window->bytes, MADV_HUGEPAGE); /* where the system allows it */
     return 0;
+}
+
+void limejob_window_prepare(struct limejob_window *window)
+{
+    for (uint64_t at = 0; at + HUGE_PAGE <= window->bytes; at += HUGE_PAGE) {
+        window->data[at] = 0; /* a page must be there to be collapsed */
+        if (madvise(window->data + at, HUGE_PAGE, MADV_COLLAPSE) != 0)
+            return;
+    }
 }
 
 int limejob_window_create(struct limejob_window *window, uint64_t bytes)
