@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 20,       /* of one MPI-IO call: counts are int */
+    CHUNK = 8 << 20,         /* of one MPI-IO call; larger ones stall now and then */
     DIRECT_MIN = 512 * 1024, /* smaller reads profit from the kernel's read-ahead */
 };
 
