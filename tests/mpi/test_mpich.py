@@ -51,7 +51,7 @@ class Mpich(TestCase):
         self.on(RANKS, "api")
 
     def test_lattices(self):
-        self.on(RANKS if limetest.STRESS else (1, 2, 3, 4), "lattice",
+        self.on(RANKS if limetest.STRESS else (1, 2, 3), "lattice",
                 200 if limetest.STRESS else 10)
 
     def test_faults(self):
