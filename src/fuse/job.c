@@ -263,19 +263,19 @@ static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
 
 /* ---- the thread: while the job serves ---- */
 
-/* Something has not been answered for too long, and nothing else has either. */
+/* Something has not been answered for too long: nothing else either, or it alone for very long.
+ */
 static bool is_stalled(const struct limefs_job *job, double now)
 {
     double limit = job->fs->options.job_timeout;
-    if (now - job->heard <= limit)
-        return false;
+    double heard = now - job->heard, oldest = 0;
     for (unsigned i = 0; i < job->forward.slots; i++)
-        if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING && now - job->asked[i] > limit)
-            return true;
+        if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING && now - job->asked[i] > oldest)
+            oldest = now - job->asked[i];
     for (int i = 0; i < FILES_MAX; i++)
-        if (job->files[i].state == FILE_OPENING && now - job->files[i].since > limit)
-            return true;
-    return false;
+        if (job->files[i].state == FILE_OPENING && now - job->files[i].since > oldest)
+            oldest = now - job->files[i].since;
+    return (oldest > limit && heard > limit) || oldest > 4 * limit;
 }
 
 static void close_unused(struct limefs_job *job, double now)

@@ -142,6 +142,30 @@ class Forward(limetest.TestCase):
                              hashlib.sha256(self.other).hexdigest())
             self.assertGreater(stats(mount)["forwarded_bytes"], 8 * MIB)
 
+    def test_one_answer_that_never_comes(self):
+        """While others do: the job is not dead, but this reader must not wait for ever."""
+        lost = []
+
+        def handle(job, connection, opcode, tag, payload):
+            if opcode == fakejob.READ and not lost:
+                lost.append(tag)
+                return None
+            return FakeJob.answer(job, connection, opcode, tag, payload)
+
+        with FakeJob(self.socket) as job, self.mount() as mount:
+            self.serving(mount)
+            job.handle = handle
+            first = threading.Thread(target=self.right, args=(mount,))
+            begin = time.monotonic()
+            first.start()
+            self.until(lambda: lost)
+            while first.is_alive():
+                self.assertLess(time.monotonic() - begin, 4 * TIMEOUT + 5 * limetest.SLOWNESS)
+                done = limetest.run(["dd", f"if={mount.join('second')}", "bs=1M", "iflag=direct",
+                                     "status=none"])
+                self.assertEqual(done.stdout, self.other)
+            first.join()
+
     def test_late_answers_do_no_harm(self):
         """Answers to what was given up, into a window that is no longer used."""
         with FakeJob(self.socket) as job, self.mount() as mount:
