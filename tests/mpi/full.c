@@ -34,7 +34,8 @@ int main(int argc, char *argv[])
             if (code == LEMON_SUCCESS)
                 code = lemonFinishWriting(w);
             tap_code(code, LEMON_ERR_WRITE, wait ? "full disk" : "full disk, not waiting");
-            lemonDestroyWriter(w);
+            tap_code(lemonWriterCloseRecord(w), LEMON_ERR_CLOSE, "the record is not full");
+            tap_code(lemonDestroyWriter(w), LEMON_ERR_LAST_NOT_WRITTEN, "nor at the end");
             MPI_File_close(&fp);
             free(data);
             if (tap_rank == 0)

@@ -47,12 +47,13 @@ struct lemon_internal {
     struct lemon_plan_hints hints;
     struct lemon_geometry geometry;
     struct lemon_pending pending;
-    int64_t filled;     /* writer: up to here the record has been written or sought */
-    int64_t alignment;  /* writer: of data, 0: none */
-    int64_t align_from; /* writer: bytes of the records whose data are aligned */
-    bool threads;       /* other threads may be in MPI: see pending.c */
-    int deviation;      /* reader */
-    int before;         /* reader: 1 if the record before had ME or there is none */
+    int64_t filled; /* writer: up to here the record has been written or sought */
+    int64_t before_pos, before_filled; /* writer: before the call that is under way */
+    int64_t alignment;                 /* writer: of data, 0: none */
+    int64_t align_from;                /* writer: bytes of the records whose data are aligned */
+    bool threads;                      /* other threads may be in MPI: see pending.c */
+    int deviation;                     /* reader */
+    int before; /* reader: 1 if the record before had ME or there is none */
 };
 
 /* NULL if any rank has no memory. Collective. */

@@ -12,9 +12,14 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
 {
     struct lemon_internal *in = lemon_internal_new(fp, cartesian);
     LemonWriter *writer = in ? calloc(1, sizeof *writer) : NULL;
+    MPI_Offset begin = 0;
     if (!in)
         return NULL;
-    if (lemon_agree(in, writer ? LEMON_SUCCESS : LEMON_ERR_PARAM) != LEMON_SUCCESS) {
+    if (MPI_File_get_position(*fp, &begin) != MPI_SUCCESS)
+        begin = 0; /* not where the others are, if they know: that is refused */
+    int64_t values[1] = {begin};
+    if (lemon_agree_on(in, writer ? LEMON_SUCCESS : LEMON_ERR_PARAM, values, 1) !=
+        LEMON_SUCCESS) {
         lemon_internal_free(in);
         free(writer);
         return NULL;
@@ -25,9 +30,8 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
     writer->is_awaiting_header = 1;
     writer->is_first_record = 1;
     writer->internal = in;
-    MPI_File_get_position(*fp, &writer->off);
     /* The container to append to may lack its last padding: that becomes a hole of zeros. */
-    writer->off += limefile_padding((uint64_t)writer->off);
+    writer->off = begin + limefile_padding((uint64_t)begin);
     return writer;
 }
 
@@ -38,7 +42,21 @@ int lemonFinishWriting(LemonWriter *writer)
     if (!writer->is_busy)
         return LEMON_SUCCESS;
     writer->is_busy = 0;
-    return lemon_finish(writer->internal);
+    struct lemon_internal *in = writer->internal;
+    int code = lemon_finish(in);
+    if (code != LEMON_SUCCESS) { /* nothing counts as written, so that it can be tried again */
+        writer->pos = in->before_pos;
+        in->filled = in->before_filled;
+    }
+    return code;
+}
+
+/* A call is under way; its error, if any, comes out when it is finished. */
+static void begin_busy(LemonWriter *writer)
+{
+    writer->is_busy = 1;
+    writer->internal->before_pos = writer->pos;
+    writer->internal->before_filled = writer->internal->filled;
 }
 
 /* What each call begins with: waits, and makes sure that a record is open. */
@@ -313,7 +331,7 @@ int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, Lemo
     if (code != LEMON_SUCCESS)
         return code;
     lemon_start_bytes(in, LEMON_WRITE, source, n, writer->off + writer->pos);
-    writer->is_busy = 1; /* an error of the start comes out at the end, on all ranks */
+    begin_busy(writer);
     move_on(writer, n);
     return LEMON_SUCCESS;
 }
@@ -340,7 +358,8 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
         code = lemon_agree(in, lemon_move_ordered(in, LEMON_WRITE, data, at));
     else
         lemon_start_lattice(in, LEMON_WRITE, data, at);
-    writer->is_busy = !wait;
+    if (!wait)
+        begin_busy(writer);
     if (code == LEMON_SUCCESS)
         move_on(writer, bytes);
     return code;
