@@ -19,16 +19,20 @@ enum {
     TERM_MS = 1500,    /* for mpirun to take its ranks down */
 };
 
-/* All files of the job where they are removed; root is the user's wish here, as is a job with
- * more ranks than processors. The user's own settings win. */
+/* All files of the job where they are removed, on this host: Open MPI carries its own settings
+ * to the others, where nobody would remove the folder. Root is the user's wish here, as is a
+ * job with more ranks than processors. The user's own settings win. */
 static void set_environment(const char *dir)
 {
-    static const char *const to_dir[] = {"TMPDIR", "OMPI_MCA_orte_tmpdir_base",
-                                         "OMPI_MCA_btl_vader_backing_directory"};
+    static const char *const to_dir[] = {"TMPDIR", "LIMEFS_IO_SHM"};
     static const char *const to_value[][2] = {
         {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
+        /* Its daemons on other hosts notice in half a minute that this one is gone. */
+        {"OMPI_MCA_oob_tcp_keepalive_time", "5"},
+        {"OMPI_MCA_oob_tcp_keepalive_intvl", "5"},
+        {"OMPI_MCA_oob_tcp_keepalive_probes", "4"},
     };
     for (size_t i = 0; i < sizeof to_dir / sizeof *to_dir; i++)
         setenv(to_dir[i], dir, 1);

@@ -20,7 +20,22 @@ enum {
     BACKLOG = 1024,
     CONNECT_MS = 3000, /* for each address: some may lead nowhere */
     JOIN_MS = 20000,
+    QUIET_S = 5, /* after which the other host is asked whether it is there, LOOKS times */
+    LOOKS = 4,
 };
+
+/* ---- between hosts ---- */
+
+void job_control_tune(int fd)
+{
+    int on = 1, quiet = QUIET_S, looks = LOOKS, unanswered_ms = QUIET_S * (LOOKS + 1) * 1000;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quiet, sizeof quiet);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &quiet, sizeof quiet);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &looks, sizeof looks);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+}
 
 /* ---- rank 0 ---- */
 
@@ -176,7 +191,7 @@ static int connect_tcp(const struct job_address *address, uint16_t port)
 {
     struct sockaddr_storage to;
     socklen_t n = socket_address(address, port, &to);
-    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+    int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     int err = connect(fd, (struct sockaddr *)&to, n) == 0 ? 0 : -errno;
@@ -186,8 +201,7 @@ static int connect_tcp(const struct job_address *address, uint16_t port)
         close(fd);
         return err;
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    job_control_tune(fd);
     return fd;
 }
 

@@ -56,6 +56,10 @@ struct job_rendezvous {
 /* Rank 0: opens the listening sockets; *tcp is -1 if there are no `others`. -errno. */
 int job_rendezvous_open(struct job_rendezvous *, bool others, int *local, int *tcp);
 
+/* Both ends of a connection between hosts: small packets go at once, and a host or link that is
+ * gone is noticed within half a minute, also while nothing is said. */
+void job_control_tune(int fd);
+
 /* The other ranks: connects and says JOIN. -errno. */
 int job_rendezvous_join(const struct job_rendezvous *, int rank, bool local,
                         struct limejob_channel *);

@@ -3,8 +3,6 @@
 #include "server.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -121,13 +119,12 @@ void job_ranks_add_own(struct job_server *server, int fd)
 
 void job_ranks_accept(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
-    int on = 1, fd = accept4(peer->channel.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(peer->channel.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     (void)events;
     if (fd < 0)
         return;
     if (peer == server->meeting[1]) {
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+        job_control_tune(fd);
     } else if (!limejob_peer_is_ours(fd)) {
         close(fd);
         return;

@@ -1,0 +1,418 @@
+#!/usr/bin/env python3
+"""limefs-io on two and three hosts: what it reads, what limefs makes of it, and what happens when a
+host, or the way to it, is lost. The hosts are those of tests/lib/hosts.py."""
+
+import concurrent.futures
+import contextlib
+import errno
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path[:0] = [os.path.join(TESTS, "lib"), os.path.join(TESTS, "fuse")]
+import hosts
+import jobclient
+import jobtest
+import limetest
+import mpitest
+import test_ranks
+
+MIB = 1 << 20
+TIMEOUT = test_ranks.TIMEOUT  # job_timeout
+
+
+class HostsTestCase(jobtest.TestCase):
+    names = ("alpha", "beta", "gamma")
+
+    def setUp(self):
+        super().setUp()
+        if hosts.why_not():
+            self.skipTest(hosts.why_not())
+        self.hosts = hosts.Hosts(*self.names)
+
+    def job(self, where, *options, **kw):
+        return hosts.Job(self.hosts, where, *options, **kw).start()
+
+    def assertNothingLeft(self, timeout=jobtest.END_S, but=()):
+        """Neither processes nor files, on hosts that are still there."""
+        for name in self.names[1:]:
+            self.assertTrue(jobtest.wait_until(lambda name=name: not self.hosts.pids(name),
+                                               timeout), name)
+            self.assertEqual([file for file in self.hosts.left(name) if file not in but], [],
+                             name)
+
+
+class Reading(HostsTestCase):
+    def reads_right(self, client, path, data):
+        file = client.open(path)
+        for one in [(0, len(data), 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99),
+                    (len(data) - 1, 1, 4095), (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0)]:
+            self.assertReads(client, file, data, *one)
+        dice = random.Random(5)
+        for _ in range(3):
+            reads = []
+            for slot in range(16):
+                n = dice.randrange(1, 2 * MIB)
+                offset, at = dice.randrange(len(data) - n), slot * 2 * MIB + dice.randrange(3)
+                n = min(n, 2 * MIB - 3)
+                reads.append((client.start_read(file, offset, n, at), offset, n, at))
+            dice.shuffle(reads)
+            for tag, offset, n, at in reads:
+                self.assertEqual(client.read_done(tag), n)
+                self.assertTrue(client.window[at:at + n] == data[offset:offset + n])
+
+    def test_whole_files(self):
+        """By ranks spread in several ways; each on its host, and none forgotten."""
+        path, data = self.data_file(20_000_003)
+        for where, ranks in [("alpha:2,beta:1", [2, 1]), ("alpha:1,beta:2", [1, 2]),
+                             ("alpha:2,beta:2,gamma:1", [2, 2, 1])]:
+            with self.subTest(where):
+                job = self.job(where)
+                client = job.client(32 * MIB)
+                self.assertEqual((client.ranks, client.hosts), (sum(ranks), len(ranks)))
+                self.reads_right(client, path, data)
+                status = client.status()
+                seen = {host["name"]: len(host["ranks"]) for host in status["hosts"]}
+                self.assertEqual(seen, dict(zip(self.names, ranks)))
+                self.assertEqual(sorted(sum((host["ranks"] for host in status["hosts"]), [])),
+                                 list(range(sum(ranks))))
+                for name, n in list(zip(self.names, ranks))[1:]:
+                    self.assertEqual(len(job.pids_on(name)), n)
+                self.assertEqual((status["errors"], status["in_flight"]), (0, 0))
+                self.assertEqual(job.stop(), 0)
+                self.assertEqual(job.stderr(), "")
+                self.assertNothingLeft()
+
+    def test_another_file_there(self):
+        """It is refused, in the words of the host that has another."""
+        path, data = self.data_file(9_000_000)
+        other, _ = self.data_file(9_000_000)
+        job = self.job("alpha:1,beta:1,gamma:1")
+        client = job.client(16 * MIB)
+        self.hosts.run("beta", ["mount", "--bind", other, path])
+        text = self.assertRefused(errno.ESTALE, client.open, path)
+        self.assertIn(f"beta: {path}: it is another file there", text)
+        self.hosts.run("beta", ["umount", path])
+        self.hosts.run("gamma", ["mount", "-t", "tmpfs", "none", os.path.dirname(path)])
+        text = self.assertRefused(errno.ENOENT, client.open, path)
+        self.assertIn(f"gamma: {path}: open: No such file", text)
+        self.hosts.run("gamma", ["umount", os.path.dirname(path)])
+        self.assertReads(client, client.open(path), data, 1, 8_999_999, 0)
+
+
+JOIN = 0x100
+
+
+def closed(one):
+    """Whether the other end hangs up, without a word."""
+    try:
+        return one.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+class Control(HostsTestCase):
+    """Rank 0's TCP port, which is open until all ranks have come."""
+
+    names = ("alpha", "beta")
+    nowhere = "10.99.78.1"
+
+    def job_that_waits(self):
+        """Its ranks on beta try an address first that leads nowhere, for three seconds."""
+        self.hosts.run("alpha", ["sh", "-ec", f"ip addr flush dev br0; ip addr add "
+                                 f"{self.nowhere}/32 dev br0; ip link add name br1 type bridge; "
+                                 f"ip link set br1 up; ip link set beta master br1; ip addr add "
+                                 f"{self.hosts.address('alpha')}/24 dev br1"])
+        self.hosts.run("beta", ["sh", "-ec", f"ip route add {self.nowhere} dev eth0; ip neigh "
+                                f"add {self.nowhere} lladdr 02:00:00:00:00:99 dev eth0"])
+        net = hosts.PREFIX + ".0/24"
+        return hosts.Job(self.hosts, "alpha:1,beta:1", env={
+            "OMPI_MCA_oob_tcp_if_include": net, "OMPI_MCA_btl_tcp_if_include": net}).launch()
+
+    def ports_of(self, job):
+        """At which rank 0 listens, the last one last; MPI's are among them."""
+        inodes, ports = set(), {}
+        here = [pid for pid in job.rank_pids() if pid not in job.pids_on("beta")]
+        for pid in here:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+            for table in "tcp", "tcp6":
+                with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:
+                    for line in file.readlines()[1:]:
+                        fields = line.split()
+                        if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                            ports[int(fields[9])] = int(fields[1].rpartition(":")[2], 16)
+        return [ports[inode] for inode in sorted(ports)]
+
+    def control_port(self, job):
+        """The job's is opened after those of MPI."""
+        ports, since = [], time.monotonic()
+        while not ports or time.monotonic() - since < 0.5:
+            self.assertIsNone(job.process.poll(), job.stderr())
+            now = self.ports_of(job)
+            if now != ports:
+                ports, since = now, time.monotonic()
+            time.sleep(0.02)
+        return ports[-1]
+
+    def stranger(self, port):
+        """On beta."""
+        with open(self.hosts.enter("beta")[1].partition("=")[2], "rb") as there, \
+                open("/proc/self/ns/net", "rb") as here:
+            hosts._libc("setns", there.fileno(), 0)
+            try:
+                return socket.create_connection((self.hosts.address("alpha"), port), 5)
+            finally:
+                hosts._libc("setns", here.fileno(), 0)
+
+    def test_strangers(self):
+        """They come before the ranks: dropped, and the job starts and serves as if nothing were."""
+        job = self.job_that_waits()
+        port, dice = self.control_port(job), random.Random(3)
+        for wrong in [jobclient.packet(JOIN, b"\1\0\0\0" + bytes(32)),  # not the token
+                      jobclient.packet(JOIN, b"\1\0\0\0" + dice.randbytes(32)),
+                      jobclient.packet(JOIN, b""), jobclient.packet(JOIN, bytes(60000)),
+                      jobclient.packet(jobclient.HELLO, bytes(8)),
+                      jobclient.packet(jobclient.STOP), jobclient.packet(JOIN, flags=1),
+                      b"GET / HTTP/1.0\r\n\r\n" + bytes(30), dice.randbytes(5000)]:
+            with self.stranger(port) as one:
+                one.sendall(wrong)
+                self.assertTrue(closed(one), wrong[:40])
+        silent = [self.stranger(port) for _ in range(50)]
+        silent[0].sendall(jobclient.packet(JOIN, bytes(36))[:30])
+        self.assertFalse(select.select([job.process.stdout], [], [], 0)[0], "ready too early")
+        self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
+        path, data = self.data_file()
+        client = job.client(16 * MIB)
+        self.assertReads(client, client.open(path), data, 1, 9_000_000, 1)
+        with self.assertRaises(ConnectionRefusedError):
+            self.stranger(port)
+        for one in silent:
+            one.sendall(b"x" * 200)
+            one.close()
+        self.assertReads(client, client.open(path), data, 5, 9_000_000, 1)
+        self.assertEqual(job.stop(), 0)
+        self.assertEqual(job.stderr(), "")
+
+
+class Idle(HostsTestCase):
+    def test_no_processor(self):
+        path, data = self.data_file(20_000_000)
+        job = self.job("alpha:2,beta:1,gamma:2")
+        client = job.client(32 * MIB)
+        file = client.open(path)
+        for _ in range(3):
+            client.read(file, 0, 16 * MIB, 0)
+        time.sleep(0.3)
+        pids = job.pids()
+        ranks = job.rank_pids()
+        self.assertEqual(len(ranks), 5)
+        self.assertGreaterEqual(len(pids), 8)  # and mpirun, and its two daemons
+        before = jobtest.cpu_seconds(pids)
+        seconds = 30 if limetest.STRESS else 3
+        time.sleep(seconds)
+        self.assertLess(jobtest.cpu_seconds(pids) - before, 0.01 * seconds + 0.02)
+        begin = time.monotonic()
+        self.assertReads(client, file, data, 0, 16 * MIB, 0)
+        self.assertLess(time.monotonic() - begin, 0.2 * limetest.SLOWNESS)
+
+
+class Mount(limetest.Mount):
+    """In the first host; in the foreground, so that words() are what it says."""
+
+    def __init__(self, cluster, source, opts, **kw):
+        super().__init__(source, opts=opts, args=["-f"], env=mpitest.environment(),
+                         prefix=cluster.enter(), timeout=60, **kw)
+        self._log = os.path.join(limetest.tempdir(), "stderr")
+
+    def start(self):
+        limetest._cleanup(self._give_up)
+        with open(self._log, "wb") as log:
+            self.process = subprocess.Popen(self.command(), env=self.environ(), stderr=log,
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        test_ranks.until(self.mounted)
+        return self
+
+    def stop(self):
+        super().stop()
+        self.process.wait(10)
+        if self.folders():
+            raise AssertionError(f"{self.folders()} were left")
+
+    def folders(self):
+        """What its job has in the first host's memory."""
+        return [name for name in os.listdir("/dev/shm")
+                if name.startswith(f"limefs-{self.process.pid}-")]
+
+    def _give_up(self):
+        super()._give_up()
+        self.process.wait(10)
+
+    def words(self):
+        with open(self._log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+@limetest.needs_fuse
+class MountTestCase(HostsTestCase, test_ranks.TestCase):
+    names = ("alpha", "beta")
+    records = 2
+
+    def setUp(self):
+        HostsTestCase.setUp(self)
+        test_ranks.TestCase.setUp(self)
+
+    def mount(self, where, *options):
+        """With a job of its own on those hosts: as many ranks as these have slots."""
+        ranks = sum(int(host.partition(":")[2]) for host in where.split(","))
+        command = " ".join(self.hosts.mpirun(where)).replace(",", "\\,")
+        return self.mount_with(f"ranks={ranks}", f"mpirun={command}", *options)
+
+    def mount_with(self, *options):
+        return Mount(self.hosts, self.container, [
+            f"job_timeout={TIMEOUT}", "extent=4M", "window=32M", "forward_from=1M", *options])
+
+    def read(self, mount, i, pause=0.0):
+        """Not out of the kernel's cache."""
+        with open(mount.join(f"data-{i}"), "rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            got = bytearray()
+            while part := file.read(256 * 1024):
+                got += part
+                time.sleep(pause)
+        self.assertTrue(got == self.data[i], f"record {i}")
+        return len(got)
+
+    def two_read(self, mount):
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            return sum(pool.map(lambda i: self.read(mount, i), range(2)))
+
+    def comes_back(self, mount):
+        def forwarded():
+            self.read(mount, 0)
+            return test_ranks.stats(mount)["forwarded_bytes"] > before
+        before = test_ranks.stats(mount)["forwarded_bytes"]
+        test_ranks.serving(mount)
+        test_ranks.until(forwarded)
+
+
+class Mounts(MountTestCase):
+    names = ("alpha", "beta", "gamma")
+
+    def test_own_job(self):
+        for where, ranks in ("alpha:1,beta:2", 3), ("alpha:1,beta:1,gamma:1", 3):
+            with self.subTest(where), self.mount(where) as mount:
+                test_ranks.serving(mount)
+                n = self.two_read(mount)
+                seen = test_ranks.stats(mount)
+                self.assertEqual((seen["job"]["ranks"], seen["job"]["hosts"]),
+                                 (ranks, where.count(",") + 1))
+                self.assertGreater(seen["forwarded_bytes"], n // 2)
+            self.assertNothingLeft()
+
+    def test_a_job_for_two_mounts(self):
+        job = self.job("alpha:1,beta:1,gamma:2")
+        with self.mount_with(f"job={job.path}") as one, \
+                self.mount_with(f"job={job.path}", "direct_io") as two:
+            for mount in one, two:
+                test_ranks.serving(mount)
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                n = sum(pool.map(self.two_read, (one, two)))
+            status = job.client().status()
+            self.assertEqual((status["clients"], len(status["hosts"])), (2, 3))
+            self.assertGreater(status["bytes_read"], n // 2)
+            for mount in one, two:
+                self.assertGreater(test_ranks.stats(mount)["forwarded_bytes"], n // 4)
+        job.stop()
+        self.assertNothingLeft()
+
+    def test_another_container_there(self):
+        """Refused, read locally, and the host named, once."""
+        other = self.write("other", b"x" * os.path.getsize(self.container))
+        for harm, words in [(["mount", "--bind", other, self.container],
+                             "it is another file there"),
+                            (["mount", "-t", "tmpfs", "none", self.folder], "open: No such file")]:
+            with self.mount("alpha:1,beta:1,gamma:1") as mount:
+                test_ranks.serving(mount)
+                self.hosts.run("beta", harm)
+                n = self.two_read(mount) + self.two_read(mount)
+                seen = test_ranks.stats(mount)
+                self.assertEqual(seen["forwarded_bytes"], 0)
+                self.assertGreaterEqual(seen["local_bytes"], n // 2)
+                said = [line for line in mount.words().splitlines() if "beta" in line]
+                self.assertEqual(len(said), 1, mount.words())
+                self.assertIn(f"job: open: beta: {self.container}: {words}", said[0])
+                self.assertIn("read locally", said[0])
+            self.hosts.run("beta", ["umount", harm[-1]])
+        self.assertNothingLeft()
+
+
+class Faults(MountTestCase):
+    def harmed(self, mount, harm):
+        """`harm` comes while a record is read; how long the reader took."""
+        test_ranks.serving(mount)
+        timer = threading.Timer(random.Random().random() * 0.2, harm)
+        timer.start()
+        begin = time.monotonic()
+        self.read(mount, 1, pause=0.003)
+        took = time.monotonic() - begin
+        timer.join()
+        self.read(mount, 1)
+        self.assertLess(took, (TIMEOUT + 5) * limetest.SLOWNESS)
+
+    def there(self, program):
+        """Its processes on the other host."""
+        found = []
+        for pid in self.hosts.pids("beta"):
+            with contextlib.suppress(OSError):
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == program:
+                    found.append(pid)
+        return found
+
+    def kill(self, program):
+        return lambda: os.kill(self.there(program)[0], signal.SIGKILL)
+
+    def test_killed(self):
+        """A rank on the other host, mpirun's daemon there."""
+        for program in "limefs-io", "orted":
+            for _ in range(10 if limetest.STRESS else 1):
+                with self.subTest(program), self.mount("alpha:1,beta:2") as mount:
+                    self.harmed(mount, self.kill(program))
+                    self.comes_back(mount)
+                    self.assertGreater(test_ranks.stats(mount)["job"]["connections"], 1)
+                # Of a daemon that is killed, Open MPI's own folder stays.
+                self.assertNothingLeft(but=["ompi.beta.0"] if program == "orted" else [])
+
+    def test_link_down(self):
+        """Nobody is told. The daemon notices by job_timeout, the ranks there by and by."""
+        with self.mount("alpha:1,beta:2") as mount:
+            test_ranks.serving(mount)
+            ranks = self.there("limefs-io")
+            self.assertEqual(len(ranks), 2)
+            self.harmed(mount, lambda: self.hosts.link("beta", "down"))
+            test_ranks.until(lambda: self.read(mount, 0) and
+                             test_ranks.stats(mount)["job"]["state"] != "serving")
+            begin = time.monotonic()
+            self.two_read(mount)
+            self.assertLess(time.monotonic() - begin, 2 * limetest.SLOWNESS)
+            if limetest.STRESS:
+                self.assertTrue(jobtest.wait_until(
+                    lambda: not any(jobtest.is_alive(pid) for pid in ranks), 40))
+            self.hosts.link("beta", "up")
+        self.assertNothingLeft(40)
+
+    def test_power_off(self):
+        with self.mount("alpha:1,beta:2") as mount:
+            self.harmed(mount, lambda: self.hosts.off("beta"))
+
+
+if __name__ == "__main__":
+    limetest.main()

@@ -1,0 +1,299 @@
+"""hosts - a few hosts on one machine, for jobs that run on several.
+
+    with hosts.Hosts("alpha", "beta") as cluster:
+        job = hosts.Job(cluster, "alpha:2,beta:1").start()
+
+A host is a process with namespaces of its own: network, host name, processes, mounts. It has its
+own /dev/shm, where it also keeps temporary files, and sees the other files of this machine.
+Beside it stands what an sshd would be: `mpirun --mca plm_rsh_agent AGENT` starts its daemons
+through it, with an environment of its own, and they are no descendants of mpirun. The first host
+is where tests enter, with its network and name but with the machine's processes and mounts; the
+others hang on its bridge.
+
+No namespace has a name and nothing is mounted outside of them: they end with their process, and
+that ends with this one, however it ends. Mounts of FUSE are taken out of them, so that those of
+other tests can be unmounted. (`ip netns exec` would make a copy of them, too.)
+
+Run as a program, this file is a host (--host) or the agent (--agent).
+"""
+
+import array
+import contextlib
+import ctypes
+import functools
+import json
+import os
+import select
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+PREFIX = "10.99.77"  # nobody else sees these addresses
+MNT_DETACH, MS_BIND, MS_REC, MS_PRIVATE = 2, 4096, 1 << 14, 1 << 18
+
+
+# ---- a host, from inside ----
+
+
+def _libc(function, *args):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, function)(*args) != 0:
+        raise OSError(ctypes.get_errno(), f"{function}: {os.strerror(ctypes.get_errno())}", args)
+
+
+def _let_go_of_fuse():
+    with open("/proc/self/mountinfo", "rb") as table:
+        for line in table:
+            fields, _, rest = line.partition(b" - ")
+            if rest.startswith(b"fuse"):
+                point = fields.split(b" ")[4].decode("unicode_escape").encode("latin-1")
+                with contextlib.suppress(OSError):  # under one that has gone already
+                    _libc("umount2", point, MNT_DETACH)
+
+
+def _set_up(folder, name):
+    _libc("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    _let_go_of_fuse()
+    socket.sethostname(name)
+    for what, where in (f"{name}.shm", "/dev/shm"), ("hosts", "/etc/hosts"):
+        if os.path.exists(where):
+            _libc("mount", os.fsencode(os.path.join(folder, what)), where.encode(), None, MS_BIND,
+                  None)
+
+
+def _start(connection, running):
+    """The request is a command line, the marks of a test, and a pipe for the exit status."""
+    data, ancillary, _, _ = connection.recvmsg(1 << 18, socket.CMSG_SPACE(4))
+    fds = array.array("i")
+    for _, _, raw in ancillary:
+        fds.frombytes(raw)
+    if not data or len(fds) != 1:
+        return
+    command, marks = json.loads(data)
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "TMPDIR": "/dev/shm",
+           **marks}
+    out = connection.fileno()
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", command], env, setsid=True, setsigmask=[],
+                         file_actions=[(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                                       (os.POSIX_SPAWN_DUP2, out, 1),
+                                       (os.POSIX_SPAWN_DUP2, out, 2)])
+    running[pid] = fds[0]
+
+
+def _reap(running):
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            if pid in running:
+                pipe = running.pop(pid)
+                with contextlib.suppress(OSError):  # who asked has gone
+                    os.write(pipe, bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+                os.close(pipe)
+
+
+def _be_host(folder, name):
+    """Until standard input is at its end; being process 1 of the host, it takes all with it."""
+    _set_up(folder, name)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(os.path.join(folder, name))
+    listener.listen(64)
+    wake, woken = socket.socketpair()
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    running = {}
+    print("ready", flush=True)
+    while True:
+        ready, _, _ = select.select([listener, woken, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return
+        if woken in ready:
+            woken.recv(4096)
+            _reap(running)
+        if listener in ready:
+            connection, _ = listener.accept()
+            with connection:
+                _start(connection, running)
+
+
+def _be_agent(folder, name, *command):
+    """What ssh is: says what the command says, and ends with its status, or is killed alone."""
+    ours, theirs = os.pipe()
+    marks = {key: value for key, value in os.environ.items() if key.startswith("LIMETEST_")}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(os.path.join(folder, name))
+        socket.send_fds(connection, [json.dumps([" ".join(command), marks]).encode()], [theirs])
+        os.close(theirs)
+        sources = [connection, ours]
+        while True:
+            ready, _, _ = select.select(sources, [], [])
+            if connection in ready:
+                data = connection.recv(65536)
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+                if not data:
+                    sources.remove(connection)
+            elif ours in ready:
+                status = os.read(ours, 1)
+                return status[0] if status else 255
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--host":
+        _be_host(*sys.argv[2:])
+        sys.exit(0)
+    sys.exit(_be_agent(*sys.argv[2:]))
+
+
+# ---- for tests ----
+
+import jobtest  # noqa: E402
+import limetest  # noqa: E402
+import mpitest  # noqa: E402
+
+NAMESPACES = ["--net", "--uts", "--mount", "--pid", "--fork", "--kill-child"]
+
+
+@functools.lru_cache(maxsize=None)
+def why_not():
+    """Why there can be no hosts here; None if there can."""
+    if mpitest.MPICH:
+        return "needs Open MPI"
+    for name in ("unshare", "nsenter", "ip", mpitest.MPIRUN):
+        if shutil.which(name) is None:
+            return f"needs {name}"
+    if os.geteuid() != 0:
+        return "needs root, for network namespaces"
+    attempt = subprocess.run(["unshare", *NAMESPACES, "sh", "-c",
+                              "ip link add name br0 type bridge && "
+                              "ip link add name one type veth peer name two"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
+    if attempt.returncode != 0:
+        words = attempt.stderr.decode(errors="replace").strip().replace("\n", ": ")
+        return f"needs network namespaces: {words}"
+    return None
+
+
+class Hosts:
+    """Running from the start to stop(), or to the end of the test."""
+
+    def __init__(self, *names):
+        self.names = names
+        self.folder = limetest.tempdir()
+        self._processes = {}
+        limetest._cleanup(self.stop)
+        with open(os.path.join(self.folder, "hosts"), "w", encoding="ascii") as file:
+            file.write("127.0.0.1 localhost\n")
+            for name in names:
+                file.write(f"{self.address(name)} {name}\n")
+        self.agent = os.path.join(self.folder, "agent")
+        with open(self.agent, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\nexec " + shlex.join(
+                [sys.executable, os.path.abspath(__file__), "--agent", self.folder]) + ' "$@"\n')
+        os.chmod(self.agent, 0o755)
+        for name in names:
+            self._boot(name)
+        for name in names:
+            if self._processes[name].stdout.readline() != b"ready\n":
+                raise AssertionError(f"the host {name} does not start")
+        self._connect()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def address(self, name):
+        return f"{PREFIX}.{self.names.index(name) + 1}"
+
+    def shm(self, name):
+        """The directory that is its /dev/shm."""
+        return os.path.join(self.folder, f"{name}.shm")
+
+    def _boot(self, name):
+        os.mkdir(self.shm(name))
+        self._processes[name] = subprocess.Popen(
+            ["unshare", *NAMESPACES, sys.executable, os.path.abspath(__file__), "--host",
+             self.folder, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def _connect(self):
+        first, *others = self.names
+        lines = [f"ip link set lo up; ip link add name br0 type bridge; ip link set br0 up; "
+                 f"ip addr add {self.address(first)}/24 dev br0"]
+        for name in others:
+            lines.append(f"ip link add name {name} type veth peer name eth0 "
+                         f"netns {self._processes[name].pid}; ip link set {name} master br0 up")
+        self.run(first, ["sh", "-ec", "; ".join(lines)])
+        for name in others:
+            self.run(name, ["sh", "-ec", f"ip link set lo up; ip link set eth0 up; "
+                                         f"ip addr add {self.address(name)}/24 dev eth0"])
+
+    def enter(self, name=None, mount=False):
+        """The words that run what follows in the network and under the name of a host (the
+        first), and with `mount` with its mounts."""
+        pid = self._processes[name or self.names[0]].pid
+        return ["nsenter", f"--net=/proc/{pid}/ns/net", f"--uts=/proc/{pid}/ns/uts",
+                *([f"--mount=/proc/{pid}/ns/mnt"] if mount else [])]
+
+    def run(self, name, command):
+        """Runs it in a host, with the mounts of that."""
+        return limetest.run([*self.enter(name, mount=True), *command], check=True)
+
+    def link(self, name, state):
+        """Pulls the cable of a host other than the first ("down"), or puts it in ("up")."""
+        self.run(self.names[0], ["ip", "link", "set", name, state])
+
+    def mpirun(self, where):
+        """Words; `where` is for --host."""
+        return [mpitest.MPIRUN, "--mca", "plm_rsh_agent", self.agent, "--host", where]
+
+    def pids(self, name):
+        """Of what runs in a host other than the first."""
+        process = self._processes[name]
+        own = jobtest.children_of(process.pid)[:1]
+        return [pid for pid in jobtest.children_of(process.pid)
+                if pid not in own and jobtest.is_alive(pid)]
+
+    def left(self, name):
+        """Temporary files of its own."""
+        return sorted(os.listdir(self.shm(name)))
+
+    def off(self, name):
+        """The power fails."""
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+    def stop(self):
+        for name in list(self._processes):
+            self.off(name)
+
+
+class Job(jobtest.Job):
+    """limefs-io on hosts: as many ranks as `where` has slots, if nothing else is said."""
+
+    def __init__(self, cluster, where, *options, ranks=None, **kw):
+        slots = sum(int(host.partition(":")[2]) for host in where.split(","))
+        super().__init__(ranks or slots, *options, **kw)
+        self.cluster, self.where = cluster, where
+
+    def command(self):
+        return [*self.cluster.enter(), *self.cluster.mpirun(self.where), "-n", str(self.ranks),
+                jobtest.IO, "--socket", self.path, "--ready", "1", *self.options]
+
+    def pids_on(self, name, program=None):
+        """Of the ranks in a host other than the first, or of another program."""
+        found = []
+        for pid in self.cluster.pids(name):
+            with contextlib.suppress(OSError):
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == (program or "limefs-io"):
+                    found.append(pid)
+        return sorted(found)
