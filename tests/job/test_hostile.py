@@ -244,7 +244,7 @@ class Hostile(jobtest.TestCase):
         self.assertTrue(jobtest.wait_until(
             lambda: self.good.status()["open_files"] == [self.path] and
             self.good.status()["in_flight"] == 0))
-        self.assertEqual(self.windows(), 1)
+        self.assertTrue(jobtest.wait_until(lambda: self.windows() == 1))
 
     def windows(self):
         """Windows that rank 0 has mapped."""

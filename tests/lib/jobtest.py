@@ -131,6 +131,8 @@ class Job:
         return self.process.returncode
 
     def _give_up(self):
+        with contextlib.suppress(AssertionError, OSError, subprocess.SubprocessError):
+            self.stop()  # killed together, nobody removes MPI's shared memory
         for pid in self.pids():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
