@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import unittest
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path[:0] = [os.path.join(TESTS, "lib"), os.path.join(TESTS, "fuse")]
@@ -201,6 +202,26 @@ class Control(HostsTestCase):
         self.assertReads(client, client.open(path), data, 5, 9_000_000, 1)
         self.assertEqual(job.stop(), 0)
         self.assertEqual(job.stderr(), "")
+
+
+class Lost(HostsTestCase):
+    def test_host_off(self):
+        """The job ends everywhere, and says which rank was lost."""
+        job = self.job("alpha:1,beta:1,gamma:1")
+        self.hosts.off("gamma")
+        self.assertTrue(jobtest.wait_until(job.is_gone), job.stderr())
+        self.assertIn("rank 2 on gamma has ended", job.stderr())
+        self.assertFalse(os.path.lexists(job.path))
+
+    @unittest.skipUnless(limetest.STRESS, "takes half a minute")
+    def test_link_down_while_idle(self):
+        """Nobody says anything, and both sides notice."""
+        job = self.job("alpha:1,beta:1,gamma:1")
+        there = job.pids_on("gamma")
+        self.hosts.link("gamma", "down")
+        self.assertTrue(jobtest.wait_until(
+            lambda: not any(jobtest.is_alive(pid) for pid in there + job.rank_pids()), 40))
+        self.assertIn("rank 2 on gamma has ended", job.stderr())
 
 
 class Idle(HostsTestCase):
