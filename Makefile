@@ -220,7 +220,7 @@ run-check: tests fuzz-short
 
 stress: deps ## the long runs: many kills, mutations and mounts
 	$(Q)$(MAKE) --no-print-directory tests
-	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 tests/run
+	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 LIMETEST_TIMEOUT=3600 tests/run
 
 run-bench: all $(helpers) $(if $(HAVE_MPI),$(mpi_benches))
 	$(Q)B=$(abspath $(B)) scripts/bench

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
@@ -263,6 +264,41 @@ class Faults(TestCase):
                 self.comes_back(mount)
             self.assertEqual(folders(daemon), [])
 
+    @unittest.skipUnless(limetest.STRESS, "long: make stress")
+    def test_a_hundred_kills(self):
+        """A random rank at a random moment of `sha256sum` of 2 GiB, a hundred times."""
+        big, digest, block = os.path.join(self.folder, "big"), hashlib.sha256(), 64 * MIB
+        with open(big, "wb") as file:
+            file.write(limetest.header("big", 32 * block, True, True))
+            for i in range(32):
+                part = random.Random(i).randbytes(MIB) * (block // MIB)
+                digest.update(part)
+                file.write(part)
+        dice, slowest, killed = random.Random(13), 0, 0
+        with self.mount("ranks=3", "extent=32M", "window=256M", source=big) as mount:
+            daemon = pids_of(mount, "limefs")[0]
+            for _ in range(100):
+                serving(mount)
+                moment = dice.random() * 4
+                begin = last = time.monotonic()
+                command = subprocess.Popen(["sha256sum", mount.join("big")],
+                                           stdout=subprocess.PIPE)
+                while command.poll() is None:
+                    time.sleep(0.01)
+                    if moment and time.monotonic() - begin > moment:
+                        os.kill(dice.choice(pids_of(mount, "limefs-io")), signal.SIGKILL)
+                        moment, killed, last = 0, killed + 1, time.monotonic()
+                slowest = max(slowest, time.monotonic() - last)
+                self.assertEqual(command.stdout.read().split()[0].decode(), digest.hexdigest())
+                command.stdout.close()
+                fd = os.open(mount.join("big"), os.O_RDONLY)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(fd)
+            print(f"# {killed} ranks killed, 100 right sums; the longest took {slowest:.1f} s "
+                  f"after the kill; {stats(mount)}")
+        self.assertGreater(killed, 90)
+        self.assertEqual(folders(daemon), [])
+
     def test_many_kills(self):
         dice = random.Random(12)
 
@@ -274,7 +310,7 @@ class Faults(TestCase):
         with self.mount("ranks=3") as mount:
             serving(mount)
             daemon = pids_of(mount, "limefs")[0]
-            for _ in range(100 if limetest.STRESS else 3):
+            for _ in range(10 if limetest.STRESS else 3):
                 self.sums_are_right_while(mount, harm, times=1)
                 serving(mount)
             self.comes_back(mount)
