@@ -88,8 +88,14 @@ class Reading(HostsTestCase):
                     self.assertEqual(len(job.pids_on(name)), n)
                 self.assertEqual((status["errors"], status["in_flight"]), (0, 0))
                 self.assertEqual(job.stop(), 0)
-                self.assertEqual(job.stderr(), "")
+                self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
                 self.assertNothingLeft()
+
+    def test_nothing_beside_the_container(self):
+        path, data = self.data_file()
+        client = self.job("alpha:1,beta:2").client(16 * MIB)
+        self.assertReads(client, client.open(path), data, 1, 9_000_000, 1)
+        self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
 
     def test_another_file_there(self):
         """It is refused, in the words of the host that has another."""
@@ -201,7 +207,7 @@ class Control(HostsTestCase):
             one.close()
         self.assertReads(client, client.open(path), data, 5, 9_000_000, 1)
         self.assertEqual(job.stop(), 0)
-        self.assertEqual(job.stderr(), "")
+        self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
 
 
 class Lost(HostsTestCase):

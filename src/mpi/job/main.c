@@ -39,6 +39,9 @@ static void start_mpi(int *argc, char ***argv)
     int provided;
     /* Ranks that wait in a collective call for one that reads must not take its processor. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    /* Shared file pointers, which nobody uses here: between hosts, they are a file beside each
+     * container that is open. */
+    setenv("OMPI_MCA_sharedfp", "^lockedfile,individual", 0);
     /* Where the keeper of limefs clears up. On other hosts there is no such place. */
     const char *shm = getenv("LIMEFS_IO_SHM");
     if (shm && access(shm, W_OK | X_OK) == 0)
