@@ -96,7 +96,7 @@ struct command {
     char *words[WORDS_MAX];
     int count;
     char *mpirun; /* cut into words */
-    char ranks[16], program[PATH_MAX];
+    char ranks[16], stripe[24], program[PATH_MAX];
 };
 
 static void add(struct command *command, char *word)
@@ -131,6 +131,12 @@ static int compose(struct command *command, const struct limefs_launch *launch,
     add(command, "1");
     add(command, "--lifeline");
     add(command, "0");
+    if (options->stripe) {
+        snprintf(command->stripe, sizeof command->stripe, "%llu",
+                 (unsigned long long)options->stripe);
+        add(command, "--stripe");
+        add(command, command->stripe);
+    }
     return 0;
 }
 

@@ -30,6 +30,7 @@ struct limefs_options {
     unsigned ranks;     /* of a job of our own; 0: none */
     char *job, *mpirun; /* socket of another job; how to start our own; owned, or NULL */
     uint64_t window, extent, forward_from;
+    uint64_t stripe; /* of a job of our own; 0: its default */
     double job_timeout; /* seconds to wait for an answer */
     int direct_io;      /* large records are read around this mount's page cache */
 };

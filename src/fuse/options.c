@@ -14,7 +14,7 @@
 struct parsed {
     struct limefs_options *options;
     struct limefs_command *command;
-    char *readahead, *window, *extent, *forward_from;
+    char *readahead, *window, *extent, *forward_from, *stripe;
 };
 
 enum {
@@ -50,6 +50,7 @@ static const struct fuse_opt table[] = {
     {"window=%s", offsetof(struct parsed, window), 0},
     {"extent=%s", offsetof(struct parsed, extent), 0},
     {"forward_from=%s", offsetof(struct parsed, forward_from), 0},
+    {"stripe=%s", offsetof(struct parsed, stripe), 0},
     FUSE_OPT_KEY("rw", KEY_RW),
     FUSE_OPT_KEY("auto", KEY_SUBMOUNT),
     FUSE_OPT_KEY("noauto", KEY_SUBMOUNT),
@@ -89,6 +90,7 @@ static const char usage[] =
     "    -o mpirun=COMMAND      what starts the job (mpirun); words are separated by spaces\n"
     "    -o forward_from=SIZE   a reader that has gone on for so long is forwarded (4M)\n"
     "    -o extent=SIZE         what the job reads at once (32M)\n"
+    "    -o stripe=SIZE         the ranks' parts begin at multiples of it (1M); with ranks=\n"
     "    -o window=SIZE         memory for what it reads ahead (256M)\n"
     "    -o job_timeout=SEC     wait so long for it, then read locally (5)\n"
     "\n"
@@ -147,6 +149,7 @@ static const char *read_sizes(struct parsed *parsed)
         {parsed->window, &options->window, "window: not a size"},
         {parsed->extent, &options->extent, "extent: not a size"},
         {parsed->forward_from, &options->forward_from, "forward_from: not a size"},
+        {parsed->stripe, &options->stripe, "stripe: not a size"},
     };
     const char *wrong = NULL;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -178,6 +181,8 @@ static const char *check_job(const struct limefs_options *options)
         return "ranks: too many";
     if (options->extent < 1 << 20 || options->extent > 1 << 30 || options->extent % 4096)
         return "extent: 1M to 1G, a multiple of 4K";
+    if (options->stripe > 1 << 30)
+        return "stripe: at most 1G";
     if (options->window < 2 * options->extent)
         return "window: it must hold two extents";
     if (!(options->job_timeout >= 0.1 && options->job_timeout <= 86400))

@@ -149,7 +149,8 @@ class TestCase(limetest.TestCase):
 class Ranks(TestCase):
     def test_own_jobs(self):
         for ranks in (1, 2, 3, 4):
-            with self.subTest(ranks=ranks), self.mount(f"ranks={ranks}") as mount:
+            with self.subTest(ranks=ranks), \
+                    self.mount(f"ranks={ranks}", f"stripe={64 * ranks}K") as mount:
                 serving(mount)
                 self.reads_everything_right(mount)
                 seen = stats(mount)

@@ -1,0 +1,223 @@
+/* joblink.c - requests to a job and its replies */
+#define _GNU_SOURCE
+#include "joblink.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum {
+    UNUSED_SECONDS = 10, /* then the job closes a container */
+    REST_SECONDS = 5,    /* a container is not asked for after a read that failed */
+};
+
+/* What a reply is about. */
+enum tag_kind {
+    TAG_OPEN = 1, /* | index of the file */
+    TAG_LOAD,     /* | slot */
+    TAG_CLOSE,    /* | index of the file */
+};
+
+double limefs_job_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- requests ---- */
+
+static uint64_t tag(enum tag_kind kind, unsigned index)
+{
+    return (uint64_t)kind << 32 | index;
+}
+
+static void send_packet(struct limefs_job *job, const struct limejob_packet *packet)
+{
+    if (!job->broken && limejob_send(&job->channel, packet, 0) != 0) {
+        job->broken = true;
+        shutdown(job->channel.fd, SHUT_RDWR); /* wakes the thread */
+    }
+}
+
+void limefs_job_send_load(struct limefs_job *job, int slot, struct limefs_job_file *file)
+{
+    const struct limefs_extent *extent = &job->forward.slot[slot];
+    struct limejob_packet packet;
+    limejob_request(&packet, LIMEJOB_READ, tag(TAG_LOAD, (unsigned)slot));
+    limejob_put_u32(&packet, file->number);
+    limejob_put_u64(&packet, extent->from);
+    limejob_put_u64(&packet, extent->to - extent->from);
+    limejob_put_u64(&packet, (uint64_t)slot * job->forward.extent);
+    job->asked[slot] = limefs_job_seconds();
+    file->loads++;
+    send_packet(job, &packet);
+}
+
+static void send_close(struct limefs_job *job, struct limefs_job_file *file)
+{
+    struct limejob_packet packet;
+    limejob_request(&packet, LIMEJOB_CLOSE, tag(TAG_CLOSE, (unsigned)(file - job->files)));
+    limejob_put_u32(&packet, file->number);
+    file->state = LIMEFS_JOB_FILE_CLOSING;
+    send_packet(job, &packet);
+}
+
+static void send_open(struct limefs_job *job, struct limefs_job_file *file,
+                      const struct limefs_view *view)
+{
+    char buf[PATH_MAX], path[LIMEJOB_PATH_MAX];
+    struct limejob_packet packet;
+    const char *label = limefs_tree_label(job->fs, view->node, buf, sizeof buf);
+    int n = view->node->parent ? snprintf(path, sizeof path, "%s/%s", job->fs->source, label)
+                               : snprintf(path, sizeof path, "%s", label);
+    *file = (struct limefs_job_file){
+        .state = LIMEFS_JOB_FILE_REFUSED, .view = view->id, .since = limefs_job_seconds()};
+    if (n < 0 || (size_t)n >= sizeof path)
+        return;
+    limejob_request(&packet, LIMEJOB_OPEN, tag(TAG_OPEN, (unsigned)(file - job->files)));
+    limejob_put_u64(&packet, view->st.st_ino);
+    limejob_put_u64(&packet, (uint64_t)view->st.st_size);
+    limejob_put_u64(&packet, (uint64_t)view->st.st_mtim.tv_sec);
+    limejob_put_u32(&packet, (uint32_t)view->st.st_mtim.tv_nsec);
+    limejob_put_bytes(&packet, path, (size_t)n);
+    file->state = LIMEFS_JOB_FILE_OPENING;
+    send_packet(job, &packet);
+}
+
+struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
+                                           const struct limefs_view *view)
+{
+    struct limefs_job_file *free_one = NULL, *idle = NULL;
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++) {
+        if (file->state != LIMEFS_JOB_FILE_NONE && file->view == view->id)
+            return file;
+        if (file->state == LIMEFS_JOB_FILE_NONE || file->state == LIMEFS_JOB_FILE_REFUSED) {
+            if (!free_one || file->state == LIMEFS_JOB_FILE_NONE)
+                free_one = file;
+        } else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 &&
+                   (!idle || file->since < idle->since)) {
+            idle = file;
+        }
+    }
+    if (free_one)
+        send_open(job, free_one, view);
+    else if (idle)
+        send_close(job, idle); /* there will be room the next time */
+    return free_one;
+}
+
+/* ---- replies ---- */
+
+static struct limefs_job_file *file_of_view(struct limefs_job *job, uint64_t view)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (file->view == view &&
+            (file->state == LIMEFS_JOB_FILE_OPEN || file->state == LIMEFS_JOB_FILE_CLOSING))
+            return file;
+    return NULL;
+}
+
+static int on_opened(struct limefs_job_file *file, struct limejob_packet *reply)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    if (file->state != LIMEFS_JOB_FILE_OPENING)
+        return -EPROTO;
+    int err = limejob_get_code(reply, text, sizeof text);
+    file->number = err ? 0 : limejob_get_u32(reply);
+    file->state = err ? LIMEFS_JOB_FILE_REFUSED : LIMEFS_JOB_FILE_OPEN;
+    if (err)
+        limefs_log(LOG_WARNING, "job: open: %s; this container is read locally",
+                   text[0] ? text : strerror(-err));
+    return reply->broken ? -EPROTO : 0;
+}
+
+/* Not again and again what has just failed; one line for all that fails now. */
+static void rest(struct limefs_job_file *file, const char *why)
+{
+    double now = limefs_job_seconds();
+    if (!file || now < file->rests)
+        return;
+    file->rests = now + REST_SECONDS;
+    limefs_log(LOG_WARNING, "job: read: %s; this container is read locally for %d s", why,
+               REST_SECONDS);
+}
+
+static int on_loaded(struct limefs_job *job, unsigned slot, struct limejob_packet *reply)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    if (slot >= job->forward.slots || job->forward.slot[slot].state != LIMEFS_EXTENT_LOADING)
+        return -EPROTO;
+    const struct limefs_extent *extent = &job->forward.slot[slot];
+    int err = limejob_get_code(reply, text, sizeof text);
+    if (!err && limejob_get_u64(reply) != extent->to - extent->from)
+        return -EPROTO;
+    struct limefs_job_file *file = file_of_view(job, extent->view);
+    if (file)
+        file->loads--;
+    if (err) { /* the local read will say what is wrong, if it meets it too */
+        job->failed_loads++;
+        rest(file, text[0] ? text : strerror(-err));
+    }
+    limefs_forward_loaded(&job->forward, (int)slot, !err);
+    return 0;
+}
+
+int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
+{
+    unsigned index = (unsigned)(reply->tag & UINT32_MAX);
+    if (reply->fd >= 0)
+        close(reply->fd);
+    if (!(reply->flags & LIMEJOB_REPLY))
+        return -EPROTO;
+    switch (reply->tag >> 32) {
+    case TAG_OPEN:
+        return index < LIMEFS_JOB_FILES_MAX ? on_opened(&job->files[index], reply) : -EPROTO;
+    case TAG_LOAD:
+        return on_loaded(job, index, reply);
+    case TAG_CLOSE:
+        if (index >= LIMEFS_JOB_FILES_MAX || job->files[index].state != LIMEFS_JOB_FILE_CLOSING)
+            return -EPROTO;
+        job->files[index] = (struct limefs_job_file){0};
+        return 0;
+    default:
+        return -EPROTO;
+    }
+}
+
+/* ---- from time to time ---- */
+
+/* Something has not been answered for too long: nothing else either, or it alone for very long.
+ */
+bool limefs_job_is_stalled(const struct limefs_job *job, double now)
+{
+    double limit = job->fs->options.job_timeout;
+    double heard = now - job->heard, oldest = 0;
+    for (unsigned i = 0; i < job->forward.slots; i++)
+        if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING && now - job->asked[i] > oldest)
+            oldest = now - job->asked[i];
+    for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
+        if (job->files[i].state == LIMEFS_JOB_FILE_OPENING &&
+            now - job->files[i].since > oldest)
+            oldest = now - job->files[i].since;
+    return (oldest > limit && heard > limit) || oldest > 4 * limit;
+}
+
+void limefs_job_tidy_files(struct limefs_job *job, double now)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (now - file->since <= UNUSED_SECONDS)
+            continue;
+        else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0)
+            send_close(job, file);
+        else if (file->state == LIMEFS_JOB_FILE_REFUSED)
+            *file = (struct limefs_job_file){0};
+}

@@ -1,0 +1,165 @@
+/* jobread.c - reads that go through the job */
+#include "joblink.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void limefs_job_prepare(struct limefs *fs, const struct limefs_file *file)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    pthread_mutex_lock(&job->lock);
+    if (job->state == LIMEFS_JOB_SERVING)
+        limefs_job_file_of(job, file->view);
+    pthread_mutex_unlock(&job->lock);
+}
+
+static struct limefs_want want_of(const struct limefs_file *file, uint64_t at, size_t n)
+{
+    const struct limefile_record *record = &file->record;
+    return (struct limefs_want){.view = file->view->id,
+                                .begin = record->data_offset,
+                                .end = record->data_offset + record->bytes,
+                                .at = at,
+                                .n = n,
+                                .now = limefs_job_seconds()};
+}
+
+/* Waits until the request's slots are ready. Their number, or 0: they never will be. */
+static int wait_for_slots(struct limefs_job *job, const struct limefs_want *want, int *slots)
+{
+    bool ready, waited = false;
+    for (;;) {
+        int count = job->state == LIMEFS_JOB_SERVING
+                        ? limefs_forward_find(&job->forward, want, slots, &ready)
+                        : 0;
+        if (count == 0)
+            return 0;
+        if (ready) {
+            job->forward.stats.hits += !waited;
+            return count;
+        }
+        if (!waited)
+            limefs_forward_waited(&job->forward, want);
+        waited = true;
+        pthread_cond_wait(&job->changed, &job->lock); /* the thread sees to it that it ends */
+    }
+}
+
+static void hold(struct limefs_job *job, const struct limefs_want *want, const int *slots,
+                 int count, struct limefs_pieces *pieces)
+{
+    uint64_t at = want->at, end = want->at + want->n;
+    pieces->count = count;
+    for (int i = 0; i < count; i++) {
+        const struct limefs_extent *extent = &job->forward.slot[slots[i]];
+        uint64_t to = extent->to < end ? extent->to : end;
+        pieces->slot[i] = slots[i];
+        pieces->iov[i].iov_base =
+            job->window.data + (uint64_t)slots[i] * job->forward.extent + (at - extent->from);
+        pieces->iov[i].iov_len = to - at;
+        limefs_forward_hold(&job->forward, slots[i], want);
+        at = to;
+    }
+    job->holds++;
+    job->forwarded_bytes += want->n;
+}
+
+/* Asks for what the request makes worth fetching. */
+static void fetch(struct limefs_job *job, const struct limefs_want *want,
+                  const struct limefs_view *view)
+{
+    int loads[LIMEFS_SLOTS_MAX];
+    struct limefs_job_file *file = limefs_job_file_of(job, view);
+    if (file && file->state == LIMEFS_JOB_FILE_OPENING) {
+        limefs_forward_note(&job->forward, want, false, loads);
+        if (!limefs_forward_is_stream(&job->forward, want))
+            return;
+        while (job->state == LIMEFS_JOB_SERVING &&
+               file->state == LIMEFS_JOB_FILE_OPENING) /* not for long */
+            pthread_cond_wait(&job->changed, &job->lock);
+        if (job->state != LIMEFS_JOB_SERVING || file->view != view->id)
+            return;
+    }
+    bool may_load = file && file->state == LIMEFS_JOB_FILE_OPEN && want->now >= file->rests;
+    int count = limefs_forward_note(&job->forward, want, may_load, loads);
+    for (int i = 0; i < count; i++)
+        limefs_job_send_load(job, loads[i], file);
+    if (may_load)
+        file->since = want->now;
+}
+
+int limefs_job_read(struct limefs *fs, const struct limefs_file *file, uint64_t at, size_t n,
+                    struct limefs_pieces *pieces)
+{
+    struct limefs_job *job = fs->job;
+    int slots[LIMEFS_PIECES_MAX];
+    pieces->count = 0;
+    if (!job || n == 0 || !limefs_file_is_large(fs, file))
+        return 0;
+    struct limefs_want want = want_of(file, at, n);
+    pthread_mutex_lock(&job->lock);
+    if (job->state == LIMEFS_JOB_SERVING && !job->broken) {
+        fetch(job, &want, file->view);
+        int count = wait_for_slots(job, &want, slots);
+        if (count)
+            hold(job, &want, slots, count, pieces);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return pieces->count;
+}
+
+void limefs_job_release(struct limefs *fs, struct limefs_pieces *pieces)
+{
+    struct limefs_job *job = fs->job;
+    if (pieces->count == 0)
+        return;
+    pthread_mutex_lock(&job->lock);
+    for (int i = 0; i < pieces->count; i++)
+        limefs_forward_release(&job->forward, pieces->slot[i]);
+    if (--job->holds == 0 && job->state != LIMEFS_JOB_SERVING)
+        pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+    pieces->count = 0;
+}
+
+void limefs_job_drop(struct limefs *fs, const struct limefs_view *view)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    pthread_mutex_lock(&job->lock);
+    limefs_forward_drop(&job->forward, view->id);
+    pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+}
+
+int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
+{
+    static const char *const states[] = {"absent", "starting", "serving"};
+    static const struct limefs_job none;
+    struct limefs_job *job = fs->job;
+    const struct limefs_job *of = job ? job : &none;
+    if (job)
+        pthread_mutex_lock(&job->lock);
+    int n = snprintf(
+        buf, cap,
+        "{\"local_bytes\": %" PRIu64 ", \"forwarded_bytes\": %" PRIu64
+        ", \"local_written_bytes\": 0, \"forwarded_written_bytes\": 0, \"requests\": %" PRIu64
+        ", \"loads\": %" PRIu64 ", \"prefetch_hits\": %" PRIu64
+        ", \"prefetch_wasted_bytes\": %" PRIu64 ", \"waits\": %" PRIu64
+        ", \"failed_loads\": %" PRIu64 ", \"job\": {\"state\": \"%s\", \"ranks\": %u"
+        ", \"hosts\": %u, \"connections\": %" PRIu64 "}}",
+        __atomic_load_n(&fs->local_bytes, __ATOMIC_RELAXED), of->forwarded_bytes,
+        __atomic_load_n(&fs->requests, __ATOMIC_RELAXED), of->forward.stats.loads,
+        of->forward.stats.hits, of->forward.stats.wasted_bytes, of->forward.stats.waits,
+        of->failed_loads, job ? states[of->state] : "none",
+        of->state == LIMEFS_JOB_SERVING ? of->greeting.ranks : 0,
+        of->state == LIMEFS_JOB_SERVING ? of->greeting.hosts : 0, of->connections);
+    if (job)
+        pthread_mutex_unlock(&job->lock);
+    return n < 0 || (size_t)n >= cap ? -ERANGE : n;
+}
