@@ -6,8 +6,10 @@
  * An L^3 x 2L lattice of 576 bytes a site over the ranks that it is started with, which split
  * the slowest dimensions or, `interleaved`, the fastest. The ways take turns, each round from
  * another one on, so that the machine's moods meet all of them alike; the median of ROUNDS
- * counts. Each way begins with no file. As root the page cache is dropped before the first of
- * the two reads: the second is the warm one.
+ * counts. A write begins with no file, a cold read (as root) with an empty page cache. Of both
+ * the better of two that follow each other counts: the host of a virtual machine takes memory
+ * back that has been free for a while, and who fills it next pays for that, whichever way it
+ * is.
  */
 #include "bench.h"
 #include "lemon.h"
@@ -33,6 +35,20 @@ static double timed(struct bench *b, int (*move)(struct bench *))
         MPI_Abort(b->cart, 1);
     MPI_Barrier(b->cart);
     return MPI_Wtime() - begin;
+}
+
+static double better_of_two(struct bench *b, int (*move)(struct bench *), int anew)
+{
+    double best = 0;
+    for (int i = 0; i < 2; i++) {
+        if (anew && b->rank == 0)
+            unlink(b->path);
+        bench_settle(b);
+        double seconds = timed(b, move);
+        if (i == 0 || seconds < best)
+            best = seconds;
+    }
+    return best;
 }
 
 static void show(const struct bench *b, const char *what, double times[][ROUNDS_MAX],
@@ -66,12 +82,8 @@ int main(int argc, char *argv[])
     for (int round = 0; round < rounds; round++)
         for (int turn = 0; turn < WAYS; turn++) {
             int i = (round + turn) % WAYS;
-            if (b.rank == 0)
-                unlink(b.path);
-            bench_settle(&b);
-            writes[i][round] = timed(&b, ways[i]->write);
-            bench_settle(&b);
-            reads[i][round] = timed(&b, ways[i]->read);
+            writes[i][round] = better_of_two(&b, ways[i]->write, 1);
+            reads[i][round] = better_of_two(&b, ways[i]->read, 0);
             warm[i][round] = timed(&b, ways[i]->read);
         }
     if (b.rank == 0) {

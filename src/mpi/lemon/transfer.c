@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 8 << 20,         /* of one MPI-IO call; larger ones stall now and then */
+    /* Of one MPI-IO call. Longer writes stall now and then, shorter reads read less ahead. */
+    READ_CHUNK = 256 << 20,
+    WRITE_CHUNK = 8 << 20,
     DIRECT_MIN = 512 * 1024, /* smaller reads profit from the kernel's read-ahead */
 };
 
@@ -46,8 +48,9 @@ static int64_t read_direct(const struct lemon_internal *in, char *data, int64_t 
 static int move_by_mpi(struct lemon_internal *in, enum lemon_direction direction, void *data,
                        int64_t n, int64_t offset)
 {
+    const int chunk = direction == LEMON_READ ? READ_CHUNK : WRITE_CHUNK;
     for (int64_t done = 0; done < n;) {
-        int count = n - done < CHUNK ? (int)(n - done) : CHUNK, moved = 0;
+        int count = n - done < chunk ? (int)(n - done) : chunk, moved = 0;
         MPI_Status status;
         int err = direction == LEMON_READ
                       ? MPI_File_read_at(*in->fp, offset + done, (char *)data + done, count,
