@@ -215,17 +215,23 @@ static void begin_at(struct limefs_forward *forward, struct limefs_flow *flow,
 }
 
 int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want *want,
-                        bool may_load, int loads[LIMEFS_SLOTS_MAX])
+                        int most, int loads[LIMEFS_SLOTS_MAX], bool *follows)
 {
     int count = 0, slots[LIMEFS_PIECES_MAX];
     bool ready;
     struct limefs_flow *flow = follow(forward, want);
-    if (!flow || !may_load || flow->run < forward->from)
+    *follows = flow != NULL;
+    if (!flow || most <= 0 || flow->run < forward->from)
         return 0;
-    if (limefs_forward_find(forward, want, slots, &ready) == 0 &&
-        (flow->ahead < want->at + want->n || flow->size == 0))
+    int found = limefs_forward_find(forward, want, slots, &ready);
+    if (flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
         begin_at(forward, flow, want);
-    while (count < LIMEFS_SLOTS_MAX && load(forward, flow, want, &loads[count]))
+    if (found &&
+        flow->ahead <= want->at) { /* another stream has fetched it: go on behind that */
+        uint64_t to = forward->slot[slots[found - 1]].to;
+        flow->ahead = to < want->end ? to / align * align : to;
+    }
+    while (count < LIMEFS_SLOTS_MAX && count < most && load(forward, flow, want, &loads[count]))
         count++;
     return count;
 }
@@ -283,8 +289,9 @@ void limefs_forward_release(struct limefs_forward *forward, int slot)
     forward->slot[slot].holds--;
 }
 
-void limefs_forward_loaded(struct limefs_forward *forward, int slot, bool good)
+void limefs_forward_loaded(struct limefs_forward *forward, int slot, bool good, double now)
 {
+    forward->slot[slot].since = now;
     forward->slot[slot].state = good ? LIMEFS_EXTENT_READY : LIMEFS_EXTENT_EMPTY;
 }
 

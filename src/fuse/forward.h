@@ -77,9 +77,10 @@ void limefs_forward_init(struct limefs_forward *, uint64_t window, uint64_t exte
 void limefs_forward_reset(struct limefs_forward *);
 
 /* Takes note of a request. Which slots are to be loaded because of it: their numbers, LOADING
- * from now on, and how many; none if !may_load. */
-int limefs_forward_note(struct limefs_forward *, const struct limefs_want *, bool may_load,
-                        int loads[LIMEFS_SLOTS_MAX]);
+ * from now on, and how many; at most `most`. *follows: it is part of a stream, and so may wait
+ * for what is loading. */
+int limefs_forward_note(struct limefs_forward *, const struct limefs_want *, int most,
+                        int loads[LIMEFS_SLOTS_MAX], bool *follows);
 
 /* Whether the request, already noted, is part of a stream that is forwarded. */
 bool limefs_forward_is_stream(const struct limefs_forward *, const struct limefs_want *);
@@ -97,7 +98,7 @@ void limefs_forward_hold(struct limefs_forward *, int slot, const struct limefs_
 void limefs_forward_release(struct limefs_forward *, int slot);
 
 /* A load has ended. */
-void limefs_forward_loaded(struct limefs_forward *, int slot, bool good);
+void limefs_forward_loaded(struct limefs_forward *, int slot, bool good, double now);
 
 /* What there is of a view is out of date. */
 void limefs_forward_drop(struct limefs_forward *, uint64_t view);

@@ -37,8 +37,10 @@ int limefs_job_read(struct limefs *, const struct limefs_file *, uint64_t at, si
                     struct limefs_pieces *);
 void limefs_job_release(struct limefs *, struct limefs_pieces *);
 
-/* What was fetched of this container is out of date. */
+/* What was fetched of this container is out of date: of that nothing is found any more, and
+ * what somebody still holds of it is stale. */
 void limefs_job_drop(struct limefs *, const struct limefs_view *);
+bool limefs_job_is_stale(struct limefs *, const struct limefs_pieces *);
 
 /* The attribute of the mount's root that shows them; it is not listed, as it is not the
  * container's. */

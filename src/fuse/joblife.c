@@ -16,11 +16,17 @@
 enum {
     TICK_MS = 200,      /* how often the thread looks about */
     START_SECONDS = 60, /* for mpirun */
+    HELLO_SECONDS = 5,  /* for the first answer: nobody unmounts sooner */
 };
 
 /* Between tries; a job that is only looked for costs nothing but the look. */
 static const double back_off_first = 0.25, back_off_start = 30, back_off_look = 2;
 static const double healthy_seconds = 5;
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
 
 static bool is_own(const struct limefs_job *job)
 {
@@ -49,7 +55,7 @@ static void trouble(struct limefs_job *job, const char *format, ...)
 /* What the job itself has to say: to the log. */
 static void drain_words(struct limefs_job *job)
 {
-    while (job->launch.words >= 0) {
+    for (int rounds = 0; rounds < 16 && job->launch.words >= 0; rounds++) { /* others wait */
         struct pollfd fd = {job->launch.words, POLLIN, 0};
         if (poll(&fd, 1, 0) <= 0)
             return;
@@ -93,8 +99,7 @@ static const char *serve(struct limefs_job *job)
             job->heard = now;
             pthread_cond_broadcast(&job->changed);
         }
-        if (!got)
-            limefs_job_tidy_files(job, now);
+        limefs_job_tidy_files(job, now);
         pthread_mutex_unlock(&job->lock);
         drain_words(job);
         if (stopping)
@@ -185,13 +190,14 @@ static bool connect_to(struct limefs_job *job, const char *path)
         return false;
     }
     err = limejob_connect(&job->channel, path, job->window.fd, job->window.bytes,
-                          (int)(job->fs->options.job_timeout * 1000), &greeting, text);
+                          (int)(smaller(job->fs->options.job_timeout, HELLO_SECONDS) * 1000),
+                          &greeting, text);
     if (err) {
         trouble(job, "%s: connect: %s", path, text);
         limejob_window_release(&job->window);
         return false;
     }
-    limejob_window_prepare(&job->window);
+    limejob_window_prepare(&job->window, &job->stopping);
     pthread_mutex_lock(&job->lock);
     job->greeting = greeting;
     job->broken = false;
@@ -214,6 +220,7 @@ static void disconnect(struct limefs_job *job)
         pthread_cond_wait(&job->changed, &job->lock);
     limefs_forward_reset(&job->forward);
     memset(job->files, 0, sizeof job->files);
+    job->in_flight = 0;
     pthread_mutex_unlock(&job->lock);
     limejob_channel_close(&job->channel);
     limejob_window_release(&job->window);
@@ -267,7 +274,7 @@ int limefs_job_start(struct limefs *fs)
         return -ENOMEM;
     job->fs = fs;
     job->broken = true;
-    job->launch.lifeline = job->launch.words = -1;
+    job->launch.lifeline = job->launch.lock = job->launch.words = -1;
     limefs_forward_init(&job->forward, options->window, options->extent, options->forward_from);
     pthread_mutex_init(&job->lock, NULL);
     pthread_condattr_init(&monotonic);

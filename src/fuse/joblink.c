@@ -39,6 +39,7 @@ static uint64_t tag(enum tag_kind kind, unsigned index)
 
 static void send_packet(struct limefs_job *job, const struct limejob_packet *packet)
 {
+    job->in_flight++;
     if (!job->broken && limejob_send(&job->channel, packet, 0) != 0) {
         job->broken = true;
         shutdown(job->channel.fd, SHUT_RDWR); /* wakes the thread */
@@ -106,6 +107,8 @@ struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
             idle = file;
         }
     }
+    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
+        return NULL; /* loads go first */
     if (free_one)
         send_open(job, free_one, view);
     else if (idle)
@@ -132,8 +135,10 @@ static int on_opened(struct limefs_job_file *file, struct limejob_packet *reply)
         return -EPROTO;
     int err = limejob_get_code(reply, text, sizeof text);
     file->number = err ? 0 : limejob_get_u32(reply);
-    file->state = err ? LIMEFS_JOB_FILE_REFUSED : LIMEFS_JOB_FILE_OPEN;
-    if (err)
+    file->state = !err             ? LIMEFS_JOB_FILE_OPEN
+                  : err == -EAGAIN ? LIMEFS_JOB_FILE_NONE /* to be asked again */
+                                   : LIMEFS_JOB_FILE_REFUSED;
+    if (err && err != -EAGAIN)
         limefs_log(LOG_WARNING, "job: open: %s; this container is read locally",
                    text[0] ? text : strerror(-err));
     return reply->broken ? -EPROTO : 0;
@@ -164,9 +169,10 @@ static int on_loaded(struct limefs_job *job, unsigned slot, struct limejob_packe
         file->loads--;
     if (err) { /* the local read will say what is wrong, if it meets it too */
         job->failed_loads++;
-        rest(file, text[0] ? text : strerror(-err));
+        if (err != -EAGAIN)
+            rest(file, text[0] ? text : strerror(-err));
     }
-    limefs_forward_loaded(&job->forward, (int)slot, !err);
+    limefs_forward_loaded(&job->forward, (int)slot, !err, limefs_job_seconds());
     return 0;
 }
 
@@ -175,8 +181,9 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
     unsigned index = (unsigned)(reply->tag & UINT32_MAX);
     if (reply->fd >= 0)
         close(reply->fd);
-    if (!(reply->flags & LIMEJOB_REPLY))
+    if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
         return -EPROTO;
+    job->in_flight--;
     switch (reply->tag >> 32) {
     case TAG_OPEN:
         return index < LIMEFS_JOB_FILES_MAX ? on_opened(&job->files[index], reply) : -EPROTO;
@@ -198,7 +205,8 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
  */
 bool limefs_job_is_stalled(const struct limefs_job *job, double now)
 {
-    double limit = job->fs->options.job_timeout;
+    /* A disk that reads less than 50 MB/s for all ranks together is no better than none. */
+    double limit = job->fs->options.job_timeout + (double)job->forward.extent / 50e6;
     double heard = now - job->heard, oldest = 0;
     for (unsigned i = 0; i < job->forward.slots; i++)
         if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING && now - job->asked[i] > oldest)
@@ -212,6 +220,9 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
 
 void limefs_job_tidy_files(struct limefs_job *job, double now)
 {
+    if (now - job->tidied < 1)
+        return;
+    job->tidied = now;
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
         if (now - file->since <= UNUSED_SECONDS)

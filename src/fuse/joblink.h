@@ -55,6 +55,9 @@ struct limefs_job {
     struct limefs_job_file files[LIMEFS_JOB_FILES_MAX];
     double asked[LIMEFS_SLOTS_MAX]; /* when a load under way was asked for */
     double heard;                   /* when the job last answered */
+    unsigned in_flight;             /* requests without a reply */
+    unsigned waiting;               /* readers */
+    double tidied;                  /* when files were last closed */
     unsigned holds;
     struct limefs_forward forward;
     uint64_t forwarded_bytes, failed_loads, connections;

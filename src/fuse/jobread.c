@@ -28,8 +28,24 @@ static struct limefs_want want_of(const struct limefs_file *file, uint64_t at, s
                                 .now = limefs_job_seconds()};
 }
 
-/* Waits until the request's slots are ready. Their number, or 0: they never will be. */
-static int wait_for_slots(struct limefs_job *job, const struct limefs_want *want, int *slots)
+/* Readers may wait as long as some threads are left for other requests. */
+static bool may_wait(const struct limefs_job *job)
+{
+    return job->waiting + 4 < job->fs->threads;
+}
+
+/* One more round; the thread that keeps the connection sees to it that it ends. */
+static void wait_a_while(struct limefs_job *job)
+{
+    job->waiting++;
+    pthread_cond_wait(&job->changed, &job->lock);
+    job->waiting--;
+}
+
+/* Waits until the request's slots are ready. Their number, or 0: they never will be, or it is
+ * no part of a stream and does not wait. */
+static int wait_for_slots(struct limefs_job *job, const struct limefs_want *want, bool follows,
+                          int *slots)
 {
     bool ready, waited = false;
     for (;;) {
@@ -42,10 +58,12 @@ static int wait_for_slots(struct limefs_job *job, const struct limefs_want *want
             job->forward.stats.hits += !waited;
             return count;
         }
+        if (!follows || !may_wait(job))
+            return 0;
         if (!waited)
             limefs_forward_waited(&job->forward, want);
         waited = true;
-        pthread_cond_wait(&job->changed, &job->lock); /* the thread sees to it that it ends */
+        wait_a_while(job);
     }
 }
 
@@ -68,28 +86,31 @@ static void hold(struct limefs_job *job, const struct limefs_want *want, const i
     job->forwarded_bytes += want->n;
 }
 
-/* Asks for what the request makes worth fetching. */
-static void fetch(struct limefs_job *job, const struct limefs_want *want,
+/* Asks for what the request makes worth fetching. True if the request is part of a stream. */
+static bool fetch(struct limefs_job *job, const struct limefs_want *want,
                   const struct limefs_view *view)
 {
     int loads[LIMEFS_SLOTS_MAX];
+    bool follows;
     struct limefs_job_file *file = limefs_job_file_of(job, view);
     if (file && file->state == LIMEFS_JOB_FILE_OPENING) {
-        limefs_forward_note(&job->forward, want, false, loads);
+        limefs_forward_note(&job->forward, want, 0, loads, &follows);
         if (!limefs_forward_is_stream(&job->forward, want))
-            return;
-        while (job->state == LIMEFS_JOB_SERVING &&
+            return follows;
+        while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
                file->state == LIMEFS_JOB_FILE_OPENING) /* not for long */
-            pthread_cond_wait(&job->changed, &job->lock);
+            wait_a_while(job);
         if (job->state != LIMEFS_JOB_SERVING || file->view != view->id)
-            return;
+            return follows;
     }
     bool may_load = file && file->state == LIMEFS_JOB_FILE_OPEN && want->now >= file->rests;
-    int count = limefs_forward_note(&job->forward, want, may_load, loads);
+    int most = may_load ? LIMEJOB_IN_FLIGHT_MAX - (int)job->in_flight : 0;
+    int count = limefs_forward_note(&job->forward, want, most, loads, &follows);
     for (int i = 0; i < count; i++)
         limefs_job_send_load(job, loads[i], file);
     if (may_load)
         file->since = want->now;
+    return follows;
 }
 
 int limefs_job_read(struct limefs *fs, const struct limefs_file *file, uint64_t at, size_t n,
@@ -103,8 +124,8 @@ int limefs_job_read(struct limefs *fs, const struct limefs_file *file, uint64_t 
     struct limefs_want want = want_of(file, at, n);
     pthread_mutex_lock(&job->lock);
     if (job->state == LIMEFS_JOB_SERVING && !job->broken) {
-        fetch(job, &want, file->view);
-        int count = wait_for_slots(job, &want, slots);
+        bool follows = fetch(job, &want, file->view);
+        int count = wait_for_slots(job, &want, follows, slots);
         if (count)
             hold(job, &want, slots, count, pieces);
     }
@@ -135,6 +156,19 @@ void limefs_job_drop(struct limefs *fs, const struct limefs_view *view)
     limefs_forward_drop(&job->forward, view->id);
     pthread_cond_broadcast(&job->changed);
     pthread_mutex_unlock(&job->lock);
+}
+
+bool limefs_job_is_stale(struct limefs *fs, const struct limefs_pieces *pieces)
+{
+    struct limefs_job *job = fs->job;
+    bool stale = false;
+    if (pieces->count == 0)
+        return false;
+    pthread_mutex_lock(&job->lock);
+    for (int i = 0; i < pieces->count; i++)
+        stale = stale || job->forward.slot[pieces->slot[i]].dropped;
+    pthread_mutex_unlock(&job->lock);
+    return stale;
 }
 
 int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)

@@ -80,7 +80,8 @@ static bool watch(pid_t mpirun, int signals, int timeout_ms, bool to_daemon)
             return false;
         struct signalfd_siginfo info;
         if (fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info &&
-            info.ssi_signo != SIGCHLD)
+            (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT ||
+             info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT))
             return false; /* told to end */
         char byte;
         if (fds[1].revents && read(0, &byte, 1) <= 0)
@@ -107,7 +108,7 @@ int limefs_keeper_main(int argc, char *argv[])
 {
     int lifeline = -1;
     sigset_t all;
-    if (argc < 4)
+    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* it will be removed with all in it */
         return 2;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -45,15 +46,43 @@ void limefs_launch_remove(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Its name has the daemon's process id, so that who sweeps knows whether it is alive. */
+/* Of the folder's owner, as long as it lives: a process id would not tell, where others have
+ * their own. (The folder itself is locked by who makes a socket in it.) */
+static int lock_folder(const char *path, int flags)
+{
+    char name[600];
+    snprintf(name, sizeof name, "%s/lock", path);
+    int fd = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    close(fd);
+    return -EWOULDBLOCK;
+}
+
 static int make_folder(struct limefs_launch *launch)
 {
-    snprintf(launch->dir, sizeof launch->dir, "%s/" PREFIX "%ld-XXXXXX", base(),
-             (long)getpid());
-    if (!mkdtemp(launch->dir))
+    char path[sizeof launch->dir];
+    snprintf(path, sizeof path, "%s/" PREFIX "%ld-XXXXXX", base(), (long)getpid());
+    if (!mkdtemp(path))
         return -errno;
+    strcpy(launch->dir, path);
     snprintf(launch->socket, sizeof launch->socket, "%s/socket", launch->dir);
+    launch->lock = lock_folder(launch->dir, O_CREAT);
     return 0;
+}
+
+/* Of this user, and nobody's: unlocked, or made and not locked within a minute. */
+static bool is_left_behind(const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+        return false;
+    int lock = lock_folder(path, 0);
+    if (lock >= 0)
+        close(lock);
+    return lock >= 0 || (lock == -ENOENT && time(NULL) - st.st_mtime > 60);
 }
 
 void limefs_launch_sweep(void)
@@ -63,13 +92,11 @@ void limefs_launch_sweep(void)
     DIR *dir = opendir(where);
     while (dir && (entry = readdir(dir))) {
         char path[512];
-        struct stat st;
         long pid;
-        if (sscanf(entry->d_name, PREFIX "%ld-", &pid) != 1 || pid <= 0)
+        if (sscanf(entry->d_name, PREFIX "%ld-", &pid) != 1)
             continue;
         snprintf(path, sizeof path, "%s/%s", where, entry->d_name);
-        if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-            kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        if (is_left_behind(path))
             limefs_launch_remove(path);
     }
     if (dir)
@@ -150,6 +177,7 @@ static int spawn(struct limefs_launch *launch, struct command *command, int in, 
     posix_spawn_file_actions_adddup2(&files, in, 0);
     posix_spawn_file_actions_adddup2(&files, out, 1);
     posix_spawn_file_actions_adddup2(&files, out, 2);
+    posix_spawn_file_actions_addclosefrom_np(&files, 3); /* /dev/fuse may be among them */
     sigemptyset(&none);
     sigfillset(&defaults);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -168,7 +196,7 @@ int limefs_launch(struct limefs_launch *launch, const struct limefs_options *opt
 {
     struct command command;
     int in[2] = {-1, -1}, out[2] = {-1, -1};
-    *launch = (struct limefs_launch){.lifeline = -1, .words = -1};
+    *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .words = -1};
     int err = make_folder(launch);
     if (err)
         return err;
@@ -205,6 +233,9 @@ void limefs_launch_end(struct limefs_launch *launch)
     }
     if (launch->words >= 0)
         close(launch->words);
-    limefs_launch_remove(launch->dir); /* the keeper's work, unless it was killed */
-    *launch = (struct limefs_launch){.lifeline = -1, .words = -1};
+    if (launch->dir[0])
+        limefs_launch_remove(launch->dir); /* the keeper's work, unless it was killed */
+    if (launch->lock >= 0)
+        close(launch->lock);
+    *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .words = -1};
 }

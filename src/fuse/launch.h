@@ -16,6 +16,7 @@
 struct limefs_launch {
     pid_t keeper; /* 0: none */
     int lifeline; /* the keeper ends when this is closed */
+    int lock;     /* on the folder, as long as this process lives */
     int words;    /* what the job says, line by line: "ready", or a message */
     char dir[64]; /* all of its files */
     char socket[96];

@@ -30,7 +30,7 @@ struct limefs_options {
     unsigned ranks;     /* of a job of our own; 0: none */
     char *job, *mpirun; /* socket of another job; how to start our own; owned, or NULL */
     uint64_t window, extent, forward_from;
-    uint64_t stripe; /* of a job of our own; 0: its default */
+    uint64_t stripe;    /* of a job of our own; 0: its default */
     double job_timeout; /* seconds to wait for an answer */
     int direct_io;      /* large records are read around this mount's page cache */
 };
@@ -62,6 +62,7 @@ struct limefs {
     unsigned views_open;
     uint64_t index_memory;
 
+    unsigned threads;               /* that serve requests, at most */
     struct limefs_job *job;         /* job.h; NULL: none wanted */
     uint64_t requests, local_bytes; /* reads so far; atomic */
 };

@@ -178,6 +178,16 @@ static void *settle(void *data)
     return NULL;
 }
 
+/* libfuse's own, and with a job, for whose loads readers wait, more. */
+static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_opts *opts)
+{
+    if (opts->singlethread)
+        return 1;
+    if (opts->max_threads != UINT_MAX) /* given */
+        return opts->max_threads;
+    return fs->options.ranks || fs->options.job ? 32 : 10;
+}
+
 static int loop(struct fuse_session *session, const struct limefs *fs,
                 const struct fuse_cmdline_opts *opts)
 {
@@ -190,8 +200,7 @@ static int loop(struct fuse_session *session, const struct limefs *fs,
     fuse_loop_cfg_set_clone_fd(config, 1);
     if (opts->max_idle_threads != UINT_MAX) /* given */
         fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
-    if (opts->max_threads != UINT_MAX)
-        fuse_loop_cfg_set_max_threads(config, opts->max_threads);
+    fuse_loop_cfg_set_max_threads(config, fs->threads);
     sigfillset(&all); /* signals are for the loop */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = -pthread_create(&thread, NULL, settle, &what);
@@ -214,6 +223,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
         return fail(opts->mountpoint, "set signal handlers", -errno);
     int err = -EINVAL; /* libfuse says why it could not mount */
     if (fuse_session_mount(session, opts->mountpoint) == 0) {
+        fs->threads = most_threads(fs, opts);
         err = limefs_job_start(fs);
         if (!err)
             err = loop(session, fs, opts);

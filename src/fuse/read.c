@@ -34,12 +34,14 @@ static void take_sample(struct limefs_file *file, const char *bytes, size_t n, u
 
 /* *grown: something was added since the last check. A container that was written anew, and is
  * longer, looks the same from outside; but then the sample is seldom where it was. */
-static int check(struct limefs_file *file, bool *grown)
+static int check(struct limefs *fs, struct limefs_file *file, bool *grown)
 {
     pthread_mutex_lock(&file->lock);
     struct limefs_stamp before = file->checked;
     int err = limefs_view_check(file->view, &file->record, &file->checked);
     *grown = !limefs_stamp_same_data(&before, &file->checked);
+    if (*grown)
+        limefs_job_drop(fs, file->view); /* before anybody can see that it was noticed */
     if (!err && *grown && !sample_stands(file)) {
         file->checked = before; /* so that it fails for ever */
         err = -ESTALE;
@@ -88,14 +90,14 @@ static ssize_t read_record(struct limefs *fs, struct limefs_file *file, char *bu
         ssize_t got = read_container(fs, file, buf, n, at, answer);
         if (got < 0)
             return got;
-        int err = check(file, &grown);
+        int err = check(fs, file, &grown);
         if (err)
             return err;
-        if ((size_t)got == n && (!grown || i == READ_TRIES - 1)) {
+        bool stale = limefs_job_is_stale(fs, &answer->pieces);
+        if ((size_t)got == n && !stale && (!grown || i == READ_TRIES - 1)) {
             take_sample(file, answer->iov[0].iov_base, answer->iov[0].iov_len, at);
             return got;
         }
-        limefs_job_drop(fs, file->view); /* it was fetched before the change */
         limefs_answer_release(fs, answer);
     }
     return -EIO;

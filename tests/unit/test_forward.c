@@ -42,7 +42,7 @@ static void set_up(struct bench *b)
 static void load_all(struct bench *b)
 {
     for (int i = 0; i < b->count; i++)
-        limefs_forward_loaded(&b->forward, b->loads[i], true);
+        limefs_forward_loaded(&b->forward, b->loads[i], true, b->now);
 }
 
 /* A request; how many pieces it was given. */
@@ -50,9 +50,9 @@ static int ask(struct bench *b, uint64_t offset, size_t n)
 {
     struct limefs_want request = want(b, offset, n);
     int slots[LIMEFS_PIECES_MAX];
-    bool ready;
+    bool ready, follows;
     b->now += 1e-4;
-    b->count = limefs_forward_note(&b->forward, &request, true, b->loads);
+    b->count = limefs_forward_note(&b->forward, &request, LIMEFS_SLOTS_MAX, b->loads, &follows);
     load_all(b);
     int pieces = limefs_forward_find(&b->forward, &request, slots, &ready);
     assert_true(pieces == 0 || ready);
@@ -153,7 +153,8 @@ static void test_nothing_is_loaded_when_it_may_not_be(void **state)
     set_up(&b);
     for (uint64_t at = 0; at < 50 * MIB; at += MIB) {
         struct limefs_want request = want(&b, at, MIB);
-        assert_int_equal(limefs_forward_note(&b.forward, &request, false, b.loads), 0);
+        bool follows;
+        assert_int_equal(limefs_forward_note(&b.forward, &request, 0, b.loads, &follows), 0);
     }
     assert_true(ask(&b, 50 * MIB, MIB) > 0); /* at once, where it may */
 }
@@ -202,8 +203,10 @@ static void test_held_and_loading_slots_are_not_taken(void **state)
     }
     b.now += 100;
     struct limefs_want request = want(&b, 9 * MIB, MIB);
+    bool follows;
     b.forward.flow[0].ahead = request.at;
-    assert_int_equal(limefs_forward_note(&b.forward, &request, true, b.loads), 0);
+    assert_int_equal(
+        limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows), 0);
 }
 
 static void test_dropped_bytes_are_not_found(void **state)
@@ -221,6 +224,24 @@ static void test_dropped_bytes_are_not_found(void **state)
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
     request.view = VIEW + 1;
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
+}
+
+/* A second reader, far behind the first, of what is still there. */
+static void test_behind_another_stream(void **state)
+{
+    struct bench b;
+    (void)state;
+    set_up(&b);
+    for (uint64_t at = 0; at < 100 * MIB; at += MIB)
+        ask(&b, at, MIB);
+    for (uint64_t at = 60 * MIB; at < 200 * MIB; at += MIB) {
+        ask(&b, at, MIB);
+        for (int i = 0; i < b.count; i++) {
+            const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
+            assert_true(extent->from < extent->to);
+            assert_true(extent->to > BEGIN + at);
+        }
+    }
 }
 
 static void test_many_streams_share_the_slots(void **state)
@@ -248,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_who_goes_away_wastes_and_is_noticed),
         cmocka_unit_test(test_held_and_loading_slots_are_not_taken),
         cmocka_unit_test(test_dropped_bytes_are_not_found),
+        cmocka_unit_test(test_behind_another_stream),
         cmocka_unit_test(test_many_streams_share_the_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+enum {
+    CONNECT_SECONDS = 5,
+};
 
 bool limejob_peer_is_ours(int socket)
 {
@@ -25,6 +30,9 @@ static int open_socket(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
+    /* Where many wait already, connecting takes as long as sending. */
+    struct timeval limit = {CONNECT_SECONDS, 0};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     int err = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? 0 : -errno;
     if (!err && !limejob_peer_is_ours(fd))
         err = -EPERM;

@@ -16,6 +16,7 @@
 #ifndef LIMEJOB_H
 #define LIMEJOB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -169,7 +170,7 @@ int limejob_window_create(struct limejob_window *, uint64_t bytes);
 
 /* Makes it of huge pages where the kernel can (Linux 6.1): a disk reads faster into memory in
  * few pieces. Takes about 2 ms a MiB; the window may be used already. */
-void limejob_window_prepare(struct limejob_window *);
+void limejob_window_prepare(struct limejob_window *, const atomic_bool *stop);
 
 /* Takes over fd, closing it after an error. -EPERM if it can be made shorter, so that reading
  * it could kill us. */

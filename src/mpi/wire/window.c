@@ -40,9 +40,9 @@ static int map(struct limejob_window *window)
     return 0;
 }
 
-void limejob_window_prepare(struct limejob_window *window)
+void limejob_window_prepare(struct limejob_window *window, const atomic_bool *stop)
 {
-    for (uint64_t at = 0; at + HUGE_PAGE <= window->bytes; at += HUGE_PAGE) {
+    for (uint64_t at = 0; at + HUGE_PAGE <= window->bytes && !*stop; at += HUGE_PAGE) {
         window->data[at] = 0; /* a page must be there to be collapsed */
         if (madvise(window->data + at, HUGE_PAGE, MADV_COLLAPSE) != 0)
             return;
