@@ -263,7 +263,7 @@ install: all ## install to DESTDIR/PREFIX
 	install -m 755 $(programs) $(DESTDIR)$(BINDIR)
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
 	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
-	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md $(DESTDIR)$(DOCDIR)
+	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)
 	$(if $(HAVE_MPI),install -m 755 $(B)/bin/lemon_benchmark $(B)/bin/limefs-io $(DESTDIR)$(BINDIR))
 	$(if $(HAVE_MPI),install -d $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/examples)
