@@ -178,14 +178,20 @@ static void *settle(void *data)
     return NULL;
 }
 
-/* libfuse's own, and with a job, for whose loads readers wait, more. */
+enum {
+    THREADS = 10, /* libfuse's default, which it does not tell from one that is given */
+    THREADS_WAITING =
+        80, /* all that the kernel reads ahead (max_background), and some for others */
+};
+
+/* With a job, for whose loads readers wait, more. */
 static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_opts *opts)
 {
     if (opts->singlethread)
         return 1;
-    if (opts->max_threads != UINT_MAX) /* given */
-        return opts->max_threads;
-    return fs->options.ranks || fs->options.job ? 32 : 10;
+    unsigned threads = opts->max_threads == UINT_MAX ? THREADS : opts->max_threads;
+    return threads == THREADS && (fs->options.ranks || fs->options.job) ? THREADS_WAITING
+                                                                        : threads;
 }
 
 static int loop(struct fuse_session *session, const struct limefs *fs,
