@@ -226,8 +226,8 @@ int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want
     int found = limefs_forward_find(forward, want, slots, &ready);
     if (flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
         begin_at(forward, flow, want);
-    if (found &&
-        flow->ahead <= want->at) { /* another stream has fetched it: go on behind that */
+    /* Where another stream has fetched it, this one goes on behind that. */
+    if (found && flow->ahead <= want->at) {
         uint64_t to = forward->slot[slots[found - 1]].to;
         flow->ahead = to < want->end ? to / align * align : to;
     }
