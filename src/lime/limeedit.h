@@ -1,0 +1,150 @@
+/*
+ * limeedit.h - containers changed where they lie: records appended, resized, removed, renamed,
+ * replaced; and brought back to a clean state after a crash.
+ *
+ * Whatever kills the process, at any moment: what was committed is whole, and what was not is
+ * a tail behind the last record that limefile_recover() cuts. That rests on the order of the
+ * writes, and on the last one of each step being 8 aligned bytes of a header, which no page or
+ * sector boundary divides. docs/format.md has the steps.
+ *
+ * All changes go through a limefile_source (write, truncate, sync), so that tests can fail or
+ * stop at each of them. Results as in limefile.h. Not thread-safe. The caller holds
+ * limefile_lock() on the file.
+ */
+#ifndef LIMEEDIT_H
+#define LIMEEDIT_H
+
+#include "limefile.h"
+
+/* ---- locking (lock.c) --------------------------------------------------------------- */
+
+/* An OFD write lock on the whole file, as every writer of this project holds one: it ends when
+ * the last descriptor that shares fd's description is closed. -EBUSY: somebody else has it;
+ * another -errno: the file system has no locks. */
+int limefile_lock(int fd);
+
+/* 0, or -EBUSY if limefile_lock() would be refused. fd may be read-only. */
+int limefile_lock_test(int fd);
+
+/* ---- the last record (edit.c) -------------------------------------------------------- */
+
+/*
+ * Knows where the container ends and what its last two records are. The last record may have
+ * any length and grow; those before keep theirs. The caller writes data itself, at the offset
+ * that it is told, into the same file, and commits them:
+ *
+ *     begin "ildg-log"  ->  header without magic, data follow it     readers: bytes behind the
+ * end commit n          ->  padding, length, sync, magic, sync       readers: one record more
+ *
+ * A record that is committed may go on growing: until the next commit readers see its old
+ * length, and bytes behind the end.
+ */
+struct limefile_editor;
+
+/* The index must have no fault and belong to the source as it is: LIMEFILE_E_STATE if the file
+ * ends elsewhere than the last record. A missing last padding is written. */
+int limefile_editor_new(struct limefile_source *, const struct limefile_index *,
+                        struct limefile_editor **out);
+void limefile_editor_free(struct limefile_editor *); /* writes nothing */
+
+/* The last record, committed or not. LIMEFILE_E_NO_RECORD in an empty container. */
+struct limefile_last {
+    uint64_t ordinal;
+    uint64_t header_offset, data_offset;
+    uint64_t bytes; /* as committed; 0 while it has never been */
+    bool committed; /* false between begin and the first commit */
+    bool mb;        /* begins a message */
+    uint8_t type_len;
+    char type[LIMEFILE_TYPE_BYTES + 1];
+};
+int limefile_editor_last(const struct limefile_editor *, struct limefile_last *out);
+
+/* A further record: 144 bytes that no reader takes for a header, at the end. It joins the last
+ * message, or begins the first. LIMEFILE_E_STATE while the last record is not committed;
+ * LIMEFILE_E_TYPE. The file is as it was after an error. */
+int limefile_append_begin(struct limefile_editor *, const char *type, size_t type_len);
+
+/* Before the commit: it begins a message of its own, or (false) joins the last one. The first
+ * record of a container always begins one: LIMEFILE_E_ORDER for false. */
+int limefile_append_message(struct limefile_editor *, bool mb);
+
+/* The last record's data are these `bytes` now. They, and all that was written to the file
+ * before, are on the disk when it returns 0. After an error the record has its old length, or
+ * the new one, or (never committed) is not there; commit may be tried again. */
+int limefile_commit(struct limefile_editor *, uint64_t bytes);
+
+/* The file gets room for `bytes` of the last record's data: what is new reads as zeros; what is
+ * cut off is gone, and is cut off on the disk in a way that leaves a good container. Does not
+ * commit growth. `now`: how long the data are now, committed or not. */
+int limefile_resize(struct limefile_editor *, uint64_t now, uint64_t bytes);
+
+/* The last record goes, committed or not. */
+int limefile_remove_last(struct limefile_editor *);
+
+/* ---- headers of any record (edit.c) --------------------------------------------------- */
+
+/* Another type in the header at that offset; synced. If it is the last record, through the
+ * editor, so that it knows: limefile_editor_set_type(). */
+int limefile_set_type(struct limefile_source *, uint64_t header_offset, const char *type,
+                      size_t type_len);
+int limefile_editor_set_type(struct limefile_editor *, const char *type, size_t type_len);
+
+/* A message ends and another begins between two neighbours, or (false) does not: both headers
+ * say so afterwards; synced. */
+int limefile_set_boundary(struct limefile_source *, uint64_t header_before,
+                          uint64_t header_after, bool boundary);
+
+/* ---- an inner record of another length (rewrite.c) ------------------------------------- */
+
+/* Bytes [offset, offset + bytes) of a file; fd -1: zeros. */
+struct limefile_piece {
+    int fd;
+    uint64_t offset, bytes;
+};
+
+/* done and size in bytes; may be called often. */
+typedef void limefile_progress_fn(void *context, uint64_t done, uint64_t size);
+
+/*
+ * Writes the container anew, beside the old one in its folder, with other data in one record,
+ * or (pieces NULL) without that record, and renames it over `name`: readers have the old or the
+ * new one, whole, at any moment, and what is short of space fails before anything is touched.
+ * Unchanged parts are shared or copied by copy_file_range(). Owner, mode and attributes stay.
+ *
+ *   folder   descriptor of the folder that holds the container
+ *   fd       the container, O_RDWR, locked; still the old file afterwards
+ *   record   of its index
+ *   pieces   what the record's data are to be, one after another
+ *   *new_fd  the new container, O_RDWR, locked; the caller's
+ *
+ * On the disk, the name too, when it returns 0. Killed on the way it leaves nothing, or in a
+ * very short time a file .NAME.limefs-new, which the next call removes.
+ * Flags of the neighbours come out right when the record is left out.
+ */
+int limefile_rewrite(int folder, const char *name, int fd, const struct limefile_record *record,
+                     const struct limefile_index *index, const struct limefile_piece *pieces,
+                     size_t count, limefile_progress_fn *progress, void *context, int *new_fd);
+
+/* ---- after a crash (recover.c) --------------------------------------------------------- */
+
+/* What was done or found, in words, without a newline: "offset 1234: an unfinished record of
+ * type 'x', 17 bytes, cut". */
+typedef void limefile_note_fn(void *context, const char *text);
+
+/* Bytes [from, size) are about to be cut and are not known to be an unfinished record of ours:
+ * save them. 0: saved, cut them; < 0: leave the file alone. */
+typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
+
+/*
+ * Cuts what stands behind the last record and mends flags and padding, as a crash leaves them.
+ * An unfinished record, recognised by its header without magic, is cut without further ado; any
+ * other tail only through `keep` (NULL: it is not cut). Changes neither data nor types.
+ *
+ * 0: the container is good now, synced if anything was changed. Else the code of what is still
+ * wrong: a fault that could not be cut, deviations that cannot be mended without changing a
+ * record, an I/O error. LIMEFILE_E_MAGIC, _VERSION: it is no container.
+ */
+int limefile_recover(struct limefile_source *, limefile_note_fn *, limefile_keep_fn *keep,
+                     void *context);
+
+#endif
