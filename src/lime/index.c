@@ -3,6 +3,7 @@
 #include "hash.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct type {
 };
 
 struct limefile_index {
+    atomic_uint holders;
     struct entry *entries;
     size_t count, capacity;
     struct type *types;
@@ -111,7 +113,6 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
             return -ENOMEM;
         memcpy(index->texts + index->text_size, record->type, text);
         index->types[index->type_count] = (struct type){
-            .first = (uint32_t)record->ordinal,
             .hash = hash,
             .text = (uint32_t)index->text_size,
             .len = record->type_len,
@@ -119,7 +120,8 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
         index->text_size += text;
         *slot = (uint32_t)++index->type_count;
     }
-    index->types[*slot - 1].count++;
+    if (index->types[*slot - 1].count++ == 0)
+        index->types[*slot - 1].first = (uint32_t)record->ordinal;
     *out = *slot - 1;
     return 0;
 }
@@ -178,6 +180,7 @@ int limefile_index_build(struct limefile_source *source, struct limefile_index *
     struct limefile_index *index = calloc(1, sizeof *index);
     if (!index)
         return -ENOMEM;
+    index->holders = 1;
     limefile_hash_key_draw(&index->key);
     int err = limefile_scan_new(source, count_deviation, index, &scan);
     while (!err) {
@@ -206,9 +209,88 @@ int limefile_index_build(struct limefile_source *source, struct limefile_index *
     return 0;
 }
 
+struct limefile_index *limefile_index_hold(struct limefile_index *index)
+{
+    index->holders++;
+    return index;
+}
+
+/* ---- a copy with another last record ---- */
+
+static int duplicate(void **to, size_t *capacity, const void *from, size_t used, size_t more,
+                     size_t element)
+{
+    *to = used + more ? reallocarray(NULL, used + more, element) : NULL;
+    if (!*to && used + more)
+        return -ENOMEM;
+    if (used)
+        memcpy(*to, from, used * element);
+    *capacity = used + more;
+    return 0;
+}
+
+/* The first `count` records of it, at least all but one. */
+static int copy_of(const struct limefile_index *old, uint64_t count,
+                   struct limefile_index **out)
+{
+    struct limefile_index *index = calloc(1, sizeof *index);
+    size_t slots = 0;
+    if (!index)
+        return -ENOMEM;
+    *index = (struct limefile_index){
+        .holders = 1,
+        .count = (size_t)count,
+        .type_count = old->type_count,
+        .text_size = old->text_size,
+        .slot_count = old->slot_count,
+        .key = old->key,
+        .deviations = old->deviations,
+    };
+    if (duplicate((void **)&index->entries, &index->capacity, old->entries, index->count, 1,
+                  sizeof *index->entries) ||
+        duplicate((void **)&index->types, &index->type_capacity, old->types, old->type_count, 1,
+                  sizeof *index->types) ||
+        duplicate((void **)&index->texts, &index->text_capacity, old->texts, old->text_size,
+                  LIMEFILE_TYPE_BYTES + 1, 1) ||
+        duplicate((void **)&index->slots, &slots, old->slots, old->slot_count, 0,
+                  sizeof *index->slots)) {
+        limefile_index_free(index);
+        return -ENOMEM;
+    }
+    if (count < old->count) /* if it was the first of its type, it was the only one */
+        index->types[old->entries[count].type].count--;
+    struct limefile_record last;
+    if (limefile_index_get(index, count, &last) == 0)
+        index->end = last.data_offset + last.bytes + last.padding;
+    index->size = index->end;
+    *out = index;
+    return 0;
+}
+
+int limefile_index_with(const struct limefile_index *old, const struct limefile_record *record,
+                        struct limefile_index **out)
+{
+    if (record->ordinal == 0 || record->ordinal > UINT32_MAX || record->ordinal < old->count ||
+        record->ordinal > old->count + 1)
+        return LIMEFILE_E_NO_RECORD;
+    int err = copy_of(old, record->ordinal - 1, out);
+    if (!err) {
+        err = append(*out, record);
+        (*out)->size = (*out)->end;
+        if (err)
+            limefile_index_free(*out);
+    }
+    return err;
+}
+
+int limefile_index_without_last(const struct limefile_index *old, struct limefile_index **out)
+{
+    return old->count ? copy_of(old, old->count - 1, out) : LIMEFILE_E_NO_RECORD;
+}
+
 void limefile_index_free(struct limefile_index *index)
 {
-    if (!index)
+    if (!index || --index->holders)
         return;
     free(index->entries);
     free(index->types);
@@ -308,7 +390,7 @@ int limefile_index_by_type(const struct limefile_index *index, const char *type,
     if (index->slot_count == 0)
         return LIMEFILE_E_NO_RECORD;
     uint32_t slot = *slot_of(index, type, type_len, hash_of(index, type, type_len));
-    if (slot == 0)
+    if (slot == 0 || index->types[slot - 1].count == 0)
         return LIMEFILE_E_NO_RECORD;
     *count = index->types[slot - 1].count;
     return limefile_index_get(index, index->types[slot - 1].first, first);

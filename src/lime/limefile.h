@@ -230,7 +230,14 @@ struct limefile_index;
 /* Builds the index of all records before the first fault. Fails only when there is nothing
  * to return (-ENOMEM, or the source cannot tell its size). */
 int limefile_index_build(struct limefile_source *, struct limefile_index **out);
-void limefile_index_free(struct limefile_index *);
+void limefile_index_free(struct limefile_index *); /* when the last holder gives it back */
+struct limefile_index *limefile_index_hold(struct limefile_index *); /* one holder more */
+
+/* A copy with another last record (record->ordinal is the count), with one record more (one
+ * above it), or with one less. It has no fault, and ends with its last record. */
+int limefile_index_with(const struct limefile_index *, const struct limefile_record *,
+                        struct limefile_index **out);
+int limefile_index_without_last(const struct limefile_index *, struct limefile_index **out);
 
 uint64_t limefile_index_count(const struct limefile_index *);
 uint32_t limefile_index_messages(const struct limefile_index *);

@@ -402,6 +402,51 @@ static void test_one_type_10000_times(void **state)
     bytes_free(&b);
 }
 
+/* An index that grows, shrinks and changes at its end is the one that a scan would make. */
+static void test_another_last_record(void **state)
+{
+    (void)state;
+    struct bytes b = {0};
+    struct limefile_memory memory;
+    struct limefile_record r, last;
+    uint64_t count;
+    for (int i = 0; i < 100; i++)
+        bytes_record(&b, i % 3 ? "often" : "seldom", (size_t)i, i, MB | ME);
+    limefile_memory_lend(&memory, b.at, b.n);
+    struct limefile_index *full = index_of(&memory.source), *index = full, *next;
+    limefile_index_hold(full);
+    for (int i = 100; i > 0; i--) {
+        assert_int_equal(limefile_index_without_last(index, &next), 0);
+        limefile_index_free(index);
+        index = next;
+        assert_int_equal(limefile_index_count(index), i - 1);
+    }
+    assert_int_equal(limefile_index_without_last(index, &next), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_index_by_type(index, "often", 5, &r, &count),
+                     LIMEFILE_E_NO_RECORD);
+    for (uint64_t i = 1; i <= 100; i++) {
+        assert_int_equal(limefile_index_get(full, i, &r), 0);
+        last = r;
+        last.type = "other", last.type_len = 5, last.bytes = 7;
+        assert_int_equal(limefile_index_with(index, &last, &next), 0);
+        limefile_index_free(index);
+        assert_int_equal(limefile_index_by_type(next, "other", 5, &last, &count), 0);
+        assert_int_equal(count, 1);
+        assert_int_equal(last.ordinal, i);
+        assert_int_equal(limefile_index_with(next, &r, &index), 0); /* in its place */
+        limefile_index_free(next);
+    }
+    assert_int_equal(limefile_index_end(index), b.n);
+    assert_int_equal(limefile_index_by_type(index, "often", 5, &r, &count), 0);
+    assert_int_equal(count, 66);
+    assert_int_equal(r.ordinal, 2);
+    r.ordinal = 102;
+    assert_int_equal(limefile_index_with(index, &r, &next), LIMEFILE_E_NO_RECORD);
+    limefile_index_free(index);
+    limefile_index_free(full);
+    bytes_free(&b);
+}
+
 static int no_size(struct limefile_source *source, uint64_t *size)
 {
     (void)source;
@@ -434,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_what_is_a_container),
         cmocka_unit_test(test_records_before_a_fault_stay),
         cmocka_unit_test(test_one_type_10000_times),
+        cmocka_unit_test(test_another_last_record),
         cmocka_unit_test(test_size_that_cannot_be_told),
     };
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
