@@ -338,6 +338,11 @@ static void obey(struct job_server *server, struct job_client *client,
         answer(server, client, packet, 0, NULL);
         job_server_end(server);
         break;
+    case LIMEJOB_OPEN_WRITE:
+    case LIMEJOB_WRITE:
+    case LIMEJOB_SYNC:
+        answer(server, client, packet, ENOSYS, "this job does not know that message");
+        break;
     default:
         throw_out(server, client, "a second hello");
     }

@@ -4,8 +4,8 @@
  * They speak over a Unix stream socket, in packets: a fixed header, then a payload. Every
  * request has one reply, with the request's opcode and tag; replies may come in any order.
  * Bulk data never go over the socket: the client passes a memfd, the window, with its first
- * packet, and the job reads containers into it. The bytes of the window that a request names
- * belong to the job until the reply, then to the client again.
+ * packet, and the job reads containers into it, or writes them out of it. The bytes of the
+ * window that a request names belong to the job until the reply, then to the client again.
  *
  * Whatever a peer sends is checked here for its form (magic, version, lengths) and, by who
  * obeys it, for its meaning. All integers are little-endian. docs/protocol.md has it all for
@@ -31,11 +31,12 @@ enum {
     LIMEJOB_PATH_MAX = 4096,    /* of a container, with its NUL; the NUL is not sent */
     LIMEJOB_TEXT_MAX = 1024,    /* of an error, with its NUL */
     LIMEJOB_IN_FLIGHT_MAX = 64, /* requests that a client may have unanswered */
-    LIMEJOB_ALIGN = 4096,       /* `at` and `offset` of a read are best congruent modulo this */
+    LIMEJOB_ALIGN = 4096,       /* `at` and `offset` are best congruent modulo this */
 };
 
 #define LIMEJOB_WINDOW_MAX (UINT64_C(1) << 40)
 #define LIMEJOB_READ_MAX   (UINT64_C(1) << 30)
+#define LIMEJOB_WRITE_MAX  LIMEJOB_READ_MAX
 
 /* ---- messages (message.c) ---- */
 
@@ -59,6 +60,15 @@ enum limejob_opcode {
     LIMEJOB_STATUS,
     /* request: nothing                     reply: nothing; then the job ends */
     LIMEJOB_STOP,
+    /* For writing alone. What is being written has no size and time that could be compared.
+     * request: u64 inode, path (absolute)  reply: u32 file. ENOSYS: the job cannot write. */
+    LIMEJOB_OPEN_WRITE,
+    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window)
+     * reply: u64 bytes: all of them, else there is a code, and any of them may be written. */
+    LIMEJOB_WRITE,
+    /* On every rank; of all writes, of any client, that were asked for before.
+     * request: u32 file                    reply: nothing */
+    LIMEJOB_SYNC,
     /* Between the job's own processes: src/mpi/job/control.h */
     LIMEJOB_INTERNAL = 0x100,
 };
