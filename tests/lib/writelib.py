@@ -1,0 +1,312 @@
+"""writelib - what the tests of writing share: a LIME reader that shares no code with ours, mounts
+with `rw`, what a container must be after a change, and small file systems that fill up or fail.
+"""
+
+import contextlib
+import errno
+import fcntl
+import functools
+import os
+import shutil
+import struct
+import subprocess
+import time
+import typing
+
+import limetest
+
+MIB = 1 << 20
+HEADER = struct.Struct(">IHBBQ128s")
+
+
+def until(what, timeout=20):
+    """Waits for something true, and gives it."""
+    end = time.monotonic() + timeout * limetest.SLOWNESS
+    while not (found := what()):
+        if time.monotonic() > end:
+            raise AssertionError("it does not happen")
+        time.sleep(0.005)
+    return found
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def put(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def write_all(fd, data):
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view):]
+
+
+def pwrite_all(fd, data, at):
+    view = memoryview(data)
+    while view:
+        n = os.pwrite(fd, view, at)
+        view, at = view[n:], at + n
+
+
+# ---- a reader of its own ----
+
+
+class Record(typing.NamedTuple):
+    type: bytes
+    data: bytes
+    mb: bool
+    me: bool
+    header: int  # its offset
+
+
+class Bad(AssertionError):
+    """Not what the format asks for."""
+
+
+def _record_at(data, at):
+    """The whole record there and where the next one begins; Bad."""
+    if len(data) - at < HEADER.size:
+        raise Bad(f"offset {at}: {len(data) - at} bytes are no header")
+    magic, version, flags, reserved, nbytes, field = HEADER.unpack_from(data, at)
+    if (magic, version) != (0x456789AB, 1):
+        raise Bad(f"offset {at}: no header: {data[at:at + 16].hex()}")
+    begin = at + HEADER.size
+    if nbytes > len(data) - begin:
+        raise Bad(f"offset {at}: {nbytes} bytes of data do not end before the file")
+    name, _, rest = field.partition(b"\0")
+    end = begin + nbytes
+    after = end + -nbytes % 8
+    record = Record(name, data[begin:end], bool(flags & 0x80), bool(flags & 0x40), at)
+    wrong = flags & 0x3F or reserved or rest.strip(b"\0") or data[end:after] != bytes(after - end)
+    return record, after, bool(wrong)
+
+
+def whole_records(data):
+    """As many records as can be read, and where the first thing is that is none."""
+    found, at = [], 0
+    with contextlib.suppress(Bad):
+        while at < len(data):
+            record, at, _ = _record_at(data, at)
+            found.append(record)
+    return found, min(at, len(data))
+
+
+def records(data):
+    """All records of a container that is good in every respect, or Bad."""
+    found, at = [], 0
+    while at < len(data):
+        begin = at
+        record, at, wrong = _record_at(data, at)
+        if wrong or at > len(data):
+            raise Bad(f"offset {begin}: reserved bits, bytes after the type, or padding")
+        if record.mb != (not found or found[-1].me):
+            raise Bad(f"offset {begin}: MB is {record.mb} after {found[-1:]}"[:200])
+        found.append(record)
+    if found and not found[-1].me:
+        raise Bad("the last record lacks ME")
+    return found
+
+
+def flags(data):
+    """MB and ME of each record, as they stand there: "MB", "ME", "MBME", "". """
+    return [("MB" if r.mb else "") + ("ME" if r.me else "") for r in whole_records(data)[0]]
+
+
+# ---- tests ----
+
+
+class TestCase(limetest.TestCase):
+    """limetest's, with a container and mounts that may write."""
+
+    OPTS = ()  # more mount options
+    ARGS = ()  # more arguments
+
+    def rw(self, source, *opts, **kw):
+        """A started mount that may write."""
+        kw.setdefault("args", self.ARGS)
+        mount = self.mount(source, opts=["rw", *self.OPTS, *opts], **kw)
+        self.addCleanup(mount.stop)
+        return mount
+
+    @contextlib.contextmanager
+    def written(self, items, *opts):
+        """A container of these items mounted to be written: its path and its mount; unmounted
+        afterwards, and good."""
+        path = self.write("c.lime", limetest.container(items))
+        mount = self.rw(path, *opts)
+        yield path, mount
+        mount.stop()
+        self.assertClean(path)
+
+    def assertErrno(self, codes, function, *args, **kw):
+        codes = codes if isinstance(codes, tuple) else (codes,)
+        with self.assertRaises(OSError) as caught:
+            function(*args, **kw)
+        got = caught.exception.errno
+        self.assertIn(got, codes, f"{errno.errorcode.get(got)}, not "
+                                  f"{[errno.errorcode[code] for code in codes]}")
+
+    def assertClean(self, path):
+        """The file is a good container, as we read it and as `lime check` does."""
+        found = records(read(path))
+        done = limetest.run(["lime", "check", path])
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return found
+
+    def assertBytes(self, got, want, what=""):
+        """Without pages of dots."""
+        if got == want:
+            return
+        at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b),
+                  min(len(got), len(want)))
+        self.fail(f"{what}: {len(got)} bytes instead of {len(want)}; the first difference is at "
+                  f"{at}: {got[at:at + 24].hex()} instead of {want[at:at + 24].hex()}")
+
+    def assertHolds(self, path, items):
+        """The file is, to the last byte, the container of these items (limetest.container)."""
+        want = limetest.container(items)
+        got = read(path)
+        if got != want:
+            shown = [[(r.type, len(r.data), r.mb, r.me) for r in whole_records(data)[0]]
+                     for data in (got, want)]
+            self.assertEqual(shown[0], shown[1])
+        self.assertBytes(got, want, path)
+        self.assertClean(path)
+
+    def assertHoldsForAll(self, path, items):
+        """assertHolds(), and everybody sees that: lime, lime pack, a mount."""
+        self.assertHolds(path, items)
+        want = records(read(path))
+        for i, record in enumerate(want, 1):
+            self.assertBytes(self.run_ok(["lime", "cat", path, str(i)]), record.data, f"cat {i}")
+        parts = os.path.join(self.tempdir(), "parts")
+        self.run_ok(["lime", "unpack", path, parts])
+        again = os.path.join(self.tempdir(), "again")
+        self.run_ok(["lime", "pack", parts, again])
+        self.assertBytes(read(again), read(path), "lime pack")
+        with limetest.Mount(path) as mount:
+            names = sorted(os.listdir(mount))
+            self.assertEqual(len(names), len(want))
+            for i, (name, record) in enumerate(zip(names, want), 1):
+                self.assertTrue(name.startswith(f"{i:03d}-"), name)
+                self.assertBytes(read(mount.join(name)), record.data, name)
+                self.assertEqual(os.getxattr(mount.join(name), "user.lime.type"), record.type)
+                self.assertBytes(read(os.path.join(parts, name)), record.data, f"unpack {name}")
+
+    def packed(self, messages):
+        """What `lime pack` makes of [[(type, data), ...], ...]."""
+        folder, args = self.tempdir(), []
+        for i, message in enumerate(messages):
+            args += ["-m"] if i else []
+            for j, (type, data) in enumerate(message):
+                args += ["-t", type, put(os.path.join(folder, f"{i}.{j}"), data)]
+        self.run_ok(["lime", "pack", "-o", os.path.join(folder, "out"), *args])
+        return read(os.path.join(folder, "out"))
+
+
+def as_root(test):
+    """Decorates what needs root."""
+    @functools.wraps(test)
+    def wrapped(self, *args, **kw):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        return test(self, *args, **kw)
+    return wrapped
+
+
+# ---- small file systems ----
+
+
+def unmount(point):
+    """At the latest when the last one has closed its file."""
+    for command in (["umount", point], ["umount", "-l", point]):
+        if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          timeout=60).returncode == 0:
+            return
+
+
+class SmallFs:
+    """A file system of its own for a test. kind: tmpfs, ext4, xfs or btrfs; `test` is skipped if
+    it can't be had. path: where it is."""
+
+    LEAST = {"tmpfs": 0, "ext4": 4, "xfs": 300, "btrfs": 128}  # MiB
+
+    def __init__(self, test, kind, mib, options=""):
+        self.test, self.kind, self.options = test, kind, options
+        self.mib = max(mib, self.LEAST[kind])
+        if os.geteuid() != 0:
+            test.skipTest("needs root")
+        self.path = os.path.join(limetest.tempdir(), "fs")
+        os.mkdir(self.path)
+        self.image = None
+        if kind == "tmpfs":
+            self.options = ",".join(filter(None, [f"size={self.mib}M", options]))
+            self._mount()
+        else:
+            self._make_image()
+        test.addCleanup(unmount, self.path)
+        os.chmod(self.path, 0o755)
+
+    def _make_image(self):
+        program = shutil.which(f"mkfs.{self.kind}", path="/sbin:/usr/sbin:" + os.environ["PATH"])
+        if not program:
+            self.test.skipTest(f"needs mkfs.{self.kind}")
+        self.image = os.path.join(limetest.tempdir(), "image")
+        put(self.image, b"")
+        os.truncate(self.image, self.mib * MIB)
+        quiet = {"ext4": ["-q", "-F", "-m", "0"], "xfs": ["-q", "-f"], "btrfs": ["-q", "-f"]}
+        done = limetest.run([program, *quiet[self.kind], self.image])
+        if done.returncode != 0:
+            self.test.skipTest(f"mkfs.{self.kind}: {done.stderr.decode().strip()}")
+        self._mount()
+
+    def _mount(self):
+        how = ["-t", "tmpfs", "tmpfs"] if self.kind == "tmpfs" else \
+            ["-o", "loop", "-t", self.kind, self.image]
+        options = ["-o", self.options] if self.options else []
+        done = limetest.run(["mount", *options, *how, self.path])
+        if done.returncode != 0:
+            self.test.skipTest(f"needs a {self.kind}: {done.stderr.decode().strip()}")
+
+    def join(self, *names):
+        return os.path.join(self.path, *names)
+
+    def free(self):
+        found = os.statvfs(self.path)
+        return found.f_bavail * found.f_frsize
+
+    def fill(self, leave=0):
+        """All but so many bytes are used by a file; its path."""
+        path = self.join("filler")
+        with open(path, "ab", buffering=0) as file:
+            for block in (MIB, 4096):
+                with contextlib.suppress(OSError):
+                    while self.free() >= leave + block:
+                        file.write(bytes(block))
+            with contextlib.suppress(OSError):
+                os.fsync(file.fileno())
+        return path
+
+    def power_fails(self):
+        """What is not on the disk by now will never be."""
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.ioctl(fd, 0x8004587D, struct.pack("I", 2))  # FS_IOC_SHUTDOWN, no log flush
+        finally:
+            os.close(fd)
+
+    def comes_back(self):
+        """After power_fails(), when nobody has a file of it open any more."""
+        for _ in range(200):
+            done = limetest.run(["umount", self.path])
+            if done.returncode == 0:
+                break
+            time.sleep(0.05)
+        else:
+            raise AssertionError(f"umount: {done.stderr.decode()}")
+        self._mount()
