@@ -1,8 +1,29 @@
-/* bytes.h - big-endian fields of a header, whatever the processor's order */
+/* bytes.h - the fields of a header: where they are, and big-endian whatever the processor's
+ * order */
 #ifndef LIMEFILE_BYTES_H
 #define LIMEFILE_BYTES_H
 
 #include <stdint.h>
+
+enum {
+    AT_MAGIC = 0,
+    AT_VERSION = 4,
+    AT_FLAGS = 6,
+    AT_RESERVED = 7,
+    AT_BYTES = 8,
+    AT_TYPE = 16,
+};
+
+enum {
+    FLAG_MB = 0x80,
+    FLAG_ME = 0x40,
+};
+
+/* The reserved byte of a committed record that is being resized: what stands behind its end is
+ * not committed, or not any more. Zero again when that is over. */
+enum {
+    MARK_OPEN = 0x5f,
+};
 
 static inline uint16_t get_be16(const unsigned char *p)
 {

@@ -4,20 +4,6 @@
 
 #include <string.h>
 
-enum {
-    AT_MAGIC = 0,
-    AT_VERSION = 4,
-    AT_FLAGS = 6,
-    AT_RESERVED = 7,
-    AT_BYTES = 8,
-    AT_TYPE = 16,
-};
-
-enum {
-    FLAG_MB = 0x80,
-    FLAG_ME = 0x40,
-};
-
 bool limefile_header_is_magic(const void *raw, size_t n)
 {
     unsigned char magic[4];

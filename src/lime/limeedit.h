@@ -59,14 +59,23 @@ struct limefile_last {
 };
 int limefile_editor_last(const struct limefile_editor *, struct limefile_last *out);
 
-/* A further record: 144 bytes that no reader takes for a header, at the end. It joins the last
- * message, or begins the first. LIMEFILE_E_STATE while the last record is not committed;
- * LIMEFILE_E_TYPE. The file is as it was after an error. */
+/* A further record: 144 bytes that no reader takes for a header, at the end; synced, so that no
+ * data are ever on the disk without them. It joins the last message, or begins the first.
+ * LIMEFILE_E_STATE while the last record is not committed or bytes stand behind it;
+ * LIMEFILE_E_TYPE, also for an empty one. The file is as it was after an error. */
 int limefile_append_begin(struct limefile_editor *, const char *type, size_t type_len);
 
-/* Before the commit: it begins a message of its own, or (false) joins the last one. The first
- * record of a container always begins one: LIMEFILE_E_ORDER for false. */
+/* The last record begins a message of its own, or (false) joins the one before. Before the
+ * commit nothing is written; afterwards it is limefile_set_boundary(), and the editor knows.
+ * The first record of a container always begins one: LIMEFILE_E_ORDER for false.
+ * LIMEFILE_E_STATE after a first commit that failed, until one has not. */
 int limefile_append_message(struct limefile_editor *, bool mb);
+
+/* Before the caller writes behind the end of a committed record: says so in its header (a value
+ * of the reserved byte), synced, so that a crash leaves no bytes of which nobody knows what
+ * they are. limefile_resize() does it too; limefile_commit() takes it back. Cheap if it is not
+ * needed. Without it all works as well, but recovery needs `keep`. */
+int limefile_growth_begin(struct limefile_editor *);
 
 /* The last record's data are these `bytes` now. They, and all that was written to the file
  * before, are on the disk when it returns 0. After an error the record has its old length, or

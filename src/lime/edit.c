@@ -1,0 +1,545 @@
+/* edit.c - the end of a container, and headers of any record, changed where they lie */
+#include "limeedit.h"
+#include "bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WORD = 8, /* what is written at once or not at all, where it is aligned */
+};
+
+struct limefile_editor {
+    struct limefile_source *source;
+    uint64_t *headers; /* where they are, of all records; the last one is `last` */
+    size_t count, capacity;
+    struct limefile_last last;
+    uint64_t claimed;    /* the greatest length that its header may have on the disk */
+    bool visible;        /* its magic is or may be on the disk */
+    bool uncertain;      /* writing its length has failed: claimed, or less */
+    bool marked;         /* MARK_OPEN is or may be in its header ... */
+    bool mark_synced;    /* ... and on the disk */
+    bool before_cleared; /* ME of the record before is or may be cleared for it */
+};
+
+/* ---- single writes ---- */
+
+static int sync_now(struct limefile_source *source)
+{
+    return source->ops->sync ? source->ops->sync(source) : -EROFS;
+}
+
+static int set_size(struct limefile_source *source, uint64_t size)
+{
+    uint64_t now;
+    int err = source->ops->size(source, &now);
+    if (err || now == size)
+        return err;
+    return source->ops->truncate ? source->ops->truncate(source, size) : -EROFS;
+}
+
+/* Changes flags of a header, with its first word. */
+static int change_flags(struct limefile_source *source, uint64_t header, unsigned clear,
+                        unsigned set)
+{
+    unsigned char word[WORD];
+    ssize_t got = limefile_read_full(source, word, sizeof word, header);
+    if (got < 0)
+        return (int)got;
+    if (got != sizeof word || get_be32(word) != LIMEFILE_MAGIC)
+        return LIMEFILE_E_MAGIC;
+    word[AT_FLAGS] = (unsigned char)((word[AT_FLAGS] & ~clear) | set);
+    return limefile_write_full(source, word, sizeof word, header);
+}
+
+static int read_header(struct limefile_source *source, uint64_t at, struct limefile_header *out)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    ssize_t got = limefile_read_full(source, raw, sizeof raw, at);
+    if (got < 0)
+        return (int)got;
+    return got == sizeof raw ? limefile_header_decode(raw, out) : LIMEFILE_E_MAGIC;
+}
+
+/* The 144 bytes of the last record with `bytes` of data, and MB and ME as they will be. */
+static int encode(const struct limefile_editor *editor, uint64_t bytes, unsigned char *raw)
+{
+    const struct limefile_last *last = &editor->last;
+    struct limefile_header header;
+    int err = limefile_header_init(&header, last->type, last->type_len, bytes, last->mb, true);
+    return err ? err : limefile_header_encode(&header, raw);
+}
+
+/* The first word of the last record: what makes a header of it. */
+static int write_start(struct limefile_editor *editor, bool mark)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int err = encode(editor, 0, raw);
+    if (err)
+        return err;
+    raw[AT_RESERVED] = mark ? MARK_OPEN : 0;
+    editor->visible = true;
+    editor->marked |= mark;
+    editor->mark_synced = false;
+    err = limefile_write_full(editor->source, raw, WORD, editor->last.header_offset);
+    if (!err)
+        editor->marked = mark;
+    return err;
+}
+
+static int write_length(struct limefile_editor *editor, uint64_t bytes)
+{
+    unsigned char word[WORD];
+    put_be64(word, bytes);
+    editor->uncertain = true;
+    if (bytes > editor->claimed)
+        editor->claimed = bytes;
+    int err = limefile_write_full(editor->source, word, sizeof word,
+                                  editor->last.header_offset + AT_BYTES);
+    if (!err)
+        err = sync_now(editor->source);
+    if (err)
+        return err;
+    editor->uncertain = false;
+    editor->claimed = bytes;
+    if (editor->last.committed)
+        editor->last.bytes = bytes;
+    return 0;
+}
+
+/* Padding behind `bytes` of data, and the end of the file behind it. */
+static int write_end(struct limefile_editor *editor, uint64_t bytes)
+{
+    static const unsigned char zeros[LIMEFILE_ALIGN];
+    uint64_t data_end, next;
+    int err = limefile_extent_of(editor->last.header_offset, bytes, &data_end, &next);
+    if (!err)
+        err = limefile_write_full(editor->source, zeros, (size_t)(next - data_end), data_end);
+    return err ? err : set_size(editor->source, next);
+}
+
+/* ---- the editor ---- */
+
+static int push(struct limefile_editor *editor, uint64_t header)
+{
+    if (editor->count == editor->capacity) {
+        size_t capacity = editor->capacity + editor->capacity / 2 + 16;
+        uint64_t *headers = reallocarray(editor->headers, capacity, sizeof *headers);
+        if (!headers)
+            return -ENOMEM;
+        editor->headers = headers;
+        editor->capacity = capacity;
+    }
+    editor->headers[editor->count++] = header;
+    return 0;
+}
+
+/* The record at `header`, which is whole and good, as the last one. */
+static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t header)
+{
+    struct limefile_header h;
+    int err = read_header(editor->source, header, &h);
+    if (err)
+        return err;
+    editor->last = (struct limefile_last){
+        .ordinal = ordinal,
+        .header_offset = header,
+        .data_offset = header + LIMEFILE_HEADER_BYTES,
+        .bytes = h.bytes,
+        .committed = true,
+        .mb = h.mb,
+        .type_len = h.type_len,
+    };
+    memcpy(editor->last.type, h.type, h.type_len + 1u);
+    editor->claimed = h.bytes;
+    editor->visible = true;
+    editor->uncertain = editor->before_cleared = editor->mark_synced = false;
+    editor->marked = h.reserved == MARK_OPEN;
+    return 0;
+}
+
+static int load(struct limefile_editor *editor, const struct limefile_index *index)
+{
+    struct limefile_record record;
+    uint64_t size, count = limefile_index_count(index);
+    int err = editor->source->ops->size(editor->source, &size);
+    if (!err && (limefile_index_fault(index) || size != limefile_index_size(index)))
+        err = LIMEFILE_E_STATE;
+    for (uint64_t i = 1; !err && i <= count; i++) {
+        err = limefile_index_get(index, i, &record);
+        if (!err)
+            err = push(editor, record.header_offset);
+    }
+    if (err || count == 0)
+        return err;
+    err = load_last(editor, count, record.header_offset);
+    if (!err && editor->last.bytes != record.bytes)
+        err = LIMEFILE_E_STATE;
+    if (!err && size < record.data_offset + record.bytes + record.padding)
+        err = write_end(editor, record.bytes);
+    return err;
+}
+
+int limefile_editor_new(struct limefile_source *source, const struct limefile_index *index,
+                        struct limefile_editor **out)
+{
+    struct limefile_editor *editor = calloc(1, sizeof *editor);
+    if (!editor)
+        return -ENOMEM;
+    editor->source = source;
+    int err = load(editor, index);
+    if (err) {
+        limefile_editor_free(editor);
+        return err;
+    }
+    *out = editor;
+    return 0;
+}
+
+void limefile_editor_free(struct limefile_editor *editor)
+{
+    if (!editor)
+        return;
+    free(editor->headers);
+    free(editor);
+}
+
+int limefile_editor_last(const struct limefile_editor *editor, struct limefile_last *out)
+{
+    if (editor->count == 0)
+        return LIMEFILE_E_NO_RECORD;
+    *out = editor->last;
+    return 0;
+}
+
+/* ---- a further record ---- */
+
+/* Where the next header is to be; LIMEFILE_E_STATE if something stands there already. */
+static int find_end(const struct limefile_editor *editor, uint64_t *end)
+{
+    uint64_t data_end, size;
+    *end = 0;
+    int err = editor->source->ops->size(editor->source, &size);
+    if (!err && editor->count)
+        err = limefile_extent_of(editor->last.header_offset, editor->claimed, &data_end, end);
+    return err ? err : size == *end ? 0 : LIMEFILE_E_STATE;
+}
+
+static int write_unfinished(struct limefile_editor *editor,
+                            const struct limefile_header *header, uint64_t at)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int err = limefile_header_encode(header, raw);
+    if (err)
+        return err;
+    memset(raw, 0, WORD);
+    err = limefile_write_full(editor->source, raw, sizeof raw, at);
+    /* So that no data are ever on the disk without it: it is what a tail is recognised by. */
+    if (!err)
+        err = sync_now(editor->source);
+    if (err)
+        set_size(editor->source, at);
+    return err;
+}
+
+int limefile_append_begin(struct limefile_editor *editor, const char *type, size_t type_len)
+{
+    struct limefile_header header;
+    uint64_t at, data_end, next;
+    if (editor->count && (!editor->last.committed || editor->uncertain))
+        return LIMEFILE_E_STATE;
+    if (editor->count >= UINT32_MAX - 1)
+        return LIMEFILE_E_RECORDS;
+    if (type_len == 0)
+        return LIMEFILE_E_TYPE;
+    int err = limefile_header_init(&header, type, type_len, 0, false, false);
+    if (!err)
+        err = find_end(editor, &at);
+    if (!err)
+        err = limefile_extent_of(at, 0, &data_end, &next);
+    if (!err)
+        err = push(editor, at);
+    if (err)
+        return err;
+    err = write_unfinished(editor, &header, at);
+    if (err) {
+        editor->count--;
+        return err;
+    }
+    editor->last = (struct limefile_last){
+        .ordinal = editor->count,
+        .header_offset = at,
+        .data_offset = at + LIMEFILE_HEADER_BYTES,
+        .mb = editor->count == 1,
+        .type_len = header.type_len,
+    };
+    memcpy(editor->last.type, header.type, header.type_len + 1u);
+    editor->claimed = 0;
+    editor->visible = editor->uncertain = editor->marked = editor->before_cleared = false;
+    return 0;
+}
+
+int limefile_append_message(struct limefile_editor *editor, bool mb)
+{
+    int err = 0;
+    if (editor->count == 0 || (editor->visible && !editor->last.committed))
+        return LIMEFILE_E_STATE;
+    if (editor->count == 1 && !mb)
+        return LIMEFILE_E_ORDER;
+    if (editor->visible && editor->last.mb != mb)
+        err = limefile_set_boundary(editor->source, editor->headers[editor->count - 2],
+                                    editor->last.header_offset, mb);
+    if (!err)
+        editor->last.mb = mb;
+    return err;
+}
+
+/* ---- commit ---- */
+
+/* The record before ends its message if, and only if, this one begins another. */
+static int settle_before(struct limefile_editor *editor)
+{
+    uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;
+    if (editor->count > 1 && !editor->last.mb) {
+        editor->before_cleared = true;
+        return change_flags(editor->source, before, FLAG_ME, 0);
+    }
+    return editor->before_cleared ? change_flags(editor->source, before, 0, FLAG_ME) : 0;
+}
+
+static int commit_first(struct limefile_editor *editor, uint64_t bytes)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int err = encode(editor, bytes, raw);
+    if (!err)
+        err = write_end(editor, bytes);
+    if (!err)
+        err = limefile_write_full(editor->source, raw + WORD, sizeof raw - WORD,
+                                  editor->last.header_offset + WORD);
+    if (!err)
+        err = settle_before(editor);
+    if (!err)
+        err = sync_now(editor->source);
+    if (err)
+        return err;
+    editor->claimed = bytes;
+    return 0;
+}
+
+static int commit_same(struct limefile_editor *editor)
+{
+    int err = write_end(editor, editor->claimed);
+    return err ? err : sync_now(editor->source);
+}
+
+static int commit_more(struct limefile_editor *editor, uint64_t bytes)
+{
+    int err = write_end(editor, bytes);
+    if (!err)
+        err = sync_now(editor->source);
+    return err ? err : write_length(editor, bytes);
+}
+
+/* The mark says that the data behind the new end are none. */
+static int commit_less(struct limefile_editor *editor, uint64_t bytes)
+{
+    int err = limefile_growth_begin(editor);
+    if (!err)
+        err = write_length(editor, bytes);
+    return err ? err : commit_same(editor);
+}
+
+static int commit_length(struct limefile_editor *editor, uint64_t bytes)
+{
+    if (!editor->visible)
+        return commit_first(editor, bytes);
+    if (bytes < editor->claimed)
+        return commit_less(editor, bytes);
+    if (bytes > editor->claimed || editor->uncertain)
+        return commit_more(editor, bytes);
+    return commit_same(editor);
+}
+
+int limefile_commit(struct limefile_editor *editor, uint64_t bytes)
+{
+    uint64_t data_end, next;
+    if (editor->count == 0)
+        return LIMEFILE_E_NO_RECORD;
+    int err = limefile_extent_of(editor->last.header_offset, bytes, &data_end, &next);
+    if (!err)
+        err = commit_length(editor, bytes);
+    if (err)
+        return err;
+    /* Clearing the mark needs no sync: where it is left, nothing follows it. */
+    bool first = !editor->last.committed;
+    if (first || editor->marked)
+        err = write_start(editor, false);
+    if (first && !err)
+        err = sync_now(editor->source);
+    if (first && !err) {
+        editor->last.committed = true;
+        editor->last.bytes = bytes;
+    }
+    return err;
+}
+
+/* ---- resize ---- */
+
+int limefile_growth_begin(struct limefile_editor *editor)
+{
+    if (editor->count == 0)
+        return LIMEFILE_E_NO_RECORD;
+    if (!editor->visible || (editor->marked && editor->mark_synced))
+        return 0;
+    int err = write_start(editor, true);
+    if (!err)
+        err = sync_now(editor->source);
+    if (!err)
+        editor->mark_synced = true;
+    return err;
+}
+
+/* Where the file must not end before: it is what the header claims. */
+static int floor_of(const struct limefile_editor *editor, uint64_t *floor)
+{
+    uint64_t data_end;
+    *floor = editor->last.data_offset;
+    if (!editor->visible)
+        return 0;
+    return limefile_extent_of(editor->last.header_offset, editor->claimed, &data_end, floor);
+}
+
+/* Nothing but zeros behind the `bytes` first bytes, and no more of them than must be. */
+static int cut(struct limefile_editor *editor, uint64_t bytes)
+{
+    static const unsigned char zeros[LIMEFILE_ALIGN];
+    uint64_t size, floor, end = editor->last.data_offset + bytes;
+    int err = editor->source->ops->size(editor->source, &size);
+    if (!err)
+        err = floor_of(editor, &floor);
+    if (!err && end < floor)
+        err = limefile_write_full(editor->source, zeros, (size_t)(floor - end), end);
+    if (err)
+        return err;
+    if (end < floor)
+        end = floor;
+    return size > end ? set_size(editor->source, end) : 0;
+}
+
+static int grow(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
+{
+    uint64_t size, end = editor->last.data_offset + bytes;
+    int err = limefile_growth_begin(editor);
+    if (!err)
+        err = cut(editor, now);
+    if (!err)
+        err = editor->source->ops->size(editor->source, &size);
+    return err ? err : size < end ? set_size(editor->source, end) : 0;
+}
+
+int limefile_resize(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
+{
+    uint64_t data_end, next;
+    if (editor->count == 0)
+        return LIMEFILE_E_NO_RECORD;
+    int err = limefile_extent_of(editor->last.header_offset, bytes, &data_end, &next);
+    if (err || bytes == now)
+        return err;
+    if (editor->visible && (now < editor->claimed || bytes <= editor->claimed))
+        err = limefile_commit(editor, bytes < now ? bytes : now);
+    else if (bytes < now)
+        err = cut(editor, bytes);
+    return err || bytes <= now ? err : grow(editor, now, bytes);
+}
+
+/* ---- remove ---- */
+
+static int mend_before(struct limefile_editor *editor, bool *changed)
+{
+    *changed =
+        editor->count > 1 && !editor->last.mb && (editor->visible || editor->before_cleared);
+    if (!*changed)
+        return 0;
+    int err = change_flags(editor->source, editor->headers[editor->count - 2], 0, FLAG_ME);
+    return err ? err : sync_now(editor->source);
+}
+
+int limefile_remove_last(struct limefile_editor *editor)
+{
+    bool changed;
+    struct limefile_editor after = *editor;
+    if (editor->count == 0)
+        return LIMEFILE_E_NO_RECORD;
+    after.count--;
+    int err =
+        after.count == 0 ? 0 : load_last(&after, after.count, editor->headers[after.count - 1]);
+    if (!err)
+        err = mend_before(editor, &changed);
+    if (err)
+        return err;
+    err = set_size(editor->source, editor->last.header_offset);
+    if (err) {
+        if (changed && editor->visible)
+            change_flags(editor->source, editor->headers[after.count - 1], FLAG_ME, 0);
+        return err;
+    }
+    *editor = after;
+    return sync_now(editor->source);
+}
+
+/* ---- headers ---- */
+
+static int write_type(struct limefile_source *source, uint64_t header_offset,
+                      const struct limefile_header *header)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int err = limefile_header_encode(header, raw);
+    if (!err)
+        err = limefile_write_full(source, raw + AT_TYPE, LIMEFILE_TYPE_BYTES,
+                                  header_offset + AT_TYPE);
+    return err ? err : sync_now(source);
+}
+
+static int check_type(struct limefile_header *header, const char *type, size_t type_len)
+{
+    if (type_len == 0)
+        return LIMEFILE_E_TYPE;
+    return limefile_header_init(header, type, type_len, 0, false, false);
+}
+
+int limefile_set_type(struct limefile_source *source, uint64_t header_offset, const char *type,
+                      size_t type_len)
+{
+    struct limefile_header header, old;
+    int err = check_type(&header, type, type_len);
+    if (!err)
+        err = read_header(source, header_offset, &old);
+    return err ? err : write_type(source, header_offset, &header);
+}
+
+int limefile_editor_set_type(struct limefile_editor *editor, const char *type, size_t type_len)
+{
+    struct limefile_header header;
+    if (editor->count == 0)
+        return LIMEFILE_E_NO_RECORD;
+    int err = check_type(&header, type, type_len);
+    if (!err)
+        err = write_type(editor->source, editor->last.header_offset, &header);
+    if (err)
+        return err;
+    editor->last.type_len = header.type_len;
+    memcpy(editor->last.type, header.type, header.type_len + 1u);
+    return 0;
+}
+
+int limefile_set_boundary(struct limefile_source *source, uint64_t header_before,
+                          uint64_t header_after, bool boundary)
+{
+    int err =
+        change_flags(source, header_before, boundary ? 0 : FLAG_ME, boundary ? FLAG_ME : 0);
+    if (!err)
+        err =
+            change_flags(source, header_after, boundary ? 0 : FLAG_MB, boundary ? FLAG_MB : 0);
+    return err ? err : sync_now(source);
+}

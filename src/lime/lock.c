@@ -1,0 +1,27 @@
+/* lock.c - one writer at a time */
+#define _GNU_SOURCE
+#include "limeedit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+static int lock_call(int fd, int command, struct flock *all)
+{
+    *all = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, command, all) == 0)
+        return 0;
+    return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+int limefile_lock(int fd)
+{
+    struct flock all;
+    return lock_call(fd, F_OFD_SETLK, &all);
+}
+
+int limefile_lock_test(int fd)
+{
+    struct flock all;
+    int err = lock_call(fd, F_OFD_GETLK, &all);
+    return err ? err : all.l_type == F_UNLCK ? 0 : -EBUSY;
+}
