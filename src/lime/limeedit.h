@@ -16,6 +16,9 @@
 
 #include "limefile.h"
 
+/* done and size in bytes; may be called often. */
+typedef void limefile_progress_fn(void *context, uint64_t done, uint64_t size);
+
 /* ---- locking (lock.c) --------------------------------------------------------------- */
 
 /* An OFD write lock on the whole file, as every writer of this project holds one: it ends when
@@ -111,9 +114,6 @@ struct limefile_piece {
     uint64_t offset, bytes;
 };
 
-/* done and size in bytes; may be called often. */
-typedef void limefile_progress_fn(void *context, uint64_t done, uint64_t size);
-
 /*
  * Writes the container anew, beside the old one in its folder, with other data in one record,
  * or (pieces NULL) without that record, and renames it over `name`: readers have the old or the
@@ -146,8 +146,11 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
 
 /*
  * Cuts what stands behind the last record and mends flags and padding, as a crash leaves them.
- * An unfinished record, recognised by its header without magic, is cut without further ado; any
- * other tail only through `keep` (NULL: it is not cut). Changes neither data nor types.
+ * Without further ado are cut: an unfinished record, recognised by its header without magic and
+ * with a type in plain ASCII; what follows a record that is marked as being resized; the zeros
+ * of a header that has not come to the disk. Any other tail only through `keep` (NULL: it is
+ * not cut), and none at all that has a whole record in it, as that is damage. Changes neither
+ * data nor types.
  *
  * 0: the container is good now, synced if anything was changed. Else the code of what is still
  * wrong: a fault that could not be cut, deviations that cannot be mended without changing a
@@ -155,5 +158,50 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
  */
 int limefile_recover(struct limefile_source *, limefile_note_fn *, limefile_keep_fn *keep,
                      void *context);
+
+/* ---- its steps, for who has to ask in between: lime repair ---- */
+
+enum limefile_tail {
+    LIMEFILE_TAIL_NONE,
+    LIMEFILE_TAIL_UNFINISHED, /* a record of ours that was never committed */
+    LIMEFILE_TAIL_OPEN,       /* behind a record that was being resized */
+    LIMEFILE_TAIL_ZEROS,      /* not more than a header */
+    LIMEFILE_TAIL_OTHER,
+};
+
+/* What one pass over a container finds. */
+struct limefile_survey {
+    uint64_t records, size, deviations;
+    uint32_t messages;
+    uint64_t end; /* of what can be read: where the fault's header stands, or the size */
+    struct limefile_finding fault;    /* code 0: none */
+    enum limefile_tail tail;          /* what the bytes behind `end` are */
+    bool is_container;                /* also if it has nothing but an unfinished record */
+    char type[LIMEFILE_NAME_MAX + 1]; /* of the unfinished record, with %XX */
+};
+
+/* progress may be NULL, here and below. (recover.c) */
+int limefile_survey_take(struct limefile_source *, limefile_progress_fn *progress,
+                         void *context, struct limefile_survey *out);
+
+/* What is or was there to be cut; for tails that are cut without further ado. Always
+ * terminates. */
+void limefile_survey_text(const struct limefile_survey *, char *buf, size_t cap);
+
+/* A whole record that stands anywhere behind `from`, at whatever byte. 1: found; 0: there is
+ * none; < 0: an error code. (salvage.c) */
+struct limefile_salvage {
+    uint64_t offset;
+    struct limefile_header header;
+};
+int limefile_salvage_find(struct limefile_source *, uint64_t from, uint64_t size,
+                          limefile_progress_fn *progress, void *context,
+                          struct limefile_salvage *out);
+
+/* Mends flags, reserved bits, what follows the NUL of types, and padding; `hopeless` gets what
+ * cannot be mended. dry: only says what it would do. note and hopeless may be NULL. Does not
+ * sync. (mend.c) */
+int limefile_mend(struct limefile_source *, bool dry, limefile_note_fn *note,
+                  limefile_finding_fn *hopeless, limefile_progress_fn *progress, void *context);
 
 #endif

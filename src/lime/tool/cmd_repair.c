@@ -1,6 +1,5 @@
 /* cmd_repair.c - lime repair: cuts an unfinished tail, mends what surrounds the data */
 #define _GNU_SOURCE
-#include "progress.h"
 #include "repair.h"
 #include "tool.h"
 
@@ -10,6 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -45,51 +45,59 @@ void repair_note(struct repair *repair, const char *format, ...)
         free(text);
 }
 
-static void count(void *context, const struct limefile_finding *finding)
+static uint64_t size_of(const struct repair *repair)
 {
-    struct survey *survey = context;
-    survey->deviations += !limefile_is_fault(finding->code);
+    struct stat st;
+    return fstat(repair->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static int look(struct repair *repair, struct survey *survey)
+void repair_progress(void *context, uint64_t done, uint64_t size)
 {
-    struct limefile_scan *scan;
-    struct limefile_record record;
-    struct progress progress;
-    *survey = (struct survey){0};
-    int err = limefile_scan_new(&repair->file.source, count, survey, &scan);
-    if (err)
-        return err;
-    limefile_scan_progress(scan, &survey->end, &survey->size);
-    progress_begin(&progress, "check", survey->size);
-    while (limefile_scan_next(scan, &record) > 0) {
-        survey->records++;
-        survey->messages = record.message;
-        limefile_scan_progress(scan, &survey->end, &survey->size);
-        progress_to(&progress, survey->end);
-    }
-    progress_end(&progress);
-    if (limefile_scan_fault(scan))
-        survey->fault = *limefile_scan_fault(scan);
-    limefile_scan_free(scan);
-    survey->is_container = survey->records > 0 || (survey->fault.code != LIMEFILE_E_MAGIC &&
-                                                   survey->fault.code != LIMEFILE_E_VERSION);
-    return 0;
+    struct repair *repair = context;
+    (void)size;
+    progress_to(&repair->progress, done);
 }
 
-/* Whoever has the container mounted for writing holds such a lock. */
+static void note(void *context, const char *text)
+{
+    repair_note(context, "%s", text);
+}
+
+static void name_hopeless(void *context, const struct limefile_finding *finding)
+{
+    struct repair *repair = context;
+    finding_message(repair->path, finding);
+    repair->hopeless++;
+}
+
+static int look(struct repair *repair, struct limefile_survey *survey)
+{
+    progress_begin(&repair->progress, "check", size_of(repair));
+    int err = limefile_survey_take(&repair->file.source, repair_progress, repair, survey);
+    progress_end(&repair->progress);
+    return err;
+}
+
+static int mend(struct repair *repair)
+{
+    progress_begin(&repair->progress, "mend", size_of(repair));
+    int err = limefile_mend(&repair->file.source, repair->dry, note, name_hopeless,
+                            repair_progress, repair);
+    progress_end(&repair->progress);
+    return err;
+}
+
 static int lock(const struct repair *repair)
 {
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int failed = fcntl(repair->fd, repair->dry ? F_OFD_GETLK : F_OFD_SETLK, &all) != 0;
-    if (failed ? errno == EAGAIN || errno == EACCES : repair->dry && all.l_type != F_UNLCK) {
+    int err = repair->dry ? limefile_lock_test(repair->fd) : limefile_lock(repair->fd);
+    if (err == -EBUSY) {
         message(repair->path, "lock: another process has this container open for writing, "
                               "a read-write mount perhaps; unmount it first");
         return TOOL_BAD;
     }
-    if (failed) /* some network file systems have no locks */
+    if (err) /* some network file systems have no locks */
         message(repair->path, "lock: warning: %s; make sure that nobody writes to it",
-                limefile_strerror(-errno));
+                limefile_strerror(err));
     return TOOL_GOOD;
 }
 
@@ -99,9 +107,9 @@ static const char *plural(uint64_t n)
 }
 
 /* Looks again at what is there now. */
-static int conclude(struct repair *repair, uint64_t hopeless)
+static int conclude(struct repair *repair)
 {
-    struct survey now;
+    struct limefile_survey now;
     int err = repair->file.source.ops->sync(&repair->file.source);
     if (!err)
         err = look(repair, &now);
@@ -118,27 +126,26 @@ static int conclude(struct repair *repair, uint64_t hopeless)
     answer(repair->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes",
            repair->changes ? "good now" : "good, nothing to do", now.records,
            plural(now.records), now.messages, plural(now.messages), now.size);
-    return hopeless ? TOOL_BAD : TOOL_GOOD;
+    return repair->hopeless ? TOOL_BAD : TOOL_GOOD;
 }
 
-static int conclude_dry(struct repair *repair, uint64_t hopeless)
+static int conclude_dry(const struct repair *repair)
 {
     if (repair->changes)
         answer(repair->path, "%" PRIu64 " thing%s to do, nothing was changed", repair->changes,
                plural(repair->changes));
-    else if (!hopeless)
+    else if (!repair->hopeless)
         answer(repair->path, "good, nothing to do");
-    if (hopeless)
+    if (repair->hopeless)
         message(repair->path,
                 "repair: %" PRIu64 " deviation%s cannot be mended without changing a record",
-                hopeless, plural(hopeless));
-    return repair->changes || hopeless ? TOOL_BAD : TOOL_GOOD;
+                repair->hopeless, plural(repair->hopeless));
+    return repair->changes || repair->hopeless ? TOOL_BAD : TOOL_GOOD;
 }
 
 static int repair_opened(struct repair *repair)
 {
-    struct survey survey;
-    uint64_t hopeless;
+    struct limefile_survey survey;
     int status = lock(repair);
     if (status != TOOL_GOOD)
         return status;
@@ -157,12 +164,12 @@ static int repair_opened(struct repair *repair)
         status = repair_tail(repair, &survey);
     if (status != TOOL_GOOD)
         return status;
-    err = repair_mend(repair, &hopeless);
+    err = mend(repair);
     if (err) {
         message_code(repair->path, "write", err);
         return TOOL_BAD;
     }
-    return repair->dry ? conclude_dry(repair, hopeless) : conclude(repair, hopeless);
+    return repair->dry ? conclude_dry(repair) : conclude(repair);
 }
 
 static int run(int argc, char **argv)

@@ -24,8 +24,15 @@ static bool is_errno(int code)
     return code < 0 && code >= -4095;
 }
 
-static void explain_refusal(const struct repair *repair, const struct survey *survey,
-                            const struct salvage *found)
+/* Nobody can want it back. */
+static bool is_ours(const struct limefile_survey *survey)
+{
+    return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_OPEN ||
+           (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
+}
+
+static void explain_refusal(const struct repair *repair, const struct limefile_survey *survey,
+                            const struct limefile_salvage *found)
 {
     char where[TYPE_SHOWN_MAX + 120] = "", shown[TYPE_SHOWN_MAX];
     if (found)
@@ -42,16 +49,19 @@ static void explain_refusal(const struct repair *repair, const struct survey *su
 }
 
 /* An exit status: GOOD if the tail may be cut. */
-static int judge_tail(struct repair *repair, const struct survey *survey)
+static int judge_tail(struct repair *repair, const struct limefile_survey *survey)
 {
-    struct salvage found;
+    struct limefile_salvage found;
     if (is_errno(survey->fault.code)) {
         message(repair->path, "repair: the file cannot be read there; nothing was changed");
         return TOOL_BAD;
     }
-    if (repair->force)
+    if (repair->force || is_ours(survey))
         return TOOL_GOOD;
-    int hit = salvage_find(&repair->file.source, survey->end + 1, survey->size, &found);
+    progress_begin(&repair->progress, "search", survey->size - survey->end);
+    int hit = limefile_salvage_find(&repair->file.source, survey->end, survey->size,
+                                    repair_progress, repair, &found);
+    progress_end(&repair->progress);
     if (hit < 0) {
         message_code(repair->path, "read", hit);
         return TOOL_BAD;
@@ -85,7 +95,7 @@ static int create_copy(const struct repair *repair, uint64_t offset, char **path
 }
 
 /* Copies the tail and brings it to the disk, name and all. */
-static int fill_copy(const struct repair *repair, const struct survey *survey, int fd,
+static int fill_copy(const struct repair *repair, const struct limefile_survey *survey, int fd,
                      const char *path)
 {
     struct progress progress;
@@ -105,7 +115,7 @@ static int fill_copy(const struct repair *repair, const struct survey *survey, i
     return err ? err : sync_folder_of(path);
 }
 
-static int keep_copy(struct repair *repair, const struct survey *survey, char **path)
+static int keep_copy(struct repair *repair, const struct limefile_survey *survey, char **path)
 {
     int fd = create_copy(repair, survey->end, path);
     if (fd < 0)
@@ -120,28 +130,46 @@ static int keep_copy(struct repair *repair, const struct survey *survey, char **
     return err;
 }
 
-int repair_tail(struct repair *repair, const struct survey *survey)
+static int cut(struct repair *repair, const struct limefile_survey *survey)
+{
+    struct limefile_source *source = &repair->file.source;
+    int err = source->ops->truncate(source, survey->end);
+    if (!err)
+        err = source->ops->sync(source); /* before what marks it is mended */
+    if (err)
+        message_code(repair->path, "cut", err);
+    return err;
+}
+
+static int cut_with_copy(struct repair *repair, const struct limefile_survey *survey)
 {
     char *path = NULL;
-    uint64_t bytes = survey->size - survey->end;
-    int status = judge_tail(repair, survey);
-    if (status != TOOL_GOOD)
-        return status;
-    if (repair->dry) {
-        repair_note(repair, "offset %" PRIu64 ": %" PRIu64 " bytes cut", survey->end, bytes);
-        return TOOL_GOOD;
-    }
     int err = keep_copy(repair, survey, &path);
     if (err) {
         message_code(path ? path : repair->path, "keep a copy", err);
     } else {
-        err = repair->file.source.ops->truncate(&repair->file.source, survey->end);
-        if (err)
-            message_code(repair->path, "cut", err);
-        else
+        err = cut(repair, survey);
+        if (!err)
             repair_note(repair, "offset %" PRIu64 ": %" PRIu64 " bytes cut, kept in %s",
-                        survey->end, bytes, path);
+                        survey->end, survey->size - survey->end, path);
     }
     free(path);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return err;
+}
+
+int repair_tail(struct repair *repair, const struct limefile_survey *survey)
+{
+    char text[LIMEFILE_NAME_MAX + 128];
+    int status = judge_tail(repair, survey);
+    if (status != TOOL_GOOD)
+        return status;
+    int err = repair->dry       ? 0
+              : is_ours(survey) ? cut(repair, survey)
+                                : cut_with_copy(repair, survey);
+    if (err)
+        return TOOL_BAD;
+    limefile_survey_text(survey, text, sizeof text);
+    if (repair->dry || is_ours(survey))
+        repair_note(repair, "%s", text);
+    return TOOL_GOOD;
 }

@@ -1,7 +1,6 @@
 /* salvage.c - is there a whole record somewhere in these bytes? */
 #define _GNU_SOURCE
-#include "progress.h"
-#include "repair.h"
+#include "limeedit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@ enum {
 
 /* True if a header stands there and the file holds all that it promises. */
 static int judge(struct limefile_source *source, uint64_t offset, uint64_t size,
-                 struct salvage *out)
+                 struct limefile_salvage *out)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     uint64_t data_end, next;
@@ -38,7 +37,7 @@ static void make_pattern(unsigned char pattern[PATTERN_BYTES])
 
 /* At every byte, not only at every eighth: a lost or added byte is what makes such files. */
 static int search_block(struct limefile_source *source, const char *block, size_t n,
-                        uint64_t offset, uint64_t size, struct salvage *out)
+                        uint64_t offset, uint64_t size, struct limefile_salvage *out)
 {
     unsigned char pattern[PATTERN_BYTES];
     make_pattern(pattern);
@@ -52,15 +51,15 @@ static int search_block(struct limefile_source *source, const char *block, size_
     return 0;
 }
 
-int salvage_find(struct limefile_source *source, uint64_t from, uint64_t size,
-                 struct salvage *out)
+int limefile_salvage_find(struct limefile_source *source, uint64_t from, uint64_t size,
+                          limefile_progress_fn *progress, void *context,
+                          struct limefile_salvage *out)
 {
-    struct progress progress;
     int found = 0;
+    uint64_t began = from;
     char *block = malloc(BLOCK_BYTES);
     if (!block)
         return -ENOMEM;
-    progress_begin(&progress, "search", size > from ? size - from : 0);
     while (!found && from < size && size - from >= LIMEFILE_HEADER_BYTES) {
         ssize_t got = limefile_read_full(source, block, BLOCK_BYTES, from);
         if (got < PATTERN_BYTES) {
@@ -70,9 +69,9 @@ int salvage_find(struct limefile_source *source, uint64_t from, uint64_t size,
         found = search_block(source, block, (size_t)got, from, size, out);
         /* the next block sees a pattern that is cut by the end of this one */
         from += (uint64_t)got - (PATTERN_BYTES - 1);
-        progress_add(&progress, (uint64_t)got);
+        if (progress)
+            progress(context, from - began, size - began);
     }
-    progress_end(&progress);
     free(block);
     return found;
 }

@@ -4,20 +4,12 @@
  * A message boundary stands between two records if either says so, and then both shall; so
  * a record's flags are settled only when the next one is known.
  */
-#include "progress.h"
-#include "repair.h"
-#include "tool.h"
+#include "limeedit.h"
+#include "bytes.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-
-enum {
-    AT_FLAGS = 6,
-    AT_RESERVED = 7,
-    AT_TYPE = 16,
-    FLAG_MB = 0x80,
-    FLAG_ME = 0x40,
-};
 
 /* What the scan found in one record. */
 struct faults {
@@ -25,11 +17,15 @@ struct faults {
 };
 
 struct mender {
-    struct repair *repair;
+    struct limefile_source *source;
+    bool dry;
+    limefile_note_fn *note;
+    limefile_finding_fn *hopeless;
+    limefile_progress_fn *progress;
+    void *context;
     struct limefile_record record; /* the one to be settled; ordinal 0: none yet */
     struct faults found, coming;   /* in it; in the one that the scan looks at */
     bool before_ends;              /* the record before it has ME */
-    uint64_t hopeless;
 };
 
 static void take(void *context, const struct limefile_finding *finding)
@@ -52,8 +48,8 @@ static void take(void *context, const struct limefile_finding *finding)
     case LIMEFILE_D_TYPE_EMPTY:
     case LIMEFILE_D_TYPE_LONG:
     case LIMEFILE_D_TYPE_ASCII:
-        finding_message(m->repair->path, finding);
-        m->hopeless++;
+        if (m->hopeless)
+            m->hopeless(m->context, finding);
         break;
     default: /* MB and ME come out of the rule; faults are the tail's affair */
         break;
@@ -62,9 +58,12 @@ static void take(void *context, const struct limefile_finding *finding)
 
 static int put(struct mender *m, uint64_t offset, const void *bytes, size_t n, const char *what)
 {
-    repair_note(m->repair, "offset %" PRIu64 ": record %" PRIu64 ": %s", offset,
-                m->record.ordinal, what);
-    return m->repair->dry ? 0 : limefile_write_full(&m->repair->file.source, bytes, n, offset);
+    char text[160];
+    snprintf(text, sizeof text, "offset %" PRIu64 ": record %" PRIu64 ": %s", offset,
+             m->record.ordinal, what);
+    if (m->note)
+        m->note(m->context, text);
+    return m->dry ? 0 : limefile_write_full(m->source, bytes, n, offset);
 }
 
 static int settle_flags(struct mender *m, bool next_begins)
@@ -98,35 +97,45 @@ static int settle(struct mender *m, bool next_begins)
     return err;
 }
 
+static void show(const struct mender *m, const struct limefile_scan *scan)
+{
+    uint64_t done, size;
+    limefile_scan_progress(scan, &done, &size);
+    if (m->progress)
+        m->progress(m->context, done, size);
+}
+
 static int mend_all(struct mender *m, struct limefile_scan *scan)
 {
     struct limefile_record record;
-    struct progress progress;
-    uint64_t done, size;
-    int err = 0, got = 0;
-    limefile_scan_progress(scan, &done, &size);
-    progress_begin(&progress, "mend", size);
-    while (!err && (got = limefile_scan_next(scan, &record)) > 0) {
+    int err = 0;
+    while (!err && limefile_scan_next(scan, &record) > 0) {
         err = settle(m, record.mb);
         m->record = record; /* but for the type, which is the scan's */
         m->found = m->coming;
         memset(&m->coming, 0, sizeof m->coming);
-        limefile_scan_progress(scan, &done, &size);
-        progress_to(&progress, done);
+        show(m, scan);
     }
-    progress_end(&progress);
     return err ? err : settle(m, true);
 }
 
-int repair_mend(struct repair *repair, uint64_t *hopeless)
+int limefile_mend(struct limefile_source *source, bool dry, limefile_note_fn *note,
+                  limefile_finding_fn *hopeless, limefile_progress_fn *progress, void *context)
 {
     struct limefile_scan *scan;
-    struct mender mender = {.repair = repair, .before_ends = true};
-    int err = limefile_scan_new(&repair->file.source, take, &mender, &scan);
+    struct mender mender = {
+        .source = source,
+        .dry = dry,
+        .note = note,
+        .hopeless = hopeless,
+        .progress = progress,
+        .context = context,
+        .before_ends = true,
+    };
+    int err = limefile_scan_new(source, take, &mender, &scan);
     if (err)
         return err;
     err = mend_all(&mender, scan);
     limefile_scan_free(scan);
-    *hopeless = mender.hopeless;
     return err;
 }

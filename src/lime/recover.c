@@ -1,0 +1,255 @@
+/* recover.c - what a crash leaves, brought back to a good container */
+#include "limeedit.h"
+#include "bytes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what stands behind the last record ---- */
+
+static bool is_zero(const unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i])
+            return false;
+    return true;
+}
+
+/* Plain ASCII, in which a power failure may have left eights of zeros; how many bytes of it,
+ * 0 if it is none of ours. */
+static size_t unfinished_type(const unsigned char *type, size_t n)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (type[i] && (type[i] < 0x20 || type[i] > 0x7e))
+            return 0;
+        if (type[i])
+            len = i + 1;
+    }
+    return len;
+}
+
+/* A header that has lost its magic in the middle of a container is followed by others. */
+static int is_followed(struct limefile_source *source, const struct limefile_survey *survey,
+                       uint64_t bytes)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    struct limefile_header header;
+    uint64_t data_end, next;
+    if (bytes == 0)
+        return 0;
+    if (limefile_extent_of(survey->end, bytes, &data_end, &next) != 0)
+        return 1;
+    ssize_t got = limefile_read_full(source, raw, sizeof raw, next);
+    if (got < 0)
+        return (int)got;
+    return got == sizeof raw && limefile_header_decode(raw, &header) == 0;
+}
+
+static int judge_tail(struct limefile_source *source, struct limefile_survey *survey)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
+    ssize_t got = limefile_read_full(source, raw, sizeof raw, survey->end);
+    if (got < 0)
+        return (int)got;
+    survey->tail = LIMEFILE_TAIL_OTHER;
+    if (!is_zero(raw, AT_BYTES))
+        return 0;
+    size_t len = unfinished_type(raw + AT_TYPE, LIMEFILE_TYPE_BYTES);
+    if (len) {
+        int followed = is_followed(source, survey, get_be64(raw + AT_BYTES));
+        if (followed < 0)
+            return followed;
+        if (!followed)
+            survey->tail = LIMEFILE_TAIL_UNFINISHED;
+        limefile_name_encode((char *)raw + AT_TYPE, len, survey->type, sizeof survey->type);
+    } else if (survey->size - survey->end <= sizeof raw && is_zero(raw, sizeof raw)) {
+        survey->tail = LIMEFILE_TAIL_ZEROS;
+    }
+    return 0;
+}
+
+/* ---- the survey ---- */
+
+struct surveyor {
+    struct limefile_survey *survey;
+    bool open; /* the record that the scan looks at is marked */
+};
+
+static void count(void *context, const struct limefile_finding *finding)
+{
+    struct surveyor *s = context;
+    s->survey->deviations += !limefile_is_fault(finding->code);
+    s->open |= finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_OPEN;
+}
+
+/* What follows an open record is no record, even if it looks like one. */
+static void stop_at_open(struct limefile_survey *survey)
+{
+    survey->fault = (struct limefile_finding){
+        LIMEFILE_E_TRAILING, survey->end, survey->records + 1, survey->size - survey->end, 0};
+    survey->tail = LIMEFILE_TAIL_OTHER;
+}
+
+static int survey_all(struct limefile_scan *scan, struct surveyor *s,
+                      limefile_progress_fn *progress, void *context)
+{
+    struct limefile_survey *survey = s->survey;
+    struct limefile_record record;
+    uint64_t end;
+    limefile_scan_progress(scan, &survey->end, &survey->size);
+    for (;;) {
+        bool open = s->open;
+        int got = limefile_scan_next(scan, &record);
+        if (got > 0 && open) {
+            stop_at_open(survey);
+            return 0;
+        }
+        limefile_scan_progress(scan, &end, &survey->size);
+        survey->end = end;
+        if (got <= 0)
+            break;
+        survey->records++;
+        survey->messages = record.message;
+        if (progress)
+            progress(context, end, survey->size);
+    }
+    if (limefile_scan_fault(scan)) {
+        survey->fault = *limefile_scan_fault(scan);
+        survey->tail = s->open ? LIMEFILE_TAIL_OPEN : LIMEFILE_TAIL_OTHER;
+    }
+    return 0;
+}
+
+/* An I/O error says nothing about what stands there. */
+static bool is_errno(int code)
+{
+    return code < 0 && code >= -4095;
+}
+
+static bool is_header_code(int code)
+{
+    return code == LIMEFILE_E_MAGIC || code == LIMEFILE_E_VERSION;
+}
+
+int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *progress,
+                         void *context, struct limefile_survey *out)
+{
+    struct limefile_scan *scan;
+    struct surveyor surveyor = {.survey = out};
+    *out = (struct limefile_survey){0};
+    int err = limefile_scan_new(source, count, &surveyor, &scan);
+    if (err)
+        return err;
+    err = survey_all(scan, &surveyor, progress, context);
+    limefile_scan_free(scan);
+    int code = out->fault.code;
+    if (!err && (code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_MAGIC) &&
+        out->tail == LIMEFILE_TAIL_OTHER)
+        err = judge_tail(source, out);
+    if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
+        out->tail = LIMEFILE_TAIL_OTHER; /* whatever that file is */
+    out->is_container = out->records > 0 || !is_header_code(code) ||
+                        out->tail == LIMEFILE_TAIL_UNFINISHED ||
+                        out->tail == LIMEFILE_TAIL_ZEROS;
+    return err;
+}
+
+void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_t cap)
+{
+    uint64_t n = survey->size - survey->end;
+    if (survey->tail == LIMEFILE_TAIL_UNFINISHED)
+        snprintf(buf, cap,
+                 "offset %" PRIu64 ": an unfinished record of type '%s', %" PRIu64
+                 " bytes, cut",
+                 survey->end, survey->type,
+                 n > LIMEFILE_HEADER_BYTES ? n - LIMEFILE_HEADER_BYTES : 0);
+    else if (survey->tail == LIMEFILE_TAIL_OPEN)
+        snprintf(buf, cap,
+                 "offset %" PRIu64 ": %" PRIu64 " bytes behind record %" PRIu64
+                 ", which was being resized, cut",
+                 survey->end, n, survey->records);
+    else
+        snprintf(buf, cap, "offset %" PRIu64 ": %" PRIu64 " bytes cut", survey->end, n);
+}
+
+/* ---- recovery ---- */
+
+struct recovery {
+    struct limefile_source *source;
+    limefile_note_fn *note;
+    limefile_keep_fn *keep;
+    void *context;
+    bool changed;
+    int hopeless; /* the first code of what cannot be mended */
+};
+
+static void take_note(void *context, const char *text)
+{
+    struct recovery *r = context;
+    r->changed = true;
+    if (r->note)
+        r->note(r->context, text);
+}
+
+static void take_hopeless(void *context, const struct limefile_finding *finding)
+{
+    struct recovery *r = context;
+    char text[256];
+    limefile_finding_text(finding, text, sizeof text);
+    if (r->note)
+        r->note(r->context, text);
+    if (!r->hopeless)
+        r->hopeless = finding->code;
+}
+
+/* 0 if a tail of somebody else may go. */
+static int ask(struct recovery *r, const struct limefile_survey *survey)
+{
+    struct limefile_salvage found;
+    if (!r->keep || survey->fault.code == LIMEFILE_E_VERSION ||
+        survey->fault.code == LIMEFILE_E_RECORDS)
+        return survey->fault.code;
+    int hit = limefile_salvage_find(r->source, survey->end, survey->size, NULL, NULL, &found);
+    if (hit)
+        return hit < 0 ? hit : survey->fault.code;
+    return r->keep(r->context, survey->end, survey->size);
+}
+
+/* On the disk before anything is mended: the mark of an open record must outlive its tail. */
+static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
+{
+    char text[LIMEFILE_NAME_MAX + 128];
+    if (is_errno(survey->fault.code))
+        return survey->fault.code;
+    int err = survey->tail == LIMEFILE_TAIL_OTHER ? ask(r, survey) : 0;
+    if (!err)
+        err = r->source->ops->truncate ? r->source->ops->truncate(r->source, survey->end)
+                                       : -EROFS;
+    if (err)
+        return err;
+    limefile_survey_text(survey, text, sizeof text);
+    take_note(r, text);
+    return r->source->ops->sync(r->source);
+}
+
+int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
+                     limefile_keep_fn *keep, void *context)
+{
+    struct limefile_survey survey;
+    struct recovery r = {.source = source, .note = note, .keep = keep, .context = context};
+    int err = limefile_survey_take(source, NULL, NULL, &survey);
+    if (err)
+        return err;
+    if (!survey.is_container)
+        return survey.fault.code;
+    if (survey.fault.code)
+        err = cut_tail(&r, &survey);
+    if (!err && (survey.deviations || survey.fault.code))
+        err = limefile_mend(source, false, take_note, take_hopeless, NULL, &r);
+    if (!err && r.changed)
+        err = source->ops->sync(source);
+    return err ? err : r.hopeless;
+}
