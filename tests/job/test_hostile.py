@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import jobclient
 import jobtest
 import limetest
-from jobclient import CLOSE, HELLO, OPEN, READ, REPLY, STATUS, STOP
+from jobclient import (CLOSE, HELLO, OPEN, OPEN_WRITE, READ, REPLY, STATUS, STOP, SYNC,
+                       WRITE)
 
 MIB = 1 << 20
 HELLO_ALONE = struct.pack("<Q", 0)
@@ -73,7 +74,8 @@ class Hostile(jobtest.TestCase):
 
     def test_wrong_lengths(self):
         lengths = {HELLO: (0, 7, 9, 65536), OPEN: (0, 28, 28 + 4096), CLOSE: (0, 3, 5),
-                   READ: (0, 27, 29), STATUS: (1,), STOP: (1, 4)}
+                   READ: (0, 27, 29), STATUS: (1,), STOP: (1, 4), OPEN_WRITE: (0, 8, 8 + 4096),
+                   WRITE: (0, 27, 29), SYNC: (0, 3, 5)}
         for opcode, wrong in lengths.items():
             for n in wrong:
                 connection = self.server.connection() if opcode == HELLO else self.greeted()
@@ -82,6 +84,7 @@ class Hostile(jobtest.TestCase):
 
     def test_before_hello(self):
         for opcode, payload in [(READ, bytes(28)), (STATUS, b""), (STOP, b""), (OPEN, b"/" * 40),
+                                (OPEN_WRITE, b"/" * 40), (WRITE, bytes(28)), (SYNC, bytes(4)),
                                 (0x100, bytes(36)), (0x106, b"")]:
             connection = self.server.connection()
             connection.send(opcode, payload)
@@ -116,6 +119,10 @@ class Hostile(jobtest.TestCase):
         random.seed(5)
         right = [(OPEN, struct.pack("<QQqI", 1, 2, 3, 4) + os.fsencode(self.path)),
                  (READ, struct.pack("<IQQQ", self.file, 0, 100, 0)),
+                 (OPEN_WRITE, struct.pack("<Q", os.stat(self.path).st_ino) +
+                  os.fsencode(self.path)),
+                 (WRITE, struct.pack("<IQQQ", self.file + 1, 0, 100, 0)),
+                 (SYNC, struct.pack("<I", self.file + 1)),
                  (CLOSE, struct.pack("<I", self.file)), (STATUS, b"")]
         for _ in range(300):
             connection = self.greeted()
@@ -171,8 +178,39 @@ class Hostile(jobtest.TestCase):
         asking = self.server.client()
         self.assertRefused(errno.EINVAL, asking.read, asking.open(self.path), 0, 1, 0)
 
+    def test_writes(self):
+        """None of them harms the file, nor makes it longer."""
+        client = self.server.client(MIB)
+        other, data = self.data_file(1000)
+        file, reading = client.open_for_writing(other), client.open(self.path)
+        far = (1 << 63) - 1
+        for code, args in [
+                (errno.EBADF, (file + 9, 0, 1, 0)), (errno.EBADF, (0, 0, 1, 0)),
+                (errno.EBADF, (reading, 0, 1, 0)), (errno.EBADF, (self.file, 0, 1, 0)),
+                (errno.EINVAL, (file, 0, 0, 0)), (errno.EINVAL, (file, 0, MIB + 1, 0)),
+                (errno.EINVAL, (file, 0, 1, MIB)), (errno.EINVAL, (file, 0, 2, MIB - 1)),
+                (errno.EINVAL, (file, 0, 1, (1 << 64) - 1)),
+                (errno.EINVAL, (file, 0, (1 << 64) - 1, 1)),
+                (errno.EINVAL, (file, 0, (1 << 30) + 1, 0)),
+                (errno.EFBIG, (file, far, 1, 0)), (errno.EFBIG, (file, far - 1, 2, 0)),
+                (errno.EFBIG, (file, (1 << 64) - 1, 2, 0)), (errno.EFBIG, (file, 1 << 63, 2, 0)),
+                (errno.EFBIG, (file, far - 1, 1, 0)), (errno.EFBIG, (file, far - MIB, MIB, 0))]:
+            self.assertRefused(code, client.write, *args)
+        for wrong in file + 9, reading, self.file:
+            self.assertRefused(errno.EBADF, client.sync, wrong)
+        asking = self.server.client()
+        self.assertRefused(errno.EINVAL, asking.write, asking.open_for_writing(other), 0, 1, 0)
+        client.sync(file)
+        with open(other, "rb") as kept:
+            self.assertTrue(kept.read() == data)
+
     def test_somebody_elses_file(self):
         client = self.server.client(MIB)
+        other = self.good.open_for_writing(self.data_file(1000)[0])
+        self.assertRefused(errno.EBADF, client.write, other, 0, 1, 0)
+        self.assertRefused(errno.EBADF, client.sync, other)
+        self.assertRefused(errno.EBADF, client.close_file, other)
+        self.good.close_file(other)
         self.assertRefused(errno.EBADF, client.read, self.file, 0, 1, 0)
         self.assertRefused(errno.EBADF, client.close_file, self.file)
 
@@ -193,6 +231,26 @@ class Hostile(jobtest.TestCase):
         codes = {jobclient.code_of(client.receive())[0] for i in range(400)}
         self.assertLessEqual(codes, {0, errno.EAGAIN, errno.EBUSY})
         self.assertIn(0, codes)
+
+    def test_too_many_writes_in_flight(self):
+        """What is refused is not written, the rest is."""
+        client = self.server.client(8 * MIB)
+        path = self.write("data", b"")
+        file = client.open_for_writing(path)
+        client.window[:8 * MIB] = os.urandom(MIB) * 8
+        raw = b"".join(jobclient.packet(WRITE, struct.pack("<IQQQ", file, i * 10_000, 10_000,
+                                                           i * 10_000), tag=i)
+                       for i in range(400))
+        client.socket.sendall(raw)
+        codes = {reply.tag: jobclient.code_of(reply)[0]
+                 for reply in (client.receive() for i in range(400))}
+        self.assertLessEqual(set(codes.values()), {0, errno.EAGAIN})
+        client.sync(file)
+        with open(path, "rb") as out:
+            data = out.read().ljust(4_000_000, b"\0")
+        for i, code in codes.items():
+            part = slice(i * 10_000, i * 10_000 + 10_000)
+            self.assertTrue(data[part] == (bytes(10_000) if code else client.window[part]), i)
 
     def test_too_many_files(self):
         client = self.server.client()
@@ -245,6 +303,36 @@ class Hostile(jobtest.TestCase):
             lambda: self.good.status()["open_files"] == [self.path] and
             self.good.status()["in_flight"] == 0))
         self.assertTrue(jobtest.wait_until(lambda: self.windows() == 1))
+
+    def test_gone_with_writes_in_flight(self):
+        """They are done with what was in the window, or not; nothing hangs, nothing is kept."""
+        path = self.write("data", b"")
+        for _ in range(30):
+            client = jobclient.Client(self.server.path, 64 * MIB)
+            client.window[:] = b"w" * (64 * MIB)
+            file = client.open_for_writing(path)
+            for slot in range(8):
+                client.start_write(file, slot * 5_000_000, 5_000_000, slot * 8 * MIB)
+            client.start_sync(file)
+            client.window.close()
+            client.close()
+        self.check()
+        self.assertTrue(jobtest.wait_until(
+            lambda: self.good.status()["open_files"] == [self.path] and
+            self.good.status()["in_flight"] == 0))
+        self.assertTrue(jobtest.wait_until(lambda: self.windows() == 1))
+        with open(path, "rb") as out:
+            self.assertEqual(out.read().strip(b"w").strip(b"\0"), b"")
+
+    def test_gone_while_opening_for_writing(self):
+        for _ in range(30):
+            client = jobclient.Client(self.server.path, MIB)
+            client.start_open_for_writing(self.path)
+            client.start_open_for_writing(self.path + "-not", inode=5)
+            client.close()
+        self.check()
+        self.assertTrue(jobtest.wait_until(
+            lambda: self.good.status()["open_files"] == [self.path]))
 
     def windows(self):
         """Windows that rank 0 has mapped."""

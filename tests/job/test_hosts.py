@@ -114,6 +114,134 @@ class Reading(HostsTestCase):
         self.assertReads(client, client.open(path), data, 1, 8_999_999, 0)
 
 
+class LimitedJob(hosts.Job):
+    """One rank on each host; those on beta may not write beyond a byte."""
+
+    def __init__(self, cluster, where, fsize):
+        super().__init__(cluster, where)
+        self.fsize = fsize
+
+    def command(self):
+        io = [jobtest.IO, "--socket", self.path, "--ready", "1"]
+        words = [*self.cluster.enter(), *self.cluster.mpirun(self.where)]
+        for number, host in enumerate(self.where.split(",")):
+            name = host.partition(":")[0]
+            words += [":"] if number else []
+            words += ["-n", "1", "--host", name]
+            words += ["prlimit", f"--fsize={self.fsize}"] if name == "beta" else []
+            words += io
+        return words
+
+
+class Writing(HostsTestCase):
+    def writes_right(self, client, path, model):
+        file = client.open_for_writing(path)
+        for one in [(0, 20_000_003, 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99),
+                    (20_000_002, 1, 4095), (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0),
+                    (12345, 30_000_000, 12345)]:
+            self.write_all(client, file, model, *one)
+            self.assertHolds(path, model)
+        dice = random.Random(5)
+        for _ in range(3):
+            slots = list(range(16))
+            dice.shuffle(slots)
+            tags = [self.start_write(client, file, model, slot * 3 * MIB + dice.randrange(3),
+                                     3 * MIB - dice.randrange(3, 9), slot * 3 * MIB)
+                    for slot in slots]
+            client.sync(file)
+            for tag in tags:
+                client.write_done(tag)
+            self.assertHolds(path, model)
+        return file
+
+    def test_whole_files(self):
+        for where in "alpha:2,beta:1", "alpha:1,beta:2", "alpha:2,beta:2,gamma:1":
+            path, data = self.data_file(20_000_003)
+            model = bytearray(data)
+            with self.subTest(where):
+                job = self.job(where)
+                client = job.client(48 * MIB)
+                file = self.writes_right(client, path, model)
+                self.assertReads(client, client.open(path), bytes(model), 5, 30_000_000, 1)
+                client.close_file(file)
+                status = client.status()
+                self.assertEqual((status["errors"], status["in_flight"]), (0, 0))
+                self.assertEqual(job.stop(), 0)
+                self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
+                self.assertNothingLeft()
+                self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
+
+    def test_reads_between(self):
+        """Parts of both go both ways at once."""
+        path, data = self.data_file(20_000_003)
+        other, other_data = self.data_file(30_000_000)
+        model = bytearray(data)
+        client = self.job("alpha:1,beta:1,gamma:1").client(128 * MIB)
+        reading, file = client.open(other), client.open_for_writing(path)
+        for _ in range(5):
+            tags = []
+            for i in range(3):
+                tags.append(client.start_read(reading, i * 9_000_000, 9_000_000, i * 9_000_000))
+                tags.append(self.start_write(client, file, model, i * 9_000_001, 9_000_001,
+                                             64 * MIB + i * 10 * MIB))
+            for tag in reversed(tags):
+                client.finish(tag)
+            self.assertTrue(client.window[:27_000_000] == other_data[:27_000_000])
+            client.window[:27_000_000] = bytes(27_000_000)
+            self.assertHolds(path, model)
+
+    def test_another_file_there(self):
+        path, data = self.data_file(9_000_000)
+        other, other_data = self.data_file(9_000_000)
+        client = self.job("alpha:1,beta:1,gamma:1").client(16 * MIB)
+        self.hosts.run("beta", ["mount", "--bind", other, path])
+        text = self.assertRefused(errno.ESTALE, client.open_for_writing, path)
+        self.assertIn(f"beta: {path}: it is another file there", text)
+        self.hosts.run("beta", ["umount", path])
+        self.hosts.run("gamma", ["mount", "--bind", "-o", "ro", path, path])
+        text = self.assertRefused(errno.EROFS, client.open_for_writing, path)
+        self.assertIn(f"gamma: {path}: open: Read-only file system", text)
+        self.hosts.run("gamma", ["umount", path])
+        self.assertHolds(path, data)
+        self.assertHolds(other, other_data)
+
+    def test_error_there(self):
+        """What a rank of another host has met; what it was sent in vain hinders nobody."""
+        for where in "alpha:1,beta:1", "alpha:1,gamma:1,beta:1":
+            path, model = self.write("data", b""), bytearray()
+            job = LimitedJob(self.hosts, where, 9 * MIB).start()
+            client = job.client(64 * MIB)
+            file = client.open_for_writing(path)
+            self.write_all(client, file, model, 0, 8 * MIB, 0)
+            tags = [client.start_write(file, i * 24 * MIB, 24 * MIB, i * 24 * MIB)
+                    for i in range(2)]
+            for tag in tags:
+                text = self.assertRefused(errno.EFBIG, client.write_done, tag)
+                self.assertRegex(text, f"^beta: {path}: write at [0-9]+: File too large")
+            os.truncate(path, 8 * MIB)
+            self.write_all(client, file, model, 1, 9 * MIB - 1, 0)
+            client.sync(file)
+            self.assertHolds(path, model)
+            self.assertEqual(job.stop(), 0)
+        self.assertNothingLeft()
+
+    def test_lost(self):
+        """A host in the middle of writes: the client is hung up on, and the job ends."""
+        path = self.write("data", b"")
+        job = self.job("alpha:1,beta:1,gamma:1")
+        client = job.client(64 * MIB)
+        file = client.open_for_writing(path)
+        pid = job.pids_on("beta")[0]
+        os.kill(pid, signal.SIGSTOP)
+        for i in range(4):
+            client.start_write(file, i * 16 * MIB, 16 * MIB, i * 16 * MIB)
+        self.assertEqual(job.client().status()["writes_in_flight"], 4)
+        self.hosts.off("beta")
+        self.assertTrue(client.is_dropped())
+        self.assertTrue(jobtest.wait_until(job.is_gone), job.stderr())
+        self.assertFalse(os.path.lexists(job.path))
+
+
 JOIN = 0x100
 
 

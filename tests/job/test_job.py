@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """limefs-io: what it reads, what it says, how it ends."""
 
+import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -8,6 +10,7 @@ import random
 import signal
 import socket
 import stat
+import struct
 import sys
 import threading
 import time
@@ -19,6 +22,39 @@ import limetest
 import mpitest
 
 MIB = 1 << 20
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def dirty_pages(path):
+    """Of the page cache, not written to the disk yet; 0 where the kernel does not tell."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(path, "rb") as file:
+        counts = (ctypes.c_uint64 * 5)()
+        libc.syscall(451, file.fileno(), (ctypes.c_uint64 * 2)(0, 0), counts, 0)
+        return counts[1] + counts[2]
+
+
+class LimitedJob(jobtest.Job):
+    """Of two ranks, the second of which may not write beyond a byte."""
+
+    def __init__(self, fsize):
+        super().__init__(2)
+        self.fsize = fsize
+
+    def command(self):
+        words = super().command()
+        at = words.index("-n")
+        return [*words[:at], "-n", "1", *words[at + 2:], ":", "-n", "1", "prlimit",
+                f"--fsize={self.fsize}", *words[at + 2:]]
 
 
 class Reading(jobtest.TestCase):
@@ -147,6 +183,314 @@ class Reading(jobtest.TestCase):
         client = self.job(2).client(16 * MIB)
         self.assertReads(client, client.open(path), data, 0, 1000, 0)
         self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
+
+
+class Writing(jobtest.TestCase):
+    def test_odd_ranges(self):
+        ranges = [(0, 20_000_003, 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99),
+                  (20_000_002, 1, 4095), (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0),
+                  (12345, 10_000_000, 12345), (5 * MIB + 17, 4_000_000, 4096 + 17)]
+        for ranks in mpitest.RANKS:
+            path, data = self.data_file(20_000_003)
+            model = bytearray(data)
+            with self.subTest(ranks=ranks), jobtest.Job(ranks) as job:
+                client = job.client(32 * MIB)
+                file = client.open_for_writing(path)
+                for one in ranges:
+                    self.write_all(client, file, model, *one)
+                    self.assertHolds(path, model)
+                client.sync(file)
+                self.assertHolds(path, model)
+                client.close_file(file)
+                client.close()
+
+    def test_small_stripes(self):
+        """No two ranks write into the same block."""
+        path, model = self.write("data", b""), bytearray()
+        client = self.job(3, "--stripe", "1000").client(32 * MIB)
+        file = client.open_for_writing(path)
+        for offset, n in [(0, 9_000_001), (500, 100_000), (3333, 7_654_321), (12 * MIB, 4097)]:
+            self.write_all(client, file, model, offset, n, offset % 4096)
+        self.assertHolds(path, model)
+
+    def test_growing(self):
+        """From nothing, in order or not, with a hole."""
+        path, model = self.write("data", b""), bytearray()
+        client = self.job(2).client(32 * MIB)
+        file = client.open_for_writing(path)
+        for offset, n in [(0, 1), (1, 999), (4 * MIB, 6_000_001), (30 * MIB, 2 * MIB),
+                          (32 * MIB, 5)]:
+            self.write_all(client, file, model, offset, n, offset % 4096)
+            self.assertHolds(path, model)
+
+    def test_many_in_flight(self):
+        """Neighbours in any order, whose ends share blocks and pages."""
+        path, data = self.data_file(40_000_000)
+        model = bytearray(data)
+        client = self.job(3).client(64 * MIB)
+        file = client.open_for_writing(path)
+        random.seed(4)
+        for _ in range(5):
+            ends = sorted(random.sample(range(41_000_000), 61))
+            ranges = [(a, min(b - a, MIB)) for a, b in zip(ends, ends[1:])]
+            slots = list(range(60))
+            random.shuffle(slots)
+            tags = [self.start_write(client, file, model, *ranges[i],
+                                     i * MIB + i // 60 if i % 2 else i * MIB) for i in slots]
+            random.shuffle(tags)
+            for tag in tags:
+                client.write_done(tag)
+            self.assertHolds(path, model)
+
+    def test_congruent_in_flight(self):
+        """A stream of extents with odd ends, as a record makes them: direct, and its ends not."""
+        path, model = self.write("data", b"x" * 777), bytearray(b"x" * 777)
+        client = self.job(2).client(64 * MIB)
+        file = client.open_for_writing(path)
+        at, tags = 777, []
+        for i, end in enumerate([4096 * 900, 4096 * 1800 + 1, 4096 * 3000, 4096 * 3001 + 4095,
+                                 4096 * 5000 + 5, 4096 * 7000 + 5]):
+            tags.append(self.start_write(client, file, model, at, end - at,
+                                         i * 10 * MIB + at % 4096))
+            at = end
+        for tag in tags:
+            client.write_done(tag)
+        self.assertHolds(path, model)
+
+    def test_two_clients(self):
+        path, data = self.data_file(16 * MIB)
+        model = bytearray(data)
+        job = self.job(3)
+        clients = [job.client(32 * MIB) for _ in range(2)]
+        files = [client.open_for_writing(path) for client in clients]
+        self.assertEqual(files[0], files[1])
+        for turn in range(6):
+            tags = [self.start_write(clients[i % 2], files[0], model, i * 2 * MIB + turn,
+                                     2 * MIB - 7, i * 2 * MIB) for i in range(8)]
+            for i, tag in enumerate(tags):
+                clients[i % 2].write_done(tag)
+        clients[0].close()
+        clients[1].sync(files[1])
+        self.assertHolds(path, model)
+        self.write_all(clients[1], files[1], model, 3, 5_000_000, 3)
+        self.assertHolds(path, model)
+
+    def test_read_and_write(self):
+        """They are two files, each for one thing; what is written can be read."""
+        path, data = self.data_file()
+        model = bytearray(data)
+        client = self.job(2).client(32 * MIB)
+        reading, writing = client.open(path), client.open_for_writing(path)
+        self.assertNotEqual(reading, writing)
+        self.assertRefused(errno.EBADF, client.write, reading, 0, 1, 0)
+        self.assertRefused(errno.EBADF, client.sync, reading)
+        self.assertRefused(errno.EBADF, client.read, writing, 0, 1, 0)
+        self.write_all(client, writing, model, 1000, 8_000_000, 1000)
+        self.assertReads(client, reading, bytes(model), 1, 9_000_000, 16 * MIB)
+        self.assertEqual(client.status()["open_file_count"], 2)
+
+    def test_sync(self):
+        """What lay in the page cache is on the disk."""
+        path, model = self.write("data", b""), bytearray()
+        client = self.job(2).client(8 * MIB)
+        file = client.open_for_writing(path)
+        for turn in range(3):
+            tags = [self.start_write(client, file, model, i * 100_001, 100_001, i * MIB)
+                    for i in range(8)]
+            client.sync(file)  # covers what is in flight
+            for tag in tags:
+                client.write_done(tag)
+            self.assertEqual(dirty_pages(path), 0)
+            self.assertEqual(client.status()["syncs"], turn + 1)
+        self.assertHolds(path, model)
+
+    def test_same_bytes_in_flight(self):
+        path, _data = self.data_file()
+        job = self.job(2)
+        one, two = job.client(16 * MIB), job.client(16 * MIB)
+        file = one.open_for_writing(path)
+        two.open_for_writing(path)
+        with stopped(job.rank_pids_by_rank()[1]):
+            first = one.start_write(file, 1000, 5_000_000, 0)
+            one.status()
+            for client, offset, n, at in [(one, 1000, 1, 8 * MIB), (two, 0, 1001, 0),
+                                          (two, 5_000_999, 1, 0)]:
+                text = self.assertRefused(errno.EBUSY, client.write, file, offset, n, at)
+                self.assertIn("being written", text)
+            text = self.assertRefused(errno.EBUSY, one.write, file, 6_000_000, 1, 4_999_999)
+            self.assertIn("window", text)
+            others = [one.start_write(file, 0, 1000, 8 * MIB),
+                      two.start_write(file, 5_001_000, 9, 0)]
+        for client, tag in (one, first), (one, others[0]), (two, others[1]):
+            client.write_done(tag)
+        one.write(file, 1000, 5_000_000, 0)
+
+    def test_status(self):
+        path, _data = self.data_file(100)
+        job = self.job(2)
+        client = job.client(8 * MIB)
+        file = client.open_for_writing(path)
+        with stopped(job.rank_pids_by_rank()[1]):
+            tag = client.start_write(file, 0, 4_000_000, 0)
+            status = client.status()
+            self.assertEqual((status["in_flight"], status["writes_in_flight"]), (1, 1))
+        client.write_done(tag)
+        client.sync(file)
+        status = client.status()
+        self.assertEqual((status["bytes_written"], status["bytes_read"]), (4_000_000, 0))
+        self.assertEqual((status["requests"], status["in_flight"], status["writes_in_flight"],
+                          status["syncs"], status["errors"]), (2, 0, 0, 1, 0))
+        self.assertGreater(status["write_latency_ms"]["max"], 0)
+        self.assertEqual(status["open_files"], [path])
+        text = self.run_ok([jobtest.IO, "--status", job.path]).decode()
+        self.assertIn("4000000 bytes, 0.004 GB, 0 writes in flight, 1 syncs", text)
+
+
+class WritingFails(jobtest.TestCase):
+    def mounted(self, *options):
+        """A tmpfs of its own."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        folder = self.tempdir()
+        self.addCleanup(limetest.run, ["umount", "-l", folder])
+        limetest.run(["mount", "-t", "tmpfs", *options, "none", folder], check=True)
+        return folder
+
+    def test_refusals(self):
+        path, _data = self.data_file(100_000)
+        folder = os.path.dirname(path)
+        client = self.job(3).client(MIB)
+        host = client.status()["hosts"][0]["name"]
+        for code, name, identity in [
+                (errno.ESTALE, path, {"inode": 5}), (errno.ENOENT, folder + "/no", {}),
+                (errno.ENOTDIR, path + "/no", {}), (errno.EISDIR, folder, {})]:
+            text = self.assertRefused(code, lambda: client.open_for_writing(name, **identity))
+            self.assertTrue(text.startswith(f"{host}: {name}: "), text)
+        self.assertRefused(errno.EINVAL, client.open_for_writing, "data")
+        os.mkfifo(folder + "/pipe")
+        self.assertRefused(errno.ENXIO, client.open_for_writing, folder + "/pipe")
+        self.assertEqual(client.status()["open_file_count"], 0)
+        self.assertFalse(os.path.exists(folder + "/no"))
+        client.close_file(client.open_for_writing(path))
+
+    def test_read_only(self):
+        folder = self.mounted()
+        path = os.path.join(folder, "data")
+        with open(path, "wb") as file:
+            file.write(b"precious")
+        limetest.run(["mount", "-o", "remount,ro", folder], check=True)
+        client = self.job(2).client(MIB)
+        text = self.assertRefused(errno.EROFS, client.open_for_writing, path)
+        self.assertIn(f"{path}: open: Read-only file system", text)
+        self.assertReads(client, client.open(path), b"precious", 0, 8, 0)
+
+    def test_replaced(self):
+        """What is open stays what it was, also when its name has gone."""
+        path, data = self.data_file(100_000)
+        model = bytearray(data)
+        client = self.job(2).client(MIB)
+        old, before = client.open_for_writing(path), os.stat(path)
+        with open(path, "rb") as kept:
+            other, other_data = self.data_file(100_000)
+            os.rename(other, path)
+            self.assertEqual(client.open_for_writing(path, inode=before.st_ino), old)
+            self.write_all(client, old, model, 5, 200_000, 0)
+            client.sync(old)
+            self.assertTrue(kept.read() == model)
+            for _ in range(2):
+                client.close_file(old)
+            self.assertRefused(errno.ESTALE,
+                               lambda: client.open_for_writing(path, inode=before.st_ino))
+        self.assertHolds(path, other_data)
+        new, model = client.open_for_writing(path), bytearray(other_data)
+        self.write_all(client, new, model, 1, 50_000, 0)
+        self.assertHolds(path, model)
+
+    def test_disk_full(self):
+        """The errno and where, from the rank that met it; what fits is written, also later."""
+        folder = self.mounted("-o", "size=8M")
+        path = os.path.join(folder, "data")
+        open(path, "wb").close()
+        client = self.job(3).client(32 * MIB)
+        host = client.status()["hosts"][0]["name"]
+        file, model = client.open_for_writing(path), bytearray()
+        self.write_all(client, file, model, 0, 3 * MIB, 0)
+        text = self.assertRefused(errno.ENOSPC, client.write, file, 3 * MIB, 16 * MIB, 4 * MIB)
+        self.assertRegex(text, f"^{host}: {path}: write at [0-9]+: No space left on device$")
+        status = client.status()
+        self.assertEqual((status["errors"], status["bytes_written"]), (1, 3 * MIB))
+        os.truncate(path, 3 * MIB)
+        self.write_all(client, file, model, 3 * MIB, 4 * MIB, 4 * MIB)
+        client.sync(file)
+        self.assertHolds(path, model)
+
+    def test_limit_of_one_rank(self):
+        """Neither is it killed by the signal, nor do the others notice."""
+        path, data = self.data_file(100)
+        job = LimitedJob(9 * MIB).start()
+        client = job.client(32 * MIB)
+        file, model = client.open_for_writing(path), bytearray(data)
+        self.write_all(client, file, model, 1, 8 * MIB, 1)
+        text = self.assertRefused(errno.EFBIG, client.write, file, 0, 16 * MIB + 5, 0)
+        self.assertIn(f"{path}: write at {9 * MIB}: File too large", text)
+        self.write_all(client, file, model, 0, 9 * MIB, 0)
+        os.truncate(path, 9 * MIB)
+        self.assertHolds(path, model)
+        self.assertEqual(job.stop(), 0)
+
+    def test_rank_killed(self):
+        """The connection ends, soon, and so does the job; nothing stays."""
+        for victim in range(3):
+            path, _data = self.data_file(100)
+            job = self.job(3)
+            client = job.client(64 * MIB)
+            file = client.open_for_writing(path)
+            pid = job.rank_pids_by_rank()[victim]
+            with stopped(job.rank_pids_by_rank()[(victim + 1) % 3]):
+                for i in range(4):
+                    client.start_write(file, i * 16 * MIB, 16 * MIB, i * 16 * MIB)
+                client.start_sync(file)
+                os.kill(pid, signal.SIGKILL)
+            self.assertTrue(client.is_dropped())
+            self.assertGone(job, 5 * limetest.SLOWNESS)
+            self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
+
+    def test_stopped(self):
+        """No reply while a rank is stopped; afterwards, all is written as it was asked."""
+        path, model = self.write("data", b""), bytearray()
+        job = self.job(3)
+        client, asking = job.client(32 * MIB), job.client()
+        file = client.open_for_writing(path)
+        with stopped(job.rank_pids_by_rank()[2]):
+            tags = [self.start_write(client, file, model, i * 8 * MIB, 8 * MIB, i * 8 * MIB)
+                    for i in range(4)]
+            tags.append(client.start_sync(file))
+            self.assertEqual(asking.status()["writes_in_flight"], 4)
+            client.socket.settimeout(0.3)
+            with self.assertRaises(socket.timeout):
+                client.receive()
+        client.socket.settimeout(30)
+        for tag in tags:
+            client.finish(tag)
+        self.assertHolds(path, model)
+
+    def test_gone_while_stopped(self):
+        """The writes of who has gone are done; a SYNC of somebody else comes after them."""
+        path, model = self.write("data", b""), bytearray()
+        job = self.job(3)
+        client, other = job.client(32 * MIB), job.client(MIB)
+        file = client.open_for_writing(path)
+        with stopped(job.rank_pids_by_rank()[1]):
+            for i in range(4):
+                self.start_write(client, file, model, i * 8 * MIB, 8 * MIB, i * 8 * MIB)
+            client.status()
+            client.close()
+            tags = [other.start_open_for_writing(path), other.start_sync(file)]
+        self.assertEqual(struct.unpack("<I", other.finish(tags[0]))[0], file)
+        other.finish(tags[1])
+        self.assertHolds(path, model)
+        status = other.status()
+        self.assertEqual((status["in_flight"], status["errors"]), (0, 0))
 
 
 class Opening(jobtest.TestCase):

@@ -4,6 +4,9 @@
         file = client.open("/data/conf.0001")
         client.read(file, offset=0, n=32 << 20, at=0)
         client.window[:32 << 20]
+        file = client.open_for_writing("/data/conf.0001")
+        client.write(file, offset=0, n=32 << 20, at=0)
+        client.sync(file)
 """
 
 import collections
@@ -16,7 +19,7 @@ import socket
 import struct
 
 MAGIC, VERSION = 0x4A4D494C, 1
-HELLO, OPEN, CLOSE, READ, STATUS, STOP = range(1, 7)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC = range(1, 10)
 REPLY = 1
 HEADER = struct.Struct("<IHHIIQ")
 PAYLOAD_MAX = 64 * 1024
@@ -163,6 +166,30 @@ class Client(Connection):
 
     def read_done(self, tag):
         return struct.unpack("<Q", self.finish(tag))[0]
+
+    def start_open_for_writing(self, path, inode=None):
+        if inode is None:
+            with contextlib.suppress(OSError):
+                inode = os.stat(path).st_ino
+        return self.start(OPEN_WRITE, struct.pack("<Q", inode or 0) + os.fsencode(path))
+
+    def open_for_writing(self, path, **identity):
+        return struct.unpack("<I", self.finish(self.start_open_for_writing(path, **identity)))[0]
+
+    def start_write(self, file, offset, n, at):
+        return self.start(WRITE, struct.pack("<IQQQ", file, offset, n, at))
+
+    def write(self, file, offset, n, at):
+        return self.write_done(self.start_write(file, offset, n, at))
+
+    def write_done(self, tag):
+        return struct.unpack("<Q", self.finish(tag))[0]
+
+    def start_sync(self, file):
+        return self.start(SYNC, struct.pack("<I", file))
+
+    def sync(self, file):
+        self.finish(self.start_sync(file))
 
     def status(self):
         return json.loads(self.ask(STATUS))

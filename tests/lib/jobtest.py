@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import select
 import signal
 import subprocess
@@ -119,6 +120,17 @@ class Job:
                     found.append(pid)
         return found
 
+    def rank_pids_by_rank(self):
+        """On this host, by Open MPI or MPICH."""
+        found = {}
+        for pid in self.rank_pids():
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                for setting in file.read().split(b"\0"):
+                    name, _, value = setting.partition(b"=")
+                    if name in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK"):
+                        found[int(value)] = pid
+        return found
+
     def is_gone(self):
         return not self.pids() and self.process.poll() is not None
 
@@ -162,6 +174,22 @@ class TestCase(mpitest.TestCase):
     def assertReads(self, client, file, data, offset, n, at):
         self.assertEqual(client.read(file, offset, n, at), n)
         self.assertTrue(client.window[at:at + n] == data[offset:offset + n], (offset, n, at))
+
+    def start_write(self, client, file, model, offset, n, at):
+        """Random bytes, into the window and into `model`, what the file should be; the tag."""
+        data = random.randbytes(n)
+        client.window[at:at + n] = data
+        model.extend(bytes(max(0, offset + n - len(model))))
+        model[offset:offset + n] = data
+        return client.start_write(file, offset, n, at)
+
+    def write_all(self, client, file, model, offset, n, at):
+        tag = self.start_write(client, file, model, offset, n, at)
+        self.assertEqual(client.write_done(tag), n, (offset, n, at))
+
+    def assertHolds(self, path, model):
+        with open(path, "rb") as file:
+            self.assertTrue(file.read() == model, path)
 
     def assertRefused(self, code, call, *args, **kw):
         with self.assertRaises(jobclient.JobError) as caught:

@@ -72,9 +72,29 @@ static void print_files(const json_t *status)
     }
 }
 
+static void print_latency(const char *label, const json_t *latency)
+{
+    printf("%-12s p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n", label,
+           number_of(latency, "p50"), number_of(latency, "p90"), number_of(latency, "p99"),
+           number_of(latency, "max"));
+}
+
+static void print_counters(const json_t *status)
+{
+    printf("%-12s %.0f bytes, %.3f GB\n", "read", number_of(status, "bytes_read"),
+           number_of(status, "bytes_read") / 1e9);
+    printf("%-12s %.0f bytes, %.3f GB, %.0f writes in flight, %.0f syncs\n", "written",
+           number_of(status, "bytes_written"), number_of(status, "bytes_written") / 1e9,
+           number_of(status, "writes_in_flight"), number_of(status, "syncs"));
+    printf("%-12s %.0f, %.0f in flight, %.0f failed\n", "requests",
+           number_of(status, "requests"), number_of(status, "in_flight"),
+           number_of(status, "errors"));
+    print_latency("reads", json_object_get(status, "latency_ms"));
+    print_latency("writes", json_object_get(status, "write_latency_ms"));
+}
+
 static void print_status(const json_t *status)
 {
-    const json_t *latency = json_object_get(status, "latency_ms");
     printf("%-12s %s, process %.0f, up %.0f s\n", "limefs-io", text_of(status, "version"),
            number_of(status, "pid"), number_of(status, "uptime_s"));
     printf("%-12s %.0f\n", "ranks", number_of(status, "ranks"));
@@ -82,15 +102,7 @@ static void print_status(const json_t *status)
     printf("%-12s %.0f bytes\n", "stripe", number_of(status, "stripe"));
     printf("%-12s %.0f\n", "clients", number_of(status, "clients"));
     print_files(status);
-    printf("%-12s %.0f bytes, %.3f GB\n", "read", number_of(status, "bytes_read"),
-           number_of(status, "bytes_read") / 1e9);
-    printf("%-12s %.0f bytes\n", "written", number_of(status, "bytes_written"));
-    printf("%-12s %.0f, %.0f in flight, %.0f failed\n", "requests",
-           number_of(status, "requests"), number_of(status, "in_flight"),
-           number_of(status, "errors"));
-    printf("%-12s p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n", "latency",
-           number_of(latency, "p50"), number_of(latency, "p90"), number_of(latency, "p99"),
-           number_of(latency, "max"));
+    print_counters(status);
 }
 
 static int show_status(const struct job_options *options, struct limejob_channel *channel)

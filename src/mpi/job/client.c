@@ -224,12 +224,12 @@ static void close_file(struct job_server *server, struct job_client *client,
     job_file_unref(server, file);
 }
 
-/* ---- READ ---- */
+/* ---- READ, WRITE, SYNC ---- */
 
 static bool overlaps(const struct job_client *client, uint64_t at, uint64_t bytes)
 {
-    for (const struct job_request *read = client->reads; read; read = read->next)
-        if (at < read->at + read->bytes && read->at < at + bytes)
+    for (const struct job_request *move = client->moves; move; move = move->next)
+        if (at < move->at + move->bytes && move->at < at + bytes)
             return true;
     return false;
 }
@@ -239,64 +239,142 @@ static bool is_inside(uint64_t from, uint64_t bytes, uint64_t all)
     return bytes <= all && from <= all - bytes;
 }
 
-/* What is wrong with a read; NULL: nothing. */
-static const char *check_read(const struct job_client *client, const struct job_opened *opened,
-                              uint64_t offset, uint64_t bytes, uint64_t at, int *code)
+/* A READ or WRITE, as the client says it. */
+struct move {
+    uint32_t file;
+    uint64_t offset, bytes, at;
+};
+
+static struct move parse_move(struct limejob_packet *packet)
+{
+    struct move move;
+    move.file = limejob_get_u32(packet);
+    move.offset = limejob_get_u64(packet);
+    move.bytes = limejob_get_u64(packet);
+    move.at = limejob_get_u64(packet);
+    return move;
+}
+
+/* What is wrong with its place in the window; NULL: nothing. */
+static const char *check_window_range(const struct job_client *client, const struct move *move,
+                                      int *code)
 {
     *code = EINVAL;
     if (!client->window)
-        return "read: there is no window";
-    if (bytes == 0 || bytes > LIMEJOB_READ_MAX)
-        return "read: a length of 0, or of more than 1 GiB";
-    if (!is_inside(at, bytes, client->window_bytes))
-        return "read: outside of the window";
-    *code = EBADF;
-    if (!opened)
-        return "read: no such file is open";
-    *code = ENXIO;
-    if (!is_inside(offset, bytes, opened->file->bytes))
-        return "read: outside of the file";
+        return "there is no window";
+    if (move->bytes == 0 || move->bytes > LIMEJOB_READ_MAX)
+        return "a length of 0, or of more than 1 GiB";
+    if (!is_inside(move->at, move->bytes, client->window_bytes))
+        return "outside of the window";
     *code = EBUSY;
-    if (overlaps(client, at, bytes))
-        return "read: that part of the window belongs to a request in flight";
-    *code = 0;
+    if (overlaps(client, move->at, move->bytes))
+        return "that part of the window belongs to a request in flight";
     return NULL;
 }
 
-static void send_read(struct job_server *server, struct job_request *request, uint64_t offset)
+static const char *check_file_range(const struct job_server *server,
+                                    const struct job_file *file, const struct move *move,
+                                    int *code)
+{
+    *code = ENXIO;
+    if (!file->writing)
+        return is_inside(move->offset, move->bytes, file->bytes) ? NULL : "outside of the file";
+    *code = EFBIG;
+    if (!is_inside(move->offset, move->bytes, INT64_MAX))
+        return "no file can be that long";
+    *code = EBUSY;
+    return job_request_is_writing(server, file, move->offset, move->bytes)
+               ? "that part of the file is being written"
+               : NULL;
+}
+
+/* The file of a request; NULL, and the client is told: it has none that is meant for that. */
+static struct job_file *file_for(struct job_server *server, struct job_client *client,
+                                 const struct limejob_packet *packet, uint32_t id)
+{
+    char text[128];
+    bool writing = packet->opcode != LIMEJOB_READ;
+    struct job_opened *opened = find_opened(client, id);
+    if (opened && opened->file->writing == writing)
+        return opened->file;
+    snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name,
+             !opened   ? "no such file is open"
+             : writing ? "the file is not open for writing"
+                       : "the file is open for writing");
+    answer(server, client, packet, EBADF, text);
+    return NULL;
+}
+
+/* The workers set about it. */
+static struct job_request *begin(struct job_server *server, struct job_client *client,
+                                 const struct limejob_packet *packet, uint16_t opcode,
+                                 struct job_file *file)
+{
+    struct job_request *request = job_request_new(server, opcode, client, packet);
+    if (!request) {
+        answer(server, client, packet, ENOMEM, NULL);
+        return NULL;
+    }
+    request->file = file;
+    file->refs++;
+    job_counters_begin(&server->counters, opcode);
+    return request;
+}
+
+static void send_move(struct job_server *server, struct job_request *request)
 {
     static struct limejob_packet command;
-    limejob_request(&command, JOB_READ, 0);
+    limejob_request(&command, request->opcode, 0);
     limejob_put_u32(&command, request->file->id);
     limejob_put_u32(&command, request->client->window);
-    limejob_put_u64(&command, offset);
+    limejob_put_u64(&command, request->offset);
     limejob_put_u64(&command, request->bytes);
     limejob_put_u64(&command, request->at);
     job_request_send(server, request, &command);
 }
 
-static void read_file(struct job_server *server, struct job_client *client,
+static void move_file(struct job_server *server, struct job_client *client,
                       struct limejob_packet *packet)
 {
     int code;
-    struct job_opened *opened = find_opened(client, limejob_get_u32(packet));
-    uint64_t offset = limejob_get_u64(packet), bytes = limejob_get_u64(packet);
-    uint64_t at = limejob_get_u64(packet);
-    const char *wrong = check_read(client, opened, offset, bytes, at, &code);
-    struct job_request *request =
-        wrong ? NULL : job_request_new(server, JOB_READ, client, packet);
-    if (!request) {
-        answer(server, client, packet, wrong ? code : ENOMEM, wrong);
+    char text[128];
+    struct move move = parse_move(packet);
+    const char *wrong = check_window_range(client, &move, &code);
+    struct job_file *file = NULL;
+    if (!wrong) {
+        file = file_for(server, client, packet, move.file);
+        if (!file)
+            return;
+        wrong = check_file_range(server, file, &move, &code);
+    }
+    if (wrong) {
+        snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name, wrong);
+        answer(server, client, packet, code, text);
         return;
     }
-    request->file = opened->file;
-    request->file->refs++;
-    request->bytes = bytes;
-    request->at = at;
-    request->next = client->reads;
-    client->reads = request;
-    server->counters.in_flight++;
-    send_read(server, request, offset);
+    struct job_request *request = begin(
+        server, client, packet, packet->opcode == LIMEJOB_READ ? JOB_READ : JOB_WRITE, file);
+    if (!request)
+        return;
+    request->offset = move.offset;
+    request->bytes = move.bytes;
+    request->at = move.at;
+    request->next = client->moves;
+    client->moves = request;
+    send_move(server, request);
+}
+
+static void sync_file(struct job_server *server, struct job_client *client,
+                      struct limejob_packet *packet)
+{
+    static struct limejob_packet command;
+    struct job_file *file = file_for(server, client, packet, limejob_get_u32(packet));
+    struct job_request *request = file ? begin(server, client, packet, JOB_SYNC, file) : NULL;
+    if (!request)
+        return;
+    limejob_request(&command, JOB_SYNC, 0);
+    limejob_put_u32(&command, file->id);
+    job_request_send(server, request, &command);
 }
 
 /* ---- STATUS, STOP ---- */
@@ -323,13 +401,18 @@ static void obey(struct job_server *server, struct job_client *client,
 {
     switch (packet->opcode) {
     case LIMEJOB_OPEN:
+    case LIMEJOB_OPEN_WRITE:
         open_file(server, client, packet);
         break;
     case LIMEJOB_CLOSE:
         close_file(server, client, packet);
         break;
     case LIMEJOB_READ:
-        read_file(server, client, packet);
+    case LIMEJOB_WRITE:
+        move_file(server, client, packet);
+        break;
+    case LIMEJOB_SYNC:
+        sync_file(server, client, packet);
         break;
     case LIMEJOB_STATUS:
         status(server, client, packet);
@@ -337,11 +420,6 @@ static void obey(struct job_server *server, struct job_client *client,
     case LIMEJOB_STOP:
         answer(server, client, packet, 0, NULL);
         job_server_end(server);
-        break;
-    case LIMEJOB_OPEN_WRITE:
-    case LIMEJOB_WRITE:
-    case LIMEJOB_SYNC:
-        answer(server, client, packet, ENOSYS, "this job does not know that message");
         break;
     default:
         throw_out(server, client, "a second hello");

@@ -12,6 +12,7 @@
 
 /* What the client has, and wants. */
 struct identity {
+    bool writing; /* then size and time mean nothing */
     uint64_t inode, bytes;
     int64_t mtime_s;
     uint32_t mtime_ns;
@@ -21,6 +22,7 @@ struct identity {
 static void parse(struct limejob_packet *packet, uint32_t *id, struct identity *wanted)
 {
     *id = limejob_get_u32(packet);
+    wanted->writing = limejob_get_u32(packet) != 0;
     wanted->inode = limejob_get_u64(packet);
     wanted->bytes = limejob_get_u64(packet);
     wanted->mtime_s = (int64_t)limejob_get_u64(packet);
@@ -37,6 +39,8 @@ static int compare(const struct stat *st, const struct identity *wanted, char *t
     else if (st->st_ino != wanted->inode)
         snprintf(text, cap, "it is another file there (inode %llu, not %llu)",
                  (unsigned long long)st->st_ino, (unsigned long long)wanted->inode);
+    else if (wanted->writing)
+        return 0;
     else if ((uint64_t)st->st_size != wanted->bytes)
         snprintf(text, cap, "it has another size there (%lld, not %llu)",
                  (long long)st->st_size, (unsigned long long)wanted->bytes);
@@ -53,7 +57,8 @@ static int compare(const struct stat *st, const struct identity *wanted, char *t
 static int look(const struct identity *wanted, int *fd, char *text, size_t cap)
 {
     struct stat st;
-    *fd = open(wanted->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *fd = open(wanted->path,
+               (wanted->writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 || fstat(*fd, &st) != 0) {
         int err = errno;
         snprintf(text, cap, "open: %s", strerror(err));
@@ -82,11 +87,11 @@ static int agree(const struct job_worker *worker, int code)
 /* ---- opening ---- */
 
 /* All ranks have it open already: here, only memory or MPI can fail, and not on one alone. */
-static int open_by_mpi(struct job_worker *worker, struct job_container *container, char *text,
-                       size_t cap)
+static int open_by_mpi(struct job_worker *worker, struct job_container *container, int mode,
+                       char *text, size_t cap)
 {
-    int err = MPI_File_open(worker->comm, container->path, MPI_MODE_RDONLY, worker->info,
-                            &container->file);
+    int err =
+        MPI_File_open(worker->comm, container->path, mode, worker->info, &container->file);
     int failed = err != MPI_SUCCESS, failures = failed;
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, worker->comm);
     if (failed) {
@@ -123,17 +128,19 @@ static void close_container(struct job_container *container)
             close(container->lemon->direct_fd);
         lemon_internal_free(container->lemon);
     }
+    job_store_close(container);
     if (container->file != MPI_FILE_NULL)
         MPI_File_close(&container->file);
     free(container->path);
     free(container);
 }
 
-/* code: of all ranks so far. Collective. */
+/* Collective. */
 static int open_together(struct job_worker *worker, const struct identity *wanted, int fd,
                          struct job_container *container, char *text, size_t cap)
 {
-    int code = open_by_mpi(worker, container, text, cap);
+    int code = open_by_mpi(worker, container,
+                           wanted->writing ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, text, cap);
     if (code)
         return code;
     code = wrap(worker, container);
@@ -141,7 +148,8 @@ static int open_together(struct job_worker *worker, const struct identity *wante
         snprintf(text, cap, code == EINVAL ? "the hints are wrong" : "no memory");
         return code;
     }
-    container->lemon->direct_fd = limefile_open_direct(fd);
+    if (!wanted->writing)
+        container->lemon->direct_fd = limefile_open_direct(fd);
     code = look_again(wanted, text, cap);
     int agreed = agree(worker, code);
     return code ? code : agreed;
@@ -159,6 +167,7 @@ static struct job_container *new_container(uint32_t id, const char *path)
     container->id = id;
     container->path = copy;
     container->file = MPI_FILE_NULL;
+    container->fd = container->direct_fd = -1;
     return container;
 }
 
@@ -170,6 +179,10 @@ static int open_it(struct job_worker *worker, uint32_t id, const struct identity
     if (!code && !container)
         code = ENOMEM;
     int agreed = agree(worker, code);
+    if (!agreed && wanted->writing) {
+        job_store_open(container, fd);
+        fd = -1;
+    }
     if (!agreed) {
         code = open_together(worker, wanted, fd, container, text, cap);
         agreed = agree(worker, code);

@@ -19,12 +19,16 @@ enum job_control {
     JOB_WINDOW,
     /* u32 window */
     JOB_UNMAP,
-    /* u32 file, then as LIMEJOB_OPEN */
+    /* u32 file, u32 whether for writing, then as LIMEJOB_OPEN */
     JOB_OPEN,
     /* u32 file */
     JOB_CLOSE,
     /* u32 file, u32 window, u64 offset, u64 bytes, u64 at */
     JOB_READ,
+    /* the same */
+    JOB_WRITE,
+    /* u32 file */
+    JOB_SYNC,
     /* u64 device, u64 inode of the socket that clients use; no reply */
     JOB_SERVING,
     /* no reply */

@@ -1,4 +1,6 @@
-/* counters.c - how long reads took: a histogram of fixed size, its steps a tenth each */
+/* counters.c - what was done, and how long it took: a histogram of fixed size, its steps a
+ * tenth each */
+#include "control.h"
 #include "status.h"
 
 #include <time.h>
@@ -30,23 +32,47 @@ static uint64_t end_of(int bucket)
     return (uint64_t)(JOB_LATENCY_STEPS + bucket % JOB_LATENCY_STEPS + 1) << (power - 3);
 }
 
-void job_counters_note(struct job_counters *counters, uint64_t us)
+static void note(struct job_latency *latency, uint64_t us)
 {
-    counters->latency[bucket_of(us)]++;
-    if (us > counters->slowest_us)
-        counters->slowest_us = us;
+    latency->buckets[bucket_of(us)]++;
+    if (us > latency->slowest_us)
+        latency->slowest_us = us;
 }
 
-double job_counters_percentile(const struct job_counters *counters, double percent)
+void job_counters_begin(struct job_counters *counters, uint16_t opcode)
+{
+    counters->in_flight++;
+    counters->writes_in_flight += opcode == JOB_WRITE;
+}
+
+void job_counters_end(struct job_counters *counters, uint16_t opcode, uint64_t bytes, bool good,
+                      uint64_t us)
+{
+    counters->in_flight--;
+    counters->requests++;
+    counters->errors += !good;
+    if (opcode == JOB_READ) {
+        counters->bytes_read += bytes;
+        note(&counters->reads, us);
+    } else if (opcode == JOB_WRITE) {
+        counters->writes_in_flight--;
+        counters->bytes_written += bytes;
+        note(&counters->writes, us);
+    } else {
+        counters->syncs++;
+    }
+}
+
+double job_latency_percentile(const struct job_latency *latency, double percent)
 {
     uint64_t all = 0, seen = 0;
     for (int i = 0; i < JOB_LATENCY_BUCKETS; i++)
-        all += counters->latency[i];
+        all += latency->buckets[i];
     for (int i = 0; i < JOB_LATENCY_BUCKETS && all; i++) {
-        seen += counters->latency[i];
+        seen += latency->buckets[i];
         if ((double)seen >= (double)all * percent / 100) {
             uint64_t end = end_of(i);
-            return (double)(end < counters->slowest_us ? end : counters->slowest_us) / 1000;
+            return (double)(end < latency->slowest_us ? end : latency->slowest_us) / 1000;
         }
     }
     return 0;

@@ -7,8 +7,9 @@
 
 static bool is_same(const struct job_file *a, const struct job_file *b)
 {
-    return a->inode == b->inode && a->bytes == b->bytes && a->mtime_s == b->mtime_s &&
-           a->mtime_ns == b->mtime_ns && strcmp(a->path, b->path) == 0;
+    return a->writing == b->writing && a->inode == b->inode && a->bytes == b->bytes &&
+           a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns &&
+           strcmp(a->path, b->path) == 0;
 }
 
 /* What the client's packet says; NULL: it says no such thing, or there is no memory. */
@@ -18,10 +19,13 @@ static struct job_file *parse(struct limejob_packet *packet, int *code)
     *code = ENOMEM;
     if (!file)
         return NULL;
+    file->writing = packet->opcode == LIMEJOB_OPEN_WRITE;
     file->inode = limejob_get_u64(packet);
-    file->bytes = limejob_get_u64(packet);
-    file->mtime_s = limejob_get_u64(packet);
-    file->mtime_ns = limejob_get_u32(packet);
+    if (!file->writing) {
+        file->bytes = limejob_get_u64(packet);
+        file->mtime_s = limejob_get_u64(packet);
+        file->mtime_ns = limejob_get_u32(packet);
+    }
     limejob_get_text(packet, file->path, LIMEJOB_PATH_MAX);
     if (!packet->broken && file->path[0] == '/' && file->bytes <= INT64_MAX)
         return file;
@@ -34,6 +38,7 @@ static void command(struct limejob_packet *packet, const struct job_file *file)
 {
     limejob_request(packet, JOB_OPEN, 0);
     limejob_put_u32(packet, file->id);
+    limejob_put_u32(packet, file->writing);
     limejob_put_u64(packet, file->inode);
     limejob_put_u64(packet, file->bytes);
     limejob_put_u64(packet, file->mtime_s);

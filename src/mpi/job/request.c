@@ -76,6 +76,18 @@ void job_request_send(struct job_server *server, struct job_request *request,
     packet->fd = fd;
 }
 
+bool job_request_is_writing(const struct job_server *server, const struct job_file *file,
+                            uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < server->table_size; i++) {
+        const struct job_request *write = server->table[i];
+        if (write && write->opcode == JOB_WRITE && write->file == file &&
+            offset < write->offset + write->bytes && write->offset < offset + bytes)
+            return true;
+    }
+    return false;
+}
+
 /* ---- answers to clients ---- */
 
 static void put_result(const struct job_server *server, const struct job_request *request,
@@ -87,7 +99,7 @@ static void put_result(const struct job_server *server, const struct job_request
         limejob_put_u64(reply, server->stripe);
     } else if (request->opcode == JOB_OPEN) {
         limejob_put_u32(reply, request->file->id);
-    } else if (request->opcode == JOB_READ) {
+    } else if (request->opcode == JOB_READ || request->opcode == JOB_WRITE) {
         limejob_put_u64(reply, request->bytes);
     }
 }
@@ -114,31 +126,33 @@ static void finish_window(struct job_server *server, struct job_request *request
     job_request_answer(server, request);
 }
 
-static void unlink_read(struct job_client *client, struct job_request *request)
+static void unlink_move(struct job_client *client, struct job_request *request)
 {
-    struct job_request **at = &client->reads;
+    struct job_request **at = &client->moves;
     while (*at != request)
         at = &(*at)->next;
     *at = request->next;
 }
 
-static void finish_read(struct job_server *server, struct job_request *request)
+static void check_all_moved(struct job_request *request)
 {
-    struct job_counters *counters = &server->counters;
-    if (!request->code && request->got != request->bytes) {
-        request->code = EIO;
-        snprintf(request->text, sizeof request->text,
-                 "%s: the ranks have read %llu bytes of %llu", request->file->path,
-                 (unsigned long long)request->got, (unsigned long long)request->bytes);
+    if (request->code || request->moved == request->bytes)
+        return;
+    request->code = EIO;
+    snprintf(request->text, sizeof request->text, "%s: the ranks have %s %llu bytes of %llu",
+             request->file->path, request->opcode == JOB_READ ? "read" : "written",
+             (unsigned long long)request->moved, (unsigned long long)request->bytes);
+}
+
+/* Of a read, a write or a sync. */
+static void finish_io(struct job_server *server, struct job_request *request)
+{
+    if (request->opcode != JOB_SYNC) {
+        check_all_moved(request);
+        unlink_move(request->client, request);
     }
-    counters->requests++;
-    counters->in_flight--;
-    if (request->code)
-        counters->errors++;
-    else
-        counters->bytes_read += request->bytes;
-    job_counters_note(counters, (uint64_t)(job_now_us() - request->since_us));
-    unlink_read(request->client, request);
+    job_counters_end(&server->counters, request->opcode, request->code ? 0 : request->bytes,
+                     request->code == 0, (uint64_t)(job_now_us() - request->since_us));
     job_request_answer(server, request);
     job_file_unref(server, request->file);
 }
@@ -153,7 +167,9 @@ static void finish(struct job_server *server, struct job_request *request)
         job_file_opened(server, request);
         break;
     case JOB_READ:
-        finish_read(server, request);
+    case JOB_WRITE:
+    case JOB_SYNC:
+        finish_io(server, request);
         break;
     case JOB_CLOSE:
         free(request->file);
@@ -167,8 +183,8 @@ static void take_reply(struct job_request *request, struct limejob_packet *packe
 {
     char text[sizeof request->text];
     int code = -limejob_get_code(packet, text, sizeof text);
-    if (!code && request->opcode == JOB_READ)
-        request->got += limejob_get_u64(packet);
+    if (!code && (request->opcode == JOB_READ || request->opcode == JOB_WRITE))
+        request->moved += limejob_get_u64(packet);
     if (packet->broken && !code)
         code = EPROTO;
     if (code && !(request->code && request->text[0])) {

@@ -45,10 +45,12 @@ struct job_peer {
 struct job_file {
     struct job_file *next;
     uint32_t id;
-    unsigned refs; /* opens by clients, and reads in flight */
+    unsigned refs; /* opens by clients, and requests in flight */
     bool open;     /* false: the workers are on it */
+    bool writing;  /* opened for writing alone */
     struct job_request *waiters;
-    uint64_t inode, bytes, mtime_s;
+    uint64_t inode;
+    uint64_t bytes, mtime_s; /* 0 if opened for writing */
     uint32_t mtime_ns;
     char path[];
 };
@@ -63,9 +65,10 @@ struct job_request {
     struct job_file *file;
     uint16_t client_opcode;
     uint64_t client_tag;
-    uint64_t bytes, at; /* of the window that a read fills */
+    uint64_t bytes, at; /* of the window, that are read into or written */
+    uint64_t offset;    /* in the file */
     int waiting;        /* ranks that have not replied */
-    uint64_t got;       /* bytes that the ranks have read */
+    uint64_t moved;     /* bytes that the ranks have read or written */
     int code;
     char text[JOB_TEXT_MAX];
     int64_t since_us;
@@ -88,7 +91,7 @@ struct job_client {
     uint32_t window; /* its number; 0: none */
     uint64_t window_bytes;
     unsigned in_flight;
-    struct job_request *reads; /* in flight */
+    struct job_request *moves; /* reads and writes in flight */
     struct job_opened *opened;
     size_t opened_count;
     int64_t since_us;
@@ -188,6 +191,10 @@ void job_request_send(struct job_server *, struct job_request *, struct limejob_
 
 /* A worker's reply. */
 void job_request_reply(struct job_server *, int rank, struct limejob_packet *);
+
+/* Whether bytes of the file are being written, by anybody. */
+bool job_request_is_writing(const struct job_server *, const struct job_file *, uint64_t offset,
+                            uint64_t bytes);
 
 /* Answers the client. */
 void job_request_answer(struct job_server *, struct job_request *);

@@ -75,7 +75,7 @@ static json_t *list_files(const struct job_server *server, int *count)
     return files;
 }
 
-/* Those that read; not who only asks, as for this. */
+/* Those that read and write; not who only asks, as for this. */
 static int count_clients(const struct job_server *server)
 {
     int count = 0;
@@ -84,28 +84,44 @@ static int count_clients(const struct job_server *server)
     return count;
 }
 
-static json_t *latency(const struct job_counters *counters)
+static json_t *latency_of(const struct job_latency *latency)
 {
-    return json_pack("{s:f, s:f, s:f, s:f}", "p50", job_counters_percentile(counters, 50),
-                     "p90", job_counters_percentile(counters, 90), "p99",
-                     job_counters_percentile(counters, 99), "max",
-                     (double)counters->slowest_us / 1000);
+    return json_pack("{s:f, s:f, s:f, s:f}", "p50", job_latency_percentile(latency, 50), "p90",
+                     job_latency_percentile(latency, 90), "p99",
+                     job_latency_percentile(latency, 99), "max",
+                     (double)latency->slowest_us / 1000);
+}
+
+static void put_number(json_t *status, const char *key, uint64_t value)
+{
+    json_object_set_new(status, key, json_integer((json_int_t)value));
+}
+
+static void put_counters(json_t *status, const struct job_counters *counters)
+{
+    put_number(status, "bytes_read", counters->bytes_read);
+    put_number(status, "bytes_written", counters->bytes_written);
+    put_number(status, "requests", counters->requests);
+    put_number(status, "in_flight", counters->in_flight);
+    put_number(status, "writes_in_flight", counters->writes_in_flight);
+    put_number(status, "syncs", counters->syncs);
+    put_number(status, "errors", counters->errors);
+    json_object_set_new(status, "latency_ms", latency_of(&counters->reads));
+    json_object_set_new(status, "write_latency_ms", latency_of(&counters->writes));
 }
 
 char *job_status_text(const struct job_server *server)
 {
-    const struct job_counters *counters = &server->counters;
     int files;
     json_t *open_files = list_files(server, &files);
-    json_t *status = json_pack(
-        "{s:s, s:I, s:f, s:i, s:o, s:I, s:i, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:o}",
-        "version", LIMEFS_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
-        (double)((job_now_us() - server->started_us) / 1000) / 1000, "ranks", server->ranks,
-        "hosts", list_hosts(server), "stripe", (json_int_t)server->stripe, "clients",
-        count_clients(server), "open_file_count", files, "open_files", open_files, "bytes_read",
-        (json_int_t)counters->bytes_read, "bytes_written", (json_int_t)0, "requests",
-        (json_int_t)counters->requests, "in_flight", (json_int_t)counters->in_flight, "errors",
-        (json_int_t)counters->errors, "latency_ms", latency(counters));
+    json_t *status = json_pack("{s:s, s:I, s:f, s:i, s:o, s:I, s:i, s:i, s:o}", "version",
+                               LIMEFS_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
+                               (double)((job_now_us() - server->started_us) / 1000) / 1000,
+                               "ranks", server->ranks, "hosts", list_hosts(server), "stripe",
+                               (json_int_t)server->stripe, "clients", count_clients(server),
+                               "open_file_count", files, "open_files", open_files);
+    if (status)
+        put_counters(status, &server->counters);
     char *text = status ? json_dumps(status, JSON_COMPACT) : NULL;
     json_decref(status);
     if (text && strlen(text) > LIMEJOB_PAYLOAD_MAX - 4) {

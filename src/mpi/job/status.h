@@ -2,6 +2,7 @@
 #ifndef JOB_STATUS_H
 #define JOB_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -9,16 +10,25 @@ enum {
     JOB_LATENCY_BUCKETS = 8 * 40,
 };
 
-struct job_counters {
-    uint64_t bytes_read, requests, errors, in_flight;
-    uint64_t latency[JOB_LATENCY_BUCKETS], slowest_us;
+/* How long reads, or writes, took. */
+struct job_latency {
+    uint64_t buckets[JOB_LATENCY_BUCKETS], slowest_us;
 };
 
-/* A read has been answered. */
-void job_counters_note(struct job_counters *, uint64_t us);
+struct job_counters {
+    uint64_t bytes_read, bytes_written;
+    uint64_t requests, errors, in_flight; /* reads, writes and syncs */
+    uint64_t writes_in_flight, syncs;
+    struct job_latency reads, writes;
+};
 
-/* That many percent of the reads took at most so many milliseconds, within a tenth. */
-double job_counters_percentile(const struct job_counters *, double percent);
+/* A read, write or sync is sent to the workers, and is done: `opcode` is theirs. */
+void job_counters_begin(struct job_counters *, uint16_t opcode);
+void job_counters_end(struct job_counters *, uint16_t opcode, uint64_t bytes, bool good,
+                      uint64_t us);
+
+/* That many percent took at most so many milliseconds, within a tenth. */
+double job_latency_percentile(const struct job_latency *, double percent);
 
 /* Microseconds of a clock that never goes back. */
 int64_t job_now_us(void);

@@ -99,6 +99,7 @@ static void block_signals(void)
     sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* EFBIG says it */
     watch.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

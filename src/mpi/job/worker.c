@@ -133,6 +133,12 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
     case JOB_READ:
         job_extent_read(worker, packet);
         return true;
+    case JOB_WRITE:
+        job_extent_write(worker, packet);
+        return true;
+    case JOB_SYNC:
+        job_extent_sync(worker, packet);
+        return true;
     case JOB_SERVING:
         remember_socket(worker, packet);
         return true;

@@ -22,6 +22,7 @@ struct job_container {
     char *path;
     MPI_File file;
     struct lemon_internal *lemon;
+    int fd, direct_fd; /* for writing; -1: none */
 };
 
 struct job_mapping {
@@ -29,9 +30,6 @@ struct job_mapping {
     uint32_t id;
     struct limejob_window window;
 };
-
-/* Rank 0's: a read of which parts come from other hosts. */
-struct job_arrival;
 
 struct job_worker {
     const struct job_options *options;
@@ -45,11 +43,11 @@ struct job_worker {
     struct job_container *containers;
     struct job_mapping *mappings;
     struct lemon_box *boxes; /* one a rank */
-    /* Rank 0: what is to come. */
-    MPI_Request *receives;
+    /* Rank 0: what is to come and to go. */
+    MPI_Request *messages;
     struct job_part *parts; /* of these */
-    int receive_count, receive_capacity;
-    /* Ranks on other hosts: what is on its way. */
+    int message_count, message_capacity;
+    /* Ranks on other hosts: what is on its way to rank 0. */
     char *buffers; /* JOB_SENDS of them */
     MPI_Request sends[JOB_SENDS];
     char words[JOB_TEXT_MAX]; /* what Lemon has said last */
@@ -79,12 +77,26 @@ struct job_container *job_container_find(struct job_worker *, uint32_t id);
 /* Collective. */
 void job_containers_close(struct job_worker *);
 
-/* ---- extent.c ---- */
+/* ---- store.c: containers that are open for writing ---- */
+
+/* Takes fd over. */
+void job_store_open(struct job_container *, int fd);
+void job_store_close(struct job_container *);
+
+/* 0 or an errno; *offset becomes where that happened. */
+int job_store_write(struct job_container *, const char *data, int64_t n, int64_t *offset);
+
+/* Collective. 0 or an errno, with words. */
+int job_store_sync(struct job_container *, char *text, size_t cap);
+
+/* ---- read.c, write.c, extent.c ---- */
 
 void job_extent_read(struct job_worker *, struct limejob_packet *command);
+void job_extent_write(struct job_worker *, struct limejob_packet *command);
+void job_extent_sync(struct job_worker *, struct limejob_packet *command);
 
-/* Rank 0: takes what has come, and replies to what is complete; other ranks: what has gone.
- * True if anything has. */
+/* Rank 0: takes note of what has come and gone, and replies to what is complete; other ranks:
+ * what has gone. True if anything has. */
 bool job_extent_progress(struct job_worker *);
 
 /* Whether anything is under way. */

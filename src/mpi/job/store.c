@@ -1,0 +1,128 @@
+/*
+ * store.c - bytes of a container that is open for writing, from memory to the disk
+ *
+ * They do not go through MPI-IO: of a disk that is full, Open MPI 4.1 says MPI_SUCCESS and that
+ * fewer bytes were written. What is opened by MPI serves MPI_File_sync.
+ */
+#define _GNU_SOURCE
+#include "limefile.h"
+#include "worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    DIRECT_MIN = 512 * 1024,
+    CHUNK = 8 << 20, /* longer writes into the page cache stall now and then */
+};
+
+void job_store_open(struct job_container *container, int fd)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    container->fd = fd;
+    container->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+}
+
+void job_store_close(struct job_container *container)
+{
+    if (container->direct_fd >= 0)
+        close(container->direct_fd);
+    if (container->fd >= 0)
+        close(container->fd);
+    container->fd = container->direct_fd = -1;
+}
+
+/* ---- writing ---- */
+
+/* *done: how many bytes were written, also after an error. */
+static int write_all(int fd, const char *data, int64_t n, int64_t offset, int64_t chunk,
+                     int64_t *done)
+{
+    for (*done = 0; *done < n;) {
+        int64_t wanted = n - *done < chunk ? n - *done : chunk;
+        ssize_t written = pwrite(fd, data + *done, (size_t)wanted, offset + *done);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return written ? errno : EIO;
+        *done += written;
+    }
+    return 0;
+}
+
+/* Bytes that go around the page cache, from byte *head of the range on. */
+static int64_t blocks_of(const char *data, int64_t n, int64_t offset, int64_t *head)
+{
+    const int64_t block = LIMEFILE_DIRECT_ALIGN;
+    *head = -offset & (block - 1);
+    if (n < DIRECT_MIN || (((uintptr_t)data ^ (uint64_t)offset) & (uint64_t)(block - 1)))
+        return 0;
+    return (n - *head) & -block;
+}
+
+/* EINVAL refuses: the alignment is wrong for that file system, or became so when the disk was
+ * full. The page cache takes such bytes, or tells what is wrong. */
+static int write_blocks(struct job_container *container, const char *data, int64_t n,
+                        int64_t offset, int64_t *done)
+{
+    int code = write_all(container->direct_fd, data, n, offset, n, done);
+    if (code != EINVAL)
+        return code;
+    if (*done == 0) {
+        close(container->direct_fd);
+        container->direct_fd = -1;
+    }
+    return 0;
+}
+
+int job_store_write(struct job_container *container, const char *data, int64_t n,
+                    int64_t *offset)
+{
+    int64_t head = 0, done = 0, end = *offset + n;
+    int64_t blocks = container->direct_fd < 0 ? 0 : blocks_of(data, n, *offset, &head);
+    int code = 0;
+    if (blocks > 0) {
+        code = write_all(container->fd, data, head, *offset, CHUNK, &done);
+        *offset += done;
+        data += done;
+    }
+    if (blocks > 0 && !code) {
+        code = write_blocks(container, data, blocks, *offset, &done);
+        *offset += done;
+        data += done;
+    }
+    if (code)
+        return code;
+    code = write_all(container->fd, data, end - *offset, *offset, CHUNK, &done);
+    *offset += done;
+    return code;
+}
+
+/* ---- syncing ---- */
+
+static int sync_by_mpi(struct job_container *container, char *text, size_t cap)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int n, err = MPI_File_sync(container->file);
+    if (err == MPI_SUCCESS)
+        return 0;
+    MPI_Error_string(err, words, &n);
+    snprintf(text, cap, "MPI_File_sync: %s", words);
+    return EIO;
+}
+
+/* Each descriptor tells of an error once; so both are asked. */
+int job_store_sync(struct job_container *container, char *text, size_t cap)
+{
+    int code = fsync(container->fd) == 0 ? 0 : errno;
+    if (container->direct_fd >= 0 && fsync(container->direct_fd) != 0 && !code)
+        code = errno;
+    int by_mpi = sync_by_mpi(container, text, cap);
+    if (code)
+        snprintf(text, cap, "%s", strerror(code));
+    return code ? code : by_mpi;
+}
