@@ -124,14 +124,15 @@ static void add_name(struct listing *list, const char *name, ino_t ino, mode_t t
 
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
 
-static void list_record(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
+static void list_record(struct limefs *fs, struct limefs_dir *dir,
+                        const struct limefile_index *index, struct listing *list,
                         uint64_t ordinal, bool plus)
 {
     char name[LIMEFILE_NAME_MAX + 1];
     struct limefile_record record;
     struct fuse_entry_param entry;
     off_t next = (off_t)ordinal + 2;
-    limefile_index_get(dir->view->index, ordinal, &record);
+    limefile_index_get(index, ordinal, &record);
     limefile_name_of(&record, name);
     if (!plus) {
         struct stat st;
@@ -163,7 +164,7 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
     if (!dir->node->parent)
         return 1;
     if (offset == 0)
-        return dir->view->st.st_ino;
+        return limefs_view_stat(fs, dir->view).st_ino;
     return limefs_tree_stat(fs, dir->node->parent, NULL, &st) == 0 ? st.st_ino : 1;
 }
 
@@ -172,14 +173,16 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir, struct lis
 {
     if (offset == 0)
         renew(fs, dir);
-    uint64_t count = limefile_index_count(dir->view->index);
+    struct limefile_index *index = limefs_view_index(fs, dir->view);
+    uint64_t count = limefile_index_count(index);
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
             add_name(list, offset ? ".." : ".", dot_inode(fs, dir, offset), S_IFDIR,
                      (off_t)offset + 1, plus);
         else
-            list_record(fs, dir, list, offset - 1, plus);
+            list_record(fs, dir, index, list, offset - 1, plus);
     }
+    limefile_index_free(index);
 }
 
 /* ---- a directory of the tree ---- */

@@ -7,8 +7,52 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static struct limefs_file *new_file(void)
+{
+    struct limefs_file *file = calloc(1, sizeof *file);
+    if (!file)
+        return NULL;
+    file->fd = -1;
+    file->direct = LIMEFS_DIRECT_UNTRIED;
+    pthread_mutex_init(&file->lock, NULL);
+    return file;
+}
+
+static void free_file(struct limefs_file *file)
+{
+    limefile_index_free(file->index);
+    pthread_mutex_destroy(&file->lock);
+    free(file);
+}
+
+/* Of a pinned view, which it keeps. */
+static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       struct limefs_file *file)
+{
+    file->index = limefs_view_index(fs, view);
+    int err = limefile_index_get(file->index, ordinal, &file->record);
+    if (err)
+        return -ESTALE;
+    struct stat st = limefs_view_stat(fs, view);
+    file->checked = limefs_stamp_of(&st);
+    file->generation = limefs_view_generation(fs, view, ordinal);
+    file->view = view;
+    return 0;
+}
+
+static int take_target(struct limefs *fs, struct limefs_file *file, int flags)
+{
+    uint64_t ordinal = file->record.ordinal;
+    int err = limefs_target_open(fs, file->view, ordinal, &file->target);
+    if (!err && flags & O_TRUNC)
+        err = limefs_record_resize(fs, file->view, ordinal, 0);
+    if (err && file->target)
+        limefs_target_close(fs, file->target, false);
+    return err;
+}
+
 /* The view must be the newest: if not, -ESTALE makes the kernel look the name up again. */
-static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal, int flags,
                        struct limefs_file *file)
 {
     struct limefs_view *current;
@@ -18,25 +62,36 @@ static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     if (current != view)
         err = -ESTALE;
     if (!err)
-        err = limefile_index_get(view->index, ordinal, &file->record);
-    if (err) {
+        err = take_record(fs, view, ordinal, file);
+    if (!err && (flags & O_ACCMODE) != O_RDONLY)
+        err = take_target(fs, file, flags);
+    if (err)
         limefs_view_unpin(fs, current);
-        return err;
-    }
-    file->view = view;
-    file->checked = view->stamp;
-    return 0;
+    return err;
 }
 
-static int open_other(struct limefs *fs, struct limefs_node *node, struct limefs_file *file,
-                      bool *keep)
+/* A kernel that caches what is written reads, too, from files that are only written to. */
+static int open_plain_fd(struct limefs *fs, struct limefs_node *node, int flags)
+{
+    int mode = flags & O_ACCMODE;
+    flags &= O_TRUNC;
+    if (mode == O_WRONLY) {
+        int fd = limefs_tree_open(fs, node, NULL, O_RDWR | flags);
+        if (fd != -EACCES)
+            return fd;
+    }
+    return limefs_tree_open(fs, node, NULL, mode | flags);
+}
+
+static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
+                      struct limefs_file *file, bool *keep)
 {
     struct stat st;
-    file->fd = limefs_tree_open(fs, node, NULL, O_RDONLY);
+    file->fd = open_plain_fd(fs, node, flags);
     if (file->fd < 0)
         return file->fd;
     int err = fstat(file->fd, &st) == 0 ? 0 : -errno;
-    if (!err && !limefs_node_stands(fs, node, &st))
+    if (!err && !(flags & O_TRUNC) && !limefs_node_stands(fs, node, &st))
         err = -ESTALE; /* two files must not share the pages of one node */
     if (err) {
         close(file->fd);
@@ -46,30 +101,31 @@ static int open_other(struct limefs *fs, struct limefs_node *node, struct limefs
     pthread_mutex_lock(&fs->lock);
     *keep = limefs_stamp_same_data(&stamp, &node->cached);
     node->cached = stamp;
+    if ((flags & O_ACCMODE) != O_RDONLY) {
+        file->node = node; /* the kernel keeps it as long as the file is open */
+        node->writers++;
+    }
     pthread_mutex_unlock(&fs->lock);
     return 0;
 }
 
-int limefs_file_open(struct limefs *fs, uint64_t id, struct limefs_file **out, bool *keep)
+int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_file **out,
+                     bool *keep)
 {
     uint64_t ordinal;
-    struct limefs_file *file = calloc(1, sizeof *file);
+    struct limefs_file *file = new_file();
     if (!file)
         return -ENOMEM;
-    file->fd = -1;
-    file->direct = LIMEFS_DIRECT_UNTRIED;
-    pthread_mutex_init(&file->lock, NULL);
     *keep = true;
     struct limefs_node *node = limefs_inode_node(fs, id);
     struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
     int err = -ESTALE;
     if (node)
-        err = node->kind == LIMEFS_OTHER ? open_other(fs, node, file, keep) : -EISDIR;
+        err = node->kind == LIMEFS_OTHER ? open_other(fs, node, flags, file, keep) : -EISDIR;
     else if (view)
-        err = open_record(fs, view, ordinal, file);
+        err = open_record(fs, view, ordinal, flags, file);
     if (err) {
-        pthread_mutex_destroy(&file->lock);
-        free(file);
+        free_file(file);
         return err;
     }
     limefs_handle_add(fs, &fs->files, &file->handle);
@@ -79,17 +135,73 @@ int limefs_file_open(struct limefs *fs, uint64_t id, struct limefs_file **out, b
     return 0;
 }
 
-void limefs_file_close(struct limefs *fs, struct limefs_file *file)
+int limefs_file_of_record(struct limefs *fs, struct limefs_view *view,
+                          struct limefs_target *target, struct limefs_file **out)
+{
+    struct limefs_file *file = new_file();
+    int err = file ? take_record(fs, view, target->ordinal, file) : -ENOMEM;
+    if (err) {
+        if (file)
+            free_file(file);
+        limefs_target_close(fs, target, false);
+        limefs_view_unpin(fs, view);
+        return err;
+    }
+    file->target = target;
+    limefs_handle_add(fs, &fs->files, &file->handle);
+    *out = file;
+    return 0;
+}
+
+int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd,
+                         struct limefs_file **out)
+{
+    struct limefs_file *file = new_file();
+    if (!file) {
+        close(fd);
+        return -ENOMEM;
+    }
+    file->fd = fd;
+    pthread_mutex_lock(&fs->lock);
+    file->node = node;
+    node->writers++;
+    pthread_mutex_unlock(&fs->lock);
+    limefs_handle_add(fs, &fs->files, &file->handle);
+    *out = file;
+    return 0;
+}
+
+/* What the file is like now is our own doing. */
+static void close_plain(struct limefs *fs, struct limefs_file *file)
+{
+    struct stat st;
+    bool known = file->node && fstat(file->fd, &st) == 0;
+    pthread_mutex_lock(&fs->lock);
+    if (file->node)
+        file->node->writers--;
+    if (known)
+        file->node->stamp = file->node->cached = limefs_stamp_of(&st);
+    pthread_mutex_unlock(&fs->lock);
+    close(file->fd);
+}
+
+static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
 {
     limefs_handle_remove(fs, &file->handle);
+    if (file->target)
+        limefs_target_close(fs, file->target, forced);
     if (file->view)
         limefs_view_unpin(fs, file->view);
     if (file->fd >= 0)
-        close(file->fd);
+        close_plain(fs, file);
     if (file->direct >= 0)
         close(file->direct);
-    pthread_mutex_destroy(&file->lock);
-    free(file);
+    free_file(file);
+}
+
+void limefs_file_close(struct limefs *fs, struct limefs_file *file)
+{
+    close_file(fs, file, false);
 }
 
 bool limefs_file_is_large(const struct limefs *fs, const struct limefs_file *file)
@@ -100,5 +212,5 @@ bool limefs_file_is_large(const struct limefs *fs, const struct limefs_file *fil
 void limefs_files_release(struct limefs *fs)
 {
     while (fs->files)
-        limefs_file_close(fs, (struct limefs_file *)fs->files);
+        close_file(fs, (struct limefs_file *)fs->files, true);
 }

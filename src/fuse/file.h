@@ -6,7 +6,7 @@
 
 #include "job.h"
 #include "stream.h"
-#include "view.h"
+#include "writer.h"
 
 #include <limits.h>
 
@@ -22,21 +22,40 @@ enum {
 };
 
 struct limefs_file {
-    struct limefs_handle handle; /* first: the list leads here */
-    struct limefs_view *view;    /* pinned; NULL for a file of the tree */
-    struct limefile_record record;
-    int fd;               /* of a file of the tree, else -1 */
-    pthread_mutex_t lock; /* guards what follows */
+    struct limefs_handle handle;   /* first: the list leads here */
+    struct limefs_view *view;      /* pinned; NULL for a file of the tree */
+    struct limefile_record record; /* as it was when it was opened */
+    struct limefile_index *index;  /* where its type stands */
+    uint64_t generation;           /* tells it from another of the same ordinal */
+    struct limefs_target *target;  /* open for writing */
+    int fd;                        /* of a file of the tree, else -1 */
+    struct limefs_node *node;      /* of a file of the tree that is open for writing */
+    pthread_mutex_t lock;          /* guards what follows */
     struct limefs_stream stream;
     int direct;                  /* the container with O_DIRECT; -1: cannot be had */
     struct limefs_stamp checked; /* the container when the record was last found good */
     struct limefs_sample sample; /* of the last read */
 };
 
-/* *keep: the kernel's cached pages are still good. */
-int limefs_file_open(struct limefs *, uint64_t id, struct limefs_file **, bool *keep);
+/* Flags as for open(2). *keep: the kernel's cached pages are still good. */
+int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file **,
+                     bool *keep);
+
+/* A new one for a record or a file of the tree that has just been made: what is given is taken
+ * over, also after an error. */
+int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_target *,
+                          struct limefs_file **);
+int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, struct limefs_file **);
+
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
+
+/* write.c: as for the system calls of these names; `closing`: a descriptor is closed. */
+ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf, size_t n,
+                          uint64_t offset);
+int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
+int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64_t offset,
+                         uint64_t bytes);
 
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);

@@ -215,12 +215,19 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
     pthread_mutex_unlock(&fs->lock);
 }
 
-/* A container may be replaced by another and keeps its node; anything else is a new file. */
-static bool is_same(const struct limefs_node *node, enum limefs_kind kind,
-                    const struct limefs_stamp *stamp)
+/* A container may be replaced by another and keeps its node; anything else is a new file. So
+ * is, for a kernel that caches what is written and so believes in no size but its own, a file
+ * that somebody else has changed. */
+static bool is_same(const struct limefs *fs, const struct limefs_node *node,
+                    enum limefs_kind kind, const struct limefs_stamp *stamp)
 {
-    return node->kind == kind && (kind == LIMEFS_CONTAINER || (node->stamp.dev == stamp->dev &&
-                                                               node->stamp.ino == stamp->ino));
+    if (node->kind != kind)
+        return false;
+    if (kind == LIMEFS_CONTAINER)
+        return true;
+    return node->stamp.dev == stamp->dev && node->stamp.ino == stamp->ino &&
+           (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
+            node->stamp.size == stamp->size);
 }
 
 bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
@@ -230,7 +237,7 @@ bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
     if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY))
         return false;
     pthread_mutex_lock(&fs->lock);
-    bool same = !node->parent || is_same(node, node->kind, &stamp);
+    bool same = !node->parent || is_same(fs, node, node->kind, &stamp);
     pthread_mutex_unlock(&fs->lock);
     return same;
 }
@@ -241,7 +248,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
 {
     pthread_mutex_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
-    if (node && !is_same(node, kind, stamp)) {
+    if (node && !is_same(fs, node, kind, stamp)) {
         unhash_node(fs, node);
         node = NULL;
     }
@@ -256,6 +263,97 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     }
     pthread_mutex_unlock(&fs->lock);
     return node;
+}
+
+/* ---- names that change ---- */
+
+/* A reference keeps it until it is removed, or the mount ends. */
+int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *name)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (node && (node->kind != LIMEFS_CONTAINER || node->fresh)) {
+        unhash_node(fs, node);
+        node = NULL;
+    }
+    if (!node && (node = new_node(fs, parent, name, LIMEFS_CONTAINER)))
+        hash_node(fs, node);
+    if (node) {
+        node->fresh = true;
+        limefs_node_hold(node);
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return node ? 0 : -ENOMEM;
+}
+
+void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const char *name)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (node) {
+        bool fresh = node->fresh;
+        node->fresh = false;
+        unhash_node(fs, node);
+        if (fresh)
+            limefs_node_drop(fs, node);
+    }
+    pthread_mutex_unlock(&fs->lock);
+}
+
+/* The old name stays readable for who is reading it just now. */
+static int rename_node(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
+                       const char *new_name)
+{
+    struct limefs_name *old = malloc(sizeof *old);
+    char *name = strdup(new_name);
+    if (!old || !name) {
+        free(old);
+        free(name);
+        return -ENOMEM;
+    }
+    unhash_node(fs, node);
+    *old = (struct limefs_name){fs->old_names, node->name};
+    fs->old_names = old;
+    limefs_node_hold(to);
+    node->parent->references--; /* its directory is known to the kernel, and stays */
+    node->parent = to;
+    node->name = name;
+    hash_node(fs, node);
+    return 0;
+}
+
+int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *name,
+                      struct limefs_node *to, const char *new_name, bool exchanged)
+{
+    int err = 0;
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, from, name);
+    struct limefs_node *other = limefs_node_find(fs, to, new_name);
+    if (other && other != node)
+        unhash_node(fs, other);
+    if (node)
+        err = rename_node(fs, node, to, new_name);
+    if (!err && exchanged && other)
+        err = rename_node(fs, other, from, name);
+    pthread_mutex_unlock(&fs->lock);
+    return err;
+}
+
+void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const struct stat *st)
+{
+    pthread_mutex_lock(&fs->lock);
+    if (node->kind == LIMEFS_OTHER)
+        node->stamp = limefs_stamp_of(st);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const char *name)
+{
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_node *node = limefs_node_find(fs, parent, name);
+    bool fresh = node && node->fresh;
+    pthread_mutex_unlock(&fs->lock);
+    return fresh;
 }
 
 bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
@@ -287,4 +385,10 @@ void limefs_inodes_release(struct limefs *fs)
             free_node(fs->slots[i].node);
     free(fs->slots);
     free(fs->names);
+    while (fs->old_names) {
+        struct limefs_name *old = fs->old_names;
+        fs->old_names = old->next;
+        free(old->name);
+        free(old);
+    }
 }

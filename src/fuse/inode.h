@@ -32,6 +32,8 @@ struct limefs_node {
 
     struct limefs_stamp stamp;  /* of the file, when its kind was found out */
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
+    unsigned writers;           /* LIMEFS_OTHER: files open for writing */
+    bool fresh;                 /* made by mkdir, and held until it looks like a container */
     struct limefs_view *view;   /* LIMEFS_CONTAINER: the newest; no reference */
     struct limefs_stamp told;   /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
     /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
@@ -84,6 +86,21 @@ struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *paren
  * another directory or file in its place, which is another node; containers are all the same.
  */
 bool limefs_node_stands(struct limefs *, const struct limefs_node *, const struct stat *);
+
+/* The child of that name has been made, an empty container; it is one for as long as it is
+ * empty, though nothing in it says so. Then, it has been removed. */
+int limefs_node_made(struct limefs *, struct limefs_node *parent, const char *name);
+void limefs_node_unmade(struct limefs *, struct limefs_node *parent, const char *name);
+
+/* A child has got another name, or two have changed theirs. */
+int limefs_node_moved(struct limefs *, struct limefs_node *from, const char *name,
+                      struct limefs_node *to, const char *new_name, bool exchanged);
+
+/* The node's file is, by our own doing, like this now. */
+void limefs_node_touched(struct limefs *, struct limefs_node *, const struct stat *);
+
+/* Made by limefs_node_made() and not yet removed. */
+bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const char *name);
 
 /* Whether the child is known, and its kind, if its file is still the one of `stamp`. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,

@@ -82,10 +82,11 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     if (n < 0 || (size_t)n >= sizeof path)
         return;
     limejob_request(&packet, LIMEJOB_OPEN, tag(TAG_OPEN, (unsigned)(file - job->files)));
-    limejob_put_u64(&packet, view->st.st_ino);
-    limejob_put_u64(&packet, (uint64_t)view->st.st_size);
-    limejob_put_u64(&packet, (uint64_t)view->st.st_mtim.tv_sec);
-    limejob_put_u32(&packet, (uint32_t)view->st.st_mtim.tv_nsec);
+    struct stat st = limefs_view_stat(job->fs, view);
+    limejob_put_u64(&packet, st.st_ino);
+    limejob_put_u64(&packet, (uint64_t)st.st_size);
+    limejob_put_u64(&packet, (uint64_t)st.st_mtim.tv_sec);
+    limejob_put_u32(&packet, (uint32_t)st.st_mtim.tv_nsec);
     limejob_put_bytes(&packet, path, (size_t)n);
     file->state = LIMEFS_JOB_FILE_OPENING;
     send_packet(job, &packet);

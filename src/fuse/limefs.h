@@ -25,6 +25,7 @@ struct limefs_options {
     uint64_t readahead;                 /* bytes the kernel reads ahead; 0: leave it alone */
     int shared;                         /* allow_other or allow_root */
     unsigned max_read;                  /* of one request; 0: as the kernel likes */
+    bool rw;                            /* containers may be written to */
 
     /* The job: all unset, and reads are local. */
     unsigned ranks;     /* of a job of our own; 0: none */
@@ -56,6 +57,7 @@ struct limefs {
     struct limefs_handle *files, *dirs; /* file.c, dir.c; under the lock */
     struct limefs_node **names;         /* hash of (parent, name) */
     size_t name_buckets, name_count;
+    struct limefs_name *old_names; /* of nodes that were renamed */
 
     /* view.c: views with an open container, most recently used first. */
     struct limefs_view *newest, *oldest;
@@ -64,7 +66,14 @@ struct limefs {
 
     unsigned threads;               /* that serve requests, at most */
     struct limefs_job *job;         /* job.h; NULL: none wanted */
+    struct limefs_view *held;       /* of a container that is mounted for writing; pinned */
     uint64_t requests, local_bytes; /* reads so far; atomic */
+    uint64_t local_written_bytes;
+};
+
+struct limefs_name {
+    struct limefs_name *next;
+    char *name;
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

@@ -9,7 +9,7 @@
 #include "ready.h"
 #include "status.h"
 #include "tree.h"
-#include "view.h"
+#include "writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,9 +38,20 @@ static int try_container(struct limefs *fs)
     int err = limefs_view_current(fs, fs->root, &view);
     if (err)
         return fail(fs->source, "open", err);
-    if (!limefile_index_is_container(view->index))
-        err = limefile_index_fault(view->index)->code; /* the log has it */
-    limefs_view_unpin(fs, view);
+    if (fs->options.rw)
+        err = limefs_writer_hold(fs, view);
+    if (err) {
+        limefs_view_unpin(fs, view);
+        return fail(fs->source, "open for writing", err);
+    }
+    if (fs->options.rw)
+        fs->held = view; /* and stays pinned */
+    struct limefile_index *index = limefs_view_index(fs, view);
+    if (!limefile_index_is_container(index))
+        err = limefile_index_fault(index)->code; /* the log has it */
+    limefile_index_free(index);
+    if (!fs->held)
+        limefs_view_unpin(fs, view);
     return err;
 }
 
@@ -87,6 +98,10 @@ static void release_fs(struct limefs *fs)
 {
     limefs_files_release(fs);
     limefs_dirs_release(fs);
+    if (fs->held) {
+        limefs_writer_let_go(fs, fs->held);
+        limefs_view_unpin(fs, fs->held);
+    }
     limefs_views_release(fs);
     limefs_inodes_release(fs);
     if (fs->source_fd >= 0)
@@ -247,10 +262,7 @@ static int run(struct limefs *fs, struct limefs_command *command)
 {
     if (open_source(fs, command->source) != 0 || check_place(fs, command->fuse.mountpoint) != 0)
         return 1;
-    if (command->wants_rw)
-        fprintf(stderr, "limefs: %s: mounted read-only: this version does not write\n",
-                fs->source);
-    int err = limefs_options_finish(command, fs->source);
+    int err = limefs_options_finish(command, fs->options.rw, fs->source);
     if (err)
         fail(command->source, "mount", err);
     struct fuse_session *session =

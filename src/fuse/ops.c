@@ -33,6 +33,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
                     FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS;
     if (fs->options.shared)
         want |= FUSE_CAP_POSIX_ACL;
+    if (fs->options.rw)
+        want |= FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC;
     conn->want |= want & conn->capable;
     /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
     conn->want &=
@@ -107,9 +109,9 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct limefs_file *file;
-    bool keep;
-    int err = (fi->flags & O_ACCMODE) == O_RDONLY
-                  ? limefs_file_open(fs_of(req), ino, &file, &keep)
+    bool keep, reads = (fi->flags & O_ACCMODE) == O_RDONLY;
+    int err = reads || fs_of(req)->options.rw
+                  ? limefs_file_open(fs_of(req), ino, fi->flags, &file, &keep)
                   : -EROFS;
     if (err) {
         reply_error(req, err);
@@ -118,7 +120,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fi->fh = (uintptr_t)file;
     fi->keep_cache = keep;
     fi->direct_io = fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file);
-    fi->noflush = 1;
+    fi->noflush = reads;
     if (fuse_reply_open(req, fi) != 0)
         limefs_file_close(fs_of(req), file);
 }
@@ -260,4 +262,20 @@ const struct fuse_lowlevel_ops limefs_ops = {
     .statfs = op_statfs,
     .getxattr = op_getxattr,
     .listxattr = op_listxattr,
+    .write = limefs_op_write,
+    .flush = limefs_op_flush,
+    .fsync = limefs_op_fsync,
+    .fallocate = limefs_op_fallocate,
+    .setattr = limefs_op_setattr,
+    .setxattr = limefs_op_setxattr,
+    .removexattr = limefs_op_removexattr,
+    .create = limefs_op_create,
+    .mknod = limefs_op_mknod,
+    .mkdir = limefs_op_mkdir,
+    .symlink = limefs_op_symlink,
+    .unlink = limefs_op_unlink,
+    .rmdir = limefs_op_rmdir,
+    .rename = limefs_op_rename,
+    .link = limefs_op_link,
+    .fsyncdir = limefs_op_fsyncdir,
 };

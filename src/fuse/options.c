@@ -65,14 +65,16 @@ static const struct fuse_opt table[] = {
 static const char usage[] =
     "usage: limefs [options] CONTAINER|DIRECTORY MOUNTPOINT\n"
     "\n"
-    "Shows each record of a LIME container as a file, read-only. Of a directory, each\n"
-    "container below it becomes such a directory; other files stay as they are.\n"
+    "Shows each record of a LIME container as a file. Of a directory, each container\n"
+    "below it becomes such a directory; other files stay as they are.\n"
     "\n"
     "    limefs conf.0100 /mnt/cfg          mount; the records are NNN-type\n"
     "    cat /mnt/cfg/ildg-format           a type that occurs once needs no number\n"
     "    fusermount3 -u /mnt/cfg            unmount\n"
     "\n"
     "options of limefs:\n"
+    "    -o rw                  records can be changed and appended (without it nothing is\n"
+    "                           ever written); the container is locked meanwhile\n"
     "    -o readahead=SIZE      how far the kernel reads ahead, K or M; 0 leaves its own\n"
     "                           setting (8M; takes effect when mounted by root)\n"
     "    -o attr_timeout=SEC    how long the kernel may keep attributes (1.0)\n"
@@ -108,7 +110,7 @@ static int on_argument(void *data, const char *arg, int key, struct fuse_args *o
         parsed->command->source = strdup(arg);
         return parsed->command->source ? 0 : -1;
     case KEY_RW:
-        parsed->command->wants_rw = true;
+        parsed->options->rw = true;
         return 0;
     case KEY_SUBMOUNT:
         return 0;
@@ -252,11 +254,12 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
     return 0;
 }
 
-int limefs_options_finish(struct limefs_command *command, const char *source)
+int limefs_options_finish(struct limefs_command *command, bool rw, const char *source)
 {
     char *options = NULL, *name = NULL;
     /* The kernel checks modes, so that allow_other shows nobody more than the files do. */
-    int bad = fuse_opt_add_opt(&options, "ro,default_permissions,subtype=limefs");
+    int bad = fuse_opt_add_opt(&options, rw ? "rw" : "ro") ||
+              fuse_opt_add_opt(&options, "default_permissions,subtype=limefs");
     if (!bad && asprintf(&name, "fsname=%s", source) < 0)
         bad = 1;
     if (!bad)

@@ -10,7 +10,6 @@ struct limefs_command {
     char *source;                  /* as given; owned */
     struct fuse_cmdline_opts fuse; /* fuse.mountpoint is owned */
     struct fuse_args args;         /* what is left for fuse_session_new(); owned */
-    bool wants_rw;
 };
 
 /* Reads the command line into *command and *options. 0 to go on; 1 when all is done (--help,
@@ -19,7 +18,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
                         struct limefs_options *options);
 
 /* Adds the mount options that follow from the source's absolute path. 0 or -ENOMEM. */
-int limefs_options_finish(struct limefs_command *command, const char *source);
+int limefs_options_finish(struct limefs_command *command, bool rw, const char *source);
 
 void limefs_options_release(struct limefs_command *command, struct limefs_options *options);
 

@@ -38,7 +38,7 @@ static int check(struct limefs *fs, struct limefs_file *file, bool *grown)
 {
     pthread_mutex_lock(&file->lock);
     struct limefs_stamp before = file->checked;
-    int err = limefs_view_check(file->view, &file->record, &file->checked);
+    int err = limefs_view_check(fs, file->view, &file->record, &file->checked);
     *grown = !limefs_stamp_same_data(&before, &file->checked);
     if (*grown)
         limefs_job_drop(fs, file->view); /* before anybody can see that it was noticed */
@@ -103,6 +103,37 @@ static ssize_t read_record(struct limefs *fs, struct limefs_file *file, char *bu
     return -EIO;
 }
 
+/* Of a view that is, or was, written to: its records may be elsewhere and of another length
+ * than when they were opened. */
+static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
+                            uint64_t offset, struct limefs_answer *answer)
+{
+    struct limefs_view *view = file->view;
+    struct limefs_place place;
+    const char *bytes = buf;
+    int err = limefs_place_enter(fs, view, file->record.ordinal, &place);
+    if (err)
+        return err;
+    ssize_t got = 0;
+    if (limefs_view_generation(fs, view, file->record.ordinal) != file->generation)
+        got = -ESTALE; /* removed, and another appended */
+    else if (offset < place.bytes) {
+        if (n > place.bytes - offset)
+            n = (size_t)(place.bytes - offset);
+        got = place.fd == view->fd && !view->rewritten
+                  ? limefs_local_read(file, buf, n, place.at + offset, &bytes)
+                  : limefs_read_fd(place.fd, buf, n, place.at + offset);
+    }
+    limefs_place_leave(view);
+    if (got >= 0 && (err = limefs_view_check(fs, view, &file->record, NULL)) != 0)
+        return err;
+    if (got > 0) {
+        answer_with(answer, bytes, (size_t)got);
+        __atomic_fetch_add(&fs->local_bytes, (uint64_t)got, __ATOMIC_RELAXED);
+    }
+    return got;
+}
+
 static void report(struct limefs *fs, const struct limefs_file *file, uint64_t offset, int err)
 {
     char label[PATH_MAX];
@@ -122,7 +153,9 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
     if (!buf)
         return -ENOMEM;
     if (file->view) {
-        ssize_t got = read_record(fs, file, buf, n, offset, answer);
+        ssize_t got = __atomic_load_n(&file->view->writer, __ATOMIC_ACQUIRE)
+                          ? read_written(fs, file, buf, n, offset, answer)
+                          : read_record(fs, file, buf, n, offset, answer);
         if (got < 0)
             report(fs, file, offset, (int)got);
         return got;

@@ -1,6 +1,7 @@
 /* reply.c - attributes, entries and errors for the kernel */
 #include "reply.h"
 #include "tree.h"
+#include "writer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,12 +24,11 @@ int limefs_errno(int code)
 }
 
 /* The same number for the same record in every mount; distinct from those of files. */
-static ino_t record_inode(const struct limefs *fs, const struct limefs_view *view,
-                          uint64_t ordinal)
+static ino_t record_inode(const struct limefs *fs, ino_t container, uint64_t ordinal)
 {
     if (fs->container)
         return ordinal + 1;
-    uint64_t x = (uint64_t)view->st.st_ino * UINT64_C(0x9e3779b97f4a7c15) + ordinal;
+    uint64_t x = (uint64_t)container * UINT64_C(0x9e3779b97f4a7c15) + ordinal;
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     return (x ^ x >> 31) | UINT64_C(1) << 63;
@@ -41,15 +41,15 @@ static void set_size(struct stat *st, uint64_t bytes)
     st->st_blksize = 128 * 1024;
 }
 
-void limefs_attr_record(const struct limefs *fs, const struct limefs_view *view,
+void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
                         const struct limefile_record *record, struct stat *st)
 {
-    *st = view->st;
-    st->st_ino = record_inode(fs, view, record->ordinal);
-    st->st_mode = S_IFREG | (view->st.st_mode & 0666);
+    *st = limefs_view_stat(fs, view);
+    st->st_ino = record_inode(fs, st->st_ino, record->ordinal);
+    st->st_mode = S_IFREG | (st->st_mode & 0666);
     st->st_nlink = 1;
     st->st_rdev = 0;
-    set_size(st, record->bytes);
+    set_size(st, limefs_record_bytes(fs, view, record));
 }
 
 void limefs_attr_node(const struct limefs_node *node, const struct stat *st, struct stat *out)
@@ -78,9 +78,11 @@ static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation
 
 /* A list of very many records is good for as long as it takes to read it and to ask for each:
  * else ls would look all of them up once more. */
-static double at_least(double timeout, const struct limefs_view *view)
+static double at_least(struct limefs *fs, double timeout, struct limefs_view *view)
 {
-    double listing = (double)limefile_index_count(view->index) / 50000;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    double listing = (double)limefile_index_count(index) / 50000;
+    limefile_index_free(index);
     return timeout > 0 && timeout < listing ? listing : timeout;
 }
 
@@ -90,9 +92,10 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
     memset(entry, 0, sizeof *entry);
     limefs_attr_record(fs, view, record, &entry->attr);
     limefs_view_lookup(fs, view, 1);
-    fill_entry(fs, limefs_inode_of_record(view->slot, record->ordinal), view->id, entry);
-    entry->attr_timeout = at_least(entry->attr_timeout, view);
-    entry->entry_timeout = at_least(entry->entry_timeout, view);
+    fill_entry(fs, limefs_inode_of_record(view->slot, record->ordinal),
+               limefs_view_generation(fs, view, record->ordinal), entry);
+    entry->attr_timeout = at_least(fs, entry->attr_timeout, view);
+    entry->entry_timeout = at_least(fs, entry->entry_timeout, view);
 }
 
 static int entry_in_container(struct limefs *fs, struct limefs_node *container,
@@ -103,9 +106,11 @@ static int entry_in_container(struct limefs *fs, struct limefs_node *container,
     int err = limefs_view_current(fs, container, &view);
     if (err)
         return err;
-    err = limefile_name_find(view->index, name, &record);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    err = limefile_name_find(index, name, &record);
     if (!err)
         limefs_entry_record(fs, view, &record, entry);
+    limefile_index_free(index);
     limefs_view_unpin(fs, view);
     return err;
 }
@@ -167,9 +172,10 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
     int err = limefs_view_pin(fs, view);
     if (err)
         return err;
-    err = limefile_index_get(view->index, ordinal, &record);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    err = limefile_index_get(index, ordinal, &record);
     if (!err)
-        err = limefs_view_check(view, &record, NULL);
+        err = limefs_view_check(fs, view, &record, NULL);
     if (!err) {
         limefs_attr_record(fs, view, &record, out);
         /* A new mtime, after an append, makes the kernel drop what it has cached. */
@@ -178,6 +184,7 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
             out->st_ctim = st.st_ctim;
         }
     }
+    limefile_index_free(index);
     limefs_view_unpin(fs, view);
     return err;
 }

@@ -12,8 +12,8 @@
 int limefs_errno(int code);
 
 /* Attributes of a record of a view, and of what a node stands for (st: its file's). */
-void limefs_attr_record(const struct limefs *, const struct limefs_view *,
-                        const struct limefile_record *, struct stat *);
+void limefs_attr_record(struct limefs *, struct limefs_view *, const struct limefile_record *,
+                        struct stat *);
 void limefs_attr_node(const struct limefs_node *, const struct stat *st, struct stat *out);
 
 /* Look-ups for a reply; each takes one lookup, which limefs_forget() gives back. */

@@ -106,6 +106,8 @@ enum limefs_kind limefs_tree_kind(struct limefs *fs, struct limefs_node *parent,
     enum limefs_kind kind;
     if (S_ISDIR(st->st_mode))
         return LIMEFS_DIRECTORY;
+    if (S_ISREG(st->st_mode) && fs->options.rw && limefs_node_is_fresh(fs, parent, name))
+        return LIMEFS_CONTAINER;
     if (!S_ISREG(st->st_mode) || st->st_size < LIMEFILE_HEADER_BYTES)
         return LIMEFS_OTHER;
     if (limefs_node_known_kind(fs, parent, name, &stamp, &kind))

@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include "view.h"
 #include "tree.h"
+#include "writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -104,6 +106,17 @@ static void put_to_sleep(struct limefs *fs, struct limefs_view *view)
     view->index = NULL;
 }
 
+static void free_view(struct limefs_view *view)
+{
+    while (view->removals) {
+        struct limefs_removal *removal = view->removals;
+        view->removals = removal->next;
+        free(removal);
+    }
+    limefs_writer_free(view->writer);
+    free(view);
+}
+
 /* Frees a view that nobody holds, unless it may be wanted again. One that is out of date never
  * is, and must not keep a deleted container's blocks on the disk. */
 static bool free_unheld(struct limefs *fs, struct limefs_view *view)
@@ -118,7 +131,7 @@ static bool free_unheld(struct limefs *fs, struct limefs_view *view)
         view->node->view = NULL;
     limefs_slot_give(fs, view->slot);
     limefs_node_drop(fs, view->node);
-    free(view);
+    free_view(view);
     return true;
 }
 
@@ -204,8 +217,13 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     struct limefs_stamp stamp = limefs_stamp_of(st);
     pthread_mutex_lock(&fs->lock);
     struct limefs_view *view = node->view;
-    if (view && (!limefs_stamp_equal(&view->stamp, &stamp) || (view->racy && !is_racy(st))))
+    if (view && view->written) { /* once it is replaced, another view is wanted */
+        if (view->stamp.dev != stamp.dev || view->stamp.ino != stamp.ino)
+            view = NULL;
+    } else if (view &&
+               (!limefs_stamp_equal(&view->stamp, &stamp) || (view->racy && !is_racy(st)))) {
         view = NULL; /* once the tick is over, a new view will be sure */
+    }
     if (view)
         view->pins++;
     pthread_mutex_unlock(&fs->lock);
@@ -283,6 +301,13 @@ int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
     return err ? -ESTALE : 0;
 }
 
+void limefs_view_hold(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock);
+    view->pins++;
+    pthread_mutex_unlock(&fs->lock);
+}
+
 void limefs_view_unpin(struct limefs *fs, struct limefs_view *view)
 {
     pthread_mutex_lock(&fs->lock);
@@ -324,17 +349,31 @@ static bool record_stands(struct limefs_view *view, const struct limefile_record
            record->data_offset + record->bytes <= (uint64_t)size;
 }
 
-int limefs_view_check(struct limefs_view *view, const struct limefile_record *record,
-                      struct limefs_stamp *checked)
+/* The container is as this mount knows it. */
+static bool is_known(struct limefs *fs, const struct limefs_view *view,
+                     const struct limefs_stamp *now, off_t *size)
+{
+    pthread_mutex_lock(&fs->lock);
+    bool known = view->written || limefs_stamp_same_data(now, &view->stamp);
+    *size = view->stamp.size;
+    pthread_mutex_unlock(&fs->lock);
+    return known;
+}
+
+int limefs_view_check(struct limefs *fs, struct limefs_view *view,
+                      const struct limefile_record *record, struct limefs_stamp *checked)
 {
     struct stat st;
+    off_t size;
     if (fstat(view->fd, &st) != 0)
         return -errno;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
-    if (limefs_stamp_same_data(&stamp, checked ? checked : &view->stamp))
+    if (checked && limefs_stamp_same_data(&stamp, checked))
+        return 0;
+    if (is_known(fs, view, &stamp, &size))
         return 0;
     /* Records were appended: those before stay. Anything else may have moved the data. */
-    if (stamp.size <= view->stamp.size || !record_stands(view, record, st.st_size))
+    if (stamp.size <= size || !record_stands(view, record, st.st_size))
         return -ESTALE;
     if (checked)
         *checked = stamp;
@@ -349,6 +388,112 @@ void limefs_views_release(struct limefs *fs)
         struct limefs_view *view = fs->slots[i].view;
         if (view->fd >= 0)
             put_to_sleep(fs, view);
-        free(view);
+        free_view(view);
     }
+}
+
+/* ---- what is known of a view ---- */
+
+struct limefile_index *limefs_view_index(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefile_index *index = limefile_index_hold(view->index);
+    pthread_mutex_unlock(&fs->lock);
+    return index;
+}
+
+struct stat limefs_view_stat(struct limefs *fs, const struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct stat st = view->st;
+    pthread_mutex_unlock(&fs->lock);
+    return st;
+}
+
+static uint64_t times_removed(const struct limefs_view *view, uint64_t ordinal)
+{
+    for (const struct limefs_removal *i = view->removals; i; i = i->next)
+        if (i->ordinal == ordinal)
+            return i->times;
+    return 0;
+}
+
+uint64_t limefs_view_generation(struct limefs *fs, const struct limefs_view *view,
+                                uint64_t ordinal)
+{
+    pthread_mutex_lock(&fs->lock);
+    uint64_t times = times_removed(view, ordinal);
+    pthread_mutex_unlock(&fs->lock);
+    return view->id | times << 40;
+}
+
+/* ---- what a writer changes ---- */
+
+/* With fs->lock held. */
+static void look_again(struct limefs_view *view)
+{
+    if (fstat(view->fd, &view->st) == 0)
+        view->stamp = limefs_stamp_of(&view->st);
+    view->racy = false;
+}
+
+void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool written)
+{
+    pthread_mutex_lock(&fs->lock);
+    look_again(view);
+    view->written = written;
+    pthread_mutex_unlock(&fs->lock);
+}
+
+void limefs_view_touched(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock);
+    look_again(view);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+void limefs_view_show(struct limefs *fs, struct limefs_view *view, struct limefile_index *index)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefile_index *old = view->index;
+    fs->index_memory += limefile_index_memory(index);
+    fs->index_memory -= limefile_index_memory(old);
+    view->index = index;
+    look_again(view);
+    pthread_mutex_unlock(&fs->lock);
+    limefile_index_free(old);
+}
+
+/* Descriptors keep their numbers: others are reading by them. */
+int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int fresh = open(path, O_RDONLY | O_CLOEXEC);
+    if (fresh < 0)
+        return -errno;
+    pthread_mutex_lock(&fs->lock);
+    int err = dup3(fresh, view->fd, O_CLOEXEC) < 0 ? -errno : 0;
+    view->rewritten = true;
+    look_again(view);
+    pthread_mutex_unlock(&fs->lock);
+    close(fresh);
+    return err;
+}
+
+int limefs_view_remove(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+{
+    struct limefs_removal *removal = view->removals;
+    while (removal && removal->ordinal != ordinal)
+        removal = removal->next;
+    if (!removal && !(removal = calloc(1, sizeof *removal)))
+        return -ENOMEM;
+    pthread_mutex_lock(&fs->lock);
+    if (removal->times++ == 0) {
+        removal->ordinal = ordinal;
+        removal->next = view->removals;
+        view->removals = removal;
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return 0;
 }

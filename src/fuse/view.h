@@ -1,10 +1,13 @@
 /*
  * view.h - a container as it was at one moment: its index and its descriptor.
  *
- * A view never changes. When the container does, the next look-up makes a new view with a
- * new slot, so the kernel's cached pages and names of the old one are never taken for the
- * new. A view without users may be put to sleep (closed, its index freed); it wakes up only
- * if the container is still the same.
+ * When the container changes, the next look-up makes a new view with a new slot, so the
+ * kernel's cached pages and names of the old one are never taken for the new. A view without
+ * users may be put to sleep (closed, its index freed); it wakes up only if the container is
+ * still the same.
+ *
+ * Only what this mount itself writes (writer.h) changes a view: records keep their numbers, as
+ * the kernel's pages of them are right, and the view gets another index.
  */
 #ifndef LIMEFS_VIEW_H
 #define LIMEFS_VIEW_H
@@ -12,22 +15,32 @@
 #include "inode.h"
 #include "limefile.h"
 
+/* How often the record of that ordinal has been removed. */
+struct limefs_removal {
+    struct limefs_removal *next;
+    uint64_t ordinal, times;
+};
+
 struct limefs_view {
     uint32_t slot;
     uint64_t id;              /* never used twice */
     struct limefs_node *node; /* the container; a reference */
-    struct stat st;           /* of the container then */
-    struct limefs_stamp stamp;
     bool racy; /* modified so shortly before that the next change might not show */
 
     /* Guarded by fs->lock. */
+    struct stat st; /* of the container then */
+    struct limefs_stamp stamp;
     uint64_t lookups; /* the kernel's, of all records together */
     unsigned pins; /* files open and operations in progress; awake as long as there are any */
     struct limefs_view *newer, *older; /* in the list of those that are awake */
+    bool written;   /* the container is locked and written to by us: it is what we make it */
+    bool rewritten; /* it is another file by now */
+    struct limefs_writer *writer; /* NULL if it never was; stays as long as the view */
+    struct limefs_removal *removals;
 
     /* Set while it is awake. */
     int fd;
-    struct limefile_index *index;
+    struct limefile_index *index; /* under fs->lock, too: limefs_view_index() */
 };
 
 /* The container as it is now, pinned. -errno: also when it is a container no longer. */
@@ -39,16 +52,44 @@ void limefs_view_gone(struct limefs *, struct limefs_node *parent, const char *n
 /* Pins a view that the kernel knows, waking it up. -ESTALE if the container has changed. */
 int limefs_view_pin(struct limefs *, struct limefs_view *);
 void limefs_view_unpin(struct limefs *, struct limefs_view *);
+void limefs_view_hold(struct limefs *,
+                      struct limefs_view *); /* one pin more, of a pinned one */
 
 /* The kernel looks up, or forgets, n of its records. */
 void limefs_view_lookup(struct limefs *, struct limefs_view *, uint64_t n);
 void limefs_view_forget(struct limefs *, struct limefs_view *, uint64_t n);
 
+/* The index of a pinned view; the caller gives it back by limefile_index_free(). */
+struct limefile_index *limefs_view_index(struct limefs *, struct limefs_view *);
+
+/* The attributes of its container. */
+struct stat limefs_view_stat(struct limefs *, const struct limefs_view *);
+
 /* A record of a pinned view as it can be read right now. -ESTALE if the container was changed
  * in place so that it is not sure to be the same record. *checked, if not NULL, remembers
  * the last answer for an open file. */
-int limefs_view_check(struct limefs_view *, const struct limefile_record *,
+int limefs_view_check(struct limefs *, struct limefs_view *, const struct limefile_record *,
                       struct limefs_stamp *checked);
+
+/* ---- for the writer, who has it pinned ---- */
+
+/* From now on (or no longer) the container changes by us alone. */
+void limefs_view_set_written(struct limefs *, struct limefs_view *, bool written);
+
+/* This is its index now; taken over. */
+void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_index *);
+
+/* Its times were set. */
+void limefs_view_touched(struct limefs *, struct limefs_view *);
+
+/* The container is another file now, which fd has open. */
+int limefs_view_move(struct limefs *, struct limefs_view *, int fd);
+
+/* The ordinal's record is gone; what will be there some day is another. */
+int limefs_view_remove(struct limefs *, struct limefs_view *, uint64_t ordinal);
+
+/* What the kernel tells records of the same ordinal apart by. */
+uint64_t limefs_view_generation(struct limefs *, const struct limefs_view *, uint64_t ordinal);
 
 /* Closes and frees all views. */
 void limefs_views_release(struct limefs *);

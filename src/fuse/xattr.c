@@ -4,13 +4,16 @@
 #include "job.h"
 #include "tree.h"
 #include "view.h"
+#include "writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #define PREFIX "user.lime."
@@ -104,9 +107,11 @@ static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t
     int len = limefs_view_pin(fs, view);
     if (len)
         return len;
-    len = limefile_index_get(view->index, ordinal, &record);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    len = limefile_index_get(index, ordinal, &record);
     if (len == 0)
         len = record_value(&record, key, value);
+    limefile_index_free(index);
     limefs_view_unpin(fs, view);
     return len;
 }
@@ -118,7 +123,9 @@ static int value_of_container(struct limefs *fs, struct limefs_node *node, const
     int len = limefs_view_current(fs, node, &view);
     if (len)
         return len;
-    len = container_value(view->index, key, value);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    len = container_value(index, key, value);
+    limefile_index_free(index);
     limefs_view_unpin(fs, view);
     return len;
 }
@@ -214,4 +221,49 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
     return give(list, used, buf, cap);
+}
+
+/* ---- set ---- */
+
+static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                      const char *name, const char *value, size_t len)
+{
+    char path[PATH_MAX];
+    const char *key = name + strlen(PREFIX);
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
+        (strcmp(key, "type") && strcmp(key, "mb") && strcmp(key, "me"))) {
+        limefs_log(LOG_ERR, "%s: record %llu: set %s: only %stype, %smb and %sme can be set",
+                   limefs_tree_label(fs, view->node, path, sizeof path),
+                   (unsigned long long)ordinal, name, PREFIX, PREFIX, PREFIX);
+        return strncmp(name, "user.", 5) ? -EOPNOTSUPP : -EPERM;
+    }
+    int err = limefs_view_pin(fs, view);
+    if (err)
+        return err;
+    err = limefs_record_set(fs, view, ordinal, key, value, len);
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+int limefs_xattr_set(struct limefs *fs, uint64_t id, const char *name, const char *value,
+                     size_t len, int flags)
+{
+    char path[64];
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    if (view)
+        return flags & XATTR_CREATE ? -EEXIST : set_record(fs, view, ordinal, name, value, len);
+    if (!node)
+        return -ESTALE;
+    if (node->kind == LIMEFS_CONTAINER)
+        return -EPERM;
+    int fd = own_path(fs, node, path);
+    if (fd < 0)
+        return fd;
+    int err = (value ? setxattr(path, name, value, len, flags) : removexattr(path, name)) == 0
+                  ? 0
+                  : -errno;
+    close(fd);
+    return err;
 }

@@ -1,0 +1,166 @@
+/* aside.c - inner records that are replaced: collected beside the container, then put into it
+ */
+#define _GNU_SOURCE
+#include "tree.h"
+#include "writing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    COPY_BYTES = 1 << 20,
+};
+
+/* ---- bytes from file to file ---- */
+
+static int copy_by_hand(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n)
+{
+    char *buffer = malloc(COPY_BYTES);
+    int err = buffer ? 0 : -ENOMEM;
+    while (n && !err) {
+        size_t step = n < COPY_BYTES ? (size_t)n : COPY_BYTES;
+        struct limefile_fd source, sink;
+        limefile_fd_init(&source, from);
+        limefile_fd_init(&sink, to);
+        ssize_t got = limefile_read_full(&source.source, buffer, step, from_at);
+        if (got <= 0)
+            err = got < 0 ? (int)got : -EIO;
+        else
+            err = limefile_write_full(&sink.source, buffer, (size_t)got, to_at);
+        if (err)
+            break;
+        from_at += (uint64_t)got;
+        to_at += (uint64_t)got;
+        n -= (uint64_t)got;
+    }
+    free(buffer);
+    return err;
+}
+
+static int copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n)
+{
+    while (n) {
+        off64_t in = (off64_t)from_at, out = (off64_t)to_at;
+        ssize_t moved = copy_file_range(from, &in, to, &out, n, 0);
+        if (moved <= 0)
+            return copy_by_hand(from, from_at, to, to_at, n);
+        from_at += (uint64_t)moved;
+        to_at += (uint64_t)moved;
+        n -= (uint64_t)moved;
+    }
+    return 0;
+}
+
+/* ---- a file without a name ---- */
+
+static int nameless(const struct limefs_writer *writer)
+{
+    const char *name;
+    char path[64] = ".limefs-XXXXXX", folder_path[128];
+    int folder = limefs_writer_folder(writer, &name);
+    if (folder < 0)
+        return folder;
+    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+        snprintf(folder_path, sizeof folder_path, "/proc/self/fd/%d/%s", folder, path);
+        fd = mkostemp(folder_path, O_CLOEXEC);
+        if (fd >= 0)
+            unlink(folder_path);
+    }
+    int err = fd < 0 ? -errno : 0;
+    close(folder);
+    return err ? err : fd;
+}
+
+int limefs_aside_begin(struct limefs_target *target, const struct limefile_record *record,
+                       uint64_t bytes)
+{
+    struct limefs_writer *writer = target->writer;
+    uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
+    int fd = nameless(writer);
+    if (fd < 0)
+        return fd;
+    int err = copy(writer->fd, record->data_offset, fd, 0, kept);
+    if (!err && ftruncate(fd, (off_t)bytes) != 0)
+        err = -errno;
+    if (err) {
+        close(fd);
+        return err;
+    }
+    target->aside = fd;
+    target->aside_bytes = bytes;
+    target->aside_changed = true;
+    target->aside_written = bytes != 0;
+    return 0;
+}
+
+int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
+{
+    if (ftruncate(target->aside, (off_t)bytes) != 0)
+        return -errno;
+    target->aside_changed = target->aside_changed || target->aside_bytes != bytes;
+    target->aside_written = target->aside_written || target->aside_bytes != bytes;
+    target->aside_bytes = bytes;
+    return 0;
+}
+
+/* ---- put into the container ---- */
+
+int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_record *record,
+                          const struct limefile_piece *pieces, size_t count)
+{
+    const char *name;
+    struct limefile_last last;
+    int fd;
+    if (limefile_editor_last(writer->editor, &last) == 0 && (!last.committed || writer->grown))
+        return -EBUSY;
+    int folder = limefs_writer_folder(writer, &name);
+    if (folder < 0)
+        return folder;
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    int err = limefile_rewrite(folder, name, writer->fd, record, index, pieces, count, NULL,
+                               NULL, &fd);
+    limefile_index_free(index);
+    close(folder);
+    if (err)
+        return err;
+    /* From here on the new one is the container, whatever fails. */
+    err = dup3(fd, writer->fd, O_CLOEXEC) < 0 ? -errno : 0;
+    if (!err)
+        err = limefs_view_move(writer->fs, writer->view, fd);
+    close(fd);
+    if (!err)
+        err = limefs_writer_reindex(writer);
+    return err ? err : limefs_writer_reopen(writer);
+}
+
+static int put(struct limefs_target *target, const struct limefile_record *record)
+{
+    struct limefs_writer *writer = target->writer;
+    const struct limefile_piece piece = {.fd = target->aside, .bytes = target->aside_bytes};
+    if (target->aside_bytes != record->bytes)
+        return limefs_writer_rewrite(writer, record, &piece, 1);
+    int err = copy(target->aside, 0, writer->fd, record->data_offset, record->bytes);
+    if (!err && fsync(writer->fd) != 0)
+        err = -errno;
+    return err;
+}
+
+int limefs_aside_finish(struct limefs_target *target)
+{
+    struct limefile_record record;
+    struct limefile_index *index;
+    int err = limefs_writer_record(target->writer, target->ordinal, &record, &index);
+    if (err)
+        return err;
+    err = put(target, &record);
+    limefile_index_free(index);
+    if (!err)
+        target->aside_changed = false;
+    return err;
+}

@@ -1,0 +1,360 @@
+/* change.c - names made, removed and moved */
+#define _GNU_SOURCE
+#include "change.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+static void say(struct limefs *fs, const struct limefs_node *node, const char *action,
+                const char *name, const char *reason)
+{
+    char path[PATH_MAX];
+    limefs_log(LOG_ERR, "%s: %s %s: %s", limefs_tree_label(fs, node, path, sizeof path), action,
+               name, reason);
+}
+
+static struct limefs_node *parent_of(struct limefs *fs, uint64_t id, enum limefs_kind *kind)
+{
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    *kind = node ? node->kind : LIMEFS_OTHER;
+    return node;
+}
+
+/* The directory in which a name is made, or -errno. */
+static int open_parent(struct limefs *fs, const struct limefs_node *parent)
+{
+    return limefs_tree_open(fs, parent, NULL, O_RDONLY | O_DIRECTORY);
+}
+
+/* What root's daemon makes for others is theirs. */
+static int give_to(int folder, const char *name, const struct limefs_caller *caller)
+{
+    if (geteuid() != 0 || (caller->uid == 0 && caller->gid == 0))
+        return 0;
+    return fchownat(folder, name, caller->uid, caller->gid, AT_SYMLINK_NOFOLLOW) == 0 ? 0
+                                                                                      : -errno;
+}
+
+/* ---- records ---- */
+
+static int create_record(struct limefs *fs, struct limefs_node *container, const char *name,
+                         struct limefs_file **file, struct fuse_entry_param *entry)
+{
+    struct limefs_view *view;
+    struct limefs_target *target;
+    int err = limefs_view_current(fs, container, &view);
+    if (err)
+        return err;
+    err = limefs_record_append(fs, view, name, &target);
+    if (err) {
+        limefs_view_unpin(fs, view);
+        return err;
+    }
+    err = limefs_file_of_record(fs, view, target, file); /* which has the pin now */
+    if (!err)
+        limefs_entry_record(fs, view, &(*file)->record, entry);
+    return err;
+}
+
+static int remove_record(struct limefs *fs, struct limefs_node *container, const char *name)
+{
+    struct limefs_view *view;
+    struct limefile_record record;
+    int err = limefs_view_current(fs, container, &view);
+    if (err)
+        return err;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    err = limefile_name_find(index, name, &record);
+    limefile_index_free(index);
+    if (!err)
+        err = limefs_record_remove(fs, view, record.ordinal);
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+/* ---- files of the tree ---- */
+
+static int create_plain(struct limefs *fs, struct limefs_node *directory, const char *name,
+                        mode_t mode, int flags, const struct limefs_caller *caller,
+                        struct limefs_file **file, struct fuse_entry_param *entry)
+{
+    int folder = open_parent(fs, directory);
+    if (folder < 0)
+        return folder;
+    int fd = openat(folder, name,
+                    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (flags & (O_EXCL | O_TRUNC)),
+                    mode & 07777);
+    int err = fd < 0 ? -errno : give_to(folder, name, caller);
+    close(folder);
+    if (!err)
+        err = limefs_entry(fs, limefs_inode_of_node(directory), name, entry);
+    struct limefs_node *node = err ? NULL : limefs_inode_node(fs, entry->ino);
+    if (!err && (!node || node->kind != LIMEFS_OTHER)) {
+        limefs_forget(fs, entry->ino, 1);
+        err = -ESTALE; /* it existed, and is a container */
+    }
+    if (err) {
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    err = limefs_file_of_plain(fs, node, fd, file);
+    if (err)
+        limefs_forget(fs, entry->ino, 1);
+    return err;
+}
+
+int limefs_create(struct limefs *fs, uint64_t parent, const char *name, mode_t mode, int flags,
+                  const struct limefs_caller *caller, struct limefs_file **file,
+                  struct fuse_entry_param *entry)
+{
+    enum limefs_kind kind;
+    struct limefs_node *node = parent_of(fs, parent, &kind);
+    if (kind == LIMEFS_CONTAINER)
+        return create_record(fs, node, name, file, entry);
+    if (kind != LIMEFS_DIRECTORY)
+        return -ENOTDIR;
+    return create_plain(fs, node, name, mode, flags, caller, file, entry);
+}
+
+int limefs_make_link(struct limefs *fs, uint64_t parent, const char *name, const char *target,
+                     const struct limefs_caller *caller, struct fuse_entry_param *entry)
+{
+    enum limefs_kind kind;
+    struct limefs_node *node = parent_of(fs, parent, &kind);
+    if (kind != LIMEFS_DIRECTORY)
+        return -EPERM;
+    int folder = open_parent(fs, node);
+    if (folder < 0)
+        return folder;
+    int err = symlinkat(target, folder, name) == 0 ? give_to(folder, name, caller) : -errno;
+    close(folder);
+    return err ? err : limefs_entry(fs, parent, name, entry);
+}
+
+/* ---- containers ---- */
+
+int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, mode_t mode,
+                          const struct limefs_caller *caller, struct fuse_entry_param *entry)
+{
+    enum limefs_kind kind;
+    struct limefs_node *node = parent_of(fs, parent, &kind);
+    if (kind != LIMEFS_DIRECTORY) {
+        if (node)
+            say(fs, node, "mkdir", name, "a container holds records, no directories");
+        return -EPERM;
+    }
+    int folder = open_parent(fs, node);
+    if (folder < 0)
+        return folder;
+    int fd =
+        openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0666);
+    int err = fd < 0 ? -errno : give_to(folder, name, caller);
+    if (!err && (fsync(fd) != 0 || fsync(folder) != 0))
+        err = -errno;
+    if (fd >= 0)
+        close(fd);
+    if (!err)
+        err = limefs_node_made(fs, node, name);
+    if (!err)
+        err = limefs_entry(fs, parent, name, entry);
+    if (err && fd >= 0)
+        unlinkat(folder, name, 0);
+    close(folder);
+    return err;
+}
+
+/* Of an empty container; a directory of the file system below passes through. */
+int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name)
+{
+    enum limefs_kind kind;
+    struct fuse_entry_param entry;
+    struct limefs_node *node = parent_of(fs, parent, &kind);
+    if (kind != LIMEFS_DIRECTORY)
+        return -ENOTDIR;
+    int err = limefs_entry(fs, parent, name, &entry);
+    if (err)
+        return err;
+    struct limefs_node *child = limefs_inode_node(fs, entry.ino);
+    bool container = child && child->kind == LIMEFS_CONTAINER;
+    struct stat st;
+    int folder = open_parent(fs, node);
+    if (folder < 0)
+        err = folder;
+    else if (container && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        err = -errno;
+    else if (container && st.st_size > 0) {
+        say(fs, node, "rmdir", name,
+            "the container holds records; remove them first, or the file");
+        err = -ENOTEMPTY;
+    } else if (unlinkat(folder, name, container ? 0 : AT_REMOVEDIR) != 0)
+        err = -errno;
+    if (folder >= 0)
+        close(folder);
+    limefs_forget(fs, entry.ino, 1);
+    if (!err)
+        limefs_node_unmade(fs, node, name);
+    return err;
+}
+
+int limefs_remove(struct limefs *fs, uint64_t parent, const char *name)
+{
+    enum limefs_kind kind;
+    struct limefs_node *node = parent_of(fs, parent, &kind);
+    if (kind == LIMEFS_CONTAINER)
+        return remove_record(fs, node, name);
+    if (kind != LIMEFS_DIRECTORY)
+        return -ENOTDIR;
+    int folder = open_parent(fs, node);
+    if (folder < 0)
+        return folder;
+    int err = unlinkat(folder, name, 0) == 0 ? 0 : -errno;
+    close(folder);
+    return err;
+}
+
+int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t new_parent,
+                  const char *new_name, unsigned flags)
+{
+    enum limefs_kind kind, new_kind;
+    struct limefs_node *from = parent_of(fs, parent, &kind);
+    struct limefs_node *to = parent_of(fs, new_parent, &new_kind);
+    if (kind == LIMEFS_CONTAINER || new_kind == LIMEFS_CONTAINER) {
+        if (kind == LIMEFS_CONTAINER && from)
+            say(fs, from, "rename", name,
+                "records have numbers for names; setfattr -n user.lime.type changes the type");
+        return kind == new_kind ? -EPERM : -EXDEV;
+    }
+    if (kind != LIMEFS_DIRECTORY || new_kind != LIMEFS_DIRECTORY)
+        return -ENOTDIR;
+    int folder = open_parent(fs, from), new_folder = open_parent(fs, to);
+    int err = folder < 0 ? folder : new_folder < 0 ? new_folder : 0;
+    if (!err && renameat2(folder, name, new_folder, new_name, flags) != 0)
+        err = -errno;
+    if (!err)
+        err = limefs_node_moved(fs, from, name, to, new_name, flags & RENAME_EXCHANGE);
+    if (folder >= 0)
+        close(folder);
+    if (new_folder >= 0)
+        close(new_folder);
+    return err;
+}
+
+/* ---- attributes ---- */
+
+enum {
+    TIMES = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+            FUSE_SET_ATTR_MTIME_NOW,
+};
+
+static struct timespec time_to_set(int which, int value, int now, const struct timespec *time)
+{
+    struct timespec set = {0, which & now ? UTIME_NOW : UTIME_OMIT};
+    return which & value && !(which & now) ? *time : set;
+}
+
+static int set_times(int fd, int which, const struct stat *st)
+{
+    const struct timespec times[2] = {
+        time_to_set(which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, &st->st_atim),
+        time_to_set(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim),
+    };
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* fd may be O_PATH */
+    return utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
+}
+
+static int set_mode(int fd, int which, const struct stat *st)
+{
+    char path[32];
+    uid_t uid = which & FUSE_SET_ATTR_UID ? st->st_uid : (uid_t)-1;
+    gid_t gid = which & FUSE_SET_ATTR_GID ? st->st_gid : (gid_t)-1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if ((uid != (uid_t)-1 || gid != (gid_t)-1) && chown(path, uid, gid) != 0)
+        return -errno;
+    if (which & FUSE_SET_ATTR_MODE && chmod(path, st->st_mode & 07777) != 0)
+        return -errno;
+    return 0;
+}
+
+/* Mode and owner of a record are the container's. */
+static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal, int which,
+                      const struct stat *st)
+{
+    struct stat now = limefs_view_stat(fs, view);
+    char number[32];
+    snprintf(number, sizeof number, "record %llu", (unsigned long long)ordinal);
+    if ((which & FUSE_SET_ATTR_MODE && (st->st_mode & 0666) != (now.st_mode & 0666)) ||
+        (which & FUSE_SET_ATTR_UID && st->st_uid != now.st_uid) ||
+        (which & FUSE_SET_ATTR_GID && st->st_gid != now.st_gid)) {
+        say(fs, view->node, "change mode or owner of", number,
+            "they are the container's: change those");
+        return -EPERM;
+    }
+    int err = limefs_view_pin(fs, view);
+    if (err)
+        return err;
+    if (which & FUSE_SET_ATTR_SIZE)
+        err = limefs_record_resize(fs, view, ordinal, (uint64_t)st->st_size);
+    if (!err && which & TIMES)
+        err = set_times(view->fd, which, st);
+    if (!err && which & TIMES)
+        limefs_view_touched(fs, view);
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_file *file,
+                    int which, const struct stat *st)
+{
+    bool opened = file && file->fd >= 0;
+    int flags = which & FUSE_SET_ATTR_SIZE ? O_WRONLY : O_PATH;
+    int fd = opened ? file->fd : limefs_tree_open(fs, node, NULL, flags);
+    if (fd < 0)
+        return fd;
+    struct stat mode = *st;
+    struct stat now;
+    if (node->kind == LIMEFS_CONTAINER && fstat(fd, &now) == 0) /* x bits are ours */
+        mode.st_mode = (now.st_mode & 07111) | (st->st_mode & 0666);
+    int err = set_mode(fd, which, &mode);
+    if (!err && which & FUSE_SET_ATTR_SIZE && ftruncate(fd, st->st_size) != 0)
+        err = -errno;
+    if (!err && which & TIMES)
+        err = set_times(fd, which, st);
+    if (!err && fstat(fd, &now) == 0)
+        limefs_node_touched(fs, node, &now);
+    if (!opened)
+        close(fd);
+    return err;
+}
+
+int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *file, int which,
+                          const struct stat *st)
+{
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node && node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
+        return -EISDIR;
+    if (node)
+        return set_node(fs, node, file, which, st);
+    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    return view ? set_record(fs, view, ordinal, which, st) : -ESTALE;
+}
+
+int limefs_sync_directory(struct limefs *fs, uint64_t id)
+{
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    int fd = node ? limefs_tree_open(fs, node, NULL, O_RDONLY) : -ESTALE;
+    if (fd < 0)
+        return fd;
+    int err = fsync(fd) == 0 ? 0 : -errno;
+    close(fd);
+    return err;
+}

@@ -1,0 +1,289 @@
+/* target.c - bytes that are written to records, and when they are on the disk */
+#define _GNU_SOURCE
+#include "tree.h"
+#include "writing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <syslog.h>
+#include <unistd.h>
+
+static int write_all(int fd, const char *buf, size_t n, uint64_t at)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_write_full(&file.source, buf, n, at);
+}
+
+static void raise_to(_Atomic uint64_t *length, uint64_t end)
+{
+    uint64_t now = *length;
+    while (now < end && !atomic_compare_exchange_weak(length, &now, end))
+        ;
+}
+
+/* ---- the three kinds ---- */
+
+static int write_aside(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
+{
+    int err = write_all(target->aside, buf, n, offset);
+    if (err)
+        return err;
+    pthread_mutex_lock(&target->writer->life);
+    if (target->aside_bytes < offset + n)
+        target->aside_bytes = offset + n;
+    target->aside_changed = target->aside_written = true;
+    pthread_mutex_unlock(&target->writer->life);
+    return 0;
+}
+
+static int write_last(struct limefs_writer *writer, const struct limefile_last *last,
+                      const char *buf, size_t n, uint64_t offset)
+{
+    if (writer->failed) /* what comes now would hide the gap */
+        return writer->failed;
+    int err = write_all(writer->fd, buf, n, last->data_offset + offset);
+    if (err && offset + n > last->bytes)
+        writer->failed = err;
+    if (!err)
+        raise_to(&writer->length, offset + n);
+    return err;
+}
+
+static int write_inner(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_record record;
+    struct limefile_index *index;
+    char path[PATH_MAX];
+    int err = limefs_writer_record(writer, target->ordinal, &record, &index);
+    if (err)
+        return err;
+    if (offset + n > record.bytes) {
+        limefs_log(
+            LOG_ERR,
+            "%s: record %llu: write: only the last record can grow; write it anew (cp), or "
+            "use lime replace",
+            limefs_writer_label(writer, path, sizeof path),
+            (unsigned long long)target->ordinal);
+        err = -EFBIG;
+    } else {
+        err = write_all(writer->fd, buf, n, record.data_offset + offset);
+    }
+    limefile_index_free(index);
+    return err;
+}
+
+/* A committed record says so before it grows. */
+static int begin_growth(struct limefs_writer *writer, uint64_t end)
+{
+    struct limefile_last last;
+    int err = 0;
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_rwlock_wrlock(&writer->lock);
+    if (limefile_editor_last(writer->editor, &last) == 0 && !writer->grown &&
+        end > last.bytes) {
+        err = limefile_growth_begin(writer->editor);
+        writer->grown = !err;
+    }
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_rwlock_rdlock(&writer->lock);
+    return err;
+}
+
+static int write_locked(struct limefs_target *target, const char *buf, size_t n,
+                        uint64_t offset)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    int err = limefs_writer_check(writer);
+    if (err)
+        return err;
+    if (target->aside >= 0)
+        return write_aside(target, buf, n, offset);
+    if (limefs_writer_is_last(writer, target->ordinal, &last) && last.committed &&
+        !writer->grown && offset + n > last.bytes)
+        err = begin_growth(writer, offset + n); /* meanwhile another may have become the last */
+    if (err)
+        return err;
+    writer->unsynced = true;
+    return limefs_writer_is_last(writer, target->ordinal, &last)
+               ? write_last(writer, &last, buf, n, offset)
+               : write_inner(target, buf, n, offset);
+}
+
+ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, const char *buf,
+                            size_t n, uint64_t offset)
+{
+    struct limefs_writer *writer = target->writer;
+    if (offset > LIMEFILE_BYTES_MAX || n > LIMEFILE_BYTES_MAX - offset)
+        return -EFBIG;
+    pthread_rwlock_rdlock(&writer->lock);
+    int err = write_locked(target, buf, n, offset);
+    pthread_rwlock_unlock(&writer->lock);
+    if (err)
+        __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_add(&fs->local_written_bytes, n, __ATOMIC_RELAXED);
+    return err ? err : (ssize_t)n;
+}
+
+/* ---- on the disk ---- */
+
+/* A failure concerns all that was written before, by whomever. */
+static void tell_all(struct limefs_writer *writer, int err)
+{
+    for (struct limefs_target *target = writer->targets; target; target = target->next)
+        __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
+}
+
+static int settle(struct limefs_target *target, bool closing)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    if (target->aside >= 0)
+        return target->aside_changed && (target->aside_written || !closing)
+                   ? limefs_aside_finish(target)
+                   : 0;
+    if (!limefs_writer_is_last(writer, target->ordinal, &last) || !writer->grown ||
+        (closing && !last.committed && writer->length == 0 && !writer->failed))
+        return 0;
+    return limefs_writer_commit(writer);
+}
+
+int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool closing)
+{
+    struct limefs_writer *writer = target->writer;
+    (void)fs;
+    pthread_rwlock_rdlock(&writer->lock);
+    int err = limefs_writer_check(writer);
+    /* The bulk of it, while others go on. */
+    if (!err && atomic_exchange(&writer->unsynced, false) && fsync(writer->fd) != 0) {
+        err = -errno;
+        tell_all(writer, err);
+    }
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_rwlock_wrlock(&writer->lock);
+    int met = __atomic_exchange_n(&target->error, 0, __ATOMIC_RELAXED);
+    if (!err)
+        err = met;
+    if (!err)
+        err = settle(target, closing);
+    pthread_rwlock_unlock(&writer->lock);
+    return err;
+}
+
+/* ---- room ---- */
+
+static int allocate(struct limefs_target *target, int mode, uint64_t offset, uint64_t bytes)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    struct limefile_record record;
+    struct limefile_index *index;
+    uint64_t end = offset + bytes, length, at;
+    bool grows = !(mode & FALLOC_FL_KEEP_SIZE);
+    int fd = target->aside >= 0 ? target->aside : writer->fd, err = 0;
+    if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+        return -EOPNOTSUPP;
+    bool is_last = limefs_writer_is_last(writer, target->ordinal, &last);
+    if (target->aside >= 0) {
+        at = 0;
+        length = target->aside_bytes;
+    } else if (is_last) {
+        at = last.data_offset;
+        length = writer->length;
+    } else {
+        err = limefs_writer_record(writer, target->ordinal, &record, &index);
+        if (err)
+            return err;
+        limefile_index_free(index);
+        at = record.data_offset;
+        length = record.bytes;
+        if (grows && end > length)
+            return -EFBIG;
+    }
+    writer->unsynced = true;
+    if (grows && end > length) {
+        err = limefs_writer_resize(writer, target->ordinal, end);
+        if (err)
+            return err;
+        length = end;
+    }
+    if (end > length) /* room behind the end would be room behind the record */
+        end = length;
+    if (end > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
+                                  (off_t)(end - offset)) != 0)
+        return -errno;
+    if (target->aside >= 0)
+        target->aside_changed = target->aside_written = true;
+    return 0;
+}
+
+int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int mode,
+                           uint64_t offset, uint64_t bytes)
+{
+    struct limefs_writer *writer = target->writer;
+    (void)fs;
+    if (offset > LIMEFILE_BYTES_MAX || bytes > LIMEFILE_BYTES_MAX - offset)
+        return -EFBIG;
+    pthread_rwlock_wrlock(&writer->lock);
+    int err = limefs_writer_check(writer);
+    if (!err)
+        err = allocate(target, mode, offset, bytes);
+    pthread_rwlock_unlock(&writer->lock);
+    return err;
+}
+
+/* ---- for readers ---- */
+
+static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limefs_place *place)
+{
+    struct limefile_record record;
+    struct limefile_index *index;
+    struct limefile_last last;
+    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    if (target && target->aside >= 0) {
+        *place = (struct limefs_place){target->aside, 0, target->aside_bytes};
+        return 0;
+    }
+    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    if (err)
+        return err;
+    *place = (struct limefs_place){writer->view->fd, record.data_offset, record.bytes};
+    if (writer->editor && limefs_writer_is_last(writer, ordinal, &last))
+        place->bytes = writer->length;
+    limefile_index_free(index);
+    return 0;
+}
+
+int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       struct limefs_place *place)
+{
+    (void)fs;
+    pthread_rwlock_rdlock(&view->writer->lock);
+    int err = place_of(view->writer, ordinal, place);
+    if (err)
+        pthread_rwlock_unlock(&view->writer->lock);
+    return err;
+}
+
+void limefs_place_leave(struct limefs_view *view)
+{
+    pthread_rwlock_unlock(&view->writer->lock);
+}
+
+uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
+                             const struct limefile_record *record)
+{
+    struct limefs_place place;
+    uint64_t bytes = record->bytes;
+    if (__atomic_load_n(&view->writer, __ATOMIC_ACQUIRE) &&
+        limefs_place_enter(fs, view, record->ordinal, &place) == 0) {
+        bytes = place.bytes;
+        limefs_place_leave(view);
+    }
+    return bytes;
+}

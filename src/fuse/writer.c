@@ -1,0 +1,398 @@
+/* writer.c - containers locked, made good and opened for writing, and closed again */
+#define _GNU_SOURCE
+#include "job.h"
+#include "tree.h"
+#include "writing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <syslog.h>
+#include <unistd.h>
+
+const char *limefs_writer_label(const struct limefs_writer *writer, char *buf, size_t cap)
+{
+    return limefs_tree_label(writer->fs, writer->view->node, buf, cap);
+}
+
+int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
+{
+    struct limefs *fs = writer->fs;
+    const struct limefs_node *node = writer->view->node;
+    *name = fs->container ? fs->container : node->name;
+    int fd = fs->container ? openat(fs->source_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                           : limefs_tree_open(fs, node->parent, NULL, O_RDONLY | O_DIRECTORY);
+    return fd == -1 && fs->container ? -errno : fd;
+}
+
+/* ---- made good ---- */
+
+static void note(void *context, const char *text)
+{
+    char path[PATH_MAX];
+    limefs_log(LOG_NOTICE, "%s: recover: %s", limefs_writer_label(context, path, sizeof path),
+               text);
+}
+
+static int copy_tail(int from, int to, uint64_t offset, uint64_t end)
+{
+    off_t at = (off_t)offset;
+    while ((uint64_t)at < end) {
+        ssize_t moved = sendfile(to, from, &at, end - (uint64_t)at);
+        if (moved <= 0)
+            return moved < 0 ? -errno : -EIO;
+    }
+    return fsync(to) == 0 ? 0 : -errno;
+}
+
+/* Beside the container, as `lime repair` does. */
+static int keep(void *context, uint64_t from, uint64_t size)
+{
+    struct limefs_writer *writer = context;
+    char name[NAME_MAX + 1], path[PATH_MAX];
+    const char *container;
+    int folder = limefs_writer_folder(writer, &container);
+    if (folder < 0)
+        return folder;
+    int n = snprintf(name, sizeof name, "%s.cut-%llu", container, (unsigned long long)from);
+    int fd =
+        n < 0 || (size_t)n >= sizeof name
+            ? -ENAMETOOLONG
+            : openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int err = fd == -1 ? -errno : fd < 0 ? fd : copy_tail(writer->fd, fd, from, size);
+    if (fd >= 0)
+        close(fd);
+    if (err && fd >= 0)
+        unlinkat(folder, name, 0);
+    close(folder);
+    limefs_log(err ? LOG_ERR : LOG_NOTICE, "%s: recover: %s %s%s%s",
+               limefs_writer_label(writer, path, sizeof path),
+               err ? "bytes behind the last record cannot be kept in" : "they are kept in",
+               name, err ? ": " : "", err ? limefile_strerror(err) : "");
+    return err;
+}
+
+static int recover(struct limefs_writer *writer)
+{
+    char path[PATH_MAX];
+    int err = limefile_recover(&writer->file.source, note, keep, writer);
+    if (!err || !limefile_is_fault(err)) /* deviations that only another record would mend */
+        return 0;
+    limefs_log(LOG_ERR, "%s: write: %s; look at it with lime check, mend it with lime repair",
+               limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
+    return -EIO;
+}
+
+/* ---- the index and the editor ---- */
+
+int limefs_writer_reindex(struct limefs_writer *writer)
+{
+    struct limefile_index *index;
+    int err = limefile_index_build(&writer->file.source, &index);
+    if (!err)
+        limefs_view_show(writer->fs, writer->view, index);
+    return err;
+}
+
+int limefs_writer_reopen(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    struct limefile_editor *editor;
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    int err = limefile_editor_new(&writer->file.source, index, &editor);
+    limefile_index_free(index);
+    if (err)
+        return err;
+    limefile_editor_free(writer->editor);
+    writer->editor = editor;
+    writer->length = limefile_editor_last(editor, &last) == 0 ? last.bytes : 0;
+    writer->grown = false;
+    writer->failed = 0;
+    return 0;
+}
+
+/* ---- opened and closed ---- */
+
+static int lock(struct limefs_writer *writer)
+{
+    char path[PATH_MAX];
+    const char *label = limefs_writer_label(writer, path, sizeof path);
+    int err = limefile_lock(writer->fd);
+    if (err == -EBUSY)
+        limefs_log(LOG_ERR,
+                   "%s: lock: another process has this container open for writing, a "
+                   "read-write mount perhaps",
+                   label);
+    else if (err)
+        limefs_log(LOG_WARNING, "%s: lock: %s; make sure that nobody else writes to it", label,
+                   limefile_strerror(err));
+    return err == -EBUSY ? err : 0;
+}
+
+static int open_container(struct limefs_writer *writer)
+{
+    struct limefs *fs = writer->fs;
+    struct limefs_view *view = writer->view;
+    writer->fd = limefs_tree_open(fs, view->node, NULL, O_RDWR);
+    if (writer->fd < 0)
+        return writer->fd;
+    limefile_fd_init(&writer->file, writer->fd);
+    int err = lock(writer);
+    struct stat st;
+    if (!err && fstat(writer->fd, &st) != 0)
+        err = -errno;
+    if (!err) { /* it may have changed before it was locked */
+        struct limefs_stamp now = limefs_stamp_of(&st), then;
+        st = limefs_view_stat(fs, view);
+        then = limefs_stamp_of(&st);
+        if (!limefs_stamp_same_data(&now, &then))
+            err = -ESTALE;
+    }
+    if (err)
+        return err;
+    limefs_view_set_written(fs, view, true);
+    limefs_job_drop(fs, view);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    bool good = !limefile_index_fault(index) && !limefile_index_deviations(index);
+    limefile_index_free(index);
+    if (!good) {
+        err = recover(writer);
+        if (!err)
+            err = limefs_writer_reindex(writer);
+    }
+    if (!err)
+        err = limefs_writer_reopen(writer);
+    return err;
+}
+
+static void close_container(struct limefs_writer *writer)
+{
+    if (writer->fd < 0)
+        return;
+    limefile_editor_free(writer->editor);
+    writer->editor = NULL;
+    limefs_view_set_written(writer->fs, writer->view, false);
+    close(writer->fd);
+    writer->fd = -1;
+}
+
+static struct limefs_writer *writer_of(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_rwlockattr_t kind;
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_writer *writer = view->writer;
+    if (!writer && (writer = calloc(1, sizeof *writer))) {
+        writer->fs = fs;
+        writer->view = view;
+        writer->fd = -1;
+        pthread_mutex_init(&writer->life, NULL);
+        pthread_cond_init(&writer->parted, NULL);
+        pthread_rwlockattr_init(&kind);
+        pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+        pthread_rwlock_init(&writer->lock, &kind);
+        pthread_rwlockattr_destroy(&kind);
+        view->writer = writer;
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return writer;
+}
+
+void limefs_writer_free(struct limefs_writer *writer)
+{
+    if (!writer)
+        return;
+    limefile_editor_free(writer->editor);
+    if (writer->fd >= 0)
+        close(writer->fd);
+    pthread_cond_destroy(&writer->parted);
+    pthread_mutex_destroy(&writer->life);
+    pthread_rwlock_destroy(&writer->lock);
+    free(writer);
+}
+
+/* One user more. */
+static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
+{
+    struct limefs_writer *writer = writer_of(fs, view);
+    int err = 0;
+    if (!writer)
+        return -ENOMEM;
+    pthread_mutex_lock(&writer->life);
+    if (writer->users == 0) {
+        pthread_rwlock_wrlock(&writer->lock);
+        err = open_container(writer);
+        if (err)
+            close_container(writer);
+        pthread_rwlock_unlock(&writer->lock);
+    }
+    if (!err) {
+        writer->users++;
+        limefs_view_hold(fs, view);
+    }
+    pthread_mutex_unlock(&writer->life);
+    *out = writer;
+    return err;
+}
+
+static void give_up(struct limefs_writer *writer)
+{
+    struct limefs *fs = writer->fs;
+    struct limefs_view *view = writer->view;
+    pthread_mutex_lock(&writer->life);
+    if (--writer->users == 0) {
+        pthread_rwlock_wrlock(&writer->lock);
+        close_container(writer);
+        pthread_rwlock_unlock(&writer->lock);
+    }
+    pthread_mutex_unlock(&writer->life);
+    limefs_view_unpin(fs, view); /* which may be the end of both */
+}
+
+int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
+{
+    int err = use(fs, view, out);
+    if (err)
+        return err;
+    pthread_rwlock_wrlock(&(*out)->lock);
+    err = limefs_writer_check(*out);
+    if (err)
+        limefs_writer_leave(*out);
+    return err;
+}
+
+void limefs_writer_leave(struct limefs_writer *writer)
+{
+    pthread_rwlock_unlock(&writer->lock);
+    give_up(writer);
+}
+
+int limefs_writer_hold(struct limefs *fs, struct limefs_view *view)
+{
+    struct limefs_writer *writer;
+    return use(fs, view, &writer);
+}
+
+void limefs_writer_let_go(struct limefs *fs, struct limefs_view *view)
+{
+    (void)fs;
+    give_up(view->writer);
+}
+
+/* ---- targets ---- */
+
+struct limefs_target *limefs_writer_target(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    struct limefs_target *target = writer->targets;
+    while (target && target->ordinal != ordinal)
+        target = target->next;
+    return target;
+}
+
+/* Each user of a target is one of the writer, and holds the view. */
+int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
+                         struct limefs_target **out)
+{
+    struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    if (!target && !(target = calloc(1, sizeof *target)))
+        return -ENOMEM;
+    if (target->users++ == 0) {
+        target->writer = writer;
+        target->ordinal = ordinal;
+        target->aside = -1;
+        target->next = writer->targets;
+        writer->targets = target;
+    }
+    pthread_mutex_lock(&writer->life);
+    writer->users++;
+    pthread_mutex_unlock(&writer->life);
+    limefs_view_hold(writer->fs, writer->view);
+    *out = target;
+    return 0;
+}
+
+int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       struct limefs_target **out)
+{
+    struct limefs_writer *writer;
+    int err = use(fs, view, &writer);
+    if (err)
+        return err;
+    pthread_rwlock_wrlock(&writer->lock);
+    err = limefs_writer_check(writer);
+    if (!err)
+        err = limefs_target_attach(writer, ordinal, out);
+    pthread_rwlock_unlock(&writer->lock);
+    give_up(writer);
+    return err;
+}
+
+/* The last record's writer has gone: what it has not committed goes, too. */
+static void give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
+                         bool forced)
+{
+    char path[PATH_MAX];
+    const char *label = limefs_writer_label(writer, path, sizeof path);
+    int err = 0;
+    if (!last->committed && writer->failed == 0 && (!forced || writer->length == 0))
+        err = limefs_writer_commit(writer); /* closed before anything was written to it */
+    else if (!last->committed) {
+        limefs_log(LOG_WARNING, "%s: record %llu (%s) was not finished%s%s: it is taken away",
+                   label, (unsigned long long)last->ordinal, last->type,
+                   writer->failed ? ", " : "",
+                   writer->failed ? limefile_strerror(writer->failed) : "");
+        err = limefs_writer_drop_last(writer);
+    } else if (writer->grown && (writer->failed || forced)) {
+        limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
+                   label, (unsigned long long)last->ordinal, last->type,
+                   (unsigned long long)last->bytes);
+        err = limefile_resize(writer->editor, writer->length, last->bytes);
+        writer->length = last->bytes;
+        writer->grown = false;
+    } else if (writer->grown)
+        err = limefs_writer_commit(writer);
+    writer->failed = 0;
+    if (err)
+        limefs_log(LOG_ERR, "%s: record %llu: close: %s", label,
+                   (unsigned long long)last->ordinal, limefile_strerror(err));
+}
+
+static void forget_target(struct limefs_writer *writer, struct limefs_target *target)
+{
+    struct limefs_target **at = &writer->targets;
+    while (*at != target)
+        at = &(*at)->next;
+    *at = target->next;
+    if (target->aside >= 0)
+        close(target->aside);
+    free(target);
+}
+
+void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool forced)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    (void)fs;
+    pthread_rwlock_wrlock(&writer->lock);
+    if (--target->users == 0) {
+        if (target->aside >= 0 && target->aside_changed && !forced) {
+            int err = target->error ? target->error : limefs_aside_finish(target);
+            char path[PATH_MAX];
+            if (err)
+                limefs_log(LOG_ERR, "%s: record %llu keeps its old data: %s",
+                           limefs_writer_label(writer, path, sizeof path),
+                           (unsigned long long)target->ordinal, limefile_strerror(err));
+        } else if (target->aside < 0 && limefs_writer_is_last(writer, target->ordinal, &last)) {
+            give_up_last(writer, &last, forced);
+        }
+        forget_target(writer, target);
+    }
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_mutex_lock(&writer->life);
+    pthread_cond_broadcast(&writer->parted);
+    pthread_mutex_unlock(&writer->life);
+    give_up(writer);
+}

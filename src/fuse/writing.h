@@ -1,0 +1,74 @@
+/*
+ * writing.h - the inside of a writer, between its parts: life (writer.c), records that come, go
+ * and change their length (record.c), those that are replaced (aside.c), bytes (target.c).
+ */
+#ifndef LIMEFS_WRITING_H
+#define LIMEFS_WRITING_H
+
+#include "limeedit.h"
+#include "writer.h"
+
+#include <stdatomic.h>
+
+struct limefs_writer {
+    struct limefs *fs;
+    struct limefs_view *view;
+    pthread_mutex_t life; /* guards users; taken before lock */
+    unsigned users;       /* targets, operations, the mount */
+    pthread_rwlock_t lock;
+    pthread_cond_t parted; /* with `life`: a target was closed */
+    int fd;                /* the container, locked; -1: nobody uses it */
+    struct limefile_fd file;
+    struct limefile_editor *editor;
+    struct limefs_target *targets; /* changed under the lock alone */
+
+    /* The last record. */
+    _Atomic uint64_t length; /* of its data, whether or not that is committed */
+    atomic_bool grown;       /* not all of that is committed */
+    atomic_int failed;       /* what a write to it met: what it holds is not what was written */
+
+    atomic_bool unsynced; /* bytes were written anywhere */
+};
+
+/* With the lock held, shared or alone. */
+bool limefs_writer_is_last(const struct limefs_writer *, uint64_t ordinal,
+                           struct limefile_last *last);
+int limefs_writer_record(struct limefs_writer *, uint64_t ordinal, struct limefile_record *,
+                         struct limefile_index **index); /* which the caller gives back */
+struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_t ordinal);
+
+/* -ESTALE if the container is no longer what it was, by somebody else's doing. */
+int limefs_writer_check(struct limefs_writer *);
+
+/* With the lock held alone. */
+int limefs_writer_commit(struct limefs_writer *);  /* the last record */
+int limefs_writer_reindex(struct limefs_writer *); /* the view shows what the file holds */
+int limefs_writer_reopen(struct limefs_writer *);  /* the editor, for a file that has changed */
+int limefs_writer_drop_last(struct limefs_writer *);
+int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes);
+
+/* In, with the lock alone, and out. */
+int limefs_writer_enter(struct limefs *, struct limefs_view *, struct limefs_writer **);
+void limefs_writer_leave(struct limefs_writer *);
+
+/* A user more of the record's target, which is made if there is none. */
+int limefs_target_attach(struct limefs_writer *, uint64_t ordinal, struct limefs_target **);
+
+/* What is written to the record is collected from now on; it is `bytes` long and begins like
+ * the old one. Then its length, and the end: it takes the record's place. */
+int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, uint64_t bytes);
+int limefs_aside_resize(struct limefs_target *, uint64_t bytes);
+int limefs_aside_finish(struct limefs_target *);
+
+/* The container, written anew with other data in one record. -EBUSY while the last one is being
+ * appended. */
+int limefs_writer_rewrite(struct limefs_writer *, const struct limefile_record *,
+                          const struct limefile_piece *, size_t count);
+
+/* The folder that holds the container: a descriptor to be closed, and its name there. */
+int limefs_writer_folder(const struct limefs_writer *, const char **name);
+
+/* The container in messages. */
+const char *limefs_writer_label(const struct limefs_writer *, char *buf, size_t cap);
+
+#endif
