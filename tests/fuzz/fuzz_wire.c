@@ -27,6 +27,31 @@ static void check_payload(const struct limejob_packet *original)
         HOLDS(strlen(text) == original->bytes);
 }
 
+/* A request of a right length has all of its fields, as the job reads them. */
+static void check_request(const struct limejob_packet *original)
+{
+    static struct limejob_packet packet;
+    static char path[LIMEJOB_PATH_MAX];
+    const struct limejob_message *message = limejob_message_of(original->opcode);
+    if (!message || original->flags || original->bytes < message->least ||
+        original->bytes > message->most)
+        return;
+    packet = *original;
+    int numbers = original->opcode == LIMEJOB_READ || original->opcode == LIMEJOB_WRITE ? 3
+                  : original->opcode == LIMEJOB_OPEN_WRITE                              ? 1
+                                                                                        : 0;
+    if (numbers == 3 || original->opcode == LIMEJOB_CLOSE || original->opcode == LIMEJOB_SYNC)
+        limejob_get_u32(&packet);
+    for (int i = 0; i < numbers; i++)
+        limejob_get_u64(&packet);
+    HOLDS(!packet.broken);
+    if (original->opcode == LIMEJOB_OPEN_WRITE)
+        HOLDS(limejob_get_text(&packet, path, sizeof path) == 0 ? path[0] != '\0'
+                                                                : packet.broken);
+    if (numbers == 3)
+        HOLDS(packet.at == packet.bytes);
+}
+
 /* A packet that came is, sent again, the bytes that it came as. */
 static void check_header(const struct limejob_packet *packet, const uint8_t *raw)
 {
@@ -52,6 +77,7 @@ static void receive_all(struct limejob_channel *channel, const uint8_t *data, si
         HOLDS(at + LIMEJOB_HEADER_BYTES + packet.bytes <= size);
         check_header(&packet, data + at);
         check_payload(&packet);
+        check_request(&packet);
         at += LIMEJOB_HEADER_BYTES + packet.bytes;
     }
 }

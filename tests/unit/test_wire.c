@@ -85,6 +85,26 @@ static void test_bytes_on_the_wire(void **state)
     assert_memory_equal(raw, wanted, sizeof raw);
 }
 
+static void test_writes_on_the_wire(void **state)
+{
+    static const unsigned char wanted[] = {
+        0x4c, 0x49, 0x4d, 0x4a, 1, 0, 8, 0, 0, 0, 0, 0,    28,   0, 0, 0, 6, 0,
+        0,    0,    0,    0,    0, 0, 8, 0, 0, 0, 0, 0,    0x10, 0, 0, 0, 0, 0,
+        0xd0, 3,    0x48, 0,    0, 0, 0, 0, 0, 0, 0, 0x02, 0,    0, 0, 0,
+    };
+    unsigned char raw[sizeof wanted];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_WRITE, 6);
+    limejob_put_u32(&sent, 8);
+    limejob_put_u64(&sent, 1 << 20);
+    limejob_put_u64(&sent, 4719568);
+    limejob_put_u64(&sent, 32 << 20);
+    assert_int_equal(limejob_send(&near, &sent, 1000), 0);
+    assert_int_equal(read(far.fd, raw, sizeof raw), sizeof raw);
+    assert_memory_equal(raw, wanted, sizeof raw);
+    assert_int_equal(limejob_message_of(LIMEJOB_WRITE)->most, sent.bytes);
+}
+
 static void test_replies(void **state)
 {
     char text[LIMEJOB_TEXT_MAX], longer[2 * LIMEJOB_TEXT_MAX];
@@ -395,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_ENDS(test_round_trip),
         WITH_ENDS(test_bytes_on_the_wire),
+        WITH_ENDS(test_writes_on_the_wire),
         cmocka_unit_test(test_replies),
         cmocka_unit_test(test_broken_replies),
         cmocka_unit_test(test_gets_end),

@@ -1,5 +1,5 @@
 /*
- * main.c - limefs-io: the persistent MPI job that reads containers for limefs
+ * main.c - limefs-io: the persistent MPI job that reads and writes containers for limefs
  *
  * Every rank has a worker, in its main thread. Rank 0 has in addition the server, a thread
  * that clients and workers talk with.
