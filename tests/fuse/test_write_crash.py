@@ -1,0 +1,369 @@
+"""Daemons, ranks and whole machines that end in the middle of a change: what fsync or close has
+acknowledged is there afterwards, all other records are what they were, and the container is
+brought back to a clean state."""
+
+import contextlib
+import errno
+import glob
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import crashlog
+import limetest
+import writelib
+from writelib import put, read, records, until, whole_records
+
+ITEMS = [("xlf-info", b"x" * 77), ("data", bytes(200000)), ("log", b"log")]
+KINDS = {
+    "appends": ["append", "append", "append", "grow", "cut", "remove"],
+    "rewrites": ["renew", "renew", "append", "name"],
+    "in place": ["patch"],
+    "everything": ["append", "grow", "cut", "renew", "patch", "patch", "remove", "name",
+                   "message"],
+}
+MORE = b"more" * 1000 + b"12345"  # behind it, a header may stand
+TIMEOUT = 30  # for what the writer does in the worst case
+
+
+class Round:
+    """One writer on one mount, from start to crash; what the log says afterwards."""
+
+    def __init__(self, test, inside, before, seed, kinds):
+        self.test = test
+        self.log = os.path.join(test.tempdir(), "log")
+        put(self.log, b"")
+        self.before = before
+        self.writer = subprocess.Popen([sys.executable, crashlog.__file__, inside, self.log,
+                                        str(seed), *kinds], stdin=subprocess.DEVNULL)
+        test.addCleanup(self.writer.wait)
+        test.addCleanup(self.writer.kill)
+
+    def lines(self):
+        return read(self.log).count(b"\n")
+
+    def goes_on(self, lines):
+        """Waits for so many lines more; or for the writer's end."""
+        least = self.lines() + lines
+        until(lambda: self.lines() >= least or self.writer.poll() is not None, TIMEOUT)
+
+    def ends(self, crashed):
+        """The log; `crashed`: before that no step may fail; None: never."""
+        if crashed is None:
+            self.writer.terminate()
+        code = self.writer.wait(TIMEOUT * limetest.SLOWNESS)
+        log = crashlog.Log(self.log, self.before)
+        if log.error and (crashed is None or log.error[1] < crashed):
+            raise AssertionError(f"a step failed: {log}")
+        if code not in (0, -signal.SIGKILL):
+            raise AssertionError(f"the writer's exit: {code}: {log}")
+        return log
+
+
+def found_in(path):
+    """A good container's records, as crashlog has them."""
+    return [(record.type, record.data) for record in records(read(path))]
+
+
+class Crash:
+    """What the classes of crashes share; they are TestCases, too."""
+
+    ROUNDS = 2  # in `make check`
+    STRESS_ROUNDS = 40
+    TREE = False
+    HARMS = ("daemon",)
+
+    def setUp(self):
+        self.seed = random.randrange(1 << 30)
+        self.dice = random.Random(self.seed)
+        self.path = os.path.join(self.folder(), "c.lime")
+        put(self.path, limetest.container(ITEMS))
+
+    def folder(self):
+        """Where the container is to be."""
+        return self.tempdir()
+
+    def start(self):
+        return self.rw(os.path.dirname(self.path) if self.TREE else self.path)
+
+    def inside(self, mount):
+        return mount.join("c.lime") if self.TREE else mount.path
+
+    # ---- harm ----
+
+    def daemon(self, mount):
+        return mount.pid
+
+    def harm(self, mount, _):
+        """Whether the writer has to go on as if nothing was; HARMS says of what there is one."""
+        os.kill(self.daemon(mount), signal.SIGKILL)
+        return False
+
+    def after_harm(self, mount):
+        until(lambda: not mount.pids(), TIMEOUT)
+        mount.stop()
+
+    # ---- what must be there ----
+
+    def earlier_records_are_there(self, log):
+        """Before anything is brought back, for every reader."""
+        found = whole_records(read(self.path))[0]
+        affected = len(log.records) - 1 if log.open else len(log.records)
+        if log.open and "i" in log.open:
+            affected = log.open["i"]
+        for i, (want, got) in enumerate(zip(log.records[:affected], found)):
+            if want != (got.type, got.data):
+                raise crashlog.Wrong(f"record {i + 1} is not what it was")
+        if len(found) < affected:
+            raise crashlog.Wrong(f"{len(found)} of {affected} records can be read")
+        done = limetest.run(["lime", "ls", self.path])
+        self.assertIn(done.returncode, (0, 1), done)
+
+    def is_clean(self):
+        try:
+            records(read(self.path))
+        except writelib.Bad:
+            return False
+        return True
+
+    def by_repair(self):
+        done = limetest.run(["lime", "repair", self.path])
+        self.assertEqual(done.returncode, 0, done)
+        return done.stdout.decode() + done.stderr.decode()
+
+    def by_mount(self):
+        mount = self.start()
+        if self.TREE:  # only what is written to is brought back
+            put(os.path.join(self.inside(mount), "passing"), b"")
+            os.unlink(os.path.join(self.inside(mount), "passing"))
+        mount.stop()
+        return mount.words
+
+    def brought_back(self):
+        clean, before = self.is_clean(), read(self.path)
+        by = self.dice.choice([self.by_repair, self.by_mount])
+        words = by()
+        self.assertClean(self.path)
+        if clean:
+            self.assertBytes(read(self.path), before, "a clean container that was recovered")
+        elif not (self.TREE and by == self.by_mount):  # that says it to the log of the system
+            self.assertNotEqual(words, "")
+        else:
+            return
+        for left in glob.glob(glob.escape(self.path) + ".cut-*"):
+            os.unlink(left)
+
+    def nothing_else_is_left(self):
+        left = set(os.listdir(os.path.dirname(self.path))) - {"c.lime", "lost+found"}
+        self.assertLessEqual(left, {".c.lime.limefs-new"})
+
+    # ---- the test ----
+
+    def one_round(self, number, kinds, harm):
+        before = found_in(self.path)
+        mount = self.start()
+        round = Round(self, self.inside(mount), before, f"{self.seed}.{number}", kinds)
+        round.goes_on(self.dice.choice([1, 2, 5, 10, 30, 60]))
+        time.sleep(self.dice.random() * 0.01)  # it is a random moment that is wanted
+        crashed = time.monotonic()
+        if self.harm(mount, harm):
+            round.goes_on(20)
+            log = round.ends(None)
+            mount.stop()
+        else:
+            log = round.ends(crashed)
+            self.after_harm(mount)
+            self.earlier_records_are_there(log)
+        self.brought_back()
+        log.judge(found_in(self.path))
+        self.nothing_else_is_left()
+        return log
+
+    def crashes(self, name):
+        rounds = (self.STRESS_ROUNDS if limetest.STRESS else self.ROUNDS) * len(self.HARMS)
+        steps = 0
+        for number in range(rounds):
+            log = "no log"
+            harm = self.HARMS[number % len(self.HARMS)]
+            try:
+                log = self.one_round(number, KINDS[name], harm)
+            except AssertionError as error:
+                kept = self.keep_evidence()
+                raise AssertionError(f"round {number}, seed {self.seed}, {harm}: {error}; "
+                                     f"{kept}") from error
+            steps += log.steps
+        print(f"# {self.id()}: {rounds} crashes, {steps} whole steps before them")
+
+    def keep_evidence(self):
+        """What there is to be looked at, if somebody has named a folder for it."""
+        where = os.environ.get("LIMETEST_EVIDENCE")
+        if not where:
+            return "LIMETEST_EVIDENCE=folder keeps the container"
+        name = os.path.join(where, f"{self.id()}-{self.seed}")
+        with contextlib.suppress(OSError):
+            put(name, read(self.path))
+        return name
+
+    def test_appends(self):
+        self.crashes("appends")
+
+    def test_rewrites(self):
+        self.crashes("rewrites")
+
+    def test_in_place(self):
+        self.crashes("in place")
+
+    def test_everything(self):
+        self.crashes("everything")
+
+
+@limetest.needs_fuse
+class Killed(Crash, writelib.TestCase):
+    """The daemon, by SIGKILL."""
+
+
+@limetest.needs_fuse
+class KilledTree(Crash, writelib.TestCase):
+    TREE = True
+    ROUNDS = 1
+    STRESS_ROUNDS = 25
+
+
+@limetest.needs_fuse
+class PowerFails(Crash, writelib.TestCase):
+    """The file system below ends at once, with all that was not on the disk."""
+
+    ROUNDS = 2
+    STRESS_ROUNDS = 40
+    KIND = "ext4"
+
+    def folder(self):
+        self.fs = writelib.SmallFs(self, self.KIND, 200)
+        return self.fs.path
+
+    def harm(self, mount, _):
+        daemon = self.daemon(mount)
+        self.fs.power_fails()
+        os.kill(daemon, signal.SIGKILL)
+        return False
+
+    def after_harm(self, mount):
+        super().after_harm(mount)
+        self.fs.comes_back()
+
+
+@limetest.needs_fuse
+class PowerFailsXfs(PowerFails):
+    KIND = "xfs"
+    ROUNDS = 1
+
+
+@limetest.needs_fuse
+class AfterCrash(writelib.TestCase):
+    """What is told of it, and when."""
+
+    def killed(self, source, write):
+        """A mount whose daemon is killed after write(mount), which gives an open descriptor."""
+        mount = self.rw(source)
+        fd = write(mount)
+        os.kill(mount.pid, signal.SIGKILL)
+        until(lambda: not mount.pids(), TIMEOUT)
+        with contextlib.suppress(OSError):
+            os.close(fd)
+        mount.stop()
+
+    def unfinished(self, mount):
+        fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT)
+        writelib.write_all(fd, b"n" * 100000)
+        return fd
+
+    def growing(self, mount):
+        fd = os.open(mount.join("log"), os.O_WRONLY | os.O_APPEND)
+        writelib.write_all(fd, MORE)
+        os.fsync(fd)
+        writelib.write_all(fd, limetest.container([("fake", b"f" * 100)]) * 100)
+        return fd
+
+    def test_readers_before_it_is_repaired(self):
+        for write, items in ((self.unfinished, ITEMS),
+                             (self.growing, [*ITEMS[:2], ("log", b"log" + MORE)])):
+            path = self.write("c.lime", limetest.container(ITEMS))
+            self.killed(path, write)
+            with self.subTest(write.__name__), self.mount(path) as mount:
+                self.assertEqual(len(os.listdir(mount)), len(items))
+                for i, (type, data) in enumerate(items, 1):
+                    self.assertBytes(read(mount.join(f"{i:03d}-{type}")), data, type)
+                    self.assertBytes(self.run_ok(["lime", "cat", path, str(i)]), data, type)
+            done = limetest.run(["lime", "check", path])
+            self.assertEqual(done.returncode, 1, done)
+            if random.randrange(2):
+                words = limetest.run(["lime", "repair", path], check=True).stdout.decode()
+            else:
+                mount = self.rw(path)
+                words = mount.words
+                mount.stop()
+            self.assertRegex(words, "cut")
+            self.assertHolds(path, items)
+
+    def test_nothing_to_do_nothing_said(self):
+        path = self.write("c.lime", limetest.container(ITEMS))
+
+        def complete(mount):
+            put(mount.join("new"), b"x" * 1000)
+            fd = os.open(mount.join("new"), os.O_RDWR)
+            os.pwrite(fd, b"y" * 10, 0)
+            os.fsync(fd)
+            return fd
+
+        self.killed(path, complete)
+        self.assertClean(path)
+        before = read(path)
+        mount = self.rw(path)
+        self.assertEqual(mount.words, "")
+        mount.stop()
+        self.assertBytes(read(path), before)
+
+    def test_the_lock_goes_with_the_daemon(self):
+        path = self.write("c.lime", limetest.container(ITEMS))
+        self.killed(path, self.unfinished)
+        self.run_ok(["lime", "repair", path])
+        with self.rw(path) as mount:
+            put(mount.join("new"), b"x")
+        self.assertHolds(path, [*ITEMS, ("new", b"x")])
+
+    def test_a_file_left_beside_goes(self):
+        """Of an earlier crash while the container was written anew."""
+        path = self.write("c.lime", limetest.container(ITEMS))
+        beside = os.path.join(os.path.dirname(path), ".c.lime.limefs-new")
+        put(beside, b"half")
+        with self.rw(path) as mount:
+            put(mount.join("xlf-info"), b"another length")
+        self.assertHolds(path, [("xlf-info", b"another length"), *ITEMS[1:]])
+        self.assertEqual(os.listdir(os.path.dirname(path)), ["c.lime"])
+
+    def test_writers_are_told(self):
+        path = self.write("c.lime", limetest.container(ITEMS))
+        mount = self.rw(path)
+        fds = [os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT),
+               os.open(mount.join("data"), os.O_RDWR)]
+        for fd in fds:
+            os.pwrite(fd, b"x" * 5000, 0)
+        os.kill(mount.pid, signal.SIGKILL)
+        until(lambda: not mount.pids(), TIMEOUT)
+        gone = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
+        for fd in fds:
+            self.assertErrno(gone, os.pwrite, fd, b"x", 0)
+            self.assertErrno(gone, os.fsync, fd)
+            self.assertErrno(gone, os.close, fd)
+        mount.stop()
+        self.run_ok(["lime", "repair", path])
+        found = self.assertClean(path)
+        self.assertEqual([found[0].data, found[2].data], [ITEMS[0][1], ITEMS[2][1]])
+
+
+if __name__ == "__main__":
+    limetest.main()

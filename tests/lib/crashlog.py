@@ -1,0 +1,367 @@
+"""crashlog - a program that changes the records of a mount and writes down beforehand what it is
+about to do, and afterwards what was acknowledged; and what such a log says of the container that
+a crash has left.
+
+    python3 crashlog.py MOUNTPOINT LOG SEED KIND...      goes on until it is killed, or an error
+
+The log has a line of JSON for each of these:
+
+    do      what begins: append, grow, cut, renew, remove, patch, name, message; with its arguments
+    to      so many bytes of it will have been written after the next write
+    part    patch: the bytes that the next write changes
+    tried   fsync or close is called next
+    kept    ... and has returned 0
+    done    all of it is acknowledged
+    error   errno of what has failed; the log ends
+
+Bytes follow from a tag in the log, so that it stays small.
+"""
+
+import functools
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+import limetest
+
+LARGEST = 1500000
+MANY = 8  # records; from there on rather one less
+
+
+@functools.lru_cache(maxsize=16)
+def bytes_of(tag, n):
+    """Any bytes; or whole records, so that what stands where a header may stand looks like one."""
+    dice = random.Random(tag)
+    if dice.randrange(3):
+        return dice.randbytes(n)
+    image = limetest.container([(f"inside {tag}", dice.randbytes(dice.randrange(1000)))])
+    return (image * (n // len(image) + 1))[:n]
+
+
+# ---- the program ----
+
+
+class Writer:
+    def __init__(self, mount, log, seed):
+        self.mount, self.seed, self.count = mount, seed, 0
+        self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self.dice = random.Random(seed)
+
+    def say(self, **entry):
+        os.write(self.log, json.dumps({**entry, "time": time.monotonic()}).encode() + b"\n")
+
+    def names(self):
+        return sorted(os.listdir(self.mount), key=lambda name: int(name.split("-")[0]))
+
+    def path(self, name):
+        return os.path.join(self.mount, name)
+
+    def length(self):
+        return self.dice.choice([0, 1, 8, 1000, 4096, 70001, self.dice.randrange(300000),
+                                 self.dice.randrange(LARGEST)])
+
+    def tag(self):
+        self.count += 1
+        return f"{self.seed}.{self.count}"
+
+    def sync(self, fd, upto):
+        self.say(tried=upto)
+        os.fsync(fd)
+        self.say(kept=upto)
+
+    def close(self, fd, upto):
+        self.say(tried=upto)
+        os.close(fd)
+        self.say(done=True)
+
+    def write(self, fd, data, syncs):
+        """`data` in pieces."""
+        at = 0
+        while at < len(data):
+            n = self.dice.choice([1, 100, 4096, 65536, 131072, LARGEST])
+            self.say(to=min(at + n, len(data)))
+            at += os.write(fd, data[at:at + n])
+            if syncs and self.dice.randrange(4) == 0:
+                self.sync(fd, at)
+        if syncs and self.dice.randrange(2):
+            self.sync(fd, at)
+        return at
+
+    def append(self):
+        names, tag, n = self.names(), self.tag(), self.length()
+        type = f"t{tag}"
+        name = self.dice.choice([type, f"{len(names) + 1:03d}-{type}"])
+        self.say(do="append", type=type, tag=tag, n=n)
+        fd = os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        self.close(fd, self.write(fd, bytes_of(tag, n), True))
+
+    def grow(self):
+        name, tag, n = self.names()[-1], self.tag(), self.length() // 3 + 1
+        self.say(do="grow", tag=tag, n=n)
+        fd = os.open(self.path(name), os.O_WRONLY | os.O_APPEND)
+        self.close(fd, self.write(fd, bytes_of(tag, n), True))
+
+    def cut(self):
+        name, n = self.names()[-1], self.length()
+        self.say(do="cut", n=n)
+        if self.dice.randrange(2):
+            os.truncate(self.path(name), n)
+        else:
+            fd = os.open(self.path(name), os.O_WRONLY)
+            os.ftruncate(fd, n)
+            os.close(fd)
+        self.say(done=True)
+
+    def renew(self):
+        """An inner record, or the last one, is written anew; often of the same length."""
+        names, tag = self.names(), self.tag()
+        i = self.dice.randrange(len(names))
+        path = self.path(names[i])
+        n = os.stat(path).st_size if self.dice.randrange(3) == 0 else self.length()
+        last = i == len(names) - 1
+        self.say(do="renew", i=i, tag=tag, n=n)
+        fd = os.open(path, os.O_WRONLY | os.O_TRUNC)
+        at = self.write(fd, bytes_of(tag, n), last)
+        if not last and self.dice.randrange(2):
+            self.sync(fd, at)
+        self.close(fd, at)
+
+    def remove(self):
+        name = self.names()[-1]
+        self.say(do="remove")
+        os.unlink(self.path(name))
+        self.say(done=True)
+
+    def patch(self):
+        """In place."""
+        names = self.names()
+        i = self.dice.randrange(len(names))
+        fd = os.open(self.path(names[i]), os.O_RDWR)
+        size = os.fstat(fd).st_size
+        self.say(do="patch", i=i)
+        for _ in range(self.dice.randrange(1, 12) if size else 0):
+            at, tag = self.dice.randrange(size), self.tag()
+            n = min(self.dice.choice([1, 8, 4096, 100000]), size - at)
+            self.say(part=[at, tag, n])
+            data = memoryview(bytes_of(tag, n))
+            while data:  # at once, as a rule
+                done = os.pwrite(fd, data, at)
+                data, at = data[done:], at + done
+            if self.dice.randrange(3) == 0:
+                self.sync(fd, 0)
+        self.close(fd, 0)
+
+    def name(self):
+        names, type = self.names(), f"n{self.tag()}"
+        i = self.dice.randrange(len(names))
+        self.say(do="name", i=i, type=type)
+        os.setxattr(self.path(names[i]), "user.lime.type", type.encode())
+        self.say(done=True)
+
+    def message(self):
+        names = self.names()
+        i = self.dice.randrange(len(names))
+        self.say(do="message", i=i)
+        if i > 0:
+            value = b"%d" % self.dice.randrange(2)
+            os.setxattr(self.path(names[i]), "user.lime.mb", value)
+        self.say(done=True)
+
+    def run(self, kinds):
+        """A step after the other, until SIGTERM; the first error ends it."""
+        ended = []
+        signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
+        try:
+            while not ended:
+                count = len(self.names())
+                kind = self.dice.choice(kinds)
+                if count < 3:
+                    kind = "append"
+                elif count > MANY and kind == "append":
+                    kind = "remove"
+                getattr(self, kind)()
+        except OSError as error:
+            self.say(error=error.errno, words=str(error))
+
+
+# ---- what a log says ----
+
+
+class Wrong(AssertionError):
+    pass
+
+
+def _need(good, words):
+    if not good:
+        raise Wrong(words)
+
+
+def _resized(data, n):
+    return data[:n].ljust(n, b"\0")
+
+
+def _patched(data, part):
+    at, tag, n = part
+    return data[:at] + bytes_of(tag, n) + data[at + n:]
+
+
+def _is_mixture(found, versions):
+    """Each byte is one of those that the versions have there."""
+    if any(found == version for version in versions):
+        return True
+    step = 4096
+    for at in range(0, len(found), step):
+        pieces = {version[at:at + step] for version in versions}
+        part = found[at:at + step]
+        if part not in pieces and not all(any(piece[i] == byte for piece in pieces)
+                                          for i, byte in enumerate(part)):
+            return False
+    return True
+
+
+class Log:
+    """records: [(type, data), ...] as acknowledged; open: what had begun, if anything; error:
+    (errno, when, words) that the program met."""
+
+    def __init__(self, path, records):
+        self.records, self.open, self.error, self.steps, self.last = list(records), None, None, 0, 0
+        with open(path, "rb") as file:
+            lines = file.read().split(b"\n")
+        for line in lines[:-1]:  # a last one that is cut was never said
+            self._take(json.loads(line))
+
+    def __str__(self):
+        return f"{self.steps} steps, then {self.open}; error {self.error}"
+
+    def _take(self, entry):
+        self.last = entry["time"]
+        if "do" in entry:
+            self.open = {"to": 0, "parts": [], "tried": None, "kept": None, **entry}
+        elif "to" in entry:
+            self.open["to"] = entry["to"]
+        elif "part" in entry:
+            self.open["parts"].append(entry["part"])
+        elif "tried" in entry:
+            self.open["tried"] = entry["tried"]
+        elif "kept" in entry:
+            self._kept(entry["kept"])
+        elif "done" in entry:
+            self._done()
+        else:
+            self.error = entry["error"], entry["time"], entry["words"]
+
+    def _kept(self, upto):
+        self.open["kept"] = upto
+        if self.open["do"] == "patch":
+            self._apply_parts()
+
+    def _apply_parts(self):
+        i = self.open["i"]
+        for part in self.open["parts"]:
+            self._change(i, data=_patched(self.records[i][1], part))
+        self.open["parts"] = []
+
+    def _change(self, i, type=None, data=None):
+        old = self.records[i]
+        self.records[i] = (type or old[0], old[1] if data is None else data)
+
+    def _done(self):
+        open, kind = self.open, self.open["do"]
+        if kind == "append":
+            self.records.append((open["type"].encode(), bytes_of(open["tag"], open["n"])))
+        elif kind == "grow":
+            self._change(-1, data=self.records[-1][1] + bytes_of(open["tag"], open["n"]))
+        elif kind == "cut":
+            self._change(-1, data=_resized(self.records[-1][1], open["n"]))
+        elif kind == "renew":
+            self._change(open["i"], data=bytes_of(open["tag"], open["n"]))
+        elif kind == "remove":
+            self.records.pop()
+        elif kind == "patch":
+            self._apply_parts()
+        elif kind == "name":
+            self._change(open["i"], type=open["type"].encode())
+        self.open = None
+        self.steps += 1
+
+    def judge(self, found):
+        """Wrong if these records, [(type, data), ...], are not what may be there."""
+        open = self.open
+        kind = open["do"] if open else None
+        where = {"append": len(self.records), "grow": len(self.records) - 1,
+                 "cut": len(self.records) - 1, "remove": len(self.records) - 1}
+        i = where[kind] if kind in where else open["i"] if open else None
+        for j, (want, got) in enumerate(zip(self.records, found)):
+            if j != i:
+                _need(got[0] == want[0], f"record {j + 1}: type {got[0]}, not {want[0]}")
+                _need(got[1] == want[1], f"record {j + 1} has other data than it had: "
+                                         f"{len(got[1])} bytes, {len(want[1])} before")
+        old = self.records[i] if i is not None and i < len(self.records) else None
+        new = found[i] if i is not None and i < len(found) else None
+        missing = 1 if kind in ("remove", "append") and new is None else 0
+        expected = len(self.records) + (kind == "append") - missing
+        _need(len(found) == expected, f"{len(found)} records instead of {expected}")
+        if kind in ("grow", "cut", "renew", "patch", "message"):
+            _need(new[0] == old[0], f"record {i + 1}: type {new[0]}, not {old[0]}")
+        if kind and not (kind == "remove" and new is None):
+            getattr(self, f"_judge_{kind}")(open, old, new)
+
+    def _whole_or_part(self, open, base, data, what):
+        """The base and so many bytes of what is written behind it, all that was acknowledged."""
+        least, most = len(base) + (open["kept"] or 0), len(base) + open["to"]
+        _need(least <= len(data) <= most, f"{what}: {len(data)} bytes, not {least} to {most}")
+        _need(data == (base + bytes_of(open["tag"], open["n"]))[:len(data)], f"{what}: wrong data")
+
+    def _judge_append(self, open, _, new):
+        if new is None:
+            _need(open["kept"] is None, "a record that was acknowledged is not there")
+            return
+        _need(new[0] == open["type"].encode(), f"new record: type {new[0]}")
+        self._whole_or_part(open, b"", new[1], "new record")
+
+    def _judge_grow(self, open, old, new):
+        self._whole_or_part(open, old[1], new[1], "record that grows")
+
+    def _judge_cut(self, open, old, new):
+        _need(new[1] in (old[1], _resized(old[1], open["n"])),
+              f"record that is cut to {open['n']}: {len(new[1])} bytes, {len(old[1])} before")
+
+    def _judge_remove(self, _, old, new):
+        _need(new == old, "a record that is removed is there, and changed")
+
+    def _judge_name(self, open, old, new):
+        _need(new[0] in (old[0], open["type"].encode()), f"record {open['i'] + 1}: type {new[0]}")
+        _need(new[1] == old[1], "a record of which the type is changed has other data")
+
+    def _judge_message(self, _, old, new):
+        _need(new == old, "a record that begins a message has other data")
+
+    def _judge_patch(self, open, old, new):
+        versions = [old[1]]
+        for part in open["parts"]:
+            versions.append(_patched(old[1], part))
+        _need(len(new[1]) == len(old[1]), f"a record written in place: {len(new[1])} bytes, "
+                                          f"{len(old[1])} before")
+        _need(_is_mixture(new[1], versions), "a record written in place has bytes of neither")
+
+    def _judge_renew(self, open, old, new):
+        whole = bytes_of(open["tag"], open["n"])
+        if open["i"] == len(self.records) - 1:
+            if open["kept"] is not None or new[1] != old[1]:
+                self._whole_or_part(open, b"", new[1], "last record, written anew")
+        elif open["tried"] is None:
+            _need(new[1] == old[1], "a record is changed before what is written anew is complete")
+        elif open["kept"] is not None:
+            _need(new[1] == whole, "a record that was written anew and acknowledged is not there")
+        elif len(whole) == len(old[1]):
+            _need(len(new[1]) == len(whole), f"{len(new[1])} bytes, {len(whole)} before and after")
+            _need(_is_mixture(new[1], [old[1], whole]), "a record has bytes of neither")
+        else:
+            _need(new[1] in (old[1], whole), "a record is neither the old nor the new one")
+
+
+if __name__ == "__main__":
+    Writer(sys.argv[1], sys.argv[2], sys.argv[3]).run(sys.argv[4:])
