@@ -438,6 +438,53 @@ class WritingFails(jobtest.TestCase):
         self.assertHolds(path, model)
         self.assertEqual(job.stop(), 0)
 
+    def failing_disk(self):
+        """A file system, and a function that makes its disk fail (ENOSPC, which loop devices pass on)
+        wherever it is not written yet."""
+        below, folder = self.mounted("-o", "size=16M"), self.tempdir()
+        disk = os.path.join(below, "disk")
+        with open(disk, "wb") as file:
+            file.truncate(64 * MIB)
+        limetest.run(["mkfs.ext4", "-q", "-O", "^has_journal", "-E", "nodiscard", disk], check=True)
+        if limetest.run(["mount", "-o", "loop", disk, folder]).returncode != 0:
+            self.skipTest("needs loop devices")
+        self.addCleanup(limetest.run, ["umount", "-l", folder])
+
+        def fail():
+            os.sync()
+            with contextlib.suppress(OSError), open(os.path.join(below, "filler"), "wb") as file:
+                while True:
+                    file.write(bytes(4096))
+        return folder, fail
+
+    def test_disk_fails(self):
+        """What goes to the disk at once fails at once, what lies in memory when it is synced: for
+        each who may have written it, and once."""
+        folder, fail = self.failing_disk()
+        path, model = os.path.join(folder, "data"), bytearray()
+        open(path, "wb").close()
+        job = self.job(2)
+        clients = [job.client(8 * MIB) for _ in range(3)]
+        file = [client.open_for_writing(path) for client in clients][0]
+        self.write_all(clients[0], file, model, 0, 100_000, 0)
+        clients[0].sync(file)
+        fail()
+        for i, client in enumerate(clients[:2]):
+            client.write(file, 200_000 + i * 50_000, 50_000, 0)
+        late = job.client(MIB)
+        for client in clients[:2]:
+            text = self.assertRefused(errno.ENOSPC, client.sync, file)
+            self.assertRegex(text, f"^[^:]*: {path}: sync: No space left on device$")
+        late.open_for_writing(path)
+        for client in *clients[:2], late:
+            client.sync(file)
+        self.assertRefused(errno.ENOSPC, clients[2].sync, file)
+        text = self.assertRefused(errno.ENOSPC, clients[0].write, file, 4 * MIB, 4 * MIB, 0)
+        self.assertIn(f"{path}: write at ", text)
+        with open(path, "rb") as kept:
+            self.assertTrue(kept.read(100_000) == model)
+        self.assertEqual(job.stop(), 0)
+
     def test_rank_killed(self):
         """The connection ends, soon, and so does the job; nothing stays."""
         for victim in range(3):

@@ -193,7 +193,7 @@ bool job_client_remember(struct job_client *client, struct job_file *file)
     if (!opened)
         return false;
     client->opened = opened;
-    opened[client->opened_count++] = (struct job_opened){file, 1};
+    opened[client->opened_count++] = (struct job_opened){file, 1, file->failures};
     return true;
 }
 
@@ -362,6 +362,22 @@ static void move_file(struct job_server *server, struct job_client *client,
     request->next = client->moves;
     client->moves = request;
     send_move(server, request);
+}
+
+void job_client_synced(struct job_request *request)
+{
+    struct job_file *file = request->file;
+    struct job_opened *opened = find_opened(request->client, file->id);
+    if (request->code) {
+        file->failures++;
+        file->failure_code = request->code;
+        memcpy(file->failure, request->text, sizeof file->failure);
+    } else if (opened && opened->heard != file->failures) {
+        request->code = file->failure_code;
+        memcpy(request->text, file->failure, sizeof request->text);
+    }
+    if (opened)
+        opened->heard = file->failures;
 }
 
 static void sync_file(struct job_server *server, struct job_client *client,

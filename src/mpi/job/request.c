@@ -147,7 +147,9 @@ static void check_all_moved(struct job_request *request)
 /* Of a read, a write or a sync. */
 static void finish_io(struct job_server *server, struct job_request *request)
 {
-    if (request->opcode != JOB_SYNC) {
+    if (request->opcode == JOB_SYNC) {
+        job_client_synced(request);
+    } else {
         check_all_moved(request);
         unlink_move(request->client, request);
     }

@@ -52,6 +52,11 @@ struct job_file {
     uint64_t inode;
     uint64_t bytes, mtime_s; /* 0 if opened for writing */
     uint32_t mtime_ns;
+    /* Syncs that have failed, and what the last one said: the kernel says it once, but all who
+     * have written must hear it. */
+    unsigned failures;
+    int failure_code;
+    char failure[JOB_TEXT_MAX];
     char path[];
 };
 
@@ -80,6 +85,7 @@ struct job_request {
 struct job_opened {
     struct job_file *file;
     unsigned count;
+    unsigned heard; /* of the file's failures */
 };
 
 struct job_client {
@@ -175,6 +181,9 @@ void job_client_release(struct job_server *, struct job_client *);
 
 /* Those that have said nothing for too long. */
 void job_clients_tick(struct job_server *);
+
+/* A sync is done: who has not heard of an earlier failure hears of it now. */
+void job_client_synced(struct job_request *);
 
 /* A container that it has asked for is open on all ranks. False: no memory. */
 bool job_client_remember(struct job_client *, struct job_file *);
