@@ -39,16 +39,22 @@ static int set_size(struct limefile_source *source, uint64_t size)
     return source->ops->truncate ? source->ops->truncate(source, size) : -EROFS;
 }
 
-/* Changes flags of a header, with its first word. */
+/* The first word of a good header. */
+static int read_start(struct limefile_source *source, uint64_t header, unsigned char word[WORD])
+{
+    ssize_t got = limefile_read_full(source, word, WORD, header);
+    if (got < 0)
+        return (int)got;
+    return got == WORD && get_be32(word) == LIMEFILE_MAGIC ? 0 : LIMEFILE_E_MAGIC;
+}
+
 static int change_flags(struct limefile_source *source, uint64_t header, unsigned clear,
                         unsigned set)
 {
     unsigned char word[WORD];
-    ssize_t got = limefile_read_full(source, word, sizeof word, header);
-    if (got < 0)
-        return (int)got;
-    if (got != sizeof word || get_be32(word) != LIMEFILE_MAGIC)
-        return LIMEFILE_E_MAGIC;
+    int err = read_start(source, header, word);
+    if (err)
+        return err;
     word[AT_FLAGS] = (unsigned char)((word[AT_FLAGS] & ~clear) | set);
     return limefile_write_full(source, word, sizeof word, header);
 }
@@ -536,8 +542,11 @@ int limefile_editor_set_type(struct limefile_editor *editor, const char *type, s
 int limefile_set_boundary(struct limefile_source *source, uint64_t header_before,
                           uint64_t header_after, bool boundary)
 {
-    int err =
-        change_flags(source, header_before, boundary ? 0 : FLAG_ME, boundary ? FLAG_ME : 0);
+    unsigned char word[WORD];
+    int err = read_start(source, header_after, word);
+    if (!err)
+        err =
+            change_flags(source, header_before, boundary ? 0 : FLAG_ME, boundary ? FLAG_ME : 0);
     if (!err)
         err =
             change_flags(source, header_after, boundary ? 0 : FLAG_MB, boundary ? FLAG_MB : 0);

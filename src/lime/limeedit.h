@@ -126,9 +126,13 @@ struct limefile_piece {
  *   pieces   what the record's data are to be, one after another
  *   *new_fd  the new container, O_RDWR, locked; the caller's
  *
- * On the disk, the name too, when it returns 0. Killed on the way it leaves nothing, or in a
- * very short time a file .NAME.limefs-new, which the next call removes.
- * Flags of the neighbours come out right when the record is left out.
+ * On the disk, the name too, when it returns 0. An error leaves the old container and *new_fd
+ * -1, but for one of the very last step: if *new_fd is a descriptor, the name has the new
+ * container, though perhaps not after a power failure. Killed on the way it leaves nothing, or
+ * in a very short time (where there is no O_TMPFILE, at any time) a file .NAME.limefs-new,
+ * which the next call removes. -ESTALE: the name is not that of the open file, a symbolic link
+ * for example. -EPERM: the owner cannot be kept. Other hard links keep the old container. Flags
+ * of the neighbours come out right when the record is left out.
  */
 int limefile_rewrite(int folder, const char *name, int fd, const struct limefile_record *record,
                      const struct limefile_index *index, const struct limefile_piece *pieces,

@@ -1,13 +1,364 @@
-/* rewrite.c - a container written anew beside the old one: not there yet */
+/*
+ * rewrite.c - a container written anew beside the old one, which it then replaces
+ *
+ * The new file has no name until it is whole, synced and locked (O_TMPFILE; where there is no
+ * such thing, it has the temporary name from the beginning).
+ */
+#define _GNU_SOURCE
 #include "limeedit.h"
+#include "bytes.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum {
+    BUFFER_BYTES = 256 * 1024,
+    STEP_BYTES = 64 * 1024 * 1024, /* progress is told in between */
+    BLOCK = 4096,                  /* whole ones can be shared by file systems that do */
+};
+
+struct rewrite {
+    int folder;
+    const char *name;
+    char temporary[NAME_MAX + 1];
+    bool named; /* the temporary name is in use */
+    int from, to;
+    uint64_t at, size; /* what is written, of what is to be */
+    limefile_progress_fn *progress;
+    void *context;
+};
+
+/* ---- bytes ---- */
+
+static void advance(struct rewrite *r, uint64_t n)
+{
+    r->at += n;
+    if (r->progress)
+        r->progress(r->context, r->at, r->size);
+}
+
+static int put(struct rewrite *r, const void *data, size_t n)
+{
+    struct limefile_fd to;
+    limefile_fd_init(&to, r->to);
+    int err = limefile_write_full(&to.source, data, n, r->at);
+    if (!err)
+        advance(r, n);
+    return err;
+}
+
+/* Leaves off at whatever is unusual, where reading and writing goes on. */
+static void share(struct rewrite *r, int fd, uint64_t *offset, uint64_t *left)
+{
+    while (*left) {
+        off_t in = (off_t)*offset, out = (off_t)r->at;
+        size_t step = *left < STEP_BYTES ? (size_t)*left : STEP_BYTES;
+        ssize_t n = copy_file_range(fd, &in, r->to, &out, step, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        *offset += (uint64_t)n;
+        *left -= (uint64_t)n;
+        advance(r, (uint64_t)n);
+    }
+}
+
+static int read_and_write(struct rewrite *r, int fd, uint64_t offset, uint64_t left)
+{
+    int err = 0;
+    char *buffer = left ? malloc(BUFFER_BYTES) : NULL;
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    if (left && !buffer)
+        return -ENOMEM;
+    while (!err && left) {
+        size_t step = left < BUFFER_BYTES ? (size_t)left : BUFFER_BYTES;
+        ssize_t got = limefile_read_full(&file.source, buffer, step, offset);
+        if (got <= 0)
+            err = got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
+        else
+            err = put(r, buffer, (size_t)got);
+        offset += got > 0 ? (uint64_t)got : 0;
+        left -= got > 0 ? (uint64_t)got : 0;
+    }
+    free(buffer);
+    return err;
+}
+
+static int copy_part(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
+{
+    share(r, fd, &offset, &n);
+    return read_and_write(r, fd, offset, n);
+}
+
+/* In three parts, the middle one made of whole blocks. */
+static int copy(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
+{
+    uint64_t head = -offset % BLOCK;
+    if (head > n)
+        head = n;
+    uint64_t body = (n - head) / BLOCK * BLOCK;
+    int err = copy_part(r, fd, offset, head);
+    if (!err)
+        err = copy_part(r, fd, offset + head, body);
+    return err ? err : copy_part(r, fd, offset + head + body, n - head - body);
+}
+
+static int put_zeros(struct rewrite *r, uint64_t n)
+{
+    if (ftruncate(r->to, (off_t)(r->at + n)) != 0)
+        return -errno;
+    advance(r, n);
+    return 0;
+}
+
+/* ---- the container ---- */
+
+static int total_of(const struct limefile_piece *pieces, size_t count, uint64_t *total)
+{
+    *total = 0;
+    for (size_t i = 0; i < count; i++)
+        if (__builtin_add_overflow(*total, pieces[i].bytes, total))
+            return LIMEFILE_E_LENGTH;
+    return 0;
+}
+
+static int put_record(struct rewrite *r, const struct limefile_record *record,
+                      const struct limefile_piece *pieces, size_t count, uint64_t bytes)
+{
+    unsigned char word[8];
+    int err = copy(r, r->from, record->header_offset, AT_BYTES);
+    put_be64(word, bytes);
+    if (!err)
+        err = put(r, word, sizeof word);
+    if (!err)
+        err = copy(r, r->from, record->header_offset + AT_TYPE, LIMEFILE_TYPE_BYTES);
+    for (size_t i = 0; !err && i < count; i++)
+        err = pieces[i].fd < 0 ? put_zeros(r, pieces[i].bytes)
+                               : copy(r, pieces[i].fd, pieces[i].offset, pieces[i].bytes);
+    return err ? err : put_zeros(r, limefile_padding(bytes));
+}
+
+/* The new file has no readers yet. */
+static int add_flag(const struct rewrite *r, uint64_t header, unsigned flag)
+{
+    unsigned char flags;
+    struct limefile_fd to;
+    limefile_fd_init(&to, r->to);
+    ssize_t got = limefile_read_full(&to.source, &flags, 1, header + AT_FLAGS);
+    if (got != 1)
+        return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
+    flags = (unsigned char)(flags | flag);
+    return limefile_write_full(&to.source, &flags, 1, header + AT_FLAGS);
+}
+
+/* What the record said that is gone, its neighbours say now. */
+static int settle_neighbours(const struct rewrite *r, const struct limefile_record *record,
+                             const struct limefile_index *index)
+{
+    struct limefile_record before;
+    int err = 0;
+    if (record->me && limefile_index_get(index, record->ordinal - 1, &before) == 0)
+        err = add_flag(r, before.header_offset, FLAG_ME);
+    if (!err && record->mb && record->ordinal < limefile_index_count(index))
+        err = add_flag(r, record->header_offset, FLAG_MB);
+    return err;
+}
+
+static int fill(struct rewrite *r, const struct limefile_record *record,
+                const struct limefile_index *index, const struct limefile_piece *pieces,
+                size_t count)
+{
+    uint64_t bytes, data_end, next,
+        rest = record->data_offset + record->bytes + record->padding;
+    uint64_t size = limefile_index_size(index), behind = size > rest ? size - rest : 0;
+    int err = total_of(pieces, count, &bytes);
+    if (!err)
+        err = limefile_extent_of(record->header_offset, bytes, &data_end, &next);
+    if (!err && (behind > INT64_MAX - next || next + behind > INT64_MAX))
+        err = LIMEFILE_E_LENGTH;
+    if (err)
+        return err;
+    r->size = (pieces ? next : record->header_offset) + behind;
+    err = copy(r, r->from, 0, record->header_offset);
+    if (!err && pieces)
+        err = put_record(r, record, pieces, count, bytes);
+    if (!err)
+        err = copy(r, r->from, rest, behind);
+    if (!err)
+        err = put_zeros(r, limefile_padding(r->at)); /* the last padding was missing */
+    return err || pieces ? err : settle_neighbours(r, record, index);
+}
+
+/* ---- what belongs to the file ---- */
+
+/* Those that only the system gives out are as the system gives them. */
+static bool must_keep(const char *attribute)
+{
+    return strncmp(attribute, "user.", 5) == 0 ||
+           strncmp(attribute, "system.posix_acl", 16) == 0;
+}
+
+static int keep_attribute(const struct rewrite *r, const char *attribute)
+{
+    int err = 0;
+    ssize_t n = fgetxattr(r->from, attribute, NULL, 0);
+    char *value = n < 0 ? NULL : malloc((size_t)n + 1);
+    if (n >= 0 && !value)
+        return -ENOMEM;
+    if (n >= 0)
+        n = fgetxattr(r->from, attribute, value, (size_t)n);
+    if (n < 0 || fsetxattr(r->to, attribute, value, (size_t)n, 0) != 0)
+        err = -errno;
+    free(value);
+    return err && must_keep(attribute) && err != -ENODATA ? err : 0;
+}
+
+static int keep_attributes(const struct rewrite *r)
+{
+    ssize_t n = flistxattr(r->from, NULL, 0);
+    if (n < 0)
+        return errno == ENOTSUP ? 0 : -errno;
+    char *list = malloc((size_t)n + 1);
+    if (!list)
+        return -ENOMEM;
+    n = flistxattr(r->from, list, (size_t)n);
+    int err = n < 0 ? -errno : 0;
+    for (ssize_t at = 0; !err && at < n; at += (ssize_t)strlen(list + at) + 1)
+        err = keep_attribute(r, list + at);
+    free(list);
+    return err;
+}
+
+static int keep_owner(const struct rewrite *r)
+{
+    struct stat old, new;
+    if (fstat(r->from, &old) != 0 || fstat(r->to, &new) != 0)
+        return -errno;
+    if ((old.st_uid != new.st_uid &&fchown(r->to, old.st_uid, (gid_t)-1) != 0) ||
+        (old.st_gid != new.st_gid &&fchown(r->to, (uid_t)-1, old.st_gid) != 0))
+        return -errno;
+    int err = keep_attributes(r);
+    if (!err && fchmod(r->to, old.st_mode & 07777) != 0)
+        err = -errno;
+    return err;
+}
+
+/* ---- names ---- */
+
+static void name_temporary(struct rewrite *r)
+{
+    static const char end[] = ".limefs-new";
+    snprintf(r->temporary, sizeof r->temporary, ".%.*s%s", (int)(NAME_MAX - sizeof end),
+             r->name, end);
+}
+
+/* The name must still be that of the file: no link to it, and not replaced. */
+static int check_name(const struct rewrite *r)
+{
+    struct stat named, open;
+    if (fstat(r->from, &open) != 0 ||
+        fstatat(r->folder, r->name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        return -errno;
+    return named.st_dev == open.st_dev && named.st_ino == open.st_ino ? 0 : -ESTALE;
+}
+
+static int create(struct rewrite *r)
+{
+    if (unlinkat(r->folder, r->temporary, 0) != 0 && errno != ENOENT)
+        return -errno;
+    r->to = openat(r->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (r->to >= 0 || errno == ENOSPC || errno == EDQUOT || errno == EACCES || errno == EROFS)
+        return r->to < 0 ? -errno : 0;
+    r->to = openat(r->folder, r->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    r->named = r->to >= 0;
+    return r->to < 0 ? -errno : 0;
+}
+
+static int give_name(struct rewrite *r)
+{
+    char path[64];
+    if (r->named)
+        return 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", r->to);
+    if (linkat(AT_FDCWD, path, r->folder, r->temporary, AT_SYMLINK_FOLLOW) != 0)
+        return -errno;
+    r->named = true;
+    return 0;
+}
+
+/* Whole, synced and locked before anybody can see it. */
+static int replace(struct rewrite *r)
+{
+    int err = fsync(r->to) == 0 ? 0 : -errno;
+    if (!err) {
+        limefile_lock(r->to); /* fails only where there are no locks */
+        err = check_name(r);
+    }
+    if (!err)
+        err = give_name(r);
+    if (!err && renameat(r->folder, r->temporary, r->folder, r->name) != 0)
+        err = -errno;
+    if (!err)
+        r->named = false;
+    return err;
+}
+
+static void abandon(struct rewrite *r)
+{
+    if (r->named)
+        unlinkat(r->folder, r->temporary, 0);
+    close(r->to);
+}
+
+static int check_record(const struct limefile_record *record,
+                        const struct limefile_index *index)
+{
+    struct limefile_record known;
+    if (limefile_index_fault(index))
+        return LIMEFILE_E_STATE;
+    int err = limefile_index_get(index, record->ordinal, &known);
+    return err || known.header_offset == record->header_offset ? err : LIMEFILE_E_NO_RECORD;
+}
 
 int limefile_rewrite(int folder, const char *name, int fd, const struct limefile_record *record,
                      const struct limefile_index *index, const struct limefile_piece *pieces,
                      size_t count, limefile_progress_fn *progress, void *context, int *new_fd)
 {
-    (void)folder, (void)name, (void)fd, (void)record, (void)index, (void)pieces, (void)count;
-    (void)progress, (void)context, (void)new_fd;
-    return -ENOSYS;
+    struct rewrite r = {
+        .folder = folder,
+        .name = name,
+        .from = fd,
+        .to = -1,
+        .progress = progress,
+        .context = context,
+    };
+    *new_fd = -1;
+    name_temporary(&r);
+    int err = check_record(record, index);
+    if (!err)
+        err = check_name(&r);
+    if (!err)
+        err = create(&r);
+    if (err)
+        return err;
+    err = fill(&r, record, index, pieces, pieces ? count : 0);
+    if (!err)
+        err = keep_owner(&r);
+    if (!err)
+        err = replace(&r);
+    if (err) {
+        abandon(&r);
+        return err;
+    }
+    *new_fd = r.to;
+    return fsync(folder) == 0 || errno == EINVAL ? 0 : -errno;
 }

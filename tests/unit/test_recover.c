@@ -520,6 +520,7 @@ static void test_crashes_of_recovery(void **state)
         t.start = wreck(open);
         recorder_init(&recorder, &t.start);
         assert_int_equal(limefile_recover(&recorder.source, NULL, NULL, NULL), 0);
+        assert_int_equal(recorder.call[recorder.calls - 1].kind, SYNC);
         add_state(&t);
         crash_everywhere(&t);
         recorder_release(&recorder);

@@ -1,0 +1,619 @@
+/* test_edit.c - containers changed at their end, byte for byte; failures at every call; locks
+ */
+#define _GNU_SOURCE
+#include "edit.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Three records in two messages; the last has 13 bytes. */
+static struct bytes three(void)
+{
+    struct bytes b = {0};
+    bytes_record(&b, "first", 5, '1', MB);
+    bytes_record(&b, "second", 8, '2', ME);
+    bytes_record(&b, "third", 13, '3', MB | ME);
+    return b;
+}
+
+enum { THIRD = 304, END_OF_THREE = 464 };
+
+struct fixture {
+    struct limefile_memory memory;
+    struct limefile_editor *editor;
+};
+
+static void open_fixture(struct fixture *f, struct bytes *b)
+{
+    memory_of(&f->memory, b);
+    f->editor = editor_of(&f->memory.source);
+    bytes_free(b);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    limefile_editor_free(f->editor);
+    limefile_memory_release(&f->memory);
+}
+
+static void assert_is(const struct fixture *f, struct bytes *want)
+{
+    assert_int_equal(f->memory.size, want->n);
+    if (want->n)
+        assert_memory_equal(f->memory.data, want->at, want->n);
+    bytes_free(want);
+}
+
+static void put(struct fixture *f, uint64_t at, size_t n, int value)
+{
+    struct action a = {.what = DATA, .at = at, .n = n, .value = value};
+    assert_int_equal(write_data(f->editor, &f->memory.source, &a), 0);
+}
+
+static void append(struct fixture *f, const char *type, size_t n, int value)
+{
+    assert_int_equal(limefile_append_begin(f->editor, type, strlen(type)), 0);
+    put(f, 0, n, value);
+    assert_int_equal(limefile_commit(f->editor, n), 0);
+}
+
+static void test_append(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, &(struct bytes){0});
+    for (size_t n = 0; n < 40; n++) {
+        char type[8];
+        snprintf(type, sizeof type, "t%zu", n);
+        assert_int_equal(limefile_append_begin(f.editor, type, strlen(type)), 0);
+        if (n % 3 == 0)
+            assert_int_equal(limefile_append_message(f.editor, true), 0);
+        put(&f, 0, n, 'd');
+        assert_int_equal(limefile_commit(f.editor, n), 0);
+        assert_true(is_good(&f.memory));
+    }
+    struct bytes want = {0};
+    for (size_t n = 0; n < 40; n++) {
+        char type[8];
+        snprintf(type, sizeof type, "t%zu", n);
+        bytes_record(&want, type, n, 'd', (n % 3 ? 0 : MB) | (n % 3 == 2 || n == 39 ? ME : 0));
+    }
+    assert_is(&f, &want);
+    close_fixture(&f);
+}
+
+static void test_what_readers_see(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct bytes b = three();
+    open_fixture(&f, &b);
+    assert_int_equal(limefile_append_begin(f.editor, "new", 3), 0);
+    put(&f, 0, 30, 'n');
+    struct bytes image = {f.memory.data, f.memory.size, f.memory.size};
+    assert_only(&image, 3, LIMEFILE_E_TRAILING, END_OF_THREE, 4);
+    struct limefile_last last = last_of(f.editor);
+    assert_int_equal(last.ordinal, 4);
+    assert_int_equal(last.header_offset, END_OF_THREE);
+    assert_int_equal(last.data_offset, END_OF_THREE + 144);
+    assert_int_equal(last.bytes, 0);
+    assert_false(last.committed || last.mb);
+    assert_string_equal(last.type, "new");
+    assert_int_equal(last.type_len, 3);
+    assert_int_equal(limefile_commit(f.editor, 29), 0);
+    last = last_of(f.editor);
+    assert_true(last.committed);
+    assert_int_equal(last.bytes, 29);
+    put(&f, 29, 100, 'm'); /* grows: the old length until it is committed */
+    struct bytes seen = contents_of(&f.memory, WITH_TYPES);
+    assert_int_equal(limefile_growth_begin(f.editor), 0);
+    struct bytes still = contents_of(&f.memory, WITH_TYPES);
+    assert_true(same_bytes(&seen, &still));
+    bytes_free(&seen);
+    bytes_free(&still);
+    close_fixture(&f);
+}
+
+static void test_remove_and_append(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct bytes want = {0}, b = three();
+    open_fixture(&f, &b);
+    for (int round = 0; round < 3; round++) {
+        append(&f, "fourth", 20, '4');
+        append(&f, "fifth", 20, '5');
+        assert_int_equal(limefile_append_begin(f.editor, "sixth", 5), 0);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(limefile_remove_last(f.editor), 0);
+            assert_true(is_good(&f.memory));
+        }
+        b = three();
+        assert_is(&f, &b);
+    }
+    assert_int_equal(limefile_remove_last(f.editor), 0);
+    assert_int_equal(limefile_remove_last(f.editor), 0);
+    struct limefile_last last = last_of(f.editor);
+    assert_int_equal(last.ordinal, 1);
+    assert_int_equal(last.bytes, 5);
+    assert_true(last.committed && last.mb);
+    assert_string_equal(last.type, "first");
+    append(&f, "next", 3, 'n');
+    bytes_record(&want, "first", 5, '1', MB);
+    bytes_record(&want, "next", 3, 'n', ME);
+    assert_is(&f, &want);
+    assert_int_equal(limefile_remove_last(f.editor), 0);
+    assert_int_equal(limefile_remove_last(f.editor), 0);
+    assert_int_equal(limefile_remove_last(f.editor), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_editor_last(f.editor, &last), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(f.memory.size, 0);
+    append(&f, "again", 3, 'a');
+    bytes_record(&want, "again", 3, 'a', MB | ME);
+    assert_is(&f, &want);
+    close_fixture(&f);
+}
+
+/* The last record is `data`, n bytes, in a container that is good. */
+static void assert_third(struct fixture *f, const char *data, size_t n)
+{
+    struct bytes want = {0};
+    bytes_record(&want, "first", 5, '1', MB);
+    bytes_record(&want, "second", 8, '2', ME);
+    bytes_header(&want, "third", n, MB | ME);
+    bytes_add(&want, data, n);
+    bytes_fill(&want, 0, (8 - n % 8) % 8);
+    assert_is(f, &want);
+}
+
+static void test_resize(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct bytes b = three();
+    char data[1000] = {0};
+    memset(data, '3', 13);
+    open_fixture(&f, &b);
+    assert_int_equal(limefile_resize(f.editor, 13, 13), 0);
+    assert_third(&f, data, 13);
+    assert_int_equal(limefile_resize(f.editor, 13, 1000), 0);
+    assert_int_equal(limefile_commit(f.editor, 1000), 0);
+    assert_third(&f, data, 1000);
+    assert_int_equal(limefile_resize(f.editor, 1000, 7), 0);
+    assert_third(&f, data, 7);
+    assert_int_equal(last_of(f.editor).bytes, 7);
+    memset(data + 7, 0, 6);
+    assert_int_equal(limefile_resize(f.editor, 7, 14), 0);
+    assert_int_equal(limefile_commit(f.editor, 14), 0);
+    assert_third(&f, data, 14);
+    assert_int_equal(limefile_resize(f.editor, 14, 0), 0);
+    assert_third(&f, data, 0);
+    close_fixture(&f);
+}
+
+/* What was written behind the end and cut off again must not come back. */
+static void test_resize_reads_as_zeros(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct bytes b = three();
+    char data[100] = {0};
+    memset(data, '3', 13);
+    open_fixture(&f, &b);
+    for (size_t to = 13; to < 24; to++) {
+        assert_int_equal(limefile_growth_begin(f.editor), 0);
+        put(&f, 13, 40, 'x');
+        assert_int_equal(limefile_resize(f.editor, 53, to), 0);
+        assert_int_equal(limefile_resize(f.editor, to, 100), 0);
+        memset(data + 13, 'x', to - 13);
+        assert_int_equal(limefile_commit(f.editor, 100), 0);
+        assert_third(&f, data, 100);
+        assert_int_equal(limefile_resize(f.editor, 100, 13), 0);
+        assert_third(&f, data, 13);
+    }
+    put(&f, 13, 40, 'x');
+    assert_int_equal(limefile_resize(f.editor, 20, 60), 0); /* only 20 were data */
+    memset(data + 13, 'x', 7);
+    memset(data + 20, 0, 80);
+    assert_int_equal(limefile_commit(f.editor, 60), 0);
+    assert_third(&f, data, 60);
+    close_fixture(&f);
+}
+
+static void test_commit_sets_the_size_right(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct bytes b = three();
+    char data[30] = {0};
+    memset(data, '3', 13);
+    open_fixture(&f, &b);
+    put(&f, 13, 100, 'x');
+    assert_int_equal(limefile_commit(f.editor, 13), 0);
+    assert_third(&f, data, 13);
+    put(&f, 13, 100, 'x');
+    assert_int_equal(limefile_commit(f.editor, 21), 0);
+    memset(data + 13, 'x', 8);
+    assert_third(&f, data, 21);
+    assert_int_equal(limefile_commit(f.editor, 30), 0); /* nobody wrote these */
+    assert_third(&f, data, 30);
+    close_fixture(&f);
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char type[200];
+    memset(type, 't', sizeof type);
+    open_fixture(&f, &(struct bytes){0});
+    assert_int_equal(limefile_commit(f.editor, 0), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_resize(f.editor, 0, 1), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_growth_begin(f.editor), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_append_message(f.editor, true), LIMEFILE_E_STATE);
+    assert_int_equal(limefile_editor_set_type(f.editor, "t", 1), LIMEFILE_E_NO_RECORD);
+    assert_int_equal(limefile_append_begin(f.editor, "", 0), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_append_begin(f.editor, type, 128), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_append_begin(f.editor, "a\0b", 3), LIMEFILE_E_TYPE);
+    assert_int_equal(f.memory.size, 0);
+    assert_int_equal(limefile_append_begin(f.editor, type, 127), 0);
+    assert_int_equal(limefile_append_begin(f.editor, "u", 1), LIMEFILE_E_STATE);
+    assert_int_equal(limefile_append_message(f.editor, false), LIMEFILE_E_ORDER);
+    assert_int_equal(limefile_append_message(f.editor, true), 0);
+    assert_int_equal(limefile_commit(f.editor, INT64_MAX - 100), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_resize(f.editor, 0, INT64_MAX - 100), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_editor_set_type(f.editor, "", 0), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_commit(f.editor, 0), 0);
+    assert_int_equal(limefile_append_message(f.editor, false), LIMEFILE_E_ORDER);
+    put(&f, 0, 1, 'x');
+    assert_int_equal(limefile_append_begin(f.editor, "u", 1), LIMEFILE_E_STATE);
+    assert_int_equal(limefile_commit(f.editor, 1), 0);
+    assert_int_equal(limefile_append_begin(f.editor, "u", 1), 0);
+    close_fixture(&f);
+}
+
+static void test_which_containers(void **state)
+{
+    (void)state;
+    struct limefile_editor *editor;
+    struct limefile_memory memory;
+    struct fixture f;
+    struct bytes b = three(), want = three();
+    memory_of(&memory, &b);
+    struct limefile_index *index = index_of(&memory.source);
+    memory.source.ops->truncate(&memory.source, b.n + 1);
+    assert_int_equal(limefile_editor_new(&memory.source, index, &editor), LIMEFILE_E_STATE);
+    limefile_index_free(index);
+    index = index_of(&memory.source); /* now it knows, and has a fault */
+    assert_int_equal(limefile_editor_new(&memory.source, index, &editor), LIMEFILE_E_STATE);
+    limefile_index_free(index);
+    limefile_memory_release(&memory);
+    for (size_t cut = 1; cut <= 3; cut++) {
+        struct bytes less = {0};
+        bytes_add(&less, b.at, b.n - cut);
+        open_fixture(&f, &less);
+        assert_int_equal(f.memory.size, want.n);
+        assert_memory_equal(f.memory.data, want.at, want.n);
+        close_fixture(&f);
+    }
+    limefile_editor_free(NULL);
+    bytes_free(&b);
+    bytes_free(&want);
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct bytes want = {0}, b = three();
+    open_fixture(&f, &b);
+    assert_int_equal(limefile_set_type(&f.memory.source, 0, "a-longer-type", 13), 0);
+    assert_int_equal(limefile_set_type(&f.memory.source, 0, "1", 1), 0);
+    assert_int_equal(limefile_set_type(&f.memory.source, 8, "1", 1), LIMEFILE_E_MAGIC);
+    assert_int_equal(limefile_set_type(&f.memory.source, 9999, "1", 1), LIMEFILE_E_MAGIC);
+    assert_int_equal(limefile_set_type(&f.memory.source, 0, "", 0), LIMEFILE_E_TYPE);
+    assert_int_equal(limefile_editor_set_type(f.editor, "3", 1), 0);
+    assert_string_equal(last_of(f.editor).type, "3");
+    assert_int_equal(limefile_append_begin(f.editor, "fourth", 6), 0);
+    assert_int_equal(limefile_editor_set_type(f.editor, "4", 1), 0);
+    assert_int_equal(limefile_commit(f.editor, 0), 0);
+    bytes_record(&want, "1", 5, '1', MB);
+    bytes_record(&want, "second", 8, '2', ME);
+    bytes_record(&want, "3", 13, '3', MB);
+    bytes_record(&want, "4", 0, 0, ME);
+    assert_is(&f, &want);
+    close_fixture(&f);
+}
+
+static unsigned flags_at(const struct fixture *f, size_t header)
+{
+    return f->memory.data[header + 6];
+}
+
+static void test_boundaries(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct bytes b = three();
+    open_fixture(&f, &b);
+    struct limefile_source *source = &f.memory.source;
+    assert_int_equal(limefile_set_boundary(source, 0, 152, true), 0);
+    assert_int_equal(flags_at(&f, 0), MB | ME);
+    assert_int_equal(flags_at(&f, 152), MB | ME);
+    assert_int_equal(limefile_set_boundary(source, 0, 152, false), 0);
+    assert_int_equal(flags_at(&f, 0), MB);
+    assert_int_equal(flags_at(&f, 152), ME);
+    assert_int_equal(limefile_set_boundary(source, 0, 144, true), LIMEFILE_E_MAGIC);
+    /* of the last record: the editor knows */
+    assert_int_equal(limefile_append_message(f.editor, false), 0);
+    assert_int_equal(flags_at(&f, 152), 0);
+    assert_int_equal(flags_at(&f, THIRD), ME);
+    assert_false(last_of(f.editor).mb);
+    assert_int_equal(limefile_resize(f.editor, 13, 3), 0);
+    assert_int_equal(flags_at(&f, THIRD), ME);
+    assert_int_equal(limefile_append_message(f.editor, true), 0);
+    assert_int_equal(limefile_resize(f.editor, 3, 2), 0);
+    assert_int_equal(flags_at(&f, THIRD), MB | ME);
+    assert_true(is_good(&f.memory));
+    assert_int_equal(limefile_append_message(f.editor, false), 0);
+    assert_int_equal(limefile_remove_last(f.editor), 0);
+    assert_int_equal(flags_at(&f, 152), ME);
+    close_fixture(&f);
+}
+
+/* ---- failures ---- */
+
+static const struct action long_script[] = {
+    {BEGIN, .text = "new"},
+    {DATA, .at = 0, .n = 21, .value = 'n'},
+    {COMMIT, .n = 21},
+    {.what = GROWTH},
+    {DATA, .at = 21, .n = 100, .value = 'm'},
+    {COMMIT, .n = 121},
+    {RESIZE, .at = 121, .n = 50},
+    {RESIZE, .at = 50, .n = 80},
+    {RESIZE, .at = 80, .n = 50},
+    {MESSAGE, .n = 1},
+    {MESSAGE, .n = 0},
+    {TYPE, .text = "newer"},
+    {BEGIN, .text = "next"},
+    {.what = REMOVE},
+    {.what = REMOVE},
+    {.what = END},
+};
+
+struct attempt {
+    size_t fail_at;
+    int code;
+    bool partly;
+};
+
+/* A copy of what is there now can be recovered, with the first three records as they were. */
+static void assert_recoverable(const struct limefile_memory *memory, const char *what)
+{
+    struct limefile_memory copy;
+    struct bytes b = three();
+    memory_of(&copy, &(struct bytes){memory->data, memory->size, memory->size});
+    int err = limefile_recover(&copy.source, NULL, NULL, NULL);
+    b.at[THIRD + 6] = copy.size > THIRD ? copy.data[THIRD + 6] : 0;
+    if (err || !is_good(&copy) || copy.size < b.n || memcmp(copy.data, b.at, b.n) != 0)
+        fail_msg("%s: %s", what, limefile_strerror(err));
+    bytes_free(&b);
+    limefile_memory_release(&copy);
+}
+
+static bool is_gone(const struct limefile_editor *editor, const struct action *a,
+                    uint64_t ordinal)
+{
+    return a->what == REMOVE && last_of(editor).ordinal < ordinal;
+}
+
+/* True if a call was there to fail. */
+static bool attempt(const struct attempt *how, const struct bytes *want)
+{
+    struct recorder recorder;
+    struct bytes b = three();
+    bool failed = false;
+    recorder_init(&recorder, &b);
+    struct limefile_editor *editor = editor_of(&recorder.source);
+    recorder.tried = 0;
+    recorder.fail_at = how->fail_at;
+    recorder.fail_code = how->code;
+    recorder.partly = how->partly;
+    for (const struct action *a = long_script; a->what != END; a++) {
+        uint64_t ordinal = last_of(editor).ordinal;
+        int err = act(editor, &recorder.source, a);
+        if (!err)
+            continue;
+        failed = true;
+        assert_int_equal(err, how->code);
+        assert_recoverable(&recorder.memory, "after a failure");
+        recorder.fail_at = 0;
+        if (!is_gone(editor, a, ordinal))
+            assert_int_equal(act(editor, &recorder.source, a), 0);
+        assert_recoverable(&recorder.memory, "after another try");
+    }
+    assert_int_equal(recorder.memory.size, want->n);
+    assert_memory_equal(recorder.memory.data, want->at, want->n);
+    limefile_editor_free(editor);
+    recorder_release(&recorder);
+    bytes_free(&b);
+    return failed;
+}
+
+static void test_failures_and_another_try(void **state)
+{
+    (void)state;
+    struct bytes want = three();
+    static const int codes[] = {-ENOSPC, -EIO};
+    for (size_t c = 0; c < COUNT(codes); c++)
+        for (int partly = 0; partly < 2; partly++) {
+            struct attempt how = {1, codes[c], partly};
+            while (attempt(&how, &want))
+                how.fail_at++;
+            assert_true(how.fail_at > 40);
+        }
+    bytes_free(&want);
+}
+
+static bool is_recoverable(const struct limefile_memory *memory)
+{
+    struct limefile_memory copy;
+    memory_of(&copy, &(struct bytes){memory->data, memory->size, memory->size});
+    bool good = limefile_recover(&copy.source, NULL, NULL, NULL) == 0 && is_good(&copy);
+    limefile_memory_release(&copy);
+    return good;
+}
+
+/* A commit fails, and something else than another try follows. */
+static void after_failed_commit(const struct action *script, uint64_t committed,
+                                const struct action *then, struct bytes *want)
+{
+    for (size_t n = 1;; n++) {
+        struct recorder recorder;
+        struct bytes b = three();
+        size_t done;
+        recorder_init(&recorder, &b);
+        struct limefile_editor *editor = editor_of(&recorder.source);
+        assert_int_equal(perform(editor, &recorder.source, script, &done), 0);
+        recorder.tried = 0;
+        recorder.fail_at = n;
+        recorder.fail_code = -EIO;
+        int err = limefile_commit(editor, committed);
+        recorder.fail_at = 0;
+        for (const struct action *a = then; err && a->what != END; a++) {
+            assert_true(is_recoverable(&recorder.memory));
+            assert_int_equal(act(editor, &recorder.source, a), 0);
+        }
+        if (err) {
+            assert_int_equal(recorder.memory.size, want->n);
+            assert_memory_equal(recorder.memory.data, want->at, want->n);
+        }
+        limefile_editor_free(editor);
+        recorder_release(&recorder);
+        bytes_free(&b);
+        if (!err)
+            break;
+    }
+    bytes_free(want);
+}
+
+static void test_after_a_failed_commit(void **state)
+{
+    (void)state;
+    static const struct action begin[] = {
+        {BEGIN, .text = "new"}, {DATA, .at = 0, .n = 50, .value = 'n'}, {.what = END}};
+    static const struct action grow[] = {
+        {.what = GROWTH}, {DATA, .at = 13, .n = 50, .value = '3'}, {.what = END}};
+    static const struct action removal[] = {{.what = REMOVE}, {.what = END}};
+    static const struct action more[] = {{.what = GROWTH},
+                                         {DATA, .at = 50, .n = 30, .value = 'n'},
+                                         {COMMIT, .n = 80},
+                                         {.what = END}};
+    static const struct action less[] = {{COMMIT, .n = 20}, {.what = END}};
+    static const struct action cut[] = {
+        {RESIZE, .at = 63, .n = 20}, {COMMIT, .n = 20}, {.what = END}};
+    struct bytes want = three();
+    after_failed_commit(begin, 50, removal, &want);
+    for (int how = 0; how < 2; how++) {
+        want = three();
+        want.at[THIRD + 6] &= (unsigned char)~ME;
+        bytes_record(&want, "new", how ? 20 : 80, 'n', ME);
+        after_failed_commit(begin, 50, how ? less : more, &want);
+    }
+    for (int how = 0; how < 2; how++) {
+        want = three();
+        want.n = THIRD;
+        bytes_record(&want, "third", 20, '3', MB | ME);
+        after_failed_commit(grow, 63, how ? cut : less, &want);
+    }
+}
+
+static void test_message_after_a_failed_commit(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n < 20; n++) {
+        struct recorder recorder;
+        struct bytes b = three();
+        recorder_init(&recorder, &b);
+        struct limefile_editor *editor = editor_of(&recorder.source);
+        assert_int_equal(limefile_append_begin(editor, "new", 3), 0);
+        recorder.tried = 0;
+        recorder.fail_at = n;
+        recorder.fail_code = -EIO;
+        int err = limefile_commit(editor, 5);
+        recorder.fail_at = 0;
+        if (err && limefile_append_message(editor, true) == 0) {
+            assert_int_equal(limefile_commit(editor, 5), 0);
+            assert_true(is_good(&recorder.memory));
+            assert_int_equal(recorder.memory.data[END_OF_THREE + 6], MB | ME);
+        }
+        limefile_editor_free(editor);
+        recorder_release(&recorder);
+        bytes_free(&b);
+    }
+}
+
+static void test_nowhere_to_write(void **state)
+{
+    (void)state;
+    struct limefile_memory memory;
+    struct bytes b = three();
+    limefile_memory_lend(&memory, b.at, b.n);
+    struct limefile_editor *editor = editor_of(&memory.source);
+    assert_int_equal(limefile_append_begin(editor, "t", 1), -EROFS);
+    assert_int_equal(limefile_remove_last(editor), -EROFS);
+    assert_int_equal(limefile_resize(editor, 13, 100), -EROFS);
+    assert_int_equal(last_of(editor).ordinal, 3);
+    limefile_editor_free(editor);
+    bytes_free(&b);
+}
+
+/* ---- locks ---- */
+
+static void test_locks(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/limefs-test-edit-XXXXXX";
+    int first = mkostemp(path, O_CLOEXEC), second = open(path, O_RDWR | O_CLOEXEC);
+    int reader = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(first >= 0 && second >= 0 && reader >= 0);
+    assert_int_equal(limefile_lock_test(reader), 0);
+    assert_int_equal(limefile_lock(first), 0);
+    assert_int_equal(limefile_lock(first), 0); /* once more does not matter */
+    assert_int_equal(limefile_lock_test(first), 0);
+    assert_int_equal(limefile_lock(second), -EBUSY);
+    assert_int_equal(limefile_lock_test(second), -EBUSY);
+    assert_int_equal(limefile_lock_test(reader), -EBUSY);
+    assert_int_equal(limefile_lock(reader), -EBADF);
+    int shared = dup(first);
+    close(first);
+    assert_int_equal(limefile_lock(second), -EBUSY);
+    close(shared);
+    assert_int_equal(limefile_lock(second), 0);
+    close(second);
+    close(reader);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_what_readers_see),
+        cmocka_unit_test(test_remove_and_append),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_resize_reads_as_zeros),
+        cmocka_unit_test(test_commit_sets_the_size_right),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_which_containers),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_boundaries),
+        cmocka_unit_test(test_failures_and_another_try),
+        cmocka_unit_test(test_after_a_failed_commit),
+        cmocka_unit_test(test_message_after_a_failed_commit),
+        cmocka_unit_test(test_nowhere_to_write),
+        cmocka_unit_test(test_locks),
+    };
+    return cmocka_run_group_tests_name("edit", tests, NULL, NULL);
+}
