@@ -127,7 +127,7 @@ class LimitedJob(hosts.Job):
         for number, host in enumerate(self.where.split(",")):
             name = host.partition(":")[0]
             words += [":"] if number else []
-            words += ["-n", "1", "--host", name]
+            words += ["-n", "1", "--host", name, *hosts.export()]
             words += ["prlimit", f"--fsize={self.fsize}"] if name == "beta" else []
             words += io
         return words
@@ -166,7 +166,7 @@ class Writing(HostsTestCase):
                 client.close_file(file)
                 status = client.status()
                 self.assertEqual((status["errors"], status["in_flight"]), (0, 0))
-                self.assertEqual(job.stop(), 0)
+                self.assertEqual(job.stop(), 0, job.stderr())
                 self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
                 self.assertNothingLeft()
                 self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
@@ -222,7 +222,7 @@ class Writing(HostsTestCase):
             self.write_all(client, file, model, 1, 9 * MIB - 1, 0)
             client.sync(file)
             self.assertHolds(path, model)
-            self.assertEqual(job.stop(), 0)
+            self.assertEqual(job.stop(), 0, job.stderr())
         self.assertNothingLeft()
 
     def test_lost(self):

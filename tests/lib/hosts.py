@@ -179,6 +179,11 @@ def why_not():
     return None
 
 
+def export():
+    """Words for each program: MPI's own leaks are left out on the other hosts, too."""
+    return ["-x", "ASAN_OPTIONS"] if limetest.SANITIZED else []
+
+
 class Hosts:
     """Running from the start to stop(), or to the end of the test."""
 
@@ -251,9 +256,7 @@ class Hosts:
 
     def mpirun(self, where):
         """Words; `where` is for --host."""
-        # MPI's own leaks are left out on the other hosts, too.
-        export = ["-x", "ASAN_OPTIONS"] if limetest.SANITIZED else []
-        return [mpitest.MPIRUN, "--mca", "plm_rsh_agent", self.agent, *export, "--host", where]
+        return [mpitest.MPIRUN, "--mca", "plm_rsh_agent", self.agent, *export(), "--host", where]
 
     def pids(self, name):
         """Of what runs in a host other than the first."""
