@@ -96,6 +96,8 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
                limefs_view_generation(fs, view, record->ordinal), entry);
     entry->attr_timeout = at_least(fs, entry->attr_timeout, view);
     entry->entry_timeout = at_least(fs, entry->entry_timeout, view);
+    if (fs->options.rw && entry->entry_timeout <= fs->options.entry_timeout)
+        entry->entry_timeout = 0; /* a plain name's meaning changes when records come */
 }
 
 static int entry_in_container(struct limefs *fs, struct limefs_node *container,
