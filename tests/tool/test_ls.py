@@ -165,7 +165,7 @@ class Failures(limetest.TestCase):
 
 
 class Command(limetest.TestCase):
-    COMMANDS = ["ls", "cat", "unpack", "pack", "check", "repair"]
+    COMMANDS = ["ls", "cat", "unpack", "pack", "append", "replace", "rm", "set", "check", "repair"]
 
     def test_help(self):
         overview = self.run_ok(["lime", "--help"]).decode()

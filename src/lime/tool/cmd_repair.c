@@ -1,5 +1,6 @@
 /* cmd_repair.c - lime repair: cuts an unfinished tail, mends what surrounds the data */
 #define _GNU_SOURCE
+#include "edit.h"
 #include "repair.h"
 #include "tool.h"
 
@@ -87,20 +88,6 @@ static int mend(struct repair *repair)
     return err;
 }
 
-static int lock(const struct repair *repair)
-{
-    int err = repair->dry ? limefile_lock_test(repair->fd) : limefile_lock(repair->fd);
-    if (err == -EBUSY) {
-        message(repair->path, "lock: another process has this container open for writing, "
-                              "a read-write mount perhaps; unmount it first");
-        return TOOL_BAD;
-    }
-    if (err) /* some network file systems have no locks */
-        message(repair->path, "lock: warning: %s; make sure that nobody writes to it",
-                limefile_strerror(err));
-    return TOOL_GOOD;
-}
-
 static const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
@@ -146,7 +133,7 @@ static int conclude_dry(const struct repair *repair)
 static int repair_opened(struct repair *repair)
 {
     struct limefile_survey survey;
-    int status = lock(repair);
+    int status = edit_lock(repair->path, repair->fd, repair->dry);
     if (status != TOOL_GOOD)
         return status;
     int err = look(repair, &survey);

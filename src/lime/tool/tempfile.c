@@ -17,12 +17,15 @@
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 static const char *volatile guarded;
-static volatile int guarded_folder;
+static volatile int guarded_folder, guarded_fd = -1;
+static volatile off_t guarded_end;
 
 static void remove_and_die(int number)
 {
     if (guarded)
         unlinkat(guarded_folder, guarded, 0);
+    if (guarded_fd >= 0 && ftruncate(guarded_fd, guarded_end) != 0)
+        guarded_fd = -1; /* lime repair cuts it */
     signal(number, SIG_DFL);
     raise(number); /* delivered on return, so that the parent sees the true reason */
 }
@@ -45,18 +48,31 @@ void guard_set(int folder, const char *path)
     guarded = path;
 }
 
+void guard_end(int fd, uint64_t end)
+{
+    catch_signals();
+    guarded_end = (off_t)end;
+    guarded_fd = fd;
+}
+
 void guard_lift(void)
 {
     guarded = NULL;
+    guarded_fd = -1;
 }
 
-static void hold_signals(sigset_t *before)
+void guard_hold(sigset_t *before)
 {
     sigset_t held;
     sigemptyset(&held);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         sigaddset(&held, signals[i]);
     sigprocmask(SIG_BLOCK, &held, before);
+}
+
+void guard_release(const sigset_t *before)
+{
+    sigprocmask(SIG_SETMASK, before, NULL);
 }
 
 /* ---- folders and modes ---- */
@@ -130,12 +146,12 @@ int tempfile_open(struct tempfile *t, const char *target)
     }
     free(folder);
     if (!err) {
-        hold_signals(&before);
+        guard_hold(&before);
         t->fd = mkostemp(t->path, O_CLOEXEC);
         err = t->fd < 0 ? -errno : 0;
         if (!err)
             guard_set(AT_FDCWD, t->path);
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        guard_release(&before);
     }
     if (err)
         forget(t);
@@ -151,12 +167,12 @@ int tempfile_commit(struct tempfile *t)
     if (close(t->fd) != 0 && !err)
         err = -errno;
     t->fd = -1;
-    hold_signals(&before);
+    guard_hold(&before);
     if (!err && rename(t->path, t->target) != 0)
         err = -errno;
     if (!err)
         guard_lift();
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    guard_release(&before);
     if (err) {
         tempfile_abort(t);
         return err;

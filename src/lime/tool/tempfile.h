@@ -5,6 +5,8 @@
 #ifndef TEMPFILE_H
 #define TEMPFILE_H
 
+#include <signal.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* `path`, seen from `folder` (a descriptor, or AT_FDCWD), is removed if SIGINT, SIGTERM or
@@ -12,6 +14,13 @@
  * copied. */
 void guard_set(int folder, const char *path);
 void guard_lift(void);
+
+/* The same for what stands in `fd` from byte `end` on: it is cut. */
+void guard_end(int fd, uint64_t end);
+
+/* Between the two, these signals wait. */
+void guard_hold(sigset_t *before);
+void guard_release(const sigset_t *before);
 
 struct tempfile {
     int fd;

@@ -1,0 +1,201 @@
+/* cmd_append.c - lime append: further records at the end of a container */
+#define _GNU_SOURCE
+#include "edit.h"
+#include "feed.h"
+#include "packlist.h"
+#include "tempfile.h"
+#include "tool.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: lime append FILE [-m] -t TYPE PATH [[-m] -t TYPE PATH]...\n"
+    "Append records to the container FILE, which may be empty. Their data are those\n"
+    "of the files PATH; '-' is standard input.\n"
+    "\n"
+    "  -t, --type TYPE     the type of the record that the next PATH becomes\n"
+    "  -m, --new-message   the next record begins a new message; without it, it\n"
+    "                      joins the last one\n"
+    "      --help          this text\n"
+    "\n"
+    "Readers see a record when it is whole and on the disk. What a crash leaves\n"
+    "unfinished, 'lime repair' cuts off.\n"
+    "\n"
+    "Examples:\n"
+    "  lime append conf.0042 -t ildg-log log.txt\n"
+    "  measure | lime append conf.0042 -m -t measurement -\n"
+    "\n"
+    "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it was;\n"
+    "2 wrong usage, or FILE cannot be opened or is no container.\n";
+
+struct options {
+    const char *path, *type; /* type: of the next PATH; NULL: none given */
+    bool new_message, help;
+    struct packlist list;
+};
+
+/* ---- the work ---- */
+
+/* A signal cuts what has been written of the record, but comes between no steps of a commit. */
+static bool put_data(struct edit *edit, struct feed *feed, struct progress *progress)
+{
+    sigset_t before;
+    struct limefile_last last;
+    uint64_t bytes;
+    limefile_editor_last(edit->editor, &last);
+    if (!feed_run(feed, edit->c.fd, edit->c.path, last.data_offset, progress, &bytes))
+        return false;
+    guard_hold(&before);
+    int err = limefile_commit(edit->editor, bytes);
+    guard_lift();
+    guard_release(&before);
+    if (err)
+        message_code(edit->c.path, "append", err);
+    return !err;
+}
+
+static bool put_record(struct edit *edit, const struct pack_item *item, struct feed *feed,
+                       struct progress *progress)
+{
+    uint64_t end;
+    int err = edit->c.file.source.ops->size(&edit->c.file.source, &end);
+    if (!err) {
+        guard_end(edit->c.fd, end);
+        err = limefile_append_begin(edit->editor, item->type, item->type_len);
+    }
+    if (!err && item->mb)
+        err = limefile_append_message(edit->editor, true);
+    if (err) {
+        guard_lift();
+        message_code(edit->c.path, "append", err);
+        return false;
+    }
+    return put_data(edit, feed, progress);
+}
+
+static bool put_item(struct edit *edit, const struct pack_item *item, struct progress *progress)
+{
+    struct feed feed;
+    if (!feed_open(&feed, item->path, edit->c.fd))
+        return false;
+    progress->total += feed.sized ? (uint64_t)feed.st.st_size : 0;
+    bool good = put_record(edit, item, &feed, progress);
+    feed_close(&feed);
+    return good;
+}
+
+/* All of them or none. */
+static int take_back(struct edit *edit)
+{
+    struct limefile_last last;
+    int err = 0;
+    while (!err && limefile_editor_last(edit->editor, &last) == 0 &&
+           last.ordinal > limefile_index_count(edit->c.index))
+        err = limefile_remove_last(edit->editor);
+    guard_lift();
+    if (err)
+        message_code(edit->c.path, "take back what was appended", err);
+    return TOOL_BAD;
+}
+
+static int append(const struct options *o)
+{
+    struct edit edit;
+    struct progress progress;
+    bool good = true;
+    int status = edit_open(&edit, o->path);
+    if (status != TOOL_GOOD)
+        return status;
+    progress_begin(&progress, "append", 0);
+    for (size_t i = 0; good && i < o->list.count; i++)
+        good = put_item(&edit, &o->list.items[i], &progress);
+    progress_end(&progress);
+    if (!good)
+        status = take_back(&edit);
+    edit_close(&edit);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static int take_operand(struct options *o, const char *word)
+{
+    if (!o->type && o->path)
+        return usage_error(&cmd_append, "%s: no type (-t) before it", word);
+    if (!o->type) {
+        o->path = word;
+        return TOOL_GOOD;
+    }
+    if (packlist_type_is_bad(word, o->type, strlen(o->type)))
+        return TOOL_UNUSABLE;
+    bool added = packlist_add(&o->list, word, o->type, strlen(o->type), o->new_message, false);
+    o->type = NULL;
+    o->new_message = false;
+    return added ? TOOL_GOOD : TOOL_BAD;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"type", required_argument, NULL, 't'},
+        {"new-message", no_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    int status = TOOL_GOOD;
+    /* "-": operands come in their place among the options */
+    for (int opt; !status && (opt = getopt_long(argc, argv, "-t:m", longs, NULL)) != -1;) {
+        if (opt == 't' && o->type)
+            status = usage_error(&cmd_append, "-t %s: no PATH after it", o->type);
+        else if (opt == 't')
+            o->type = optarg;
+        else if (opt == 'm')
+            o->new_message = true;
+        else if (opt == 'H')
+            o->help = true;
+        else if (opt == 1)
+            status = take_operand(o, optarg);
+        else
+            status = option_error(&cmd_append, argv);
+    }
+    for (; !status && optind < argc; optind++)
+        status = take_operand(o, argv[optind]);
+    return status;
+}
+
+static int check(const struct options *o)
+{
+    size_t streams = 0;
+    for (size_t i = 0; i < o->list.count; i++)
+        streams += strcmp(o->list.items[i].path, "-") == 0;
+    if (o->type)
+        return usage_error(&cmd_append, "-t %s: no PATH after it", o->type);
+    if (o->new_message)
+        return usage_error(&cmd_append, "-m: no record after it");
+    if (!o->path || !o->list.count)
+        return usage_error(&cmd_append,
+                           o->path ? "no record named (-t TYPE PATH)" : "no file named");
+    if (streams > 1)
+        return usage_error(&cmd_append, "standard input can become one record only");
+    return TOOL_GOOD;
+}
+
+static int run(int argc, char **argv)
+{
+    struct options o = {0};
+    int status = parse(&o, argc, argv);
+    if (o.help)
+        status = print_help(&cmd_append);
+    else if (!status)
+        status = check(&o);
+    if (!status && !o.help)
+        status = append(&o);
+    packlist_release(&o.list);
+    return status;
+}
+
+const struct command cmd_append = {"append", "further records at the end of a container", help,
+                                   run};

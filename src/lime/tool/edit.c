@@ -1,0 +1,154 @@
+/* edit.c - what the commands that change containers have in common */
+#define _GNU_SOURCE
+#include "edit.h"
+#include "progress.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int edit_lock(const char *path, int fd, bool test)
+{
+    int err = test ? limefile_lock_test(fd) : limefile_lock(fd);
+    if (err == -EBUSY) {
+        message(path, "lock: another process has this container open for writing, "
+                      "a read-write mount perhaps; unmount it first");
+        return TOOL_BAD;
+    }
+    if (err) /* some network file systems have no locks */
+        message(path, "lock: warning: %s; make sure that nobody writes to it",
+                limefile_strerror(err));
+    return TOOL_GOOD;
+}
+
+static void count_flags(void *context, const struct limefile_finding *finding)
+{
+    uint64_t *count = context;
+    *count += finding->code == LIMEFILE_D_MB_MISSING || finding->code == LIMEFILE_D_MB_INSIDE ||
+              finding->code == LIMEFILE_D_ME_MISSING;
+}
+
+/* Which message a record joins or leaves must be clear. */
+static uint64_t bad_flags(struct limefile_source *source)
+{
+    struct limefile_scan *scan;
+    struct limefile_record record;
+    uint64_t count = 0;
+    if (limefile_scan_new(source, count_flags, &count, &scan) != 0)
+        return 1;
+    while (limefile_scan_next(scan, &record) > 0)
+        ;
+    limefile_scan_free(scan);
+    return count;
+}
+
+static int check(struct edit *edit)
+{
+    struct limefile_survey survey;
+    struct container *c = &edit->c;
+    if (!limefile_index_fault(c->index)) {
+        if (!limefile_index_deviations(c->index) || !bad_flags(&c->file.source))
+            return TOOL_GOOD;
+        message(c->path, "edit: message flags contradict each other; nothing was changed, "
+                         "'lime repair' mends them");
+        return TOOL_BAD;
+    }
+    container_fault_message(c);
+    if (limefile_survey_take(&c->file.source, NULL, NULL, &survey) == 0 &&
+        !survey.is_container) {
+        message(c->path, "not a LIME container");
+        return TOOL_UNUSABLE;
+    }
+    message(c->path, "edit: the container does not end with its last record, as after a crash; "
+                     "nothing was changed, see 'lime repair -n'");
+    return TOOL_BAD;
+}
+
+static int begin(struct edit *edit)
+{
+    struct limefile_source *source = &edit->c.file.source;
+    int err = limefile_index_build(source, &edit->c.index);
+    if (err) {
+        message_code(edit->c.path, "index", err);
+        return TOOL_BAD;
+    }
+    int status = check(edit);
+    if (status == TOOL_GOOD) {
+        err = limefile_editor_new(source, edit->c.index, &edit->editor);
+        if (err)
+            message_code(edit->c.path, "edit", err);
+        status = err ? TOOL_BAD : TOOL_GOOD;
+    }
+    if (status != TOOL_GOOD)
+        limefile_index_free(edit->c.index);
+    return status;
+}
+
+int edit_open(struct edit *edit, const char *path)
+{
+    *edit = (struct edit){.c.path = path};
+    edit->c.fd = open_with_message(path, O_RDWR);
+    if (edit->c.fd < 0)
+        return TOOL_UNUSABLE;
+    limefile_fd_init(&edit->c.file, edit->c.fd);
+    int status = edit_lock(path, edit->c.fd, false);
+    if (status == TOOL_GOOD)
+        status = begin(edit);
+    if (status != TOOL_GOOD)
+        close(edit->c.fd);
+    return status;
+}
+
+void edit_close(struct edit *edit)
+{
+    limefile_editor_free(edit->editor);
+    container_close(&edit->c);
+}
+
+bool edit_is_last(const struct edit *edit, const struct limefile_record *record)
+{
+    return record->ordinal == limefile_index_count(edit->c.index);
+}
+
+static void show_progress(void *context, uint64_t done, uint64_t size)
+{
+    struct progress *progress = context;
+    progress->total = size;
+    progress_to(progress, done);
+}
+
+/* Links are followed, so that they stay what they are. */
+static int rewrite_at(struct edit *edit, char *real, const struct limefile_record *record,
+                      const struct limefile_piece *pieces, size_t count)
+{
+    struct progress progress;
+    char *name = strrchr(real, '/');
+    int new_fd;
+    *name++ = '\0';
+    int folder = open(*real ? real : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -errno;
+    progress_begin(&progress, "rewrite", limefile_index_size(edit->c.index));
+    int err = limefile_rewrite(folder, name, edit->c.fd, record, edit->c.index, pieces, count,
+                               show_progress, &progress, &new_fd);
+    progress_end(&progress);
+    close(folder);
+    if (new_fd >= 0)
+        close(new_fd);
+    return err;
+}
+
+int edit_rewrite(struct edit *edit, const struct limefile_record *record,
+                 const struct limefile_piece *pieces, size_t count)
+{
+    char *real = realpath(edit->c.path, NULL);
+    int err = real ? rewrite_at(edit, real, record, pieces, count) : -errno;
+    free(real);
+    if (err)
+        message_code(edit->c.path, "rewrite", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}

@@ -1,0 +1,29 @@
+/* edit.h - a container that a sub-command changes: locked, indexed, with an editor */
+#ifndef EDIT_H
+#define EDIT_H
+
+#include "container.h"
+#include "limeedit.h"
+
+struct edit {
+    struct container c;
+    struct limefile_editor *editor;
+};
+
+/* An exit status, after a message if it is not GOOD: another process has the file open for
+ * writing. Where there are no locks, a warning. test: only asks. */
+int edit_lock(const char *path, int fd, bool test);
+
+/* Opens for writing and locks. Refuses what is no container, and what lime repair has to see to
+ * first. An exit status, after a message if it is not GOOD; edit_close() only after GOOD. */
+int edit_open(struct edit *, const char *path);
+void edit_close(struct edit *);
+
+bool edit_is_last(const struct edit *, const struct limefile_record *);
+
+/* limefile_rewrite() with a bar; an exit status, after a message if it is not GOOD. The struct
+ * is good for nothing but edit_close() afterwards. */
+int edit_rewrite(struct edit *, const struct limefile_record *,
+                 const struct limefile_piece *pieces, size_t count);
+
+#endif
