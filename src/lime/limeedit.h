@@ -160,8 +160,8 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
  * wrong: a fault that could not be cut, deviations that cannot be mended without changing a
  * record, an I/O error. LIMEFILE_E_MAGIC, _VERSION: it is no container.
  */
-int limefile_recover(struct limefile_source *, limefile_note_fn *, limefile_keep_fn *keep,
-                     void *context);
+int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
+                     limefile_keep_fn *keep, void *context);
 
 /* ---- its steps, for who has to ask in between: lime repair ---- */
 

@@ -28,8 +28,8 @@ static const char help[] =
     "  lime append conf.0042 -t ildg-log log.txt\n"
     "  measure | lime append conf.0042 -m -t measurement -\n"
     "\n"
-    "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it was;\n"
-    "2 wrong usage, or FILE cannot be opened or is no container.\n";
+    "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it\n"
+    "was; 2 wrong usage, or FILE cannot be opened or is no container.\n";
 
 struct options {
     const char *path, *type; /* type: of the next PATH; NULL: none given */

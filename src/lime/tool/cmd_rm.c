@@ -18,8 +18,8 @@ static const char help[] =
     "\n"
     "Example: lime rm conf.0042 xlf-info\n"
     "\n"
-    "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it was;\n"
-    "2 wrong usage, or FILE cannot be opened or is no container.\n";
+    "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it\n"
+    "was; 2 wrong usage, or FILE cannot be opened or is no container.\n";
 
 static int remove_last(struct edit *edit)
 {
