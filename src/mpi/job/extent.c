@@ -182,22 +182,30 @@ static bool take_messages(struct job_worker *worker)
 
 /* ---- on rank 0's host ---- */
 
-/* While messages are under way, MPI is looked after between the parts. */
+/* While messages are under way, MPI is looked after between parts, which end with blocks. */
+static int64_t end_of_part(const struct job_worker *worker, const struct job_extent *extent,
+                           int64_t at, int64_t to)
+{
+    if (worker->message_count == 0)
+        return to;
+    return smaller(to, at + JOB_PART - (extent->offset + at) % LIMEJOB_ALIGN);
+}
+
 static int move_own(struct job_worker *worker, const struct job_extent *extent, job_mover *move,
                     struct job_transfer *transfer)
 {
-    int64_t from, to;
-    job_extent_range(extent, worker->rank, &from, &to);
-    int64_t step = worker->message_count ? JOB_PART : to - from;
-    for (int64_t at = from; at < to; at += step) {
+    int64_t at, to;
+    job_extent_range(extent, worker->rank, &at, &to);
+    while (at < to) {
         char text[JOB_TEXT_MAX] = "";
-        int64_t bytes = smaller(step, to - at);
+        int64_t bytes = end_of_part(worker, extent, at, to) - at;
         int code = move(worker, extent, extent->window + at, at, bytes, text, sizeof text);
         if (code) {
             memcpy(transfer->text, text, sizeof text);
             return code;
         }
         transfer->moved += (uint64_t)bytes;
+        at += bytes;
         job_extent_progress(worker);
     }
     return transfer->code;
