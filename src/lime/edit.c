@@ -264,6 +264,8 @@ int limefile_append_begin(struct limefile_editor *editor, const char *type, size
         err = find_end(editor, &at);
     if (!err)
         err = limefile_extent_of(at, 0, &data_end, &next);
+    if (!err && editor->marked) /* a crash has left it, and nothing behind it */
+        err = write_start(editor, false);
     if (!err)
         err = push(editor, at);
     if (err)

@@ -180,6 +180,7 @@ struct limefile_survey {
     uint64_t end; /* of what can be read: where the fault's header stands, or the size */
     struct limefile_finding fault;    /* code 0: none */
     enum limefile_tail tail;          /* what the bytes behind `end` are */
+    uint64_t open;                    /* the record that is marked as being resized; 0: none */
     bool is_container;                /* also if it has nothing but an unfinished record */
     char type[LIMEFILE_NAME_MAX + 1]; /* of the unfinished record, with %XX */
 };

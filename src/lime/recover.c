@@ -73,16 +73,12 @@ static int judge_tail(struct limefile_source *source, struct limefile_survey *su
 
 /* ---- the survey ---- */
 
-struct surveyor {
-    struct limefile_survey *survey;
-    bool open; /* the record that the scan looks at is marked */
-};
-
 static void count(void *context, const struct limefile_finding *finding)
 {
-    struct surveyor *s = context;
-    s->survey->deviations += !limefile_is_fault(finding->code);
-    s->open |= finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_OPEN;
+    struct limefile_survey *survey = context;
+    survey->deviations += !limefile_is_fault(finding->code);
+    if (finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_OPEN && !survey->open)
+        survey->open = finding->ordinal;
 }
 
 /* What follows an open record is no record, even if it looks like one. */
@@ -93,34 +89,26 @@ static void stop_at_open(struct limefile_survey *survey)
     survey->tail = LIMEFILE_TAIL_OTHER;
 }
 
-static int survey_all(struct limefile_scan *scan, struct surveyor *s,
-                      limefile_progress_fn *progress, void *context)
+static void survey_all(struct limefile_scan *scan, struct limefile_survey *survey,
+                       limefile_progress_fn *progress, void *context)
 {
-    struct limefile_survey *survey = s->survey;
     struct limefile_record record;
-    uint64_t end;
     limefile_scan_progress(scan, &survey->end, &survey->size);
-    for (;;) {
-        bool open = s->open;
-        int got = limefile_scan_next(scan, &record);
-        if (got > 0 && open) {
+    while (limefile_scan_next(scan, &record) > 0) {
+        if (survey->open && survey->open < record.ordinal) {
             stop_at_open(survey);
-            return 0;
+            return;
         }
-        limefile_scan_progress(scan, &end, &survey->size);
-        survey->end = end;
-        if (got <= 0)
-            break;
         survey->records++;
         survey->messages = record.message;
+        limefile_scan_progress(scan, &survey->end, &survey->size);
         if (progress)
-            progress(context, end, survey->size);
+            progress(context, survey->end, survey->size);
     }
     if (limefile_scan_fault(scan)) {
         survey->fault = *limefile_scan_fault(scan);
-        survey->tail = s->open ? LIMEFILE_TAIL_OPEN : LIMEFILE_TAIL_OTHER;
+        survey->tail = survey->open ? LIMEFILE_TAIL_OPEN : LIMEFILE_TAIL_OTHER;
     }
-    return 0;
 }
 
 /* An I/O error says nothing about what stands there. */
@@ -138,15 +126,14 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
                          void *context, struct limefile_survey *out)
 {
     struct limefile_scan *scan;
-    struct surveyor surveyor = {.survey = out};
     *out = (struct limefile_survey){0};
-    int err = limefile_scan_new(source, count, &surveyor, &scan);
+    int err = limefile_scan_new(source, count, out, &scan);
     if (err)
         return err;
-    err = survey_all(scan, &surveyor, progress, context);
+    survey_all(scan, out, progress, context);
     limefile_scan_free(scan);
     int code = out->fault.code;
-    if (!err && (code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_MAGIC) &&
+    if ((code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_MAGIC) &&
         out->tail == LIMEFILE_TAIL_OTHER)
         err = judge_tail(source, out);
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)

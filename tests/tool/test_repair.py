@@ -105,6 +105,52 @@ class Tails(RepairCase):
         self.assertIn(f"{(512 << 20) - len(GOOD)} bytes cut (dry run)", self.out)
 
 
+class Ours(RepairCase):
+    """What limefs -o rw and lime append leave when they are killed."""
+
+    UNFINISHED = bytes(8) + header("new/type", 0, 0, 0)[8:]
+
+    def cut(self, tail, words, before=GOOD):
+        for args in (["-n"], [], ["--force"]):
+            got = self.repair(before + tail, *args, status=int(args == ["-n"]))
+            self.assertEqual(got, before + tail if args == ["-n"] else GOOD[:len(before)])
+            self.assertIn(words, self.out)
+            self.assertEqual(self.copies(), {})
+
+    def test_unfinished(self):
+        for data in (b"", b"x", bytes(1000), GOOD):
+            self.cut(self.UNFINISHED + data, f"offset {len(GOOD)}: an unfinished record of type "
+                     f"'new%2Ftype', {len(data)} bytes, cut")
+
+    def test_length_known(self):
+        head = bytes(8) + header("t", 16, 0, 0)[8:]
+        for n in (0, 5, 16, 17, 100):
+            self.cut(head + b"x" * n, f"type 't', {n} bytes, cut")
+
+    def test_nothing_else(self):
+        self.cut(self.UNFINISHED + b"x", "offset 0: an unfinished record", b"")
+        self.cut(bytes(144), "offset 0: 144 bytes cut", b"")
+
+    def test_resized(self):
+        at = len(GOOD) - 144
+        marked = GOOD[:at + 7] + b"\x5f" + GOOD[at + 8:]
+        for tail in (b"x", b"x" * 1000, header("t", 9, 1, 1) + b"12345678", self.UNFINISHED):
+            self.cut(tail, f"{len(tail)} bytes behind record 3, which was being resized, cut",
+                     marked)
+        self.assertEqual(self.repair(marked), GOOD)
+        whole = record("t", b"", 1, 1)
+        self.assertEqual(self.repair(marked + whole, status=1), marked + whole)
+        self.assertIn("record 3 was being resized, and these may be its data", self.err)
+        self.assertEqual(self.repair(marked + whole, "--force"), GOOD)
+        self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": whole})
+
+    def test_magic_lost_in_the_middle(self):
+        second = GOOD.index(header("second", 16, 0, 1))
+        bad = GOOD[:second] + bytes(8) + GOOD[second + 8:]
+        self.assertEqual(self.repair(bad, status=1), bad)
+        self.assertIn("an intact record seems to stand", self.err)
+
+
 class Middle(RepairCase):
     """What is broken with whole records behind it is no unfinished tail."""
 

@@ -21,6 +21,7 @@ struct change {
     struct action script[SCRIPT_MAX];
     bool empty;  /* begins with an empty container */
     bool nested; /* the last record's data are a container themselves */
+    bool marked; /* its header has the mark, and nothing follows */
     bool keep;   /* tails need the keep function */
     bool may_refuse;
     int with; /* what must be as before or after */
@@ -38,6 +39,14 @@ static const struct change changes[] = {
                 {COMMIT, .n = 24}}},
     {.name = "append nothing",
      .script = {{BEGIN, .text = "a-type-of-many-bytes"}, {COMMIT, .n = 0}}},
+    {.name = "append to what a crash has left",
+     .script = {{BEGIN, .text = "new"},
+                {DATA, .at = 0, .n = 9, .value = 'n'},
+                {COMMIT, .n = 9}},
+     .marked = true},
+    {.name = "grow what a crash has left",
+     .script = {{.what = GROWTH}, {DATA, .at = 13, .n = 9, .value = 'n'}, {COMMIT, .n = 22}},
+     .marked = true},
     {.name = "append in steps",
      .script = {{BEGIN, .text = "new"},
                 {DATA, .at = 0, .n = 21, .value = 'n'},
@@ -139,6 +148,8 @@ static struct bytes start_of(const struct change *change)
         bytes_record(&b, "last", 13, 'z', ME);
     else
         b.at[304 + 6] |= ME;
+    if (change->marked)
+        b.at[456 + 7] = 0x5f;
     return b;
 }
 

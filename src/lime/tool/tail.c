@@ -45,6 +45,12 @@ static void explain_refusal(const struct repair *repair, const struct limefile_s
             "repair: no unfinished tail: %" PRIu64 " bytes follow from offset %" PRIu64 "%s; "
             "nothing was changed",
             survey->size - survey->end, survey->end, where);
+    if (survey->open && found)
+        message(repair->path,
+                "repair: record %" PRIu64
+                " was being resized, and these may be its data; if they "
+                "are records, make a container of them by 'lime unpack' and 'lime pack'",
+                survey->open);
     message(repair->path, "repair: if these bytes may go, --force cuts them and keeps a copy");
 }
 
