@@ -104,7 +104,7 @@ class Crash:
         return False
 
     def after_harm(self, mount):
-        until(lambda: not mount.pids(), TIMEOUT)
+        mount.wait_for_end()
         mount.stop()
 
     # ---- what must be there ----
@@ -271,7 +271,7 @@ class AfterCrash(writelib.TestCase):
         mount = self.rw(source)
         fd = write(mount)
         os.kill(mount.pid, signal.SIGKILL)
-        until(lambda: not mount.pids(), TIMEOUT)
+        mount.wait_for_end()
         with contextlib.suppress(OSError):
             os.close(fd)
         mount.stop()
@@ -293,7 +293,7 @@ class AfterCrash(writelib.TestCase):
                              (self.growing, [*ITEMS[:2], ("log", b"log" + MORE)])):
             path = self.write("c.lime", limetest.container(ITEMS))
             self.killed(path, write)
-            with self.subTest(write.__name__), self.mount(path) as mount:
+            with self.subTest(write.__name__), limetest.Mount(path) as mount:
                 self.assertEqual(len(os.listdir(mount)), len(items))
                 for i, (type, data) in enumerate(items, 1):
                     self.assertBytes(read(mount.join(f"{i:03d}-{type}")), data, type)
@@ -353,7 +353,7 @@ class AfterCrash(writelib.TestCase):
         for fd in fds:
             os.pwrite(fd, b"x" * 5000, 0)
         os.kill(mount.pid, signal.SIGKILL)
-        until(lambda: not mount.pids(), TIMEOUT)
+        mount.wait_for_end()
         gone = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
         for fd in fds:
             self.assertErrno(gone, os.pwrite, fd, b"x", 0)

@@ -6,10 +6,12 @@ import contextlib
 import errno
 import fcntl
 import functools
+import json
 import os
 import shutil
 import struct
 import subprocess
+import sys
 import time
 import typing
 
@@ -117,6 +119,86 @@ def flags(data):
     return [("MB" if r.mb else "") + ("ME" if r.me else "") for r in whole_records(data)[0]]
 
 
+# ---- a process that writes ----
+
+
+_REMOTE = """
+import json, os, sys
+for line in sys.stdin:
+    call, *args = json.loads(line)
+    args = [bytes.fromhex(arg[4:]) if str(arg).startswith("hex:") else arg for arg in args]
+    try:
+        answer = {"value": getattr(os, call)(*args)}
+    except OSError as error:
+        answer = {"errno": error.errno, "words": str(error)}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Remote:
+    """Calls functions of `os` in a process that does nothing else. (One that starts others, as
+    tests do, closes copies of its descriptors on the way, and that commits.)"""
+
+    def __init__(self, test):
+        self._process = subprocess.Popen([sys.executable, "-c", _REMOTE], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, text=True)
+        test.addCleanup(self.end)
+
+    def __getattr__(self, name):
+        def call(*args):
+            args = [f"hex:{bytes(arg).hex()}" if isinstance(arg, (bytes, bytearray)) else arg
+                    for arg in args]
+            self._process.stdin.write(json.dumps([name, *args]) + "\n")
+            self._process.stdin.flush()
+            answer = json.loads(self._process.stdout.readline())
+            if "errno" in answer:
+                raise OSError(answer["errno"], answer["words"])
+            return answer["value"]
+        return call
+
+    def kill(self):
+        self._process.kill()
+        self.end()
+
+    def end(self):
+        if not self._process.stdin.closed:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            self._process.stdout.close()
+            self._process.wait(30 * limetest.SLOWNESS)
+
+
+# ---- mounts ----
+
+
+def has_ended(pid):
+    """All its files are closed."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+class Mount(limetest.Mount):
+    """limetest's; when it has stopped, its daemon has let go of the container. To start it when
+    it is started, as `with` does, is no harm."""
+
+    def start(self):
+        if self.process:
+            return self
+        super().start()
+        self._daemons = self.pids()
+        return self
+
+    def stop(self):
+        super().stop()
+        self.wait_for_end()
+
+    def wait_for_end(self):
+        until(lambda: all(map(has_ended, self._daemons)))
+
+
 # ---- tests ----
 
 
@@ -127,9 +209,9 @@ class TestCase(limetest.TestCase):
     ARGS = ()  # more arguments
 
     def rw(self, source, *opts, **kw):
-        """A started mount that may write."""
+        """A started mount that may write; stopped at the end of the test, or of a `with`."""
         kw.setdefault("args", self.ARGS)
-        mount = self.mount(source, opts=["rw", *self.OPTS, *opts], **kw)
+        mount = Mount(source, opts=["rw", *self.OPTS, *opts], **kw).start()
         self.addCleanup(mount.stop)
         return mount
 

@@ -1,0 +1,642 @@
+"""What goes wrong below a mount that is written to reaches the writer, at write, fsync or close,
+and harms nothing else: full disks, quotas, limits, disks that fail, containers that are replaced,
+cut or removed by others."""
+
+import contextlib
+import errno
+import glob
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import writelib
+from writelib import MIB, put, pwrite_all, read, until, whole_records, write_all
+
+A = ("first", b"a" * 1000)
+B = ("second", b"b" * 200001)
+C = ("third", b"c" * 3003)
+FULL = (errno.ENOSPC,)
+
+
+class Attempt:
+    """Steps on a descriptor until one fails; what failed first is kept, and close is never left
+    out."""
+
+    def __init__(self):
+        self.error = None  # of the first step that failed, its errno
+        self.at = None  # and its name
+
+    def step(self, name, call, *args):
+        if self.error is not None:
+            return None
+        try:
+            return call(*args)
+        except OSError as error:
+            self.error, self.at = error.errno, name
+            return None
+
+    def close(self, fd):
+        try:
+            os.close(fd)
+        except OSError as error:
+            if self.error is None:
+                self.error, self.at = error.errno, "close"
+
+
+def attempt(path, flags, data, sync=False, at=None, block=65536):
+    """Writes data to a record; an Attempt."""
+    result = Attempt()
+    fd = result.step("open", os.open, path, flags, 0o644)
+    if fd is None:
+        return result
+    for begin in range(0, len(data), block):
+        part = data[begin:begin + block]
+        if at is None:
+            result.step("write", write_all, fd, part)
+        else:
+            result.step("write", pwrite_all, fd, part, at + begin)
+    if sync:
+        result.step("fsync", os.fsync, fd)
+    result.close(fd)
+    return result
+
+
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+GO_ON = os.O_WRONLY | os.O_APPEND
+ANEW = os.O_WRONLY | os.O_TRUNC
+
+
+class Faults(writelib.TestCase):
+    def failed(self, result, codes):
+        self.assertIn(result.error, codes, f"{errno.errorcode.get(result.error)} at {result.at}")
+
+    def brought_back(self, path):
+        """The container as it is, or after `lime repair`; what is there then."""
+        for left in glob.glob(glob.escape(path) + ".cut-*"):
+            os.unlink(left)
+        if limetest.run(["lime", "check", path]).returncode != 0:
+            self.run_ok(["lime", "repair", path])
+        return self.assertClean(path)
+
+    def intact(self, found, items):
+        """The first records are these."""
+        self.assertGreaterEqual(len(found), len(items))
+        for (type, data), record in zip(items, found):
+            self.assertEqual(record.type, type.encode())
+            self.assertBytes(record.data, data, type)
+
+
+@limetest.needs_fuse
+class FullTmpfs(Faults):
+    KIND = "tmpfs"
+    MIB = 8
+
+    def setUp(self):
+        self.fs = writelib.SmallFs(self, self.KIND, self.MIB)
+        self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
+        self.big = random.Random(1).randbytes(1 << 16) * 160  # 10 MiB
+
+    def full(self, flags, name, *, leave=100000, sync=False, data=None, at=None, items=None):
+        """A writer finds the disk full; the others' records are what they were; when there is
+        room again, all goes on."""
+        with self.rw(self.path) as mount:
+            filler = self.fs.fill(leave)
+            result = attempt(mount.join(name), flags, self.big if data is None else data, sync, at)
+            self.failed(result, FULL)
+            for record, (type, data) in enumerate([A, B, C] if items is None else items, 1):
+                self.assertBytes(read(mount.join(f"{record:03d}-{type}")), data, type)
+            os.unlink(filler)
+            for name in sorted(os.listdir(mount))[3:]:  # what there may be of it
+                os.unlink(mount.join(name))
+            put(mount.join("after"), b"y" * 50000)
+        found = self.assertClean(self.path)
+        self.intact(found, items or [A, B])
+        self.assertEqual((found[-1].type, found[-1].data), (b"after", b"y" * 50000))
+
+    def test_a_new_record(self):
+        for sync in (False, True):
+            self.full(APPEND, "new", sync=sync)
+            put(self.path, limetest.container([A, B, C]))
+
+    def test_a_new_record_and_an_unmount(self):
+        """Nobody makes room; the mount ends; another one finds it all."""
+        with self.rw(self.path) as mount:
+            self.fs.fill(50000)
+            self.failed(attempt(mount.join("new"), APPEND, self.big), FULL)
+        found, _ = whole_records(read(self.path))
+        self.intact(found, [A, B, C])
+        os.unlink(self.fs.join("filler"))
+        self.intact(self.brought_back(self.path), [A, B, C])
+        with self.rw(self.path) as mount:
+            put(mount.join("after"), b"y" * 50000)
+        self.intact(self.assertClean(self.path), [A, B, C])
+
+    def test_each_byte_that_is_left(self):
+        """Wherever in a record the room ends: at its header, in its data, at its padding."""
+        steps = 40 if limetest.STRESS else 8
+        with self.rw(self.path) as mount:
+            known = [A, B, C]
+            for i in range(steps):
+                filler = self.fs.fill(4096 * (i % 3))
+                name, data = f"r{i}", bytes([i]) * (1 + i * 1111)
+                result = attempt(mount.join(name), APPEND, data, i % 2 == 0)
+                os.unlink(filler)
+                if result.error is None:
+                    known.append((name, data))
+                else:
+                    self.failed(result, FULL)
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(mount.join(f"{len(known) + 1:03d}-{name}"))
+                put(mount.join("passing"), b"p")
+                os.unlink(mount.join("passing"))
+                self.intact(self.assertClean(self.path), known)
+            self.assertEqual(len(os.listdir(mount)), len(known))
+        self.assertHolds(self.path, known)
+
+    def test_the_last_record_goes_on(self):
+        with self.rw(self.path) as mount:
+            filler = self.fs.fill(100000)
+            self.failed(attempt(mount.join("third"), GO_ON, self.big), FULL)
+            found, _ = whole_records(read(self.path))
+            self.intact(found, [A, B])
+            self.assertBytes(found[2].data[:len(C[1])], C[1])
+            os.unlink(filler)
+            os.truncate(mount.join("third"), 10)
+        self.assertHolds(self.path, [A, B, ("third", C[1][:10])])
+
+    def test_the_last_record_anew(self):
+        with self.rw(self.path) as mount:
+            filler = self.fs.fill(100000)
+            self.failed(attempt(mount.join("third"), ANEW, self.big), FULL)
+            os.unlink(filler)
+            put(mount.join("third"), b"new")
+        self.assertHolds(self.path, [A, B, ("third", b"new")])
+
+    def test_an_inner_record_anew(self):
+        """What is collected beside it has no room: the old one stays."""
+        for size in (len(self.big), len(B[1])):  # another length, the same
+            for sync in (False, True):
+                self.full(ANEW, "second", sync=sync, data=self.big[:size], items=[A, B, C])
+                self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}),
+                                 ["c.lime"])
+                put(self.path, limetest.container([A, B, C]))
+
+    def test_an_inner_record_when_the_container_has_no_room_twice(self):
+        """The new data would fit, the container written anew does not."""
+        data = self.big[:2 * MIB]
+        items = [A, ("large", self.big[:5 * MIB // 2]), C]
+        put(self.path, limetest.container(items))
+        with self.rw(self.path) as mount:
+            filler = self.fs.fill(MIB)
+            result = attempt(mount.join("first"), ANEW, data[:MIB // 2])
+            if result.error is not None:  # unless parts are shared, as btrfs and XFS can
+                self.failed(result, FULL)
+                self.assertHolds(self.path, items)
+            os.unlink(filler)
+            put(mount.join("first"), b"another length")
+        self.assertHolds(self.path, [("first", b"another length"), *items[1:]])
+        self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}), ["c.lime"])
+
+    def test_in_place_needs_no_room(self):
+        with self.rw(self.path) as mount:
+            self.fs.fill()
+            result = attempt(mount.join("second"), os.O_WRONLY, b"n" * len(B[1]), True, at=0)
+            if self.KIND == "btrfs" and result.error is not None:  # it writes all elsewhere
+                self.failed(result, FULL)
+                return
+            self.assertIsNone(result.error, result.at)
+        self.assertHolds(self.path, [A, ("second", b"n" * len(B[1])), C])
+
+    def test_removing_needs_no_room(self):
+        with self.rw(self.path) as mount:
+            self.fs.fill()
+            os.unlink(mount.join("third"))
+            os.truncate(mount.join("second"), 1000)
+        self.assertHolds(self.path, [A, ("second", B[1][:1000])])
+
+    def test_allocated(self):
+        """fallocate says at once that there is no room, and leaves all as it was."""
+        with self.rw(self.path) as mount:
+            self.fs.fill(300000)
+            with open(mount.join("third"), "r+b", buffering=0) as file:
+                result = Attempt()
+                result.step("fallocate", os.posix_fallocate, file.fileno(), 0, len(self.big))
+                if result.error is not None:
+                    self.failed(result, FULL)
+                    self.assertEqual(os.fstat(file.fileno()).st_size, len(C[1]))
+                    self.assertBytes(file.read(), C[1])
+            if result.error is not None:
+                self.assertHolds(self.path, [A, B, C])
+
+    def test_mapped(self):
+        """A hole that is filled by a mapping: msync, fsync or close says it."""
+        with self.rw(self.path) as mount:
+            filler = self.fs.fill(100000)
+            code = ("import mmap, os, sys\n"
+                    "fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
+                    f"os.ftruncate(fd, {len(self.big)})\n"
+                    f"m = mmap.mmap(fd, {len(self.big)})\n"
+                    f"for i in range(0, {len(self.big)}, 4096): m[i] = 1\n"
+                    "m.flush()\n"
+                    "os.fsync(fd)\n"
+                    "m.close()\n"
+                    "os.close(fd)\n")
+            done = limetest.run([sys.executable, "-c", code, mount.join("new")])
+            self.assertNotEqual(done.returncode, 0)
+            if done.returncode != -signal.SIGBUS:
+                self.assertIn(b"No space left", done.stderr)
+            os.unlink(filler)
+            for name in sorted(os.listdir(mount))[3:]:
+                os.unlink(mount.join(name))
+            put(mount.join("after"), b"y")
+        self.assertHolds(self.path, [A, B, C, ("after", b"y")])
+
+    def test_programs(self):
+        """They fail with words; no success without the bytes."""
+        given = self.write("given", self.big)
+        commands = [["cp", given, "NEW"], ["dd", f"if={given}", "of=NEW", "bs=1M", "status=none"],
+                    ["dd", f"if={given}", "of=NEW", "bs=4k", "conv=fsync", "status=none"],
+                    ["dd", f"if={given}", "of=NEW", "bs=64M", "status=none"],
+                    ["sh", "-c", f"cat {given} >NEW"], ["tee", "NEW"]]
+        with self.rw(self.path) as mount:
+            for i, command in enumerate(commands):
+                filler = self.fs.fill(i * 33333)
+                words = [word.replace("NEW", mount.join("new")) for word in command]
+                done = limetest.run(words, input=self.big if command[0] == "tee" else b"")
+                self.assertNotEqual(done.returncode, 0, command)
+                self.assertIn(b"No space left", done.stderr, command)
+                os.unlink(filler)
+                for name in sorted(os.listdir(mount))[3:]:
+                    os.unlink(mount.join(name))
+                self.assertHolds(self.path, [A, B, C])
+
+    def test_a_plain_file_of_a_tree(self):
+        with self.rw(self.fs.path) as mount:
+            self.fs.fill(100000)
+            self.failed(attempt(mount.join("plain"), APPEND, self.big), FULL)
+            os.unlink(mount.join("plain"))
+            os.unlink(mount.join("filler"))
+            put(mount.join("c.lime/new"), b"x")
+        self.assertHolds(self.path, [A, B, C, ("new", b"x")])
+
+    def test_a_new_container_of_a_tree(self):
+        with self.rw(self.fs.path) as mount:
+            filler = self.fs.fill()
+            result = Attempt()
+            result.step("mkdir", os.mkdir, mount.join("new.lime"))
+            result = attempt(mount.join("new.lime/x"), APPEND, b"x" * 100000) \
+                if result.error is None else result
+            self.failed(result, FULL)
+            os.unlink(filler)
+            if os.path.exists(mount.join("new.lime")):
+                put(mount.join("new.lime/y"), b"y")
+        self.assertHolds(self.path, [A, B, C])
+
+
+class FullExt4(FullTmpfs):
+    KIND = "ext4"
+    MIB = 16
+
+    def setUp(self):
+        super().setUp()
+        self.big *= 2
+
+
+class FullXfs(FullTmpfs):
+    KIND = "xfs"
+    MIB = 300
+
+    def setUp(self):
+        super().setUp()
+        self.big *= 32
+
+
+class FullBtrfs(FullXfs):
+    KIND = "btrfs"
+    MIB = 128
+
+
+@limetest.needs_fuse
+class Limits(Faults):
+    def setUp(self):
+        self.path = self.write("c.lime", limetest.container([A, B, C]))
+
+    def limited(self, mount, size):
+        """The daemon may write no file beyond that; None: as it likes."""
+        size = resource.RLIM_INFINITY if size is None else size
+        resource.prlimit(mount.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def test_the_greatest_file_of_the_daemon(self):
+        """EFBIG and SIGXFSZ: an error of one write, and not the daemon's end."""
+        data = b"n" * (5 * MIB)
+        size = os.path.getsize(self.path)
+        for limit in (size, size + 100, size + 144, size + 150, size + MIB + 5):
+            with self.rw(self.path) as mount:
+                self.limited(mount, limit)
+                self.failed(attempt(mount.join("new"), APPEND, data), (errno.EFBIG, errno.EIO))
+                self.assertTrue(mount.pid, "the daemon has ended")
+                self.assertBytes(read(mount.join("second")), B[1])
+                self.limited(mount, None)
+                for name in sorted(os.listdir(mount))[3:]:
+                    os.unlink(mount.join(name))
+                put(mount.join("new"), data)
+                self.assertHolds(self.path, [A, B, C, ("new", data)])
+                os.unlink(mount.join("new"))
+        self.assertHolds(self.path, [A, B, C])
+
+    def test_it_in_other_places(self):
+        with self.rw(self.path) as mount:
+            self.limited(mount, os.path.getsize(self.path) - 10000)
+            for flags, name in ((ANEW, "first"), (GO_ON, "third")):
+                self.failed(attempt(mount.join(name), flags, b"n" * MIB),
+                            (errno.EFBIG, errno.EIO))
+            result = Attempt()
+            result.step("truncate", os.truncate, mount.join("third"), MIB)
+            self.failed(result, (errno.EFBIG, errno.EIO))
+            self.limited(mount, None)
+            put(mount.join("third"), b"new")
+        self.assertHolds(self.path, [A, B, ("third", b"new")])
+
+    def test_few_descriptors(self):
+        """EMFILE where a file is to be opened; nothing is left half-way."""
+        with self.rw(self.path) as mount:
+            used = len(os.listdir(f"/proc/{mount.pid}/fd"))
+            _, hard = resource.prlimit(mount.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (used, hard))
+            for flags, name in ((ANEW, "first"), (APPEND, "new")):
+                result = attempt(mount.join(name), flags, b"n" * 100)
+                self.assertIn(result.error, (None, errno.EMFILE, errno.ENFILE, errno.EIO))
+            resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (hard, hard))
+            put(mount.join("third"), b"new" if len(os.listdir(mount)) == 3 else C[1])
+        self.intact(self.assertClean(self.path)[1:], [B])
+
+    def quota(self, options, limit):
+        fs = writelib.SmallFs(self, "tmpfs", 64, options)
+        os.chmod(fs.path, 0o777)
+        path = put(fs.join("c.lime"), limetest.container([A, B, C]))
+        uid = 65534
+        os.chown(path, uid, uid)
+        mode = os.stat("/dev/fuse").st_mode & 0o777
+        os.chmod("/dev/fuse", 0o666)
+        self.addCleanup(os.chmod, "/dev/fuse", mode)
+        where = self.tempdir()
+        os.chown(where, uid, uid)
+        for folder in (where, os.path.dirname(fs.path), fs.path):
+            while len(folder) > len("/tmp"):
+                os.chmod(folder, os.stat(folder).st_mode | 0o055)
+                folder = os.path.dirname(folder)
+        program = shutil.copy(limetest.program("limefs"), fs.join("limefs"))
+        script = (f"{program} -o rw {path} {where} && "
+                  f"dd if=/dev/zero of={where}/new bs=64k count={limit // 65536 * 3} status=none; "
+                  f"echo exit $?; rm -f {where}/new; echo x >{where}/new; echo exit $?; "
+                  f"fusermount3 -u {where}")
+        done = limetest.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "sh",
+                             "-c", script])
+        self.assertEqual(done.stdout, b"exit 1\nexit 0\n", done.stderr)
+        self.assertIn(b"quota exceeded", done.stderr)
+        self.assertHolds(path, [A, B, C, ("new", b"x\n")])
+
+    @writelib.as_root
+    def test_quota(self):
+        if not shutil.which("setpriv"):
+            self.skipTest("needs setpriv")
+        self.quota("usrquota_block_hardlimit=4M", 4 * MIB)
+
+
+@limetest.needs_fuse
+class BadDisk(Faults):
+    """All reading and writing fails from some moment on, and for good."""
+
+    def setUp(self):
+        self.fs = writelib.SmallFs(self, "ext4", 32)
+        self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
+        os.sync()
+
+    def test_every_writer_is_told(self):
+        broken = (errno.EIO, errno.EROFS)
+        mount = self.rw(self.path)
+        fds = {"new": os.open(mount.join("new"), os.O_RDWR | os.O_CREAT),
+               "second": os.open(mount.join("second"), os.O_RDWR),
+               "first": os.open(mount.join("first"), os.O_RDWR | os.O_TRUNC)}
+        for fd in fds.values():
+            os.pwrite(fd, b"x" * 5000, 0)
+        self.fs.power_fails()
+        for name, fd in fds.items():
+            with self.subTest(name):
+                result = Attempt()
+                result.step("write", os.pwrite, fd, b"y" * 5000, 0)
+                result.step("fsync", os.fsync, fd)
+                result.close(fd)
+                self.failed(result, broken)
+        for call in (lambda: put(mount.join("newer"), b"x"),
+                     lambda: os.truncate(mount.join("second"), 10),
+                     lambda: os.setxattr(mount.join("second"), "user.lime.mb", b"1")):
+            with self.assertRaises(OSError):
+                call()
+        self.assertTrue(mount.pid)
+        mount.stop()
+        self.fs.comes_back()
+        found = self.brought_back(self.path)
+        self.assertEqual([found[0].data, found[2].data], [A[1], C[1]])
+        self.assertEqual(set(found[1].data) - set(b"xyb"), set())
+
+    def test_fsync_does_not_forget(self):
+        """An error that a write has met comes out of the next fsync or close, once more is
+        allowed, silence is not."""
+        mount = self.rw(self.path)
+        fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT)
+        os.pwrite(fd, b"x" * 100000, 0)
+        self.fs.power_fails()
+        result = Attempt()
+        result.step("fsync", os.fsync, fd)
+        self.failed(result, (errno.EIO, errno.EROFS))
+        result = Attempt()
+        result.step("fsync", os.fsync, fd)
+        result.close(fd)
+        self.failed(result, (errno.EIO, errno.EROFS))
+        mount.stop()
+        self.fs.comes_back()
+        self.assertHolds(self.path, [A, B, C])
+
+
+@limetest.needs_fuse
+class ReadOnlyBelow(Faults):
+    def setUp(self):
+        self.fs = writelib.SmallFs(self, "tmpfs", 16)
+        self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
+
+    def bind(self, *options):
+        where = os.path.join(self.tempdir(), "bind")
+        os.mkdir(where)
+        self.run_ok(["mount", "--bind", self.fs.path, where])
+        self.addCleanup(writelib.unmount, where)
+        if options:
+            self.run_ok(["mount", "-o", f"remount,bind,{','.join(options)}", where])
+        return where
+
+    def test_from_the_beginning(self):
+        where = self.bind("ro")
+        done = limetest.run(["limefs", "-o", "rw", os.path.join(where, "c.lime"), self.tempdir()])
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"Read-only file system", done.stderr)
+
+    def test_a_tree(self):
+        """It may be mounted; what is written to it is refused."""
+        where = self.bind("ro")
+        put(self.fs.join("plain"), b"plain")
+        with self.rw(where) as mount:
+            self.assertBytes(read(mount.join("c.lime/second")), B[1])
+            for call in (lambda: put(mount.join("c.lime/new"), b"x"),
+                         lambda: put(mount.join("c.lime/third"), b"x"),
+                         lambda: open(mount.join("c.lime/second"), "r+b"),
+                         lambda: os.unlink(mount.join("c.lime/third")),
+                         lambda: put(mount.join("plain"), b"x"),
+                         lambda: put(mount.join("new"), b"x"),
+                         lambda: os.mkdir(mount.join("new.lime"))):
+                self.assertErrno(errno.EROFS, call)
+        self.assertHolds(self.path, [A, B, C])
+        self.assertEqual(sorted(os.listdir(self.fs.path)), ["c.lime", "plain"])
+
+    def test_it_becomes_one(self):
+        """While a tree is mounted of which nothing is open."""
+        where = self.bind()
+        with self.rw(where) as mount:
+            self.assertBytes(read(mount.join("c.lime/second")), B[1])
+            self.run_ok(["mount", "-o", "remount,bind,ro", where])
+            self.assertErrno(errno.EROFS, put, mount.join("c.lime/new"), b"x")
+            self.assertErrno(errno.EROFS, put, mount.join("c.lime/first"), b"x")
+            self.run_ok(["mount", "-o", "remount,bind,rw", where])
+            put(mount.join("c.lime/new"), b"x")
+        self.assertHolds(self.path, [A, B, C, ("new", b"x")])
+
+
+@limetest.needs_fuse
+class Outside(Faults):
+    """Somebody does not care for locks."""
+
+    GONE = (errno.ESTALE, errno.EIO, errno.ENOENT)
+
+    def setUp(self):
+        self.path = self.write("c.lime", limetest.container([A, B, C]))
+        self.other = limetest.container([("other", b"o" * 5000), ("records", b"r" * 7000)])
+
+    def replace(self):
+        put(self.path + ".new", self.other)
+        os.rename(self.path + ".new", self.path)
+
+    def test_replaced(self):
+        for name in ("new", "third", "second", "first"):
+            for tree in (False, True):
+                put(self.path, limetest.container([A, B, C]))
+                with self.rw(os.path.dirname(self.path) if tree else self.path) as mount:
+                    inside = mount.join("c.lime") if tree else mount.path
+                    how = {"new": APPEND, "third": GO_ON, "second": os.O_RDWR, "first": ANEW}
+                    fd = os.open(os.path.join(inside, name), how[name], 0o644)
+                    write_all(fd, b"x" * 10000)
+                    self.replace()
+                    result = Attempt()
+                    result.step("write", write_all, fd, b"y" * 10000)
+                    result.step("fsync", os.fsync, fd)
+                    result.close(fd)
+                    with self.subTest(name, tree=tree):
+                        self.failed(result, self.GONE)
+                        self.assertBytes(read(self.path), self.other, "the new container")
+                        until(lambda i=inside: "001-other" in os.listdir(i), 5)
+                        self.assertBytes(read(os.path.join(inside, "other")), b"o" * 5000)
+                self.assertBytes(read(self.path), self.other, "the new container")
+
+    def test_replaced_and_closed(self):
+        """Nothing but close tells."""
+        for name, flags in (("new", APPEND), ("third", GO_ON), ("first", ANEW)):
+            put(self.path, limetest.container([A, B, C]))
+            with self.rw(self.path) as mount:
+                fd = os.open(mount.join(name), flags, 0o644)
+                write_all(fd, b"x" * 10000)
+                self.replace()
+                result = Attempt()
+                result.close(fd)
+                with self.subTest(name):
+                    self.failed(result, self.GONE)
+            self.assertBytes(read(self.path), self.other, "the new container")
+
+    def test_the_new_one_can_be_written_to(self):
+        with self.rw(self.path) as mount:
+            put(mount.join("new"), b"x")
+            self.replace()
+            until(lambda: sorted(os.listdir(mount)) == ["001-other", "002-records"], 5)
+            try:
+                put(mount.join("newer"), b"y")
+            except OSError as error:  # or the mount has had it, and says so
+                self.assertIn(error.errno, (*self.GONE, errno.EBUSY, errno.EROFS))
+                return
+        self.assertHolds(self.path, [("other", b"o" * 5000), ("records", b"r" * 7000),
+                                     ("newer", b"y")])
+
+    def test_deleted(self):
+        for name, flags in (("new", APPEND), ("third", GO_ON), ("second", os.O_RDWR),
+                            ("first", ANEW)):
+            put(self.path, limetest.container([A, B, C]))
+            with self.rw(self.path) as mount:
+                fd = os.open(mount.join(name), flags, 0o644)
+                write_all(fd, b"x" * 10000)
+                os.unlink(self.path)
+                result = Attempt()
+                result.step("write", write_all, fd, b"y" * 10000)
+                result.step("fsync", os.fsync, fd)
+                result.close(fd)
+                with self.subTest(name):
+                    self.failed(result, self.GONE)
+                self.assertErrno((*self.GONE, errno.EBUSY), put, mount.join("newer"), b"z")
+            self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+
+    def test_cut(self):
+        """From outside, while it is written to: no more harm than that."""
+        for name, flags in (("new", APPEND), ("third", GO_ON), ("first", ANEW)):
+            put(self.path, limetest.container([A, B, C]))
+            with self.rw(self.path) as mount:
+                fd = os.open(mount.join(name), flags, 0o644)
+                write_all(fd, b"x" * 10000)
+                os.truncate(self.path, 144 + 1000)
+                result = Attempt()
+                result.step("write", write_all, fd, b"y" * 10000)
+                result.step("fsync", os.fsync, fd)
+                result.close(fd)
+                with self.subTest(name):
+                    self.failed(result, self.GONE)
+            found = self.brought_back(self.path)
+            self.intact(found, [A])
+            self.assertEqual(len(found), 1)
+
+    def test_appended_to(self):
+        """By a program that asks nobody for a lock: its record stays whole."""
+        foreign = limetest.record("foreign", b"f" * 1000, 1, 1)
+        with self.rw(self.path) as mount:
+            put(mount.join("new"), b"x")
+            with open(self.path, "ab") as file:
+                file.write(foreign)
+            result = attempt(mount.join("newer"), APPEND, b"y" * 10)
+            if result.error is not None:
+                self.assertIn(result.error, (*self.GONE, errno.EBUSY))
+        found, _ = whole_records(read(self.path))
+        self.intact(found, [A, B, C, ("new", b"x"), ("foreign", b"f" * 1000)])
+
+    def test_changed_while_nobody_writes(self):
+        """A tree lets go of its lock, and then others may; what comes next is right again."""
+        folder = os.path.dirname(self.path)
+        with self.rw(folder) as mount:
+            put(mount.join("c.lime/new"), b"x")
+            until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0, 60)
+            with open(self.path, "ab") as file:
+                file.write(limetest.record("foreign", b"f" * 1000, 1, 1))
+            put(mount.join("c.lime/newer"), b"y")
+        self.assertHolds(self.path, [[A, B, C, ("new", b"x")],
+                                     [("foreign", b"f" * 1000), ("newer", b"y")]])
+
+
+if __name__ == "__main__":
+    limetest.main()
