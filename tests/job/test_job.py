@@ -697,18 +697,22 @@ class Socket(jobtest.TestCase):
 
 class Ending(jobtest.TestCase):
     def busy_job(self, ranks=3, *options):
-        """A job that reads all the time, until it ends."""
+        """A job that reads and writes all the time, until it ends."""
         path, _data = self.data_file(30_000_000)
         job = self.job(ranks, *options)
         client = job.client(128 * MIB)
-        file = client.open(path)
+        file, out = client.open(path), client.open_for_writing(self.write("out", b""))
 
         def use():
             try:
                 while True:
-                    for tag in [client.start_read(file, 0, 30_000_000, i * 32 * MIB)
-                                for i in range(4)]:
-                        client.read_done(tag)
+                    tags = [client.start_read(file, 0, 30_000_000, i * 32 * MIB)
+                            for i in range(2)]
+                    tags += [client.start_write(out, i * 30_000_000, 30_000_000, i * 32 * MIB)
+                             for i in range(2, 4)]
+                    tags.append(client.start_sync(out))
+                    for tag in tags:
+                        client.finish(tag)
             except (OSError, EOFError):
                 pass
         thread = threading.Thread(target=use)
