@@ -456,7 +456,13 @@ class Appending(writelib.TestCase):
         self.assertHolds(path, [A, ("empty", b"")])
 
     def test_what_everybody_sees_meanwhile(self):
-        """The writer, the same mount, another mount, lime; step by step."""
+        """The writer, the same mount, another mount, lime; step by step; with what is written in
+        the kernel's cache, and with it in the container."""
+        for direct in (0, os.O_DIRECT):
+            with self.subTest(direct=direct):
+                self.everybody_sees(direct)
+
+    def everybody_sees(self, direct):
         old = limetest.container([A, B])
         path = self.write("c.lime", old)
         mount, other = self.rw(path), self.mount(path)
@@ -474,7 +480,7 @@ class Appending(writelib.TestCase):
             return done
 
         writer = writelib.Remote(self)
-        fd = writer.open(mount.join("new"), os.O_RDWR | os.O_CREAT)
+        fd = writer.open(mount.join("new"), os.O_RDWR | os.O_CREAT | direct)
         self.assertEqual(sorted(os.listdir(mount))[-1], "003-new")
         for n in (0, 1, 1000, 70000):
             writer.ftruncate(fd, 0)
@@ -493,13 +499,13 @@ class Appending(writelib.TestCase):
         others_see([A, B, ("new", b"n" * 70000)])
         writer.close(fd)
         others_see([A, B, ("new", b"n" * 70000 + b"m" * 10000)])
-        mount.stop()
+        mount.stop(), other.stop()
         self.assertHolds(path, [A, B, ("new", b"n" * 70000 + b"m" * 10000)])
 
     def test_removed_while_it_is_open(self):
         """As any file: who has it open goes on with it; the container does not have it."""
         with self.written([A]) as (path, mount):
-            fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT)
+            fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT | os.O_DIRECT)
             write_all(fd, b"x" * 100000)
             try:
                 os.unlink(mount.join("new"))
@@ -530,7 +536,7 @@ class Appending(writelib.TestCase):
         path = self.write("c.lime", limetest.container([A, B]))
         for number in (15, 2):
             mount = self.rw(path)
-            fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT)
+            fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
             write_all(fd, b"x" * 300000)
             os.kill(mount.pid, number)
             mount.wait_for_end()
@@ -967,6 +973,18 @@ class Inner(writelib.TestCase):
                     self.assertBytes(read(mount.join("third")), C[1])
                     self.assertBytes(read(mount.join("001-first")), A[1])
                 self.assertEqual(os.listdir(os.path.dirname(path)), ["c.lime"])
+
+    def test_an_empty_one_anew(self):
+        with self.written([A, ("second", b""), C]) as (path, mount):
+            for new in (b"x", b"", b"longer"):
+                put(mount.join("second"), new)
+                until(lambda n=new: read(path) == limetest.container([A, ("second", n), C]))
+            put(mount.join("second"), b"")
+            until(lambda: read(path) == limetest.container([A, ("second", b""), C]))
+            with open(mount.join("second"), "r+b", buffering=0) as file:
+                file.truncate(10)
+                file.write(b"y")
+        self.assertHolds(path, [A, ("second", b"y" + bytes(9)), C])
 
     def test_written_anew_and_synced(self):
         """fsync says that it is there."""

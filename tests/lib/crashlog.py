@@ -63,6 +63,10 @@ class Writer:
         return self.dice.choice([0, 1, 8, 1000, 4096, 70001, self.dice.randrange(300000),
                                  self.dice.randrange(LARGEST)])
 
+    def open(self, name, flags):
+        """Half of them past the kernel's cache, so that the daemon has what is not synced, too."""
+        return os.open(self.path(name), flags | self.dice.choice([0, os.O_DIRECT]), 0o644)
+
     def tag(self):
         self.count += 1
         return f"{self.seed}.{self.count}"
@@ -95,13 +99,13 @@ class Writer:
         type = f"t{tag}"
         name = self.dice.choice([type, f"{len(names) + 1:03d}-{type}"])
         self.say(do="append", type=type, tag=tag, n=n)
-        fd = os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        fd = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self.close(fd, self.write(fd, bytes_of(tag, n), True))
 
     def grow(self):
         name, tag, n = self.names()[-1], self.tag(), self.length() // 3 + 1
         self.say(do="grow", tag=tag, n=n)
-        fd = os.open(self.path(name), os.O_WRONLY | os.O_APPEND)
+        fd = self.open(name, os.O_WRONLY | os.O_APPEND)
         self.close(fd, self.write(fd, bytes_of(tag, n), True))
 
     def cut(self):
@@ -119,11 +123,10 @@ class Writer:
         """An inner record, or the last one, is written anew; often of the same length."""
         names, tag = self.names(), self.tag()
         i = self.dice.randrange(len(names))
-        path = self.path(names[i])
-        n = os.stat(path).st_size if self.dice.randrange(3) == 0 else self.length()
+        n = os.stat(self.path(names[i])).st_size if self.dice.randrange(3) == 0 else self.length()
         last = i == len(names) - 1
         self.say(do="renew", i=i, tag=tag, n=n)
-        fd = os.open(path, os.O_WRONLY | os.O_TRUNC)
+        fd = self.open(names[i], os.O_WRONLY | os.O_TRUNC)
         at = self.write(fd, bytes_of(tag, n), last)
         if not last and self.dice.randrange(2):
             self.sync(fd, at)
@@ -139,7 +142,7 @@ class Writer:
         """In place."""
         names = self.names()
         i = self.dice.randrange(len(names))
-        fd = os.open(self.path(names[i]), os.O_RDWR)
+        fd = self.open(names[i], os.O_RDWR)
         size = os.fstat(fd).st_size
         self.say(do="patch", i=i)
         for _ in range(self.dice.randrange(1, 12) if size else 0):
@@ -227,17 +230,17 @@ class Log:
     (errno, when, words) that the program met."""
 
     def __init__(self, path, records):
-        self.records, self.open, self.error, self.steps, self.last = list(records), None, None, 0, 0
+        self.records, self.open, self.error, self.steps = list(records), None, None, 0
+        self.before = []  # the last steps, for those who wonder
         with open(path, "rb") as file:
             lines = file.read().split(b"\n")
         for line in lines[:-1]:  # a last one that is cut was never said
             self._take(json.loads(line))
 
     def __str__(self):
-        return f"{self.steps} steps, then {self.open}; error {self.error}"
+        return f"{self.steps} steps, {self.before}, then {self.open}; error {self.error}"
 
     def _take(self, entry):
-        self.last = entry["time"]
         if "do" in entry:
             self.open = {"to": 0, "parts": [], "tried": None, "kept": None, **entry}
         elif "to" in entry:
@@ -284,6 +287,7 @@ class Log:
             self._apply_parts()
         elif kind == "name":
             self._change(open["i"], type=open["type"].encode())
+        self.before = [*self.before[-3:], open]
         self.open = None
         self.steps += 1
 
