@@ -72,6 +72,12 @@ ANEW = os.O_WRONLY | os.O_TRUNC
 
 
 class Faults(writelib.TestCase):
+    def remove_behind(self, mount, count):
+        """What there may be of a record that failed: it goes by itself when it is released."""
+        for name in sorted(os.listdir(mount))[count:]:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(mount.join(name))
+
     def failed(self, result, codes):
         self.assertIn(result.error, codes, f"{errno.errorcode.get(result.error)} at {result.at}")
 
@@ -111,8 +117,7 @@ class FullTmpfs(Faults):
             for record, (type, data) in enumerate([A, B, C] if items is None else items, 1):
                 self.assertBytes(read(mount.join(f"{record:03d}-{type}")), data, type)
             os.unlink(filler)
-            for name in sorted(os.listdir(mount))[3:]:  # what there may be of it
-                os.unlink(mount.join(name))
+            self.remove_behind(mount, 3)
             put(mount.join("after"), b"y" * 50000)
         found = self.assertClean(self.path)
         self.intact(found, items or [A, B])
@@ -215,7 +220,12 @@ class FullTmpfs(Faults):
     def test_removing_needs_no_room(self):
         with self.rw(self.path) as mount:
             self.fs.fill()
-            os.unlink(mount.join("third"))
+            result = Attempt()
+            result.step("unlink", os.unlink, mount.join("third"))
+            if self.KIND == "btrfs" and result.error is not None:  # nor that
+                self.failed(result, FULL)
+                return
+            self.assertIsNone(result.error)
             os.truncate(mount.join("second"), 1000)
         self.assertHolds(self.path, [A, ("second", B[1][:1000])])
 
@@ -251,8 +261,7 @@ class FullTmpfs(Faults):
             if done.returncode != -signal.SIGBUS:
                 self.assertIn(b"No space left", done.stderr)
             os.unlink(filler)
-            for name in sorted(os.listdir(mount))[3:]:
-                os.unlink(mount.join(name))
+            self.remove_behind(mount, 3)
             put(mount.join("after"), b"y")
         self.assertHolds(self.path, [A, B, C, ("after", b"y")])
 
@@ -271,8 +280,7 @@ class FullTmpfs(Faults):
                 self.assertNotEqual(done.returncode, 0, command)
                 self.assertIn(b"No space left", done.stderr, command)
                 os.unlink(filler)
-                for name in sorted(os.listdir(mount))[3:]:
-                    os.unlink(mount.join(name))
+                self.remove_behind(mount, 3)
                 self.assertHolds(self.path, [A, B, C])
 
     def test_a_plain_file_of_a_tree(self):
@@ -342,8 +350,7 @@ class Limits(Faults):
                 self.assertTrue(mount.pid, "the daemon has ended")
                 self.assertBytes(read(mount.join("second")), B[1])
                 self.limited(mount, None)
-                for name in sorted(os.listdir(mount))[3:]:
-                    os.unlink(mount.join(name))
+                self.remove_behind(mount, 3)
                 put(mount.join("new"), data)
                 self.assertHolds(self.path, [A, B, C, ("new", data)])
                 os.unlink(mount.join("new"))
@@ -461,6 +468,7 @@ class BadDisk(Faults):
         self.failed(result, (errno.EIO, errno.EROFS))
         mount.stop()
         self.fs.comes_back()
+        self.brought_back(self.path)
         self.assertHolds(self.path, [A, B, C])
 
 
