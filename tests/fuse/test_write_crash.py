@@ -5,8 +5,10 @@ brought back to a clean state."""
 import contextlib
 import errno
 import glob
+import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +17,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import crashlog
 import limetest
+import mpitest
+import test_ranks
 import writelib
 from writelib import put, read, records, until, whole_records
 
@@ -23,6 +27,7 @@ KINDS = {
     "appends": ["append", "append", "append", "grow", "cut", "remove"],
     "rewrites": ["renew", "renew", "append", "name"],
     "in place": ["patch"],
+    "large": ["append_large", "renew_large", "patch_large", "remove"],
     "everything": ["append", "grow", "cut", "renew", "patch", "patch", "remove", "name",
                    "message"],
 }
@@ -76,6 +81,7 @@ class Crash:
     STRESS_ROUNDS = 40
     TREE = False
     HARMS = ("daemon",)
+    SHORT = tuple(KINDS)  # what `make check` does of it
 
     def setUp(self):
         self.seed = random.randrange(1 << 30)
@@ -183,6 +189,8 @@ class Crash:
         self.nothing_else_is_left()
 
     def crashes(self, name):
+        if name not in self.SHORT and not limetest.STRESS:
+            self.skipTest("long: make stress")
         rounds = (self.STRESS_ROUNDS if limetest.STRESS else self.ROUNDS) * len(self.HARMS)
         steps = 0
         for number in range(rounds):
@@ -193,8 +201,8 @@ class Crash:
                 steps += self.log.steps
             except AssertionError as error:
                 kept = self.keep_evidence()
-                raise AssertionError(f"round {number}, seed {self.seed}, {harm}: {error}; {self.log}; "
-                                     f"{kept}") from error
+                raise AssertionError(f"round {number}, seed {self.seed}, {harm}: {error}; "
+                                     f"{self.log}; {kept}") from error
         print(f"# {self.id()}: {rounds} crashes, {steps} whole steps before them")
 
     def keep_evidence(self):
@@ -259,6 +267,46 @@ class PowerFails(Crash, writelib.TestCase):
 class PowerFailsXfs(PowerFails):
     KIND = "xfs"
     ROUNDS = 1
+
+
+@limetest.needs_fuse
+class KilledRanks(Crash, writelib.TestCase):
+    """A job writes for the daemon; one of them, or all, by SIGKILL."""
+
+    OPTS = ("ranks=2", "job_timeout=2")
+    HARMS = ("limefs", "limefs-io", "mpirun", "keeper", "everything")
+    SHORT = ("everything", "large")
+    ROUNDS = 1
+    STRESS_ROUNDS = 5
+
+    def setUp(self):
+        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+        super().setUp()
+
+    def start(self):
+        mount = self.rw(self.path, env=mpitest.environment(), timeout=60)
+        return test_ranks.serving(mount)
+
+    def by_mount(self):
+        """Without a job."""
+        with writelib.Mount(self.path, opts=["rw"]) as mount:
+            return mount.words
+
+    def harm(self, mount, name):
+        names = self.HARMS[:-1] if name == "everything" else [name]
+        for pid in [pid for name in names for pid in test_ranks.pids_of(mount, name)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return "limefs" not in names
+
+    def after_harm(self, mount):
+        super().after_harm(mount)
+        until(lambda: not mount.pids(), TIMEOUT)
+
+    def test_large(self):
+        """What is worth a job's while."""
+        self.crashes("large")
 
 
 @limetest.needs_fuse
@@ -363,6 +411,71 @@ class AfterCrash(writelib.TestCase):
         self.run_ok(["lime", "repair", path])
         found = self.assertClean(path)
         self.assertEqual([found[0].data, found[2].data], [ITEMS[0][1], ITEMS[2][1]])
+
+
+class Judge(limetest.TestCase):
+    """What the log says of a container, where it is right and where it is not."""
+
+    OLD = [(b"a", b"old" * 100), (b"b", b"b" * 50)]
+
+    def judge(self, found, *lines):
+        path = self.write("log", b"".join(json.dumps({"time": 0, **line}).encode() + b"\n"
+                                          for line in lines))
+        crashlog.Log(path, self.OLD).judge(found)
+
+    def wrong(self, found, *lines):
+        with self.assertRaises(crashlog.Wrong):
+            self.judge(found, *lines)
+
+    def test_nothing_done(self):
+        self.judge(self.OLD)
+        self.wrong(self.OLD[:1])
+        self.wrong([*self.OLD, (b"c", b"")])
+        self.wrong([self.OLD[0], (b"b", b"c" * 50)])
+        self.wrong([self.OLD[0], (b"c", b"b" * 50)])
+
+    def test_appended(self):
+        data = crashlog.bytes_of("x", 100)
+        begun = [{"do": "append", "type": "c", "tag": "x", "n": 100}, {"to": 60}]
+        self.judge(self.OLD, *begun)
+        self.judge([*self.OLD, (b"c", data[:60])], *begun)
+        self.wrong([*self.OLD, (b"c", data[:61])], *begun)
+        self.wrong([*self.OLD, (b"c", bytes(60))], *begun)
+        kept = [*begun, {"tried": 60}, {"kept": 60}, {"to": 100}]
+        self.wrong(self.OLD, *kept)
+        self.wrong([*self.OLD, (b"c", data[:59])], *kept)
+        self.judge([*self.OLD, (b"c", data[:60])], *kept)
+        done = [*kept, {"tried": 100}, {"done": True}]
+        self.wrong([*self.OLD, (b"c", data[:60])], *done)
+        self.judge([*self.OLD, (b"c", data)], *done)
+
+    def test_an_inner_record_anew(self):
+        for n in (300, 77):
+            data = crashlog.bytes_of("x", n)
+            begun = [{"do": "renew", "i": 0, "tag": "x", "n": n}, {"to": n}]
+            self.judge(self.OLD, *begun)
+            self.wrong([(b"a", data), self.OLD[1]], *begun)
+            self.judge([(b"a", data), self.OLD[1]], *begun, {"tried": n})
+            mixed = [(b"a", data[:30] + self.OLD[0][1][30:]), self.OLD[1]]
+            (self.judge if n == 300 else self.wrong)(mixed, *begun, {"tried": n})
+            self.wrong(self.OLD, *begun, {"tried": n}, {"kept": n})
+
+    def test_in_place(self):
+        part = crashlog.bytes_of("x", 10)
+        new = [(b"a", self.OLD[0][1][:20] + part + self.OLD[0][1][30:]), self.OLD[1]]
+        begun = [{"do": "patch", "i": 0}, {"part": [20, "x", 10]}]
+        for found in (self.OLD, new):
+            self.judge(found, *begun)
+        self.wrong(self.OLD, *begun, {"tried": 0}, {"kept": 0})
+        self.judge(new, *begun, {"tried": 0}, {"kept": 0})
+        self.wrong([(b"a", b"x" * 300), self.OLD[1]], *begun)
+
+    def test_removed(self):
+        self.judge(self.OLD, {"do": "remove"})
+        self.judge(self.OLD[:1], {"do": "remove"})
+        self.wrong(self.OLD, {"do": "remove"}, {"done": True})
+        self.wrong(self.OLD[:1], {"do": "remove"}, {"done": True}, {"do": "name", "i": 0,
+                                                                   "type": "x"}, {"done": True})
 
 
 if __name__ == "__main__":

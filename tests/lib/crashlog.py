@@ -94,13 +94,22 @@ class Writer:
             self.sync(fd, at)
         return at
 
-    def append(self):
-        names, tag, n = self.names(), self.tag(), self.length()
+    def append(self, n=None):
+        names, tag, n = self.names(), self.tag(), self.length() if n is None else n
         type = f"t{tag}"
         name = self.dice.choice([type, f"{len(names) + 1:03d}-{type}"])
         self.say(do="append", type=type, tag=tag, n=n)
         fd = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self.close(fd, self.write(fd, bytes_of(tag, n), True))
+
+    def append_large(self):
+        self.append(self.dice.randrange(20000000))
+
+    def renew_large(self):
+        self.renew(self.dice.randrange(20000000))
+
+    def patch_large(self):
+        self.patch([4000000, 1048576])
 
     def grow(self):
         name, tag, n = self.names()[-1], self.tag(), self.length() // 3 + 1
@@ -119,11 +128,14 @@ class Writer:
             os.close(fd)
         self.say(done=True)
 
-    def renew(self):
+    def renew(self, n=None):
         """An inner record, or the last one, is written anew; often of the same length."""
         names, tag = self.names(), self.tag()
         i = self.dice.randrange(len(names))
-        n = os.stat(self.path(names[i])).st_size if self.dice.randrange(3) == 0 else self.length()
+        if self.dice.randrange(3) == 0:
+            n = os.stat(self.path(names[i])).st_size
+        elif n is None:
+            n = self.length()
         last = i == len(names) - 1
         self.say(do="renew", i=i, tag=tag, n=n)
         fd = self.open(names[i], os.O_WRONLY | os.O_TRUNC)
@@ -138,7 +150,7 @@ class Writer:
         os.unlink(self.path(name))
         self.say(done=True)
 
-    def patch(self):
+    def patch(self, lengths=(1, 8, 4096, 100000)):
         """In place."""
         names = self.names()
         i = self.dice.randrange(len(names))
@@ -147,7 +159,7 @@ class Writer:
         self.say(do="patch", i=i)
         for _ in range(self.dice.randrange(1, 12) if size else 0):
             at, tag = self.dice.randrange(size), self.tag()
-            n = min(self.dice.choice([1, 8, 4096, 100000]), size - at)
+            n = min(self.dice.choice(lengths), size - at)
             self.say(part=[at, tag, n])
             data = memoryview(bytes_of(tag, n))
             while data:  # at once, as a rule
@@ -183,7 +195,7 @@ class Writer:
                 kind = self.dice.choice(kinds)
                 if count < 3:
                     kind = "append"
-                elif count > MANY and kind == "append":
+                elif count > MANY and kind.startswith("append"):
                     kind = "remove"
                 getattr(self, kind)()
         except OSError as error:
