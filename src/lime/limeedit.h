@@ -151,10 +151,10 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
 /*
  * Cuts what stands behind the last record and mends flags and padding, as a crash leaves them.
  * Without further ado are cut: an unfinished record, recognised by its header without magic and
- * with a type in plain ASCII; what follows a record that is marked as being resized; the zeros
- * of a header that has not come to the disk. Any other tail only through `keep` (NULL: it is
- * not cut), and none at all that has a whole record in it, as that is damage. Changes neither
- * data nor types.
+ * with a type in plain ASCII; what follows a record that is marked as being resized, unless it
+ * begins like a whole record; the zeros of a header that has not come to the disk. Any other
+ * tail only through `keep` (NULL: it is not cut), and none at all that has a whole record in it
+ * (but for one behind a marked record), as that is damage. Changes neither data nor types.
  *
  * 0: the container is good now, synced if anything was changed. Else the code of what is still
  * wrong: a fault that could not be cut, deviations that cannot be mended without changing a
@@ -168,8 +168,9 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
 enum limefile_tail {
     LIMEFILE_TAIL_NONE,
     LIMEFILE_TAIL_UNFINISHED, /* a record of ours that was never committed */
-    LIMEFILE_TAIL_OPEN,       /* behind a record that was being resized */
-    LIMEFILE_TAIL_ZEROS,      /* not more than a header */
+    LIMEFILE_TAIL_OPEN, /* behind a record that was being resized: its data, or what were */
+    LIMEFILE_TAIL_OPEN_RECORD, /* the same, but it begins like a whole record */
+    LIMEFILE_TAIL_ZEROS,       /* not more than a header */
     LIMEFILE_TAIL_OTHER,
 };
 

@@ -31,21 +31,43 @@ static size_t unfinished_type(const unsigned char *type, size_t n)
     return len;
 }
 
+/* 1 if a good header stands there. */
+static int is_header(struct limefile_source *source, uint64_t offset,
+                     struct limefile_header *header)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    ssize_t got = limefile_read_full(source, raw, sizeof raw, offset);
+    if (got < 0)
+        return (int)got;
+    return got == sizeof raw && limefile_header_decode(raw, header) == 0;
+}
+
 /* A header that has lost its magic in the middle of a container is followed by others. */
 static int is_followed(struct limefile_source *source, const struct limefile_survey *survey,
                        uint64_t bytes)
 {
-    unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
     uint64_t data_end, next;
     if (bytes == 0)
         return 0;
     if (limefile_extent_of(survey->end, bytes, &data_end, &next) != 0)
         return 1;
-    ssize_t got = limefile_read_full(source, raw, sizeof raw, next);
-    if (got < 0)
-        return (int)got;
-    return got == sizeof raw && limefile_header_decode(raw, &header) == 0;
+    return is_header(source, next, &header);
+}
+
+/* Somebody who knows nothing of the mark may have appended what looks like a whole record. */
+static int judge_open_tail(struct limefile_source *source, struct limefile_survey *survey)
+{
+    struct limefile_header header;
+    uint64_t data_end, next;
+    int found = is_header(source, survey->end, &header);
+    if (found < 0)
+        return found;
+    bool whole = found &&
+                 limefile_extent_of(survey->end, header.bytes, &data_end, &next) == 0 &&
+                 data_end <= survey->size;
+    survey->tail = whole ? LIMEFILE_TAIL_OPEN_RECORD : LIMEFILE_TAIL_OPEN;
+    return 0;
 }
 
 static int judge_tail(struct limefile_source *source, struct limefile_survey *survey)
@@ -55,6 +77,8 @@ static int judge_tail(struct limefile_source *source, struct limefile_survey *su
     if (got < 0)
         return (int)got;
     survey->tail = LIMEFILE_TAIL_OTHER;
+    if (survey->fault.code != LIMEFILE_E_TRAILING && survey->fault.code != LIMEFILE_E_MAGIC)
+        return 0;
     if (!is_zero(raw, AT_BYTES))
         return 0;
     size_t len = unfinished_type(raw + AT_TYPE, LIMEFILE_TYPE_BYTES);
@@ -77,16 +101,14 @@ static void count(void *context, const struct limefile_finding *finding)
 {
     struct limefile_survey *survey = context;
     survey->deviations += !limefile_is_fault(finding->code);
-    if (finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_OPEN && !survey->open)
-        survey->open = finding->ordinal;
+    if (finding->code == LIMEFILE_D_RESERVED)
+        survey->open = finding->have == MARK_OPEN ? finding->ordinal : 0;
 }
 
-/* What follows an open record is no record, even if it looks like one. */
-static void stop_at_open(struct limefile_survey *survey)
+/* An I/O error says nothing about what stands there. */
+static bool is_errno(int code)
 {
-    survey->fault = (struct limefile_finding){
-        LIMEFILE_E_TRAILING, survey->end, survey->records + 1, survey->size - survey->end, 0};
-    survey->tail = LIMEFILE_TAIL_OTHER;
+    return code < 0 && code >= -4095;
 }
 
 static void survey_all(struct limefile_scan *scan, struct limefile_survey *survey,
@@ -95,26 +117,14 @@ static void survey_all(struct limefile_scan *scan, struct limefile_survey *surve
     struct limefile_record record;
     limefile_scan_progress(scan, &survey->end, &survey->size);
     while (limefile_scan_next(scan, &record) > 0) {
-        if (survey->open && survey->open < record.ordinal) {
-            stop_at_open(survey);
-            return;
-        }
         survey->records++;
         survey->messages = record.message;
         limefile_scan_progress(scan, &survey->end, &survey->size);
         if (progress)
             progress(context, survey->end, survey->size);
     }
-    if (limefile_scan_fault(scan)) {
+    if (limefile_scan_fault(scan))
         survey->fault = *limefile_scan_fault(scan);
-        survey->tail = survey->open ? LIMEFILE_TAIL_OPEN : LIMEFILE_TAIL_OTHER;
-    }
-}
-
-/* An I/O error says nothing about what stands there. */
-static bool is_errno(int code)
-{
-    return code < 0 && code >= -4095;
 }
 
 static bool is_header_code(int code)
@@ -133,9 +143,8 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
     survey_all(scan, out, progress, context);
     limefile_scan_free(scan);
     int code = out->fault.code;
-    if ((code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_MAGIC) &&
-        out->tail == LIMEFILE_TAIL_OTHER)
-        err = judge_tail(source, out);
+    if (code && !is_errno(code))
+        err = out->open ? judge_open_tail(source, out) : judge_tail(source, out);
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
         out->tail = LIMEFILE_TAIL_OTHER; /* whatever that file is */
     out->is_container = out->records > 0 || !is_header_code(code) ||
@@ -153,7 +162,7 @@ void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_
                  " bytes, cut",
                  survey->end, survey->type,
                  n > LIMEFILE_HEADER_BYTES ? n - LIMEFILE_HEADER_BYTES : 0);
-    else if (survey->tail == LIMEFILE_TAIL_OPEN)
+    else if (survey->open)
         snprintf(buf, cap,
                  "offset %" PRIu64 ": %" PRIu64 " bytes behind record %" PRIu64
                  ", which was being resized, cut",
@@ -196,10 +205,12 @@ static void take_hopeless(void *context, const struct limefile_finding *finding)
 static int ask(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
+    int hit = 0;
     if (!r->keep || survey->fault.code == LIMEFILE_E_VERSION ||
         survey->fault.code == LIMEFILE_E_RECORDS)
         return survey->fault.code;
-    int hit = limefile_salvage_find(r->source, survey->end, survey->size, NULL, NULL, &found);
+    if (survey->tail == LIMEFILE_TAIL_OTHER)
+        hit = limefile_salvage_find(r->source, survey->end, survey->size, NULL, NULL, &found);
     if (hit)
         return hit < 0 ? hit : survey->fault.code;
     return r->keep(r->context, survey->end, survey->size);
@@ -211,7 +222,9 @@ static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
     char text[LIMEFILE_NAME_MAX + 128];
     if (is_errno(survey->fault.code))
         return survey->fault.code;
-    int err = survey->tail == LIMEFILE_TAIL_OTHER ? ask(r, survey) : 0;
+    bool doubtful =
+        survey->tail == LIMEFILE_TAIL_OTHER || survey->tail == LIMEFILE_TAIL_OPEN_RECORD;
+    int err = doubtful ? ask(r, survey) : 0;
     if (!err)
         err = r->source->ops->truncate ? r->source->ops->truncate(r->source, survey->end)
                                        : -EROFS;

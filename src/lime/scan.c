@@ -1,5 +1,6 @@
 /* scan.c - follows the headers of a container and judges each record on the way */
 #include "limefile.h"
+#include "bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct limefile_scan {
     uint64_t ordinal;
     uint32_t message, record;
     bool ended;                    /* the record before has ME, or there is none */
+    bool open;                     /* it is being resized: nothing that follows is a record */
     bool done;                     /* the end has been reached and reported */
     struct limefile_finding fault; /* code 0: none */
     char type[LIMEFILE_TYPE_BYTES + 1];
@@ -205,6 +207,8 @@ static int read_header(struct limefile_scan *scan, struct limefile_header *heade
         return fail(scan, err, scan->next, 0, 0);
     if (got == 0)
         return 0;
+    if (scan->open)
+        return fail(scan, LIMEFILE_E_TRAILING, scan->next, scan->size - scan->next, 0);
     if (scan->ordinal >= UINT32_MAX)
         return fail(scan, LIMEFILE_E_RECORDS, scan->next, scan->ordinal, UINT32_MAX - 1);
     if (got < LIMEFILE_HEADER_BYTES)
@@ -267,6 +271,7 @@ int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
         .type = scan->type,
     };
     scan->ended = header.me;
+    scan->open = header.reserved == MARK_OPEN;
     scan->last = scan->next;
     scan->next = next;
     return 1;

@@ -45,12 +45,6 @@ static void explain_refusal(const struct repair *repair, const struct limefile_s
             "repair: no unfinished tail: %" PRIu64 " bytes follow from offset %" PRIu64 "%s; "
             "nothing was changed",
             survey->size - survey->end, survey->end, where);
-    if (survey->open && found)
-        message(repair->path,
-                "repair: record %" PRIu64
-                " was being resized, and these may be its data; if they "
-                "are records, make a container of them by 'lime unpack' and 'lime pack'",
-                survey->open);
     message(repair->path, "repair: if these bytes may go, --force cuts them and keeps a copy");
 }
 
@@ -62,7 +56,7 @@ static int judge_tail(struct repair *repair, const struct limefile_survey *surve
         message(repair->path, "repair: the file cannot be read there; nothing was changed");
         return TOOL_BAD;
     }
-    if (repair->force || is_ours(survey))
+    if (repair->force || survey->open || is_ours(survey))
         return TOOL_GOOD;
     progress_begin(&repair->progress, "search", survey->size - survey->end);
     int hit = limefile_salvage_find(&repair->file.source, survey->end, survey->size,
