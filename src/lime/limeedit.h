@@ -32,15 +32,16 @@ int limefile_lock_test(int fd);
 /* ---- the last record (edit.c) -------------------------------------------------------- */
 
 /*
- * Knows where the container ends and what its last two records are. The last record may have
+ * Knows where the container ends and what its last record is. The last record may have
  * any length and grow; those before keep theirs. The caller writes data itself, at the offset
  * that it is told, into the same file, and commits them:
  *
- *     begin "ildg-log"  ->  header without magic, data follow it     readers: bytes behind the
- * end commit n          ->  padding, length, sync, magic, sync       readers: one record more
+ *     begin "ildg-log"  header without magic, sync      readers: bytes behind the end
+ *     commit n          padding, length, sync, magic, sync      readers: a record more
  *
- * A record that is committed may go on growing: until the next commit readers see its old
- * length, and bytes behind the end.
+ * A record that is committed may go on growing, after limefile_growth_begin(): until the next
+ * commit readers see its old length, and bytes behind the end. The editor remembers where each
+ * header is, 8 bytes a record, so that any number of records may be removed.
  */
 struct limefile_editor;
 

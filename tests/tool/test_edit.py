@@ -198,6 +198,13 @@ class Remove(EditCase):
         self.assertTrue(os.path.islink(link))
         self.assertEqual(read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
 
+    def test_hard_links_are_named(self):
+        other = self.path + ".other"
+        os.link(self.path, other)
+        self.lime("rm", self.path, "1")
+        self.assertIn("other hard links", self.err)
+        self.assertEqual(read(other), GOOD)
+
     def test_mode_stays(self):
         os.chmod(self.path, 0o640)
         self.lime("rm", self.path, "1")

@@ -9,6 +9,7 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int edit_lock(const char *path, int fd, bool test)
@@ -145,6 +146,10 @@ static int rewrite_at(struct edit *edit, char *real, const struct limefile_recor
 int edit_rewrite(struct edit *edit, const struct limefile_record *record,
                  const struct limefile_piece *pieces, size_t count)
 {
+    struct stat st;
+    if (fstat(edit->c.fd, &st) == 0 && st.st_nlink > 1)
+        message(edit->c.path,
+                "rewrite: warning: other hard links to it keep the old container");
     char *real = realpath(edit->c.path, NULL);
     int err = real ? rewrite_at(edit, real, record, pieces, count) : -errno;
     free(real);
