@@ -78,7 +78,7 @@ static int nameless(const struct limefs_writer *writer)
 }
 
 int limefs_aside_begin(struct limefs_target *target, const struct limefile_record *record,
-                       uint64_t bytes)
+                       uint64_t bytes, bool emptied)
 {
     struct limefs_writer *writer = target->writer;
     uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
@@ -95,7 +95,7 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
     target->aside = fd;
     target->aside_bytes = bytes;
     target->aside_changed = true;
-    target->aside_written = bytes != 0;
+    target->aside_written = !emptied;
     return 0;
 }
 
@@ -106,6 +106,8 @@ int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
     target->aside_changed = target->aside_changed || target->aside_bytes != bytes;
     target->aside_written = target->aside_written || target->aside_bytes != bytes;
     target->aside_bytes = bytes;
+    if (bytes == 0)
+        target->failed = 0;
     return 0;
 }
 

@@ -139,6 +139,26 @@ int limefs_make_link(struct limefs *fs, uint64_t parent, const char *name, const
     return err ? err : limefs_entry(fs, parent, name, entry);
 }
 
+int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *name,
+                struct fuse_entry_param *entry)
+{
+    enum limefs_kind kind;
+    char path[32];
+    struct limefs_node *node = parent_of(fs, parent, &kind), *file = limefs_inode_node(fs, id);
+    if (kind != LIMEFS_DIRECTORY || !file || file->kind != LIMEFS_OTHER)
+        return -EPERM;
+    int folder = open_parent(fs, node), fd = limefs_tree_open(fs, file, NULL, O_PATH);
+    int err = folder < 0 ? folder : fd < 0 ? fd : 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (!err && linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) != 0)
+        err = -errno;
+    if (fd >= 0)
+        close(fd);
+    if (folder >= 0)
+        close(folder);
+    return err ? err : limefs_entry(fs, parent, name, entry);
+}
+
 /* ---- containers ---- */
 
 int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, mode_t mode,
@@ -302,7 +322,7 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     if (err)
         return err;
     if (which & FUSE_SET_ATTR_SIZE)
-        err = limefs_record_resize(fs, view, ordinal, (uint64_t)st->st_size);
+        err = limefs_record_resize(fs, view, ordinal, (uint64_t)st->st_size, false);
     if (!err && which & TIMES)
         err = set_times(view->fd, which, st);
     if (!err && which & TIMES)
@@ -316,7 +336,11 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
 {
     bool opened = file && file->fd >= 0;
     int flags = which & FUSE_SET_ATTR_SIZE ? O_WRONLY : O_PATH;
-    int fd = opened ? file->fd : limefs_tree_open(fs, node, NULL, flags);
+    int fd = opened ? file->fd : -ENOENT;
+    if (!opened && node->kind == LIMEFS_OTHER && !(which & FUSE_SET_ATTR_SIZE))
+        fd = limefs_file_dup(fs, node);
+    if (fd < 0)
+        fd = limefs_tree_open(fs, node, NULL, flags);
     if (fd < 0)
         return fd;
     struct stat mode = *st;

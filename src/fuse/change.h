@@ -21,6 +21,8 @@ int limefs_make_directory(struct limefs *, uint64_t parent, const char *name, mo
                           const struct limefs_caller *, struct fuse_entry_param *);
 int limefs_make_link(struct limefs *, uint64_t parent, const char *name, const char *target,
                      const struct limefs_caller *, struct fuse_entry_param *);
+int limefs_link(struct limefs *, uint64_t id, uint64_t parent, const char *name,
+                struct fuse_entry_param *); /* a further name */
 int limefs_remove(struct limefs *, uint64_t parent, const char *name);
 int limefs_remove_directory(struct limefs *, uint64_t parent, const char *name);
 int limefs_rename(struct limefs *, uint64_t parent, const char *name, uint64_t new_parent,

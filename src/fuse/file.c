@@ -45,7 +45,7 @@ static int take_target(struct limefs *fs, struct limefs_file *file, int flags)
     uint64_t ordinal = file->record.ordinal;
     int err = limefs_target_open(fs, file->view, ordinal, &file->target);
     if (!err && flags & O_TRUNC)
-        err = limefs_record_resize(fs, file->view, ordinal, 0);
+        err = limefs_record_resize(fs, file->view, ordinal, 0, true);
     if (err && file->target)
         limefs_target_close(fs, file->target, false);
     return err;
@@ -101,8 +101,10 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     pthread_mutex_lock(&fs->lock);
     *keep = limefs_stamp_same_data(&stamp, &node->cached);
     node->cached = stamp;
+    file->node = node; /* the kernel keeps it as long as the file is open */
     if ((flags & O_ACCMODE) != O_RDONLY) {
-        file->node = node; /* the kernel keeps it as long as the file is open */
+        file->privileged = st.st_mode & (S_ISUID | S_ISGID);
+        file->writes = true;
         node->writers++;
     }
     pthread_mutex_unlock(&fs->lock);
@@ -164,6 +166,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd,
     file->fd = fd;
     pthread_mutex_lock(&fs->lock);
     file->node = node;
+    file->writes = true;
     node->writers++;
     pthread_mutex_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
@@ -175,12 +178,14 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd,
 static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;
-    bool known = file->node && fstat(file->fd, &st) == 0;
+    bool known = file->writes && fstat(file->fd, &st) == 0;
     pthread_mutex_lock(&fs->lock);
-    if (file->node)
+    if (file->writes)
         file->node->writers--;
-    if (known)
-        file->node->stamp = file->node->cached = limefs_stamp_of(&st);
+    if (known) {
+        file->node->cached = limefs_stamp_of(&st);
+        file->node->told_bytes = st.st_size;
+    }
     pthread_mutex_unlock(&fs->lock);
     close(file->fd);
 }
@@ -207,6 +212,17 @@ void limefs_file_close(struct limefs *fs, struct limefs_file *file)
 bool limefs_file_is_large(const struct limefs *fs, const struct limefs_file *file)
 {
     return file->view && file->record.bytes >= fs->options.forward_from;
+}
+
+int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
+{
+    int fd = -ENOENT;
+    pthread_mutex_lock(&fs->lock);
+    for (struct limefs_handle *i = fs->files; i && fd < 0; i = i->next)
+        if (((struct limefs_file *)i)->node == node)
+            fd = fcntl(((struct limefs_file *)i)->fd, F_DUPFD_CLOEXEC, 0);
+    pthread_mutex_unlock(&fs->lock);
+    return fd == -1 ? -errno : fd;
 }
 
 void limefs_files_release(struct limefs *fs)

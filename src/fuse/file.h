@@ -29,7 +29,9 @@ struct limefs_file {
     uint64_t generation;           /* tells it from another of the same ordinal */
     struct limefs_target *target;  /* open for writing */
     int fd;                        /* of a file of the tree, else -1 */
-    struct limefs_node *node;      /* of a file of the tree that is open for writing */
+    struct limefs_node *node;      /* of a file of the tree */
+    bool writes;                   /* such a file, open for writing */
+    bool privileged;               /* whose set-id bits a write takes away */
     pthread_mutex_t lock;          /* guards what follows */
     struct limefs_stream stream;
     int direct;                  /* the container with O_DIRECT; -1: cannot be had */
@@ -46,6 +48,10 @@ int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file
 int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_target *,
                           struct limefs_file **);
 int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, struct limefs_file **);
+
+/* A file of the tree that is open, whether or not its name is still there: a descriptor that
+ * the caller closes; -ENOENT: it is not open. */
+int limefs_file_dup(struct limefs *, const struct limefs_node *);
 
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */

@@ -227,7 +227,7 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return true;
     return node->stamp.dev == stamp->dev && node->stamp.ino == stamp->ino &&
            (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
-            node->stamp.size == stamp->size);
+            node->told_bytes == stamp->size);
 }
 
 bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
@@ -259,6 +259,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     }
     if (node) {
         node->stamp = *stamp;
+        node->told_bytes = stamp->size;
         node->lookups++;
     }
     pthread_mutex_unlock(&fs->lock);
@@ -343,7 +344,7 @@ void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const stru
 {
     pthread_mutex_lock(&fs->lock);
     if (node->kind == LIMEFS_OTHER)
-        node->stamp = limefs_stamp_of(st);
+        node->told_bytes = st->st_size;
     pthread_mutex_unlock(&fs->lock);
 }
 
@@ -361,7 +362,7 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
 {
     pthread_mutex_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool known = node && limefs_stamp_same_data(&node->stamp, stamp);
+    bool known = node && (limefs_stamp_same_data(&node->stamp, stamp) || node->writers);
     if (known)
         *kind = node->kind;
     pthread_mutex_unlock(&fs->lock);

@@ -32,6 +32,7 @@ struct limefs_node {
 
     struct limefs_stamp stamp;  /* of the file, when its kind was found out */
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
+    off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
     unsigned writers;           /* LIMEFS_OTHER: files open for writing */
     bool fresh;                 /* made by mkdir, and held until it looks like a container */
     struct limefs_view *view;   /* LIMEFS_CONTAINER: the newest; no reference */

@@ -7,6 +7,7 @@
 #include "options.h"
 #include "buffer.h"
 #include "ready.h"
+#include "session.h"
 #include "status.h"
 #include "tree.h"
 #include "writer.h"
@@ -245,7 +246,9 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     int err = -EINVAL; /* libfuse says why it could not mount */
     if (fuse_session_mount(session, opts->mountpoint) == 0) {
         fs->threads = most_threads(fs, opts);
-        err = limefs_job_start(fs);
+        err = fs->options.rw ? limefs_session_adjust(session) : 0;
+        if (!err)
+            err = limefs_job_start(fs);
         if (!err)
             err = loop(session, fs, opts);
         if (err)
@@ -288,6 +291,7 @@ int main(int argc, char *argv[])
     if (argc > 1 && strcmp(argv[1], "--status") == 0)
         return limefs_status_main(argc, argv);
     init_fs(&fs);
+    signal(SIGXFSZ, SIG_IGN); /* a write that is too long is to fail with EFBIG */
     int exit_code = 0;
     int done = limefs_options_read(argc, argv, &command, &fs.options);
     if (done < 0)

@@ -174,11 +174,9 @@ void limefs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 
 void limefs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
-    (void)ino;
-    (void)parent;
-    (void)name;
+    struct fuse_entry_param entry;
     if (is_writable(req))
-        fuse_reply_err(req, EPERM);
+        reply_entry(req, limefs_link(fs_of(req), ino, parent, name, &entry), &entry);
 }
 
 void limefs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,

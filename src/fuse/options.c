@@ -19,6 +19,7 @@ struct parsed {
 
 enum {
     KEY_RW,
+    KEY_RO,
     KEY_SUBMOUNT, /* options of mount(8) and fstab that mean nothing to us */
 };
 
@@ -52,6 +53,7 @@ static const struct fuse_opt table[] = {
     {"forward_from=%s", offsetof(struct parsed, forward_from), 0},
     {"stripe=%s", offsetof(struct parsed, stripe), 0},
     FUSE_OPT_KEY("rw", KEY_RW),
+    FUSE_OPT_KEY("ro", KEY_RO),
     FUSE_OPT_KEY("auto", KEY_SUBMOUNT),
     FUSE_OPT_KEY("noauto", KEY_SUBMOUNT),
     FUSE_OPT_KEY("user", KEY_SUBMOUNT),
@@ -110,7 +112,8 @@ static int on_argument(void *data, const char *arg, int key, struct fuse_args *o
         parsed->command->source = strdup(arg);
         return parsed->command->source ? 0 : -1;
     case KEY_RW:
-        parsed->options->rw = true;
+    case KEY_RO: /* the last one counts */
+        parsed->options->rw = key == KEY_RW;
         return 0;
     case KEY_SUBMOUNT:
         return 0;

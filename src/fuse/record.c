@@ -109,7 +109,7 @@ int limefs_writer_drop_last(struct limefs_writer *writer)
     err = limefile_index_without_last(old, &index);
     limefile_index_free(old);
     if (!err)
-        err = limefs_view_remove(writer->fs, writer->view, last.ordinal);
+        err = limefs_view_renew(writer->fs, writer->view, last.ordinal);
     if (!err)
         limefs_view_show(writer->fs, writer->view, index);
     writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
@@ -157,44 +157,55 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
     return err;
 }
 
-/* The last record is finished, as far as anybody can tell. */
-static bool is_settled(const struct limefs_writer *writer)
+/* ---- waiting for a release ---- */
+
+static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
 {
     struct limefile_last last;
+    (void)ordinal;
     if (limefile_editor_last(writer->editor, &last) != 0)
         return true;
     return last.committed && !writer->grown;
 }
 
-/* A record that was closed is settled as soon as its release comes, which nobody waits for.
- * With the lock alone, which is let go meanwhile. */
-static int wait_until_settled(struct limefs_writer *writer)
+static bool is_closed(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    return !limefs_writer_target(writer, ordinal);
+}
+
+/* A file that was closed is so for us when its release comes, soon after; one thread would keep
+ * it out. */
+static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
+                       bool (*holds)(const struct limefs_writer *, uint64_t))
 {
     struct timespec until;
-    char path[PATH_MAX];
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE_S;
-    while (!is_settled(writer)) {
+    for (int late = writer->fs->threads < 2; !holds(writer, ordinal) && !late;) {
         pthread_mutex_lock(&writer->life);
         pthread_rwlock_unlock(&writer->lock);
-        int late = pthread_cond_timedwait(&writer->parted, &writer->life, &until);
+        late = pthread_cond_timedwait(&writer->parted, &writer->life, &until);
         pthread_mutex_unlock(&writer->life);
         pthread_rwlock_wrlock(&writer->lock);
-        if (late && !is_settled(writer)) {
-            limefs_log(LOG_ERR,
-                       "%s: create: another record is being appended; wait until it is closed",
-                       limefs_writer_label(writer, path, sizeof path));
-            return -EBUSY;
-        }
     }
-    return 0;
+    return holds(writer, ordinal);
+}
+
+int limefs_writer_settle(struct limefs_writer *writer, const char *action)
+{
+    char path[PATH_MAX];
+    if (wait_until(writer, 0, is_settled))
+        return 0;
+    limefs_log(LOG_ERR, "%s: %s: another record is being appended; wait until it is closed",
+               limefs_writer_label(writer, path, sizeof path), action);
+    return -EBUSY;
 }
 
 static int append(struct limefs_writer *writer, const char *name)
 {
     char type[LIMEFILE_TYPE_BYTES + 1];
     size_t type_len;
-    int err = wait_until_settled(writer);
+    int err = limefs_writer_settle(writer, "create");
     if (!err)
         err = type_of_name(writer, name, type, &type_len);
     if (!err)
@@ -245,7 +256,7 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t o
         limefs_log(LOG_ERR, "%s: remove: record %llu is not the last one; lime rm removes any",
                    label, (unsigned long long)ordinal);
         err = -EPERM;
-    } else if (limefs_writer_target(writer, ordinal)) {
+    } else if (!wait_until(writer, ordinal, is_closed)) {
         limefs_log(LOG_ERR, "%s: remove: record %llu is being written to", label,
                    (unsigned long long)ordinal);
         err = -EBUSY;
@@ -285,7 +296,8 @@ static int rewrite(struct limefs_writer *writer, const struct limefile_record *r
     return limefs_writer_rewrite(writer, record, pieces, 2);
 }
 
-int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_t bytes)
+int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_t bytes,
+                         bool emptied)
 {
     struct limefile_last last;
     struct limefile_record record;
@@ -298,15 +310,15 @@ int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_
     int err = limefs_writer_record(writer, ordinal, &record, &index);
     if (err)
         return err;
-    if (bytes != record.bytes)
-        err = target ? limefs_aside_begin(target, &record, bytes)
+    if (bytes != record.bytes || (target && emptied))
+        err = target ? limefs_aside_begin(target, &record, bytes, emptied)
                      : rewrite(writer, &record, bytes);
     limefile_index_free(index);
     return err;
 }
 
 int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                         uint64_t bytes)
+                         uint64_t bytes, bool emptied)
 {
     struct limefs_writer *writer;
     if (bytes > LIMEFILE_BYTES_MAX)
@@ -314,7 +326,14 @@ int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t o
     int err = limefs_writer_enter(fs, view, &writer);
     if (err)
         return err;
-    err = limefs_writer_resize(writer, ordinal, bytes);
+    struct limefile_last last;
+    bool closed = !limefs_writer_target(writer, ordinal);
+    if (closed && !limefs_writer_is_last(writer, ordinal, &last))
+        err = limefs_writer_settle(writer, "resize");
+    if (!err)
+        err = limefs_writer_resize(writer, ordinal, bytes, emptied);
+    if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) && writer->grown)
+        err = limefs_writer_commit(writer); /* nobody will close it */
     limefs_writer_leave(writer);
     return err == LIMEFILE_E_LENGTH ? -EFBIG : err;
 }

@@ -1,10 +1,11 @@
 /* reply.c - attributes, entries and errors for the kernel */
 #include "reply.h"
+#include "file.h"
 #include "tree.h"
-#include "writer.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 int limefs_errno(int code)
 {
@@ -182,6 +183,9 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
         limefs_attr_record(fs, view, &record, out);
         /* A new mtime, after an append, makes the kernel drop what it has cached. */
         if (fstat(view->fd, &st) == 0) {
+            out->st_mode = S_IFREG | (st.st_mode & 0666);
+            out->st_uid = st.st_uid;
+            out->st_gid = st.st_gid;
             out->st_mtim = st.st_mtim;
             out->st_ctim = st.st_ctim;
         }
@@ -191,10 +195,21 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
     return err;
 }
 
+/* A file that is open is there without its name, too. */
+static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
+{
+    int fd = fs->options.rw && node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    if (fd < 0)
+        return limefs_tree_stat(fs, node, NULL, st);
+    int err = fstat(fd, st) == 0 ? 0 : -errno;
+    close(fd);
+    return err;
+}
+
 static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat *out)
 {
     struct stat st;
-    int err = limefs_tree_stat(fs, node, NULL, &st);
+    int err = stat_of_node(fs, node, &st);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
     if (!limefs_node_stands(fs, node, &st))

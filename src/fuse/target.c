@@ -29,8 +29,10 @@ static void raise_to(_Atomic uint64_t *length, uint64_t end)
 static int write_aside(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
     int err = write_all(target->aside, buf, n, offset);
-    if (err)
+    if (err) {
+        target->failed = err;
         return err;
+    }
     pthread_mutex_lock(&target->writer->life);
     if (target->aside_bytes < offset + n)
         target->aside_bytes = offset + n;
@@ -68,6 +70,7 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
             "use lime replace",
             limefs_writer_label(writer, path, sizeof path),
             (unsigned long long)target->ordinal);
+        limefs_view_renew(writer->fs, writer->view, target->ordinal); /* it shows such bytes */
         err = -EFBIG;
     } else {
         err = write_all(writer->fd, buf, n, record.data_offset + offset);
@@ -143,10 +146,14 @@ static int settle(struct limefs_target *target, bool closing)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    if (target->aside >= 0)
-        return target->aside_changed && (target->aside_written || !closing)
-                   ? limefs_aside_finish(target)
-                   : 0;
+    if (target->aside >= 0 && (!target->aside_changed || (closing && !target->aside_written)))
+        return 0;
+    if (target->aside >= 0) {
+        int err = target->failed;
+        if (!err)
+            err = limefs_writer_settle(writer, "put the new data in place");
+        return err ? err : limefs_aside_finish(target);
+    }
     if (!limefs_writer_is_last(writer, target->ordinal, &last) || !writer->grown ||
         (closing && !last.committed && writer->length == 0 && !writer->failed))
         return 0;
@@ -205,21 +212,15 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
         if (grows && end > length)
             return -EFBIG;
     }
+    uint64_t room = end > length && !grows ? length : end; /* none behind the record */
     writer->unsynced = true;
-    if (grows && end > length) {
-        err = limefs_writer_resize(writer, target->ordinal, end);
-        if (err)
-            return err;
-        length = end;
-    }
-    if (end > length) /* room behind the end would be room behind the record */
-        end = length;
-    if (end > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
-                                  (off_t)(end - offset)) != 0)
-        return -errno;
+    if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
+                                   (off_t)(room - offset)) != 0)
+        return -errno; /* before the length has changed */
     if (target->aside >= 0)
         target->aside_changed = target->aside_written = true;
-    return 0;
+    return grows && end > length ? limefs_writer_resize(writer, target->ordinal, end, false)
+                                 : 0;
 }
 
 int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int mode,

@@ -108,10 +108,10 @@ static void put_to_sleep(struct limefs *fs, struct limefs_view *view)
 
 static void free_view(struct limefs_view *view)
 {
-    while (view->removals) {
-        struct limefs_removal *removal = view->removals;
-        view->removals = removal->next;
-        free(removal);
+    while (view->anew) {
+        struct limefs_anew *anew = view->anew;
+        view->anew = anew->next;
+        free(anew);
     }
     limefs_writer_free(view->writer);
     free(view);
@@ -218,8 +218,12 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     pthread_mutex_lock(&fs->lock);
     struct limefs_view *view = node->view;
     if (view && view->written) { /* once it is replaced, another view is wanted */
-        if (view->stamp.dev != stamp.dev || view->stamp.ino != stamp.ino)
+        if (view->stamp.dev != stamp.dev || view->stamp.ino != stamp.ino) {
             view = NULL;
+        } else {
+            view->st = *st;
+            view->stamp = stamp;
+        }
     } else if (view &&
                (!limefs_stamp_equal(&view->stamp, &stamp) || (view->racy && !is_racy(st)))) {
         view = NULL; /* once the tick is over, a new view will be sure */
@@ -410,21 +414,22 @@ struct stat limefs_view_stat(struct limefs *fs, const struct limefs_view *view)
     return st;
 }
 
-static uint64_t times_removed(const struct limefs_view *view, uint64_t ordinal)
+static struct limefs_anew *anew_of(const struct limefs_view *view, uint64_t ordinal)
 {
-    for (const struct limefs_removal *i = view->removals; i; i = i->next)
-        if (i->ordinal == ordinal)
-            return i->times;
-    return 0;
+    struct limefs_anew *anew = view->anew;
+    while (anew && anew->ordinal != ordinal)
+        anew = anew->next;
+    return anew;
 }
 
 uint64_t limefs_view_generation(struct limefs *fs, const struct limefs_view *view,
                                 uint64_t ordinal)
 {
     pthread_mutex_lock(&fs->lock);
-    uint64_t times = times_removed(view, ordinal);
+    const struct limefs_anew *anew = anew_of(view, ordinal);
+    uint64_t generation = anew ? anew->generation : view->id;
     pthread_mutex_unlock(&fs->lock);
-    return view->id | times << 40;
+    return generation;
 }
 
 /* ---- what a writer changes ---- */
@@ -481,19 +486,20 @@ int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
     return err;
 }
 
-int limefs_view_remove(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
 {
-    struct limefs_removal *removal = view->removals;
-    while (removal && removal->ordinal != ordinal)
-        removal = removal->next;
-    if (!removal && !(removal = calloc(1, sizeof *removal)))
+    struct limefs_anew *fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
         return -ENOMEM;
     pthread_mutex_lock(&fs->lock);
-    if (removal->times++ == 0) {
-        removal->ordinal = ordinal;
-        removal->next = view->removals;
-        view->removals = removal;
+    struct limefs_anew *anew = anew_of(view, ordinal);
+    if (!anew) {
+        *fresh = (struct limefs_anew){.next = view->anew, .ordinal = ordinal};
+        view->anew = anew = fresh;
+        fresh = NULL;
     }
+    anew->generation = ++fs->ids;
     pthread_mutex_unlock(&fs->lock);
+    free(fresh);
     return 0;
 }

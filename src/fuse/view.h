@@ -15,10 +15,11 @@
 #include "inode.h"
 #include "limefile.h"
 
-/* How often the record of that ordinal has been removed. */
-struct limefs_removal {
-    struct limefs_removal *next;
-    uint64_t ordinal, times;
+/* A record of that ordinal is another than before: the old one was removed, or the kernel's
+ * pages of it are wrong. */
+struct limefs_anew {
+    struct limefs_anew *next;
+    uint64_t ordinal, generation;
 };
 
 struct limefs_view {
@@ -36,7 +37,7 @@ struct limefs_view {
     bool written;   /* the container is locked and written to by us: it is what we make it */
     bool rewritten; /* it is another file by now */
     struct limefs_writer *writer; /* NULL if it never was; stays as long as the view */
-    struct limefs_removal *removals;
+    struct limefs_anew *anew;
 
     /* Set while it is awake. */
     int fd;
@@ -85,10 +86,11 @@ void limefs_view_touched(struct limefs *, struct limefs_view *);
 /* The container is another file now, which fd has open. */
 int limefs_view_move(struct limefs *, struct limefs_view *, int fd);
 
-/* The ordinal's record is gone; what will be there some day is another. */
-int limefs_view_remove(struct limefs *, struct limefs_view *, uint64_t ordinal);
+/* What the kernel knows of the ordinal's record is no longer so: it will look it up as another
+ * one. */
+int limefs_view_renew(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
-/* What the kernel tells records of the same ordinal apart by. */
+/* What the kernel tells records of the same ordinal apart by; it takes 32 bits of it. */
 uint64_t limefs_view_generation(struct limefs *, const struct limefs_view *, uint64_t ordinal);
 
 /* Closes and frees all views. */

@@ -6,11 +6,23 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static ssize_t write_plain(int fd, const char *buf, size_t n, uint64_t offset)
+/* Who writes to a program makes it one without privileges; root's daemon would keep them. */
+static int drop_privileges(int fd)
 {
-    struct limefile_fd file;
-    limefile_fd_init(&file, fd);
-    int err = limefile_write_full(&file.source, buf, n, offset);
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    mode_t drop = S_ISUID | (st.st_mode & S_IXGRP ? S_ISGID : 0);
+    return !(st.st_mode & drop) || fchmod(fd, st.st_mode & 07777 & ~drop) == 0 ? 0 : -errno;
+}
+
+static ssize_t write_plain(struct limefs_file *file, const char *buf, size_t n, uint64_t offset)
+{
+    struct limefile_fd to;
+    limefile_fd_init(&to, file->fd);
+    int err = file->privileged ? drop_privileges(file->fd) : 0;
+    if (!err)
+        err = limefile_write_full(&to.source, buf, n, offset);
     return err ? err : (ssize_t)n;
 }
 
@@ -19,7 +31,7 @@ ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const cha
 {
     if (file->target)
         return limefs_target_write(fs, file->target, buf, n, offset);
-    return file->fd >= 0 ? write_plain(file->fd, buf, n, offset) : -EBADF;
+    return file->fd >= 0 ? write_plain(file, buf, n, offset) : -EBADF;
 }
 
 int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)

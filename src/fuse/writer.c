@@ -12,7 +12,13 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+    PATIENCE_MS = 2000,
+    PAUSE_MS = 20,
+};
 
 const char *limefs_writer_label(const struct limefs_writer *writer, char *buf, size_t cap)
 {
@@ -117,11 +123,23 @@ int limefs_writer_reopen(struct limefs_writer *writer)
 
 /* ---- opened and closed ---- */
 
+/* The mount before this one may be about to end. */
+static int lock_soon(int fd)
+{
+    const struct timespec pause = {0, PAUSE_MS * 1000000L};
+    int err = limefile_lock(fd);
+    for (int i = 0; err == -EBUSY && i < PATIENCE_MS / PAUSE_MS; i++) {
+        nanosleep(&pause, NULL);
+        err = limefile_lock(fd);
+    }
+    return err;
+}
+
 static int lock(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
     const char *label = limefs_writer_label(writer, path, sizeof path);
-    int err = limefile_lock(writer->fd);
+    int err = lock_soon(writer->fd);
     if (err == -EBUSY)
         limefs_log(LOG_ERR,
                    "%s: lock: another process has this container open for writing, a "
@@ -352,6 +370,7 @@ static void give_up_last(struct limefs_writer *writer, const struct limefile_las
         err = limefile_resize(writer->editor, writer->length, last->bytes);
         writer->length = last->bytes;
         writer->grown = false;
+        limefs_view_renew(writer->fs, writer->view, last->ordinal);
     } else if (writer->grown)
         err = limefs_writer_commit(writer);
     writer->failed = 0;
@@ -375,16 +394,21 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    (void)fs;
     pthread_rwlock_wrlock(&writer->lock);
     if (--target->users == 0) {
         if (target->aside >= 0 && target->aside_changed && !forced) {
-            int err = target->error ? target->error : limefs_aside_finish(target);
+            int err = target->failed;
+            if (!err)
+                err = limefs_writer_settle(writer, "put the new data in place");
+            if (!err)
+                err = limefs_aside_finish(target);
             char path[PATH_MAX];
-            if (err)
+            if (err) {
                 limefs_log(LOG_ERR, "%s: record %llu keeps its old data: %s",
                            limefs_writer_label(writer, path, sizeof path),
                            (unsigned long long)target->ordinal, limefile_strerror(err));
+                limefs_view_renew(fs, writer->view, target->ordinal);
+            }
         } else if (target->aside < 0 && limefs_writer_is_last(writer, target->ordinal, &last)) {
             give_up_last(writer, &last, forced);
         }

@@ -32,6 +32,7 @@ struct limefs_target {
     bool aside_changed;   /* since it was last put in its place, or never was */
     bool aside_written;   /* by somebody, since it was made */
     int error;            /* that a write has met, for the next sync or close; atomic */
+    int failed;           /* that a write to `aside` has met: it is not what was written */
 };
 
 /* A pinned view's record for writing; the container is locked and made good first, if it was
@@ -56,8 +57,9 @@ int limefs_target_allocate(struct limefs *, struct limefs_target *, int mode, ui
 
 /* ---- by ordinal, of a pinned view; the container is locked for as long as it takes ---- */
 
+/* `emptied`: by O_TRUNC. */
 int limefs_record_resize(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                         uint64_t bytes);
+                         uint64_t bytes, bool emptied);
 
 /* A further record, of that file name; *target has it open. */
 int limefs_record_append(struct limefs *, struct limefs_view *, const char *name,

@@ -45,7 +45,12 @@ int limefs_writer_commit(struct limefs_writer *);  /* the last record */
 int limefs_writer_reindex(struct limefs_writer *); /* the view shows what the file holds */
 int limefs_writer_reopen(struct limefs_writer *);  /* the editor, for a file that has changed */
 int limefs_writer_drop_last(struct limefs_writer *);
-int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes);
+int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes,
+                         bool emptied);
+
+/* The last record is finished, soon; else -EBUSY, and a line in the log. The lock is let go
+ * meanwhile. */
+int limefs_writer_settle(struct limefs_writer *, const char *action);
 
 /* In, with the lock alone, and out. */
 int limefs_writer_enter(struct limefs *, struct limefs_view *, struct limefs_writer **);
@@ -55,8 +60,10 @@ void limefs_writer_leave(struct limefs_writer *);
 int limefs_target_attach(struct limefs_writer *, uint64_t ordinal, struct limefs_target **);
 
 /* What is written to the record is collected from now on; it is `bytes` long and begins like
- * the old one. Then its length, and the end: it takes the record's place. */
-int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, uint64_t bytes);
+ * the old one. `emptied`, by O_TRUNC: somebody is about to write. Then its length, and the end:
+ * it takes the record's place. */
+int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
+                       bool emptied);
 int limefs_aside_resize(struct limefs_target *, uint64_t bytes);
 int limefs_aside_finish(struct limefs_target *);
 

@@ -1,0 +1,11 @@
+/* session.h - what libfuse cannot ask the kernel for */
+#ifndef LIMEFS_SESSION_H
+#define LIMEFS_SESSION_H
+
+#include <fuse_lowlevel.h>
+
+/* After it is mounted, before its loop: the kernel asks for no privileges before each write. 0
+ * or -errno. */
+int limefs_session_adjust(struct fuse_session *);
+
+#endif
