@@ -92,6 +92,12 @@ void limefs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int whic
     int err = limefs_set_attributes(fs, ino, file_of(fi), which, st);
     if (!err)
         err = limefs_attr(fs, ino, &now);
+    if (err == LIMEFILE_E_NO_RECORD && !(which & FUSE_SET_ATTR_SIZE)) {
+        /* Removed; but the kernel would keep the failure for the next one at its place. */
+        now =
+            (struct stat){.st_ino = ino, .st_mode = S_IFREG | S_IRUSR | S_IWUSR, .st_nlink = 0};
+        err = 0;
+    }
     if (err)
         reply(req, err);
     else

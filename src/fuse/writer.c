@@ -367,7 +367,7 @@ static void give_up_last(struct limefs_writer *writer, const struct limefile_las
         limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
                    label, (unsigned long long)last->ordinal, last->type,
                    (unsigned long long)last->bytes);
-        err = limefile_resize(writer->editor, writer->length, last->bytes);
+        err = limefile_commit(writer->editor, last->bytes);
         writer->length = last->bytes;
         writer->grown = false;
         limefs_view_renew(writer->fs, writer->view, last->ordinal);

@@ -853,17 +853,21 @@ class Last(writelib.TestCase):
         """No other bytes come; an inner record may become the last meanwhile."""
         data = b"d" * (2 * MIB)
         with self.written([A, ("data", data)]) as (path, mount):
-            with open(mount.join("data"), "rb", buffering=0) as file:
-                self.assertEqual(file.read(4096), b"d" * 4096)
-                os.unlink(mount.join("data"))
-                self.assertHolds(path, [A])
-                put(mount.join("data"), b"n" * (2 * MIB))
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                try:
-                    while part := file.read(MIB):
-                        self.assertEqual(set(part), {ord("d")})
-                except OSError as error:
-                    self.assertIn(error.errno, (errno.ESTALE, errno.EIO, errno.ENOENT))
+            fd = os.open(mount.join("data"), os.O_RDONLY)
+            self.assertEqual(os.read(fd, 4096), b"d" * 4096)
+            os.unlink(mount.join("data"))
+            self.assertHolds(path, [A])
+            put(mount.join("data"), b"n" * (2 * MIB))
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            try:
+                while part := os.read(fd, MIB):
+                    self.assertEqual(set(part), {ord("d")})
+            except OSError as error:
+                self.assertIn(error.errno, (errno.ESTALE, errno.EIO, errno.ENOENT))
+            try:
+                os.close(fd)
+            except OSError as error:
+                self.assertEqual(error.errno, errno.EIO)
             self.assertBytes(read(mount.join("data")), b"n" * (2 * MIB))
         self.assertHolds(path, [A, ("data", b"n" * (2 * MIB))])
 
