@@ -521,6 +521,25 @@ class WritingFails(jobtest.TestCase):
             client.finish(tag)
         self.assertHolds(path, model)
 
+    def test_gone_before_it_was_heard(self):
+        """What lies in a connection that was closed is not obeyed: so a SYNC of the next one comes
+        after all that was asked before."""
+        path, data = self.data_file(20_000_000)
+        job = self.job(2)
+        client = job.client(32 * MIB)
+        file, tags = client.open_for_writing(path), []
+        with stopped(job.rank_pids_by_rank()[0]):
+            for i in range(60):
+                client.start_write(file, i * 300_000, 300_000, i * 300_000)
+            client.close()
+            other = job.client(MIB, hello=False)
+            tags.append(other.start(jobclient.HELLO, struct.pack("<Q", MIB), [other._fd]))
+        other.finish(tags[0])
+        file = other.open_for_writing(path)
+        other.sync(file)
+        self.assertHolds(path, data)
+        self.assertEqual(other.status()["bytes_written"], 0)
+
     def test_gone_while_stopped(self):
         """The writes of who has gone are done; a SYNC of somebody else comes after them."""
         path, model = self.write("data", b""), bytearray()

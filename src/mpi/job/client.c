@@ -503,16 +503,20 @@ static void client_ready(struct job_server *server, struct job_peer *peer, uint3
     struct job_client *client = (struct job_client *)peer;
     if (client->gone)
         return;
+    if (events & EPOLLHUP) { /* who has hung up wants nothing more, also of what was sent */
+        job_client_drop(server, client);
+        return;
+    }
     if (events & EPOLLOUT && (job_outbox_flush(&peer->outbox, peer->channel.fd) < 0 ||
                               (client->last_words && !peer->outbox.first))) {
         job_client_drop(server, client);
         return;
     }
-    if (client->last_words && events & (EPOLLHUP | EPOLLERR | EPOLLIN)) {
+    if (client->last_words && events & (EPOLLERR | EPOLLIN)) {
         job_client_drop(server, client);
         return;
     }
-    for (int i = 0; i < PACKETS_A_TURN && events & (EPOLLIN | EPOLLHUP | EPOLLERR); i++)
+    for (int i = 0; i < PACKETS_A_TURN && events & (EPOLLIN | EPOLLERR); i++)
         if (!receive(server, client))
             break;
 }
