@@ -225,7 +225,7 @@ int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char
                          struct limefs_target **target)
 {
     struct limefs_writer *writer;
-    struct limefile_last last;
+    struct limefile_last last = {0};
     int err = limefs_writer_enter(fs, view, &writer);
     if (err)
         return err;
