@@ -184,7 +184,8 @@ static bool connect_to(struct limefs_job *job, const char *path)
 {
     char text[LIMEJOB_TEXT_MAX];
     struct limejob_greeting greeting;
-    int err = limejob_window_create(&job->window, job->forward.extent * job->forward.slots);
+    unsigned slots = job->forward.slots + job->parcel_count;
+    int err = limejob_window_create(&job->window, job->forward.extent * slots);
     if (err) {
         trouble(job, "window: %s", strerror(-err));
         return false;
@@ -209,6 +210,15 @@ static bool connect_to(struct limefs_job *job, const char *path)
     return true;
 }
 
+/* What ranks of this host have written is in this host's page cache; of others nobody knows. */
+static void note_what_is_lost(struct limefs_job *job)
+{
+    job->hosts_then = job->greeting.hosts;
+    for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
+        if (job->files[i].writes && job->files[i].unsynced && job->greeting.hosts > 1)
+            job->lost = job->files[i].view;
+}
+
 /* Lets the readers go; what they still hold of the window they give back in a moment. */
 static void disconnect(struct limefs_job *job)
 {
@@ -218,6 +228,8 @@ static void disconnect(struct limefs_job *job)
     pthread_cond_broadcast(&job->changed);
     while (job->holds)
         pthread_cond_wait(&job->changed, &job->lock);
+    note_what_is_lost(job);
+    limefs_store_rescue(job);
     limefs_forward_reset(&job->forward);
     memset(job->files, 0, sizeof job->files);
     job->in_flight = 0;
@@ -240,6 +252,8 @@ static void *run(void *data)
         if (found && connect_to(job, path)) {
             double begin = limefs_job_seconds();
             const char *why = serve(job);
+            if (is_own(job) && why)
+                limefs_launch_end(&job->launch); /* so that none of it writes any more */
             disconnect(job);
             job->trouble[0] = '\0';
             if (why)
@@ -275,7 +289,13 @@ int limefs_job_start(struct limefs *fs)
     job->fs = fs;
     job->broken = true;
     job->launch.lifeline = job->launch.lock = job->launch.words = -1;
-    limefs_forward_init(&job->forward, options->window, options->extent, options->forward_from);
+    /* Who writes has half of the window for that. */
+    uint64_t window = options->rw ? options->window / 2 : options->window;
+    limefs_forward_init(&job->forward, window > options->extent ? window : options->extent,
+                        options->extent, options->forward_from);
+    if (options->rw)
+        job->parcel_count =
+            job->forward.slots < LIMEFS_PARCELS_MAX ? job->forward.slots : LIMEFS_PARCELS_MAX;
     pthread_mutex_init(&job->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "joblink.h"
 #include "tree.h"
+#include "writing.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -21,6 +22,8 @@ enum tag_kind {
     TAG_OPEN = 1, /* | index of the file */
     TAG_LOAD,     /* | slot */
     TAG_CLOSE,    /* | index of the file */
+    TAG_STORE,    /* | parcel */
+    TAG_SYNC,     /* | number of the sync */
 };
 
 double limefs_job_seconds(void)
@@ -69,41 +72,69 @@ static void send_close(struct limefs_job *job, struct limefs_job_file *file)
     send_packet(job, &packet);
 }
 
+void limefs_job_send_store(struct limefs_job *job, unsigned parcel,
+                           const struct limefs_job_file *file, uint64_t offset, uint64_t bytes)
+{
+    struct limejob_packet packet;
+    uint64_t slot = job->forward.slots + parcel;
+    limejob_request(&packet, LIMEJOB_WRITE, tag(TAG_STORE, parcel));
+    limejob_put_u32(&packet, file->number);
+    limejob_put_u64(&packet, offset);
+    limejob_put_u64(&packet, bytes);
+    limejob_put_u64(&packet, slot * job->forward.extent + offset % job->forward.extent);
+    send_packet(job, &packet);
+}
+
+void limefs_job_send_sync(struct limefs_job *job, const struct limefs_job_file *file,
+                          uint32_t number)
+{
+    struct limejob_packet packet;
+    limejob_request(&packet, LIMEJOB_SYNC, tag(TAG_SYNC, number));
+    limejob_put_u32(&packet, file->number);
+    send_packet(job, &packet);
+}
+
 static void send_open(struct limefs_job *job, struct limefs_job_file *file,
-                      const struct limefs_view *view)
+                      const struct limefs_view *view, bool writes)
 {
     char buf[PATH_MAX], path[LIMEJOB_PATH_MAX];
     struct limejob_packet packet;
     const char *label = limefs_tree_label(job->fs, view->node, buf, sizeof buf);
     int n = view->node->parent ? snprintf(path, sizeof path, "%s/%s", job->fs->source, label)
                                : snprintf(path, sizeof path, "%s", label);
-    *file = (struct limefs_job_file){
-        .state = LIMEFS_JOB_FILE_REFUSED, .view = view->id, .since = limefs_job_seconds()};
+    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
+                                     .view = view->id,
+                                     .writes = writes,
+                                     .since = limefs_job_seconds()};
     if (n < 0 || (size_t)n >= sizeof path)
         return;
-    limejob_request(&packet, LIMEJOB_OPEN, tag(TAG_OPEN, (unsigned)(file - job->files)));
+    limejob_request(&packet, writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN,
+                    tag(TAG_OPEN, (unsigned)(file - job->files)));
     struct stat st = limefs_view_stat(job->fs, view);
     limejob_put_u64(&packet, st.st_ino);
-    limejob_put_u64(&packet, (uint64_t)st.st_size);
-    limejob_put_u64(&packet, (uint64_t)st.st_mtim.tv_sec);
-    limejob_put_u32(&packet, (uint32_t)st.st_mtim.tv_nsec);
+    if (!writes) { /* what is being written has no size and time that could be compared */
+        limejob_put_u64(&packet, (uint64_t)st.st_size);
+        limejob_put_u64(&packet, (uint64_t)st.st_mtim.tv_sec);
+        limejob_put_u32(&packet, (uint32_t)st.st_mtim.tv_nsec);
+    }
     limejob_put_bytes(&packet, path, (size_t)n);
     file->state = LIMEFS_JOB_FILE_OPENING;
     send_packet(job, &packet);
 }
 
-struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
-                                           const struct limefs_view *view)
+static struct limefs_job_file *find_or_open(struct limefs_job *job,
+                                            const struct limefs_view *view, bool writes)
 {
     struct limefs_job_file *free_one = NULL, *idle = NULL;
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
-        if (file->state != LIMEFS_JOB_FILE_NONE && file->view == view->id)
+        if (file->state != LIMEFS_JOB_FILE_NONE && file->view == view->id &&
+            file->writes == writes)
             return file;
         if (file->state == LIMEFS_JOB_FILE_NONE || file->state == LIMEFS_JOB_FILE_REFUSED) {
             if (!free_one || file->state == LIMEFS_JOB_FILE_NONE)
                 free_one = file;
-        } else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 &&
+        } else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 && !file->unsynced &&
                    (!idle || file->since < idle->since)) {
             idle = file;
         }
@@ -111,10 +142,22 @@ struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
     if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
         return NULL; /* loads go first */
     if (free_one)
-        send_open(job, free_one, view);
+        send_open(job, free_one, view, writes);
     else if (idle)
         send_close(job, idle); /* there will be room the next time */
     return free_one;
+}
+
+struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
+                                           const struct limefs_view *view)
+{
+    return find_or_open(job, view, false);
+}
+
+struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *job,
+                                                 const struct limefs_view *view)
+{
+    return find_or_open(job, view, true);
 }
 
 /* ---- replies ---- */
@@ -123,7 +166,7 @@ static struct limefs_job_file *file_of_view(struct limefs_job *job, uint64_t vie
 {
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
-        if (file->view == view &&
+        if (file->view == view && !file->writes &&
             (file->state == LIMEFS_JOB_FILE_OPEN || file->state == LIMEFS_JOB_FILE_CLOSING))
             return file;
     return NULL;
@@ -140,8 +183,8 @@ static int on_opened(struct limefs_job_file *file, struct limejob_packet *reply)
                   : err == -EAGAIN ? LIMEFS_JOB_FILE_NONE /* to be asked again */
                                    : LIMEFS_JOB_FILE_REFUSED;
     if (err && err != -EAGAIN)
-        limefs_log(LOG_WARNING, "job: open: %s; this container is read locally",
-                   text[0] ? text : strerror(-err));
+        limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
+                   text[0] ? text : strerror(-err), file->writes ? "written" : "read");
     return reply->broken ? -EPROTO : 0;
 }
 
@@ -177,6 +220,35 @@ static int on_loaded(struct limefs_job *job, unsigned slot, struct limejob_packe
     return 0;
 }
 
+static int on_stored(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    struct limefs_parcel *parcel = &job->parcels[index];
+    if (index >= job->parcel_count || parcel->state != LIMEFS_PARCEL_SENT)
+        return -EPROTO;
+    int err = limejob_get_code(reply, text, sizeof text);
+    if (!err && limejob_get_u64(reply) != parcel->to - parcel->from)
+        return -EPROTO;
+    if (err)
+        limefs_log(LOG_WARNING, "job: write: %s; it is written locally",
+                   text[0] ? text : strerror(-err));
+    struct limefs_job_file *file = limefs_job_file_to_write(job, parcel->writer->view);
+    if (file && file->loads)
+        file->loads--;
+    limefs_store_on_written(job, parcel, err);
+    return 0;
+}
+
+static int on_synced(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
+{
+    for (struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
+        if (sync->tag == number) {
+            sync->code = limejob_get_code(reply, NULL, 0);
+            sync->done = true;
+        }
+    return 0;
+}
+
 int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
 {
     unsigned index = (unsigned)(reply->tag & UINT32_MAX);
@@ -190,6 +262,10 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
         return index < LIMEFS_JOB_FILES_MAX ? on_opened(&job->files[index], reply) : -EPROTO;
     case TAG_LOAD:
         return on_loaded(job, index, reply);
+    case TAG_STORE:
+        return on_stored(job, index, reply);
+    case TAG_SYNC:
+        return on_synced(job, index, reply);
     case TAG_CLOSE:
         if (index >= LIMEFS_JOB_FILES_MAX || job->files[index].state != LIMEFS_JOB_FILE_CLOSING)
             return -EPROTO;
@@ -216,6 +292,12 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
         if (job->files[i].state == LIMEFS_JOB_FILE_OPENING &&
             now - job->files[i].since > oldest)
             oldest = now - job->files[i].since;
+    for (unsigned i = 0; i < job->parcel_count; i++)
+        if (job->parcels[i].state == LIMEFS_PARCEL_SENT && now - job->parcels[i].since > oldest)
+            oldest = now - job->parcels[i].since;
+    for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
+        if (heard > 12 * limit) /* a disk may take its time, but not without a word */
+            return true;
     return (oldest > limit && heard > limit) || oldest > 4 * limit;
 }
 
@@ -228,7 +310,7 @@ void limefs_job_tidy_files(struct limefs_job *job, double now)
          file++)
         if (now - file->since <= UNUSED_SECONDS)
             continue;
-        else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0)
+        else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 && !file->unsynced)
             send_close(job, file);
         else if (file->state == LIMEFS_JOB_FILE_REFUSED)
             *file = (struct limefs_job_file){0};

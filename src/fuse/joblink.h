@@ -10,6 +10,7 @@
 #include "job.h"
 #include "launch.h"
 #include "limejob.h"
+#include "spans.h"
 
 #include <stdatomic.h>
 
@@ -29,10 +30,43 @@ enum limefs_job_file_state {
 struct limefs_job_file {
     enum limefs_job_file_state state;
     uint64_t view;
+    bool writes; /* it is open for writing: another file than the same for reading */
     uint32_t number;
     unsigned loads; /* under way */
+    bool unsynced;  /* the ranks have written what is not on the disk */
     double since;   /* last used */
     double rests;   /* until then nothing is asked for: the job could not read it */
+};
+
+/* A slot of the window's second half: bytes on their way into a container (store.c). */
+enum limefs_parcel_state {
+    LIMEFS_PARCEL_EMPTY,
+    LIMEFS_PARCEL_FILLING,
+    LIMEFS_PARCEL_SENT,   /* the job writes them */
+    LIMEFS_PARCEL_FAILED, /* it has not */
+    LIMEFS_PARCEL_LOCAL,  /* the daemon writes them */
+};
+
+enum {
+    LIMEFS_PARCELS_MAX = 32,
+};
+
+struct limefs_parcel {
+    enum limefs_parcel_state state;
+    struct limefs_writer *writer;
+    uint64_t from, to; /* in the container */
+    struct limefs_spans there;
+    unsigned holds; /* copies under way */
+    double since;   /* sent */
+};
+
+/* Somebody waits for the ranks to sync. */
+struct limefs_job_sync {
+    struct limefs_job_sync *next;
+    uint32_t tag;
+    bool done;
+    int code;
+    double since;
 };
 
 enum limefs_job_state {
@@ -60,6 +94,13 @@ struct limefs_job {
     double tidied;                  /* when files were last closed */
     unsigned holds;
     struct limefs_forward forward;
+    struct limefs_parcel parcels[LIMEFS_PARCELS_MAX];
+    unsigned parcel_count;
+    struct limefs_job_sync *syncs;
+    uint32_t sync_tag;
+    uint32_t hosts_then; /* of the last job */
+    uint64_t lost; /* the view of which ranks elsewhere had unsynced bytes when they went */
+    uint64_t stored_bytes; /* written through it */
     uint64_t forwarded_bytes, failed_loads, connections;
     char trouble[LIMEJOB_TEXT_MAX]; /* what was last said of it */
 
@@ -77,6 +118,20 @@ void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file 
 
 /* The file for this view; asked for if it is not known. NULL: no room for it. */
 struct limefs_job_file *limefs_job_file_of(struct limefs_job *, const struct limefs_view *);
+
+/* The same for writing; only where the container is what it was when it was opened. */
+struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
+                                                 const struct limefs_view *);
+
+/* Asks for bytes of a parcel to be written, and for the file to be brought to the disk. */
+void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct limefs_job_file *,
+                           uint64_t offset, uint64_t bytes);
+void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
+
+/* ---- store.c, with the lock held ---- */
+
+void limefs_store_on_written(struct limefs_job *, struct limefs_parcel *, int err);
+void limefs_store_rescue(struct limefs_job *);
 
 /* Does what a reply says. -EPROTO if it makes no sense. */
 int limefs_job_on_reply(struct limefs_job *, struct limejob_packet *reply);

@@ -111,6 +111,7 @@ static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *b
     struct limefs_view *view = file->view;
     struct limefs_place place;
     const char *bytes = buf;
+    limefs_place_gather(fs, view);
     int err = limefs_place_enter(fs, view, file->record.ordinal, &place);
     if (err)
         return err;

@@ -1,7 +1,7 @@
 /* target.c - bytes that are written to records, and when they are on the disk */
 #define _GNU_SOURCE
+#include "store.h"
 #include "tree.h"
-#include "writing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,12 +41,21 @@ static int write_aside(struct limefs_target *target, const char *buf, size_t n, 
     return 0;
 }
 
-static int write_last(struct limefs_writer *writer, const struct limefile_last *last,
+/* Into the container: through the job, or by ourselves. */
+static int write_in_place(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
+{
+    struct limefs_writer *writer = target->writer;
+    int taken = limefs_store_put(writer->fs, writer, &target->run, buf, n, at);
+    return taken < 0 ? taken : taken ? 0 : write_all(writer->fd, buf, n, at);
+}
+
+static int write_last(struct limefs_target *target, const struct limefile_last *last,
                       const char *buf, size_t n, uint64_t offset)
 {
+    struct limefs_writer *writer = target->writer;
     if (writer->failed) /* what comes now would hide the gap */
         return writer->failed;
-    int err = write_all(writer->fd, buf, n, last->data_offset + offset);
+    int err = write_in_place(target, buf, n, last->data_offset + offset);
     if (err && offset + n > last->bytes)
         writer->failed = err;
     if (!err)
@@ -73,7 +82,7 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
         limefs_view_renew(writer->fs, writer->view, target->ordinal); /* it shows such bytes */
         err = -EFBIG;
     } else {
-        err = write_all(writer->fd, buf, n, record.data_offset + offset);
+        err = write_in_place(target, buf, n, record.data_offset + offset);
     }
     limefile_index_free(index);
     return err;
@@ -113,7 +122,7 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
         return err;
     writer->unsynced = true;
     return limefs_writer_is_last(writer, target->ordinal, &last)
-               ? write_last(writer, &last, buf, n, offset)
+               ? write_last(target, &last, buf, n, offset)
                : write_inner(target, buf, n, offset);
 }
 
@@ -134,6 +143,23 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
 }
 
 /* ---- on the disk ---- */
+
+int limefs_writer_flush_store(struct limefs_writer *writer)
+{
+    int err = limefs_store_flush(writer->fs, writer);
+    if (err)
+        writer->failed = err;
+    return err;
+}
+
+/* What a late write has met concerns all; and the last record is not what was written to it. */
+static int sync_store(struct limefs_writer *writer)
+{
+    int err = limefs_store_sync(writer->fs, writer);
+    if (err)
+        writer->failed = err;
+    return err;
+}
 
 /* A failure concerns all that was written before, by whomever. */
 static void tell_all(struct limefs_writer *writer, int err)
@@ -166,6 +192,8 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     (void)fs;
     pthread_rwlock_rdlock(&writer->lock);
     int err = limefs_writer_check(writer);
+    if (!err && (err = sync_store(writer)) != 0)
+        tell_all(writer, err);
     /* The bulk of it, while others go on. */
     if (!err && atomic_exchange(&writer->unsynced, false) && fsync(writer->fd) != 0) {
         err = -errno;
@@ -258,6 +286,13 @@ static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limef
         place->bytes = writer->length;
     limefile_index_free(index);
     return 0;
+}
+
+void limefs_place_gather(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_rwlock_rdlock(&view->writer->lock);
+    limefs_store_flush(fs, view->writer);
+    pthread_rwlock_unlock(&view->writer->lock);
 }
 
 int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,

@@ -277,6 +277,8 @@ int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct lime
         return err;
     pthread_rwlock_wrlock(&(*out)->lock);
     err = limefs_writer_check(*out);
+    if (!err)
+        err = limefs_writer_flush_store(*out);
     if (err)
         limefs_writer_leave(*out);
     return err;
@@ -395,6 +397,7 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     pthread_rwlock_wrlock(&writer->lock);
+    limefs_writer_flush_store(writer);
     if (--target->users == 0) {
         if (target->aside >= 0 && target->aside_changed && !forced) {
             int err = target->failed;

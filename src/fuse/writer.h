@@ -32,7 +32,10 @@ struct limefs_target {
     bool aside_changed;   /* since it was last put in its place, or never was */
     bool aside_written;   /* by somebody, since it was made */
     int error;            /* that a write has met, for the next sync or close; atomic */
-    int failed;           /* that a write to `aside` has met: it is not what was written */
+    struct limefs_run {   /* of sequential writes, where they are in the container */
+        uint64_t begin, next, bytes;
+    } run;      /* under the job's lock */
+    int failed; /* that a write to `aside` has met: it is not what was written */
 };
 
 /* A pinned view's record for writing; the container is locked and made good first, if it was
@@ -77,6 +80,9 @@ struct limefs_place {
     int fd;
     uint64_t at, bytes;
 };
+
+/* What is on its way to the container gets there, for who is about to read. */
+void limefs_place_gather(struct limefs *, struct limefs_view *);
 
 /* Until limefs_place_leave() they stay there. Only of views that have a writer. */
 int limefs_place_enter(struct limefs *, struct limefs_view *, uint64_t ordinal,

@@ -28,6 +28,7 @@ struct limefs_writer {
     atomic_int failed;       /* what a write to it met: what it holds is not what was written */
 
     atomic_bool unsynced; /* bytes were written anywhere */
+    int late;             /* what the store has met; under the job's lock */
 };
 
 /* With the lock held, shared or alone. */
@@ -39,6 +40,9 @@ struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_
 
 /* -ESTALE if the container is no longer what it was, by somebody else's doing. */
 int limefs_writer_check(struct limefs_writer *);
+
+/* What is gathered for the job is in the container; an error stays with the last record. */
+int limefs_writer_flush_store(struct limefs_writer *);
 
 /* With the lock held alone. */
 int limefs_writer_commit(struct limefs_writer *);  /* the last record */

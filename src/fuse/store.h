@@ -1,0 +1,30 @@
+/*
+ * store.h - what is written through the job: gathered into extents, in the second half of the
+ * window.
+ *
+ * A stream of writes fills slots, each a run of the container up to the next multiple of an
+ * extent. A slot that is full goes to the job, which writes it out, all ranks together; several
+ * are under way while the next are filled. Whatever the job does not do, because it has gone or
+ * failed, the daemon does itself, out of the slot: so a slot is given up only when its bytes
+ * are in the container.
+ */
+#ifndef LIMEFS_STORE_H
+#define LIMEFS_STORE_H
+
+#include "writing.h"
+
+/* n bytes for byte `at` of the container: taken (1), or to be written by the caller (0), now
+ * that nothing that is gathered is in its way; < 0: an error. The writer's lock is held,
+ * shared. */
+int limefs_store_put(struct limefs *, struct limefs_writer *, struct limefs_run *,
+                     const char *buf, size_t n, uint64_t at);
+
+/* All that is gathered is in the container, as far as others can see. With the lock, in any
+ * way. 0 or an error that any of it has met. */
+int limefs_store_flush(struct limefs *, struct limefs_writer *);
+
+/* The same, and the ranks have brought theirs to the disk. The caller's own fsync() comes after
+ * it. With the lock alone. */
+int limefs_store_sync(struct limefs *, struct limefs_writer *);
+
+#endif
