@@ -88,6 +88,7 @@ class Crash:
         self.dice = random.Random(self.seed)
         self.path = os.path.join(self.folder(), "c.lime")
         put(self.path, limetest.container(ITEMS))
+        os.sync()  # that it is there is not what is tested
 
     def folder(self):
         """Where the container is to be."""
@@ -438,9 +439,11 @@ class Judge(limetest.TestCase):
         data = crashlog.bytes_of("x", 100)
         begun = [{"do": "append", "type": "c", "tag": "x", "n": 100}, {"to": 60}]
         self.judge(self.OLD, *begun)
-        self.judge([*self.OLD, (b"c", data[:60])], *begun)
-        self.wrong([*self.OLD, (b"c", data[:61])], *begun)
-        self.wrong([*self.OLD, (b"c", bytes(60))], *begun)
+        self.wrong([*self.OLD, (b"c", data[:60])], *begun)
+        self.judge(self.OLD, *begun, {"tried": 60})
+        self.judge([*self.OLD, (b"c", data[:60])], *begun, {"tried": 60})
+        self.wrong([*self.OLD, (b"c", data[:61])], *begun, {"tried": 60})
+        self.wrong([*self.OLD, (b"c", bytes(60))], *begun, {"tried": 60})
         kept = [*begun, {"tried": 60}, {"kept": 60}, {"to": 100}]
         self.wrong(self.OLD, *kept)
         self.wrong([*self.OLD, (b"c", data[:59])], *kept)

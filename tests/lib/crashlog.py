@@ -90,12 +90,14 @@ class Writer:
             at += os.write(fd, data[at:at + n])
             if syncs and self.dice.randrange(4) == 0:
                 self.sync(fd, at)
-        if syncs and self.dice.randrange(2):
+        # Where nothing was written, close acknowledges nothing: others may go on with it.
+        if not data or (syncs and self.dice.randrange(2)):
             self.sync(fd, at)
         return at
 
     def append(self, n=None):
-        names, tag, n = self.names(), self.tag(), self.length() if n is None else n
+        names, tag = self.names(), self.tag()
+        n = self.length() if n is None else n
         type = f"t{tag}"
         name = self.dice.choice([type, f"{len(names) + 1:03d}-{type}"])
         self.say(do="append", type=type, tag=tag, n=n)
@@ -326,15 +328,16 @@ class Log:
             getattr(self, f"_judge_{kind}")(open, old, new)
 
     def _whole_or_part(self, open, base, data, what):
-        """The base and so many bytes of what is written behind it, all that was acknowledged."""
-        least, most = len(base) + (open["kept"] or 0), len(base) + open["to"]
-        _need(least <= len(data) <= most, f"{what}: {len(data)} bytes, not {least} to {most}")
+        """The base, and behind it what was acknowledged, or what was about to be."""
+        lengths = {len(base) + (open["kept"] or 0), len(base) + (open["tried"] or 0)}
+        _need(len(data) in lengths, f"{what}: {len(data)} bytes, not one of {lengths}")
         _need(data == (base + bytes_of(open["tag"], open["n"]))[:len(data)], f"{what}: wrong data")
 
     def _judge_append(self, open, _, new):
         if new is None:
             _need(open["kept"] is None, "a record that was acknowledged is not there")
             return
+        _need(open["tried"] is not None, "a record is there that nobody has synced or closed")
         _need(new[0] == open["type"].encode(), f"new record: type {new[0]}")
         self._whole_or_part(open, b"", new[1], "new record")
 
