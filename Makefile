@@ -194,6 +194,7 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 # Units of the daemon that need no FUSE.
 $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/forward.c)
+$(B)/tests/test_spans: $(call obj,src/fuse/spans.c)
 # What daemon and job say to each other.
 $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.

@@ -219,13 +219,21 @@ static void note_what_is_lost(struct limefs_job *job)
             job->lost = job->files[i].view;
 }
 
-/* Lets the readers go; what they still hold of the window they give back in a moment. */
-static void disconnect(struct limefs_job *job)
+/* Nobody waits for it any more. */
+static void give_up(struct limefs_job *job)
 {
     pthread_mutex_lock(&job->lock);
     job->state = LIMEFS_JOB_ABSENT;
     job->broken = true;
     pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* What readers still hold of the window they give back in a moment; what was to be written is
+ * written here, once no rank of our own can do it later. */
+static void disconnect(struct limefs_job *job)
+{
+    pthread_mutex_lock(&job->lock);
     while (job->holds)
         pthread_cond_wait(&job->changed, &job->lock);
     note_what_is_lost(job);
@@ -252,8 +260,10 @@ static void *run(void *data)
         if (found && connect_to(job, path)) {
             double begin = limefs_job_seconds();
             const char *why = serve(job);
+            give_up(job);
+            drain_words(job);
             if (is_own(job) && why)
-                limefs_launch_end(&job->launch); /* so that none of it writes any more */
+                limefs_launch_end(&job->launch);
             disconnect(job);
             job->trouble[0] = '\0';
             if (why)

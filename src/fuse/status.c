@@ -33,6 +33,8 @@ static void show(const json_t *stats)
     printf("\n");
     show_size("read through it", number(stats, "forwarded_bytes"));
     show_size("read locally", number(stats, "local_bytes"));
+    show_size("written through it", number(stats, "forwarded_written_bytes"));
+    show_size("written locally", number(stats, "local_written_bytes"));
     printf("%-18s %.0f\n", "requests", number(stats, "requests"));
     printf("%-18s %.0f, of which readers waited for %.0f\n", "loads", number(stats, "loads"),
            number(stats, "waits"));

@@ -1,0 +1,77 @@
+/* test_spans.c - which bytes of a range are there, against a bit for each byte */
+#include "spans.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BYTES = 200,
+};
+
+static bool all_there(const bool *there, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++)
+        if (!there[i])
+            return false;
+    return true;
+}
+
+static void check(const struct limefs_spans *spans, const bool *there)
+{
+    bool shown[BYTES] = {false};
+    for (unsigned i = 0; i < spans->count; i++) {
+        const struct limefs_span *span = &spans->span[i];
+        assert_true(span->from < span->to && span->to <= BYTES);
+        assert_true(i == 0 || spans->span[i - 1].to < span->from); /* apart */
+        memset(shown + span->from, true, (size_t)(span->to - span->from));
+    }
+    assert_memory_equal(shown, there, sizeof shown);
+}
+
+static void test_random_ranges(void **state)
+{
+    (void)state;
+    srand(1);
+    for (int round = 0; round < 2000; round++) {
+        struct limefs_spans spans = {0};
+        bool there[BYTES] = {false};
+        for (int i = 0; i < 60; i++) {
+            unsigned from = (unsigned)rand() % BYTES, n = (unsigned)rand() % 8;
+            unsigned to = from + n < BYTES ? from + n : BYTES;
+            bool full = spans.count == LIMEFS_SPANS_MAX;
+            if (limefs_spans_add(&spans, from, to))
+                memset(there + from, true, to - from);
+            else
+                assert_true(full);
+            check(&spans, there);
+            assert_int_equal(limefs_spans_cover(&spans, from, to), all_there(there, from, to));
+        }
+    }
+}
+
+static void test_no_room(void **state)
+{
+    (void)state;
+    struct limefs_spans spans = {0};
+    for (unsigned i = 0; i < LIMEFS_SPANS_MAX; i++)
+        assert_true(limefs_spans_add(&spans, 10 * i, 10 * i + 1));
+    assert_false(limefs_spans_add(&spans, 1000, 1001));
+    assert_int_equal(spans.count, LIMEFS_SPANS_MAX);
+    assert_true(limefs_spans_add(&spans, 1, 10)); /* joins two */
+    assert_true(limefs_spans_add(&spans, 1000, 1001));
+    assert_true(limefs_spans_add(&spans, 0, 2000));
+    assert_int_equal(spans.count, 1);
+    assert_true(limefs_spans_cover(&spans, 0, 2000));
+    assert_false(limefs_spans_cover(&spans, 0, 2001));
+    assert_true(limefs_spans_cover(&spans, 5000, 5000)); /* nothing is always there */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_ranges),
+        cmocka_unit_test(test_no_room),
+    };
+    return cmocka_run_group_tests_name("spans", tests, NULL, NULL);
+}
