@@ -261,6 +261,8 @@ int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int 
     pthread_rwlock_wrlock(&writer->lock);
     int err = limefs_writer_check(writer);
     if (!err)
+        err = limefs_writer_flush_store(writer);
+    if (!err)
         err = allocate(target, mode, offset, bytes);
     pthread_rwlock_unlock(&writer->lock);
     return err;
