@@ -1,0 +1,269 @@
+"""Writing through real jobs, while all goes well and while it does not."""
+
+import concurrent.futures
+import contextlib
+import errno
+import os
+import random
+import shutil
+import signal
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+import test_ranks
+import writelib
+from test_ranks import pids_of, serving, stats
+from writelib import MIB, until
+
+SMALL = ("extent=4M", "window=64M", "forward_from=1M", "job_timeout=2")
+
+
+def blocks(seed, nbytes):
+    return random.Random(seed).randbytes(nbytes)
+
+
+def write_record(path, data, block=MIB, flags=os.O_CREAT, each=None):
+    """As dd conv=fsync does; `each` is called after each block."""
+    fd = os.open(path, os.O_WRONLY | flags)
+    try:
+        for at in range(0, len(data), block):
+            writelib.write_all(fd, data[at:at + block])
+            if each:
+                each(at)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@limetest.needs_fuse
+class TestCase(writelib.TestCase):
+    OPTS = SMALL
+
+    def setUp(self):
+        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+        super().setUp()
+
+    def through(self, source, *opts):
+        """A mount whose job serves."""
+        return serving(self.rw(source, *opts, env=mpitest.environment(), timeout=60))
+
+    def foreign_job(self, ranks):
+        return test_ranks.TestCase.foreign_job(self, ranks)
+
+
+class Good(TestCase):
+    def test_records(self):
+        """Appended, one after the other, and in place, on some number of ranks."""
+        for ranks in (1, 2, 3, 4):
+            with self.subTest(ranks=ranks):
+                first, second = blocks(ranks, 37 * MIB + 13), blocks(ranks + 10, 16 * MIB)
+                anew = blocks(ranks + 20, len(first))
+                path = self.write("c.lime", limetest.container([("info", b"x" * 77)]))
+                with self.through(path, f"ranks={ranks}") as mount:
+                    write_record(mount.join("first"), first)
+                    self.assertHolds(path, [("info", b"x" * 77), ("first", first)])
+                    write_record(mount.join("second"), second, block=64 * 1024)
+                    write_record(mount.join("first"), anew, flags=0)
+                    found = stats(mount)
+                self.assertHolds(path, [("info", b"x" * 77), ("first", anew), ("second", second)])
+                total = 2 * len(first) + len(second)
+                through, locally = (found[f"{how}_written_bytes"] for how in ("forwarded", "local"))
+                self.assertEqual(through + locally, total)
+                self.assertGreater(through, total / 2)
+
+    def test_it_really_was_the_job(self):
+        """The job's own counter."""
+        data = blocks(1, 32 * MIB)
+        socket = self.foreign_job(2)
+        path = self.write("c.lime", b"")
+        with self.through(path, f"job={socket}") as mount:
+            write_record(mount.join("data"), data)
+            through = stats(mount)["forwarded_written_bytes"]
+        done = limetest.run(["limefs-io", "--status", "--json", socket])
+        self.assertIn(str(through).encode(), done.stdout)
+        self.assertGreater(through, 16 * MIB)
+
+    def test_two_mounts_on_one_job(self):
+        socket = self.foreign_job(2)
+        data = [blocks(i, 24 * MIB + i) for i in range(2)]
+        paths = [self.write(f"{i}.lime", b"") for i in range(2)]
+        mounts = [self.through(path, f"job={socket}") for path in paths]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(lambda i: write_record(mounts[i].join("data"), data[i]), range(2)))
+        for path, mount, one in zip(paths, mounts, data):
+            mount.stop()
+            self.assertHolds(path, [("data", one)])
+
+    def test_eight_at_once(self):
+        """On ranges of one record, and others on other records."""
+        old = [blocks(i, 12 * MIB + i) for i in range(4)]
+        new = [blocks(i + 10, 12 * MIB + i) for i in range(4)]
+        path = self.write("c.lime", limetest.container([(f"r{i}", o) for i, o in enumerate(old)]))
+
+        def write_half(mount, i, half):
+            middle = len(new[i]) // 2 + 1001
+            begin, end = (0, middle) if half == 0 else (middle, len(new[i]))
+            fd = os.open(mount.join(f"r{i}"), os.O_WRONLY)
+            for at in range(begin, end, MIB):
+                writelib.pwrite_all(fd, new[i][at:min(at + MIB, end)], at)
+            os.fsync(fd)
+            os.close(fd)
+
+        with self.through(path, "ranks=2") as mount:
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                jobs = [pool.submit(write_half, mount, i, h) for i in range(4) for h in range(2)]
+                for job in jobs:
+                    job.result()
+        self.assertHolds(path, [(f"r{i}", n) for i, n in enumerate(new)])
+
+    def test_read_while_it_is_written(self):
+        """What is gathered, or on its way, is found by who reads around the kernel's cache."""
+        data = blocks(1, 24 * MIB)
+        path = self.write("c.lime", b"")
+        with self.through(path, "ranks=2") as mount:
+            fd = os.open(mount.join("data"), os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+            self.addCleanup(lambda: fd < 0 or os.close(fd))
+            for at in range(0, len(data), MIB):
+                writelib.pwrite_all(fd, data[at:at + MIB], at)
+                other = os.open(mount.join("data"), os.O_RDONLY | os.O_DIRECT)
+                self.assertBytes(os.pread(other, MIB, at), data[at:at + MIB])
+                back = max(0, at - 5 * MIB)
+                self.assertBytes(os.pread(other, MIB, back), data[back:back + MIB])
+                os.close(other)
+            os.fsync(fd)
+            os.close(fd)
+            fd = -1
+        self.assertHolds(path, [("data", data)])
+
+    def test_random_steps(self):
+        path = self.write("c.lime", limetest.container([("inner", bytes(3 * MIB)), ("last", b"")]))
+        steps = "20000" if limetest.STRESS else "600"
+        with self.through(path, "ranks=2", "extent=1M", "window=8M") as mount:
+            for seed, args in ((1, ["--max", "20000000", mount.join("last")]),
+                               (2, ["--no-resize", mount.join("inner")])):
+                done = limetest.run(["fsx", "--steps", steps, "--seed", str(seed), *args],
+                                    timeout=600)
+                self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
+            self.assertGreater(stats(mount)["forwarded_written_bytes"], 0)
+        self.assertClean(path)
+
+
+class Faults(TestCase):
+    def while_written(self, harm, *opts, at=14 * MIB, nbytes=40 * MIB):
+        """A record is written, and harm(mount) done when it is half there; the container and the
+        mount, which goes on."""
+        data = blocks(3, nbytes)
+        path = self.write("c.lime", limetest.container([("info", b"i")]))
+        mount = self.through(path, *(opts or ["ranks=2"]))
+        # Around the kernel's cache: then the job has work at this moment.
+        write_record(mount.join("data"), data, flags=os.O_CREAT | os.O_DIRECT,
+                     each=lambda done: harm(mount) if done == at else None)
+        self.assertHolds(path, [("info", b"i"), ("data", data)])
+        return path, mount, data
+
+    def test_a_rank_is_killed(self):
+        def harm(mount):
+            os.kill(random.Random(1).choice(pids_of(mount, "limefs-io")), signal.SIGKILL)
+
+        path, mount, data = self.while_written(harm)
+        until(lambda: stats(mount)["job"]["connections"] >= 2, 60)
+        serving(mount)
+        before = stats(mount)["forwarded_written_bytes"]
+        again = blocks(4, len(data))
+        write_record(mount.join("data"), again, flags=0)
+        self.assertGreater(stats(mount)["forwarded_written_bytes"], before)
+        mount.stop()
+        self.assertHolds(path, [("info", b"i"), ("data", again)])
+
+    def test_mpirun_and_the_keeper_are_killed(self):
+        for name in ("mpirun", "keeper"):
+            with self.subTest(name):
+                _, mount, _ = self.while_written(
+                    lambda m: [os.kill(pid, signal.SIGKILL) for pid in pids_of(m, name)])
+                mount.stop()
+
+    def test_the_job_stands_still(self):
+        """SIGSTOP: after job_timeout the daemon writes by itself."""
+        stopped = []
+
+        def harm(mount):
+            stopped.extend(pids_of(mount, "limefs-io"))
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+
+        _, mount, _ = self.while_written(harm)
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        mount.stop()
+
+    def test_unmounted_with_a_record_open(self):
+        """SIGTERM in the middle: the container is good, the record is not there."""
+        path = self.write("c.lime", limetest.container([("info", b"i")]))
+        mount = self.through(path, "ranks=2")
+        fd = os.open(mount.join("data"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+        writelib.write_all(fd, blocks(1, 10 * MIB))
+        os.kill(mount.pid, signal.SIGTERM)
+        mount.wait_for_end()
+        with self.assertRaises(OSError):
+            os.fsync(fd)
+        with contextlib.suppress(OSError):
+            os.close(fd)
+        mount.stop()
+        self.assertHolds(path, [("info", b"i")])
+
+    def test_full_disk(self):
+        fs = writelib.SmallFs(self, "tmpfs", 40)
+        path = writelib.put(fs.join("c.lime"), limetest.container([("info", b"i" * 99)]))
+        mount = self.through(path, "ranks=2")
+        data = blocks(1, 60 * MIB)
+        self.assertErrno((errno.ENOSPC, errno.EIO), write_record, mount.join("data"), data)
+        until(lambda: not os.path.exists(mount.join("data")))
+        self.assertHolds(path, [("info", b"i" * 99)])
+        write_record(mount.join("data"), data[:20 * MIB])
+        mount.stop()
+        self.assertHolds(path, [("info", b"i" * 99), ("data", data[:20 * MIB])])
+
+    def test_replaced_meanwhile(self):
+        """The ranks go on writing to the old file, the writer hears of it, the new one is whole."""
+        path = self.write("c.lime", limetest.container([("info", b"i")]))
+        other = limetest.container([("other", b"o" * 1000)])
+        mount = self.through(path, "ranks=2")
+
+        def harm(at):
+            if at == 10 * MIB:
+                os.rename(self.write("new", other), path)
+
+        self.assertErrno((errno.ESTALE, errno.EIO), write_record, mount.join("data"),
+                         blocks(1, 30 * MIB), each=harm)
+        mount.stop()
+        self.assertEqual(writelib.read(path), other)
+
+    def test_many_kills(self):
+        """Of any rank, at any moment, one after the other."""
+        rounds = 30 if limetest.STRESS else 3
+        path = self.write("c.lime", b"")
+        mount = self.through(path, "ranks=2")
+        dice = random.Random(7)
+        items = []
+        for i in range(rounds):
+            serving(mount)
+            data = blocks(i, 30 * MIB + i)
+            victim = dice.choice(pids_of(mount, "limefs-io"))
+            timer = threading.Timer(dice.random() * 0.3, os.kill, (victim, signal.SIGKILL))
+            timer.start()
+            write_record(mount.join(f"{i + 1:03d}-data"), data)
+            timer.join()
+            items.append(("data", data))
+            until(lambda: stats(mount)["job"]["state"] != "serving" or
+                  victim not in pids_of(mount, "limefs-io"), 60)
+        mount.stop()
+        self.assertHolds(path, items)
+
+
+if __name__ == "__main__":
+    limetest.main()
