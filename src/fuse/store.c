@@ -172,6 +172,16 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
     pthread_cond_broadcast(&job->changed);
 }
 
+/* The job has the container open for writing; it is soon done, or never. */
+static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
+{
+    struct limefs_job_file *file;
+    while (is_open(job) && (file = limefs_job_file_to_write(job, view)) &&
+           file->state == LIMEFS_JOB_FILE_OPENING)
+        pthread_cond_wait(&job->changed, &job->lock);
+    return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
+}
+
 /* The part of a request that lies within one extent. True: it was taken. */
 static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
                      const struct limefs_run *run, const char *buf, size_t n, uint64_t at)
@@ -185,8 +195,7 @@ static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
         }
         settle(job, parcel);
     }
-    struct limefs_job_file *file = run ? limefs_job_file_to_write(job, writer->view) : NULL;
-    if (!file || file->state != LIMEFS_JOB_FILE_OPEN || !(parcel = take(job)))
+    if (!run || !is_ready(job, writer->view) || !(parcel = take(job)))
         return false;
     if (overlapping(job, writer, at, at + n)) /* made while we waited */
         return put_part(job, writer, run, buf, n, at);
@@ -233,6 +242,17 @@ int limefs_store_put(struct limefs *fs, struct limefs_writer *writer, struct lim
     }
     pthread_mutex_unlock(&job->lock);
     return err ? err : 1;
+}
+
+void limefs_store_prepare(struct limefs *fs, const struct limefs_view *view)
+{
+    struct limefs_job *job = fs->job;
+    if (!job || job->parcel_count == 0)
+        return;
+    pthread_mutex_lock(&job->lock);
+    if (is_open(job) && !view->rewritten)
+        limefs_job_file_to_write(job, view);
+    pthread_mutex_unlock(&job->lock);
 }
 
 /* ---- flush and sync ---- */

@@ -1,8 +1,8 @@
 /* writer.c - containers locked, made good and opened for writing, and closed again */
 #define _GNU_SOURCE
 #include "job.h"
+#include "store.h"
 #include "tree.h"
-#include "writing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -330,6 +330,7 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
     writer->users++;
     pthread_mutex_unlock(&writer->life);
     limefs_view_hold(writer->fs, writer->view);
+    limefs_store_prepare(writer->fs, writer->view);
     *out = target;
     return 0;
 }
