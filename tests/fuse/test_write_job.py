@@ -1,0 +1,198 @@
+"""With a job behind a mount that writes: programs, records cut, removed and replaced while what
+was written to them is on its way, trees. (test_write_ranks.py has the job and its faults.)"""
+
+import errno
+import os
+import random
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+import writelib
+from test_ranks import folders, pids_of, serving, stats
+from writelib import MIB, put, pwrite_all, read, write_all
+
+A = ("first", b"a" * 1000)
+SMALL = 6 * MIB
+
+
+def some(n, seed=1):
+    """Quickly, and not the same in any two blocks."""
+    block = random.Random(seed).randbytes(65536 + 8)
+    return (block * (n // len(block) + 1))[:n]
+
+
+@limetest.needs_fuse
+class Job(writelib.TestCase):
+    OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=2", "stripe=64K")
+
+    def setUp(self):
+        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+        self.data = some(SMALL + 12345)
+        self.items = [A, ("data", bytes(len(self.data))), ("last", b"l" * 1000)]
+        self.path = self.write("c.lime", limetest.container(self.items))
+
+    def with_job(self, *opts, ranks=2, source=None):
+        """Small extents, so that small records are worth its while."""
+        return serving(self.rw(source or self.path, f"ranks={ranks}", *opts, timeout=60,
+                               env=mpitest.environment()))
+
+    def assertForwarded(self, mount, nbytes):
+        self.assertGreater(stats(mount)["forwarded_written_bytes"], nbytes, stats(mount))
+
+    def programs(self, ranks, *opts):
+        given = self.write("given", self.data)
+        items = list(self.items)
+        with self.with_job(*opts, ranks=ranks) as mount:
+            for i, how in enumerate([["bs=1M"], ["bs=1M", "conv=fsync"], ["bs=4k"],
+                                     ["bs=64M", "iflag=fullblock"], ["bs=300001"],
+                                     ["bs=1M", "oflag=direct", "conv=fsync"]], 4):
+                self.run_ok(["dd", f"if={given}", f"of={mount.join(f'new {i}')}", "status=none",
+                             *how])
+                items.append((f"new {i}", self.data))
+                self.assertHolds(self.path, items)  # at once
+                self.assertBytes(read(mount.join(f"new {i}")), self.data)
+            self.run_ok(["cp", given, mount.join("data")])  # of the same length
+            items[1] = ("data", self.data)
+            self.assertHolds(self.path, items)
+            self.assertForwarded(mount, 2 * SMALL)
+        self.assertHolds(self.path, items)
+
+    def test_programs(self):
+        self.programs(2)
+
+    def test_programs_around_the_page_cache(self):
+        self.programs(3, "direct_io")
+
+    def test_in_place_anywhere(self):
+        with self.with_job() as mount:
+            given = self.write("given", self.data)
+            self.run_ok(["dd", f"if={given}", f"of={mount.join('data')}", "bs=1M",
+                         "conv=notrunc,fsync", "status=none"])
+            self.items[1] = ("data", self.data)
+            self.assertHolds(self.path, self.items)
+            self.assertForwarded(mount, SMALL // 2)
+            want, dice = bytearray(self.data), random.Random(3)
+            with open(mount.join("data"), "r+b", buffering=0) as file:
+                for i in range(200):
+                    n = dice.choice([1, 100, 4096, 70000, MIB, 2 * MIB + 1])
+                    at = dice.randrange(len(want) - n)
+                    part = some(n, i)
+                    want[at:at + n] = part
+                    pwrite_all(file.fileno(), part, at)
+                    if i % 20 == 0:
+                        at = dice.randrange(len(want) - 100000)
+                        self.assertBytes(os.pread(file.fileno(), 100000, at),
+                                         want[at:at + 100000])
+                    if i % 37 == 0:
+                        os.fsync(file.fileno())
+                self.assertBytes(os.pread(file.fileno(), len(want), 0), bytes(want))
+            self.items[1] = ("data", bytes(want))
+        self.assertHolds(self.path, self.items)
+
+    def test_cut_and_removed_while_it_is_on_its_way(self):
+        """What is gathered must not come back, or come to where something else is."""
+        with self.with_job() as mount:
+            for i in range(10 if limetest.STRESS else 3):
+                n = 1000 + i
+                longer = self.data[:n].ljust(2 * MIB, b"\0")
+                fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+                pwrite_all(fd, self.data, 0)
+                os.ftruncate(fd, n)
+                self.assertEqual(os.fstat(fd).st_size, n)
+                self.assertBytes(os.pread(fd, 5000, 0), self.data[:n])
+                os.ftruncate(fd, 2 * MIB)
+                self.assertBytes(os.pread(fd, 2 * MIB, 0), longer)
+                os.close(fd)
+                self.assertHolds(self.path, [*self.items, ("new", longer)])
+                fd = os.open(mount.join("new"), os.O_WRONLY | os.O_DIRECT)
+                pwrite_all(fd, self.data, 0)
+                os.close(fd)
+                os.unlink(mount.join("new"))
+                put(mount.join("other"), b"other" * 100000)
+                self.assertHolds(self.path, [*self.items, ("other", b"other" * 100000)])
+                os.unlink(mount.join("other"))
+        self.assertHolds(self.path, self.items)
+
+    def test_an_inner_record_of_another_length(self):
+        """The container that the job has open is then another one."""
+        with self.with_job() as mount:
+            for i in range(3):
+                new, last = some(2 * MIB + i, i), some(5 * MIB + i, 10 + i)
+                put(mount.join("data"), new)
+                put(mount.join("last"), last)
+                self.assertHolds(self.path, [A, ("data", new), ("last", last)])
+                with open(mount.join("data"), "r+b", buffering=0) as file:
+                    write_all(file.fileno(), new[::-1])
+                self.assertHolds(self.path, [A, ("data", new[::-1]), ("last", last)])
+
+    def test_the_last_record_while_an_inner_one_is_replaced(self):
+        """Its bytes are on their way into a file that is no longer the container."""
+        with self.with_job() as mount:
+            fd = os.open(mount.join("last"), os.O_RDWR | os.O_DIRECT)
+            want = self.items[2][1]
+            for i in range(4):
+                pwrite_all(fd, self.data[:2 * MIB], len(want))
+                want += self.data[:2 * MIB]
+                put(mount.join("first"), b"%d" % i * (i + 1))
+                self.assertBytes(os.pread(fd, len(want), 0), want, i)
+            os.close(fd)
+        self.assertHolds(self.path, [("first", b"3333"), self.items[1], ("last", want)])
+
+    def test_a_tree(self):
+        folder = os.path.dirname(self.path)
+        with self.with_job(source=folder) as mount:
+            os.mkdir(mount.join("new.lime"))
+            for name in ("one", "two"):
+                put(mount.join("new.lime", name), self.data)
+            put(mount.join("c.lime/data"), self.data)
+            put(mount.join("plain"), self.data)
+            os.rename(mount.join("new.lime"), mount.join("moved.lime"))
+            put(mount.join("moved.lime/three"), self.data)
+            self.assertForwarded(mount, SMALL)
+        self.items[1] = ("data", self.data)
+        self.assertHolds(self.path, self.items)
+        self.assertHolds(os.path.join(folder, "moved.lime"),
+                         [(name, self.data) for name in ("one", "two", "three")])
+        self.assertBytes(read(os.path.join(folder, "plain")), self.data)
+
+    def test_a_disk_that_is_full_by_and_by(self):
+        """Each time a little more room: wherever the end comes, the writer hears of it."""
+        fs = writelib.SmallFs(self, "tmpfs", 24)
+        path = put(fs.join("c.lime"), limetest.container([A]))
+        with self.with_job(source=path) as mount:
+            for i in range(12 if limetest.STRESS else 4):
+                filler = fs.fill(MIB // 2 * (i + 2) + 4096 * i)
+                seen = []
+                fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | (i % 2 and os.O_DIRECT))
+                for step in (lambda f=fd: pwrite_all(f, self.data, 0),
+                             lambda f=fd, s=i % 3: s and os.fsync(f), lambda f=fd: os.close(f)):
+                    try:
+                        step()
+                    except OSError as error:
+                        seen.append(error.errno)
+                self.assertTrue(set(seen) & {errno.ENOSPC, errno.EIO}, seen)
+                os.unlink(filler)
+                for name in sorted(os.listdir(mount))[1:]:
+                    try:
+                        os.unlink(mount.join(name))
+                    except FileNotFoundError:
+                        pass
+                put(mount.join("after"), self.data)
+                self.assertHolds(path, [A, ("after", self.data)])
+                os.unlink(mount.join("after"))
+        self.assertHolds(path, [A])
+
+    def test_nothing_is_left(self):
+        with self.with_job() as mount:
+            put(mount.join("new"), self.data)
+            daemon = pids_of(mount, "limefs")[0]
+        self.assertEqual(folders(daemon), [])
+        self.run_ok(["lime", "repair", self.path])
+
+
+if __name__ == "__main__":
+    limetest.main()
