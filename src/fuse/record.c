@@ -201,6 +201,19 @@ int limefs_writer_settle(struct limefs_writer *writer, const char *action)
     return -EBUSY;
 }
 
+int limefs_writer_make_ready(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    int err = 0;
+    if (limefile_editor_last(writer->editor, &last) == 0 && last.committed && writer->grown &&
+        !writer->failed) {
+        err = limefs_writer_flush_store(writer);
+        if (!err)
+            err = limefs_writer_commit(writer); /* it may go on growing afterwards */
+    }
+    return err ? err : limefs_writer_settle(writer, "write the container anew");
+}
+
 static int append(struct limefs_writer *writer, const char *name)
 {
     char type[LIMEFILE_TYPE_BYTES + 1];
@@ -329,7 +342,7 @@ int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t o
     struct limefile_last last;
     bool closed = !limefs_writer_target(writer, ordinal);
     if (closed && !limefs_writer_is_last(writer, ordinal, &last))
-        err = limefs_writer_settle(writer, "resize");
+        err = limefs_writer_make_ready(writer);
     if (!err)
         err = limefs_writer_resize(writer, ordinal, bytes, emptied);
     if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) && writer->grown)

@@ -283,6 +283,7 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file)
     struct limefs_job_sync sync = {.next = job->syncs, .tag = ++job->sync_tag};
     uint64_t connection = job->connections;
     sync.since = limefs_job_seconds();
+    /* cppcheck-suppress autoVariables ; it is taken out below */
     job->syncs = &sync;
     file->unsynced = false;
     file->loads++;

@@ -177,7 +177,7 @@ static int settle(struct limefs_target *target, bool closing)
     if (target->aside >= 0) {
         int err = target->failed;
         if (!err)
-            err = limefs_writer_settle(writer, "put the new data in place");
+            err = limefs_writer_make_ready(writer);
         return err ? err : limefs_aside_finish(target);
     }
     if (!limefs_writer_is_last(writer, target->ordinal, &last) || !writer->grown ||

@@ -399,11 +399,13 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     struct limefile_last last;
     pthread_rwlock_wrlock(&writer->lock);
     limefs_writer_flush_store(writer);
+    int err = 0;
+    if (target->aside >= 0 && target->aside_changed && !forced) /* lets others in meanwhile */
+        err = limefs_writer_make_ready(writer);
     if (--target->users == 0) {
         if (target->aside >= 0 && target->aside_changed && !forced) {
-            int err = target->failed;
             if (!err)
-                err = limefs_writer_settle(writer, "put the new data in place");
+                err = target->failed;
             if (!err)
                 err = limefs_aside_finish(target);
             char path[PATH_MAX];

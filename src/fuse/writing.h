@@ -56,6 +56,10 @@ int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t byte
  * meanwhile. */
 int limefs_writer_settle(struct limefs_writer *, const char *action);
 
+/* The same, for who is about to write the container anew: a last record that only grows is
+ * committed. */
+int limefs_writer_make_ready(struct limefs_writer *);
+
 /* In, with the lock alone, and out. */
 int limefs_writer_enter(struct limefs *, struct limefs_view *, struct limefs_writer **);
 void limefs_writer_leave(struct limefs_writer *);
