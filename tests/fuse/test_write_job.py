@@ -130,17 +130,26 @@ class Job(writelib.TestCase):
                 self.assertHolds(self.path, [A, ("data", new[::-1]), ("last", last)])
 
     def test_the_last_record_while_an_inner_one_is_replaced(self):
-        """Its bytes are on their way into a file that is no longer the container."""
+        """Its bytes are on their way into a file that is no longer the container; or that is
+        refused."""
+        first, want = self.items[0][1], self.items[2][1]
         with self.with_job() as mount:
             fd = os.open(mount.join("last"), os.O_RDWR | os.O_DIRECT)
-            want = self.items[2][1]
             for i in range(4):
                 pwrite_all(fd, self.data[:2 * MIB], len(want))
                 want += self.data[:2 * MIB]
-                put(mount.join("first"), b"%d" % i * (i + 1))
+                new = b"%d" % i * (i + 1)
+                try:
+                    put(mount.join("first"), new)
+                    first = new
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.EBUSY)
+                if i % 2:
+                    os.fsync(fd)
                 self.assertBytes(os.pread(fd, len(want), 0), want, i)
             os.close(fd)
-        self.assertHolds(self.path, [("first", b"3333"), self.items[1], ("last", want)])
+            self.assertBytes(read(mount.join("first")), first)
+        self.assertHolds(self.path, [("first", first), self.items[1], ("last", want)])
 
     def test_a_tree(self):
         folder = os.path.dirname(self.path)
