@@ -1878,6 +1878,7 @@ class Random(writelib.TestCase):
         path = self.write("c.lime", limetest.container([A, ("data", bytes(size)), B]))
         with self.rw(path) as mount:
             put(mount.join("new"), b"")
+            os.truncate(mount.join("new"), size)  # fio wants it that long
             for name in ("data", "new"):
                 for engine in ("psync", "mmap", "libaio"):
                     self.run_ok(["fio", "--name=verify", f"--filename={mount.join(name)}",
