@@ -86,6 +86,8 @@ int limefs_writer_commit(struct limefs_writer *writer)
 {
     struct limefile_last last;
     int err = limefile_editor_last(writer->editor, &last);
+    if (!err)
+        err = limefs_writer_sync_store(writer); /* before its length says that it is there */
     if (!err && writer->failed)
         err = writer->failed;
     if (!err)

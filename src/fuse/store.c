@@ -273,6 +273,7 @@ int limefs_store_flush(struct limefs *fs, struct limefs_writer *writer)
         while (is_mine(parcel, writer))
             settle(job, parcel);
     int err = writer->late;
+    writer->late = 0;
     pthread_mutex_unlock(&job->lock);
     return err;
 }
@@ -321,7 +322,6 @@ int limefs_store_sync(struct limefs *fs, struct limefs_writer *writer)
         met = -EIO;
     if (job->lost == writer->view->id)
         job->lost = 0;
-    writer->late = 0;
     pthread_mutex_unlock(&job->lock);
     if (met)
         limefs_log(LOG_ERR, "job: sync: %s",

@@ -23,11 +23,11 @@ int limefs_store_put(struct limefs *, struct limefs_writer *, struct limefs_run 
                      const char *buf, size_t n, uint64_t at);
 
 /* All that is gathered is in the container, as far as others can see. With the lock, in any
- * way. 0 or an error that any of it has met. */
+ * way. 0 or an error that any of it has met, which is told once. */
 int limefs_store_flush(struct limefs *, struct limefs_writer *);
 
 /* The same, and the ranks have brought theirs to the disk. The caller's own fsync() comes after
- * it. With the lock alone. */
+ * it. */
 int limefs_store_sync(struct limefs *, struct limefs_writer *);
 
 #endif

@@ -163,28 +163,31 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
 
 /* ---- on the disk ---- */
 
-int limefs_writer_flush_store(struct limefs_writer *writer)
-{
-    int err = limefs_store_flush(writer->fs, writer);
-    if (err)
-        writer->failed = err;
-    return err;
-}
-
-/* What a late write has met concerns all; and the last record is not what was written to it. */
-static int sync_store(struct limefs_writer *writer)
-{
-    int err = limefs_store_sync(writer->fs, writer);
-    if (err)
-        writer->failed = err;
-    return err;
-}
-
 /* A failure concerns all that was written before, by whomever. */
 static void tell_all(struct limefs_writer *writer, int err)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
         __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
+}
+
+/* The last record, while it grows, may not be what was written to it. */
+static int spread(struct limefs_writer *writer, int err)
+{
+    if (err && writer->grown)
+        writer->failed = err;
+    if (err)
+        tell_all(writer, err);
+    return err;
+}
+
+int limefs_writer_flush_store(struct limefs_writer *writer)
+{
+    return spread(writer, limefs_store_flush(writer->fs, writer));
+}
+
+int limefs_writer_sync_store(struct limefs_writer *writer)
+{
+    return spread(writer, limefs_store_sync(writer->fs, writer));
 }
 
 static int settle(struct limefs_target *target, bool closing)
@@ -211,8 +214,8 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     (void)fs;
     pthread_rwlock_rdlock(&writer->lock);
     int err = limefs_writer_check(writer);
-    if (!err && (err = sync_store(writer)) != 0)
-        tell_all(writer, err);
+    if (!err)
+        err = limefs_writer_sync_store(writer);
     /* The bulk of it, while others go on. */
     if (!err && atomic_exchange(&writer->unsynced, false) && fsync(writer->fd) != 0) {
         err = -errno;
@@ -311,8 +314,9 @@ static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limef
 
 void limefs_place_gather(struct limefs *fs, struct limefs_view *view)
 {
+    (void)fs;
     pthread_rwlock_rdlock(&view->writer->lock);
-    limefs_store_flush(fs, view->writer);
+    limefs_writer_flush_store(view->writer);
     pthread_rwlock_unlock(&view->writer->lock);
 }
 

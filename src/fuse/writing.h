@@ -41,8 +41,10 @@ struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_
 /* -ESTALE if the container is no longer what it was, by somebody else's doing. */
 int limefs_writer_check(struct limefs_writer *);
 
-/* What is gathered for the job is in the container; an error stays with the last record. */
+/* What is gathered for the job is in the container; then, on the ranks' disks, too. An error is
+ * told to all targets, and stays with the last record. */
 int limefs_writer_flush_store(struct limefs_writer *);
+int limefs_writer_sync_store(struct limefs_writer *);
 
 /* With the lock held alone. */
 int limefs_writer_commit(struct limefs_writer *);  /* the last record */
