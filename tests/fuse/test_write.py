@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
@@ -322,6 +323,111 @@ class Concurrent(writelib.TestCase):
             self.assertEqual(wrong, [])
             self.assertBytes(read(mount.join("data")), new)
         self.assertHolds(path, [A, ("data", new), B])
+
+    def test_everything_at_once(self):
+        """Each thread with a record of its own, which nobody else changes: in place, written anew
+        in other lengths, appended and removed, given flags and types; and readers of all."""
+        size, end, wrong = 300000, time.monotonic() + (60 if limetest.STRESS else 4), []
+        items = [("patched", bytes(size)), ("mapped", bytes(size)), ("anew", b"anew"),
+                 ("named", b"n" * 5000), ("still", b"s" * 100000), ("last", b"")]
+        path = self.write("c.lime", limetest.container(items))
+        mount = self.rw(path)
+        want = dict(items)
+
+        def busy(call, *args):
+            """Somebody appends, or the container is just written anew: later, then."""
+            try:
+                return call(*args)
+            except OSError as error:
+                if error.errno not in (errno.EBUSY, errno.ENOENT, errno.ESTALE):
+                    raise
+                return None
+
+        def patch(dice):
+            data = bytearray(want["patched"])
+            at = dice.randrange(size)
+            part = dice.randbytes(dice.randrange(1, size - at + 1))
+            data[at:at + len(part)] = part
+            fd = os.open(mount.join("001-patched"), os.O_RDWR)
+            try:
+                pwrite_all(fd, part, at)
+                if dice.randrange(2):
+                    os.fsync(fd)
+                self.assertBytes(os.pread(fd, size, 0), bytes(data), "patched")
+            finally:
+                os.close(fd)
+            want["patched"] = bytes(data)
+
+        def change_map(dice):
+            at, n = dice.randrange(size - 5000), dice.randrange(1, 5000)
+            part = dice.randbytes(n)
+            with open(mount.join("002-mapped"), "r+b") as file, mmap.mmap(file.fileno(), 0) as m:
+                m[at:at + n] = part
+                if dice.randrange(2):
+                    m.flush()
+            want["mapped"] = want["mapped"][:at] + part + want["mapped"][at + n:]
+
+        def anew(dice):
+            data = dice.randbytes(dice.choice([1, 4, 1000, 70000]))
+            try:
+                put(mount.join("003-anew"), data)
+                want["anew"] = data
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+            self.assertBytes(read(mount.join("anew")), want["anew"], "anew")
+
+        def name(dice):
+            types = ["named", "renamed", "n" * 127]
+            found = [n for n in os.listdir(mount) if n.startswith("004-")][0]
+            busy(os.setxattr, mount.join(found), "user.lime.type",
+                 dice.choice(types).encode())
+            busy(os.setxattr, mount.join("005-still"), "user.lime.mb", b"%d" % dice.randrange(2))
+
+        def append(dice):
+            fd = busy(os.open, mount.join("007-more"), os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            if fd is None:
+                return
+            data = dice.randbytes(dice.randrange(1, 100000))
+            try:
+                write_all(fd, data)
+                self.assertBytes(os.pread(fd, len(data), 0), data, "more")
+            finally:
+                os.close(fd)
+            self.assertBytes(read(mount.join("007-more")), data, "more")
+            os.unlink(mount.join("007-more"))
+
+        def look(_):
+            self.assertBytes(read(mount.join("still")), want["still"], "still")
+            self.assertEqual(os.stat(mount.join("patched")).st_size, size)
+            self.assertGreaterEqual(len(os.listdir(mount)), len(items))
+
+        def look_from_outside(_):
+            with open(path, "rb") as file:  # always the same file, whole
+                found = whole_records(file.read())[0]
+            self.assertGreaterEqual(len(found), len(items))
+            self.assertBytes(found[4].data, want["still"], "still, from outside")
+
+        def loop(call, seed):
+            dice = random.Random(seed)
+            try:
+                while time.monotonic() < end and not wrong:
+                    call(dice)
+            except (OSError, AssertionError, IndexError) as error:
+                wrong.append((call.__name__, repr(error)))
+
+        calls = [patch, change_map, anew, name, append, look, look, look_from_outside]
+        threads = [threading.Thread(target=loop, args=(call, i)) for i, call in enumerate(calls)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        mount.stop()
+        self.assertEqual(wrong, [])
+        found = self.assertClean(path)
+        for (type, _), record in zip(items, found):
+            self.assertBytes(record.data, want[type], type)
+        self.assertEqual(len(found), len(items))
 
     def test_two_processes_append(self):
         """With O_APPEND no line is lost or torn."""
