@@ -113,32 +113,38 @@ int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
 
 /* ---- put into the container ---- */
 
-int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_record *record,
-                          const struct limefile_piece *pieces, size_t count)
+/* The new file is the container, whatever fails. */
+static int move_to(struct limefs_writer *writer, int fd)
 {
-    const char *name;
-    struct limefile_last last;
-    int fd;
-    if (limefile_editor_last(writer->editor, &last) == 0 && (!last.committed || writer->grown))
-        return -EBUSY;
-    int folder = limefs_writer_folder(writer, &name);
-    if (folder < 0)
-        return folder;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
-    int err = limefile_rewrite(folder, name, writer->fd, record, index, pieces, count, NULL,
-                               NULL, &fd);
-    limefile_index_free(index);
-    close(folder);
-    if (err)
-        return err;
-    /* From here on the new one is the container, whatever fails. */
-    err = dup3(fd, writer->fd, O_CLOEXEC) < 0 ? -errno : 0;
+    int err = dup3(fd, writer->fd, O_CLOEXEC) < 0 ? -errno : 0;
     if (!err)
         err = limefs_view_move(writer->fs, writer->view, fd);
     close(fd);
     if (!err)
         err = limefs_writer_reindex(writer);
     return err ? err : limefs_writer_reopen(writer);
+}
+
+int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_record *record,
+                          const struct limefile_piece *pieces, size_t count)
+{
+    const char *name;
+    struct limefile_last last;
+    int fd = -1;
+    if (limefile_editor_last(writer->editor, &last) == 0 && (!last.committed || writer->grown))
+        return -EBUSY;
+    int folder = limefs_writer_folder(writer, &name);
+    if (folder < 0)
+        return folder;
+    limefs_view_set_moving(writer->fs, writer->view, true);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    int err = limefile_rewrite(folder, name, writer->fd, record, index, pieces, count, NULL,
+                               NULL, &fd);
+    limefile_index_free(index);
+    close(folder);
+    int moved = fd < 0 ? err : move_to(writer, fd);
+    limefs_view_set_moving(writer->fs, writer->view, false);
+    return moved ? moved : err;
 }
 
 static int put(struct limefs_target *target, const struct limefile_record *record)

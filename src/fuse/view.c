@@ -217,7 +217,9 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     struct limefs_stamp stamp = limefs_stamp_of(st);
     pthread_mutex_lock(&fs->lock);
     struct limefs_view *view = node->view;
-    if (view && view->written) { /* once it is replaced, another view is wanted */
+    if (view && view->moving) {
+        ;                               /* whichever it is */
+    } else if (view && view->written) { /* once it is replaced, another view is wanted */
         if (view->stamp.dev != stamp.dev || view->stamp.ino != stamp.ino) {
             view = NULL;
         } else {
@@ -467,6 +469,13 @@ void limefs_view_show(struct limefs *fs, struct limefs_view *view, struct limefi
     look_again(view);
     pthread_mutex_unlock(&fs->lock);
     limefile_index_free(old);
+}
+
+void limefs_view_set_moving(struct limefs *fs, struct limefs_view *view, bool moving)
+{
+    pthread_mutex_lock(&fs->lock);
+    view->moving = moving;
+    pthread_mutex_unlock(&fs->lock);
 }
 
 /* Descriptors keep their numbers: others are reading by them. */

@@ -35,6 +35,7 @@ struct limefs_view {
     unsigned pins; /* files open and operations in progress; awake as long as there are any */
     struct limefs_view *newer, *older; /* in the list of those that are awake */
     bool written;   /* the container is locked and written to by us: it is what we make it */
+    bool moving;    /* the name leads to this file or to the one that takes its place */
     bool rewritten; /* it is another file by now */
     struct limefs_writer *writer; /* NULL if it never was; stays as long as the view */
     struct limefs_anew *anew;
@@ -82,6 +83,9 @@ void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_ind
 
 /* Its times were set. */
 void limefs_view_touched(struct limefs *, struct limefs_view *);
+
+/* Soon, for a moment, its name leads to another file than fd; that is our own doing. */
+void limefs_view_set_moving(struct limefs *, struct limefs_view *, bool moving);
 
 /* The container is another file now, which fd has open. */
 int limefs_view_move(struct limefs *, struct limefs_view *, int fd);
