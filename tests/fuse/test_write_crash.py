@@ -248,9 +248,10 @@ class PowerFails(Crash, writelib.TestCase):
     ROUNDS = 2
     STRESS_ROUNDS = 40
     KIND = "ext4"
+    MIB = 200
 
     def folder(self):
-        self.fs = writelib.SmallFs(self, self.KIND, 200)
+        self.fs = writelib.SmallFs(self, self.KIND, self.MIB)
         return self.fs.path
 
     def harm(self, mount, _):
@@ -274,7 +275,7 @@ class PowerFailsXfs(PowerFails):
 class KilledRanks(Crash, writelib.TestCase):
     """A job writes for the daemon; one of them, or all, by SIGKILL."""
 
-    OPTS = ("ranks=2", "job_timeout=2")
+    OPTS = ("ranks=2", "job_timeout=2", "extent=1M", "window=16M", "forward_from=1M")
     HARMS = ("limefs", "limefs-io", "mpirun", "keeper", "everything")
     SHORT = ("everything", "large")
     ROUNDS = 1
@@ -288,6 +289,9 @@ class KilledRanks(Crash, writelib.TestCase):
     def start(self):
         mount = self.rw(self.path, env=mpitest.environment(), timeout=60)
         return test_ranks.serving(mount)
+
+    def daemon(self, mount):
+        return test_ranks.pids_of(mount, "limefs")[0]
 
     def by_mount(self):
         """Without a job."""
@@ -308,6 +312,15 @@ class KilledRanks(Crash, writelib.TestCase):
     def test_large(self):
         """What is worth a job's while."""
         self.crashes("large")
+
+
+@limetest.needs_fuse
+class PowerFailsRanks(PowerFails, KilledRanks):
+    """What the ranks have written must be on the disk, too."""
+
+    HARMS = ("power",)
+    SHORT = ("large",)
+    MIB = 600
 
 
 @limetest.needs_fuse

@@ -28,6 +28,8 @@ import time
 import limetest
 
 LARGEST = 1500000
+PIECES = [1, 100, 4096, 65536, 131072, LARGEST]
+LARGE_PIECES = [131072, 300001] + [1 << 20] * 10
 MANY = 8  # records; from there on rather one less
 
 
@@ -81,34 +83,34 @@ class Writer:
         os.close(fd)
         self.say(done=True)
 
-    def write(self, fd, data, syncs):
+    def write(self, fd, data, syncs, pieces=PIECES):
         """`data` in pieces."""
         at = 0
         while at < len(data):
-            n = self.dice.choice([1, 100, 4096, 65536, 131072, LARGEST])
+            n = self.dice.choice(pieces)
             self.say(to=min(at + n, len(data)))
             at += os.write(fd, data[at:at + n])
-            if syncs and self.dice.randrange(4) == 0:
+            if syncs and self.dice.randrange(len(pieces)) == 0:
                 self.sync(fd, at)
         # Where nothing was written, close acknowledges nothing: others may go on with it.
         if not data or (syncs and self.dice.randrange(2)):
             self.sync(fd, at)
         return at
 
-    def append(self, n=None):
+    def append(self, n=None, pieces=PIECES):
         names, tag = self.names(), self.tag()
         n = self.length() if n is None else n
         type = f"t{tag}"
         name = self.dice.choice([type, f"{len(names) + 1:03d}-{type}"])
         self.say(do="append", type=type, tag=tag, n=n)
         fd = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        self.close(fd, self.write(fd, bytes_of(tag, n), True))
+        self.close(fd, self.write(fd, bytes_of(tag, n), True, pieces))
 
     def append_large(self):
-        self.append(self.dice.randrange(20000000))
+        self.append(self.dice.randrange(20000000), LARGE_PIECES)
 
     def renew_large(self):
-        self.renew(self.dice.randrange(20000000))
+        self.renew(self.dice.randrange(20000000), LARGE_PIECES)
 
     def patch_large(self):
         self.patch([4000000, 1048576])
@@ -130,7 +132,7 @@ class Writer:
             os.close(fd)
         self.say(done=True)
 
-    def renew(self, n=None):
+    def renew(self, n=None, pieces=PIECES):
         """An inner record, or the last one, is written anew; often of the same length."""
         names, tag = self.names(), self.tag()
         i = self.dice.randrange(len(names))
@@ -141,7 +143,7 @@ class Writer:
         last = i == len(names) - 1
         self.say(do="renew", i=i, tag=tag, n=n)
         fd = self.open(names[i], os.O_WRONLY | os.O_TRUNC)
-        at = self.write(fd, bytes_of(tag, n), last)
+        at = self.write(fd, bytes_of(tag, n), last, pieces)
         if not last and self.dice.randrange(2):
             self.sync(fd, at)
         self.close(fd, at)
