@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import mpitest
+import test_write
 import writelib
 from test_ranks import folders, pids_of, serving, stats
 from writelib import MIB, put, pwrite_all, read, write_all
@@ -194,6 +195,11 @@ class Job(writelib.TestCase):
                 self.assertHolds(path, [A, ("after", self.data)])
                 os.unlink(mount.join("after"))
         self.assertHolds(path, [A])
+
+    def test_everything_at_once(self):
+        for tree in (False, True):
+            test_write.Concurrent.everything_at_once(self, tree=tree,
+                                                     start=lambda s: self.with_job(source=s))
 
     def test_nothing_is_left(self):
         with self.with_job() as mount:
