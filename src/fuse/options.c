@@ -15,11 +15,14 @@ struct parsed {
     struct limefs_options *options;
     struct limefs_command *command;
     char *readahead, *window, *extent, *forward_from, *stripe;
+    bool rw, writable, by_mount; /* given; given; mount(8) has put words of its own there */
 };
 
 enum {
     KEY_RW,
     KEY_RO,
+    KEY_WRITABLE,
+    KEY_BY_MOUNT,
     KEY_SUBMOUNT, /* options of mount(8) and fstab that mean nothing to us */
 };
 
@@ -54,6 +57,11 @@ static const struct fuse_opt table[] = {
     {"stripe=%s", offsetof(struct parsed, stripe), 0},
     FUSE_OPT_KEY("rw", KEY_RW),
     FUSE_OPT_KEY("ro", KEY_RO),
+    FUSE_OPT_KEY("writable", KEY_WRITABLE),
+    FUSE_OPT_KEY("dev", KEY_BY_MOUNT),
+    FUSE_OPT_KEY("nodev", KEY_BY_MOUNT),
+    FUSE_OPT_KEY("suid", KEY_BY_MOUNT),
+    FUSE_OPT_KEY("nosuid", KEY_BY_MOUNT),
     FUSE_OPT_KEY("auto", KEY_SUBMOUNT),
     FUSE_OPT_KEY("noauto", KEY_SUBMOUNT),
     FUSE_OPT_KEY("user", KEY_SUBMOUNT),
@@ -76,7 +84,8 @@ static const char usage[] =
     "\n"
     "options of limefs:\n"
     "    -o rw                  records can be changed and appended (without it nothing is\n"
-    "                           ever written); the container is locked meanwhile\n"
+    "                           ever written); the container is locked meanwhile. By\n"
+    "                           mount(8) and fstab: writable\n"
     "    -o readahead=SIZE      how far the kernel reads ahead, K or M; 0 leaves its own\n"
     "                           setting (8M; takes effect when mounted by root)\n"
     "    -o attr_timeout=SEC    how long the kernel may keep attributes (1.0)\n"
@@ -113,8 +122,14 @@ static int on_argument(void *data, const char *arg, int key, struct fuse_args *o
         return parsed->command->source ? 0 : -1;
     case KEY_RW:
     case KEY_RO: /* the last one counts */
-        parsed->options->rw = key == KEY_RW;
+        parsed->rw = key == KEY_RW;
         return 0;
+    case KEY_WRITABLE:
+        parsed->writable = true;
+        return 0;
+    case KEY_BY_MOUNT: /* for libfuse, too */
+        parsed->by_mount = true;
+        return 1;
     case KEY_SUBMOUNT:
         return 0;
     default:
@@ -195,6 +210,16 @@ static const char *check_job(const struct limefs_options *options)
     return NULL;
 }
 
+/* mount(8) says "rw" for whatever is not "ro"; nobody has asked for writing by that. */
+static void decide_on_writing(const struct parsed *parsed)
+{
+    parsed->options->rw = parsed->writable || (parsed->rw && !parsed->by_mount);
+    if (parsed->rw && !parsed->options->rw)
+        fputs("limefs: mounted read-only: by mount(8) and fstab, -o writable mounts for "
+              "writing\n",
+              stderr);
+}
+
 static int show(struct limefs_command *command)
 {
     if (command->fuse.show_version) {
@@ -250,6 +275,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
     int done = show(command);
     if (done)
         return done;
+    decide_on_writing(&parsed);
     if (!command->source)
         return complain("no container or directory given");
     if (!command->fuse.mountpoint)

@@ -218,8 +218,21 @@ class Mounting(limetest.TestCase):
         with open("/proc/self/mounts") as table:
             line = [line for line in table if where in line][0].split()
         self.assertEqual(line[2], "fuse.limefs")
-        self.assertIn("ro", line[3].split(","))
+        self.assertIn("ro", line[3].split(","))  # mount(8) says rw for each mount
         limetest.run(["umount", where], check=True)
+
+    def test_mount_t_fuse_limefs_for_writing(self):
+        where = self.tempdir()
+        path = os.path.join(self.tempdir(), "c.lime")
+        shutil.copy(self.path, path)
+        env = {**os.environ, "PATH": limetest.BIN + ":" + os.environ["PATH"]}
+        limetest.run([self.mount_program(), path, where, "-o", "rw,nodev,nosuid,writable",
+                      "-t", "fuse.limefs"], env=env, check=True)
+        with open(os.path.join(where, "info"), "wb") as file:
+            file.write(b"HELLO")
+        limetest.run(["umount", where], check=True)
+        with open(path, "rb") as file:
+            self.assertIn(b"HELLO", file.read())
 
     def test_fstab(self):
         """mount(8) has a PATH of its own, so the line names the program."""
