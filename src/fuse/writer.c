@@ -143,7 +143,7 @@ static int lock(struct limefs_writer *writer)
     if (err == -EBUSY)
         limefs_log(LOG_ERR,
                    "%s: lock: another process has this container open for writing, a "
-                   "read-write mount perhaps",
+                   "read-write mount perhaps; unmount it first",
                    label);
     else if (err)
         limefs_log(LOG_WARNING, "%s: lock: %s; make sure that nobody else writes to it", label,
