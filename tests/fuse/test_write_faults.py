@@ -115,6 +115,7 @@ class FullTmpfs(Faults):
             result = attempt(mount.join(name), flags, self.big if data is None else data, sync, at)
             if result.error is None and data is not None and len(data) < MIB:
                 self.assertBytes(read(mount.join(name)), data, name)
+                os.unlink(filler)
                 return
             self.failed(result, FULL)
             for record, (type, data) in enumerate([A, B, C] if items is None else items, 1):

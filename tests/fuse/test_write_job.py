@@ -175,7 +175,7 @@ class Job(writelib.TestCase):
         path = put(fs.join("c.lime"), limetest.container([A]))
         with self.with_job(source=path) as mount:
             for i in range(12 if limetest.STRESS else 4):
-                filler = fs.fill(MIB // 2 * (i + 2) + 4096 * i)
+                filler = fs.fill(MIB // 2 * (i % 8 + 2) + 4096 * i)
                 seen = []
                 fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | (i % 2 and os.O_DIRECT))
                 for step in (lambda f=fd: pwrite_all(f, self.data, 0),
