@@ -210,26 +210,43 @@ static int make_view(struct limefs *fs, struct limefs_node *node, struct limefs_
     return 0;
 }
 
+/* With fs->lock held. */
+static void look_again(struct limefs_view *view)
+{
+    if (fstat(view->fd, &view->st) == 0)
+        view->stamp = limefs_stamp_of(&view->st);
+    view->racy = false;
+}
+
+/* How often the container was written anew; odd while it is. */
+static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
+{
+    pthread_mutex_lock(&fs->lock);
+    uint64_t moves = node->view ? node->view->moves : 0;
+    pthread_mutex_unlock(&fs->lock);
+    return moves;
+}
+
+/* With fs->lock held. */
+static bool shows(struct limefs_view *view, const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    if (!view->written) /* once the tick is over, a new view will be sure */
+        return limefs_stamp_equal(&view->stamp, &stamp) && (!view->racy || is_racy(st));
+    if (view->stamp.dev != stamp.dev || view->stamp.ino != stamp.ino)
+        return false; /* replaced */
+    look_again(view);
+    return true;
+}
+
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
 static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node *node,
                                           const struct stat *st)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
     pthread_mutex_lock(&fs->lock);
     struct limefs_view *view = node->view;
-    if (view && view->moving) {
-        ;                               /* whichever it is */
-    } else if (view && view->written) { /* once it is replaced, another view is wanted */
-        if (view->stamp.dev != stamp.dev || view->stamp.ino != stamp.ino) {
-            view = NULL;
-        } else {
-            view->st = *st;
-            view->stamp = stamp;
-        }
-    } else if (view &&
-               (!limefs_stamp_equal(&view->stamp, &stamp) || (view->racy && !is_racy(st)))) {
-        view = NULL; /* once the tick is over, a new view will be sure */
-    }
+    if (view && view->moves % 2 == 0 && !shows(view, st))
+        view = NULL;
     if (view)
         view->pins++;
     pthread_mutex_unlock(&fs->lock);
@@ -266,9 +283,16 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
 {
     struct stat st;
     pthread_mutex_lock(&container->load);
-    int err = limefs_tree_stat(fs, container, NULL, &st);
+    struct limefs_view *view = NULL;
+    uint64_t moves;
+    int err;
+    do { /* what was looked at may be the old one by now, by our own doing */
+        moves = moves_of(fs, container);
+        err = limefs_tree_stat(fs, container, NULL, &st);
+        if (!err)
+            view = pin_if_current(fs, container, &st);
+    } while (!err && !view && moves != moves_of(fs, container));
     if (!err) {
-        struct limefs_view *view = pin_if_current(fs, container, &st);
         err = view ? wake(fs, view) : make_view(fs, container, &view);
         if (err && view)
             limefs_view_unpin(fs, view);
@@ -436,14 +460,6 @@ uint64_t limefs_view_generation(struct limefs *fs, const struct limefs_view *vie
 
 /* ---- what a writer changes ---- */
 
-/* With fs->lock held. */
-static void look_again(struct limefs_view *view)
-{
-    if (fstat(view->fd, &view->st) == 0)
-        view->stamp = limefs_stamp_of(&view->st);
-    view->racy = false;
-}
-
 void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool written)
 {
     pthread_mutex_lock(&fs->lock);
@@ -474,7 +490,8 @@ void limefs_view_show(struct limefs *fs, struct limefs_view *view, struct limefi
 void limefs_view_set_moving(struct limefs *fs, struct limefs_view *view, bool moving)
 {
     pthread_mutex_lock(&fs->lock);
-    view->moving = moving;
+    if (moving != view->moves % 2)
+        view->moves++;
     pthread_mutex_unlock(&fs->lock);
 }
 

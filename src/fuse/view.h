@@ -35,7 +35,7 @@ struct limefs_view {
     unsigned pins; /* files open and operations in progress; awake as long as there are any */
     struct limefs_view *newer, *older; /* in the list of those that are awake */
     bool written;   /* the container is locked and written to by us: it is what we make it */
-    bool moving;    /* the name leads to this file or to the one that takes its place */
+    uint64_t moves; /* odd: the name leads to this file or to the one that takes its place */
     bool rewritten; /* it is another file by now */
     struct limefs_writer *writer; /* NULL if it never was; stays as long as the view */
     struct limefs_anew *anew;

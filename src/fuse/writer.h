@@ -27,12 +27,12 @@ struct limefs_target {
     struct limefs_writer *writer;
     uint64_t ordinal;
     unsigned users;
-    int aside;            /* the file without a name, or -1 */
-    uint64_t aside_bytes; /* the record's length, then */
-    bool aside_changed;   /* since it was last put in its place, or never was */
-    bool aside_written;   /* by somebody, since it was made */
-    int error;            /* that a write has met, for the next sync or close; atomic */
-    struct limefs_run {   /* of sequential writes, where they are in the container */
+    int aside;                    /* the file without a name, or -1 */
+    _Atomic uint64_t aside_bytes; /* the record's length, then */
+    bool aside_changed;           /* since it was last put in its place, or never was */
+    bool aside_written;           /* by somebody, since it was made */
+    int error;                    /* that a write has met, for the next sync or close; atomic */
+    struct limefs_run {           /* of sequential writes, where they are in the container */
         uint64_t begin, next, bytes;
     } run;      /* under the job's lock */
     int failed; /* that a write to `aside` has met: it is not what was written */
