@@ -231,14 +231,15 @@ class Writing(HostsTestCase):
         job = self.job("alpha:1,beta:1,gamma:1")
         client = job.client(64 * MIB)
         file = client.open_for_writing(path)
-        pid = job.pids_on("beta")[0]
+        ranks, pid = job.rank_pids(), job.pids_on("beta")[0]
         os.kill(pid, signal.SIGSTOP)
         for i in range(4):
             client.start_write(file, i * 16 * MIB, 16 * MIB, i * 16 * MIB)
         self.assertEqual(job.client().status()["writes_in_flight"], 4)
         self.hosts.off("beta")
         self.assertTrue(client.is_dropped())
-        self.assertTrue(jobtest.wait_until(job.is_gone), job.stderr())
+        self.assertTrue(jobtest.wait_until(
+            lambda: not any(jobtest.is_alive(rank) for rank in ranks)), job.stderr())
         self.assertFalse(os.path.lexists(job.path))
 
 

@@ -24,25 +24,6 @@ import mpitest
 MIB = 1 << 20
 
 
-def has_stopped(pid):
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii", errors="replace") as file:
-            if file.read().rsplit(")", 1)[1].split()[0] != "T":
-                return False
-    return True
-
-
-@contextlib.contextmanager
-def stopped(pid):
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        assert jobtest.wait_until(lambda: has_stopped(pid))
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-
-
 def dirty_pages(path):
     """Of the page cache, not written to the disk yet; 0 where the kernel does not tell."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -319,7 +300,7 @@ class Writing(jobtest.TestCase):
         one, two = job.client(16 * MIB), job.client(16 * MIB)
         file = one.open_for_writing(path)
         two.open_for_writing(path)
-        with stopped(job.rank_pids_by_rank()[1]):
+        with jobtest.stopped(job.rank_pids_by_rank()[1]):
             first = one.start_write(file, 1000, 5_000_000, 0)
             one.status()
             for client, offset, n, at in [(one, 1000, 1, 8 * MIB), (two, 0, 1001, 0),
@@ -339,7 +320,7 @@ class Writing(jobtest.TestCase):
         job = self.job(2)
         client = job.client(8 * MIB)
         file = client.open_for_writing(path)
-        with stopped(job.rank_pids_by_rank()[1]):
+        with jobtest.stopped(job.rank_pids_by_rank()[1]):
             tag = client.start_write(file, 0, 4_000_000, 0)
             status = client.status()
             self.assertEqual((status["in_flight"], status["writes_in_flight"]), (1, 1))
@@ -502,7 +483,7 @@ class WritingFails(jobtest.TestCase):
             client = job.client(64 * MIB)
             file = client.open_for_writing(path)
             pid = job.rank_pids_by_rank()[victim]
-            with stopped(job.rank_pids_by_rank()[(victim + 1) % 3]):
+            with jobtest.stopped(job.rank_pids_by_rank()[(victim + 1) % 3]):
                 for i in range(4):
                     client.start_write(file, i * 16 * MIB, 16 * MIB, i * 16 * MIB)
                 client.start_sync(file)
@@ -517,7 +498,7 @@ class WritingFails(jobtest.TestCase):
         job = self.job(3)
         client, asking = job.client(32 * MIB), job.client()
         file = client.open_for_writing(path)
-        with stopped(job.rank_pids_by_rank()[2]):
+        with jobtest.stopped(job.rank_pids_by_rank()[2]):
             tags = [self.start_write(client, file, model, i * 8 * MIB, 8 * MIB, i * 8 * MIB)
                     for i in range(4)]
             tags.append(client.start_sync(file))
@@ -537,7 +518,7 @@ class WritingFails(jobtest.TestCase):
         job = self.job(2)
         client = job.client(32 * MIB)
         file, tags = client.open_for_writing(path), []
-        with stopped(job.rank_pids_by_rank()[0]):
+        with jobtest.stopped(job.rank_pids_by_rank()[0]):
             for i in range(60):
                 client.start_write(file, i * 300_000, 300_000, i * 300_000)
             client.close()
@@ -555,7 +536,7 @@ class WritingFails(jobtest.TestCase):
         job = self.job(3)
         client, other = job.client(32 * MIB), job.client(MIB)
         file = client.open_for_writing(path)
-        with stopped(job.rank_pids_by_rank()[1]):
+        with jobtest.stopped(job.rank_pids_by_rank()[1]):
             for i in range(4):
                 self.start_write(client, file, model, i * 8 * MIB, 8 * MIB, i * 8 * MIB)
             client.status()

@@ -53,6 +53,25 @@ def wait_until(condition, timeout=END_S):
     return True
 
 
+def has_stopped(pid):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii", errors="replace") as file:
+            if file.read().rsplit(")", 1)[1].split()[0] != "T":
+                return False
+    return True
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert wait_until(lambda: has_stopped(pid))
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
 class Job:
     """`mpirun -n ranks limefs-io --socket path ...`, ready from start() on."""
 
