@@ -218,7 +218,8 @@ static void look_again(struct limefs_view *view)
     view->racy = false;
 }
 
-/* How often the container was written anew; odd while it is. */
+/* Changes with each of our own changes after which an older look means nothing; odd while one
+ * is under way. */
 static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
 {
     pthread_mutex_lock(&fs->lock);
@@ -465,6 +466,7 @@ void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool w
     pthread_mutex_lock(&fs->lock);
     look_again(view);
     view->written = written;
+    view->moves += 2; /* who has looked before must look again */
     pthread_mutex_unlock(&fs->lock);
 }
 
