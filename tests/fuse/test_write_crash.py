@@ -279,7 +279,7 @@ class KilledRanks(Crash, writelib.TestCase):
     HARMS = ("limefs", "limefs-io", "mpirun", "keeper", "everything")
     SHORT = ("everything", "large")
     ROUNDS = 1
-    STRESS_ROUNDS = 5
+    STRESS_ROUNDS = 12
 
     def setUp(self):
         if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
