@@ -38,6 +38,15 @@ static const struct error_entry table[] = {
     {LIMEFILE_E_NO_RECORD, "no-record", "no such record"},
     {LIMEFILE_E_AMBIGUOUS, "ambiguous", "more than one record is of this type"},
     {LIMEFILE_E_SHRUNK, "shrunk", "the file has become shorter"},
+    {LIMEFILE_E_XML, "xml-malformed", "no XML that can be read"},
+    {LIMEFILE_E_XML_VALUE, "xml-value", "an element is missing or makes no sense"},
+    {LIMEFILE_D_XML, "metadata", "the metadata cannot be understood"},
+    {LIMEFILE_D_FORMAT_MISSING, "format-missing", "no ildg-format describes these data"},
+    {LIMEFILE_D_FORMAT_LATE, "format-late", "an ildg-format must stand before its data"},
+    {LIMEFILE_D_FORMAT_DIFFERS, "format-differs", "two records describe the data differently"},
+    {LIMEFILE_D_FIELD_LENGTH, "field-length", "the length is not that of such a lattice"},
+    {LIMEFILE_D_CHECKSUM_ALONE, "checksum-alone", "a checksum that belongs to no data"},
+    {LIMEFILE_D_CHECKSUM, "checksum", "the data do not have the checksum in the file"},
 };
 
 static const struct error_entry *find(int code)
@@ -72,5 +81,7 @@ const char *limefile_error_word(int code)
 
 bool limefile_is_fault(int code)
 {
-    return code < 0 && !(code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT);
+    bool of_format = code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT;
+    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_CHECKSUM;
+    return code < 0 && !of_format && !of_meaning;
 }

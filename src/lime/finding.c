@@ -25,6 +25,13 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
     case LIMEFILE_D_PAD_CUT:
         return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes are there; harmless)",
                         f->have, f->want);
+    case LIMEFILE_D_XML:
+        return snprintf(buf, cap, ": %s", limefile_strerror(-(int)f->have));
+    case LIMEFILE_D_FIELD_LENGTH:
+        return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
+    case LIMEFILE_D_CHECKSUM:
+        return snprintf(buf, cap, " (%08x %08x, not %08x %08x)", (unsigned)(f->have >> 32),
+                        (unsigned)f->have, (unsigned)(f->want >> 32), (unsigned)f->want);
     default:
         return snprintf(buf, cap, "%s", "");
     }

@@ -33,7 +33,9 @@
 /*
  * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_RECORDS are
  * faults: the container cannot be followed any further. LIMEFILE_D_* are
- * deviations: the format is broken, but a reader can go on.
+ * deviations: the format is broken, but a reader can go on. Those from LIMEFILE_D_XML on are
+ * of what the records mean (limeildg.h); a finding of LIMEFILE_D_XML has -code in `have`, one
+ * of LIMEFILE_D_CHECKSUM suma << 32 | sumb.
  */
 enum limefile_error {
     LIMEFILE_E_MAGIC = -10000, /* no record header where one must be */
@@ -65,6 +67,17 @@ enum limefile_error {
     LIMEFILE_E_NO_RECORD, /* the container has no such record */
     LIMEFILE_E_AMBIGUOUS, /* more than one record is of that type */
     LIMEFILE_E_SHRUNK,    /* the file is shorter now than it was when indexed */
+
+    LIMEFILE_E_XML,       /* (limeildg.h) metadata that cannot be parsed, or not within limits */
+    LIMEFILE_E_XML_VALUE, /* (limeildg.h) metadata without what must be in them */
+
+    LIMEFILE_D_XML,            /* a metadata record that cannot be understood */
+    LIMEFILE_D_FORMAT_MISSING, /* ildg-binary-data that no ildg-format describes */
+    LIMEFILE_D_FORMAT_LATE,    /* an ildg-format behind its data, or without any */
+    LIMEFILE_D_FORMAT_DIFFERS, /* two records describe the same data differently */
+    LIMEFILE_D_FIELD_LENGTH,   /* data of another length than lattice and precision say */
+    LIMEFILE_D_CHECKSUM_ALONE, /* a checksum of nothing, or the second one of a record */
+    LIMEFILE_D_CHECKSUM,       /* the data do not have the checksum that is in the file */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */

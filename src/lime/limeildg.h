@@ -1,0 +1,162 @@
+/*
+ * limeildg.h - what the records of a container mean: ILDG, SciDAC (QIO) and ETMC metadata, the
+ * fields that they describe, and the SciDAC checksum of a field.
+ *
+ * Sources: ILDG file format 1.x (record types ildg-*), USQCD/QIO file format (scidac-*),
+ * tmLQCD (etmc-*, xlf-info); docs/format.md has the facts. Results are as in limefile.h.
+ * Nothing here prints or has global state. XML is read by expat, within limits: what exceeds
+ * them is LIMEFILE_E_XML, as is what is not well-formed and what declares entities.
+ */
+#ifndef LIMEILDG_H
+#define LIMEILDG_H
+
+#include "limefile.h"
+
+#define LIMEFILE_XML_BYTES_MAX (1 << 20) /* the longest metadata record that is read */
+#define LIMEFILE_DIMS_MAX      8
+#define LIMEFILE_WORD_MAX      64   /* of a field's or datum's name, with the NUL */
+#define LIMEFILE_LFN_MAX       1024 /* of a logical file name, with the NUL */
+
+/* ---- one record's XML (ildgxml.c) --------------------------------------------------- */
+
+/*
+ * All take the record's data as they stand: NULs and white space at both ends are no part of
+ * the XML; names of elements are compared without their namespace. LIMEFILE_E_XML: it
+ * cannot be parsed; LIMEFILE_E_XML_VALUE: an element that must be there is not, or says
+ * nothing that makes sense (a lattice of no sites, a precision of 65 bits).
+ */
+
+/* A lattice; the extents in sites, x first, t last. Their product fits 63 bits. */
+struct limefile_lattice {
+    unsigned dims; /* 1..LIMEFILE_DIMS_MAX; 0: not known */
+    uint64_t extent[LIMEFILE_DIMS_MAX];
+};
+uint64_t limefile_lattice_sites(const struct limefile_lattice *);
+
+/* <ildgFormat>, <etmcFormat> (etmc-propagator-format), <etmcSourceFormat> */
+struct limefile_ildg {
+    char version[16];              /* "" where there is none (etmc) */
+    char field[LIMEFILE_WORD_MAX]; /* "su3gauge", "diracFermion" */
+    unsigned precision;            /* 32 or 64: bits of a real number */
+    unsigned flavours;             /* 1 unless it says otherwise */
+    struct limefile_lattice lattice;
+};
+int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out);
+
+/* <scidacFile>: scidac-private-file-xml */
+struct limefile_scidac_file {
+    struct limefile_lattice lattice;
+    unsigned volfmt; /* 0: one file; others: a part of a lattice */
+};
+int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac_file *out);
+
+/* <scidacRecord>: scidac-private-record-xml. A site has typesize * datacount bytes. */
+enum limefile_recordtype {
+    LIMEFILE_FIELD = 0,     /* all sites */
+    LIMEFILE_GLOBAL = 1,    /* one datum for the whole lattice */
+    LIMEFILE_HYPERCUBE = 2, /* the sites of a box, both corners included */
+};
+struct limefile_scidac_record {
+    enum limefile_recordtype recordtype;
+    char datatype[LIMEFILE_WORD_MAX]; /* "QDP_F3_ColorMatrix"; "" if none */
+    char date[LIMEFILE_WORD_MAX];
+    unsigned precision; /* 32, 64; 0: not said, or not of real numbers */
+    unsigned colors, spins; /* 0: not said */
+    uint64_t typesize, datacount;
+    unsigned box_dims; /* HYPERCUBE */
+    uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX];
+};
+int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scidac_record *out);
+
+/* <scidacChecksum>. Leading zeros may be missing, "0x" may be there. */
+int limefile_checksum_parse(const void *xml, size_t n, struct limefile_checksum *out);
+
+/* The data of a scidac-checksum record, as QIO writes it but without the NUL; returns their
+ * length. */
+#define LIMEFILE_CHECKSUM_XML_MAX 192
+size_t limefile_checksum_xml(const struct limefile_checksum *,
+                             char out[LIMEFILE_CHECKSUM_XML_MAX]);
+
+/* The logical file name of an ildg-data-lfn record: without NULs, white space and line ends
+ * around it; LIMEFILE_E_XML_VALUE if empty, too long or with control characters in it. */
+int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX]);
+
+/* ---- the fields of a container (fields.c) ------------------------------------------- */
+
+/* What a binary record is said to be. */
+enum limefile_fieldkind {
+    LIMEFILE_KIND_UNKNOWN,    /* nothing describes it */
+    LIMEFILE_KIND_GAUGE,      /* ildg-binary-data with an ildg-format */
+    LIMEFILE_KIND_PROPAGATOR, /* scidac-binary-data with an etmc-propagator-format */
+    LIMEFILE_KIND_SOURCE,     /* the same with an etmc-source-format */
+    LIMEFILE_KIND_SCIDAC,     /* with a scidac-private-record-xml alone */
+    LIMEFILE_KIND_GLOBAL,     /* the same, of recordtype 1: no lattice */
+};
+
+/* One record of type ildg-binary-data or scidac-binary-data, and all that is known of it.
+ * Ordinals of records that say it are 0 where there is no such record. */
+struct limefile_field {
+    struct limefile_record record; /* its type is as long-lived as the index */
+    enum limefile_fieldkind kind;
+    char name[LIMEFILE_WORD_MAX]; /* "su3gauge", "diracFermion", "QDP_F3_ColorMatrix"; or "" */
+    unsigned precision;           /* 32, 64; 0: not known */
+    struct limefile_lattice lattice; /* of the whole; dims 0: not known */
+    bool boxed;                      /* a hypercube of it only: */
+    uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX];
+    uint64_t sites;      /* in the record; 0: not known */
+    uint64_t site_bytes; /* 0: not known */
+    uint64_t expected;   /* data length by lattice and precision; 0: not known */
+    uint64_t by_format, by_record, by_file; /* ildg/etmc format, private record, private file */
+    uint64_t by_checksum, by_lfn;
+    bool has_checksum; /* `checksum` is what the record by_checksum says */
+    struct limefile_checksum checksum;
+};
+
+/* True if sites and site_bytes are known and agree with the record's length, so that a sum can
+ * be taken. */
+bool limefile_field_is_summable(const struct limefile_field *);
+
+/*
+ * Which records belong together: a format and a private record describe the next binary record
+ * of their message (an etmc format: the next binary record, in whatever message, as tmLQCD
+ * writes it); a checksum and an LFN belong to the binary record of their message, the one
+ * before (checksum), or the one beside (LFN); where the flags of messages are wrong, to the
+ * nearest. A private file XML holds for all that follows, up to the next.
+ *
+ * Reads the metadata records only. Deviations (LIMEFILE_D_XML and those after it) go to
+ * `report`, in the order of the file; it may be NULL. -errno if reading fails.
+ */
+struct limefile_fields {
+    struct limefile_field *field; /* in the order of the file */
+    size_t count;
+    char lfn[LIMEFILE_LFN_MAX]; /* the first; "" if none */
+    uint64_t by_lfn;            /* ordinal of the record that says it, or 0 */
+    bool described; /* some record is ILDG or SciDAC metadata: it is no plain LIME container */
+};
+int limefile_fields_build(struct limefile_source *, const struct limefile_index *,
+                          limefile_finding_fn *report, void *context,
+                          struct limefile_fields *out);
+void limefile_fields_release(struct limefile_fields *);
+
+/* The field whose binary record has that ordinal, or NULL. */
+const struct limefile_field *limefile_fields_of(const struct limefile_fields *,
+                                                uint64_t ordinal);
+
+/* ---- the sum of a field by all processors (sum.c) ----------------------------------- */
+
+/* Adds the sites [first, first + sites) of the record to the sum; data: their bytes, whole
+ * sites. A hypercube's sites count by their rank in the whole lattice, as QIO does it. Sums of
+ * disjoint parts combine by XOR. */
+void limefile_field_add(const struct limefile_field *, struct limefile_checksum *,
+                        const void *data, uint64_t first, uint64_t sites);
+
+/* The sum of the whole record, read from fd by `threads` threads (0: as many as there are
+ * processors), around the page cache where it is not in memory. progress may be NULL; it is
+ * called by one thread at a time; returning is not waited for. LIMEFILE_E_STATE if the field is
+ * not summable, LIMEFILE_E_SHRUNK, -errno. */
+typedef void limefile_sum_progress_fn(void *context, uint64_t bytes_more);
+int limefile_field_sum(int fd, const struct limefile_field *, unsigned threads,
+                       limefile_sum_progress_fn *progress, void *context,
+                       struct limefile_checksum *out);
+
+#endif
