@@ -152,9 +152,9 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
-$(B)/bin/limefs-io: $(call obj,$(job_src)) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
+$(B)/bin/limefs-io: $(call obj,$(job_src) src/lime/checksum.c) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,jansson) -pthread
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
 
 # Programs of one source each.
 $(B)/helpers/lemon_compare: $(call obj,$(compare_src))

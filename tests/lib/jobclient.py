@@ -19,7 +19,7 @@ import socket
 import struct
 
 MAGIC, VERSION = 0x4A4D494C, 1
-HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC = range(1, 10)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
 REPLY = 1
 HEADER = struct.Struct("<IHHIIQ")
 PAYLOAD_MAX = 64 * 1024
@@ -190,6 +190,14 @@ class Client(Connection):
 
     def sync(self, file):
         self.finish(self.start_sync(file))
+
+    def start_sum(self, file, offset, n, site_bytes, first=0):
+        return self.start(SUM, struct.pack("<IQQQQ", file, offset, n, site_bytes, first))
+
+    def sum(self, file, offset, n, site_bytes, first=0):
+        """(suma, sumb) of whole sites."""
+        return struct.unpack("<II", self.finish(
+            self.start_sum(file, offset, n, site_bytes, first)))
 
     def status(self):
         return json.loads(self.ask(STATUS))

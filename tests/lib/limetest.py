@@ -33,6 +33,7 @@ import time
 import traceback
 import unittest
 import uuid
+import zlib
 
 REPO = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 B = os.path.abspath(os.environ.get("B") or os.path.join(REPO, "build"))
@@ -64,6 +65,17 @@ def manifest():
             row["path"] = os.path.join(CORPUS, row["file"])
             rows.append(row)
     return rows
+
+
+def scidac_checksum(data, site_bytes, first=0):
+    """(suma, sumb) of whole sites, the first of which has that rank in its lattice."""
+    suma = sumb = 0
+    for i in range(len(data) // site_bytes):
+        crc = zlib.crc32(data[i * site_bytes:(i + 1) * site_bytes])
+        a, b = (first + i) % 29, (first + i) % 31
+        suma ^= (crc << a | crc >> 32 - a) & 0xFFFFFFFF
+        sumb ^= (crc << b | crc >> 32 - b) & 0xFFFFFFFF
+    return suma, sumb
 
 
 # ---- containers made by hand, right or wrong ----

@@ -293,7 +293,7 @@ static struct job_file *file_for(struct job_server *server, struct job_client *c
                                  const struct limejob_packet *packet, uint32_t id)
 {
     char text[128];
-    bool writing = packet->opcode != LIMEJOB_READ;
+    bool writing = packet->opcode == LIMEJOB_WRITE || packet->opcode == LIMEJOB_SYNC;
     struct job_opened *opened = find_opened(client, id);
     if (opened && opened->file->writing == writing)
         return opened->file;
@@ -393,6 +393,50 @@ static void sync_file(struct job_server *server, struct job_client *client,
     job_request_send(server, request, &command);
 }
 
+/* ---- SUM ---- */
+
+static const char *check_sum(const struct job_file *file, uint64_t offset, uint64_t bytes,
+                             uint64_t site_bytes, int *code)
+{
+    *code = EINVAL;
+    if (bytes == 0 || bytes > LIMEJOB_SUM_MAX)
+        return "sum: a length of 0, or of more than 1 GiB";
+    if (site_bytes == 0 || site_bytes > LIMEJOB_SITE_MAX)
+        return "sum: a site of 0 bytes, or of more than 1 MiB";
+    if (bytes % site_bytes)
+        return "sum: no whole sites";
+    *code = ENXIO;
+    return is_inside(offset, bytes, file->bytes) ? NULL : "sum: outside of the file";
+}
+
+static void sum_file(struct job_server *server, struct job_client *client,
+                     struct limejob_packet *packet)
+{
+    static struct limejob_packet command;
+    int code;
+    struct job_file *file = file_for(server, client, packet, limejob_get_u32(packet));
+    uint64_t offset = limejob_get_u64(packet), bytes = limejob_get_u64(packet);
+    uint64_t site_bytes = limejob_get_u64(packet), first = limejob_get_u64(packet);
+    if (!file)
+        return;
+    const char *wrong = check_sum(file, offset, bytes, site_bytes, &code);
+    if (wrong) {
+        answer(server, client, packet, code, wrong);
+        return;
+    }
+    struct job_request *request = begin(server, client, packet, JOB_SUM, file);
+    if (!request)
+        return;
+    request->bytes = bytes;
+    limejob_request(&command, JOB_SUM, 0);
+    limejob_put_u32(&command, file->id);
+    limejob_put_u64(&command, offset);
+    limejob_put_u64(&command, bytes);
+    limejob_put_u64(&command, site_bytes);
+    limejob_put_u64(&command, first);
+    job_request_send(server, request, &command);
+}
+
 /* ---- STATUS, STOP ---- */
 
 static void status(struct job_server *server, struct job_client *client,
@@ -429,6 +473,9 @@ static void obey(struct job_server *server, struct job_client *client,
         break;
     case LIMEJOB_SYNC:
         sync_file(server, client, packet);
+        break;
+    case LIMEJOB_SUM:
+        sum_file(server, client, packet);
         break;
     case LIMEJOB_STATUS:
         status(server, client, packet);

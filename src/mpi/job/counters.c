@@ -58,6 +58,8 @@ void job_counters_end(struct job_counters *counters, uint16_t opcode, uint64_t b
         counters->writes_in_flight--;
         counters->bytes_written += bytes;
         note(&counters->writes, us);
+    } else if (opcode == JOB_SUM) {
+        counters->bytes_summed += bytes;
     } else {
         counters->syncs++;
     }

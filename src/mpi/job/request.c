@@ -101,6 +101,9 @@ static void put_result(const struct job_server *server, const struct job_request
         limejob_put_u32(reply, request->file->id);
     } else if (request->opcode == JOB_READ || request->opcode == JOB_WRITE) {
         limejob_put_u64(reply, request->bytes);
+    } else if (request->opcode == JOB_SUM) {
+        limejob_put_u32(reply, request->suma);
+        limejob_put_u32(reply, request->sumb);
     }
 }
 
@@ -140,18 +143,19 @@ static void check_all_moved(struct job_request *request)
         return;
     request->code = EIO;
     snprintf(request->text, sizeof request->text, "%s: the ranks have %s %llu bytes of %llu",
-             request->file->path, request->opcode == JOB_READ ? "read" : "written",
+             request->file->path, request->opcode == JOB_WRITE ? "written" : "read",
              (unsigned long long)request->moved, (unsigned long long)request->bytes);
 }
 
-/* Of a read, a write or a sync. */
+/* Of a read, a write, a sync or a sum. */
 static void finish_io(struct job_server *server, struct job_request *request)
 {
     if (request->opcode == JOB_SYNC) {
         job_client_synced(request);
     } else {
         check_all_moved(request);
-        unlink_move(request->client, request);
+        if (request->opcode != JOB_SUM)
+            unlink_move(request->client, request);
     }
     job_counters_end(&server->counters, request->opcode, request->code ? 0 : request->bytes,
                      request->code == 0, (uint64_t)(job_now_us() - request->since_us));
@@ -171,6 +175,7 @@ static void finish(struct job_server *server, struct job_request *request)
     case JOB_READ:
     case JOB_WRITE:
     case JOB_SYNC:
+    case JOB_SUM:
         finish_io(server, request);
         break;
     case JOB_CLOSE:
@@ -185,8 +190,13 @@ static void take_reply(struct job_request *request, struct limejob_packet *packe
 {
     char text[sizeof request->text];
     int code = -limejob_get_code(packet, text, sizeof text);
-    if (!code && (request->opcode == JOB_READ || request->opcode == JOB_WRITE))
+    if (!code && (request->opcode == JOB_READ || request->opcode == JOB_WRITE ||
+                  request->opcode == JOB_SUM))
         request->moved += limejob_get_u64(packet);
+    if (!code && request->opcode == JOB_SUM) {
+        request->suma ^= limejob_get_u32(packet);
+        request->sumb ^= limejob_get_u32(packet);
+    }
     if (packet->broken && !code)
         code = EPROTO;
     if (code && !(request->code && request->text[0])) {

@@ -74,6 +74,7 @@ struct job_request {
     uint64_t offset;    /* in the file */
     int waiting;        /* ranks that have not replied */
     uint64_t moved;     /* bytes that the ranks have read or written */
+    uint32_t suma, sumb; /* of a sum; so far */
     int code;
     char text[JOB_TEXT_MAX];
     int64_t since_us;

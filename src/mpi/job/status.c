@@ -101,6 +101,7 @@ static void put_counters(json_t *status, const struct job_counters *counters)
 {
     put_number(status, "bytes_read", counters->bytes_read);
     put_number(status, "bytes_written", counters->bytes_written);
+    put_number(status, "bytes_summed", counters->bytes_summed);
     put_number(status, "requests", counters->requests);
     put_number(status, "in_flight", counters->in_flight);
     put_number(status, "writes_in_flight", counters->writes_in_flight);

@@ -16,13 +16,13 @@ struct job_latency {
 };
 
 struct job_counters {
-    uint64_t bytes_read, bytes_written;
-    uint64_t requests, errors, in_flight; /* reads, writes and syncs */
+    uint64_t bytes_read, bytes_written, bytes_summed;
+    uint64_t requests, errors, in_flight; /* reads, writes, syncs and sums */
     uint64_t writes_in_flight, syncs;
     struct job_latency reads, writes;
 };
 
-/* A read, write or sync is sent to the workers, and is done: `opcode` is theirs. */
+/* A read, write, sync or sum is sent to the workers, and is done: `opcode` is theirs. */
 void job_counters_begin(struct job_counters *, uint16_t opcode);
 void job_counters_end(struct job_counters *, uint16_t opcode, uint64_t bytes, bool good,
                       uint64_t us);
