@@ -1,12 +1,7 @@
 /* checksum.c - the SciDAC checksum of a lattice record */
-#include "limefile.h"
+#include "checksum.h"
 
 #include <isa-l/crc.h>
-
-static uint32_t rotate_left(uint32_t value, unsigned by)
-{
-    return by ? value << by | value >> (32 - by) : value;
-}
 
 void limefile_checksum_add(struct limefile_checksum *sum, const void *data, uint64_t sites,
                            size_t site_bytes, uint64_t first_rank)
@@ -15,8 +10,8 @@ void limefile_checksum_add(struct limefile_checksum *sum, const void *data, uint
     unsigned a = (unsigned)(first_rank % 29), b = (unsigned)(first_rank % 31);
     for (uint64_t i = 0; i < sites; i++, site += site_bytes) {
         uint32_t crc = crc32_gzip_refl(0, site, site_bytes);
-        sum->suma ^= rotate_left(crc, a);
-        sum->sumb ^= rotate_left(crc, b);
+        sum->suma ^= checksum_rotate(crc, a);
+        sum->sumb ^= checksum_rotate(crc, b);
         a = a == 28 ? 0 : a + 1;
         b = b == 30 ? 0 : b + 1;
     }

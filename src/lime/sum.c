@@ -1,0 +1,290 @@
+/*
+ * sum.c - the SciDAC checksum of a record, by all processors
+ *
+ * Threads take units of whole sites, whichever comes next: the sum does not depend on who adds
+ * what. What is in the page cache is read in steps that are still in a core's L2 when they are
+ * summed; what is not comes around it, a unit at a time, and more threads than there are
+ * processors keep the disk busy. The file is not mapped: it could be cut meanwhile. The
+ * figures: docs/performance.md.
+ */
+#define _GNU_SOURCE
+#include "checksum.h"
+#include "limeildg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <isa-l/crc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    UNIT_BYTES = 1 << 20,    /* that a thread takes at a time, but for larger sites */
+    STEP_BYTES = 256 * 1024, /* of it that are read from the page cache at a time */
+    DISK_THREADS = 8,        /* where the bytes come from a disk: so many requests at once */
+    THREADS_MAX = 1024,
+    PROBES = 16, /* places where it is asked whether the bytes are in memory */
+};
+
+/* ---- ranks ---- */
+
+/* The rank of a site of a hypercube in the whole lattice; *row: how many sites from it on have
+ * the ranks that follow. */
+static uint64_t box_rank(const struct limefile_field *f, uint64_t site, uint64_t *row)
+{
+    uint64_t rank = 0, stride = 1;
+    *row = 1;
+    for (unsigned d = 0; d < f->lattice.dims; d++) {
+        uint64_t extent = f->upper[d] - f->lower[d] + 1, at = extent ? site % extent : 0;
+        if (d == 0)
+            *row = extent - at;
+        site = extent ? site / extent : 0;
+        rank += (f->lower[d] + at) * stride;
+        stride *= f->lattice.extent[d];
+    }
+    return rank;
+}
+
+void limefile_field_add(const struct limefile_field *f, struct limefile_checksum *sum,
+                        const void *data, uint64_t first, uint64_t sites)
+{
+    const unsigned char *at = data;
+    uint64_t row = sites, rank = first;
+    for (; sites; sites -= row, first += row, at += row * f->site_bytes) {
+        if (f->boxed)
+            rank = box_rank(f, first, &row);
+        if (row > sites || row == 0)
+            row = sites;
+        limefile_checksum_add(sum, at, row, (size_t)f->site_bytes, rank);
+    }
+}
+
+/* ---- the work of all threads ---- */
+
+struct work {
+    const struct limefile_field *field;
+    int fd, direct; /* direct: -1 if there is no such thing, or no need of it */
+    uint64_t unit;  /* sites */
+    size_t buffer_bytes;
+    _Atomic uint64_t next; /* site that nobody has taken yet */
+    atomic_int err;        /* the first one; all stop */
+    limefile_sum_progress_fn *progress;
+    void *context;
+    _Atomic uint64_t untold; /* bytes that progress has not heard of */
+    pthread_mutex_t telling;
+    pthread_mutex_t combining;
+    struct limefile_checksum sum; /* of the threads that have ended */
+};
+
+/* A thread's own. */
+struct summer {
+    struct work *work;
+    unsigned char *buffer;
+    struct limefile_checksum sum;
+};
+
+static void tell(struct work *w, uint64_t bytes)
+{
+    if (!w->progress)
+        return;
+    atomic_fetch_add(&w->untold, bytes);
+    if (pthread_mutex_trylock(&w->telling) != 0)
+        return; /* whoever is at it, or comes next, or the end, will tell it */
+    uint64_t more = atomic_exchange(&w->untold, 0);
+    if (more)
+        w->progress(w->context, more);
+    pthread_mutex_unlock(&w->telling);
+}
+
+/* ---- reading ---- */
+
+/* Whole blocks around the range. NULL: refused, or cut short. */
+static const unsigned char *read_around(const struct summer *s, uint64_t offset, size_t n)
+{
+    uint64_t begin = offset & ~(uint64_t)(LIMEFILE_DIRECT_ALIGN - 1);
+    size_t lead = (size_t)(offset - begin);
+    size_t whole =
+        (lead + n + LIMEFILE_DIRECT_ALIGN - 1) & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1);
+    ssize_t got;
+    do
+        got = pread(s->work->direct, s->buffer, whole, (off_t)begin);
+    while (got < 0 && errno == EINTR);
+    return got >= 0 && (size_t)got >= lead + n ? s->buffer + lead : NULL;
+}
+
+static int read_through(const struct summer *s, uint64_t offset, size_t n)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, s->work->fd);
+    ssize_t got = limefile_read_full(&file.source, s->buffer, n, offset);
+    return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
+}
+
+/* Tells whether the range was not in memory and has been read around the page cache. */
+static const unsigned char *try_around(const struct summer *s, uint64_t offset, size_t n)
+{
+    if (s->work->direct < 0 || limefile_is_cached(s->work->fd, offset, n))
+        return NULL;
+    return read_around(s, offset, n);
+}
+
+/* ---- summing ---- */
+
+static int sum_sites(struct summer *s, uint64_t first, uint64_t sites)
+{
+    const struct limefile_field *f = s->work->field;
+    uint64_t offset = f->record.data_offset + first * f->site_bytes;
+    const unsigned char *data = try_around(s, offset, (size_t)(sites * f->site_bytes));
+    if (data) {
+        limefile_field_add(f, &s->sum, data, first, sites);
+        return 0;
+    }
+    uint64_t step = STEP_BYTES / f->site_bytes;
+    int err = 0;
+    for (step = step ? step : 1; !err && sites; sites -= step, first += step) {
+        if (step > sites)
+            step = sites;
+        err = read_through(s, offset, (size_t)(step * f->site_bytes));
+        if (!err)
+            limefile_field_add(f, &s->sum, s->buffer, first, step);
+        offset += step * f->site_bytes;
+    }
+    return err;
+}
+
+/* One site that is larger than a unit. */
+static int sum_large(struct summer *s, uint64_t site)
+{
+    const struct limefile_field *f = s->work->field;
+    uint64_t at = f->record.data_offset + site * f->site_bytes, end = at + f->site_bytes, row;
+    uint32_t crc = 0;
+    while (at < end && !atomic_load(&s->work->err)) {
+        size_t n = end - at < UNIT_BYTES ? (size_t)(end - at) : UNIT_BYTES;
+        const unsigned char *data = try_around(s, at, n);
+        int err = data ? 0 : read_through(s, at, n);
+        if (err)
+            return err;
+        crc = crc32_gzip_refl(crc, data ? data : s->buffer, n);
+        tell(s->work, n);
+        at += n;
+    }
+    checksum_add_crc(&s->sum, crc, f->boxed ? box_rank(f, site, &row) : site);
+    return 0;
+}
+
+static int sum_unit(struct summer *s, uint64_t first, uint64_t sites)
+{
+    uint64_t site_bytes = s->work->field->site_bytes;
+    if (site_bytes > UNIT_BYTES)
+        return sum_large(s, first);
+    int err = sum_sites(s, first, sites);
+    tell(s->work, sites * site_bytes);
+    return err;
+}
+
+static int sum_units(struct summer *s)
+{
+    struct work *w = s->work;
+    int err = 0;
+    while (!err && !atomic_load(&w->err)) {
+        uint64_t first = atomic_fetch_add(&w->next, w->unit);
+        if (first >= w->field->sites)
+            break;
+        uint64_t left = w->field->sites - first;
+        err = sum_unit(s, first, left < w->unit ? left : w->unit);
+    }
+    return err;
+}
+
+static void *run(void *context)
+{
+    struct work *w = context;
+    struct summer s = {.work = w,
+                       .buffer = aligned_alloc(LIMEFILE_DIRECT_ALIGN, w->buffer_bytes)};
+    int none = 0, err = s.buffer ? sum_units(&s) : -ENOMEM;
+    if (err)
+        atomic_compare_exchange_strong(&w->err, &none, err);
+    free(s.buffer);
+    pthread_mutex_lock(&w->combining);
+    w->sum.suma ^= s.sum.suma;
+    w->sum.sumb ^= s.sum.sumb;
+    pthread_mutex_unlock(&w->combining);
+    return NULL;
+}
+
+/* ---- threads ---- */
+
+static unsigned processors(void)
+{
+    cpu_set_t set;
+    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                         : sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (unsigned)n : 1;
+}
+
+/* The caller is one of them, so that it works without any other, too. */
+static void run_all(struct work *w, unsigned threads)
+{
+    pthread_t *others = calloc(threads, sizeof *others);
+    unsigned started = 0;
+    while (others && started + 1 < threads &&
+           pthread_create(&others[started], NULL, run, w) == 0)
+        started++;
+    run(w);
+    while (started)
+        pthread_join(others[--started], NULL);
+    free(others);
+}
+
+/* True if some part of it must come from the disk. */
+static bool is_cold(int fd, const struct limefile_record *record)
+{
+    uint64_t part = record->bytes / PROBES + 1;
+    for (uint64_t at = 0; at < record->bytes; at += part) {
+        uint64_t left = record->bytes - at;
+        if (!limefile_is_cached(fd, record->data_offset + at, left < part ? left : part))
+            return true;
+    }
+    return false;
+}
+
+static unsigned plan(struct work *w, unsigned threads)
+{
+    const struct limefile_field *f = w->field;
+    w->unit = UNIT_BYTES / f->site_bytes ? UNIT_BYTES / f->site_bytes : 1;
+    uint64_t units = (f->sites - 1) / w->unit + 1;
+    uint64_t bytes = f->record.bytes < UNIT_BYTES ? f->record.bytes : UNIT_BYTES;
+    w->buffer_bytes = (size_t)(bytes + 3 * LIMEFILE_DIRECT_ALIGN - 1) / LIMEFILE_DIRECT_ALIGN *
+                      LIMEFILE_DIRECT_ALIGN;
+    w->direct = is_cold(w->fd, &f->record) ? limefile_open_direct(w->fd) : -1;
+    threads = threads ? threads : processors();
+    if (w->direct >= 0 && threads < DISK_THREADS)
+        threads = DISK_THREADS;
+    if (threads > THREADS_MAX)
+        threads = THREADS_MAX;
+    return threads < units ? threads : (unsigned)units;
+}
+
+int limefile_field_sum(int fd, const struct limefile_field *field, unsigned threads,
+                       limefile_sum_progress_fn *progress, void *context,
+                       struct limefile_checksum *out)
+{
+    struct work w = {
+        .field = field,
+        .fd = fd,
+        .progress = progress,
+        .context = context,
+        .telling = PTHREAD_MUTEX_INITIALIZER,
+        .combining = PTHREAD_MUTEX_INITIALIZER,
+    };
+    if (!limefile_field_is_summable(field) || field->site_bytes == 0 || field->sites == 0)
+        return LIMEFILE_E_STATE;
+    run_all(&w, plan(&w, threads));
+    tell(&w, 0);
+    if (w.direct >= 0)
+        close(w.direct);
+    *out = w.sum;
+    return atomic_load(&w.err);
+}
