@@ -107,7 +107,7 @@ int limefile_editor_set_type(struct limefile_editor *, const char *type, size_t 
 int limefile_set_boundary(struct limefile_source *, uint64_t header_before,
                           uint64_t header_after, bool boundary);
 
-/* ---- an inner record of another length (rewrite.c) ------------------------------------- */
+/* ---- an inner record of another length, or a new one (rewrite.c) ----------------------- */
 
 /* Bytes [offset, offset + bytes) of a file; fd -1: zeros. */
 struct limefile_piece {
@@ -138,6 +138,20 @@ struct limefile_piece {
 int limefile_rewrite(int folder, const char *name, int fd, const struct limefile_record *record,
                      const struct limefile_index *index, const struct limefile_piece *pieces,
                      size_t count, limefile_progress_fn *progress, void *context, int *new_fd);
+
+/* The same with a record more behind `after`, in its message, which it ends if `after` did.
+ * LIMEFILE_E_TYPE for a type that a header cannot hold, and for an empty one. */
+struct limefile_insert {
+    const char *type;
+    size_t type_len;
+    const void *data;
+    size_t bytes;
+};
+int limefile_rewrite_insert(int folder, const char *name, int fd,
+                            const struct limefile_record *after,
+                            const struct limefile_index *index,
+                            const struct limefile_insert *insert,
+                            limefile_progress_fn *progress, void *context, int *new_fd);
 
 /* ---- after a crash (recover.c) --------------------------------------------------------- */
 

@@ -148,7 +148,7 @@ static int put_record(struct rewrite *r, const struct limefile_record *record,
 }
 
 /* The new file has no readers yet. */
-static int add_flag(const struct rewrite *r, uint64_t header, unsigned flag)
+static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear, unsigned set)
 {
     unsigned char flags;
     struct limefile_fd to;
@@ -156,7 +156,7 @@ static int add_flag(const struct rewrite *r, uint64_t header, unsigned flag)
     ssize_t got = limefile_read_full(&to.source, &flags, 1, header + AT_FLAGS);
     if (got != 1)
         return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
-    flags = (unsigned char)(flags | flag);
+    flags = (unsigned char)((flags & ~clear) | set);
     return limefile_write_full(&to.source, &flags, 1, header + AT_FLAGS);
 }
 
@@ -167,9 +167,9 @@ static int settle_neighbours(const struct rewrite *r, const struct limefile_reco
     struct limefile_record before;
     int err = 0;
     if (record->me && limefile_index_get(index, record->ordinal - 1, &before) == 0)
-        err = add_flag(r, before.header_offset, FLAG_ME);
+        err = change_flags(r, before.header_offset, 0, FLAG_ME);
     if (!err && record->mb && record->ordinal < limefile_index_count(index))
-        err = add_flag(r, record->header_offset, FLAG_MB);
+        err = change_flags(r, record->header_offset, 0, FLAG_MB);
     return err;
 }
 
@@ -196,6 +196,45 @@ static int fill(struct rewrite *r, const struct limefile_record *record,
     if (!err)
         err = put_zeros(r, limefile_padding(r->at)); /* the last padding was missing */
     return err || pieces ? err : settle_neighbours(r, record, index);
+}
+
+static int put_new(struct rewrite *r, const struct limefile_insert *new, bool me)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    struct limefile_header header;
+    int err = new->type_len ? 0 : LIMEFILE_E_TYPE;
+    if (!err)
+        err = limefile_header_init(&header, new->type, new->type_len, new->bytes, false, me);
+    if (!err)
+        err = limefile_header_encode(&header, raw);
+    if (!err)
+        err = put(r, raw, sizeof raw);
+    if (!err)
+        err = put(r, new->data, new->bytes);
+    return err ? err : put_zeros(r, limefile_padding(new->bytes));
+}
+
+static int fill_with(struct rewrite *r, const struct limefile_record *after,
+                     const struct limefile_index *index, const struct limefile_insert *new)
+{
+    uint64_t at = after->data_offset + after->bytes + after->padding, data_end, next;
+    uint64_t size = limefile_index_size(index), behind = size > at ? size - at : 0;
+    int err = limefile_extent_of(at, new->bytes, &data_end, &next);
+    if (!err && behind > INT64_MAX - next)
+        err = LIMEFILE_E_LENGTH;
+    if (err)
+        return err;
+    r->size = next + behind;
+    err = copy(r, r->from, 0, after->data_offset + after->bytes);
+    if (!err)
+        err = put_zeros(r, after->padding);
+    if (!err)
+        err = put_new(r, new, after->me);
+    if (!err)
+        err = copy(r, r->from, at, behind);
+    if (!err)
+        err = put_zeros(r, limefile_padding(r->at)); /* the last padding was missing */
+    return err || !after->me ? err : change_flags(r, after->header_offset, FLAG_ME, 0);
 }
 
 /* ---- what belongs to the file ---- */
@@ -329,6 +368,33 @@ static int check_record(const struct limefile_record *record,
     return err || known.header_offset == record->header_offset ? err : LIMEFILE_E_NO_RECORD;
 }
 
+/* `new`: goes behind the record; NULL: the pieces are its data. */
+static int renew(struct rewrite *r, const struct limefile_record *record,
+                 const struct limefile_index *index, const struct limefile_insert *new,
+                 const struct limefile_piece *pieces, size_t count, int *new_fd)
+{
+    *new_fd = r->to = -1;
+    name_temporary(r);
+    int err = check_record(record, index);
+    if (!err)
+        err = check_name(r);
+    if (!err)
+        err = create(r);
+    if (err)
+        return err;
+    err = new ? fill_with(r, record, index, new) : fill(r, record, index, pieces, count);
+    if (!err)
+        err = keep_owner(r);
+    if (!err)
+        err = replace(r);
+    if (err) {
+        abandon(r);
+        return err;
+    }
+    *new_fd = r->to;
+    return fsync(r->folder) == 0 || errno == EINVAL ? 0 : -errno;
+}
+
 int limefile_rewrite(int folder, const char *name, int fd, const struct limefile_record *record,
                      const struct limefile_index *index, const struct limefile_piece *pieces,
                      size_t count, limefile_progress_fn *progress, void *context, int *new_fd)
@@ -337,28 +403,24 @@ int limefile_rewrite(int folder, const char *name, int fd, const struct limefile
         .folder = folder,
         .name = name,
         .from = fd,
-        .to = -1,
         .progress = progress,
         .context = context,
     };
-    *new_fd = -1;
-    name_temporary(&r);
-    int err = check_record(record, index);
-    if (!err)
-        err = check_name(&r);
-    if (!err)
-        err = create(&r);
-    if (err)
-        return err;
-    err = fill(&r, record, index, pieces, pieces ? count : 0);
-    if (!err)
-        err = keep_owner(&r);
-    if (!err)
-        err = replace(&r);
-    if (err) {
-        abandon(&r);
-        return err;
-    }
-    *new_fd = r.to;
-    return fsync(folder) == 0 || errno == EINVAL ? 0 : -errno;
+    return renew(&r, record, index, NULL, pieces, pieces ? count : 0, new_fd);
+}
+
+int limefile_rewrite_insert(int folder, const char *name, int fd,
+                            const struct limefile_record *after,
+                            const struct limefile_index *index,
+                            const struct limefile_insert *new, limefile_progress_fn *progress,
+                            void *context, int *new_fd)
+{
+    struct rewrite r = {
+        .folder = folder,
+        .name = name,
+        .from = fd,
+        .progress = progress,
+        .context = context,
+    };
+    return renew(&r, after, index, new, NULL, 0, new_fd);
 }

@@ -283,6 +283,92 @@ static void test_leave_out(void **state)
     place_remove(&p);
 }
 
+/* ---- a new record ---- */
+
+static int insert(struct place *p, uint64_t after, const char *type, const char *data,
+                  int *new_fd)
+{
+    struct limefile_record record;
+    struct limefile_insert new = {type, strlen(type), data, strlen(data)};
+    assert_int_equal(limefile_index_get(p->index, after, &record), 0);
+    return limefile_rewrite_insert(p->folder, p->name, p->fd, &record, p->index, &new, NULL,
+                                   NULL, new_fd);
+}
+
+static void insert_behind(struct place *p, const unsigned *message, uint64_t after, bool cut)
+{
+    static const char data[] = "xxxxxxxxxxxxxxxxxxxxx";
+    static const unsigned old[] = {5, 100000, 0, 13, 9001};
+    struct bytes want = {0}, start = in_messages(message, old, 5);
+    int new_fd;
+    start.n -= cut ? 7 : 0; /* the last padding */
+    place_fill(p, &start);
+    assert_int_equal(insert(p, after, "new", data, &new_fd), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        bool here = i + 1 == after, begins = i == 0 || message[i - 1] != message[i];
+        bool ends = i == 4 || message[i + 1] != message[i];
+        bytes_record(&want, "t", old[i], 't', (begins ? MB : 0) | (ends && !here ? ME : 0));
+        if (here)
+            bytes_record(&want, "new", sizeof data - 1, 'x', ends ? ME : 0);
+    }
+    assert_file(p, &want);
+    close(new_fd);
+    place_empty(p);
+    bytes_free(&start);
+    bytes_free(&want);
+}
+
+static void test_insert(void **state)
+{
+    (void)state;
+    struct place p = {0};
+    place_make(&p, "c");
+    for (unsigned ends = 0; ends < 16; ends++)
+        for (uint64_t after = 1; after <= 5; after++) {
+            unsigned message[5] = {0};
+            for (unsigned i = 1; i < 5; i++)
+                message[i] = message[i - 1] + (ends >> (i - 1) & 1);
+            insert_behind(&p, message, after, false);
+            insert_behind(&p, message, after, true);
+        }
+    place_remove(&p);
+}
+
+static void test_insert_failures(void **state)
+{
+    (void)state;
+    struct place p = {0};
+    struct bytes start = six();
+    int err = -1, new_fd;
+    unsigned seen = 0;
+    place_make(&p, "c");
+    for (unsigned step = 1; err || steps >= step; step++) {
+        place_fill(&p, &start);
+        steps = 0;
+        fail_step = step;
+        fail_errno = EDQUOT;
+        err = insert(&p, 3, "new", "data", &new_fd); /* the end of its message */
+        fail_step = 0;
+        assert_true(err == 0 || err == -EDQUOT);
+        if (new_fd < 0)
+            assert_file(&p, &start);
+        else
+            close(new_fd);
+        seen += err != 0;
+        place_empty(&p);
+    }
+    assert_true(seen >= 8);
+    place_fill(&p, &start);
+    char longest[LIMEFILE_TYPE_BYTES + 1] = {0};
+    memset(longest, 't', LIMEFILE_TYPE_BYTES);
+    assert_int_equal(insert(&p, 1, "", "data", &new_fd), LIMEFILE_E_TYPE);
+    assert_int_equal(insert(&p, 1, longest, "data", &new_fd), LIMEFILE_E_TYPE);
+    assert_file(&p, &start);
+    place_empty(&p);
+    place_remove(&p);
+    bytes_free(&start);
+}
+
 static void test_the_only_record(void **state)
 {
     (void)state;
@@ -539,6 +625,8 @@ int main(void)
         cmocka_unit_test(test_other_length),
         cmocka_unit_test(test_no_data),
         cmocka_unit_test(test_leave_out),
+        cmocka_unit_test(test_insert),
+        cmocka_unit_test(test_insert_failures),
         cmocka_unit_test(test_the_only_record),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_what_belongs_to_the_file),

@@ -122,9 +122,27 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
     progress_to(progress, done);
 }
 
+/* What is to be done: limefile_rewrite(), or, if there is an insert, limefile_rewrite_insert().
+ */
+struct anew {
+    const struct limefile_record *record;
+    const struct limefile_piece *pieces;
+    size_t count;
+    const struct limefile_insert *insert;
+};
+
+static int write_anew(struct edit *edit, int folder, const char *name, const struct anew *what,
+                      struct progress *progress, int *new_fd)
+{
+    if (what->insert)
+        return limefile_rewrite_insert(folder, name, edit->c.fd, what->record, edit->c.index,
+                                       what->insert, show_progress, progress, new_fd);
+    return limefile_rewrite(folder, name, edit->c.fd, what->record, edit->c.index, what->pieces,
+                            what->count, show_progress, progress, new_fd);
+}
+
 /* Links are followed, so that they stay what they are. */
-static int rewrite_at(struct edit *edit, char *real, const struct limefile_record *record,
-                      const struct limefile_piece *pieces, size_t count)
+static int rewrite_at(struct edit *edit, char *real, const struct anew *what)
 {
     struct progress progress;
     char *name = strrchr(real, '/');
@@ -134,8 +152,7 @@ static int rewrite_at(struct edit *edit, char *real, const struct limefile_recor
     if (folder < 0)
         return -errno;
     progress_begin(&progress, "rewrite", limefile_index_size(edit->c.index));
-    int err = limefile_rewrite(folder, name, edit->c.fd, record, edit->c.index, pieces, count,
-                               show_progress, &progress, &new_fd);
+    int err = write_anew(edit, folder, name, what, &progress, &new_fd);
     progress_end(&progress);
     close(folder);
     if (new_fd >= 0)
@@ -143,17 +160,28 @@ static int rewrite_at(struct edit *edit, char *real, const struct limefile_recor
     return err;
 }
 
-int edit_rewrite(struct edit *edit, const struct limefile_record *record,
-                 const struct limefile_piece *pieces, size_t count)
+static int rewrite(struct edit *edit, const struct anew *what)
 {
     struct stat st;
     if (fstat(edit->c.fd, &st) == 0 && st.st_nlink > 1)
         message(edit->c.path,
                 "rewrite: warning: other hard links to it keep the old container");
     char *real = realpath(edit->c.path, NULL);
-    int err = real ? rewrite_at(edit, real, record, pieces, count) : -errno;
+    int err = real ? rewrite_at(edit, real, what) : -errno;
     free(real);
     if (err)
         message_code(edit->c.path, "rewrite", err);
     return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+int edit_rewrite(struct edit *edit, const struct limefile_record *record,
+                 const struct limefile_piece *pieces, size_t count)
+{
+    return rewrite(edit, &(struct anew){.record = record, .pieces = pieces, .count = count});
+}
+
+int edit_insert(struct edit *edit, const struct limefile_record *after,
+                const struct limefile_insert *insert)
+{
+    return rewrite(edit, &(struct anew){.record = after, .insert = insert});
 }

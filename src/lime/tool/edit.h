@@ -26,4 +26,8 @@ bool edit_is_last(const struct edit *, const struct limefile_record *);
 int edit_rewrite(struct edit *, const struct limefile_record *,
                  const struct limefile_piece *pieces, size_t count);
 
+/* limefile_rewrite_insert(), in the same way. */
+int edit_insert(struct edit *, const struct limefile_record *after,
+                const struct limefile_insert *insert);
+
 #endif
