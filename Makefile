@@ -25,7 +25,7 @@ BASE     := -std=gnu11 $(WARNINGS) -D_FILE_OFFSET_BITS=64 -DLIMEFS_VERSION='"$(V
 LINK      = $(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@
 
 # What is needed from outside, by pkg-config name. `make` names what is missing.
-NEEDS   := libisal jansson fuse3
+NEEDS   := libisal expat jansson fuse3
 PKG     := pkg-config
 MISSING := $(strip $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null || echo $(p))))
 pkg_cflags = $(shell $(PKG) --cflags $(1))
@@ -182,7 +182,7 @@ $(liblimefile): $(call obj,$(lime_src))
 
 $(B)/bin/lime: $(call obj,$(tool_src)) $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,libisal jansson)
+	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat jansson) -pthread
 
 $(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -204,11 +204,11 @@ $(B)/tests/test_permute: $(B)/obj/no-mpi/permute.o
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,cmocka libisal) -pthread
+	$(Q)$(LINK) $^ $(call pkg_libs,cmocka libisal expat) -pthread
 
 $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,libisal) -lm -pthread
+	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat) -lm -pthread
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
@@ -235,9 +235,9 @@ $(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) $(wildcard src/lime/*.h src/
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined $(INC_lime) $(INC_wire) -o $@ $< $(lime_src) $(wire_src) \
-	    $(call pkg_libs,libisal)
+	    $(call pkg_libs,libisal expat) -pthread
 
-fuzz: $(fuzzers) ## fuzz index, names and packets for FUZZ_SECONDS each
+fuzz: $(fuzzers) ## fuzz index, names, packets and metadata for FUZZ_SECONDS each
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) B=$(B) tests/fuzz/run
 
 fuzz-short: $(fuzzers)

@@ -60,7 +60,7 @@ struct limefile_scidac_record {
     enum limefile_recordtype recordtype;
     char datatype[LIMEFILE_WORD_MAX]; /* "QDP_F3_ColorMatrix"; "" if none */
     char date[LIMEFILE_WORD_MAX];
-    unsigned precision; /* 32, 64; 0: not said, or not of real numbers */
+    unsigned precision;     /* 32, 64; 0: not said, or not of real numbers */
     unsigned colors, spins; /* 0: not said */
     uint64_t typesize, datacount;
     unsigned box_dims; /* HYPERCUBE */
@@ -87,7 +87,7 @@ int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX]);
 enum limefile_fieldkind {
     LIMEFILE_KIND_UNKNOWN,    /* nothing describes it */
     LIMEFILE_KIND_GAUGE,      /* ildg-binary-data with an ildg-format */
-    LIMEFILE_KIND_PROPAGATOR, /* scidac-binary-data with an etmc-propagator-format */
+    LIMEFILE_KIND_PROPAGATOR, /* scidac-binary-data with an etmc- or quda-propagator-format */
     LIMEFILE_KIND_SOURCE,     /* the same with an etmc-source-format */
     LIMEFILE_KIND_SCIDAC,     /* with a scidac-private-record-xml alone */
     LIMEFILE_KIND_GLOBAL,     /* the same, of recordtype 1: no lattice */
@@ -118,13 +118,18 @@ bool limefile_field_is_summable(const struct limefile_field *);
 
 /*
  * Which records belong together: a format and a private record describe the next binary record
- * of their message (an etmc format: the next binary record, in whatever message, as tmLQCD
- * writes it); a checksum and an LFN belong to the binary record of their message, the one
- * before (checksum), or the one beside (LFN); where the flags of messages are wrong, to the
- * nearest. A private file XML holds for all that follows, up to the next.
+ * of their message; a checksum belongs to the binary record before it in its message, or else
+ * to the one behind; an LFN to the ildg-binary-data beside it. A message ends here where both
+ * flags say so: where they contradict each other it is what is nearest. So it is where a
+ * message has no binary record: an ildg-format then describes that of a later message
+ * (format-late), a checksum is of the last one before, if that has none. tmLQCD puts its etmc
+ * formats into another message than the data: they describe the next scidac-binary-data, and
+ * all that follow and are as long (one for each flavour). A private file XML holds for all that
+ * follows, up to the next.
  *
- * Reads the metadata records only. Deviations (LIMEFILE_D_XML and those after it) go to
- * `report`, in the order of the file; it may be NULL. -errno if reading fails.
+ * Reads the metadata records only, each once. Deviations (LIMEFILE_D_XML and those after it) go
+ * to `report`, in the order of the file, at the end; it may be NULL. -errno or
+ * LIMEFILE_E_SHRUNK if reading fails.
  */
 struct limefile_fields {
     struct limefile_field *field; /* in the order of the file */

@@ -1,0 +1,307 @@
+/* ildgxml.c - what a single metadata record says: ILDG, ETMC and SciDAC (QIO) XML */
+#define _GNU_SOURCE
+#include "limeildg.h"
+#include "xmlread.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* ---- texts as values; all are trimmed already ---- */
+
+static bool get_number(const char **text, uint64_t *out)
+{
+    const char *p = *text;
+    uint64_t value = 0;
+    if (*p == '+')
+        p++;
+    const char *digits = p;
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return false;
+    *out = value;
+    *text = p;
+    return p > digits;
+}
+
+/* True if the value is there and a number of [least, most]. */
+static bool number(const struct xmlread_value *value, uint64_t least, uint64_t most,
+                   uint64_t *out)
+{
+    const char *text = value->text;
+    return value->found && !value->bad && get_number(&text, out) && *text == '\0' &&
+           *out >= least && *out <= most;
+}
+
+/* "4 4 4 8 ", with commas or spaces: how many; 0 if that is not what it says. */
+static unsigned numbers(const struct xmlread_value *value, uint64_t least,
+                        uint64_t out[LIMEFILE_DIMS_MAX])
+{
+    const char *text = value->text;
+    unsigned n = 0;
+    if (!value->found || value->bad)
+        return 0;
+    while (*text) {
+        if (n == LIMEFILE_DIMS_MAX || !get_number(&text, &out[n]) || out[n] < least)
+            return 0;
+        n++;
+        size_t gap = strspn(text, " ,");
+        if (gap == 0 && *text)
+            return 0;
+        text += gap;
+    }
+    return n;
+}
+
+/* At most what fits, cut before the character that does not. */
+static void word(const struct xmlread_value *value, char *out, size_t cap)
+{
+    size_t n = strnlen(value->text, cap - 1);
+    while (n && n == cap - 1 && ((unsigned char)value->text[n] & 0xc0) == 0x80)
+        n--;
+    memcpy(out, value->text, n);
+    out[n] = '\0';
+}
+
+/* 32, 64, or 0. */
+static unsigned precision_of(const struct xmlread_value *value)
+{
+    static const struct {
+        const char *word;
+        unsigned bits;
+    } words[] = {
+        {"32", 32}, {"f", 32}, {"single", 32}, {"float", 32},   {"float32", 32},
+        {"64", 64}, {"d", 64}, {"double", 64}, {"float64", 64},
+    };
+    for (size_t i = 0; value->found && !value->bad && i < COUNT(words); i++)
+        if (strcasecmp(value->text, words[i].word) == 0)
+            return words[i].bits;
+    return 0;
+}
+
+static bool hex(const struct xmlread_value *value, uint32_t *out)
+{
+    const char *text = value->text;
+    uint32_t sum = 0;
+    if (!value->found || value->bad)
+        return false;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+        text += 2;
+    if (*text == '\0')
+        return false;
+    for (; *text; text++) {
+        const char *digit = strchr("0123456789abcdef", *text | 0x20);
+        if (!digit || sum >> 28)
+            return false;
+        sum = sum << 4 | (uint32_t)(digit - "0123456789abcdef");
+    }
+    *out = sum;
+    return true;
+}
+
+/* ---- lattices ---- */
+
+uint64_t limefile_lattice_sites(const struct limefile_lattice *lattice)
+{
+    uint64_t sites = lattice->dims ? 1 : 0;
+    for (unsigned i = 0; i < lattice->dims; i++)
+        if (__builtin_mul_overflow(sites, lattice->extent[i], &sites))
+            return 0;
+    return sites;
+}
+
+static bool lattice_is_good(const struct limefile_lattice *lattice)
+{
+    uint64_t sites = limefile_lattice_sites(lattice);
+    return sites > 0 && sites <= INT64_MAX;
+}
+
+/* ---- ILDG and ETMC ---- */
+
+static int ildg_values(const struct xmlread_value *v, struct limefile_ildg *out)
+{
+    uint64_t flavours = 1;
+    word(&v[0], out->version, sizeof out->version);
+    word(&v[1], out->field, sizeof out->field);
+    out->precision = precision_of(&v[2]);
+    if (v[3].found && !number(&v[3], 1, 1000, &flavours))
+        return LIMEFILE_E_XML_VALUE;
+    out->flavours = (unsigned)flavours;
+    out->lattice.dims = 4;
+    for (unsigned i = 0; i < 4; i++)
+        if (!number(&v[4 + i], 1, INT64_MAX, &out->lattice.extent[i]))
+            return LIMEFILE_E_XML_VALUE;
+    bool good = out->field[0] && !v[1].bad && out->precision && lattice_is_good(&out->lattice);
+    return good ? 0 : LIMEFILE_E_XML_VALUE;
+}
+
+int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out)
+{
+    struct xmlread_value v[] = {
+        {.name = "version"}, {.name = "field"}, {.name = "precision"}, {.name = "flavours"},
+        {.name = "lx"},      {.name = "ly"},    {.name = "lz"},        {.name = "lt"},
+    };
+    static const char *const elements[] = {"ildgFormat", "etmcFormat", "etmcSourceFormat",
+                                           NULL};
+    struct limefile_ildg ildg = {.precision = 0};
+    int err = xmlread_values(xml, n, elements, v, COUNT(v));
+    if (!err)
+        err = ildg_values(v, &ildg);
+    if (!err)
+        *out = ildg;
+    return err;
+}
+
+/* ---- SciDAC ---- */
+
+int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac_file *out)
+{
+    struct xmlread_value v[] = {{.name = "spacetime"}, {.name = "dims"}, {.name = "volfmt"}};
+    static const char *const elements[] = {"scidacFile", NULL};
+    struct limefile_scidac_file file = {.volfmt = 0};
+    uint64_t spacetime, volfmt = 0;
+    int err = xmlread_values(xml, n, elements, v, COUNT(v));
+    if (err)
+        return err;
+    file.lattice.dims = numbers(&v[1], 1, file.lattice.extent);
+    if (!lattice_is_good(&file.lattice))
+        return LIMEFILE_E_XML_VALUE;
+    if (v[0].found &&
+        (!number(&v[0], 1, UINT32_MAX, &spacetime) || spacetime != file.lattice.dims))
+        return LIMEFILE_E_XML_VALUE;
+    if (v[2].found && !number(&v[2], 0, UINT32_MAX, &volfmt))
+        return LIMEFILE_E_XML_VALUE;
+    file.volfmt = (unsigned)volfmt;
+    *out = file;
+    return 0;
+}
+
+/* The values of a scidacRecord, in this order. */
+enum {
+    V_RECORDTYPE,
+    V_GLOBALDATA, /* what version 1.0 had in the place of recordtype */
+    V_DATATYPE,
+    V_DATE,
+    V_PRECISION,
+    V_COLORS,
+    V_SPINS,
+    V_TYPESIZE,
+    V_DATACOUNT,
+    V_SPACETIME,
+    V_LOWER,
+    V_UPPER,
+    V_COUNT
+};
+
+static bool box_is_good(const struct xmlread_value *v, struct limefile_scidac_record *out)
+{
+    uint64_t spacetime, sites = 1;
+    out->box_dims = numbers(&v[V_LOWER], 0, out->lower);
+    if (out->box_dims == 0 || numbers(&v[V_UPPER], 0, out->upper) != out->box_dims)
+        return false;
+    for (unsigned i = 0; i < out->box_dims; i++)
+        if (out->upper[i] < out->lower[i] || out->upper[i] > INT64_MAX ||
+            __builtin_mul_overflow(sites, out->upper[i] - out->lower[i] + 1, &sites) ||
+            sites > INT64_MAX)
+            return false;
+    return !v[V_SPACETIME].found ||
+           (number(&v[V_SPACETIME], 1, UINT32_MAX, &spacetime) && spacetime == out->box_dims);
+}
+
+static int record_values(const struct xmlread_value *v, struct limefile_scidac_record *out)
+{
+    uint64_t type = 0, colors = 0, spins = 0, site;
+    const struct xmlread_value *said = &v[v[V_RECORDTYPE].found ? V_RECORDTYPE : V_GLOBALDATA];
+    if (said->found && !number(said, 0, said == &v[V_RECORDTYPE] ? 2 : 1, &type))
+        return LIMEFILE_E_XML_VALUE;
+    out->recordtype = (enum limefile_recordtype)type;
+    word(&v[V_DATATYPE], out->datatype, sizeof out->datatype);
+    word(&v[V_DATE], out->date, sizeof out->date);
+    out->precision = precision_of(&v[V_PRECISION]);
+    if (!number(&v[V_TYPESIZE], 1, INT64_MAX, &out->typesize) ||
+        !number(&v[V_DATACOUNT], 1, INT64_MAX, &out->datacount) ||
+        __builtin_mul_overflow(out->typesize, out->datacount, &site) || site > INT64_MAX)
+        return LIMEFILE_E_XML_VALUE;
+    if ((v[V_COLORS].found && !number(&v[V_COLORS], 0, UINT32_MAX, &colors)) ||
+        (v[V_SPINS].found && !number(&v[V_SPINS], 0, UINT32_MAX, &spins)))
+        return LIMEFILE_E_XML_VALUE;
+    out->colors = (unsigned)colors;
+    out->spins = (unsigned)spins;
+    if (out->recordtype == LIMEFILE_HYPERCUBE && !box_is_good(v, out))
+        return LIMEFILE_E_XML_VALUE;
+    return 0;
+}
+
+int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scidac_record *out)
+{
+    struct xmlread_value v[V_COUNT] = {
+        [V_RECORDTYPE].name = "recordtype", [V_GLOBALDATA].name = "globaldata",
+        [V_DATATYPE].name = "datatype",     [V_DATE].name = "date",
+        [V_PRECISION].name = "precision",   [V_COLORS].name = "colors",
+        [V_SPINS].name = "spins",           [V_TYPESIZE].name = "typesize",
+        [V_DATACOUNT].name = "datacount",   [V_SPACETIME].name = "spacetime",
+        [V_LOWER].name = "hyperlower",      [V_UPPER].name = "hyperupper",
+    };
+    static const char *const elements[] = {"scidacRecord", NULL};
+    struct limefile_scidac_record record = {.recordtype = LIMEFILE_FIELD};
+    int err = xmlread_values(xml, n, elements, v, COUNT(v));
+    if (!err)
+        err = record_values(v, &record);
+    if (!err)
+        *out = record;
+    return err;
+}
+
+/* ---- checksums ---- */
+
+int limefile_checksum_parse(const void *xml, size_t n, struct limefile_checksum *out)
+{
+    struct xmlread_value v[] = {{.name = "suma"}, {.name = "sumb"}};
+    static const char *const elements[] = {"scidacChecksum", NULL};
+    struct limefile_checksum sum = {0};
+    int err = xmlread_values(xml, n, elements, v, COUNT(v));
+    if (!err && !(hex(&v[0], &sum.suma) && hex(&v[1], &sum.sumb)))
+        err = LIMEFILE_E_XML_VALUE;
+    if (!err)
+        *out = sum;
+    return err;
+}
+
+size_t limefile_checksum_xml(const struct limefile_checksum *sum,
+                             char out[LIMEFILE_CHECKSUM_XML_MAX])
+{
+    return (size_t)snprintf(out, LIMEFILE_CHECKSUM_XML_MAX,
+                            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><scidacChecksum>"
+                            "<version>1.0</version><suma>%08x</suma><sumb>%08x</sumb>"
+                            "</scidacChecksum>",
+                            (unsigned)sum->suma, (unsigned)sum->sumb);
+}
+
+/* ---- logical file names ---- */
+
+static bool is_blank(char c)
+{
+    return c == '\0' || c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX])
+{
+    const char *text = data;
+    while (n && is_blank(text[n - 1]))
+        n--;
+    while (n && is_blank(*text))
+        text++, n--;
+    if (n == 0 || n >= LIMEFILE_LFN_MAX)
+        return LIMEFILE_E_XML_VALUE;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return LIMEFILE_E_XML_VALUE;
+    memcpy(out, text, n);
+    out[n] = '\0';
+    return 0;
+}

@@ -1,0 +1,243 @@
+/* xmlread.c - the values of a small XML document, by expat within limits */
+#define _GNU_SOURCE
+#include "xmlread.h"
+#include "limeildg.h"
+
+#include <errno.h>
+#include <expat.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct reading {
+    XML_Parser parser;
+    const char *const *elements;
+    struct xmlread_value *values;
+    size_t count;
+    unsigned depth, seen;
+    unsigned level; /* depth of the element whose children count; 0: it has ended */
+    bool certain;   /* it has one of the names: no other will be taken */
+    bool refused;
+    struct xmlread_value *current; /* whose text is coming, or NULL */
+    unsigned current_depth;
+    char text[XMLREAD_TEXT_MAX];
+    size_t filled;
+    bool cut;
+};
+
+static bool is_space(char c)
+{
+    return (unsigned char)c <= 0x20 || c == 0x7f;
+}
+
+static const char *local_name(const char *name)
+{
+    const char *colon = strrchr(name, ':');
+    return colon ? colon + 1 : name;
+}
+
+static void refuse(struct reading *r)
+{
+    r->refused = true;
+    XML_StopParser(r->parser, XML_FALSE);
+}
+
+/* ---- one value ---- */
+
+/* Runs of white space and control bytes become one space; none at the beginning. */
+static void add_text(struct reading *r, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool space = is_space(text[i]);
+        if (space && (r->filled == 0 || r->text[r->filled - 1] == ' '))
+            continue;
+        if (r->filled == sizeof r->text - 1) {
+            r->cut = true;
+            return;
+        }
+        r->text[r->filled++] = space ? ' ' : text[i];
+    }
+}
+
+static void begin_value(struct reading *r, struct xmlread_value *value, unsigned depth)
+{
+    r->current = value;
+    r->current_depth = depth;
+    r->filled = 0;
+    r->cut = false;
+}
+
+static void end_value(struct reading *r)
+{
+    struct xmlread_value *value = r->current;
+    r->current = NULL;
+    if (r->filled && r->text[r->filled - 1] == ' ')
+        r->filled--;
+    r->text[r->filled] = '\0';
+    value->bad |= r->cut || (value->found && strcmp(value->text, r->text) != 0);
+    value->found = true;
+    memcpy(value->text, r->text, r->filled + 1);
+}
+
+static struct xmlread_value *wanted(const struct reading *r, const char *name)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (strcasecmp(r->values[i].name, name) == 0)
+            return &r->values[i];
+    return NULL;
+}
+
+static bool is_named(const struct reading *r, const char *name)
+{
+    for (const char *const *element = r->elements; *element; element++)
+        if (strcasecmp(*element, name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- what expat calls ---- */
+
+/* The element of which all is wanted: forget what another one said. */
+static void enter(struct reading *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        r->values[i].found = r->values[i].bad = false;
+        r->values[i].text[0] = '\0';
+    }
+    r->level = r->depth;
+    struct xmlread_value *own = wanted(r, "");
+    r->current = NULL;
+    if (own)
+        begin_value(r, own, r->depth);
+}
+
+static void XMLCALL start_element(void *context, const char *qualified, const char **attributes)
+{
+    struct reading *r = context;
+    (void)attributes;
+    const char *name = local_name(qualified);
+    if (++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX) {
+        refuse(r);
+        return;
+    }
+    if (!r->certain && (is_named(r, name) || r->depth == 1)) {
+        r->certain = is_named(r, name);
+        enter(r);
+        return;
+    }
+    struct xmlread_value *value = r->level && r->depth == r->level + 1 ? wanted(r, name) : NULL;
+    if (value)
+        begin_value(r, value, r->depth); /* ends the element's own text */
+    else if (r->current)
+        add_text(r, " ", 1);
+}
+
+static void XMLCALL end_element(void *context, const char *name)
+{
+    struct reading *r = context;
+    (void)name;
+    if (r->current && r->depth == r->current_depth)
+        end_value(r);
+    else if (r->current)
+        add_text(r, " ", 1);
+    if (r->depth == r->level)
+        r->level = 0;
+    r->depth--;
+}
+
+static void XMLCALL character_data(void *context, const char *text, int n)
+{
+    struct reading *r = context;
+    if (r->current)
+        add_text(r, text, (size_t)n);
+}
+
+static void XMLCALL start_doctype(void *context, const char *name, const char *system_id,
+                                  const char *public_id, int has_internal_subset)
+{
+    (void)name, (void)system_id, (void)public_id;
+    if (has_internal_subset)
+        refuse(context);
+}
+
+static void XMLCALL entity_declaration(void *context, const char *name, int is_parameter,
+                                       const char *value, int n, const char *base,
+                                       const char *system_id, const char *public_id,
+                                       const char *notation)
+{
+    (void)name, (void)is_parameter, (void)value, (void)n, (void)base, (void)system_id;
+    (void)public_id, (void)notation;
+    refuse(context);
+}
+
+/* Whatever it is called, digits and the names of elements are ASCII in it. */
+static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encoding *info)
+{
+    (void)context, (void)name;
+    for (int i = 0; i < 256; i++)
+        info->map[i] = i;
+    info->convert = NULL;
+    info->release = NULL;
+    info->data = NULL;
+    return XML_STATUS_OK;
+}
+
+/* ---- the document ---- */
+
+/* What stands around it: writers count the NUL of their string, or a whole buffer. */
+static void trim(const char **xml, size_t *n)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    while (*n && is_space(**xml))
+        ++*xml, --*n;
+    if (*n >= 3 && memcmp(*xml, mark, 3) == 0) {
+        *xml += 3;
+        *n -= 3;
+    }
+    while (*n && is_space(**xml))
+        ++*xml, --*n;
+    *n = strnlen(*xml, *n);
+    while (*n && is_space((*xml)[*n - 1]))
+        --*n;
+}
+
+static int parse(struct reading *r, const char *xml, size_t n, const char *encoding,
+                 enum XML_Error *why)
+{
+    r->parser = XML_ParserCreate(encoding);
+    if (!r->parser)
+        return -ENOMEM;
+    XML_SetUserData(r->parser, r);
+    XML_SetElementHandler(r->parser, start_element, end_element);
+    XML_SetCharacterDataHandler(r->parser, character_data);
+    XML_SetStartDoctypeDeclHandler(r->parser, start_doctype);
+    XML_SetEntityDeclHandler(r->parser, entity_declaration);
+    XML_SetUnknownEncodingHandler(r->parser, unknown_encoding, NULL);
+    enum XML_Status status = XML_Parse(r->parser, xml, (int)n, 1);
+    *why = status == XML_STATUS_OK ? XML_ERROR_NONE : XML_GetErrorCode(r->parser);
+    XML_ParserFree(r->parser);
+    if (*why == XML_ERROR_NO_MEMORY)
+        return -ENOMEM;
+    return *why != XML_ERROR_NONE || r->refused ? LIMEFILE_E_XML : 0;
+}
+
+int xmlread_values(const void *xml, size_t n, const char *const *elements,
+                   struct xmlread_value *values, size_t count)
+{
+    const char *text = xml;
+    enum XML_Error why;
+    if (n > LIMEFILE_XML_BYTES_MAX)
+        return LIMEFILE_E_XML;
+    if (n)
+        trim(&text, &n);
+    if (n == 0)
+        return LIMEFILE_E_XML;
+    const struct reading fresh = {.elements = elements, .values = values, .count = count};
+    struct reading r = fresh;
+    int err = parse(&r, text, n, NULL, &why);
+    if (err == LIMEFILE_E_XML && why == XML_ERROR_INVALID_TOKEN) {
+        r = fresh;
+        err = parse(&r, text, n, "ISO-8859-1", &why);
+    }
+    return err;
+}
