@@ -47,6 +47,8 @@ static const struct error_entry table[] = {
     {LIMEFILE_D_FIELD_LENGTH, "field-length", "the length is not that of such a lattice"},
     {LIMEFILE_D_CHECKSUM_ALONE, "checksum-alone", "a checksum that belongs to no data"},
     {LIMEFILE_D_CHECKSUM, "checksum", "the data do not have the checksum in the file"},
+    {LIMEFILE_D_CHECKSUM_MISSING, "checksum-missing", "the data have no checksum"},
+    {LIMEFILE_D_UNDESCRIBED, "undescribed", "nothing describes these data"},
 };
 
 static const struct error_entry *find(int code)
@@ -82,6 +84,6 @@ const char *limefile_error_word(int code)
 bool limefile_is_fault(int code)
 {
     bool of_format = code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT;
-    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_CHECKSUM;
+    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_UNDESCRIBED;
     return code < 0 && !of_format && !of_meaning;
 }

@@ -68,7 +68,7 @@ enum limefile_error {
     LIMEFILE_E_AMBIGUOUS, /* more than one record is of that type */
     LIMEFILE_E_SHRUNK,    /* the file is shorter now than it was when indexed */
 
-    LIMEFILE_E_XML,       /* (limeildg.h) metadata that cannot be parsed, or not within limits */
+    LIMEFILE_E_XML, /* (limeildg.h) metadata that cannot be parsed, or not within limits */
     LIMEFILE_E_XML_VALUE, /* (limeildg.h) metadata without what must be in them */
 
     LIMEFILE_D_XML,            /* a metadata record that cannot be understood */
@@ -78,6 +78,10 @@ enum limefile_error {
     LIMEFILE_D_FIELD_LENGTH,   /* data of another length than lattice and precision say */
     LIMEFILE_D_CHECKSUM_ALONE, /* a checksum of nothing, or the second one of a record */
     LIMEFILE_D_CHECKSUM,       /* the data do not have the checksum that is in the file */
+
+    LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
+    LIMEFILE_D_UNDESCRIBED, /* (lime check --strict) scidac-binary-data that nothing describes
+                             */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */

@@ -1,197 +1,238 @@
-/* cmd_check.c - lime check: every deviation of a container from the format */
+/* cmd_check.c - lime check: every deviation of containers from the format, and their sums */
 #define _GNU_SOURCE
-#include "container.h"
-#include "jsonout.h"
-#include "progress.h"
+#include "check.h"
+#include "pathlist.h"
 #include "tool.h"
 
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: lime check [-q] [--json] FILE...\n"
-    "Check the structure of LIME containers; each deviation is named with its\n"
-    "offset.\n"
+    "Usage: lime check [-q] [--json] [--data] [--strict] [-j N] FILE...\n"
+    "       lime check [OPTION]... -r DIR...\n"
+    "       lime check [OPTION]... --files-from LIST [-0]\n"
+    "Check LIME containers: their structure, and what ILDG and SciDAC records say of\n"
+    "the data. Each deviation is named with its offset.\n"
     "\n"
-    "  -q, --quiet  say nothing about deviations; the exit status tells\n"
-    "      --json   for scripts: all of it, as JSON\n"
-    "      --help   this text\n"
+    "      --data             also read the data, and compare them with their\n"
+    "                         SciDAC checksums\n"
+    "      --strict           data without a checksum, or that nothing describes,\n"
+    "                         are deviations\n"
+    "  -r, --recursive        of a folder, all files in it that begin like containers\n"
+    "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
+    "                         input\n"
+    "  -0, --null             in LIST, each name ends with a NUL\n"
+    "  -j, --threads N        processors to use for sums; all of them without it\n"
+    "  -q, --quiet            say nothing about deviations; the exit status tells\n"
+    "      --json             for scripts: all of it, as JSON; with -r or\n"
+    "                         --files-from, a line for each file and one for all\n"
+    "      --help             this text\n"
     "\n"
-    "It reads headers and padding, not the data: checking 20 GB takes a moment.\n"
-    "'lime repair' mends most of what is found.\n"
+    "Without --data it reads headers and metadata: checking 20 GB takes a moment.\n"
+    "Data without a checksum, or whose sites have no known size, are 'unverified'.\n"
+    "'lime repair' mends most of what is wrong with the structure.\n"
     "\n"
-    "Example: find /data -name 'conf.*' -exec lime check {} +\n"
+    "Examples:\n"
+    "  lime check --data conf.0042\n"
+    "  lime check --data -r /data/runs\n"
+    "  find /data -name 'conf.*' -print0 | lime check -0 --files-from -\n"
     "\n"
-    "Exit status, the worst of all files: 0 good; 1 deviations or a fault; 2 a file\n"
-    "cannot be read or is no container, or wrong usage.\n";
+    "Exit status, the worst of all files: 0 good; 1 deviations, a fault or a wrong\n"
+    "sum; 2 a file cannot be read or is no container, or wrong usage.\n";
 
 struct options {
-    bool quiet, json, several;
+    struct check_options check;
+    const char *list;
+    bool nul, recursive, help;
 };
 
-/* The state of checking one file; the context of the callback. */
-struct check {
-    const char *path;
-    const struct options *options;
-    uint64_t deviations, faults;
-    uint64_t records, size;
-    uint32_t messages;
-    int fault; /* the code that ended it, or 0 */
+/* Of all files. */
+struct totals {
+    uint64_t files, good, bad, unverified, passed_over, bytes, summed;
+    double began;
 };
 
-static void report(void *context, const struct limefile_finding *finding)
+static double now(void)
 {
-    struct check *check = context;
-    bool first = check->deviations + check->faults == 0;
-    if (limefile_is_fault(finding->code))
-        check->faults++;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- all files ---- */
+
+static void count(struct totals *t, const struct check *c, int status)
+{
+    t->files++;
+    t->bytes += c->size;
+    t->summed += c->summed;
+    if (status != TOOL_GOOD)
+        t->bad++;
+    else if (c->unverified)
+        t->unverified++;
     else
-        check->deviations++;
-    if (check->options->json) {
-        fputs(first ? "\n " : ",\n ", stdout);
-        jsonout_finding(stdout, finding);
-    } else if (!check->options->quiet) {
-        finding_message(check->path, finding);
-    }
+        t->good++;
 }
 
-static int scan_all(struct check *check, struct limefile_source *source)
+static void print_totals(const struct options *o, const struct totals *t)
 {
-    struct limefile_scan *scan;
-    struct limefile_record record;
+    char passed[64] = "", rate[64] = "", human[NUMBER_HUMAN_MAX];
+    double seconds = now() - t->began;
+    if (t->passed_over)
+        snprintf(passed, sizeof passed, ", %" PRIu64 " passed over", t->passed_over);
+    if (o->check.data && seconds > 0 && isatty(STDOUT_FILENO))
+        snprintf(rate, sizeof rate, ", %s/s",
+                 number_human((uint64_t)((double)t->summed / seconds), human));
+    answer(NULL,
+           "%" PRIu64 " file%s: %" PRIu64 " good, %" PRIu64 " bad, %" PRIu64
+           " unverified%s; %" PRIu64 " bytes%s",
+           t->files, t->files == 1 ? "" : "s", t->good, t->bad, t->unverified, passed, t->bytes,
+           rate);
+}
+
+static void print_totals_json(const struct totals *t)
+{
+    printf("{\"summary\": {\"files\": %" PRIu64 ", \"good\": %" PRIu64 ", \"bad\": %" PRIu64
+           ", \"unverified\": %" PRIu64 ", \"passed_over\": %" PRIu64 ", \"bytes\": %" PRIu64
+           ", \"summed\": %" PRIu64 "}}\n",
+           t->files, t->good, t->bad, t->unverified, t->passed_over, t->bytes, t->summed);
+}
+
+static int check_one(const struct pathlist_item *item, const struct options *o,
+                     struct progress *progress, struct totals *t)
+{
+    struct check check = {
+        .path = item->path,
+        .options = &o->check,
+        .progress = progress,
+        .base = progress->done,
+        .optional = item->found,
+    };
+    if (o->check.json && !o->check.lines && t->files > 0)
+        fputs(",\n", stdout);
+    int status = check_file(&check);
+    progress_to(progress, check.base + item->size);
+    if (check.passed_over) {
+        t->passed_over++;
+        return TOOL_GOOD;
+    }
+    count(t, &check, status);
+    if (o->check.lines)
+        putchar('\n');
+    return status;
+}
+
+static int check_all(const struct pathlist *list, const struct options *o)
+{
+    struct totals t = {.passed_over = list->skipped, .began = now()};
     struct progress progress;
-    uint64_t done;
-    int err = limefile_scan_new(source, report, check, &scan);
-    if (err)
-        return err;
-    limefile_scan_progress(scan, &done, &check->size);
-    progress_begin(&progress, "check", check->size);
-    int got;
-    while ((got = limefile_scan_next(scan, &record)) > 0) {
-        check->records++;
-        check->messages = record.message;
-        limefile_scan_progress(scan, &done, &check->size);
-        progress_to(&progress, done);
-    }
-    progress_end(&progress);
-    check->fault = got;
-    limefile_scan_free(scan);
-    return 0;
-}
-
-static bool is_container(const struct check *check)
-{
-    return check->records > 0 ||
-           (check->fault != LIMEFILE_E_MAGIC && check->fault != LIMEFILE_E_VERSION);
-}
-
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-static void print_summary(const struct check *c)
-{
-    uint64_t bad = c->deviations + c->faults;
-    char found[96] = "good";
-    if (!is_container(c)) {
-        answer(c->path, "not a LIME container");
-        return;
-    }
-    if (bad)
-        snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad),
-                 !c->fault  ? ""
-                 : bad == 1 ? ", a fault that ends the container"
-                            : ", the last one a fault that ends the container");
-    answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes",
-           found, c->records, plural(c->records), c->messages, plural(c->messages), c->size);
-}
-
-static void begin_json(const char *path)
-{
-    printf("{\"file\": ");
-    jsonout_text(stdout, path, strlen(path));
-    printf(", \"findings\": [");
-}
-
-static void end_json(const struct check *c, const char *verdict)
-{
-    printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"records\": %" PRIu64
-           ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64 ", \"verdict\": \"%s\"}",
-           c->deviations, c->faults, c->records, c->messages, c->size, verdict);
-}
-
-static const char *verdict(const struct check *c)
-{
-    if (!is_container(c))
-        return "not-a-container";
-    return c->faults ? "fault" : c->deviations ? "deviations" : "good";
-}
-
-static int check_one(const char *path, const struct options *options)
-{
-    struct check check = {.path = path, .options = options};
-    struct limefile_fd file;
-    int fd = open_with_message(path, O_RDONLY);
-    if (options->json)
-        begin_json(path);
-    int err = fd < 0 ? fd : 0;
-    if (!err) {
-        limefile_fd_init(&file, fd);
-        err = scan_all(&check, &file.source);
-        if (err)
-            message_code(path, "check", err);
-        close(fd);
-    }
-    if (options->json)
-        end_json(&check, err ? "unreadable" : verdict(&check));
-    else if (!err && !options->quiet)
-        print_summary(&check);
-    if (err || !is_container(&check))
-        return TOOL_UNUSABLE;
-    return check.deviations + check.faults ? TOOL_BAD : TOOL_GOOD;
-}
-
-static int check_all(int count, char **paths, struct options *o)
-{
-    int worst = TOOL_GOOD;
-    o->several = count > 1;
-    if (o->json && o->several)
+    int worst = list->incomplete ? TOOL_UNUSABLE : TOOL_GOOD;
+    bool many = o->recursive || o->list, array = !o->check.lines && list->count > 1;
+    if (o->check.json && array)
         fputs("[", stdout);
-    for (int i = 0; i < count; i++) {
-        if (o->json && i > 0)
-            fputs(",\n", stdout);
-        int status = check_one(paths[i], o);
+    progress_begin(&progress, "check", list->bytes);
+    for (size_t i = 0; i < list->count; i++) {
+        int status = check_one(&list->items[i], o, &progress, &t);
         worst = status > worst ? status : worst;
     }
-    if (o->json)
-        fputs(o->several ? "]\n" : "\n", stdout);
+    progress_end(&progress);
+    if (o->check.lines)
+        print_totals_json(&t);
+    else if (o->check.json)
+        fputs(array ? "]\n" : "\n", stdout);
+    else if (!o->check.quiet && (many || t.files > 1))
+        print_totals(o, &t);
     return worst;
+}
+
+/* ---- the command line ---- */
+
+enum { OPT_JSON = 256, OPT_DATA, OPT_STRICT, OPT_LIST, OPT_HELP };
+
+static int take_option(struct options *o, int opt, char **argv)
+{
+    uint64_t n;
+    switch (opt) {
+    case 'q':
+        o->check.quiet = true;
+        return TOOL_GOOD;
+    case 'r':
+        o->recursive = true;
+        return TOOL_GOOD;
+    case '0':
+        o->nul = true;
+        return TOOL_GOOD;
+    case 'j':
+        if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
+            return usage_error(&cmd_check, "-j %s: not a number of processors", optarg);
+        o->check.threads = (unsigned)n;
+        return TOOL_GOOD;
+    case OPT_JSON:
+        o->check.json = true;
+        return TOOL_GOOD;
+    case OPT_DATA:
+        o->check.data = true;
+        return TOOL_GOOD;
+    case OPT_STRICT:
+        o->check.strict = true;
+        return TOOL_GOOD;
+    case OPT_LIST:
+        o->list = optarg;
+        return TOOL_GOOD;
+    case OPT_HELP:
+        o->help = true;
+        return TOOL_GOOD;
+    default:
+        return option_error(&cmd_check, argv);
+    }
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"quiet", no_argument, NULL, 'q'},
+        {"json", no_argument, NULL, OPT_JSON},
+        {"data", no_argument, NULL, OPT_DATA},
+        {"strict", no_argument, NULL, OPT_STRICT},
+        {"recursive", no_argument, NULL, 'r'},
+        {"files-from", required_argument, NULL, OPT_LIST},
+        {"null", no_argument, NULL, '0'},
+        {"threads", required_argument, NULL, 'j'},
+        {"help", no_argument, NULL, OPT_HELP},
+        {NULL, 0, NULL, 0},
+    };
+    int status = TOOL_GOOD;
+    for (int opt; !status && (opt = getopt_long(argc, argv, "qr0j:", longs, NULL)) != -1;)
+        status = take_option(o, opt, argv);
+    if (status || o->help)
+        return status;
+    if (o->nul && !o->list)
+        return usage_error(&cmd_check, "-0 is for --files-from");
+    if (optind == argc && !o->list)
+        return usage_error(&cmd_check, "no file named");
+    o->check.lines = o->check.json && (o->recursive || o->list);
+    return TOOL_GOOD;
 }
 
 static int run(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"quiet", no_argument, NULL, 'q'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    struct options o = {0};
-    for (int opt; (opt = getopt_long(argc, argv, "q", longs, NULL)) != -1;) {
-        if (opt == 'q')
-            o.quiet = true;
-        else if (opt == 'j')
-            o.json = true;
-        else
-            return opt == 'H' ? print_help(&cmd_check) : option_error(&cmd_check, argv);
-    }
-    if (optind == argc)
-        return usage_error(&cmd_check, "no file named");
-    return check_all(argc - optind, argv + optind, &o);
+    struct options o = {.list = NULL};
+    int status = parse(&o, argc, argv);
+    if (status || o.help)
+        return status ? status : print_help(&cmd_check);
+    struct pathlist list = {.walk = o.recursive};
+    bool good = true;
+    for (int i = optind; good && i < argc; i++)
+        good = pathlist_add(&list, argv[i]);
+    if (good && o.list)
+        good = pathlist_read(&list, o.list, o.nul);
+    status = good ? check_all(&list, &o) : TOOL_UNUSABLE;
+    pathlist_release(&list);
+    return status;
 }
 
-const struct command cmd_check = {"check", "name every deviation from the format", help, run};
+const struct command cmd_check = {
+    "check", "name every deviation; compare data with their checksums", help, run};

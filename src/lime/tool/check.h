@@ -1,0 +1,39 @@
+/* check.h - lime check: what is found out about one file */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include "limeildg.h"
+#include "progress.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct check_options {
+    bool quiet, json;
+    bool lines;  /* JSON: an object a line */
+    bool data;   /* sums too */
+    bool strict; /* data without a checksum or a description are deviations */
+    unsigned threads;
+};
+
+/* Path, options and progress are the caller's. The rest is zero to begin with. */
+struct check {
+    const char *path;
+    const struct check_options *options;
+    struct progress *progress; /* of all files; `base` where this one begins */
+    uint64_t base;
+    bool optional; /* if it does not begin like a container, it is passed over */
+
+    bool passed_over;
+    uint64_t deviations, faults;
+    uint64_t records, size;
+    uint32_t messages;
+    int fault;                            /* the code that ended the container, or 0 */
+    uint64_t verified, wrong, unverified; /* sums */
+    uint64_t summed;                      /* bytes */
+};
+
+/* Checks the file, and says what it finds, but for the end of the line. An exit status. */
+int check_file(struct check *);
+
+#endif

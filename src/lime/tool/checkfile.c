@@ -1,0 +1,367 @@
+/*
+ * checkfile.c - one file of lime check: its structure, what its records mean, its sums
+ *
+ * What the records mean is found out first, from the index, and told where it belongs while the
+ * structure is followed. Sums come last: they can take minutes.
+ */
+#define _GNU_SOURCE
+#include "check.h"
+#include "container.h"
+#include "jsonout.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What became of the sum of a field. */
+struct sum {
+    const char *state, *reason; /* reason: of unverified ones */
+    struct limefile_checksum is;
+    bool known;
+};
+
+/* One file while it is open. */
+struct look {
+    struct check *check;
+    int fd;
+    struct limefile_fd file;
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    struct sum *sums; /* one a field; NULL: none are wanted */
+
+    /* Findings of meaning, which wait for their turn. */
+    struct limefile_finding *waiting;
+    size_t count, capacity, told;
+    bool no_memory;
+};
+
+/* ---- findings ---- */
+
+static void report(struct check *check, const struct limefile_finding *finding)
+{
+    bool first = check->deviations + check->faults == 0;
+    if (limefile_is_fault(finding->code))
+        check->faults++;
+    else
+        check->deviations++;
+    if (check->options->json) {
+        if (check->options->lines)
+            fputs(first ? "" : ", ", stdout);
+        else
+            fputs(first ? "\n " : ",\n ", stdout);
+        jsonout_finding(stdout, finding);
+    } else if (!check->options->quiet) {
+        finding_message(check->path, finding);
+    }
+}
+
+static void wait_in_line(void *context, const struct limefile_finding *finding)
+{
+    struct look *look = context;
+    if (look->count == look->capacity) {
+        size_t more = 2 * look->capacity + 16;
+        void *bigger = reallocarray(look->waiting, more, sizeof *finding);
+        look->no_memory |= !bigger;
+        if (!bigger)
+            return;
+        look->waiting = bigger;
+        look->capacity = more;
+    }
+    look->waiting[look->count++] = *finding;
+}
+
+static void report_waiting(struct look *look, uint64_t before)
+{
+    while (look->told < look->count && look->waiting[look->told].offset < before)
+        report(look->check, &look->waiting[look->told++]);
+}
+
+static void report_in_order(void *context, const struct limefile_finding *finding)
+{
+    struct look *look = context;
+    report_waiting(look, finding->offset);
+    report(look->check, finding);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct limefile_finding *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->code > y->code) - (x->code < y->code);
+}
+
+/* ---- structure and meaning ---- */
+
+static void demand(struct look *look)
+{
+    for (size_t i = 0; i < look->fields.count; i++) {
+        const struct limefile_field *f = &look->fields.field[i];
+        struct limefile_finding finding = {.offset = f->record.header_offset,
+                                           .ordinal = f->record.ordinal};
+        bool ildg = strcmp(f->record.type, "ildg-binary-data") == 0;
+        finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
+        /* Of an ILDG container, fields.c has said it. */
+        if (f->kind == LIMEFILE_KIND_UNKNOWN && !f->by_format && !f->by_record &&
+            !(ildg && look->fields.described))
+            wait_in_line(look, &finding);
+        finding.code = LIMEFILE_D_CHECKSUM_MISSING;
+        if (!f->by_checksum)
+            wait_in_line(look, &finding);
+    }
+    if (look->count)
+        qsort(look->waiting, look->count, sizeof *look->waiting, by_offset);
+}
+
+static int understand(struct look *look)
+{
+    struct limefile_source *source = &look->file.source;
+    int err = limefile_index_build(source, &look->index);
+    if (!err)
+        err = limefile_fields_build(source, look->index, wait_in_line, look, &look->fields);
+    if (!err && look->check->options->strict)
+        demand(look);
+    return err ? err : look->no_memory ? -ENOMEM : 0;
+}
+
+static int scan_all(struct look *look)
+{
+    struct check *check = look->check;
+    struct limefile_scan *scan;
+    struct limefile_record record;
+    uint64_t done;
+    int err = limefile_scan_new(&look->file.source, report_in_order, look, &scan);
+    if (err)
+        return err;
+    limefile_scan_progress(scan, &done, &check->size);
+    int got;
+    while ((got = limefile_scan_next(scan, &record)) > 0) {
+        check->records++;
+        check->messages = record.message;
+        limefile_scan_progress(scan, &done, &check->size);
+        if (!check->options->data)
+            progress_to(check->progress, check->base + done);
+    }
+    report_waiting(look, UINT64_MAX);
+    check->fault = got;
+    limefile_scan_free(scan);
+    return 0;
+}
+
+/* ---- sums ---- */
+
+static void count_bytes(void *context, uint64_t more)
+{
+    struct check *check = context;
+    check->summed += more;
+    progress_add(check->progress, more);
+}
+
+static uint64_t word_of(const struct limefile_checksum *sum)
+{
+    return (uint64_t)sum->suma << 32 | sum->sumb;
+}
+
+static void compare(struct look *look, const struct limefile_field *f, struct sum *sum)
+{
+    struct check *check = look->check;
+    struct limefile_finding finding = {
+        .offset = f->record.data_offset,
+        .ordinal = f->record.ordinal,
+    };
+    finding.code =
+        limefile_field_sum(look->fd, f, check->options->threads, count_bytes, check, &sum->is);
+    sum->known = finding.code == 0;
+    sum->state = sum->known ? "ok" : "unreadable";
+    if (sum->known && word_of(&sum->is) != word_of(&f->checksum)) {
+        sum->state = "bad";
+        finding.code = LIMEFILE_D_CHECKSUM;
+        finding.have = word_of(&sum->is);
+        finding.want = word_of(&f->checksum);
+    }
+    if (finding.code)
+        report(check, &finding);
+    if (finding.code)
+        check->wrong++;
+    else
+        check->verified++;
+}
+
+static void verify(struct look *look)
+{
+    struct check *check = look->check;
+    for (size_t i = 0; i < look->fields.count; i++) {
+        const struct limefile_field *f = &look->fields.field[i];
+        struct sum *sum = &look->sums[i];
+        if (!f->by_checksum)
+            sum->reason = "no checksum";
+        else if (!f->has_checksum)
+            sum->reason = "its checksum cannot be understood";
+        else if (!limefile_field_is_summable(f))
+            sum->reason = f->site_bytes ? "its sites do not make up its length"
+                                        : "the size of a site is not known";
+        if (!sum->reason) {
+            compare(look, f, sum);
+            continue;
+        }
+        sum->state = "unverified";
+        check->unverified++;
+        if (!check->options->quiet && !check->options->json)
+            answer(check->path, "record %" PRIu64 ": unverified: %s", f->record.ordinal,
+                   sum->reason);
+    }
+}
+
+/* ---- words ---- */
+
+static bool is_container(const struct check *check)
+{
+    return check->records > 0 ||
+           (check->fault != LIMEFILE_E_MAGIC && check->fault != LIMEFILE_E_VERSION);
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* "; checksums: 2 right, 1 wrong"; "" where none were wanted. */
+static void sums_text(const struct check *c, char *buf, size_t cap)
+{
+    static const char *const names[] = {"right", "wrong", "unverified"};
+    const uint64_t counts[] = {c->verified, c->wrong, c->unverified};
+    int used = snprintf(buf, cap, "%s", c->options->data ? "; checksums: " : "");
+    bool any = false;
+    for (size_t i = 0; c->options->data && i < 3; i++)
+        if (counts[i]) {
+            used += snprintf(buf + used, cap - (size_t)used, "%s%" PRIu64 " %s",
+                             any ? ", " : "", counts[i], names[i]);
+            any = true;
+        }
+    if (c->options->data && !any)
+        snprintf(buf + used, cap - (size_t)used, "no data to verify");
+}
+
+static void print_summary(const struct check *c)
+{
+    uint64_t bad = c->deviations + c->faults;
+    char found[96] = "good", sums[128];
+    if (!is_container(c)) {
+        answer(c->path, "not a LIME container");
+        return;
+    }
+    if (bad)
+        snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad),
+                 !c->fault  ? ""
+                 : bad == 1 ? ", a fault that ends the container"
+                            : ", the last one a fault that ends the container");
+    sums_text(c, sums, sizeof sums);
+    answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s",
+           found, c->records, plural(c->records), c->messages, plural(c->messages), c->size,
+           sums);
+}
+
+static void begin_json(const char *path)
+{
+    printf("{\"file\": ");
+    jsonout_text(stdout, path, strlen(path));
+    printf(", \"findings\": [");
+}
+
+static void sums_json(const struct look *look)
+{
+    printf(", \"checksums\": [");
+    for (size_t i = 0; look->sums && i < look->fields.count; i++) {
+        const struct sum *s = &look->sums[i];
+        printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "",
+               look->fields.field[i].record.ordinal, s->state);
+        if (s->reason)
+            printf(", \"reason\": \"%s\"", s->reason);
+        if (s->known)
+            printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", s->is.suma, s->is.sumb);
+        putchar('}');
+    }
+    putchar(']');
+}
+
+static void end_json(const struct look *look, const char *verdict)
+{
+    const struct check *c = look->check;
+    printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"records\": %" PRIu64
+           ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64,
+           c->deviations, c->faults, c->records, c->messages, c->size);
+    if (c->options->data)
+        sums_json(look);
+    printf(", \"verdict\": \"%s\"}", verdict);
+}
+
+static const char *verdict(const struct check *c)
+{
+    if (!is_container(c))
+        return "not-a-container";
+    return c->faults ? "fault" : c->deviations ? "deviations" : "good";
+}
+
+/* ---- all of it ---- */
+
+static int look_at(struct look *look)
+{
+    struct check *check = look->check;
+    int err = understand(look);
+    if (!err && check->options->data) {
+        look->sums = calloc(look->fields.count + 1, sizeof *look->sums);
+        err = look->sums ? 0 : -ENOMEM;
+    }
+    if (!err)
+        err = scan_all(look);
+    if (!err && look->sums)
+        verify(look);
+    if (err)
+        message_code(check->path, "check", err);
+    return err;
+}
+
+/* What does not begin so is no container, except the empty file, which nobody looks for. */
+static bool begins_well(int fd)
+{
+    unsigned char start[4];
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    ssize_t got = limefile_read_full(&file.source, start, sizeof start, 0);
+    return got < 0 || (got > 0 && limefile_header_is_magic(start, (size_t)got));
+}
+
+int check_file(struct check *check)
+{
+    const struct check_options *o = check->options;
+    struct look look = {.check = check};
+    int err = look.fd = open_with_message(check->path, O_RDONLY);
+    if (err >= 0 && check->optional && !begins_well(look.fd)) {
+        check->passed_over = true;
+        close(look.fd);
+        return TOOL_GOOD;
+    }
+    if (o->json)
+        begin_json(check->path);
+    if (err >= 0) {
+        limefile_fd_init(&look.file, look.fd);
+        err = look_at(&look);
+        close(look.fd);
+    }
+    if (o->json)
+        end_json(&look, err ? "unreadable" : verdict(check));
+    else if (!err && !o->quiet)
+        print_summary(check);
+    free(look.sums);
+    free(look.waiting);
+    limefile_fields_release(&look.fields);
+    if (look.index)
+        limefile_index_free(look.index);
+    if (err || !is_container(check))
+        return TOOL_UNUSABLE;
+    return check->deviations + check->faults ? TOOL_BAD : TOOL_GOOD;
+}
