@@ -80,8 +80,7 @@ enum limefile_error {
     LIMEFILE_D_CHECKSUM,       /* the data do not have the checksum that is in the file */
 
     LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
-    LIMEFILE_D_UNDESCRIBED, /* (lime check --strict) scidac-binary-data that nothing describes
-                             */
+    LIMEFILE_D_UNDESCRIBED,      /* (lime check --strict) data that nothing describes */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */
