@@ -1,0 +1,827 @@
+/* test_fields.c - which records of a container belong together, and what they describe */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "limeildg.h"
+
+/* ---- containers made of a table ---- */
+
+struct row {
+    const char *type, *data; /* data NULL: `n` bytes */
+    size_t n;
+    unsigned flags;
+};
+
+#define DATA(type, n, flags) \
+    {                        \
+        type, NULL, n, flags \
+    }
+#define TEXT(type, text, flags)             \
+    {                                       \
+        type, text, sizeof(text) - 1, flags \
+    }
+
+static struct bytes build(const struct row *rows, size_t count)
+{
+    struct bytes b = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[i].data) {
+            bytes_record(&b, rows[i].type, rows[i].n, (int)i, rows[i].flags);
+            continue;
+        }
+        bytes_header(&b, rows[i].type, rows[i].n, rows[i].flags);
+        bytes_add(&b, rows[i].data, rows[i].n);
+        bytes_fill(&b, 0, (8 - rows[i].n % 8) % 8);
+    }
+    return b;
+}
+
+/* A container and what fields.c makes of it. */
+struct looked {
+    struct bytes bytes;
+    struct limefile_memory memory;
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    struct seen seen;
+};
+
+static void look(struct looked *l, const struct row *rows, size_t count)
+{
+    *l = (struct looked){.bytes = build(rows, count)};
+    limefile_memory_lend(&l->memory, l->bytes.at, l->bytes.n);
+    l->index = index_of(&l->memory.source);
+    assert_int_equal(limefile_index_count(l->index), count);
+    int err =
+        limefile_fields_build(&l->memory.source, l->index, seen_report, &l->seen, &l->fields);
+    assert_int_equal(err, 0);
+    uint64_t before = 0;
+    for (size_t i = 0; i < l->seen.findings && i < FINDINGS_MAX; i++) {
+        assert_true(l->seen.finding[i].offset >= before);
+        before = l->seen.finding[i].offset;
+    }
+    for (size_t i = 0; i < l->fields.count; i++) {
+        const struct limefile_field *f = &l->fields.field[i];
+        assert_ptr_equal(limefile_fields_of(&l->fields, f->record.ordinal), f);
+    }
+    assert_null(limefile_fields_of(&l->fields, 0));
+    assert_null(limefile_fields_of(&l->fields, count + 1));
+}
+
+static void unlook(struct looked *l)
+{
+    limefile_fields_release(&l->fields);
+    limefile_index_free(l->index);
+    bytes_free(&l->bytes);
+}
+
+static void assert_found(const struct looked *l, size_t i, int code, uint64_t ordinal)
+{
+    if (i < l->seen.findings &&
+        (l->seen.finding[i].code != code || l->seen.finding[i].ordinal != ordinal)) {
+        char text[256];
+        limefile_finding_text(&l->seen.finding[i], text, sizeof text);
+        print_message("# %s\n", text);
+    }
+    assert_true(i < l->seen.findings);
+    assert_string_equal(limefile_error_word(l->seen.finding[i].code),
+                        limefile_error_word(code));
+    assert_int_equal(l->seen.finding[i].ordinal, ordinal);
+}
+
+static void assert_none(const struct looked *l)
+{
+    if (l->seen.findings)
+        print_message("# %s, record %d\n", limefile_error_word(l->seen.finding[0].code),
+                      (int)l->seen.finding[0].ordinal);
+    assert_int_equal(l->seen.findings, 0);
+}
+
+/* Each ends with exactly these findings; `code` 0: none. */
+static void assert_ends(struct looked *l, int code, uint64_t ordinal)
+{
+    if (code) {
+        assert_found(l, 0, code, ordinal);
+        assert_int_equal(l->seen.findings, 1);
+    } else {
+        assert_none(l);
+    }
+    unlook(l);
+}
+
+#define LOOK(l, rows) look(l, rows, COUNT(rows))
+
+#define ILDG(precision, x, y, z, t)                                                   \
+    "<ildgFormat><version>1.0</version><field>su3gauge</field><precision>" #precision \
+    "</precision><lx>" #x "</lx><ly>" #y "</ly><lz>" #z "</lz><lt>" #t "</lt></ildgFormat>"
+#define ETMC(precision, flavours)                                   \
+    "<etmcFormat><field>diracFermion</field><precision>" #precision \
+    "</precision><flavours>" #flavours                              \
+    "</flavours><lx>2</lx><ly>2</ly><lz>2</lz><lt>2</lt></etmcFormat>"
+#define SUM(a, b)                                                                  \
+    "<scidacChecksum><version>1.0</version><suma>" #a "</suma><sumb>" #b "</sumb>" \
+    "</scidacChecksum>"
+#define FILE_XML(dims) "<scidacFile><dims>" dims "</dims><volfmt>0</volfmt></scidacFile>"
+#define RECORD_XML(type, inner)                                                       \
+    "<scidacRecord><recordtype>" #type "</recordtype><datatype>QDP_F_Real</datatype>" \
+    "<precision>F</precision>" inner "</scidacRecord>"
+#define SITE       "<typesize>4</typesize><datacount>2</datacount>"
+#define GAUGE_SITE "<typesize>72</typesize><datacount>4</datacount>"
+
+enum { GAUGE_2222 = 16 * 288, SPINOR_2222 = 16 * 96 };
+
+/* ---- as writers write it ---- */
+
+static struct limefile_fd open_corpus(const char *name)
+{
+    char path[4096];
+    struct limefile_fd file;
+    const char *folder = getenv("CORPUS");
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : "tests/data/corpus", name);
+    int fd = limefile_open(path, O_RDONLY);
+    if (fd < 0)
+        print_message("# %s: %s\n", path, limefile_strerror(fd));
+    assert_true(fd >= 0);
+    limefile_fd_init(&file, fd);
+    return file;
+}
+
+struct expected {
+    const char *file;
+    uint64_t ordinal;
+    enum limefile_fieldkind kind;
+    const char *name;
+    unsigned precision;
+    const char *lattice;
+    bool boxed;
+    uint64_t sites, site_bytes;
+    uint64_t by_format, by_record, by_file, by_checksum, by_lfn;
+    uint32_t suma, sumb;
+};
+
+static const struct expected corpus[] = {
+    {"qio_nersc_ildg.lime", 7, LIMEFILE_KIND_GAUGE, "su3gauge", 32, "4 4 4 8", false, 512, 288,
+     5, 3, 1, 8, 6, 0x52e387af, 0xb848b848},
+    {"qio_test1_scidac_n1.lime", 5, LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, "8 4 4 4", false,
+     512, 8, 0, 3, 1, 6, 0, 0x65999bf7, 0x16199060},
+    {"qio_test1_scidac_n1.lime", 9, LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, "8 4 4 4", true, 32,
+     8, 0, 7, 1, 10, 0, 0xf791abfd, 0xcfafa402},
+    {"qio_test1_scidac_n1.lime", 13, LIMEFILE_KIND_GLOBAL, "QLA_F_Real", 32, "", false, 1, 12,
+     0, 11, 1, 14, 0, 0x343a3571, 0x343a3571},
+    {"qio_test1_scidac_n1.lime", 17, LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorMatrix", 32, "8 4 4 4",
+     false, 512, 288, 0, 15, 1, 18, 0, 0x92249621, 0xbbac102e},
+    {"tm_clime_gauge_4444_p64_n1.lime", 3, LIMEFILE_KIND_GAUGE, "su3gauge", 64, "4 4 4 4",
+     false, 256, 576, 2, 0, 0, 4, 0, 0xf17ba6db, 0xebc2d919},
+    {"tm_clime_gauge_4448_p32_n1.lime", 3, LIMEFILE_KIND_GAUGE, "su3gauge", 32, "4 4 4 8",
+     false, 512, 288, 2, 0, 0, 4, 0, 0x62d81924, 0x43650089},
+    {"tm_clime_prop_4444_p32_n1.lime", 6, LIMEFILE_KIND_PROPAGATOR, "diracFermion", 32,
+     "4 4 4 4", false, 256, 96, 5, 0, 0, 7, 0, 0x6c03aa9c, 0x0719c285},
+    {"tm_lemon_prop_4444_p64_n1.lime", 6, LIMEFILE_KIND_PROPAGATOR, "diracFermion", 64,
+     "4 4 4 4", false, 256, 192, 5, 0, 0, 7, 0, 0x4601721a, 0x0d9ba640},
+};
+
+static void lattice_text(const struct limefile_lattice *lattice, char *out, size_t cap)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < lattice->dims; i++)
+        n += (size_t)snprintf(out + n, cap - n, "%s%d", i ? " " : "", (int)lattice->extent[i]);
+}
+
+static void assert_field(const struct limefile_field *f, const struct expected *e)
+{
+    char lattice[100];
+    lattice_text(&f->lattice, lattice, sizeof lattice);
+    assert_int_equal(f->kind, e->kind);
+    assert_string_equal(f->name, e->name);
+    assert_int_equal(f->precision, e->precision);
+    assert_string_equal(lattice, e->lattice);
+    assert_int_equal(f->boxed, e->boxed);
+    assert_int_equal(f->sites, e->sites);
+    assert_int_equal(f->site_bytes, e->site_bytes);
+    assert_int_equal(f->expected, e->sites * e->site_bytes);
+    assert_int_equal(f->expected, f->record.bytes);
+    assert_int_equal(f->by_format, e->by_format);
+    assert_int_equal(f->by_record, e->by_record);
+    assert_int_equal(f->by_file, e->by_file);
+    assert_int_equal(f->by_checksum, e->by_checksum);
+    assert_int_equal(f->by_lfn, e->by_lfn);
+    assert_true(f->has_checksum);
+    assert_int_equal(f->checksum.suma, e->suma);
+    assert_int_equal(f->checksum.sumb, e->sumb);
+    assert_true(limefile_field_is_summable(f));
+}
+
+static void test_corpus(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(corpus); i++) {
+        struct limefile_fd file = open_corpus(corpus[i].file);
+        struct limefile_index *index = index_of(&file.source);
+        struct limefile_fields fields;
+        struct seen seen = {0};
+        assert_int_equal(
+            limefile_fields_build(&file.source, index, seen_report, &seen, &fields), 0);
+        assert_int_equal(seen.findings, 0);
+        assert_true(fields.described);
+        size_t of_file = 0;
+        for (size_t j = 0; j < COUNT(corpus); j++)
+            of_file += strcmp(corpus[j].file, corpus[i].file) == 0;
+        assert_int_equal(fields.count, of_file);
+        const struct limefile_field *f = limefile_fields_of(&fields, corpus[i].ordinal);
+        assert_non_null(f);
+        assert_field(f, &corpus[i]);
+        assert_string_equal(fields.lfn, corpus[i].by_lfn ? "lfn://test/lfn" : "");
+        assert_int_equal(fields.by_lfn, corpus[i].by_lfn);
+        limefile_fields_release(&fields);
+        limefile_index_free(index);
+        close(file.fd);
+    }
+}
+
+/* Of these nothing is said: what is in them has nothing to do with ILDG. */
+static void test_plain_corpus(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"clime_pack_multi.lime", "clime_writer_test1.lime",
+                                        "lemon_canonical_n1.lime", "lemon_parallel_n1.lime",
+                                        "lemon_xlf_non_blocking_n1.lime"};
+    for (size_t i = 0; i < COUNT(files); i++) {
+        struct limefile_fd file = open_corpus(files[i]);
+        struct limefile_index *index = index_of(&file.source);
+        struct limefile_fields fields;
+        struct seen seen = {0};
+        assert_int_equal(
+            limefile_fields_build(&file.source, index, seen_report, &seen, &fields), 0);
+        assert_int_equal(seen.findings, 0);
+        assert_false(fields.described);
+        assert_int_equal(fields.count, i == 0 ? 2 : 0);
+        for (size_t j = 0; j < fields.count; j++) {
+            assert_int_equal(fields.field[j].kind, LIMEFILE_KIND_UNKNOWN);
+            assert_false(limefile_field_is_summable(&fields.field[j]));
+        }
+        limefile_fields_release(&fields);
+        limefile_index_free(index);
+        close(file.fd);
+    }
+}
+
+/* tmLQCD: a record with its checksum for each flavour, in messages of their own. */
+static void test_flavours(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("propagator-type", "DiracFermion_Sink", MB | ME),
+        TEXT("etmc-propagator-format", ETMC(32, 2), MB | ME),
+        DATA("scidac-binary-data", SPINOR_2222, MB),
+        TEXT("scidac-checksum", SUM(1, 2), ME),
+        DATA("scidac-binary-data", SPINOR_2222, MB),
+        TEXT("scidac-checksum", SUM(3, 4), ME),
+        DATA("scidac-binary-data", SPINOR_2222 + 8, MB | ME), /* something else */
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.count, 3);
+    for (size_t i = 0; i < 2; i++) {
+        const struct limefile_field *f = &l.fields.field[i];
+        assert_int_equal(f->kind, LIMEFILE_KIND_PROPAGATOR);
+        assert_int_equal(f->by_format, 2);
+        assert_int_equal(f->by_checksum, 4 + 2 * i);
+        assert_int_equal(f->checksum.suma, 1 + 2 * i);
+        assert_true(limefile_field_is_summable(f));
+    }
+    assert_int_equal(l.fields.field[2].kind, LIMEFILE_KIND_UNKNOWN);
+    assert_int_equal(l.fields.field[2].by_format, 0);
+    assert_ends(&l, 0, 0);
+}
+
+/* Older ones wrote every record as a message; the source stands before the propagator. */
+static void test_source_and_sink(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("propagator-type", "DiracFermion_Source_Sink_Pairs", MB | ME),
+        TEXT("etmc-source-format", ETMC(64, 1), MB | ME),
+        DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
+        TEXT("scidac-checksum", SUM(1, 2), MB | ME),
+        TEXT("quda-propagator-format", ETMC(32, 1), MB | ME),
+        DATA("scidac-binary-data", SPINOR_2222, MB | ME),
+        TEXT("scidac-checksum", SUM(3, 4), MB | ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_SOURCE);
+    assert_int_equal(l.fields.field[0].precision, 64);
+    assert_int_equal(l.fields.field[0].by_checksum, 4);
+    assert_int_equal(l.fields.field[1].kind, LIMEFILE_KIND_PROPAGATOR);
+    assert_int_equal(l.fields.field[1].by_checksum, 7);
+    assert_ends(&l, 0, 0);
+}
+
+/* Several configurations in one container, the LFN behind. */
+static void test_two_gauges(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+        DATA("ildg-binary-data", GAUGE_2222, 0),
+        TEXT("scidac-checksum", SUM(1, 2), 0),
+        TEXT("ildg-data-lfn", "lfn://one", ME),
+        TEXT("ildg-data-lfn", "lfn://two", MB),
+        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), 0),
+        DATA("ildg-binary-data", 2 * GAUGE_2222, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].by_lfn, 4);
+    assert_int_equal(l.fields.field[1].by_lfn, 5);
+    assert_int_equal(l.fields.field[1].precision, 64);
+    assert_false(l.fields.field[1].has_checksum);
+    assert_int_equal(l.fields.by_lfn, 4);
+    assert_string_equal(l.fields.lfn, "lfn://one");
+    assert_ends(&l, 0, 0);
+}
+
+/* ---- flags of messages that are wrong ---- */
+
+static void broken(unsigned a, unsigned b, unsigned c, unsigned d)
+{
+    const struct row rows[] = {
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), a),
+        DATA("ildg-binary-data", GAUGE_2222, b),
+        TEXT("scidac-checksum", SUM(1, 2), c),
+        TEXT("ildg-data-lfn", "lfn://one", d),
+        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), a),
+        DATA("ildg-binary-data", 2 * GAUGE_2222, b),
+        TEXT("scidac-checksum", SUM(3, 4), c),
+        TEXT("ildg-data-lfn", "lfn://two", d),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    for (size_t i = 0; i < 2; i++) {
+        const struct limefile_field *f = &l.fields.field[i];
+        assert_int_equal(f->kind, LIMEFILE_KIND_GAUGE);
+        assert_int_equal(f->precision, i ? 64 : 32);
+        assert_int_equal(f->by_format, 1 + 4 * i);
+        assert_int_equal(f->by_checksum, 3 + 4 * i);
+        assert_int_equal(f->checksum.suma, i ? 3 : 1);
+        assert_int_equal(f->by_lfn, 4 + 4 * i);
+    }
+    assert_string_equal(l.fields.lfn, "lfn://one");
+    assert_none(&l);
+    unlook(&l);
+}
+
+static void test_broken_flags(void **state)
+{
+    (void)state;
+    broken(MB, 0, 0, ME);
+    broken(0, 0, 0, 0);
+    broken(MB, MB, MB, MB);
+    broken(ME, ME, ME, ME);
+    broken(MB, 0, 0, 0);
+    broken(0, 0, 0, ME);
+    broken(MB, ME, 0, ME);
+    broken(0, MB, 0, MB);
+}
+
+/* Good flags, but the format's message has no data: told, and taken all the same. */
+static void test_each_record_a_message(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME),
+        TEXT("ildg-data-lfn", "lfn://one", MB | ME),
+        DATA("ildg-binary-data", GAUGE_2222, MB | ME),
+        TEXT("scidac-checksum", SUM(1, 2), MB | ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_GAUGE);
+    assert_int_equal(l.fields.field[0].by_checksum, 4);
+    assert_int_equal(l.fields.field[0].by_lfn, 2);
+    assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
+}
+
+/* ---- what is wrong ---- */
+
+static void test_format_missing(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        DATA("ildg-binary-data", GAUGE_2222, MB),
+        TEXT("scidac-checksum", SUM(1, 2), ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_true(l.fields.described);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_UNKNOWN);
+    assert_int_equal(l.fields.field[0].by_checksum, 2);
+    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 1);
+    static const struct row scidac[] = {
+        TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2 "), MB | ME),
+        TEXT("scidac-private-record-xml", RECORD_XML(0, GAUGE_SITE), MB),
+        DATA("ildg-binary-data", GAUGE_2222, ME),
+    };
+    LOOK(&l, scidac);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_SCIDAC);
+    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 3);
+}
+
+static void test_format_late(void **state)
+{
+    (void)state;
+    static const struct row behind[] = {
+        DATA("ildg-binary-data", GAUGE_2222, MB),
+        TEXT("scidac-checksum", SUM(1, 2), 0),
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), ME),
+    };
+    struct looked l;
+    LOOK(&l, behind);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_GAUGE);
+    assert_int_equal(l.fields.field[0].by_format, 3);
+    assert_int_equal(l.fields.field[0].by_checksum, 2);
+    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 3);
+
+    static const struct row alone[] = {TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME)};
+    LOOK(&l, alone);
+    assert_int_equal(l.fields.count, 0);
+    assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
+
+    static const struct row twice[] = {
+        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB),
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
+        DATA("ildg-binary-data", GAUGE_2222, ME),
+    };
+    LOOK(&l, twice);
+    assert_int_equal(l.fields.field[0].by_format, 2);
+    assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
+
+    static const struct row between[] = {
+        DATA("ildg-binary-data", 8, MB),
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
+        DATA("ildg-binary-data", GAUGE_2222, ME),
+    };
+    LOOK(&l, between);
+    assert_int_equal(l.fields.field[1].by_format, 2);
+    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 1);
+}
+
+static void differs(const char *file, size_t file_n, const char *record, size_t record_n,
+                    uint64_t ordinal)
+{
+    const struct row rows[] = {
+        {"scidac-private-file-xml", file, file_n, MB | ME},
+        {"scidac-private-record-xml", record, record_n, MB},
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 4), 0),
+        DATA("ildg-binary-data", 2 * GAUGE_2222, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_GAUGE);
+    assert_true(limefile_field_is_summable(&l.fields.field[0])); /* as its format says */
+    assert_ends(&l, ordinal ? LIMEFILE_D_FORMAT_DIFFERS : 0, ordinal);
+}
+
+#define TWO(a, b, ordinal) differs(a, sizeof(a) - 1, b, sizeof(b) - 1, ordinal)
+
+static void test_format_differs(void **state)
+{
+    (void)state;
+    TWO(FILE_XML("2 2 2 4"), RECORD_XML(0, GAUGE_SITE), 0);
+    TWO(FILE_XML("2 2 4 2"), RECORD_XML(0, GAUGE_SITE), 1);
+    TWO(FILE_XML("2 2 8"), RECORD_XML(0, GAUGE_SITE), 1);
+    TWO(FILE_XML("2 2 2 4"), RECORD_XML(0, SITE), 2);
+    TWO(FILE_XML("2 2 2 4"), RECORD_XML(1, GAUGE_SITE), 2);
+    TWO(FILE_XML("2 2 2 4"),
+        "<scidacRecord><precision>D</precision>" GAUGE_SITE "</scidacRecord>", 2);
+}
+
+static void test_length(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+        DATA("ildg-binary-data", GAUGE_2222 - 1, ME),
+        TEXT("etmc-propagator-format", ETMC(32, 1), MB | ME),
+        DATA("scidac-binary-data", SPINOR_2222 + 1, MB | ME),
+        TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2 "), MB | ME),
+        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+        DATA("scidac-binary-data", 0, ME),
+        TEXT("scidac-private-record-xml", RECORD_XML(1, SITE), MB),
+        DATA("scidac-binary-data", 16, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.seen.findings, 4);
+    static const uint64_t want[] = {GAUGE_2222, SPINOR_2222, 128, 8};
+    for (size_t i = 0; i < 4; i++) {
+        const struct limefile_field *f = &l.fields.field[i];
+        assert_found(&l, i, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal);
+        assert_int_equal(l.seen.finding[i].offset, f->record.header_offset + 8);
+        assert_int_equal(l.seen.finding[i].have, f->record.bytes);
+        assert_int_equal(l.seen.finding[i].want, want[i]);
+        assert_int_equal(f->expected, want[i]);
+        assert_true(f->kind != LIMEFILE_KIND_UNKNOWN);
+        assert_false(limefile_field_is_summable(f));
+    }
+    unlook(&l);
+}
+
+/* More bytes than there can be: whatever the arithmetic gives, it is not that length. */
+static void test_astronomical(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", ILDG(64, 4294967296, 1048576, 2, 16), MB),
+        DATA("ildg-binary-data", 0, ME),
+        TEXT("scidac-private-file-xml", FILE_XML("4611686018427387904"), MB | ME),
+        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+        DATA("scidac-binary-data", 0, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.seen.findings, 2);
+    assert_found(&l, 0, LIMEFILE_D_XML, 1);
+    assert_found(&l, 1, LIMEFILE_D_XML, 4);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(l.fields.field[i].kind, LIMEFILE_KIND_UNKNOWN);
+        assert_false(limefile_field_is_summable(&l.fields.field[i]));
+    }
+    unlook(&l);
+}
+
+static void test_boxes(void **state)
+{
+    (void)state;
+#define BOX(lower, upper) \
+    RECORD_XML(2, "<hyperlower>" lower "</hyperlower><hyperupper>" upper "</hyperupper>" SITE)
+    static const struct row rows[] = {
+        TEXT("scidac-private-file-xml", FILE_XML("4 2 2 2 "), MB | ME),
+        TEXT("scidac-private-record-xml", BOX("1 0 0 1", "3 1 1 1"), MB),
+        DATA("scidac-binary-data", 12 * 8, ME),
+        TEXT("scidac-private-record-xml", BOX("1 0 0 1", "4 1 1 1"), MB), /* outside */
+        DATA("scidac-binary-data", 16 * 8, ME),
+        TEXT("scidac-private-record-xml", BOX("1 0 0", "3 1 1"), MB), /* flat */
+        DATA("scidac-binary-data", 12 * 8, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].sites, 12);
+    assert_int_equal(l.fields.field[0].lattice.extent[0], 4);
+    assert_int_equal(l.fields.field[0].upper[0], 3);
+    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_false(limefile_field_is_summable(&l.fields.field[1]));
+    assert_false(limefile_field_is_summable(&l.fields.field[2]));
+    assert_int_equal(l.seen.findings, 2);
+    assert_found(&l, 0, LIMEFILE_D_FORMAT_DIFFERS, 4);
+    assert_found(&l, 1, LIMEFILE_D_FORMAT_DIFFERS, 6);
+    unlook(&l);
+}
+
+/* Without a file's XML sites have their ranks, but not a box's; a part of a file is none. */
+static void test_lattice_unknown(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+        DATA("scidac-binary-data", 80, ME),
+        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+        DATA("scidac-binary-data", 81, ME),
+        TEXT("scidac-private-record-xml", BOX("0 0", "1 1"), MB),
+        DATA("scidac-binary-data", 32, ME),
+        TEXT("scidac-private-file-xml",
+             "<scidacFile><dims>4 4</dims><volfmt>1</volfmt></scidacFile>", MB | ME),
+        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB),
+        DATA("scidac-binary-data", 32, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].sites, 10);
+    assert_int_equal(l.fields.field[0].expected, 0);
+    assert_int_equal(l.fields.field[0].lattice.dims, 0);
+    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    for (size_t i = 1; i < 4; i++)
+        assert_false(limefile_field_is_summable(&l.fields.field[i]));
+    assert_int_equal(l.fields.field[3].lattice.dims, 2);
+    assert_ends(&l, 0, 0);
+}
+
+static void test_checksums_alone(void **state)
+{
+    (void)state;
+    static const struct row two[] = {
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+        DATA("ildg-binary-data", GAUGE_2222, 0),
+        TEXT("scidac-checksum", SUM(1, 2), 0),
+        TEXT("scidac-checksum", SUM(3, 4), ME),
+    };
+    struct looked l;
+    LOOK(&l, two);
+    assert_int_equal(l.fields.field[0].by_checksum, 3);
+    assert_ends(&l, LIMEFILE_D_CHECKSUM_ALONE, 4);
+
+    static const struct row nothing[] = {TEXT("scidac-checksum", SUM(1, 2), MB | ME)};
+    LOOK(&l, nothing);
+    assert_ends(&l, LIMEFILE_D_CHECKSUM_ALONE, 1);
+
+    static const struct row before[] = {
+        TEXT("etmc-propagator-format", ETMC(32, 1), MB | ME),
+        TEXT("scidac-checksum", SUM(1, 2), MB),
+        DATA("scidac-binary-data", SPINOR_2222, ME),
+        TEXT("scidac-checksum", SUM(3, 4), MB),
+        DATA("scidac-binary-data", SPINOR_2222, ME),
+    };
+    LOOK(&l, before);
+    assert_int_equal(l.fields.field[0].by_checksum, 2);
+    assert_int_equal(l.fields.field[1].by_checksum, 4);
+    assert_ends(&l, 0, 0);
+
+    static const struct row around[] = {
+        TEXT("scidac-checksum", SUM(1, 2), MB),
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), 0),
+        DATA("ildg-binary-data", GAUGE_2222, 0),
+        TEXT("scidac-checksum", SUM(3, 4), ME),
+    };
+    LOOK(&l, around);
+    assert_int_equal(l.fields.field[0].by_checksum, 4);
+    assert_int_equal(l.fields.field[0].checksum.suma, 3);
+    assert_ends(&l, LIMEFILE_D_CHECKSUM_ALONE, 1);
+
+    static const struct row copy[] = {
+        TEXT("gauge-scidac-checksum-copy", SUM(1, 2), MB | ME),
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+        DATA("ildg-binary-data", GAUGE_2222, ME),
+    };
+    LOOK(&l, copy);
+    assert_false(l.fields.field[0].has_checksum);
+    assert_ends(&l, 0, 0);
+}
+
+static void test_senseless_metadata(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("scidac-private-file-xml", "<scidacFile/>", MB | ME),
+        TEXT("scidac-private-record-xml", "nothing", MB),
+        TEXT("ildg-format", "", 0),
+        TEXT("ildg-data-lfn", " ", 0),
+        DATA("ildg-binary-data", 8, 0),
+        TEXT("scidac-checksum", "<scidacChecksum><suma>x</suma></scidacChecksum>", ME),
+        DATA("etmc-propagator-format", LIMEFILE_XML_BYTES_MAX + 1, MB | ME),
+        DATA("scidac-binary-data", 8, MB | ME),
+        TEXT("ildg-data-lfn", "lfn://good", MB | ME),
+    };
+    static const int codes[] = {
+        LIMEFILE_E_XML_VALUE, LIMEFILE_E_XML, LIMEFILE_E_XML, LIMEFILE_E_XML_VALUE, 0,
+        LIMEFILE_E_XML_VALUE, LIMEFILE_E_XML};
+    struct looked l;
+    LOOK(&l, rows);
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        if (!codes[i])
+            continue;
+        assert_found(&l, n, LIMEFILE_D_XML, i + 1);
+        assert_int_equal(l.seen.finding[n].have, (uint64_t)-codes[i]);
+        n++;
+    }
+    assert_int_equal(l.seen.findings, n);
+    assert_int_equal(l.fields.field[0].by_format, 3); /* there is one: it isn't missing */
+    assert_int_equal(l.fields.field[0].by_record, 2);
+    assert_int_equal(l.fields.field[0].by_checksum, 6);
+    assert_false(l.fields.field[0].has_checksum);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_UNKNOWN);
+    assert_int_equal(l.fields.by_lfn, 9); /* the first that says one */
+    assert_string_equal(l.fields.lfn, "lfn://good");
+    unlook(&l);
+}
+
+static void test_other_gauge_groups(void **state)
+{
+    (void)state;
+#define GROUP(name)                                                                         \
+    "<ildgFormat><field>" name "</field><precision>32</precision><lx>2</lx><ly>2</ly><lz>2" \
+    "</lz><lt>2</lt></ildgFormat>"
+    static const struct row rows[] = {
+        TEXT("ildg-format", GROUP("su2gauge"), MB),
+        DATA("ildg-binary-data", 16 * 128, ME),
+        TEXT("ildg-format", GROUP("sp4links"), MB),
+        DATA("ildg-binary-data", 100, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].site_bytes, 128);
+    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_string_equal(l.fields.field[1].name, "sp4links");
+    assert_int_equal(l.fields.field[1].site_bytes, 0);
+    assert_int_equal(l.fields.field[1].expected, 0);
+    assert_ends(&l, 0, 0);
+}
+
+/* ---- reading ---- */
+
+static void test_read_errors(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+        DATA("ildg-binary-data", GAUGE_2222, 0),
+        TEXT("scidac-checksum", SUM(1, 2), ME),
+    };
+    struct bytes b = build(rows, COUNT(rows));
+    struct faulty faulty;
+    struct limefile_fields fields;
+    faulty_init(&faulty, &b);
+    struct limefile_index *index = index_of(&faulty.source);
+    unsigned indexed = faulty.calls;
+    assert_int_equal(limefile_fields_build(&faulty.source, index, NULL, NULL, &fields), 0);
+    assert_int_equal(fields.count, 1);
+    limefile_fields_release(&fields);
+    unsigned all = faulty.calls - indexed;
+    assert_int_equal(all, 2); /* what it needs, once */
+    for (unsigned i = 1; i <= all; i++) {
+        faulty.fail_at = faulty.calls + i;
+        faulty.fail_for = 1;
+        assert_int_equal(limefile_fields_build(&faulty.source, index, NULL, NULL, &fields),
+                         -EIO);
+        assert_null(fields.field);
+    }
+    faulty.memory.size = 150; /* the file was cut */
+    assert_int_equal(limefile_fields_build(&faulty.source, index, NULL, NULL, &fields),
+                     LIMEFILE_E_SHRUNK);
+    limefile_index_free(index);
+    bytes_free(&b);
+}
+
+/* Many records of each kind: one pass, whatever their order. */
+static void test_many(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", ILDG(32, 1, 1, 1, 1), 0),
+        TEXT("etmc-source-format", "<a/>", 0),
+        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), 0),
+        TEXT("ildg-data-lfn", "lfn://x", 0),
+        DATA("ildg-binary-data", 288, 0),
+        TEXT("scidac-checksum", SUM(1, 2), 0),
+        DATA("scidac-binary-data", 0, 0),
+        TEXT("scidac-checksum", "x", 0),
+        TEXT("scidac-checksum", SUM(3, 4), 0),
+    };
+    enum { TIMES = 10000 };
+    struct row *all = calloc(TIMES * COUNT(rows), sizeof *all);
+    for (size_t i = 0; i < TIMES; i++)
+        memcpy(all + i * COUNT(rows), rows, sizeof rows);
+    struct looked l;
+    look(&l, all, TIMES * COUNT(rows));
+    assert_int_equal(l.fields.count, 2 * TIMES);
+    /* differs, metadata twice, a checksum alone */
+    assert_int_equal(l.seen.findings, 4 * TIMES);
+    assert_int_equal(l.fields.field[2 * TIMES - 2].by_format, (TIMES - 1) * COUNT(rows) + 1);
+    unlook(&l);
+    free(all);
+}
+
+static void test_no_fields(void **state)
+{
+    (void)state;
+    struct looked l;
+    look(&l, NULL, 0);
+    assert_int_equal(l.fields.count, 0);
+    assert_false(l.fields.described);
+    assert_ends(&l, 0, 0);
+    static const struct row rows[] = {TEXT("xlf-info", "plaquette = 0.5\n", MB | ME)};
+    LOOK(&l, rows);
+    assert_false(l.fields.described);
+    assert_ends(&l, 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_corpus),
+        cmocka_unit_test(test_plain_corpus),
+        cmocka_unit_test(test_flavours),
+        cmocka_unit_test(test_source_and_sink),
+        cmocka_unit_test(test_two_gauges),
+        cmocka_unit_test(test_broken_flags),
+        cmocka_unit_test(test_each_record_a_message),
+        cmocka_unit_test(test_format_missing),
+        cmocka_unit_test(test_format_late),
+        cmocka_unit_test(test_format_differs),
+        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_astronomical),
+        cmocka_unit_test(test_boxes),
+        cmocka_unit_test(test_lattice_unknown),
+        cmocka_unit_test(test_checksums_alone),
+        cmocka_unit_test(test_senseless_metadata),
+        cmocka_unit_test(test_other_gauge_groups),
+        cmocka_unit_test(test_read_errors),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_no_fields),
+    };
+    return cmocka_run_group_tests_name("fields", tests, NULL, NULL);
+}
