@@ -1,6 +1,7 @@
 /* aside.c - inner records that are replaced: collected beside the container, then put into it
  */
 #define _GNU_SOURCE
+#include "job.h"
 #include "tree.h"
 #include "writing.h"
 
@@ -81,6 +82,7 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
                        uint64_t bytes, bool emptied)
 {
     struct limefs_writer *writer = target->writer;
+    struct limefs_change change;
     uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
     int fd = nameless(writer);
     if (fd < 0)
@@ -92,10 +94,12 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
         close(fd);
         return err;
     }
+    limefs_job_change(writer->fs, writer->view, &change, 0, 0, true);
     target->aside = fd;
     target->aside_bytes = bytes;
     target->aside_changed = true;
     target->aside_written = !emptied;
+    limefs_job_changed(writer->fs, writer->view, &change);
     return 0;
 }
 
@@ -130,12 +134,14 @@ int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_re
 {
     const char *name;
     struct limefile_last last;
+    struct limefs_change change;
     int fd = -1;
     if (limefile_editor_last(writer->editor, &last) == 0 && (!last.committed || writer->grown))
         return -EBUSY;
     int folder = limefs_writer_folder(writer, &name);
     if (folder < 0)
         return folder;
+    limefs_job_change(writer->fs, writer->view, &change, 0, UINT64_MAX, true);
     limefs_view_set_moving(writer->fs, writer->view, true);
     struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
     int err = limefile_rewrite(folder, name, writer->fd, record, index, pieces, count, NULL,
@@ -144,16 +150,21 @@ int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_re
     close(folder);
     int moved = fd < 0 ? err : move_to(writer, fd);
     limefs_view_set_moving(writer->fs, writer->view, false);
+    limefs_job_changed(writer->fs, writer->view, &change);
     return moved ? moved : err;
 }
 
 static int put(struct limefs_target *target, const struct limefile_record *record)
 {
     struct limefs_writer *writer = target->writer;
+    struct limefs_change change;
     const struct limefile_piece piece = {.fd = target->aside, .bytes = target->aside_bytes};
     if (target->aside_bytes != record->bytes)
         return limefs_writer_rewrite(writer, record, &piece, 1);
+    limefs_job_change(writer->fs, writer->view, &change, record->data_offset,
+                      record->data_offset + record->bytes, true);
     int err = copy(target->aside, 0, writer->fd, record->data_offset, record->bytes);
+    limefs_job_changed(writer->fs, writer->view, &change);
     if (!err && fsync(writer->fd) != 0)
         err = -errno;
     return err;

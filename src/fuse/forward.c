@@ -180,6 +180,15 @@ static bool has_its_share(const struct limefs_forward *forward, const struct lim
     return slots_of(forward, flow) >= (share > 1 ? share : 1);
 }
 
+static bool is_being_changed(const struct limefs_forward *forward, uint64_t view, uint64_t from,
+                             uint64_t to)
+{
+    for (const struct limefs_change *i = forward->changes; i; i = i->next)
+        if (i->view == view && i->from < to && from < i->to)
+            return true;
+    return false;
+}
+
 /* The next load of the stream; false if there is none, or no slot for it. */
 static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
                  const struct limefs_want *want, int *taken)
@@ -187,15 +196,18 @@ static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
     uint64_t target = smaller(flow->next + flow->depth * forward->extent, want->end);
     if (flow->ahead >= target || has_its_share(forward, flow))
         return false;
+    uint64_t boundary = (flow->ahead / forward->extent + 1) * forward->extent;
+    uint64_t to = smaller((flow->ahead + flow->size) / align * align, boundary);
+    to = smaller(to, want->end);
+    if (is_being_changed(forward, want->view, flow->ahead, to))
+        return false;
     int i = take_slot(forward, want->now);
     if (i < 0)
         return false;
-    uint64_t boundary = (flow->ahead / forward->extent + 1) * forward->extent;
-    uint64_t to = smaller((flow->ahead + flow->size) / align * align, boundary);
     forward->slot[i] = (struct limefs_extent){.state = LIMEFS_EXTENT_LOADING,
                                               .view = want->view,
                                               .from = flow->ahead,
-                                              .to = smaller(to, want->end),
+                                              .to = to,
                                               .since = want->now};
     flow->ahead = forward->slot[i].to;
     flow->size = smaller(flow->size * 2, forward->extent);
@@ -224,7 +236,10 @@ int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want
     if (!flow || most <= 0 || flow->run < forward->from)
         return 0;
     int found = limefs_forward_find(forward, want, slots, &ready);
-    if (flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
+    bool again = found == 0 && want->at == want->begin; /* a record so short that it is near */
+    if (again)
+        flow->next = want->at + want->n;
+    if (again || flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
         begin_at(forward, flow, want);
     /* Where another stream has fetched it, this one goes on behind that. */
     if (found && flow->ahead <= want->at) {
@@ -295,9 +310,47 @@ void limefs_forward_loaded(struct limefs_forward *forward, int slot, bool good, 
     forward->slot[slot].state = good ? LIMEFS_EXTENT_READY : LIMEFS_EXTENT_EMPTY;
 }
 
+/* Streams begin anew where they are: what they had asked for may be gone. */
+static bool drop(struct limefs_forward *forward, uint64_t view, uint64_t from, uint64_t to)
+{
+    bool any = false;
+    for (unsigned i = 0; i < forward->slots; i++) {
+        struct limefs_extent *slot = &forward->slot[i];
+        if (slot->state == LIMEFS_EXTENT_EMPTY || slot->dropped || slot->view != view ||
+            slot->from >= to || from >= slot->to)
+            continue;
+        slot->dropped = any = true;
+    }
+    for (unsigned i = 0; i < LIMEFS_STREAMS_MAX && any; i++)
+        if (forward->flow[i].view == view)
+            forward->flow[i].size = 0;
+    return any;
+}
+
 void limefs_forward_drop(struct limefs_forward *forward, uint64_t view)
 {
-    for (unsigned i = 0; i < forward->slots; i++)
-        if (forward->slot[i].view == view)
-            forward->slot[i].dropped = true;
+    drop(forward, view, 0, UINT64_MAX);
+}
+
+bool limefs_forward_change_begin(struct limefs_forward *forward, struct limefs_change *change)
+{
+    change->next = forward->changes;
+    forward->changes = change;
+    return drop(forward, change->view, change->from, change->to);
+}
+
+void limefs_forward_change_end(struct limefs_forward *forward, struct limefs_change *change)
+{
+    struct limefs_change **at = &forward->changes;
+    while (*at != change)
+        at = &(*at)->next;
+    *at = change->next;
+}
+
+bool limefs_forward_is_changing(const struct limefs_forward *forward, uint64_t view)
+{
+    for (const struct limefs_change *i = forward->changes; i; i = i->next)
+        if (i->view == view)
+            return true;
+    return false;
 }

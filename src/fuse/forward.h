@@ -49,6 +49,15 @@ struct limefs_flow {
     double since;   /* its last request */
 };
 
+/* Bytes that are being changed, from before the first of them is until after the last. While
+ * that lasts, they are not fetched; and what was fetched of them is dropped when it begins. So
+ * nothing is ever found that is older than a change that has ended, or that saw half of one. */
+struct limefs_change {
+    struct limefs_change *next;
+    uint64_t view;
+    uint64_t from, to;
+};
+
 struct limefs_forward_stats {
     uint64_t loads, hits, waits, wasted_bytes;
 };
@@ -58,6 +67,7 @@ struct limefs_forward {
     unsigned slots;
     struct limefs_extent slot[LIMEFS_SLOTS_MAX];
     struct limefs_flow flow[LIMEFS_STREAMS_MAX];
+    struct limefs_change *changes;
     struct limefs_forward_stats stats;
 };
 
@@ -102,5 +112,13 @@ void limefs_forward_loaded(struct limefs_forward *, int slot, bool good, double 
 
 /* What there is of a view is out of date. */
 void limefs_forward_drop(struct limefs_forward *, uint64_t view);
+
+/* The change is the caller's, and stays where it is until it ends. True: something was dropped.
+ */
+bool limefs_forward_change_begin(struct limefs_forward *, struct limefs_change *);
+void limefs_forward_change_end(struct limefs_forward *, struct limefs_change *);
+
+/* Whether anything of the view is being changed. */
+bool limefs_forward_is_changing(const struct limefs_forward *, uint64_t view);
 
 #endif

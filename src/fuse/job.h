@@ -9,6 +9,7 @@
 #ifndef LIMEFS_JOB_H
 #define LIMEFS_JOB_H
 
+#include "forward.h"
 #include "limefs.h"
 
 #include <sys/uio.h>
@@ -23,9 +24,17 @@ void limefs_job_stop(struct limefs *);
 /* A large record is opened: the job may as well open its container. */
 void limefs_job_prepare(struct limefs *, const struct limefs_file *);
 
+/* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it. */
+struct limefs_range {
+    struct limefs_view *view;
+    uint64_t begin, end, at;
+    size_t n;
+    uint64_t shape; /* of the view's writer, if it has one, when that was so */
+};
+
 /*
- * Bytes [at, at + n) of the file's container, out of the window: the pieces, and how many. 0:
- * read them locally. What was given is released by limefs_job_release(), soon.
+ * The range out of the window: the pieces, and how many. 0: read it locally. What was given is
+ * released by limefs_job_release(), soon.
  */
 struct limefs_pieces {
     int count;
@@ -33,14 +42,23 @@ struct limefs_pieces {
     struct iovec iov[2];
 };
 
-int limefs_job_read(struct limefs *, const struct limefs_file *, uint64_t at, size_t n,
-                    struct limefs_pieces *);
+int limefs_job_read(struct limefs *, const struct limefs_range *, struct limefs_pieces *);
 void limefs_job_release(struct limefs *, struct limefs_pieces *);
 
 /* What was fetched of this container is out of date: of that nothing is found any more, and
  * what somebody still holds of it is stale. */
 void limefs_job_drop(struct limefs *, const struct limefs_view *);
 bool limefs_job_is_stale(struct limefs *, const struct limefs_pieces *);
+
+/* Around whatever this mount changes in the container of a view that it writes to, from byte
+ * `from` on and before `to`. `moves`: a record may be elsewhere then, or of another length; the
+ * writer's lock is held alone. */
+void limefs_job_change(struct limefs *, struct limefs_view *, struct limefs_change *,
+                       uint64_t from, uint64_t to, bool moves);
+void limefs_job_changed(struct limefs *, struct limefs_view *, struct limefs_change *);
+
+/* After a change of no record's bytes: of headers, or of the container's times alone. */
+void limefs_job_touched(struct limefs *, struct limefs_view *);
 
 /* The attribute of the mount's root that shows them; it is not listed, as it is not the
  * container's. */

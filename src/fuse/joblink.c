@@ -17,6 +17,10 @@ enum {
     REST_SECONDS = 5,    /* a container is not asked for after a read that failed */
 };
 
+/* A container that has just been changed, by this mount, may be so again, and then the job
+ * would not find it as it is told. */
+static const double quiet_seconds = 0.05, retry_seconds = 0.25;
+
 /* What a reply is about. */
 enum tag_kind {
     TAG_OPEN = 1, /* | index of the file */
@@ -94,6 +98,29 @@ void limefs_job_send_sync(struct limefs_job *job, const struct limefs_job_file *
     send_packet(job, &packet);
 }
 
+static struct limefs_writer *writer_of(const struct limefs_view *view)
+{
+    return __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE);
+}
+
+/* Whether the container stands still, as far as it is this mount that changes it, and other
+ * hosts can see it as it is. */
+static bool is_quiet(const struct limefs_job *job, const struct limefs_view *view)
+{
+    const struct limefs_writer *writer = writer_of(view);
+    if (!writer)
+        return true;
+    if (limefs_forward_is_changing(&job->forward, view->id) ||
+        limefs_job_seconds() - writer->changed < quiet_seconds)
+        return false;
+    if (job->greeting.hosts < 2)
+        return true;
+    for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
+        if (job->files[i].view == view->id && job->files[i].writes && job->files[i].unsynced)
+            return false;
+    return !writer->unsynced && !writer->syncing;
+}
+
 static void send_open(struct limefs_job *job, struct limefs_job_file *file,
                       const struct limefs_view *view, bool writes)
 {
@@ -111,6 +138,9 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     limejob_request(&packet, writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN,
                     tag(TAG_OPEN, (unsigned)(file - job->files)));
     struct stat st = limefs_view_stat(job->fs, view);
+    if (writer_of(view) && fstat(view->fd, &st) != 0)
+        return;
+    file->bytes = (uint64_t)st.st_size;
     limejob_put_u64(&packet, st.st_ino);
     if (!writes) { /* what is being written has no size and time that could be compared */
         limejob_put_u64(&packet, (uint64_t)st.st_size);
@@ -122,6 +152,13 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     send_packet(job, &packet);
 }
 
+/* It was refused because this mount has changed it meanwhile. */
+static bool may_retry(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_REFUSED && file->touched &&
+           limefs_job_seconds() - file->since > retry_seconds;
+}
+
 static struct limefs_job_file *find_or_open(struct limefs_job *job,
                                             const struct limefs_view *view, bool writes)
 {
@@ -129,8 +166,11 @@ static struct limefs_job_file *find_or_open(struct limefs_job *job,
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
         if (file->state != LIMEFS_JOB_FILE_NONE && file->view == view->id &&
-            file->writes == writes)
-            return file;
+            file->writes == writes) {
+            if (!may_retry(file))
+                return file;
+            *file = (struct limefs_job_file){0};
+        }
         if (file->state == LIMEFS_JOB_FILE_NONE || file->state == LIMEFS_JOB_FILE_REFUSED) {
             if (!free_one || file->state == LIMEFS_JOB_FILE_NONE)
                 free_one = file;
@@ -141,6 +181,8 @@ static struct limefs_job_file *find_or_open(struct limefs_job *job,
     }
     if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
         return NULL; /* loads go first */
+    if (!writes && !is_quiet(job, view))
+        return NULL;
     if (free_one)
         send_open(job, free_one, view, writes);
     else if (idle)
@@ -158,6 +200,82 @@ struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *job,
                                                  const struct limefs_view *view)
 {
     return find_or_open(job, view, true);
+}
+
+bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
+                         const struct limefs_view *view, uint64_t from, uint64_t to)
+{
+    if (file->state != LIMEFS_JOB_FILE_OPEN)
+        return false;
+    if (to <= file->bytes && (from >= file->changed_to || file->changed_from >= to))
+        return true;
+    if (file->loads == 0 && is_quiet(job, view))
+        send_close(job, file);
+    return false;
+}
+
+/* ---- changes ---- */
+
+void limefs_job_change_begin(struct limefs_job *job, struct limefs_change *change)
+{
+    if (limefs_forward_change_begin(&job->forward, change))
+        pthread_cond_broadcast(&job->changed); /* who waits for that reads it locally */
+}
+
+void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
+                           struct limefs_change *change)
+{
+    struct limefs_writer *writer = writer_of(view);
+    limefs_forward_change_end(&job->forward, change);
+    writer->changed = limefs_job_seconds();
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++) {
+        if (file->state == LIMEFS_JOB_FILE_NONE || file->view != view->id)
+            continue;
+        file->touched = true;
+        if (change->from >= change->to)
+            continue;
+        if (file->changed_from >= file->changed_to) {
+            file->changed_from = change->from;
+            file->changed_to = change->to;
+            continue;
+        }
+        if (change->from < file->changed_from)
+            file->changed_from = change->from;
+        if (change->to > file->changed_to)
+            file->changed_to = change->to;
+    }
+}
+
+void limefs_job_change(struct limefs *fs, struct limefs_view *view,
+                       struct limefs_change *change, uint64_t from, uint64_t to, bool moves)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    *change = (struct limefs_change){.view = view->id, .from = from, .to = to};
+    pthread_mutex_lock(&job->lock);
+    writer_of(view)->shape += moves;
+    limefs_job_change_begin(job, change);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void limefs_job_changed(struct limefs *fs, struct limefs_view *view,
+                        struct limefs_change *change)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    pthread_mutex_lock(&job->lock);
+    limefs_job_change_end(job, view, change);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void limefs_job_touched(struct limefs *fs, struct limefs_view *view)
+{
+    struct limefs_change nothing;
+    limefs_job_change(fs, view, &nothing, 0, 0, false);
+    limefs_job_changed(fs, view, &nothing);
 }
 
 /* ---- replies ---- */
@@ -182,7 +300,7 @@ static int on_opened(struct limefs_job_file *file, struct limejob_packet *reply)
     file->state = !err             ? LIMEFS_JOB_FILE_OPEN
                   : err == -EAGAIN ? LIMEFS_JOB_FILE_NONE /* to be asked again */
                                    : LIMEFS_JOB_FILE_REFUSED;
-    if (err && err != -EAGAIN)
+    if (err && err != -EAGAIN && !(err == -ESTALE && file->touched))
         limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
                    text[0] ? text : strerror(-err), file->writes ? "written" : "read");
     return reply->broken ? -EPROTO : 0;

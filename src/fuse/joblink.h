@@ -32,6 +32,10 @@ struct limefs_job_file {
     uint64_t view;
     bool writes; /* it is open for writing: another file than the same for reading */
     uint32_t number;
+    uint64_t bytes; /* how long it was when it was asked for */
+    /* What this mount has changed since: the job has it open as it was. */
+    bool touched;
+    uint64_t changed_from, changed_to;
     unsigned loads; /* under way */
     bool unsynced;  /* the ranks have written what is not on the disk */
     double since;   /* last used */
@@ -54,7 +58,8 @@ enum {
 struct limefs_parcel {
     enum limefs_parcel_state state;
     struct limefs_writer *writer;
-    uint64_t from, to; /* in the container */
+    struct limefs_change change; /* until it is empty */
+    uint64_t from, to;           /* in the container */
     struct limefs_spans there;
     unsigned holds; /* copies under way */
     double since;   /* sent */
@@ -116,8 +121,18 @@ double limefs_job_seconds(void);
 /* Asks for what the slot is to hold. */
 void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file *);
 
-/* The file for this view; asked for if it is not known. NULL: no room for it. */
+/* The file for this view; asked for if it is not known. NULL: no room for it, or the container
+ * is just being changed. */
 struct limefs_job_file *limefs_job_file_of(struct limefs_job *, const struct limefs_view *);
+
+/* Whether loads of these bytes come as they are now. If not, it is soon closed, and asked for
+ * again. */
+bool limefs_job_file_has(struct limefs_job *, struct limefs_job_file *,
+                         const struct limefs_view *, uint64_t from, uint64_t to);
+
+/* A change of the view's container, in forward.h's sense; the lock is held. */
+void limefs_job_change_begin(struct limefs_job *, struct limefs_change *);
+void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct limefs_change *);
 
 /* The same for writing; only where the container is what it was when it was opened. */
 struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,

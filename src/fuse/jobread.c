@@ -1,5 +1,6 @@
 /* jobread.c - reads that go through the job */
 #include "joblink.h"
+#include "writing.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,15 +18,22 @@ void limefs_job_prepare(struct limefs *fs, const struct limefs_file *file)
     pthread_mutex_unlock(&job->lock);
 }
 
-static struct limefs_want want_of(const struct limefs_file *file, uint64_t at, size_t n)
+static struct limefs_want want_of(const struct limefs_range *range)
 {
-    const struct limefile_record *record = &file->record;
-    return (struct limefs_want){.view = file->view->id,
-                                .begin = record->data_offset,
-                                .end = record->data_offset + record->bytes,
-                                .at = at,
-                                .n = n,
+    return (struct limefs_want){.view = range->view->id,
+                                .begin = range->begin,
+                                .end = range->end,
+                                .at = range->at,
+                                .n = range->n,
                                 .now = limefs_job_seconds()};
+}
+
+/* The record is still there: what its writer has done since then moves none. */
+static bool stands(const struct limefs_range *range)
+{
+    const struct limefs_writer *writer =
+        __atomic_load_n(&range->view->writer, __ATOMIC_ACQUIRE);
+    return !writer || writer->shape == range->shape;
 }
 
 /* Readers may wait as long as some threads are left for other requests. */
@@ -103,7 +111,8 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
         if (job->state != LIMEFS_JOB_SERVING || file->view != view->id)
             return follows;
     }
-    bool may_load = file && file->state == LIMEFS_JOB_FILE_OPEN && want->now >= file->rests;
+    bool may_load = file && want->now >= file->rests &&
+                    limefs_job_file_has(job, file, view, want->begin, want->end);
     int most = may_load ? LIMEJOB_IN_FLIGHT_MAX - (int)job->in_flight : 0;
     int count = limefs_forward_note(&job->forward, want, most, loads, &follows);
     for (int i = 0; i < count; i++)
@@ -113,20 +122,20 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
     return follows;
 }
 
-int limefs_job_read(struct limefs *fs, const struct limefs_file *file, uint64_t at, size_t n,
+int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
                     struct limefs_pieces *pieces)
 {
     struct limefs_job *job = fs->job;
     int slots[LIMEFS_PIECES_MAX];
     pieces->count = 0;
-    if (!job || n == 0 || !limefs_file_is_large(fs, file))
+    if (!job || range->n == 0 || range->end - range->begin < fs->options.forward_from)
         return 0;
-    struct limefs_want want = want_of(file, at, n);
+    struct limefs_want want = want_of(range);
     pthread_mutex_lock(&job->lock);
-    if (job->state == LIMEFS_JOB_SERVING && !job->broken) {
-        bool follows = fetch(job, &want, file->view);
+    if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range)) {
+        bool follows = fetch(job, &want, range->view);
         int count = wait_for_slots(job, &want, follows, slots);
-        if (count)
+        if (count && stands(range))
             hold(job, &want, slots, count, pieces);
     }
     pthread_mutex_unlock(&job->lock);

@@ -56,17 +56,30 @@ static void answer_with(struct limefs_answer *answer, const char *bytes, size_t 
     answer->count = 1;
 }
 
+/* True: it has the bytes. */
+static bool read_by_job(struct limefs *fs, const struct limefs_range *range,
+                        struct limefs_answer *answer)
+{
+    if (limefs_job_read(fs, range, &answer->pieces) == 0)
+        return false;
+    memcpy(answer->iov, answer->pieces.iov, sizeof answer->iov);
+    answer->count = answer->pieces.count;
+    return true;
+}
+
 /* Through the job if it has the bytes or can be expected to, else by ourselves. */
 static ssize_t read_container(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
                               uint64_t at, struct limefs_answer *answer)
 {
-    struct limefs_pieces *pieces = &answer->pieces;
-    if (limefs_job_read(fs, file, at, n, pieces) > 0) {
-        memcpy(answer->iov, pieces->iov, sizeof answer->iov);
-        answer->count = pieces->count;
-        return (ssize_t)n;
-    }
+    const struct limefile_record *record = &file->record;
+    const struct limefs_range range = {.view = file->view,
+                                       .begin = record->data_offset,
+                                       .end = record->data_offset + record->bytes,
+                                       .at = at,
+                                       .n = n};
     const char *bytes;
+    if (read_by_job(fs, &range, answer))
+        return (ssize_t)n;
     ssize_t got = limefs_local_read(file, buf, n, at, &bytes);
     if (got > 0) {
         answer_with(answer, bytes, (size_t)got);
@@ -103,6 +116,36 @@ static ssize_t read_record(struct limefs *fs, struct limefs_file *file, char *bu
     return -EIO;
 }
 
+/* What is given is never older than a write that had ended when the request came (forward.h),
+ * and the record was at that place (shape). 0: the job has not got it. */
+static ssize_t read_written_by_job(struct limefs *fs, struct limefs_file *file, size_t n,
+                                   uint64_t offset, struct limefs_answer *answer)
+{
+    struct limefs_view *view = file->view;
+    struct limefs_place place;
+    if (!fs->job || limefs_place_enter(fs, view, file->record.ordinal, &place) != 0)
+        return 0;
+    bool same = limefs_view_generation(fs, view, file->record.ordinal) == file->generation;
+    limefs_place_leave(view);
+    if (!same || place.fd != view->fd || offset >= place.bytes)
+        return 0;
+    const struct limefs_range range = {
+        .view = view,
+        .begin = place.at,
+        .end = place.at + place.bytes,
+        .at = place.at + offset,
+        .n = n < place.bytes - offset ? n : (size_t)(place.bytes - offset),
+        .shape = place.shape,
+    };
+    if (!read_by_job(fs, &range, answer))
+        return 0;
+    if (limefs_view_is_known(fs, view))
+        return (ssize_t)range.n;
+    limefs_job_drop(fs, view); /* nobody here has it open for writing, and somebody else has */
+    limefs_answer_release(fs, answer);
+    return 0;
+}
+
 /* Of a view that is, or was, written to: its records may be elsewhere and of another length
  * than when they were opened. */
 static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
@@ -111,7 +154,9 @@ static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *b
     struct limefs_view *view = file->view;
     struct limefs_place place;
     const char *bytes = buf;
-    limefs_place_gather(fs, view);
+    ssize_t by_job = read_written_by_job(fs, file, n, offset, answer);
+    if (by_job > 0)
+        return by_job;
     int err = limefs_place_enter(fs, view, file->record.ordinal, &place);
     if (err)
         return err;
@@ -121,6 +166,8 @@ static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *b
     else if (offset < place.bytes) {
         if (n > place.bytes - offset)
             n = (size_t)(place.bytes - offset);
+        if (place.fd == view->fd)
+            limefs_place_gather(fs, view, place.at + offset, n);
         got = place.fd == view->fd && !view->rewritten
                   ? limefs_local_read(file, buf, n, place.at + offset, &bytes)
                   : limefs_read_fd(place.fd, buf, n, place.at + offset);
@@ -145,6 +192,11 @@ static void report(struct limefs *fs, const struct limefs_file *file, uint64_t o
                               : limefile_strerror(err));
 }
 
+static bool is_written(const struct limefs_file *file)
+{
+    return __atomic_load_n(&file->view->writer, __ATOMIC_ACQUIRE) != NULL;
+}
+
 ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
                          struct limefs_answer *answer)
 {
@@ -154,9 +206,13 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
     if (!buf)
         return -ENOMEM;
     if (file->view) {
-        ssize_t got = __atomic_load_n(&file->view->writer, __ATOMIC_ACQUIRE)
-                          ? read_written(fs, file, buf, n, offset, answer)
-                          : read_record(fs, file, buf, n, offset, answer);
+        ssize_t got = -ESTALE;
+        if (!is_written(file))
+            got = read_record(fs, file, buf, n, offset, answer);
+        if (is_written(file)) { /* by now: what was read may have been elsewhere */
+            limefs_answer_release(fs, answer);
+            got = read_written(fs, file, buf, n, offset, answer);
+        }
         if (got < 0)
             report(fs, file, offset, (int)got);
         return got;

@@ -1,5 +1,6 @@
 /* record.c - records appended, resized, removed, and given other types and flags */
 #define _GNU_SOURCE
+#include "job.h"
 #include "tree.h"
 #include "writing.h"
 
@@ -98,25 +99,36 @@ int limefs_writer_commit(struct limefs_writer *writer)
     return show_last(writer);
 }
 
-int limefs_writer_drop_last(struct limefs_writer *writer)
+static int drop_last(struct limefs_writer *writer, const struct limefile_last *dropped)
 {
     struct limefile_last last;
     struct limefile_index *old, *index;
-    int err = limefile_editor_last(writer->editor, &last);
-    if (!err)
-        err = limefile_remove_last(writer->editor);
+    int err = limefile_remove_last(writer->editor);
     if (err)
         return err;
     old = limefs_view_index(writer->fs, writer->view);
     err = limefile_index_without_last(old, &index);
     limefile_index_free(old);
     if (!err)
-        err = limefs_view_renew(writer->fs, writer->view, last.ordinal);
+        err = limefs_view_renew(writer->fs, writer->view, dropped->ordinal);
     if (!err)
         limefs_view_show(writer->fs, writer->view, index);
     writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
     writer->grown = false;
     writer->failed = 0;
+    return err;
+}
+
+int limefs_writer_drop_last(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    struct limefs_change change;
+    int err = limefile_editor_last(writer->editor, &last);
+    if (err)
+        return err;
+    limefs_job_change(writer->fs, writer->view, &change, last.header_offset, UINT64_MAX, true);
+    err = drop_last(writer, &last);
+    limefs_job_changed(writer->fs, writer->view, &change);
     return err;
 }
 
@@ -220,11 +232,19 @@ static int append(struct limefs_writer *writer, const char *name)
 {
     char type[LIMEFILE_TYPE_BYTES + 1];
     size_t type_len;
+    struct limefile_last last;
+    struct limefs_change change;
+    uint64_t end = 0;
     int err = limefs_writer_settle(writer, "create");
     if (!err)
         err = type_of_name(writer, name, type, &type_len);
-    if (!err)
-        err = limefile_append_begin(writer->editor, type, type_len);
+    if (err)
+        return err;
+    if (limefile_editor_last(writer->editor, &last) == 0)
+        end = last.data_offset + last.bytes;
+    limefs_job_change(writer->fs, writer->view, &change, end, UINT64_MAX, true);
+    err = limefile_append_begin(writer->editor, type, type_len);
+    limefs_job_changed(writer->fs, writer->view, &change);
     if (err)
         return err == LIMEFILE_E_TYPE ? -EINVAL : err;
     writer->length = 0;
@@ -287,10 +307,17 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t o
 static int resize_last(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last last;
-    int err = limefile_resize(writer->editor, writer->length, bytes);
+    struct limefs_change change;
+    int err = limefile_editor_last(writer->editor, &last);
     if (err)
         return err;
-    writer->length = bytes;
+    limefs_job_change(writer->fs, writer->view, &change, last.data_offset, UINT64_MAX, true);
+    err = limefile_resize(writer->editor, writer->length, bytes);
+    if (!err)
+        writer->length = bytes;
+    limefs_job_changed(writer->fs, writer->view, &change);
+    if (err)
+        return err;
     writer->unsynced = true;
     if (bytes == 0)
         writer->failed = 0;

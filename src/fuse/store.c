@@ -40,6 +40,13 @@ static int write_out(const struct limefs_job *job, const struct limefs_parcel *p
     return 0;
 }
 
+/* Its bytes are in the container, as well as they can be. */
+static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
+{
+    parcel->state = LIMEFS_PARCEL_EMPTY;
+    limefs_job_change_end(job, parcel->writer->view, &parcel->change);
+}
+
 /* What nobody waits for is found by the next sync. */
 static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
 {
@@ -49,7 +56,7 @@ static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
     pthread_mutex_lock(&job->lock);
     if (err)
         parcel->writer->late = err;
-    parcel->state = LIMEFS_PARCEL_EMPTY;
+    empty(job, parcel);
     pthread_cond_broadcast(&job->changed);
 }
 
@@ -77,7 +84,7 @@ void limefs_store_on_written(struct limefs_job *job, struct limefs_parcel *parce
         return;
     }
     job->stored_bytes += parcel->to - parcel->from;
-    parcel->state = LIMEFS_PARCEL_EMPTY;
+    empty(job, parcel);
 }
 
 /* The job has gone; its window goes next. */
@@ -206,6 +213,9 @@ static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
         .from = begin >= run->begin ? begin : at, /* what comes before is on its way */
         .to = begin + extent,
     };
+    parcel->change = (struct limefs_change){
+        .view = writer->view->id, .from = parcel->from, .to = parcel->to};
+    limefs_job_change_begin(job, &parcel->change);
     limefs_spans_add(&parcel->there, at, at + n);
     fill(job, parcel, buf, n, at);
     return true;
@@ -257,21 +267,16 @@ void limefs_store_prepare(struct limefs *fs, const struct limefs_view *view)
 
 /* ---- flush and sync ---- */
 
-static bool is_mine(const struct limefs_parcel *parcel, const struct limefs_writer *writer)
+int limefs_store_flush(struct limefs *fs, struct limefs_writer *writer, uint64_t from,
+                       uint64_t to)
 {
-    return parcel->state != LIMEFS_PARCEL_EMPTY && parcel->writer == writer;
-}
-
-int limefs_store_flush(struct limefs *fs, struct limefs_writer *writer)
-{
+    struct limefs_parcel *parcel;
     struct limefs_job *job = fs->job;
     if (!job || job->parcel_count == 0)
         return 0;
     pthread_mutex_lock(&job->lock);
-    for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
-         parcel++)
-        while (is_mine(parcel, writer))
-            settle(job, parcel);
+    while ((parcel = overlapping(job, writer, from, to)))
+        settle(job, parcel);
     int err = writer->late;
     writer->late = 0;
     pthread_mutex_unlock(&job->lock);
@@ -304,7 +309,7 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file)
 int limefs_store_sync(struct limefs *fs, struct limefs_writer *writer)
 {
     struct limefs_job *job = fs->job;
-    int err = limefs_store_flush(fs, writer);
+    int err = limefs_store_flush(fs, writer, 0, UINT64_MAX);
     if (!job || job->parcel_count == 0)
         return err;
     pthread_mutex_lock(&job->lock);

@@ -22,9 +22,9 @@ void limefs_store_prepare(struct limefs *, const struct limefs_view *);
 int limefs_store_put(struct limefs *, struct limefs_writer *, struct limefs_run *,
                      const char *buf, size_t n, uint64_t at);
 
-/* All that is gathered is in the container, as far as others can see. With the lock, in any
- * way. 0 or an error that any of it has met, which is told once. */
-int limefs_store_flush(struct limefs *, struct limefs_writer *);
+/* All that is gathered of bytes [from, to) is in the container, as far as others can see. With
+ * the lock, in any way. 0 or an error that any of it has met, which is told once. */
+int limefs_store_flush(struct limefs *, struct limefs_writer *, uint64_t from, uint64_t to);
 
 /* The same, and the ranks have brought theirs to the disk. The caller's own fsync() comes after
  * it. */

@@ -1,5 +1,6 @@
 /* target.c - bytes that are written to records, and when they are on the disk */
 #define _GNU_SOURCE
+#include "job.h"
 #include "store.h"
 #include "tree.h"
 
@@ -55,8 +56,8 @@ static void start_writeback(int fd, size_t n, uint64_t at)
         sync_file_range(fd, (off64_t)from, (off64_t)(to - from), SYNC_FILE_RANGE_WRITE);
 }
 
-/* Into the container: through the job, or by ourselves. */
-static int write_in_place(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
+/* Through the job, or by ourselves. */
+static int write_bytes(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
 {
     struct limefs_writer *writer = target->writer;
     int taken = limefs_store_put(writer->fs, writer, &target->run, buf, n, at);
@@ -65,6 +66,16 @@ static int write_in_place(struct limefs_target *target, const char *buf, size_t 
     int err = write_all(writer->fd, buf, n, at);
     if (!err)
         start_writeback(writer->fd, n, at);
+    return err;
+}
+
+static int write_in_place(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefs_change change;
+    limefs_job_change(writer->fs, writer->view, &change, at, at + n, false);
+    int err = write_bytes(target, buf, n, at);
+    limefs_job_changed(writer->fs, writer->view, &change);
     return err;
 }
 
@@ -139,10 +150,11 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
         err = begin_growth(writer, offset + n); /* meanwhile another may have become the last */
     if (err)
         return err;
-    writer->unsynced = true;
-    return limefs_writer_is_last(writer, target->ordinal, &last)
-               ? write_last(target, &last, buf, n, offset)
-               : write_inner(target, buf, n, offset);
+    err = limefs_writer_is_last(writer, target->ordinal, &last)
+              ? write_last(target, &last, buf, n, offset)
+              : write_inner(target, buf, n, offset);
+    writer->unsynced = true; /* not before: somebody may just have synced what there was */
+    return err;
 }
 
 ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, const char *buf,
@@ -182,7 +194,7 @@ static int spread(struct limefs_writer *writer, int err)
 
 int limefs_writer_flush_store(struct limefs_writer *writer)
 {
-    return spread(writer, limefs_store_flush(writer->fs, writer));
+    return spread(writer, limefs_store_flush(writer->fs, writer, 0, UINT64_MAX));
 }
 
 int limefs_writer_sync_store(struct limefs_writer *writer)
@@ -217,10 +229,12 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     if (!err)
         err = limefs_writer_sync_store(writer);
     /* The bulk of it, while others go on. */
+    writer->syncing++;
     if (!err && atomic_exchange(&writer->unsynced, false) && fsync(writer->fd) != 0) {
         err = -errno;
         tell_all(writer, err);
     }
+    writer->syncing--;
     pthread_rwlock_unlock(&writer->lock);
     pthread_rwlock_wrlock(&writer->lock);
     int met = __atomic_exchange_n(&target->error, 0, __ATOMIC_RELAXED);
@@ -228,6 +242,7 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
         err = met;
     if (!err)
         err = settle(target, closing);
+    limefs_job_touched(writer->fs, writer->view);
     pthread_rwlock_unlock(&writer->lock);
     return err;
 }
@@ -240,6 +255,7 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     struct limefile_last last;
     struct limefile_record record;
     struct limefile_index *index;
+    struct limefs_change change;
     uint64_t end = offset + bytes, length, at;
     bool grows = !(mode & FALLOC_FL_KEEP_SIZE);
     int fd = target->aside >= 0 ? target->aside : writer->fd, err = 0;
@@ -264,9 +280,13 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     }
     uint64_t room = end > length && !grows ? length : end; /* none behind the record */
     writer->unsynced = true;
+    limefs_job_change(writer->fs, writer->view, &change, at, at + room, true);
     if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
                                    (off_t)(room - offset)) != 0)
-        return -errno; /* before the length has changed */
+        err = -errno;
+    limefs_job_changed(writer->fs, writer->view, &change);
+    if (err)
+        return err; /* before the length has changed */
     if (target->aside >= 0)
         target->aside_changed = target->aside_written = true;
     return grows && end > length ? limefs_writer_resize(writer, target->ordinal, end, false)
@@ -298,26 +318,24 @@ static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limef
     struct limefile_index *index;
     struct limefile_last last;
     const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    uint64_t shape = writer->shape;
     if (target && target->aside >= 0) {
-        *place = (struct limefs_place){target->aside, 0, target->aside_bytes};
+        *place = (struct limefs_place){target->aside, 0, target->aside_bytes, shape};
         return 0;
     }
     int err = limefs_writer_record(writer, ordinal, &record, &index);
     if (err)
         return err;
-    *place = (struct limefs_place){writer->view->fd, record.data_offset, record.bytes};
+    *place = (struct limefs_place){writer->view->fd, record.data_offset, record.bytes, shape};
     if (writer->editor && limefs_writer_is_last(writer, ordinal, &last))
         place->bytes = writer->length;
     limefile_index_free(index);
     return 0;
 }
 
-void limefs_place_gather(struct limefs *fs, struct limefs_view *view)
+void limefs_place_gather(struct limefs *fs, struct limefs_view *view, uint64_t at, size_t n)
 {
-    (void)fs;
-    pthread_rwlock_rdlock(&view->writer->lock);
-    limefs_writer_flush_store(view->writer);
-    pthread_rwlock_unlock(&view->writer->lock);
+    spread(view->writer, limefs_store_flush(fs, view->writer, at, at + n));
 }
 
 int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,

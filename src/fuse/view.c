@@ -391,6 +391,16 @@ static bool is_known(struct limefs *fs, const struct limefs_view *view,
     return known;
 }
 
+bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
+{
+    struct stat st;
+    off_t size;
+    if (fstat(view->fd, &st) != 0)
+        return false;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    return is_known(fs, view, &stamp, &size);
+}
+
 int limefs_view_check(struct limefs *fs, struct limefs_view *view,
                       const struct limefile_record *record, struct limefs_stamp *checked)
 {

@@ -73,6 +73,9 @@ struct stat limefs_view_stat(struct limefs *, const struct limefs_view *);
 int limefs_view_check(struct limefs *, struct limefs_view *, const struct limefile_record *,
                       struct limefs_stamp *checked);
 
+/* A pinned view's container is as this mount has made it, or has seen it last. */
+bool limefs_view_is_known(struct limefs *, const struct limefs_view *);
+
 /* ---- for the writer, who has it pinned ---- */
 
 /* From now on (or no longer) the container changes by us alone. */

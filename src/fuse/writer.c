@@ -173,7 +173,6 @@ static int open_container(struct limefs_writer *writer)
     if (err)
         return err;
     limefs_view_set_written(fs, view, true);
-    limefs_job_drop(fs, view);
     struct limefile_index *index = limefs_view_index(fs, view);
     bool good = !limefile_index_fault(index) && !limefile_index_deviations(index);
     limefile_index_free(index);
@@ -236,15 +235,18 @@ void limefs_writer_free(struct limefs_writer *writer)
 static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
 {
     struct limefs_writer *writer = writer_of(fs, view);
+    struct limefs_change change;
     int err = 0;
     if (!writer)
         return -ENOMEM;
     pthread_mutex_lock(&writer->life);
     if (writer->users == 0) {
         pthread_rwlock_wrlock(&writer->lock);
+        limefs_job_change(fs, view, &change, 0, UINT64_MAX, true);
         err = open_container(writer);
         if (err)
             close_container(writer);
+        limefs_job_changed(fs, view, &change);
         pthread_rwlock_unlock(&writer->lock);
     }
     if (!err) {
@@ -286,6 +288,7 @@ int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct lime
 
 void limefs_writer_leave(struct limefs_writer *writer)
 {
+    limefs_job_touched(writer->fs, writer->view);
     pthread_rwlock_unlock(&writer->lock);
     give_up(writer);
 }
@@ -357,6 +360,7 @@ static void give_up_last(struct limefs_writer *writer, const struct limefile_las
 {
     char path[PATH_MAX];
     const char *label = limefs_writer_label(writer, path, sizeof path);
+    struct limefs_change change;
     int err = 0;
     if (!last->committed && writer->failed == 0 && (!forced || writer->length == 0))
         err = limefs_writer_commit(writer); /* closed before anything was written to it */
@@ -370,9 +374,12 @@ static void give_up_last(struct limefs_writer *writer, const struct limefile_las
         limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
                    label, (unsigned long long)last->ordinal, last->type,
                    (unsigned long long)last->bytes);
+        limefs_job_change(writer->fs, writer->view, &change, last->data_offset, UINT64_MAX,
+                          true);
         err = limefile_commit(writer->editor, last->bytes);
         writer->length = last->bytes;
         writer->grown = false;
+        limefs_job_changed(writer->fs, writer->view, &change);
         limefs_view_renew(writer->fs, writer->view, last->ordinal);
     } else if (writer->grown)
         err = limefs_writer_commit(writer);
@@ -419,6 +426,7 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
             give_up_last(writer, &last, forced);
         }
         forget_target(writer, target);
+        limefs_job_touched(fs, writer->view);
     }
     pthread_rwlock_unlock(&writer->lock);
     pthread_mutex_lock(&writer->life);

@@ -79,15 +79,16 @@ int limefs_record_set(struct limefs *, struct limefs_view *, uint64_t ordinal, c
 struct limefs_place {
     int fd;
     uint64_t at, bytes;
+    uint64_t shape; /* as long as the writer has this one, the record is there */
 };
-
-/* What is on its way to the container gets there, for who is about to read. */
-void limefs_place_gather(struct limefs *, struct limefs_view *);
 
 /* Until limefs_place_leave() they stay there. Only of views that have a writer. */
 int limefs_place_enter(struct limefs *, struct limefs_view *, uint64_t ordinal,
                        struct limefs_place *);
 void limefs_place_leave(struct limefs_view *);
+
+/* Between the two: what is on its way to those n bytes of the container gets there. */
+void limefs_place_gather(struct limefs *, struct limefs_view *, uint64_t at, size_t n);
 
 /* How long the record is now, which the index may not know yet. */
 uint64_t limefs_record_bytes(struct limefs *, struct limefs_view *,

@@ -28,7 +28,12 @@ struct limefs_writer {
     atomic_int failed;       /* what a write to it met: what it holds is not what was written */
 
     atomic_bool unsynced; /* bytes were written anywhere */
-    int late;             /* what the store has met; under the job's lock */
+    atomic_int syncing;   /* who was about to bring them to the disk, and is not through */
+
+    /* Under the job's lock. */
+    int late;       /* what the store has met */
+    double changed; /* when the container was last changed */
+    uint64_t shape; /* counts what moves or cuts records; changed with `lock` alone, too */
 };
 
 /* With the lock held, shared or alone. */

@@ -226,6 +226,94 @@ static void test_dropped_bytes_are_not_found(void **state)
     assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
 }
 
+static bool has(const struct bench *b, uint64_t offset)
+{
+    struct limefs_want request = want(b, offset, 1);
+    int slots[LIMEFS_PIECES_MAX];
+    bool ready;
+    return limefs_forward_find(&b->forward, &request, slots, &ready) > 0;
+}
+
+/* What was fetched of the bytes goes when the change begins, and comes again after its end. */
+static void test_changes(void **state)
+{
+    struct bench b;
+    uint64_t at = 0;
+    (void)state;
+    set_up(&b);
+    for (; at < 60 * MIB; at += MIB)
+        ask(&b, at, MIB);
+    assert_true(has(&b, 50 * MIB) && has(&b, 59 * MIB));
+    struct limefs_change change = {
+        .view = VIEW, .from = BEGIN + 59 * MIB, .to = BEGIN + 59 * MIB + 1};
+    struct limefs_change other = {.view = VIEW + 1, .to = UINT64_MAX};
+    struct limefs_change nothing = {.view = VIEW, .from = BEGIN + 50 * MIB, .to = 0};
+    assert_false(limefs_forward_change_begin(&b.forward, &other));
+    assert_false(limefs_forward_change_begin(&b.forward, &nothing));
+    assert_true(has(&b, 50 * MIB) && has(&b, 59 * MIB));
+    assert_true(limefs_forward_change_begin(&b.forward, &change));
+    assert_false(has(&b, 59 * MIB));
+    assert_true(limefs_forward_is_changing(&b.forward, VIEW));
+
+    /* While it lasts, in a stream and from the beginning. */
+    for (at = 55 * MIB; at < 70 * MIB; at += MIB) {
+        ask(&b, at, MIB);
+        assert_false(has(&b, 59 * MIB));
+    }
+    limefs_forward_change_end(&b.forward, &other);
+    limefs_forward_change_end(&b.forward, &change);
+    limefs_forward_change_end(&b.forward, &nothing);
+    assert_false(limefs_forward_is_changing(&b.forward, VIEW));
+    assert_false(has(&b, 59 * MIB));
+    for (at = 50 * MIB; at < 62 * MIB; at += MIB)
+        ask(&b, at, MIB);
+    assert_true(has(&b, 59 * MIB));
+}
+
+/* A load that is under way when its bytes change. */
+static void test_a_change_of_what_is_loading(void **state)
+{
+    struct bench b;
+    struct limefs_change change = {.view = VIEW, .from = BEGIN, .to = UINT64_MAX};
+    bool follows, ready;
+    int slots[LIMEFS_PIECES_MAX];
+    (void)state;
+    set_up(&b);
+    struct limefs_want request = want(&b, 0, 5 * MIB);
+    b.count = limefs_forward_note(&b.forward, &request, 1, b.loads, &follows);
+    assert_int_equal(b.count, 1);
+    assert_int_equal(b.forward.slot[b.loads[0]].state, LIMEFS_EXTENT_LOADING);
+    assert_true(limefs_forward_change_begin(&b.forward, &change));
+    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
+    limefs_forward_change_end(&b.forward, &change);
+    load_all(&b);
+    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
+}
+
+/* A record that is shorter than what counts as one stream: read again and again. */
+static void test_a_short_record_again(void **state)
+{
+    struct bench b;
+    int given = 0;
+    (void)state;
+    set_up(&b);
+    for (int i = 0; i < 10; i++) {
+        limefs_forward_drop(&b.forward, i % 2 ? VIEW : VIEW + 1);
+        for (uint64_t at = 0; at < 10 * MIB; at += MIB) {
+            struct limefs_want request = want(&b, at, MIB);
+            request.end = BEGIN + 10 * MIB;
+            b.now += 1e-4;
+            bool follows, ready;
+            int slots[LIMEFS_PIECES_MAX];
+            b.count =
+                limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows);
+            load_all(&b);
+            given += limefs_forward_find(&b.forward, &request, slots, &ready) > 0;
+        }
+    }
+    assert_true(given >= 95);
+}
+
 /* A second reader, far behind the first, of what is still there. */
 static void test_behind_another_stream(void **state)
 {
@@ -269,6 +357,9 @@ int main(void)
         cmocka_unit_test(test_who_goes_away_wastes_and_is_noticed),
         cmocka_unit_test(test_held_and_loading_slots_are_not_taken),
         cmocka_unit_test(test_dropped_bytes_are_not_found),
+        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_a_change_of_what_is_loading),
+        cmocka_unit_test(test_a_short_record_again),
         cmocka_unit_test(test_behind_another_stream),
         cmocka_unit_test(test_many_streams_share_the_slots),
     };

@@ -1,0 +1,268 @@
+"""Large reads through the job on mounts that write: the bytes are those that were written last,
+and they do go through the job again once nobody writes there."""
+
+import mmap
+import os
+import random
+import shutil
+import struct
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+import writelib
+from test_ranks import serving, stats
+from writelib import MIB, put, pwrite_all, until
+
+BLOCK = 256 * 1024
+PAGE = 4096
+
+
+def some(n, seed):
+    return random.Random(seed).randbytes(n)
+
+
+def read_around(path, block=MIB):
+    """All of it, around the kernel's cache."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    try:
+        with mmap.mmap(-1, block) as buffer:
+            data = b""
+            while got := os.readv(fd, [buffer]):
+                data += buffer[:got]
+            return data
+    finally:
+        os.close(fd)
+
+
+@limetest.needs_fuse
+class TestCase(writelib.TestCase):
+    OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=5", "stripe=64K")
+
+    def setUp(self):
+        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+
+    def with_job(self, source, *opts, ranks=2):
+        return serving(self.rw(source, f"ranks={ranks}", *opts, timeout=60,
+                               env=mpitest.environment()))
+
+    def forwarded(self, mount, name, data):
+        """Reads it until most of it has come through the job: soon, as nobody writes. Each
+        time, it is right."""
+        def most():
+            before = stats(mount)["forwarded_bytes"]
+            self.assertBytes(read_around(mount.join(name)), data, name)
+            return stats(mount)["forwarded_bytes"] - before > len(data) // 2
+        until(most, 30)
+
+
+class Content(TestCase):
+    def test_after_each_kind_of_change(self):
+        for ranks in (1, 2, 3, 4):
+            with self.subTest(ranks=ranks):
+                self.each_kind_of_change(ranks)
+
+    def each_kind_of_change(self, ranks):
+        inner, last = some(5 * MIB + 77, 1), some(6 * MIB + 5, 2)
+        path = self.write(f"{ranks}.lime", limetest.container([("inner", inner), ("last", last)]))
+        with self.with_job(path, ranks=ranks) as mount:
+            self.forwarded(mount, "inner", inner)
+            self.forwarded(mount, "last", last)
+
+            part = some(3 * MIB, 3)  # in place
+            with open(mount.join("inner"), "r+b", buffering=0) as file:
+                pwrite_all(file.fileno(), part, MIB + 1)
+            inner = inner[:MIB + 1] + part + inner[MIB + 1 + len(part):]
+            self.forwarded(mount, "inner", inner)
+            self.forwarded(mount, "last", last)
+
+            new = some(7 * MIB + 3, 4)  # appended
+            put(mount.join("new"), new)
+            self.forwarded(mount, "new", new)
+            self.forwarded(mount, "inner", inner)
+
+            os.truncate(mount.join("new"), 4 * MIB + 1)  # cut
+            new = new[:4 * MIB + 1]
+            self.forwarded(mount, "new", new)
+            os.truncate(mount.join("new"), 6 * MIB)  # longer again, with nothing
+            new = new.ljust(6 * MIB, b"\0")
+            self.forwarded(mount, "new", new)
+            with open(mount.join("new"), "ab", buffering=0) as file:
+                writelib.write_all(file.fileno(), part)
+            new += part
+            self.forwarded(mount, "new", new)
+
+            inner = some(len(inner), 5)  # anew, of the same length
+            put(mount.join("inner"), inner)
+            self.forwarded(mount, "inner", inner)
+            inner = some(8 * MIB + 11, 6)  # of another length: another file is the container
+            put(mount.join("inner"), inner)
+            self.forwarded(mount, "inner", inner)
+            self.forwarded(mount, "last", last)
+            self.forwarded(mount, "new", new)
+
+            for flag in (b"1", b"0"):  # headers alone
+                os.setxattr(mount.join("last"), "user.lime.mb", flag)
+                self.forwarded(mount, "last", last)
+            os.unlink(mount.join("new"))
+            other = some(5 * MIB, 7)  # in its place
+            put(mount.join("other"), other)
+            self.forwarded(mount, "other", other)
+        self.assertHolds(path, [("inner", inner), ("last", last), ("other", other)])
+
+    def test_a_tree(self):
+        """Its containers are locked and let go again."""
+        data, new = some(5 * MIB, 1), some(5 * MIB, 2)
+        path = self.write("c.lime", limetest.container([("data", data)]))
+        with self.with_job(os.path.dirname(path)) as mount:
+            for _ in range(3):
+                self.forwarded(mount, "c.lime/data", data)
+                with open(mount.join("c.lime/data"), "r+b", buffering=0) as file:
+                    writelib.write_all(file.fileno(), new)
+                data, new = new, data
+                put(mount.join("c.lime/log"), b"log")
+                self.forwarded(mount, "c.lime/data", data)
+                os.unlink(mount.join("c.lime/log"))
+
+    def test_through_the_page_cache(self):
+        data = some(9 * MIB, 1)
+        path = self.write("c.lime", limetest.container([("data", bytes(9 * MIB))]))
+        with self.with_job(path) as mount:
+            before = stats(mount)["forwarded_bytes"]
+            put(mount.join("data"), data)
+
+            def again():
+                with open(mount.join("data"), "rb", buffering=0) as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                    self.assertBytes(file.read(), data)
+                return stats(mount)["forwarded_bytes"] - before > 5 * MIB
+            until(again, 30)
+
+    def test_a_record_is_read_while_another_one_grows(self):
+        """The record that nobody writes to comes through the job all the time."""
+        data = some(12 * MIB, 1)
+        path = self.write("c.lime", limetest.container([("data", data)]))
+        with self.with_job(path) as mount:
+            self.forwarded(mount, "data", data)
+            end = threading.Event()
+            written = b""
+
+            def append():
+                nonlocal written
+                fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+                while len(written) < 4 * MIB or (not end.is_set() and len(written) < 400 * MIB):
+                    pwrite_all(fd, data[:MIB], len(written))
+                    written += data[:MIB]
+                os.close(fd)
+
+            thread = threading.Thread(target=append)
+            thread.start()
+            try:
+                until(lambda: len(written) >= 2 * MIB, 30)
+                for _ in range(3):
+                    before = stats(mount)["forwarded_bytes"]
+                    self.assertBytes(read_around(mount.join("data")), data)
+                    self.assertGreater(stats(mount)["forwarded_bytes"] - before, 6 * MIB)
+            finally:
+                end.set()
+                thread.join()
+            self.forwarded(mount, "new", written)
+        self.assertHolds(path, [("data", data), ("new", written)])
+
+
+class Oracle(TestCase):
+    """Each page says which write it comes from. What is read is not older than the last write to
+    that block that had ended before, and not younger than the last one that has begun since."""
+    BLOCKS = 32
+
+    def block(self, number, version):
+        return b"".join(struct.pack("<QQ", number * (BLOCK // PAGE) + i, version).ljust(PAGE, b"x")
+                        for i in range(BLOCK // PAGE))
+
+    def run_oracle(self, rounds, ranks, writers=1, *opts):
+        first = b"".join(self.block(i, 0) for i in range(self.BLOCKS))
+        path = self.write("c.lime", limetest.container([("info", b"i" * 100), ("data", first)]))
+        ended, begun = [0] * self.BLOCKS, [0] * self.BLOCKS
+        wrong = []
+        stop = threading.Event()
+
+        def write(mount, mine):
+            dice = random.Random(mine)
+            fd = os.open(mount.join("data"), os.O_WRONLY | (os.O_DIRECT if mine % 2 else 0))
+            try:
+                while not stop.is_set():
+                    at = dice.randrange(self.BLOCKS // writers) * writers + mine
+                    for i in range(at, min(at + dice.choice([1, 1, 5]) * writers, self.BLOCKS),
+                                   writers):
+                        begun[i] += 1
+                        pwrite_all(fd, self.block(i, begun[i]), i * BLOCK)
+                        if not mine % 2:
+                            os.fsync(fd)
+                        ended[i] = begun[i]
+                    stop.wait(dice.choice([0, 0, 0.002, 0.1, 0.3]))
+            finally:
+                os.close(fd)
+
+        def read(mount, seed):
+            dice = random.Random(seed)
+            fd = os.open(mount.join("data"), os.O_RDONLY | os.O_DIRECT)
+            count = dice.choice([1, 4])
+            with mmap.mmap(-1, count * BLOCK) as buffer:
+                for at in range(0, self.BLOCKS, count):
+                    least = list(ended)
+                    got = os.preadv(fd, [buffer], at * BLOCK)
+                    most = list(begun)
+                    if got != min(count, self.BLOCKS - at) * BLOCK:
+                        wrong.append(("short", at, got))
+                    for page in range(got // PAGE):
+                        place, version = struct.unpack_from("<QQ", buffer, page * PAGE)
+                        i = at + page * PAGE // BLOCK
+                        if place != at * (BLOCK // PAGE) + page or \
+                                not least[i] <= version <= most[i]:
+                            wrong.append((at, page, place, version, least[i], most[i]))
+            os.close(fd)
+
+        with self.with_job(path, *opts, ranks=ranks) as mount:
+            threads = [threading.Thread(target=write, args=(mount, i)) for i in range(writers)]
+            for thread in threads:
+                thread.start()
+            try:
+                for i in range(rounds):
+                    readers = [threading.Thread(target=read, args=(mount, i * 2 + k))
+                               for k in range(2)]
+                    for reader in readers:
+                        reader.start()
+                    for reader in readers:
+                        reader.join()
+                    if wrong:
+                        break
+            finally:
+                stop.set()
+                for thread in threads:
+                    thread.join()
+            self.assertEqual(wrong, [])
+            self.assertEqual(begun, ended)
+            self.assertGreater(sum(ended), 0)
+            data = b"".join(self.block(i, ended[i]) for i in range(self.BLOCKS))
+            self.forwarded(mount, "data", data)
+            return stats(mount)
+
+    def test_a_writer_and_readers(self):
+        for ranks in (1, 2, 3, 4):
+            with self.subTest(ranks=ranks):
+                self.run_oracle(300 if limetest.STRESS else 20, ranks)
+
+    def test_writers_and_readers(self):
+        self.run_oracle(300 if limetest.STRESS else 20, 2, 3)
+
+    def test_writers_that_pause(self):
+        """Often enough for reads to be forwarded in between."""
+        seen = self.run_oracle(600 if limetest.STRESS else 60, 2, 1, "forward_from=256K")
+        self.assertGreater(seen["forwarded_bytes"], 2 * self.BLOCKS * BLOCK)
+
+
+if __name__ == "__main__":
+    limetest.main()
