@@ -1,0 +1,376 @@
+/* test_sum.c - sums of whole records, by any number of threads, against an oracle that knows
+ * nothing of isa-l */
+#define _GNU_SOURCE
+#include "unit.h"
+#include "limeildg.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { AT = 392 }; /* where the data of the made files begin */
+
+/* ---- the oracle: bit by bit, site by site ---- */
+
+static uint32_t crc_table[256];
+
+static void make_table(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int bit = 0; bit < 8; bit++)
+            c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
+        crc_table[i] = c;
+    }
+}
+
+static uint32_t oracle_crc(const unsigned char *data, size_t n)
+{
+    uint32_t c = 0xffffffffu;
+    while (n--)
+        c = c >> 8 ^ crc_table[(c ^ *data++) & 0xff];
+    return ~c;
+}
+
+/* The rank of a site by counting, one coordinate after the other. */
+static uint64_t oracle_rank(const struct limefile_field *f, uint64_t site)
+{
+    uint64_t at[LIMEFILE_DIMS_MAX], rank = 0;
+    if (!f->boxed)
+        return site;
+    memcpy(at, f->lower, sizeof at);
+    while (site--)
+        for (unsigned d = 0; d < f->lattice.dims && ++at[d] > f->upper[d]; d++)
+            at[d] = f->lower[d];
+    for (unsigned d = f->lattice.dims; d-- > 0;)
+        rank = rank * f->lattice.extent[d] + at[d];
+    return rank;
+}
+
+static struct limefile_checksum oracle(const struct limefile_field *f,
+                                       const unsigned char *data)
+{
+    struct limefile_checksum sum = {0};
+    for (uint64_t i = 0; i < f->sites; i++) {
+        uint64_t c = oracle_crc(data + i * f->site_bytes, f->site_bytes);
+        uint64_t rank = oracle_rank(f, i), a = rank % 29, b = rank % 31;
+        sum.suma ^= (uint32_t)(c << a | c >> (32 - a));
+        sum.sumb ^= (uint32_t)(c << b | c >> (32 - b));
+    }
+    return sum;
+}
+
+static void assert_same(struct limefile_checksum is, struct limefile_checksum want)
+{
+    assert_int_equal(is.suma, want.suma);
+    assert_int_equal(is.sumb, want.sumb);
+}
+
+/* ---- made files ---- */
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t random_word(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    return seed ^= seed << 17;
+}
+
+struct made {
+    int fd;
+    unsigned char *data;
+    struct limefile_field field;
+};
+
+static struct made make(uint64_t site_bytes, uint64_t sites)
+{
+    char path[] = "/var/tmp/limefs-test-sum-XXXXXX"; /* /tmp may be without O_DIRECT */
+    struct limefile_fd file;
+    size_t n = (size_t)(site_bytes * sites);
+    struct made m = {.fd = mkostemp(path, O_CLOEXEC), .data = malloc(n + 8)};
+    assert_true(m.fd >= 0);
+    unlink(path);
+    for (size_t i = 0; i < n; i += 8) {
+        uint64_t word = random_word();
+        memcpy(m.data + i, &word, sizeof word);
+    }
+    limefile_fd_init(&file, m.fd);
+    assert_int_equal(limefile_write_full(&file.source, m.data, n, AT), 0);
+    m.field.record = (struct limefile_record){.data_offset = AT, .bytes = n};
+    m.field.sites = sites;
+    m.field.site_bytes = site_bytes;
+    m.field.expected = n;
+    return m;
+}
+
+static void unmake(struct made *m)
+{
+    close(m->fd);
+    free(m->data);
+}
+
+/* From now on it is to come from the disk. */
+static void cool(const struct made *m)
+{
+    assert_int_equal(fdatasync(m->fd), 0);
+    assert_int_equal(posix_fadvise(m->fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+}
+
+/* ---- what progress is told ---- */
+
+struct told {
+    uint64_t bytes;
+    atomic_int inside;
+    bool both; /* two at once; asserted by the test's own thread */
+};
+
+static void tell(void *context, uint64_t more)
+{
+    struct told *told = context;
+    if (atomic_fetch_add(&told->inside, 1) != 0)
+        told->both = true;
+    told->bytes += more;
+    atomic_fetch_sub(&told->inside, 1);
+}
+
+static struct limefile_checksum sum_of(const struct made *m, unsigned threads)
+{
+    struct limefile_checksum sum = {1, 2};
+    struct told told = {0};
+    assert_int_equal(limefile_field_sum(m->fd, &m->field, threads, tell, &told, &sum), 0);
+    assert_int_equal(told.bytes, m->field.record.bytes);
+    assert_false(told.both);
+    return sum;
+}
+
+/* ---- tests ---- */
+
+static void test_any_threads(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t site_bytes, sites;
+    } shapes[] = {
+        {1, 100000},  {3, 99999},   {4, 300000},  {5, 2},       {8, 400001},  {12, 1},
+        {15, 70001},  {16, 200000}, {24, 100003}, {72, 50000},  {96, 12288},  {192, 20011},
+        {288, 16384}, {576, 8192},  {1152, 3001}, {4104, 1000}, {262136, 11}, {262144, 9},
+        {262152, 13}, {1048576, 5}, {1048577, 4}, {1048568, 6}, {3000001, 3}, {5000000, 1},
+    };
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        struct made m = make(shapes[i].site_bytes, shapes[i].sites);
+        struct limefile_checksum want = oracle(&m.field, m.data);
+        for (unsigned threads = 0; threads <= 16; threads++)
+            assert_same(sum_of(&m, threads), want);
+        for (unsigned threads = 0; threads <= 3; threads++) {
+            cool(&m);
+            assert_same(sum_of(&m, threads), want);
+        }
+        unmake(&m);
+    }
+}
+
+static void test_half_in_memory(void **state)
+{
+    (void)state;
+    struct made m = make(576, 20000);
+    struct limefile_checksum want = oracle(&m.field, m.data);
+    for (int i = 0; i < 8; i++) {
+        unsigned char buffer[65536];
+        cool(&m);
+        for (int pages = 0; pages < 40; pages++)
+            assert_true(pread(m.fd, buffer, sizeof buffer,
+                              (off_t)(random_word() % m.field.record.bytes)) > 0);
+        assert_same(sum_of(&m, (unsigned)i), want);
+    }
+    unmake(&m);
+}
+
+static void add_in_pieces(const struct made *m, struct limefile_checksum want)
+{
+    struct limefile_checksum odd = {0}, even = {0};
+    for (uint64_t first = 0, n; first < m->field.sites; first += n) {
+        n = 1 + random_word() % 97;
+        if (n > m->field.sites - first)
+            n = m->field.sites - first;
+        limefile_field_add(&m->field, random_word() & 1 ? &odd : &even,
+                           m->data + first * m->field.site_bytes, first, n);
+    }
+    assert_same((struct limefile_checksum){odd.suma ^ even.suma, odd.sumb ^ even.sumb}, want);
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    struct made m = make(24, 5000);
+    struct limefile_checksum want = oracle(&m.field, m.data);
+    for (int i = 0; i < 50; i++)
+        add_in_pieces(&m, want);
+    unmake(&m);
+}
+
+static void test_hypercubes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        struct limefile_field f = {.boxed = true, .lattice.dims = 1 + (unsigned)i % 6};
+        uint64_t sites = 1;
+        for (unsigned d = 0; d < f.lattice.dims; d++) {
+            f.lattice.extent[d] = 1 + random_word() % 7;
+            f.lower[d] = random_word() % f.lattice.extent[d];
+            f.upper[d] = f.lower[d] + random_word() % (f.lattice.extent[d] - f.lower[d]);
+            sites *= f.upper[d] - f.lower[d] + 1;
+        }
+        struct made m = make(i % 10 ? 8 + (uint64_t)i : 1100000 / (sites < 4 ? 1 : 20), sites);
+        f.record = m.field.record;
+        f.sites = sites;
+        f.site_bytes = m.field.site_bytes;
+        m.field = f;
+        struct limefile_checksum want = oracle(&f, m.data);
+        assert_same(sum_of(&m, 1), want);
+        assert_same(sum_of(&m, 1 + (unsigned)i % 16), want);
+        add_in_pieces(&m, want);
+        unmake(&m);
+    }
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    struct limefile_checksum sum;
+    for (int large = 0; large < 2; large++) {
+        struct made m = make(large ? 3000000 : 576, large ? 3 : 20000);
+        for (int cold = 0; cold < 2; cold++) {
+            assert_int_equal(ftruncate(m.fd, (off_t)(AT + m.field.record.bytes - 1)), 0);
+            if (cold)
+                cool(&m);
+            for (unsigned threads = 0; threads < 5; threads++)
+                assert_int_equal(limefile_field_sum(m.fd, &m.field, threads, NULL, NULL, &sum),
+                                 LIMEFILE_E_SHRUNK);
+        }
+        int closed = fcntl(m.fd, F_DUPFD_CLOEXEC, 100);
+        close(closed);
+        assert_int_equal(limefile_field_sum(closed, &m.field, 2, NULL, NULL, &sum), -EBADF);
+        m.field.sites++;
+        assert_int_equal(limefile_field_sum(m.fd, &m.field, 2, NULL, NULL, &sum),
+                         LIMEFILE_E_STATE);
+        m.field.sites = m.field.site_bytes = m.field.record.bytes = 0;
+        assert_int_equal(limefile_field_sum(m.fd, &m.field, 2, NULL, NULL, &sum),
+                         LIMEFILE_E_STATE);
+        unmake(&m);
+    }
+}
+
+/* ---- files that real programs wrote ---- */
+
+typedef void field_fn(int fd, struct limefile_source *, const struct limefile_field *);
+
+/* Calls for each field of the corpus that has a checksum; how many. */
+static size_t each_field(field_fn *call)
+{
+    const char *folder = getenv("CORPUS");
+    DIR *dir = opendir(folder ? folder : "tests/data/corpus");
+    size_t count = 0;
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct limefile_fd file;
+        struct limefile_index *index;
+        struct limefile_fields fields;
+        if (!strstr(e->d_name, ".lime"))
+            continue;
+        int fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        limefile_fd_init(&file, fd);
+        assert_int_equal(limefile_index_build(&file.source, &index), 0);
+        assert_int_equal(limefile_fields_build(&file.source, index, NULL, NULL, &fields), 0);
+        for (size_t i = 0; i < fields.count; i++)
+            if (fields.field[i].has_checksum) {
+                call(fd, &file.source, &fields.field[i]);
+                count++;
+            }
+        limefile_fields_release(&fields);
+        limefile_index_free(index);
+        close(fd);
+    }
+    closedir(dir);
+    return count;
+}
+
+static void verify(int fd, struct limefile_source *source, const struct limefile_field *field)
+{
+    (void)source;
+    struct limefile_checksum sum;
+    for (unsigned threads = 0; threads <= 16; threads++) {
+        assert_int_equal(limefile_field_sum(fd, field, threads, NULL, NULL, &sum), 0);
+        assert_same(sum, field->checksum);
+    }
+}
+
+static void test_corpus(void **state)
+{
+    (void)state;
+    assert_int_equal(each_field(verify), 9);
+}
+
+enum { FLIPS = 10000 };
+
+static void flip(int fd, struct limefile_source *source, const struct limefile_field *field)
+{
+    (void)fd;
+    size_t n = (size_t)field->record.bytes;
+    unsigned char *data = malloc(n);
+    assert_non_null(data);
+    assert_int_equal(limefile_read_full(source, data, n, field->record.data_offset), n);
+    for (int i = 0; i < FLIPS; i++) {
+        struct limefile_checksum sum = {0};
+        uint64_t bit = random_word() % (8 * n);
+        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        limefile_field_add(field, &sum, data, 0, field->sites);
+        assert_true(sum.suma != field->checksum.suma && sum.sumb != field->checksum.sumb);
+        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    free(data);
+}
+
+static void test_each_flip_is_found(void **state)
+{
+    (void)state;
+    each_field(flip);
+}
+
+/* In the file, which is read each time. */
+static void test_flips_in_a_file(void **state)
+{
+    (void)state;
+    struct made m = make(576, 5000);
+    struct limefile_checksum right = sum_of(&m, 0);
+    for (int i = 0; i < 300; i++) {
+        uint64_t bit = random_word() % (8 * m.field.record.bytes);
+        unsigned char *byte = &m.data[bit / 8];
+        *byte ^= (unsigned char)(1u << bit % 8);
+        assert_int_equal(pwrite(m.fd, byte, 1, (off_t)(AT + bit / 8)), 1);
+        struct limefile_checksum sum = sum_of(&m, (unsigned)i % 5);
+        assert_true(sum.suma != right.suma && sum.sumb != right.sumb);
+        *byte ^= (unsigned char)(1u << bit % 8);
+        assert_int_equal(pwrite(m.fd, byte, 1, (off_t)(AT + bit / 8)), 1);
+    }
+    assert_same(sum_of(&m, 0), right);
+    unmake(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_threads),
+        cmocka_unit_test(test_half_in_memory),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_hypercubes),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_corpus),
+        cmocka_unit_test(test_each_flip_is_found),
+        cmocka_unit_test(test_flips_in_a_file),
+    };
+    make_table();
+    return cmocka_run_group_tests_name("sum", tests, NULL, NULL);
+}
