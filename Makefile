@@ -33,13 +33,16 @@ pkg_libs   = $(shell $(PKG) --libs $(1))
 
 # One folder, one set of include paths: the layers are what these allow.
 #   src/lime <- src/lime/tool      src/lime <- src/fuse -> src/mpi/wire
+#   src/lime/tool -> src/lime/stage -> src/mpi/wire (which knows no MPI)
 INC_lime := -Isrc/lime
-INC_tool := -Isrc/lime -Isrc/lime/tool
+INC_tool := -Isrc/lime -Isrc/lime/tool -Isrc/lime/stage
+INC_stage := -Isrc/lime -Isrc/lime/stage -Isrc/mpi/wire
 INC_wire := -Isrc/mpi/wire
 INC_fuse  = -Isrc/lime -Isrc/mpi/wire -Isrc/fuse $(call pkg_cflags,fuse3 jansson)
 
 lime_src := $(wildcard src/lime/*.c)
 tool_src := $(wildcard src/lime/tool/*.c)
+stage_src := $(wildcard src/lime/stage/*.c)
 fuse_src := $(wildcard src/fuse/*.c)
 wire_src := $(wildcard src/mpi/wire/*.c)
 unit_src := $(wildcard tests/unit/*.c)
@@ -120,9 +123,10 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 endef
 $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/tool,$(INC_tool)))
+$(eval $(call compile,src/lime/stage,$(INC_stage)))
 $(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
 $(eval $(call compile,src/fuse,$$(INC_fuse) -DFUSE_USE_VERSION=312))
-$(eval $(call compile,tests/unit,$(INC_lime) -Isrc/fuse -Isrc/mpi/lemon $(INC_wire)))
+$(eval $(call compile,tests/unit,$(INC_lime) -Isrc/lime/stage -Isrc/fuse -Isrc/mpi/lemon $(INC_wire)))
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
 # To gcc, MPICH's MPI_STATUSES_IGNORE is an array without room.
@@ -176,11 +180,16 @@ $(libwire): $(call obj,$(wire_src))
 	@mkdir -p $(@D); echo '  AR   $@'
 	$(Q)rm -f $@; ar rcs $@ $^
 
+libstage := $(B)/lib/liblimestage.a
+$(libstage): $(call obj,$(stage_src))
+	@mkdir -p $(@D); echo '  AR   $@'
+	$(Q)rm -f $@; ar rcs $@ $^
+
 $(liblimefile): $(call obj,$(lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
 	$(Q)rm -f $@; ar rcs $@ $^
 
-$(B)/bin/lime: $(call obj,$(tool_src)) $(liblimefile)
+$(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat jansson) -pthread
 
@@ -195,6 +204,8 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/spans.c)
+# Sums of what passes when it is staged.
+$(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.
 $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.

@@ -9,7 +9,7 @@
 
 static const struct command *const commands[] = {
     &cmd_ls, &cmd_cat, &cmd_unpack, &cmd_pack,     &cmd_append, &cmd_replace,
-    &cmd_rm, &cmd_set, &cmd_check,  &cmd_checksum, &cmd_repair,
+    &cmd_rm, &cmd_set, &cmd_check,  &cmd_checksum, &cmd_repair, &cmd_stage,
 };
 
 static const struct command *const compat_names[] = {

@@ -1,0 +1,126 @@
+/*
+ * journal.c - how far a temporary file is synced
+ *
+ * Two slots of 512 bytes, written in turn, each one line of text with its own CRC: one of the
+ * two is whole whatever happens. It is written after the bytes that it speaks of are synced. It
+ * also says what their CRC was, so what is found there later is believed only if it has the
+ * same.
+ */
+#define _GNU_SOURCE
+#include "target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <isa-l/crc.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SLOT_BYTES = 512,
+};
+
+static uint32_t crc_of(const char *text, size_t n)
+{
+    return crc32_gzip_refl(0, (const unsigned char *)text, n);
+}
+
+struct entry {
+    uint64_t sequence, temp_inode, kept;
+    uint32_t crc;
+    struct stage_identity source;
+};
+
+static bool parse(const char *slot, struct entry *e)
+{
+    uint32_t sum;
+    int text;
+    int got =
+        sscanf(slot,
+               "limefs-stage 1 %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNx32 " %" SCNu64
+               " %" SCNu64 " %" SCNd64 ".%" SCNu32 " %" SCNd64 ".%" SCNu32 "%n sum %" SCNx32,
+               &e->sequence, &e->temp_inode, &e->kept, &e->crc, &e->source.inode,
+               &e->source.size, &e->source.mtime_s, &e->source.mtime_ns, &e->source.ctime_s,
+               &e->source.ctime_ns, &text, &sum);
+    return got == 11 && sum == crc_of(slot, (size_t)text);
+}
+
+static int format(char slot[SLOT_BYTES], const struct entry *e)
+{
+    int n =
+        snprintf(slot, SLOT_BYTES,
+                 "limefs-stage 1 %" PRIu64 " %" PRIu64 " %" PRIu64 " %08" PRIx32 " %" PRIu64
+                 " %" PRIu64 " %" PRId64 ".%09" PRIu32 " %" PRId64 ".%09" PRIu32,
+                 e->sequence, e->temp_inode, e->kept, e->crc, e->source.inode, e->source.size,
+                 e->source.mtime_s, e->source.mtime_ns, e->source.ctime_s, e->source.ctime_ns);
+    if (n < 0 || n > SLOT_BYTES - 32)
+        return -EOVERFLOW;
+    snprintf(slot + n, (size_t)(SLOT_BYTES - n), " sum %08" PRIx32 "\n",
+             crc_of(slot, (size_t)n));
+    return 0;
+}
+
+static int open_journal(const struct stage_target *t, int flags)
+{
+    struct stat st;
+    int fd = openat(t->folder, t->journal, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags,
+                    0600);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        st.st_nlink == 1)
+        return fd;
+    close(fd);
+    return -EPERM;
+}
+
+int stage_journal_load(struct stage_target *t, uint64_t temp_inode,
+                       const struct stage_identity *source)
+{
+    char text[2 * SLOT_BYTES + 1] = {0};
+    struct entry best = {0};
+    int fd = open_journal(t, 0);
+    if (fd < 0)
+        return fd;
+    ssize_t got = pread(fd, text, 2 * SLOT_BYTES, 0);
+    for (int i = 0; i < 2 && got >= SLOT_BYTES * (i + 1); i++) {
+        struct entry e;
+        char slot[SLOT_BYTES + 1] = {0};
+        memcpy(slot, text + i * SLOT_BYTES, SLOT_BYTES);
+        if (parse(slot, &e) && e.sequence > best.sequence)
+            best = e;
+    }
+    t->journal_fd = fd;
+    t->sequence = best.sequence; /* also of one that does not fit: the next one counts more */
+    if (!best.sequence || best.temp_inode != temp_inode || best.kept > source->size ||
+        best.kept % STAGE_CHECKPOINT_UNIT || !stage_identity_agrees(&best.source, source))
+        return -ENOENT;
+    t->kept = best.kept;
+    t->kept_crc = best.crc;
+    return 0;
+}
+
+int stage_journal_store(struct stage_target *t, uint64_t temp_inode,
+                        const struct stage_identity *source, uint64_t bytes, uint32_t crc)
+{
+    char slot[SLOT_BYTES] = {0};
+    struct entry e = {t->sequence + 1, temp_inode, bytes, crc, *source};
+    struct limefile_fd file;
+    int err = format(slot, &e);
+    if (!err && t->journal_fd < 0) {
+        t->journal_fd = open_journal(t, O_CREAT);
+        err = t->journal_fd < 0 ? t->journal_fd : 0;
+    }
+    if (err)
+        return err;
+    limefile_fd_init(&file, t->journal_fd);
+    err = limefile_write_full(&file.source, slot, SLOT_BYTES, e.sequence % 2 * SLOT_BYTES);
+    if (!err && fdatasync(t->journal_fd) != 0)
+        err = -errno;
+    if (!err && t->sequence == 0 && fsync(t->folder) != 0 && errno != EINVAL)
+        err = -errno;
+    if (!err)
+        t->sequence = e.sequence;
+    return err;
+}

@@ -1,0 +1,157 @@
+/* plan.c - a look at a file before it is copied */
+#define _GNU_SOURCE
+#include "plan.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+void stage_words_add(struct stage_words *words, const char *format, ...)
+{
+    va_list args;
+    if (words->count == STAGE_WORDS_MAX) {
+        words->more++;
+        return;
+    }
+    va_start(args, format);
+    if (vasprintf(&words->line[words->count], format, args) >= 0)
+        words->count++;
+    va_end(args);
+}
+
+int stage_fail(struct stage_result *result, int err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(result->reason, sizeof result->reason, format, args);
+    va_end(args);
+    return err < 0 ? err : -EIO;
+}
+
+/* ---- findings ---- */
+
+struct look {
+    const struct stage_options *options;
+    struct stage_result *result;
+    int err; /* of the first finding that is a failure */
+};
+
+static void report(void *context, const struct limefile_finding *finding)
+{
+    struct look *look = context;
+    char text[256];
+    limefile_finding_text(finding, text, sizeof text);
+    bool fails = look->options->strict || limefile_is_fault(finding->code) ||
+                 finding->code == LIMEFILE_D_FIELD_LENGTH;
+    if (fails && !look->err)
+        look->err = stage_fail(look->result, finding->code, "%s", text);
+    else if (!look->err)
+        stage_words_add(&look->result->words, "%s", text);
+}
+
+/* The findings of the structure, one by one: the index only counts them. */
+static int name_deviations(struct limefile_source *source, struct look *look)
+{
+    struct limefile_scan *scan;
+    struct limefile_record record;
+    int err = limefile_scan_new(source, report, look, &scan);
+    if (err)
+        return stage_fail(look->result, err, "read: %s", limefile_strerror(err));
+    while (!look->err && limefile_scan_next(scan, &record) > 0)
+        ;
+    limefile_scan_free(scan);
+    return look->err;
+}
+
+static int look_at_fields(struct stage_plan *plan, struct limefile_source *source,
+                          struct look *look)
+{
+    int err = limefile_fields_build(source, plan->index, report, look, &plan->fields);
+    if (err)
+        return stage_fail(look->result, err, "read: %s", limefile_strerror(err));
+    memcpy(look->result->lfn, plan->fields.lfn, sizeof look->result->lfn);
+    return look->err;
+}
+
+/* What is no container, or none that anybody wants. */
+static int refuse(const struct stage_plan *plan, const struct stage_options *options,
+                  struct stage_result *result)
+{
+    if (!limefile_index_is_container(plan->index))
+        return options->any ? 0 : stage_fail(result, LIMEFILE_E_MAGIC, "not a LIME container");
+    if (limefile_index_size(plan->index) == 0)
+        return options->any ? 0
+                            : stage_fail(result, LIMEFILE_E_HEADER_CUT, "the file is empty");
+    return 1;
+}
+
+int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options *options,
+                     struct stage_result *result)
+{
+    struct limefile_fd file;
+    struct look look = {options, result, 0};
+    *plan = (struct stage_plan){0};
+    limefile_fd_init(&file, fd);
+    int err = limefile_index_build(&file.source, &plan->index);
+    if (err)
+        return stage_fail(result, err, "read: %s", limefile_strerror(err));
+    err = refuse(plan, options, result);
+    plan->container = err > 0;
+    if (err <= 0)
+        goto out;
+    result->container = true;
+    result->records = limefile_index_count(plan->index);
+    const struct limefile_finding *fault = limefile_index_fault(plan->index);
+    err = 0;
+    if (fault) {
+        report(&look, fault);
+        err = look.err;
+    } else if (limefile_index_deviations(plan->index)) {
+        err = name_deviations(&file.source, &look);
+    }
+    if (!err)
+        err = look_at_fields(plan, &file.source, &look);
+out:
+    if (err)
+        stage_plan_release(plan);
+    return err;
+}
+
+void stage_plan_release(struct stage_plan *plan)
+{
+    if (plan->container)
+        limefile_fields_release(&plan->fields);
+    limefile_index_free(plan->index);
+    *plan = (struct stage_plan){0};
+}
+
+static bool same_record(const struct limefile_record *a, const struct limefile_record *b)
+{
+    return a->header_offset == b->header_offset && a->bytes == b->bytes && a->mb == b->mb &&
+           a->me == b->me && a->type_len == b->type_len &&
+           memcmp(a->type, b->type, a->type_len) == 0;
+}
+
+bool stage_plan_fits(const struct stage_plan *plan, int fd)
+{
+    struct limefile_fd file;
+    struct limefile_index *index;
+    limefile_fd_init(&file, fd);
+    if (!plan->container)
+        return true;
+    if (limefile_index_build(&file.source, &index) != 0)
+        return false;
+    uint64_t count = limefile_index_count(plan->index);
+    bool fits = limefile_index_count(index) == count && !limefile_index_fault(index) &&
+                limefile_index_size(index) == limefile_index_size(plan->index);
+    for (uint64_t i = 1; fits && i <= count; i++) {
+        struct limefile_record a, b;
+        fits = limefile_index_get(plan->index, i, &a) == 0 &&
+               limefile_index_get(index, i, &b) == 0 && same_record(&a, &b);
+    }
+    limefile_index_free(index);
+    return fits;
+}

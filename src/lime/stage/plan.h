@@ -1,0 +1,31 @@
+/* plan.h - what a file is, before it is copied: its records, its fields, what is wrong with it
+ */
+#ifndef STAGE_PLAN_H
+#define STAGE_PLAN_H
+
+#include "stage.h"
+
+struct stage_plan {
+    bool container;
+    struct limefile_index *index; /* NULL if it is none */
+    struct limefile_fields fields;
+};
+
+/* A failure (negative) comes with its reason; deviations go to the result's words. What is
+ * wrong beyond use: faults, an empty file, data of another length than the metadata say. */
+int stage_plan_build(struct stage_plan *, int fd, const struct stage_options *,
+                     struct stage_result *);
+void stage_plan_release(struct stage_plan *);
+
+/* True if the file has the same records at the same places. */
+bool stage_plan_fits(const struct stage_plan *, int fd);
+
+/* Adds a sentence. */
+__attribute__((format(printf, 2, 3))) void stage_words_add(struct stage_words *,
+                                                           const char *format, ...);
+
+/* Sets the reason; returns err, or -EIO if that is not negative. */
+__attribute__((format(printf, 3, 4))) int stage_fail(struct stage_result *, int err,
+                                                     const char *format, ...);
+
+#endif

@@ -1,0 +1,206 @@
+/* stage.c - the list: a thread for each file that is under way, and a queue of results */
+#define _GNU_SOURCE
+#include "stage.h"
+#include "file.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+enum {
+    REMOTE_BLOCKS = 32, /* as many as the pump has */
+};
+
+struct node {
+    struct stage_result result;
+    struct node *next;
+};
+
+struct stage {
+    struct stage_options options;
+    const struct stage_item *items;
+    size_t count;
+    struct stage_pump *pump;
+    struct stage_remote *remote;
+    char job_failure[STAGE_REASON_MAX]; /* "" if none */
+
+    pthread_mutex_t lock;
+    pthread_cond_t some;
+    size_t next; /* item that nobody has taken */
+    struct node *first, **last;
+    unsigned running, thread_count;
+    atomic_uint_fast64_t moved;
+    atomic_bool stopped;
+    pthread_t threads[STAGE_FILES_AT_ONCE_MAX];
+};
+
+/* ---- threads ---- */
+
+static struct node *work_on(struct stage *s, const struct stage_item *item)
+{
+    struct node *node = calloc(1, sizeof *node);
+    if (!node)
+        return NULL;
+    struct stage_file file = {.options = &s->options,
+                              .item = item,
+                              .result = &node->result,
+                              .pump = s->pump,
+                              .remote = s->remote,
+                              .moved = &s->moved,
+                              .stopped = &s->stopped};
+    stage_file_run(&file);
+    return node;
+}
+
+static void *run(void *stage)
+{
+    struct stage *s = stage;
+    pthread_mutex_lock(&s->lock);
+    while (s->next < s->count && !atomic_load(&s->stopped)) {
+        const struct stage_item *item = &s->items[s->next++];
+        pthread_mutex_unlock(&s->lock);
+        struct node *node = work_on(s, item);
+        pthread_mutex_lock(&s->lock);
+        if (!node)
+            break; /* no memory: what is missing at the end has failed */
+        *s->last = node;
+        s->last = &node->next;
+        pthread_cond_broadcast(&s->some);
+    }
+    s->running--;
+    pthread_cond_broadcast(&s->some);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- the list ---- */
+
+static void connect_job(struct stage *s)
+{
+    char text[STAGE_REASON_MAX];
+    if (!s->options.socket)
+        return;
+    if (stage_remote_connect(s->options.socket, REMOTE_BLOCKS, &s->remote, text, sizeof text) !=
+        0)
+        memcpy(s->job_failure, text, sizeof text);
+}
+
+int stage_start(const struct stage_options *options, const struct stage_item *items,
+                size_t count, struct stage **out)
+{
+    struct stage *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->some, &clock);
+    pthread_condattr_destroy(&clock);
+    s->options = *options;
+    s->items = items;
+    s->count = count;
+    s->last = &s->first;
+    connect_job(s);
+    int err = stage_pump_new(s->remote, &s->pump);
+    for (size_t i = 0; !err && i < count && i < options->files_at_once; i++) {
+        pthread_mutex_lock(&s->lock);
+        s->running++;
+        err = -pthread_create(&s->threads[s->thread_count], NULL, run, s);
+        if (err)
+            s->running--;
+        else
+            s->thread_count++;
+        pthread_mutex_unlock(&s->lock);
+    }
+    if (err && s->thread_count > 0)
+        err = 0; /* fewer at once */
+    if (err)
+        stage_free(s);
+    else
+        *out = s;
+    return err;
+}
+
+int stage_next(struct stage *s, int timeout_ms, struct stage_result **out, uint64_t *moved)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += timeout_ms % 1000 * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&s->lock);
+    int waited = 0;
+    while (!s->first && s->running && !waited)
+        waited = pthread_cond_timedwait(&s->some, &s->lock, &until);
+    struct node *node = s->first;
+    if (node) {
+        s->first = node->next;
+        if (!s->first)
+            s->last = &s->first;
+        *out = &node->result;
+    }
+    int result = node ? 1 : s->running ? 0 : -1;
+    pthread_mutex_unlock(&s->lock);
+    *moved = atomic_load(&s->moved);
+    return result;
+}
+
+void stage_result_release(struct stage_result *result)
+{
+    for (unsigned i = 0; i < result->words.count; i++)
+        free(result->words.line[i]);
+    free(result); /* the first member of its node */
+}
+
+void stage_stop(struct stage *s)
+{
+    atomic_store(&s->stopped, true);
+    stage_pump_stop(s->pump);
+}
+
+const char *stage_job_failure(struct stage *s)
+{
+    const char *why = NULL;
+    if (s->job_failure[0])
+        return s->job_failure;
+    return s->remote && stage_remote_is_gone(s->remote, &why) ? why : NULL;
+}
+
+void stage_free(struct stage *s)
+{
+    for (unsigned i = 0; i < s->thread_count; i++)
+        pthread_join(s->threads[i], NULL);
+    if (s->pump)
+        stage_pump_free(s->pump);
+    if (s->remote)
+        stage_remote_free(s->remote);
+    pthread_cond_destroy(&s->some);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* ---- room ---- */
+
+int stage_space(const struct stage_item *items, size_t count, const char *folder,
+                uint64_t *needed, uint64_t *available)
+{
+    struct statvfs fs;
+    if (statvfs(folder, &fs) != 0)
+        return -errno;
+    *available = (uint64_t)fs.f_bavail * fs.f_frsize;
+    *needed = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct stat st;
+        uint64_t has = stage_target_has(items[i].target);
+        if (lstat(items[i].target, &st) == 0 && S_ISREG(st.st_mode) &&
+            (uint64_t)st.st_size == items[i].size)
+            continue; /* likely there */
+        *needed += items[i].size > has ? items[i].size - has : 0;
+    }
+    return 0;
+}

@@ -1,0 +1,69 @@
+/*
+ * sums.h - what is taken over the bytes of a file while they pass: the sums that storage
+ * elements and catalogues use, and the SciDAC checksums of its fields
+ */
+#ifndef STAGE_SUMS_H
+#define STAGE_SUMS_H
+
+#include "limeildg.h"
+#include "md5.h"
+
+/* ---- of the whole file ---- */
+
+enum stage_sum_kind {
+    STAGE_CKSUM = 1, /* always taken: it costs nothing, and resuming needs it */
+    STAGE_ADLER32 = 2,
+    STAGE_MD5 = 4,
+};
+
+struct stage_digest {
+    unsigned kinds; /* of enum stage_sum_kind: which of these there are */
+    uint32_t cksum; /* as cksum(1) prints it */
+    uint32_t adler32;
+    unsigned char md5[STAGE_MD5_BYTES];
+};
+
+/* True if the sums that both have are the same, and there is one. */
+bool stage_digest_agrees(const struct stage_digest *, const struct stage_digest *);
+
+/* The bytes come in order, those of MD5 by themselves: they go into lanes (md5.h). */
+struct stage_sums {
+    unsigned kinds;
+    uint64_t bytes; /* that cksum and adler32 have had */
+    uint32_t crc;   /* of the bytes alone: cksum's without the length */
+    uint32_t adler32;
+    struct stage_md5 md5;
+};
+void stage_sums_init(struct stage_sums *, unsigned kinds);
+void stage_sums_add(struct stage_sums *, const void *data, size_t n);
+void stage_sums_result(const struct stage_sums *, struct stage_digest *out);
+
+/* ---- of the fields ---- */
+
+/* The fields that have a checksum and whose sites are known. */
+struct stage_fieldsum {
+    const struct limefile_field *field;
+    struct limefile_checksum sum;
+    uint64_t sites;       /* that are in it */
+    unsigned char *carry; /* the beginning of the next site */
+    size_t carried;
+    bool late; /* its sites are too large to be carried: summed from the file at the end */
+};
+struct stage_fieldsums {
+    struct stage_fieldsum *of;
+    size_t count, first; /* those before `first` have passed */
+};
+
+/* `fields` must outlive it. -ENOMEM. */
+int stage_fieldsums_init(struct stage_fieldsums *, const struct limefile_fields *fields);
+void stage_fieldsums_release(struct stage_fieldsums *);
+
+/* Bytes [offset, offset + n) of the file; they come in order. */
+void stage_fieldsums_add(struct stage_fieldsums *, const void *data, size_t n, uint64_t offset);
+
+/* When all have passed; `fd` is for those that are late. The ordinal of the first record whose
+ * checksum is wrong, with what was found instead; 0 if all are right. < 0: -errno. */
+int64_t stage_fieldsums_verdict(struct stage_fieldsums *, int fd,
+                                struct limefile_checksum *found);
+
+#endif

@@ -1,0 +1,270 @@
+/* target.c - temporary files: locked, resumed, renamed */
+#define _GNU_SOURCE
+#include "target.h"
+#include "limeedit.h"
+#include "port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TEMP_SUFFIX    ".limefs-stage"
+#define JOURNAL_SUFFIX ".limefs-journal"
+
+enum {
+    TRIES = 16, /* to open a temporary that others rename at the same time */
+};
+
+struct stage_identity stage_identity_of(const struct stat *st)
+{
+    return (struct stage_identity){
+        .inode = st->st_ino,
+        .size = (uint64_t)st->st_size,
+        .mtime_s = st->st_mtim.tv_sec,
+        .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
+        .ctime_s = st->st_ctim.tv_sec,
+        .ctime_ns = (uint32_t)st->st_ctim.tv_nsec,
+    };
+}
+
+bool stage_identity_agrees(const struct stage_identity *a, const struct stage_identity *b)
+{
+    return a->inode == b->inode && a->size == b->size && a->mtime_s == b->mtime_s &&
+           a->mtime_ns == b->mtime_ns && a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns;
+}
+
+/* ---- names ---- */
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* ".NAME.suffix"; of a name that would become too long, the beginning and a hash. */
+static char *beside(const char *name, const char *suffix)
+{
+    char *out;
+    size_t room = NAME_MAX - 1 - strlen(suffix);
+    int n = strlen(name) <= room ? asprintf(&out, ".%s%s", name, suffix)
+                                 : asprintf(&out, ".%.*s~%016" PRIx64 "%s", (int)(room - 17),
+                                            name, hash_of(name), suffix);
+    return n < 0 ? NULL : out;
+}
+
+static int open_folder(struct stage_target *t, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    t->path = path;
+    t->name = slash ? slash + 1 : path;
+    t->temp = beside(t->name, TEMP_SUFFIX);
+    t->journal = beside(t->name, JOURNAL_SUFFIX);
+    int err = folder && t->temp && t->journal ? 0 : -ENOMEM;
+    if (!err) {
+        t->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        err = t->folder < 0 ? -errno : 0;
+    }
+    free(folder);
+    return err;
+}
+
+/* ---- opening ---- */
+
+/* Ours alone: nobody has put a link or another's file there. */
+static int check_temp(int fd, struct stat *st)
+{
+    if (fstat(fd, st) != 0)
+        return -errno;
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink <= 1 ? 0 : -EPERM;
+}
+
+/* Where a file system has no locks, there are none. */
+static int lock_temp(int fd)
+{
+    int err = limefile_lock(fd);
+    return err == -EBUSY || err == 0 ? err : 0;
+}
+
+/* 1: the name leads to another file now, or to none. */
+static int has_moved(const struct stage_target *t, const struct stat *mine)
+{
+    struct stat st;
+    if (fstatat(t->folder, t->temp, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 1 : -errno;
+    return st.st_dev != mine->st_dev || st.st_ino != mine->st_ino;
+}
+
+static int open_temp(struct stage_target *t, int flags, struct stat *st)
+{
+    for (int i = 0; i < TRIES; i++) {
+        int fd = openat(t->folder, t->temp,
+                        O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+        if (fd < 0)
+            return -errno;
+        int err = check_temp(fd, st);
+        if (!err)
+            err = lock_temp(fd);
+        if (!err)
+            err = has_moved(t, st);
+        if (err == 0) {
+            t->port.fd = fd;
+            stage_port_open_direct(&t->port, O_RDWR);
+            return 0;
+        }
+        close(fd);
+        if (err < 0)
+            return err;
+    }
+    return -EBUSY;
+}
+
+int stage_target_open(struct stage_target *t, const char *path,
+                      const struct stage_identity *source)
+{
+    struct stat st;
+    *t =
+        (struct stage_target){.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
+    int err = open_folder(t, path);
+    if (!err)
+        err = open_temp(t, 0, &st);
+    if (err) {
+        stage_target_close(t, true);
+        return err;
+    }
+    err = stage_journal_load(t, st.st_ino, source);
+    if (err == -ENOENT || (!err && t->kept > (uint64_t)st.st_size)) {
+        t->kept = 0;
+        err = st.st_size ? stage_target_restart(t) : 0;
+    }
+    if (err)
+        stage_target_close(t, true);
+    return err;
+}
+
+int stage_target_restart(struct stage_target *t)
+{
+    struct stat st;
+    t->kept = t->sequence = 0;
+    if (t->journal_fd >= 0)
+        close(t->journal_fd);
+    t->journal_fd = -1;
+    if ((unlinkat(t->folder, t->journal, 0) != 0 && errno != ENOENT) ||
+        (unlinkat(t->folder, t->temp, 0) != 0 && errno != ENOENT))
+        return -errno;
+    stage_port_close(&t->port);
+    int err = open_temp(t, O_EXCL, &st);
+    return err == -EEXIST ? -EBUSY : err;
+}
+
+int stage_target_allocate(struct stage_target *t, uint64_t size)
+{
+    int err;
+    do
+        err = size && fallocate(t->port.fd, 0, 0, (off_t)size) != 0 ? -errno : 0;
+    while (err == -EINTR);
+    if (err && err != -EOPNOTSUPP && err != -ENOSYS)
+        return err;
+    return ftruncate(t->port.fd, (off_t)size) == 0 ? 0 : -errno;
+}
+
+/* ---- on the disk ---- */
+
+static int sync_temp(struct stage_target *t, int (*sync)(int))
+{
+    int err = t->port.remote ? stage_remote_sync(t->port.remote) : 0;
+    if (sync(t->port.fd) != 0)
+        return -errno;
+    return err && !stage_remote_is_gone(t->port.remote->remote, NULL) ? err : 0;
+}
+
+int stage_target_checkpoint(struct stage_target *t, const struct stage_identity *source,
+                            uint64_t bytes, uint32_t crc)
+{
+    struct stat st;
+    int err = sync_temp(t, fdatasync);
+    if (!err && fstat(t->port.fd, &st) != 0)
+        err = -errno;
+    return err ? err : stage_journal_store(t, st.st_ino, source, bytes, crc);
+}
+
+/* As cp -p: where the owner cannot be kept, nobody gets his rights by set-id bits. */
+static int adopt(int fd, const struct stat *source)
+{
+    const struct timespec times[] = {source->st_atim, source->st_mtim};
+    mode_t mode = source->st_mode & 07777;
+    if (fchown(fd, source->st_uid, source->st_gid) != 0) {
+        mode &= 0777;
+        if (fchown(fd, (uid_t)-1, source->st_gid) != 0)
+            mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
+    }
+    return fchmod(fd, mode) != 0 || futimens(fd, times) != 0 ? -errno : 0;
+}
+
+int stage_target_finish(struct stage_target *t, const struct stat *source,
+                        const struct stage_digest *digest)
+{
+    stage_record_store(t->port.fd, source, digest); /* the next run reads the file without it */
+    int err = adopt(t->port.fd, source);
+    return err ? err : sync_temp(t, fsync);
+}
+
+static int rename_without_replacing(const struct stage_target *t)
+{
+    struct stat st;
+    if (renameat2(t->folder, t->temp, t->folder, t->name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -errno;
+    /* A file system that knows no such thing. */
+    if (fstatat(t->folder, t->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno;
+}
+
+int stage_target_rename(struct stage_target *t, bool replace)
+{
+    int err = replace ? renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno
+                      : rename_without_replacing(t);
+    if (err)
+        return err;
+    free(t->temp);
+    t->temp = NULL; /* it is no more */
+    unlinkat(t->folder, t->journal, 0);
+    return fsync(t->folder) == 0 || errno == EINVAL ? 0 : -errno;
+}
+
+void stage_target_close(struct stage_target *t, bool keep)
+{
+    if (!keep && t->temp && t->port.fd >= 0) {
+        unlinkat(t->folder, t->temp, 0);
+        unlinkat(t->folder, t->journal, 0);
+    }
+    stage_port_close(&t->port);
+    if (t->journal_fd >= 0)
+        close(t->journal_fd);
+    if (t->folder >= 0)
+        close(t->folder);
+    free(t->temp);
+    free(t->journal);
+    *t =
+        (struct stage_target){.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
+}
+
+uint64_t stage_target_has(const char *path)
+{
+    struct stat st;
+    struct stage_target t = {.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
+    uint64_t bytes = 0;
+    if (open_folder(&t, path) == 0 && fstatat(t.folder, t.temp, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        bytes = (uint64_t)st.st_blocks * 512;
+    stage_target_close(&t, true);
+    return bytes;
+}

@@ -1,0 +1,87 @@
+/*
+ * target.h - where a file is put together: a temporary beside its target, which is synced and
+ * renamed at the end, and a journal that says how far it is synced
+ *
+ *     .NAME.limefs-stage     the bytes; locked while somebody is at it; mode 0600
+ *     .NAME.limefs-journal   only of files so long that it is worth it (journal.c)
+ *
+ * What an earlier try has left is kept as far as its journal says that it is synced, if the
+ * source is the same as then. Results are 0 or a negative code.
+ */
+#ifndef STAGE_TARGET_H
+#define STAGE_TARGET_H
+
+#include "pump.h"
+
+#include <sys/stat.h>
+
+enum {
+    STAGE_CHECKPOINT_UNIT = 64 << 20, /* checkpoints are multiples of it */
+    STAGE_CHECKPOINT_STEP = 256 << 20,
+};
+
+/* What tells a state of the source from another one. */
+struct stage_identity {
+    uint64_t inode, size;
+    int64_t mtime_s, ctime_s;
+    uint32_t mtime_ns, ctime_ns;
+};
+struct stage_identity stage_identity_of(const struct stat *);
+bool stage_identity_agrees(const struct stage_identity *, const struct stage_identity *);
+
+struct stage_target {
+    const char *path;
+    const char *name; /* in the folder: the end of path */
+    int folder;
+    char *temp, *journal;   /* their names in the folder */
+    struct stage_port port; /* the temporary */
+    int journal_fd;         /* -1: there is none yet */
+    uint64_t sequence;      /* of checkpoints */
+    uint64_t kept;          /* bytes that an earlier try has left */
+    uint32_t kept_crc;      /* stage_sums.crc of them */
+};
+
+/* -EBUSY: somebody else is at it. */
+int stage_target_open(struct stage_target *, const char *path,
+                      const struct stage_identity *source);
+
+/* Room for all bytes. -ENOSPC early. */
+int stage_target_allocate(struct stage_target *, uint64_t size);
+
+/* Throws away what there is, and begins with another file: whoever may still write into the old
+ * one writes nowhere. */
+int stage_target_restart(struct stage_target *);
+
+/* What stands before `bytes` is synced, and the next try may go on there. */
+int stage_target_checkpoint(struct stage_target *, const struct stage_identity *source,
+                            uint64_t bytes, uint32_t crc);
+
+/* Mode, times, owner (as far as allowed) and the record of what was staged; all synced. */
+int stage_target_finish(struct stage_target *, const struct stat *source,
+                        const struct stage_digest *);
+
+/* Gives it its name. replace: what has that name goes; else -EEXIST. */
+int stage_target_rename(struct stage_target *, bool replace);
+
+/* keep: it may be resumed; else, unless renamed, nothing is left. */
+void stage_target_close(struct stage_target *, bool keep);
+
+/* Bytes that an earlier try at this target takes up. */
+uint64_t stage_target_has(const char *path);
+
+/* ---- journal (journal.c) ---- */
+
+/* -ENOENT where there is none that fits; sets sequence, kept, kept_crc. */
+int stage_journal_load(struct stage_target *, uint64_t temp_inode,
+                       const struct stage_identity *source);
+int stage_journal_store(struct stage_target *, uint64_t temp_inode,
+                        const struct stage_identity *source, uint64_t bytes, uint32_t crc);
+
+/* ---- the record of a staged file (record.c), an extended attribute of it ---- */
+
+int stage_record_store(int fd, const struct stat *source, const struct stage_digest *);
+
+/* False if there is none, or the file has changed since. */
+bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out);
+
+#endif

@@ -1,0 +1,96 @@
+/* there.c - a file that has the target's name already: what an earlier run has made of the same
+ * source, or something else? */
+#define _GNU_SOURCE
+#include "file.h"
+#include "port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Some file systems keep whole seconds only. */
+static bool same_time(const struct timespec *source, const struct timespec *target)
+{
+    return source->tv_sec == target->tv_sec &&
+           (source->tv_nsec == target->tv_nsec || target->tv_nsec == 0);
+}
+
+/* By what stat() says: 1: it may be ours; 0: it may be replaced, or there is none; < 0. */
+static int look(struct stage_file *f, struct stat *st)
+{
+    struct stage_result *r = f->result;
+    if (lstat(f->item->target, st) != 0)
+        return errno == ENOENT ? 0 : stage_fail(r, -errno, "%s", strerror(errno));
+    if (S_ISDIR(st->st_mode))
+        return stage_fail(r, -EISDIR, "the target is a folder");
+    if (st->st_dev == f->st.st_dev && st->st_ino == f->st.st_ino)
+        return stage_fail(r, -EINVAL, "the target is the source itself");
+    if (f->options->force)
+        return 0;
+    if (!S_ISREG(st->st_mode))
+        return stage_fail(r, -EEXIST, "the target exists and is no file; --force replaces it");
+    if (st->st_size != f->st.st_size)
+        return stage_fail(r, -EEXIST,
+                          "the target exists and is another file, of %" PRIu64
+                          " bytes; --force replaces it",
+                          (uint64_t)st->st_size);
+    if (!same_time(&f->st.st_mtim, &st->st_mtim))
+        return stage_fail(r, -EEXIST,
+                          "the target exists and is another file, of another time; "
+                          "--force replaces it");
+    return 1;
+}
+
+/* Where there is no record of what was staged, source and target are read. */
+static int compare(struct stage_file *f, struct stage_port *target, const struct stat *st,
+                   const struct stage_plan *plan)
+{
+    struct stage_digest *digest = &f->result->digest, recorded, source;
+    bool has_record = stage_record_load(target->fd, st, &recorded);
+    bool enough = has_record && !(f->options->kinds & ~recorded.kinds);
+    if (enough && !f->options->check_there) {
+        *digest = recorded;
+        return 0;
+    }
+    uint64_t size = (uint64_t)st->st_size;
+    int err = stage_file_sum(f, target, size, f->options->kinds, plan, digest);
+    if (!err && !has_record)
+        err = stage_file_sum(f, &f->source, size, f->options->kinds, NULL, &source);
+    if (err)
+        return err;
+    if (!stage_digest_agrees(digest, has_record ? &recorded : &source))
+        return stage_fail(f->result, -EEXIST,
+                          has_record ? "the target is damaged: it is not what was staged"
+                                     : "the target exists and holds other bytes; "
+                                       "--force replaces it");
+    if (!enough)
+        stage_record_store(target->fd, st, digest);
+    return 0;
+}
+
+int stage_file_is_there(struct stage_file *f)
+{
+    struct stat st;
+    struct stage_plan plan;
+    struct stage_port target = {.direct = -1};
+    int may = look(f, &st);
+    if (may <= 0)
+        return may;
+    target.fd = open(f->item->target, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (target.fd < 0)
+        return stage_fail(f->result, -errno, "the target exists: %s", strerror(errno));
+    stage_port_open_direct(&target, O_RDONLY);
+    int err =
+        fstat(target.fd, &st) != 0 ? stage_fail(f->result, -errno, "%s", strerror(errno)) : 0;
+    if (!err)
+        err = stage_plan_build(&plan, target.fd, f->options, f->result);
+    if (!err) {
+        err = compare(f, &target, &st, &plan);
+        stage_plan_release(&plan);
+    }
+    f->result->has_digest = !err;
+    stage_port_close(&target);
+    return err ? err : 1;
+}

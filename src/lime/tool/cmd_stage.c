@@ -1,0 +1,366 @@
+/* cmd_stage.c - lime stage: verified copies for storage nodes */
+#define _GNU_SOURCE
+#include "progress.h"
+#include "stage.h"
+#include "stagelist.h"
+#include "stageprint.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char help[] =
+    "Usage: lime stage [OPTION]... SRC... DST\n"
+    "       lime stage [OPTION]... --files-from LIST DST\n"
+    "Copy containers to the folder DST (or one to the file DST), as fast as the disks\n"
+    "go. On the way their structure and the checksums in them are verified, and sums\n"
+    "for catalogues are taken. A file gets its name when all of it is right and on\n"
+    "the disk. What was interrupted goes on where it was by the same command again.\n"
+    "\n"
+    "  -r, --recursive     folders, too, with all that is in them\n"
+    "  -j, --files N       so many files at once (4)\n"
+    "      --sums LIST     of cksum, adler32, md5; all of them unless said (cksum is\n"
+    "                      always there)\n"
+    "      --files-from LIST  the sources are in this file, one a line; -: standard\n"
+    "                      input\n"
+    "      --any           files that are no containers, too\n"
+    "      --strict        any deviation from the format is a failure\n"
+    "  -f, --force         replace what is there already\n"
+    "      --check-there   read what is there already, and compare\n"
+    "      --verify-target read what was written from the disk, and compare\n"
+    "      --no-space-check begin although there may not be enough room\n"
+    "      --job SOCKET    read and write by this limefs-io; without it if it fails\n"
+    "      --json          a line of JSON for each file instead of the table\n"
+    "  -q, --quiet         no summary\n"
+    "      --help          this text\n"
+    "\n"
+    "Example: lime stage -r /scratch/run7 /data/ildg >run7.sums\n"
+    "\n"
+    "Exit status: 0 all are there; 1 something failed, it is listed on standard error;\n"
+    "2 wrong usage.\n";
+
+struct options {
+    struct stage_options stage;
+    const char *files_from;
+    bool recursive, json, quiet, no_space_check, help;
+};
+
+/* What has come out so far. */
+struct tally {
+    size_t of[4]; /* by enum stage_status */
+    uint64_t bytes;
+    struct stage_result **failed; /* kept to the end */
+    size_t failed_count;
+};
+
+static volatile sig_atomic_t caught;
+
+static void catch_signal(int number)
+{
+    caught = number;
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction old, new = {.sa_handler = catch_signal, .sa_flags = SA_RESETHAND};
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &new, NULL);
+    }
+}
+
+/* ---- results ---- */
+
+static bool take_result(struct tally *tally, struct stage_result *r, const struct options *o,
+                        struct progress *progress)
+{
+    bool bad = r->status == STAGE_FAILED;
+    tally->of[r->status]++;
+    if (r->status == STAGE_STAGED)
+        tally->bytes += r->size;
+    else
+        progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
+    for (unsigned i = 0; i < r->words.count; i++)
+        message(r->item->source, "warning: %s", r->words.line[i]);
+    if (r->words.more)
+        message(r->item->source, "warning: and %" PRIu64 " more", r->words.more);
+    progress_hide();
+    (o->json ? stageprint_json : stageprint_row)(r);
+    fflush(stdout);
+    if (!bad) {
+        stage_result_release(r);
+        return true;
+    }
+    void *more = realloc(tally->failed, (tally->failed_count + 1) * sizeof *tally->failed);
+    if (!more) {
+        message(r->item->source, "%s", r->reason);
+        stage_result_release(r);
+        return false;
+    }
+    tally->failed = more;
+    tally->failed[tally->failed_count++] = r;
+    return true;
+}
+
+static void tell_failures(const struct tally *tally, size_t count)
+{
+    if (tally->failed_count)
+        message("stage", "%zu of %zu files failed:", tally->failed_count, count);
+    for (size_t i = 0; i < tally->failed_count; i++)
+        message(tally->failed[i]->item->source, "%s", tally->failed[i]->reason);
+}
+
+static void tell_summary(const struct tally *tally, size_t count, double seconds)
+{
+    char bytes[NUMBER_HUMAN_MAX], rate[NUMBER_HUMAN_MAX];
+    size_t left =
+        count - tally->of[STAGE_STAGED] - tally->of[STAGE_THERE] - tally->of[STAGE_FAILED];
+    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu there already, %zu failed%s",
+            tally->of[STAGE_STAGED], number_human(tally->bytes, bytes), seconds,
+            number_human((uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)),
+                         rate),
+            tally->of[STAGE_THERE], tally->of[STAGE_FAILED],
+            left ? "; interrupted, the same command goes on" : "");
+}
+
+static void release(struct tally *tally)
+{
+    for (size_t i = 0; i < tally->failed_count; i++)
+        stage_result_release(tally->failed[i]);
+    free(tally->failed);
+}
+
+/* ---- the run ---- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void follow(struct stage *stage, const struct stagelist *list, const struct options *o,
+                   struct tally *tally)
+{
+    struct progress progress;
+    struct stage_result *result;
+    uint64_t moved;
+    bool stopped = false, told = false;
+    char what[32];
+    progress_begin(&progress, what, list->bytes);
+    for (int got; (got = stage_next(stage, 100, &result, &moved)) >= 0;) {
+        const char *why = told ? NULL : stage_job_failure(stage);
+        if (why) {
+            message("stage", "warning: without the job: %s", why);
+            told = true;
+        }
+        if (got && !take_result(tally, result, o, &progress))
+            stage_stop(stage);
+        if (caught && !stopped) {
+            stage_stop(stage);
+            stopped = true;
+        }
+        snprintf(what, sizeof what, "%zu/%zu",
+                 tally->of[STAGE_STAGED] + tally->of[STAGE_THERE] + tally->of[STAGE_FAILED],
+                 list->count);
+        progress_to(&progress, moved);
+    }
+    progress_end(&progress);
+}
+
+static bool has_room(const struct stagelist *list, const struct options *o)
+{
+    uint64_t needed, available;
+    char a[NUMBER_HUMAN_MAX], b[NUMBER_HUMAN_MAX];
+    if (o->no_space_check ||
+        stage_space(list->items, list->count, list->folder, &needed, &available) != 0 ||
+        needed <= available)
+        return true;
+    message(list->folder,
+            "%s are needed, %s are free: nothing was staged (--no-space-check begins all the "
+            "same)",
+            number_human(needed, a), number_human(available, b));
+    return false;
+}
+
+static int run_list(const struct stagelist *list, const struct options *o)
+{
+    struct stage *stage;
+    struct tally tally = {0};
+    double began = now();
+    if (!has_room(list, o))
+        return TOOL_BAD;
+    catch_signals();
+    int err = stage_start(&o->stage, list->items, list->count, &stage);
+    if (err) {
+        message_code("stage", "begin", err);
+        return TOOL_BAD;
+    }
+    if (!o->json)
+        stageprint_head();
+    follow(stage, list, o, &tally);
+    stage_free(stage);
+    tell_failures(&tally, list->count);
+    if (!o->quiet)
+        tell_summary(&tally, list->count, now() - began);
+    size_t good = tally.of[STAGE_STAGED] + tally.of[STAGE_THERE];
+    release(&tally);
+    if (caught) {
+        finish_stdout();
+        signal(caught, SIG_DFL);
+        raise(caught);
+    }
+    return good == list->count && !list->bad ? TOOL_GOOD : TOOL_BAD;
+}
+
+/* ---- options ---- */
+
+static bool parse_sums(char *words, unsigned *kinds)
+{
+    static const struct {
+        const char *word;
+        enum stage_sum_kind kind;
+    } known[] = {{"cksum", STAGE_CKSUM}, {"adler32", STAGE_ADLER32}, {"md5", STAGE_MD5}};
+    *kinds = STAGE_CKSUM;
+    for (char *word, *rest = words; (word = strtok_r(rest, ",", &rest));) {
+        size_t i = 0;
+        while (i < 3 && strcmp(known[i].word, word) != 0)
+            i++;
+        if (i == 3)
+            return false;
+        *kinds |= known[i].kind;
+    }
+    return true;
+}
+
+static int take_option(struct options *o, int opt, char **argv)
+{
+    uint64_t n;
+    switch (opt) {
+    case 'r':
+        o->recursive = true;
+        break;
+    case 'j':
+        if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > STAGE_FILES_AT_ONCE_MAX)
+            return usage_error(&cmd_stage, "-j %s: a number from 1 to %d is wanted", optarg,
+                               STAGE_FILES_AT_ONCE_MAX);
+        o->stage.files_at_once = (unsigned)n;
+        break;
+    case 's':
+        if (!parse_sums(optarg, &o->stage.kinds))
+            return usage_error(&cmd_stage, "--sums: only cksum, adler32 and md5 are known");
+        break;
+    case 'F':
+        o->files_from = optarg;
+        break;
+    case 'J':
+        o->stage.socket = optarg;
+        break;
+    case 'a':
+        o->stage.any = true;
+        break;
+    case 'S':
+        o->stage.strict = true;
+        break;
+    case 'f':
+        o->stage.force = true;
+        break;
+    case 'c':
+        o->stage.check_there = true;
+        break;
+    case 'v':
+        o->stage.verify_target = true;
+        break;
+    case 'n':
+        o->no_space_check = true;
+        break;
+    case 'o':
+        o->json = true;
+        break;
+    case 'q':
+        o->quiet = true;
+        break;
+    case 'H':
+        o->help = true;
+        break;
+    default:
+        return option_error(&cmd_stage, argv);
+    }
+    return TOOL_GOOD;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"recursive", no_argument, NULL, 'r'},
+        {"files", required_argument, NULL, 'j'},
+        {"sums", required_argument, NULL, 's'},
+        {"files-from", required_argument, NULL, 'F'},
+        {"job", required_argument, NULL, 'J'},
+        {"any", no_argument, NULL, 'a'},
+        {"strict", no_argument, NULL, 'S'},
+        {"force", no_argument, NULL, 'f'},
+        {"check-there", no_argument, NULL, 'c'},
+        {"verify-target", no_argument, NULL, 'v'},
+        {"no-space-check", no_argument, NULL, 'n'},
+        {"json", no_argument, NULL, 'o'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    int status = TOOL_GOOD;
+    for (int opt; !status && (opt = getopt_long(argc, argv, "rj:fq", longs, NULL)) != -1;)
+        status = take_option(o, opt, argv);
+    return status;
+}
+
+static int stage_named(const struct options *o, char *const *sources, size_t count,
+                       const char *target)
+{
+    struct stagelist list = {.recursive = o->recursive};
+    int status = TOOL_BAD;
+    if (stagelist_make(&list, sources, count, target))
+        status = run_list(&list, o);
+    stagelist_release(&list);
+    return status;
+}
+
+static int stage_listed(const struct options *o, const char *target)
+{
+    char **names;
+    size_t count;
+    int status = TOOL_BAD;
+    if (stagelist_read(o->files_from, &names, &count))
+        status = stage_named(o, names, count, target);
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct options o = {
+        .stage = {.kinds = STAGE_CKSUM | STAGE_ADLER32 | STAGE_MD5,
+                  .files_at_once = STAGE_FILES_AT_ONCE},
+    };
+    int status = parse(&o, argc, argv);
+    if (status || o.help)
+        return status ? status : print_help(&cmd_stage);
+    int names = argc - optind;
+    if (o.files_from)
+        return names == 1 ? stage_listed(&o, argv[optind])
+                          : usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
+    if (names < 2)
+        return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
+    return stage_named(&o, argv + optind, (size_t)names - 1, argv[argc - 1]);
+}
+
+const struct command cmd_stage = {"stage", "verified copies, with sums for catalogues", help,
+                                  run};

@@ -1,0 +1,274 @@
+/* stagelist.c - sources and targets */
+#define _GNU_SOURCE
+#include "stagelist.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool out_of_memory(void)
+{
+    message_code("stage", "list", -ENOMEM);
+    return false;
+}
+
+/* ---- items ---- */
+
+/* Takes both names over. */
+static bool add(struct stagelist *list, char *source, char *target, uint64_t size)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 64;
+        void *more = realloc(list->items, capacity * sizeof *list->items);
+        if (!more) {
+            free(source);
+            free(target);
+            return out_of_memory();
+        }
+        list->items = more;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = (struct stage_item){source, target, size};
+    list->bytes += size;
+    return source && target ? true : out_of_memory();
+}
+
+/* The name that a path ends with: "b" of "a/b/", "." of "." */
+static void last_name(const char *path, const char **name, int *length)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    *name = path + begin;
+    *length = (int)(end - begin);
+}
+
+static char *inside(const char *folder, const char *path)
+{
+    const char *name;
+    char *out;
+    int length;
+    last_name(path, &name, &length);
+    bool slash = folder[0] && folder[strlen(folder) - 1] == '/';
+    return asprintf(&out, "%s%s%.*s", folder, slash ? "" : "/", length, name) < 0 ? NULL : out;
+}
+
+static bool add_file(struct stagelist *list, const char *source, char *target)
+{
+    struct stat st;
+    /* What is missing or no file is found out when its turn comes. */
+    uint64_t size = stat(source, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return add(list, strdup(source), target, size);
+}
+
+/* ---- trees ---- */
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* What an unfinished run has left in a folder. */
+static bool is_ours(const char *name)
+{
+    return name[0] == '.' &&
+           (ends_with(name, ".limefs-stage") || ends_with(name, ".limefs-journal"));
+}
+
+static bool make_folder(const char *path, const struct stat *like)
+{
+    struct stat st;
+    if (mkdir(path, (like->st_mode & 0777) | 0700) == 0)
+        return true;
+    int err = errno;
+    if (err == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return true;
+    message_code(path, "mkdir", -err);
+    return false;
+}
+
+static void leave_out(struct stagelist *list, const char *path, const char *why)
+{
+    message(path, "left out: %s", why);
+    list->bad = true;
+}
+
+/* `top` is where the tree will be, `skip` the length of its old name. */
+static bool add_entry(struct stagelist *list, const FTSENT *entry, const char *top, size_t skip)
+{
+    struct stat st;
+    char *target;
+    if (entry->fts_info == FTS_DP || (entry->fts_info == FTS_F && is_ours(entry->fts_name)))
+        return true;
+    if (asprintf(&target, "%s%s", top, entry->fts_path + skip) < 0)
+        return out_of_memory();
+    bool good = true, file = entry->fts_info == FTS_F || entry->fts_info == FTS_SLNONE;
+    if (entry->fts_info == FTS_SL && stat(entry->fts_path, &st) == 0) {
+        file = S_ISREG(st.st_mode);
+        if (S_ISDIR(st.st_mode))
+            leave_out(list, entry->fts_path, "a link to a folder");
+    } else if (entry->fts_info == FTS_SL) {
+        file = true; /* leads nowhere: said when its turn comes */
+    }
+    if (file)
+        return add_file(list, entry->fts_path, target);
+    if (entry->fts_info == FTS_D)
+        good = make_folder(target, entry->fts_statp);
+    else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
+             entry->fts_info == FTS_NS)
+        leave_out(list, entry->fts_path, strerror(entry->fts_errno));
+    else if (entry->fts_info != FTS_SL)
+        leave_out(list, entry->fts_path, "not a regular file");
+    free(target);
+    return good;
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static bool add_tree(struct stagelist *list, char *source, const char *folder)
+{
+    char *roots[] = {source, NULL};
+    char *top = inside(folder, source);
+    size_t skip = strlen(source);
+    while (skip > 1 && source[skip - 1] == '/')
+        source[--skip] = '\0';
+    FTS *tree =
+        top ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name) : NULL;
+    bool good = tree ? true : out_of_memory();
+    for (FTSENT *entry; good && (entry = fts_read(tree));)
+        good = add_entry(list, entry, top, skip);
+    if (tree)
+        fts_close(tree);
+    free(top);
+    return good;
+}
+
+/* ---- all of it ---- */
+
+static int by_target(const void *a, const void *b)
+{
+    const struct stage_item *const *x = a, *const *y = b;
+    return strcmp((*x)->target, (*y)->target);
+}
+
+static bool targets_differ(const struct stagelist *list)
+{
+    const struct stage_item **sorted = malloc((list->count + 1) * sizeof *sorted);
+    if (!sorted)
+        return out_of_memory();
+    for (size_t i = 0; i < list->count; i++)
+        sorted[i] = &list->items[i];
+    qsort(sorted, list->count, sizeof *sorted, by_target);
+    bool differ = true;
+    for (size_t i = 1; differ && i < list->count; i++)
+        if (strcmp(sorted[i - 1]->target, sorted[i]->target) == 0) {
+            message(sorted[i]->target, "both %s and %s would have this name",
+                    sorted[i - 1]->source, sorted[i]->source);
+            differ = false;
+        }
+    free(sorted);
+    return differ;
+}
+
+static bool add_source(struct stagelist *list, const char *source, const char *folder)
+{
+    struct stat st;
+    if (stat(source, &st) != 0 || !S_ISDIR(st.st_mode))
+        return add_file(list, source, inside(folder, source));
+    if (!list->recursive) {
+        leave_out(list, source, "a folder, and no -r was given");
+        return true;
+    }
+    char *copy = strdup(source);
+    bool good = copy ? add_tree(list, copy, folder) : out_of_memory();
+    free(copy);
+    return good;
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+}
+
+bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
+                    const char *target)
+{
+    struct stat st, source;
+    bool is_folder = stat(target, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!is_folder) {
+        bool alone = count == 1 && !(stat(sources[0], &source) == 0 && S_ISDIR(source.st_mode));
+        if (!alone || ends_with(target, "/")) {
+            message(target, "not a folder");
+            return false;
+        }
+        list->folder = folder_of(target);
+        return add_file(list, sources[0], strdup(target));
+    }
+    list->folder = strdup(target);
+    for (size_t i = 0; i < count; i++)
+        if (!add_source(list, sources[i], target))
+            return false;
+    return list->folder ? targets_differ(list) : out_of_memory();
+}
+
+bool stagelist_read(const char *path, char ***names, size_t *count)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0, capacity = 0;
+    *names = NULL;
+    *count = 0;
+    if (!file) {
+        message_code(path, "open", -errno);
+        return false;
+    }
+    bool good = true;
+    for (ssize_t n; good && (n = getline(&line, &room, file)) > 0;) {
+        if (line[n - 1] == '\n')
+            line[--n] = '\0';
+        if (n == 0)
+            continue;
+        if (*count == capacity) {
+            void *more = realloc(*names, (capacity = 2 * capacity + 64) * sizeof **names);
+            if (!more) {
+                good = out_of_memory();
+                break;
+            }
+            *names = more;
+        }
+        (*names)[*count] = strdup(line);
+        good = (*names)[*count] ? true : out_of_memory();
+        *count += good;
+    }
+    if (good && ferror(file)) {
+        message_code(path, "read", -EIO);
+        good = false;
+    }
+    free(line);
+    if (file != stdin)
+        fclose(file);
+    return good;
+}
+
+void stagelist_release(struct stagelist *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->items[i].source);
+        free(list->items[i].target);
+    }
+    free(list->items);
+    free(list->folder);
+    *list = (struct stagelist){0};
+}

@@ -1,0 +1,25 @@
+/* stagelist.h - which files `lime stage` is to copy, and what each will be called */
+#ifndef STAGELIST_H
+#define STAGELIST_H
+
+#include "stage.h"
+
+struct stagelist {
+    struct stage_item *items; /* owned, with their names */
+    size_t count, capacity;
+    uint64_t bytes;
+    char *folder;        /* one that lies on the targets' file system */
+    bool recursive, bad; /* bad: something was left out, after a message */
+};
+
+/* The sources become files in the folder `target`, or the only one becomes `target`. Makes the
+ * folders that a tree needs. False after a message: nothing may be copied. */
+bool stagelist_make(struct stagelist *, char *const *sources, size_t count, const char *target);
+
+/* One name a line, from a file or standard input ("-"); to be freed one by one. False after a
+ * message. */
+bool stagelist_read(const char *path, char ***names, size_t *count);
+
+void stagelist_release(struct stagelist *);
+
+#endif

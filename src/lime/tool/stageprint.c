@@ -1,0 +1,92 @@
+/* stageprint.c - results as a table or as JSON lines */
+#include "stageprint.h"
+#include "jsonout.h"
+#include "tool.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+const char *stageprint_status(enum stage_status status)
+{
+    static const char *const words[] = {"staged", "there", "failed", "stopped"};
+    return words[status];
+}
+
+static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES + 1])
+{
+    for (int i = 0; i < STAGE_MD5_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    return out;
+}
+
+/* The sums as words; "-" where there is none. */
+struct words {
+    char cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
+};
+
+static struct words words_of(const struct stage_result *r)
+{
+    struct words w = {"-", "-", "-"};
+    unsigned kinds = r->has_digest ? r->digest.kinds : 0;
+    if (kinds & STAGE_CKSUM)
+        snprintf(w.cksum, sizeof w.cksum, "%" PRIu32, r->digest.cksum);
+    if (kinds & STAGE_ADLER32)
+        snprintf(w.adler32, sizeof w.adler32, "%08" PRIx32, r->digest.adler32);
+    if (kinds & STAGE_MD5)
+        hex(r->digest.md5, w.md5);
+    return w;
+}
+
+void stageprint_head(void)
+{
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %s  %s", "STATUS", "SIZE", "CKSUM", "ADLER32",
+           "MD5", "PATH", "LFN");
+}
+
+void stageprint_row(const struct stage_result *r)
+{
+    struct words w = words_of(r);
+    answer(NULL, "%-7s %14" PRIu64 " %10s %-8s %-32s %s  %s", stageprint_status(r->status),
+           r->size, w.cksum, w.adler32, w.md5, r->item->target, r->lfn[0] ? r->lfn : "-");
+}
+
+static void text(const char *name, const char *value)
+{
+    printf(", \"%s\": ", name);
+    if (value && value[0])
+        jsonout_text(stdout, value, strlen(value));
+    else
+        fputs("null", stdout);
+}
+
+static void sum(const char *name, const char *word, const char *quote)
+{
+    if (strcmp(word, "-") == 0)
+        printf(", \"%s\": null", name);
+    else
+        printf(", \"%s\": %s%s%s", name, quote, word, quote);
+}
+
+void stageprint_json(const struct stage_result *r)
+{
+    struct words w = words_of(r);
+    printf("{\"status\": \"%s\"", stageprint_status(r->status));
+    text("lfn", r->lfn);
+    printf(", \"size\": %" PRIu64, r->size);
+    sum("cksum", w.cksum, "");
+    sum("adler32", w.adler32, "\"");
+    sum("md5", w.md5, "\"");
+    text("source", r->item->source);
+    text("target", r->item->target);
+    printf(", \"container\": %s, \"records\": %" PRIu64 ", \"checksums_verified\": %u",
+           r->container ? "true" : "false", r->records, r->fields);
+    printf(", \"resumed\": %" PRIu64 ", \"seconds\": %.3f, \"deviations\": [", r->resumed,
+           r->seconds);
+    for (unsigned i = 0; i < r->words.count; i++) {
+        fputs(i ? ", " : "", stdout);
+        jsonout_text(stdout, r->words.line[i], strlen(r->words.line[i]));
+    }
+    fputs("]", stdout);
+    text("reason", r->reason);
+    fputs("}\n", stdout);
+}
