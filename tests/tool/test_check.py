@@ -1,11 +1,14 @@
 """lime check: each finding by name and offset, exit statuses, JSON."""
 import json
 import os
+import random
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
-from limetest import container, header, record, run
+from limetest import container, header, program, record, run
+import scidac
 
 GOOD = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"")]])
 ONE = record("one", b"1", 1, 1)  # 152 bytes
@@ -129,6 +132,287 @@ class Check(limetest.TestCase):
             cut = os.path.getsize(path) % 8 != 0
             self.assertEqual(done.returncode, 1 if cut else 0)
             self.assertEqual(b"harmless" in done.stderr, cut)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+SMALL = scidac.field((2, 2, 2, 4), 576, seed=1)
+
+
+class Meaning(limetest.TestCase):
+    """What ILDG and SciDAC records say; the findings themselves: tests/unit."""
+
+    def check(self, data, *args, status=0):
+        done = run(["lime", "check", *args, self.write("f.lime", data)])
+        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+        return done.stdout.decode(), done.stderr.decode()
+
+    def codes(self, data, *args):
+        done = run(["lime", "check", "--json", *args, self.write("f.lime", data)])
+        result = json.loads(done.stdout)
+        self.assertEqual(done.returncode, 1 if result["findings"] else 0)
+        self.assertEqual(result["deviations"] + result["faults"], len(result["findings"]))
+        return [(f["code"], f["ordinal"]) for f in result["findings"]]
+
+    def test_plain_containers_are_good(self):
+        plain = container([[("ildg-binary-data", b"12345"), ("text", b"x")]])
+        for args in ([], ["--data"]):
+            self.assertEqual(self.codes(plain, *args), [])
+
+    def test_length(self):
+        short = scidac.gauge((2, 2, 2, 4), SMALL[:-8], checksum=False)
+        self.assertEqual(self.codes(short), [("field-length", 2)])
+        self.assertIn("not 18432", self.check(short, status=1)[1])
+
+    def test_format_is_missing_or_late(self):
+        good = scidac.records((2, 2, 2, 4), SMALL)
+        self.assertEqual(self.codes(container([good])), [])
+        self.assertEqual(self.codes(container([good[1:]])), [("format-missing", 1)])
+        self.assertEqual(self.codes(container([[good[1], good[0], good[2]]])), [("format-late", 2)])
+
+    def test_in_the_order_of_the_file(self):
+        good = scidac.records((2, 2, 2, 4), SMALL)
+        data = record("a", b"1", 1, 1, padding=b"\0\0\1\0\0\0\0") + \
+            record("ildg-format", b"<none", 1, 0, reserved=3) + \
+            record(*good[1], 0, 0, reserved=4) + record(*good[2], 0, 0) + header("x", 9, 0, 1)
+        want = [("padding-nonzero", 1), ("reserved-byte", 2), ("metadata", 2),
+                ("reserved-byte", 3), ("data-cut", 5)]
+        self.assertEqual(self.codes(data), want)
+        # The data are verified all the same, once their length makes sense.
+        self.assertEqual(self.codes(data, "--data"), want)
+
+    def test_strict(self):
+        good = scidac.gauge((2, 2, 2, 4), SMALL)
+        self.assertEqual(self.codes(good, "--strict", "--data"), [])
+        bare = scidac.gauge((2, 2, 2, 4), SMALL, checksum=False)
+        self.assertEqual(self.codes(bare), [])
+        self.assertEqual(self.codes(bare, "--strict"), [("checksum-missing", 2)])
+        unknown = container([[("text", b"x"), ("scidac-binary-data", b"data")]])
+        self.assertEqual(self.codes(unknown, "--strict"),
+                         [("checksum-missing", 2), ("undescribed", 2)])
+        plain = container([[("text", b"x"), ("ildg-binary-data", b"data")]])
+        self.assertEqual(self.codes(plain, "--strict"),
+                         [("format-missing", 2), ("checksum-missing", 2)])
+        without = container([scidac.records((2, 2, 2, 4), SMALL)[1:]])
+        self.assertEqual(self.codes(without, "--strict"), [("format-missing", 1)])
+
+
+class Data(limetest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.good = scidac.gauge((4, 4, 4, 8), scidac.field((4, 4, 4, 8), 576, seed=2))
+        self.at = self.good.index(b"ildg-binary-data") + 128
+
+    def check(self, data, *args):
+        done = run(["lime", "check", "--data", *args, self.write("f.lime", data)])
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def test_good(self):
+        status, out, err = self.check(self.good)
+        self.assertEqual((status, err), (0, ""))
+        self.assertTrue(out.endswith("; checksums: 1 right\n"), out)
+
+    def test_corpus(self):
+        paths = sorted({row["path"] for row in limetest.manifest()})
+        done = run(["lime", "check", "--data", "--json", *paths])
+        self.assertEqual(done.returncode, 1)  # the padding that a writer left out
+        states = [c["state"] for file in json.loads(done.stdout) for c in file["checksums"]]
+        self.assertEqual((states.count("ok"), states.count("unverified")), (9, 2))
+        self.assertEqual(len(states), 11)
+        for file in json.loads(done.stdout):
+            self.assertNotIn("checksum", {f["code"] for f in file["findings"]})
+
+    def test_flips(self):
+        dice = random.Random(6)
+        for _ in range(400 if limetest.STRESS else 40):
+            bit = dice.randrange(8 * 4 * 4 * 4 * 8 * 576)
+            data = bytearray(self.good)
+            data[self.at + bit // 8] ^= 1 << bit % 8
+            status, out, err = self.check(bytes(data), "-j", str(dice.randrange(1, 9)))
+            self.assertEqual(status, 1)
+            self.assertIn("; checksums: 1 wrong", out)
+            self.assertIn("record 2: the data do not have the checksum in the file (", err)
+
+    def test_have_and_want(self):
+        data = bytearray(self.good)
+        data[self.at] ^= 1
+        right = scidac.checksum(self.good[self.at:self.at + 512 * 576], 576)
+        wrong = scidac.checksum(bytes(data[self.at:self.at + 512 * 576]), 576)
+        result = json.loads(self.check(bytes(data), "--json")[1])
+        finding, = result["findings"]
+        self.assertEqual((finding["code"], finding["ordinal"], finding["offset"]),
+                         ("checksum", 2, self.at))
+        self.assertEqual(finding["want"], right[0] << 32 | right[1])
+        self.assertEqual(finding["have"], wrong[0] << 32 | wrong[1])
+        self.assertEqual(result["verdict"], "deviations")
+        self.assertEqual(result["checksums"], [{"ordinal": 2, "state": "bad", "suma":
+                         f"{wrong[0]:08x}", "sumb": f"{wrong[1]:08x}"}])
+        text = self.check(bytes(data))[2]
+        self.assertIn(f"({wrong[0]:08x} {wrong[1]:08x}, not {right[0]:08x} {right[1]:08x})", text)
+
+    def test_unverified(self):
+        records = scidac.records((4, 4, 4, 8), self.good[self.at:self.at + 512 * 576])
+        for message, why in (
+                (records[:2], "no checksum"),
+                ([records[0], records[1], ("scidac-checksum", b"<x/>")], "cannot be understood"),
+                ([("a", b""), ("scidac-binary-data", b"x" * 80), records[2]],
+                 "the size of a site is not known"),
+                ([records[0], ("ildg-binary-data", b"x" * 80), records[2]],
+                 "its sites do not make up its length")):
+            status, out, _ = self.check(container([message]))
+            self.assertIn(f"record 2: unverified: ", out)
+            self.assertIn(why, out)
+            self.assertIn("; checksums: 1 unverified\n", out)
+            self.assertEqual(status, 0 if why in ("no checksum",) or "not known" in why else 1)
+            result = json.loads(self.check(container([message]), "--json")[1])
+            self.assertEqual(result["checksums"][0]["state"], "unverified")
+            self.assertIn(why, result["checksums"][0]["reason"])
+
+    def test_quiet(self):
+        data = bytearray(self.good)
+        data[self.at] ^= 1
+        self.assertEqual(self.check(bytes(data), "-q"), (1, "", ""))
+        self.assertEqual(self.check(self.good, "-q"), (0, "", ""))
+
+    def test_it_is_not_read_without_data(self):
+        data = bytearray(self.good)
+        data[self.at] ^= 1
+        done = run(["lime", "check", self.write("f.lime", bytes(data))])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertNotIn(b"checksums", done.stdout)
+
+    def test_threads(self):
+        path = self.write("f.lime", self.good)
+        for n in ("1", "2", "3", "16", "1000"):
+            self.run_ok(["lime", "check", "--data", "--threads", n, path])
+        for n in ("0", "-1", "x", "99999999", ""):
+            self.assertEqual(run(["lime", "check", "-j", n, path]).returncode, 2)
+
+
+class Many(limetest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.top = limetest.tempdir()
+        for folder in ("a/b", "c", "empty"):
+            os.makedirs(os.path.join(self.top, folder))
+        self.good = scidac.gauge((2, 2, 2, 4), SMALL)
+        bad = bytearray(self.good)
+        bad[2000] ^= 1
+        for name, data in (("a/1.lime", self.good), ("a/b/2.lime", self.good),
+                           ("c/wrong.lime", bytes(bad)), ("c/notes.txt", b"text"),
+                           ("a/nothing", b""), ("plain.lime", GOOD),
+                           ("c/bare", scidac.gauge((2, 2, 2, 4), SMALL, checksum=False))):
+            with open(os.path.join(self.top, name), "wb") as file:
+                file.write(data)
+
+    def put(self, name):
+        return os.path.join(self.top, name)
+
+    def lime(self, *args, status, **kw):
+        done = run(["lime", "check", *args], **kw)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout.decode().splitlines(), done.stderr.decode()
+
+    def test_recursive(self):
+        out, err = self.lime("-r", self.top, status=0)
+        names = [line.split(": ")[0] for line in out[:-1]]
+        self.assertEqual(names, [self.put(n) for n in ("a/1.lime", "a/b/2.lime", "c/bare",
+                                                       "c/wrong.lime", "plain.lime")])
+        size = 4 * len(self.good) - len(record(*scidac.records((2, 2, 2, 4), SMALL)[2], 0, 1)) \
+            + len(GOOD)
+        self.assertEqual(out[-1], f"5 files: 5 good, 0 bad, 0 unverified, 2 passed over; {size} "
+                                  "bytes")
+        self.assertEqual(err, "")
+        out, err = self.lime("-r", "--data", self.top, status=1)
+        self.assertIn("5 files: 3 good, 1 bad, 1 unverified, 2 passed over", out[-1])
+        self.assertIn("c/wrong.lime: offset", err)
+        self.assertEqual(self.lime("-q", "-r", "--data", self.top, status=1), ([], ""))
+
+    def test_json_lines(self):
+        out, _ = self.lime("--json", "--data", "-r", self.top, status=1)
+        lines = [json.loads(line) for line in out]
+        self.assertEqual([line["verdict"] for line in lines[:-1]],
+                         ["good", "good", "good", "deviations", "good"])
+        summary = lines[-1]["summary"]
+        self.assertEqual({k: summary[k] for k in ("files", "good", "bad", "unverified",
+                                                  "passed_over", "summed")},
+                         {"files": 5, "good": 3, "bad": 1, "unverified": 1, "passed_over": 2,
+                          "summed": 3 * len(SMALL)})
+
+    def test_links_and_circles(self):
+        os.symlink(self.top, self.put("a/circle"))
+        os.symlink(self.put("c/wrong.lime"), self.put("a/link"))
+        os.symlink("/nonexistent", self.put("a/nowhere"))
+        os.mkfifo(self.put("a/fifo"))
+        out, _ = self.lime("-r", self.top, status=0)
+        self.assertIn("5 files: 5 good, 0 bad, 0 unverified, 6 passed over", out[-1])
+        # What is named is followed.
+        out, _ = self.lime("-r", "--data", self.put("a/circle"), self.put("a/link"), status=1)
+        self.assertIn("6 files: 3 good, 2 bad, 1 unverified, 6 passed over", out[-1])
+
+    def test_named_files_are_never_passed_over(self):
+        _, err = self.lime("-r", self.put("c/notes.txt"), status=2)
+        self.assertIn("no record header here", err)
+        self.lime("-r", self.put("none"), status=2)
+        self.lime("-r", self.put("a/1.lime"), self.put("none"), status=2)
+        self.lime(self.put("a"), status=2)
+
+    @limetest.unittest.skipIf(os.geteuid() == 0 and not os.path.exists("/usr/bin/setpriv"),
+                              "root may read everything")
+    def test_folders_that_cannot_be_read(self):
+        os.chmod(self.put("a/b"), 0)
+        os.chmod(self.top, 0o755)
+        command = [program("lime"), "check", "-r", self.top]
+        if os.geteuid() == 0:
+            command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
+        done = run(command)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"a/b: read: Permission denied", done.stderr)
+        self.assertIn(b"4 files: 4 good", done.stdout)
+
+    def test_files_from(self):
+        names = [self.put("a/1.lime"), self.put("c/wrong.lime"), self.put("plain.lime")]
+        for end, args in (("\n", []), ("\0", ["-0"])):
+            for last in ("", end):
+                text = (end.join(names) + last).encode()
+                out, _ = self.lime("--data", *args, "--files-from", "-", status=1, input=text)
+                self.assertIn("3 files: 2 good, 1 bad, 0 unverified;", out[-1])
+                out, _ = self.lime("--data", *args, "--files-from", self.write("list", text),
+                                   self.put("c/bare"), status=1)
+                self.assertIn("4 files: 2 good, 1 bad, 1 unverified;", out[-1])
+        odd = self.put("a\nb")
+        os.rename(self.put("plain.lime"), odd)
+        out, _ = self.lime("-0", "--files-from", "-", status=0, input=odd.encode() + b"\0")
+        self.assertEqual(len(out), 2)
+        self.lime("--files-from", "-", status=2, input=odd.encode())
+        out, _ = self.lime("--files-from", "-", "-r", status=0, input=self.top.encode())
+        self.assertIn("5 files: 5 good", out[-1])
+        out, _ = self.lime("--files-from", "-", status=0, input=b"\n\n")
+        self.assertIn("0 files", out[-1])
+        for args in (["--files-from", "/nonexistent"], ["--files-from", self.top], ["-0", "x"],
+                     ["--files-from"]):
+            self.lime(*args, status=2)
+
+    def test_several_named(self):
+        names = [self.put("a/1.lime"), self.put("plain.lime")]
+        out, _ = self.lime("--data", *names, status=0)
+        self.assertIn("2 files: 2 good, 0 bad, 0 unverified;", out[-1])
+        self.assertEqual(len(json.loads("\n".join(self.lime("--json", *names, status=0)[0]))), 2)
+
+    def test_head(self):
+        names = b"\n".join([self.put("plain.lime").encode()] * 20000)
+        child = subprocess.Popen([program("lime"), "check", "--files-from", "-"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        child.stdin.write(names)
+        child.stdin.close()
+        child.stdout.readline()
+        child.stdout.close()
+        self.assertEqual((child.wait(), child.stderr.read()), (-13, b""))
+        child.stderr.close()
 
 
 if __name__ == "__main__":

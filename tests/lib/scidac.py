@@ -1,0 +1,64 @@
+"""scidac - fields, their metadata and checksums as Python makes them: an oracle (zlib) that shares
+nothing with the programs."""
+import random
+import zlib
+
+from limetest import container
+
+
+def rotate(value, by):
+    return (value << by | value >> (32 - by)) & 0xFFFFFFFF
+
+
+def checksum(data, site_bytes, ranks=None):
+    """(suma, sumb). ranks: of the sites, one after another; 0, 1, 2 ... without it."""
+    suma = sumb = 0
+    for i in range(len(data) // site_bytes):
+        crc = zlib.crc32(data[i * site_bytes:(i + 1) * site_bytes])
+        rank = i if ranks is None else ranks[i]
+        suma ^= rotate(crc, rank % 29)
+        sumb ^= rotate(crc, rank % 31)
+    return suma, sumb
+
+
+def box_ranks(dims, lower, upper):
+    """Of the sites of a hypercube, in the order of the file; x first in all."""
+    ranks = [0]
+    stride = 1
+    strides = []
+    for extent in dims:
+        strides.append(stride)
+        stride *= extent
+    for d in reversed(range(len(dims))):  # the slowest first
+        ranks = [rank + at * strides[d] for rank in ranks for at in range(lower[d], upper[d] + 1)]
+    return ranks
+
+
+def field(dims, site_bytes, seed=0):
+    sites = 1
+    for extent in dims:
+        sites *= extent
+    return random.Random(seed).randbytes(sites * site_bytes)
+
+
+def ildg_format(dims, precision=64):
+    lx, ly, lz, lt = dims
+    return ('<?xml version="1.0" encoding="UTF-8"?>\n'
+            '<ildgFormat xmlns="http://www.lqcd.org/ildg"><version>1.0</version>'
+            f"<field>su3gauge</field><precision>{precision}</precision>"
+            f"<lx>{lx}</lx><ly>{ly}</ly><lz>{lz}</lz><lt>{lt}</lt></ildgFormat>").encode()
+
+
+def checksum_xml(sums):
+    return ('<?xml version="1.0" encoding="UTF-8"?>\n<scidacChecksum>\n  <version>1.0</version>\n'
+            f"  <suma>{sums[0]:x}</suma>\n  <sumb>{sums[1]:x}</sumb>\n</scidacChecksum>").encode()
+
+
+def records(dims, data, site_bytes=576):
+    """The message of a gauge configuration in double precision, with its checksum."""
+    return [("ildg-format", ildg_format(dims)), ("ildg-binary-data", data),
+            ("scidac-checksum", checksum_xml(checksum(data, site_bytes)))]
+
+
+def gauge(dims, data, checksum=True):
+    return container([records(dims, data)[:3 if checksum else 2]])
