@@ -1,0 +1,373 @@
+"""lime checksum: sums against an oracle, --add on all shapes of containers, kills."""
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import scidac
+from limetest import container, program, record, run
+
+DIMS = (2, 2, 2, 4)
+SMALL = scidac.field(DIMS, 576, seed=3)
+FORMAT, DATA, SUM = scidac.records(DIMS, SMALL)
+SUMS = "%08x %08x" % scidac.checksum(SMALL, 576)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def parse(data):
+    """[(type, data, mb, me)] of a good container."""
+    out, at = [], 0
+    while at < len(data):
+        nbytes = int.from_bytes(data[at + 8:at + 16], "big")
+        type = data[at + 16:at + 144].rstrip(b"\0").decode()
+        out.append((type, data[at + 144:at + 144 + nbytes], data[at + 6] >> 7,
+                    data[at + 6] >> 6 & 1))
+        at += 144 + nbytes + -nbytes % 8
+    assert at == len(data)
+    return out
+
+
+class SumCase(limetest.TestCase):
+    def lime(self, *args, status=0, **kw):
+        done = run(["lime", "checksum", *args], **kw)
+        self.out, self.err = done.stdout.decode(), done.stderr.decode()
+        self.assertEqual(done.returncode, status, self.out + self.err)
+        return self.out.splitlines()
+
+    def check(self, path, *args, status=0):
+        done = run(["lime", "check", "--data", "--json", *args, path])
+        self.assertEqual(done.returncode, status, done.stdout)
+        return json.loads(done.stdout)
+
+
+class Print(SumCase):
+    def test_corpus(self):
+        count = 0
+        for path in sorted({row["path"] for row in limetest.manifest()}):
+            rows = [row for row in limetest.manifest() if row["path"] == path]
+            stored = [row for row in rows if row["type"] == "scidac-checksum"]
+            if not stored:
+                continue
+            lines = self.lime(path)
+            self.assertEqual([line.split()[2] for line in lines], ["ok"] * len(stored))
+            for line in lines:  # as written into the record behind, whoever wrote it
+                ordinal = int(line.split()[3])
+                later = min(r["ordinal"] for r in stored if r["ordinal"] > ordinal)
+                xml = self.run_ok(["lime", "cat", path, str(later)]).decode()
+                for tag, word in zip(("suma", "sumb"), line.split()):
+                    self.assertEqual(int(xml.split(f"<{tag}>")[1].split("<")[0], 16),
+                                     int(word, 16))
+                count += 1
+        self.assertEqual(count, 9)
+
+    def test_states(self):
+        path = self.write("f.lime", container([[FORMAT, DATA, SUM]]))
+        self.assertEqual(self.lime(path), [f"{SUMS} ok   2 ildg-binary-data"])
+        path = self.write("f.lime", container([[FORMAT, DATA]]))
+        self.assertEqual(self.lime(path), [f"{SUMS} none 2 ildg-binary-data"])
+        wrong = ("scidac-checksum", scidac.checksum_xml((1, 0xabc)))
+        path = self.write("f.lime", container([[FORMAT, DATA, wrong]]))
+        self.assertEqual(self.lime(path, status=1),
+                         [f"{SUMS} bad  2 ildg-binary-data  (record 3 says 00000001 00000abc)"])
+        path = self.write("f.lime", container([[FORMAT, DATA, ("scidac-checksum", b"?")]]))
+        self.assertEqual(self.lime(path, status=1),
+                         [f"{SUMS} bad  2 ildg-binary-data  (record 3 cannot be understood)"])
+
+    def test_json(self):
+        path = self.write("f.lime", container([[FORMAT, DATA, SUM]]))
+        a, b = SUMS.split()
+        self.assertEqual(json.loads("\n".join(self.lime("--json", path))), {
+            "file": path, "records": [{
+                "ordinal": 2, "type": "ildg-binary-data", "bytes": len(SMALL), "sites": 32,
+                "site_bytes": 576, "state": "ok", "suma": a, "sumb": b,
+                "stored": {"ordinal": 3, "suma": a, "sumb": b}}]})
+        path = self.write("f.lime", container([("scidac-binary-data", b"x" * 80)]))
+        result, = json.loads("\n".join(self.lime("--json", path, status=1)))["records"]
+        self.assertEqual(result["state"], "failed")
+
+    def test_sites_as_told(self):
+        data = random.Random(4).randbytes(30 * 7 * 4)
+        path = self.write("f.lime", container([[("a", b"x"), ("text", data), ("e", b"")]]))
+        for size in (1, 4, 7, 8, 28, 30 * 7, len(data)):
+            want = "%08x %08x" % scidac.checksum(data, size)
+            self.assertEqual(self.lime("--site-bytes", str(size), path, "text"),
+                             [f"{want} none 2 text"])
+            self.assertEqual(self.lime("--lattice", f"{len(data) // size}", path, "text"),
+                             [f"{want} none 2 text"])
+        want = "%08x %08x" % scidac.checksum(data, 28)
+        self.assertEqual(self.lime("--lattice", "5x1x3x2", path, "2"), [f"{want} none 2 text"])
+        self.lime("--site-bytes", "9", path, "text", status=1)
+        self.assertIn("record 2: its 840 bytes are no multiple of 9", self.err)
+        self.lime("--site-bytes", "8", path, "e", status=1)
+        self.lime(path, "text", status=1)
+        self.assertIn("--site-bytes gives it", self.err)
+        self.lime(path, status=1)
+        self.assertIn("no record is ildg-binary-data", self.err)
+        self.lime(path, "none", status=1)
+
+    def test_wrong_length(self):
+        path = self.write("f.lime", container([[FORMAT, ("ildg-binary-data", SMALL[:-576]), SUM]]))
+        self.lime(path, status=1)
+        self.assertIn("it has 17856 bytes, but should have 18432", self.err)
+        want = "%08x %08x" % scidac.checksum(SMALL[:-576], 576)
+        self.assertEqual(self.lime("--site-bytes", "576", path, status=1)[0][:17], want)
+
+    def test_hypercube(self):
+        dims, lower, upper = (4, 3, 5, 6), (1, 0, 2, 3), (3, 2, 2, 5)
+        ranks = scidac.box_ranks(dims, lower, upper)
+        data = random.Random(5).randbytes(len(ranks) * 16)
+
+        def xml(tag, inner):
+            return f'<?xml version="1.0" encoding="UTF-8"?><{tag}>{inner}</{tag}>'.encode() + b"\0"
+
+        def words(values):
+            return "".join(f"{v} " for v in values)
+
+        private = ("<version>1.1</version><date>x</date><recordtype>2</recordtype>"
+                   f"<spacetime>4</spacetime><hyperlower>{words(lower)}</hyperlower>"
+                   f"<hyperupper>{words(upper)}</hyperupper><datatype>QDP_D_Complex</datatype>"
+                   "<precision>D</precision><typesize>16</typesize><datacount>1</datacount>")
+        lattice = (f"<version>1.1</version><spacetime>4</spacetime><dims>{words(dims)}</dims>"
+                   "<volfmt>0</volfmt>")
+        path = self.write("f.lime", container([
+            [("scidac-private-file-xml", xml("scidacFile", lattice))],
+            [("scidac-private-record-xml", xml("scidacRecord", private)),
+             ("scidac-binary-data", data)]]))
+        want = "%08x %08x" % scidac.checksum(data, 16, ranks)
+        self.assertEqual(self.lime(path), [f"{want} none 3 scidac-binary-data"])
+
+    def test_threads(self):
+        data = scidac.field((8, 8, 8, 16), 576, seed=6)
+        path = self.write("f.lime", scidac.gauge((8, 8, 8, 16), data))
+        lines = {self.lime("-j", str(n), path)[0] for n in range(1, 17)}
+        self.assertEqual(lines, {"%08x %08x ok   2 ildg-binary-data"
+                                 % scidac.checksum(data, 576)})
+
+    def test_behind_a_fault(self):
+        path = self.write("f.lime", container([[FORMAT, DATA, SUM]]) + b"trailing")
+        self.assertEqual(self.lime(path, status=1), [f"{SUMS} ok   2 ildg-binary-data"])
+
+    def test_usage(self):
+        path = self.write("f.lime", container([[FORMAT, DATA, SUM]]))
+        for args in ([], ["--site-bytes", "0", path], ["--site-bytes", "x", path],
+                     ["--lattice", "4x", path], ["--lattice", "4x0", path], ["-z", path],
+                     ["--lattice", "4294967296x4294967296", path], ["--replace", path],
+                     ["--lattice", "4", "--site-bytes", "4", path], ["-j", "0", path],
+                     ["/nonexistent"], [limetest.tempdir()], [self.write("t", b"text" * 99)],
+                     ["--add", "/nonexistent"], ["--add", self.write("t", b"text" * 99)]):
+            self.lime(*args, status=2)
+        self.assertIn("Usage: lime checksum", self.lime("--help")[0])
+
+
+class Add(SumCase):
+    def add(self, records, *args, status=0):
+        """What becomes of a container of these records."""
+        self.path = self.write("f.lime", container(records))
+        self.lime("--add", self.path, *args, status=status)
+        return parse(read(self.path))
+
+    def compact(self, sums):
+        """As it is written."""
+        return ('<?xml version="1.0" encoding="UTF-8"?><scidacChecksum><version>1.0</version>'
+                f"<suma>{sums[0]:08x}</suma><sumb>{sums[1]:08x}</sumb></scidacChecksum>").encode()
+
+    def test_at_the_end(self):
+        new = ("scidac-checksum", self.compact(scidac.checksum(SMALL, 576)))
+        for others, behind in itertools.product(([], [[("a", b"1")]]),
+                                                ([], [("ildg-data-lfn", b"lfn://x")])):
+            message = [FORMAT, DATA, *behind]
+            got = self.add([*others, message])
+            self.assertEqual(got, parse(container([*others, [*message, new]])))
+            self.assertEqual(self.out.splitlines(),
+                             [f"{SUMS} none {len(others) + 2} ildg-binary-data  (added)"])
+            inode = os.stat(self.path).st_ino
+            before = read(self.path)
+            self.assertEqual(self.lime("--add", self.path),
+                             [f"{SUMS} ok   {len(others) + 2} ildg-binary-data"])
+            self.assertEqual((read(self.path), os.stat(self.path).st_ino),
+                             (before, inode))
+            self.check(self.path, "--strict")
+
+    def test_in_place_at_the_end(self):
+        self.path = self.write("f.lime", container([[FORMAT, DATA]]))
+        inode = os.stat(self.path).st_ino
+        self.lime("--add", self.path)
+        self.assertEqual(os.stat(self.path).st_ino, inode)
+
+    def test_in_the_middle(self):
+        new = ("scidac-checksum", self.compact(scidac.checksum(SMALL, 576)))
+        for behind, after in itertools.product(([], [("ildg-data-lfn", b"lfn://x")]),
+                                               ([("z", b"12345")], [("y", b""), ("z", b"1")])):
+            got = self.add([[FORMAT, DATA, *behind], after])
+            self.assertEqual(got, parse(container([[FORMAT, DATA, new, *behind], after])))
+            self.check(self.path, "--strict")
+            self.assertEqual(os.listdir(os.path.dirname(self.path)), ["f.lime"])
+
+    def test_several(self):
+        other = scidac.field(DIMS, 576, seed=9)
+        data = ("ildg-binary-data", other)
+        sums = [("scidac-checksum", self.compact(scidac.checksum(d, 576))) for d in (SMALL, other)]
+        got = self.add([[FORMAT, DATA], [FORMAT, data]])
+        self.assertEqual(got, parse(container([[FORMAT, DATA, sums[0]], [FORMAT, data, sums[1]]])))
+        self.assertEqual([line.split()[3] for line in self.out.splitlines()], ["2", "4"])
+        # Both in one message: the first one's cannot come last.
+        got = self.add([[FORMAT, DATA, FORMAT, data]])
+        self.assertEqual(got, parse(container([[FORMAT, DATA, sums[0], FORMAT, data, sums[1]]])))
+        self.check(self.path, "--strict")
+        # One of them only.
+        got = self.add([[FORMAT, DATA], [FORMAT, data]], "1.2")
+        self.assertEqual(got, parse(container([[FORMAT, DATA, sums[0]], [FORMAT, data]])))
+        got = self.add([[FORMAT, DATA], [FORMAT, data]], "4")
+        self.assertEqual(got, parse(container([[FORMAT, DATA], [FORMAT, data, sums[1]]])))
+        got = self.add([[FORMAT, DATA], [FORMAT, data]], "4", "2", "4")
+        self.assertEqual(got, parse(container([[FORMAT, DATA, sums[0]], [FORMAT, data, sums[1]]])))
+
+    def test_missing_padding(self):
+        message = [FORMAT, DATA, ("text", b"12345")]
+        new = ("scidac-checksum", self.compact(scidac.checksum(SMALL, 576)))
+        self.path = self.write("f.lime", container([message])[:-3])
+        self.lime("--add", self.path)
+        self.assertEqual(parse(read(self.path)), parse(container([[*message, new]])))
+        self.path = self.write("f.lime", container([[FORMAT, DATA], [("t", b"12345")]])[:-3])
+        self.lime("--add", self.path)
+        self.assertEqual(parse(read(self.path)),
+                         parse(container([[FORMAT, DATA, new], [("t", b"12345")]])))
+
+    def test_corpus(self):
+        for path in sorted({row["path"] for row in limetest.manifest()}):
+            rows = [row for row in limetest.manifest() if row["path"] == path]
+            stored = [row["ordinal"] for row in rows if row["type"] == "scidac-checksum"]
+            if not stored:
+                continue
+            want = [line.split()[:2] for line in self.lime(path)]
+            copy = self.write("f.lime", read(path))
+            for ordinal in reversed(stored):
+                self.run_ok(["lime", "rm", copy, str(ordinal)])
+            self.assertEqual([line.split()[:3] for line in self.lime(copy)],
+                             [w + ["none"] for w in want])
+            self.lime("--add", copy)
+            self.assertEqual([line.split()[:3] for line in self.lime(copy)],
+                             [w + ["ok"] for w in want])
+            self.check(copy, "--strict")
+            kept = [r[:2] for r in parse(read(path) + bytes(-os.path.getsize(path) % 8))
+                    if r[0] != "scidac-checksum"]
+            self.assertEqual([r[:2] for r in parse(read(copy)) if r[0] != "scidac-checksum"],
+                             kept)
+
+    def test_wrong(self):
+        right = self.compact(scidac.checksum(SMALL, 576))
+        for stored in (scidac.checksum_xml((1, 2)), b"<x/>", b"", b"x" * 200,
+                       self.compact((1, 2)) + b"\0"):
+            for rest in ([], [("text", b"12345")], [[("text", b"12345")]]):
+                records = [FORMAT, DATA, ("scidac-checksum", stored)]
+                whole = [records + rest] if not rest or isinstance(rest[0], tuple) \
+                    else [records, *rest]
+                before = parse(container(whole))
+                self.assertEqual(self.add(whole, status=1), before)
+                self.assertIn("--replace", self.err)
+                got = self.add(whole, "--replace")
+                self.assertIn("(replaced)", self.out)
+                self.assertEqual([r for i, r in enumerate(got) if i != 2],
+                                 [r for i, r in enumerate(before) if i != 2])
+                self.assertEqual(got[2][1].rstrip(b" "), right)
+                self.assertIn(len(got[2][1]), (len(stored), len(right)))
+                self.check(self.path, "--strict")
+
+    def test_refused(self):
+        good = container([[("a", b"x" * 80), ("text", b"y" * 80)]])
+        path = self.write("f.lime", good)
+        self.lime("--add", "--site-bytes", "8", path, "text", status=1)
+        self.assertIn("neither ildg-binary-data nor scidac-binary-data", self.err)
+        self.assertEqual(read(path), good)
+        unknown = container([[("a", b"x" * 80), ("scidac-binary-data", b"y" * 80)]])
+        path = self.write("f.lime", unknown)
+        self.lime("--add", path, status=1)
+        self.assertEqual(read(path), unknown)
+        self.lime("--add", "--site-bytes", "8", path)
+        self.assertEqual(self.lime("--site-bytes", "8", path)[0].split()[2], "ok")
+        for data in (container([[FORMAT, DATA]]) + b"x",
+                     record(*FORMAT, 1, 1) + record(*DATA, 0, 1)):
+            path = self.write("f.lime", data)
+            self.lime("--add", path, status=1)
+            self.assertIn("'lime repair", self.err)
+            self.assertEqual(read(path), data)
+
+    def test_locked(self):
+        path = self.write("f.lime", container([[FORMAT, DATA]]))
+        child = subprocess.Popen([program("lime"), "append", path, "-t", "t", "-"],
+                                 stdin=subprocess.PIPE)
+        while os.path.getsize(path) == len(container([[FORMAT, DATA]])):
+            time.sleep(0.01)
+        self.lime("--add", path, status=1)
+        child.stdin.close()
+        child.wait()
+        self.lime("--add", path)
+        self.check(path, "--strict")
+
+    def test_json(self):
+        path = self.write("f.lime", container([[FORMAT, DATA]]))
+        result, = json.loads("\n".join(self.lime("--json", "--add", path)))["records"]
+        self.assertEqual((result["state"], result["action"]), ("none", "added"))
+        result, = json.loads("\n".join(self.lime("--json", "--add", path)))["records"]
+        self.assertEqual((result["state"], "action" in result), ("ok", False))
+
+    def test_no_room(self):
+        big = container([[FORMAT, DATA], [("t", bytes(200000))]])
+        for data in (container([[FORMAT, DATA]]), big):
+            path = self.write("f.lime", data)
+            limit = (len(data) - 100) // 1024 if data is big else len(data) // 1024
+            done = run(["bash", "-c", f'trap "" XFSZ; ulimit -f {limit}; exec "$@"', "-",
+                        program("lime"), "checksum", "--add", path])
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(b"File too large", done.stderr)
+            self.assertEqual(read(path), data)
+            self.assertEqual(os.listdir(os.path.dirname(path)), ["f.lime"])
+
+
+class Killed(SumCase):
+    """At random moments: the old container, the new one, or what lime repair makes the old one."""
+
+    def kill_during_add(self, original, dice, longest):
+        path = self.write("f.lime", b"")
+        shutil.copyfile(original, path)
+        child = subprocess.Popen([program("lime"), "checksum", "--add", path],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(dice.random() * longest)
+        child.kill()
+        child.wait()
+        if run(["lime", "check", path]).returncode != 0:
+            self.run_ok(["lime", "repair", path])
+        return path
+
+    def test_kills(self):
+        dims = (8, 8, 8, 16)
+        data = scidac.field(dims, 576, seed=7)
+        dice = random.Random(8)
+        for rest in ([], [[("behind", b"12345")]]):
+            original = self.write("o.lime", container([scidac.records(dims, data)[:2], *rest]))
+            done = self.write("d.lime", read(original))
+            begin = time.monotonic()
+            self.lime("--add", done)
+            longest = 1.2 * (time.monotonic() - begin)
+            for _ in range(300 if limetest.STRESS else 25):
+                left = read(self.kill_during_add(original, dice, longest))
+                self.assertIn(left, (read(original), read(done)))
+            # Whatever was left, the next call comes through.
+            path = self.kill_during_add(original, dice, longest / 2)
+            self.lime("--add", path)
+            self.assertEqual(read(path), read(done))
+            self.assertEqual(os.listdir(os.path.dirname(path)), ["f.lime"])
+
+
+if __name__ == "__main__":
+    limetest.main()
