@@ -23,6 +23,11 @@ struct reading {
     char text[XMLREAD_TEXT_MAX];
     size_t filled;
     bool cut;
+
+    xmlread_fact_fn *fact; /* NULL: values are wanted */
+    void *context;
+    char *root, *long_text; /* XMLREAD_TEXT_MAX, XMLREAD_FACT_MAX + 1 */
+    bool leaf;              /* no element inside of the one whose text is coming */
 };
 
 static bool is_space(char c)
@@ -95,6 +100,14 @@ static bool is_named(const struct reading *r, const char *name)
     return false;
 }
 
+static bool too_much(struct reading *r)
+{
+    bool much = ++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX;
+    if (much)
+        refuse(r);
+    return much;
+}
+
 /* ---- what expat calls ---- */
 
 /* The element of which all is wanted: forget what another one said. */
@@ -116,10 +129,8 @@ static void XMLCALL start_element(void *context, const char *qualified, const ch
     struct reading *r = context;
     (void)attributes;
     const char *name = local_name(qualified);
-    if (++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX) {
-        refuse(r);
+    if (too_much(r))
         return;
-    }
     if (!r->certain && (is_named(r, name) || r->depth == 1)) {
         r->certain = is_named(r, name);
         enter(r);
@@ -150,6 +161,42 @@ static void XMLCALL character_data(void *context, const char *text, int n)
     struct reading *r = context;
     if (r->current)
         add_text(r, text, (size_t)n);
+}
+
+static void XMLCALL start_fact(void *context, const char *qualified, const char **attributes)
+{
+    struct reading *r = context;
+    (void)attributes;
+    if (too_much(r))
+        return;
+    if (r->depth == 1) {
+        const char *name = local_name(qualified);
+        size_t n = strnlen(name, XMLREAD_TEXT_MAX - 1);
+        memcpy(r->root, name, n);
+        r->root[n] = '\0';
+    }
+    r->leaf = true;
+    r->filled = 0;
+}
+
+static void XMLCALL end_fact(void *context, const char *qualified)
+{
+    struct reading *r = context;
+    while (r->filled && is_space(r->long_text[r->filled - 1]))
+        r->filled--;
+    r->long_text[r->filled] = '\0';
+    if (r->leaf)
+        r->fact(r->context, local_name(qualified), r->depth, r->long_text);
+    r->leaf = false;
+    r->depth--;
+}
+
+static void XMLCALL fact_text(void *context, const char *text, int n)
+{
+    struct reading *r = context;
+    for (int i = 0; r->leaf && i < n && r->filled < XMLREAD_FACT_MAX; i++)
+        if (r->filled || !is_space(text[i]))
+            r->long_text[r->filled++] = text[i];
 }
 
 static void XMLCALL start_doctype(void *context, const char *name, const char *system_id,
@@ -208,8 +255,9 @@ static int parse(struct reading *r, const char *xml, size_t n, const char *encod
     if (!r->parser)
         return -ENOMEM;
     XML_SetUserData(r->parser, r);
-    XML_SetElementHandler(r->parser, start_element, end_element);
-    XML_SetCharacterDataHandler(r->parser, character_data);
+    XML_SetElementHandler(r->parser, r->fact ? start_fact : start_element,
+                          r->fact ? end_fact : end_element);
+    XML_SetCharacterDataHandler(r->parser, r->fact ? fact_text : character_data);
     XML_SetStartDoctypeDeclHandler(r->parser, start_doctype);
     XML_SetEntityDeclHandler(r->parser, entity_declaration);
     XML_SetUnknownEncodingHandler(r->parser, unknown_encoding, NULL);
@@ -221,8 +269,8 @@ static int parse(struct reading *r, const char *xml, size_t n, const char *encod
     return *why != XML_ERROR_NONE || r->refused ? LIMEFILE_E_XML : 0;
 }
 
-int xmlread_values(const void *xml, size_t n, const char *const *elements,
-                   struct xmlread_value *values, size_t count)
+/* `fresh` is what each attempt begins with. */
+static int read_document(const void *xml, size_t n, const struct reading *fresh)
 {
     const char *text = xml;
     enum XML_Error why;
@@ -232,12 +280,33 @@ int xmlread_values(const void *xml, size_t n, const char *const *elements,
         trim(&text, &n);
     if (n == 0)
         return LIMEFILE_E_XML;
-    const struct reading fresh = {.elements = elements, .values = values, .count = count};
-    struct reading r = fresh;
+    struct reading r = *fresh;
     int err = parse(&r, text, n, NULL, &why);
-    if (err == LIMEFILE_E_XML && why == XML_ERROR_INVALID_TOKEN) {
-        r = fresh;
+    if (err == LIMEFILE_E_XML && why == XML_ERROR_INVALID_TOKEN && !fresh->fact) {
+        r = *fresh;
         err = parse(&r, text, n, "ISO-8859-1", &why);
     }
+    return err;
+}
+
+int xmlread_values(const void *xml, size_t n, const char *const *elements,
+                   struct xmlread_value *values, size_t count)
+{
+    const struct reading fresh = {.elements = elements, .values = values, .count = count};
+    return read_document(xml, n, &fresh);
+}
+
+int xmlread_facts(const void *xml, size_t n, char root[XMLREAD_TEXT_MAX], xmlread_fact_fn *fact,
+                  void *context)
+{
+    const struct reading fresh = {
+        .fact = fact,
+        .context = context,
+        .root = root,
+        .long_text = malloc(XMLREAD_FACT_MAX + 1),
+    };
+    root[0] = '\0';
+    int err = fresh.long_text ? read_document(xml, n, &fresh) : -ENOMEM;
+    free(fresh.long_text);
     return err;
 }

@@ -35,4 +35,16 @@ struct xmlread_value {
 int xmlread_values(const void *xml, size_t n, const char *const *elements,
                    struct xmlread_value *values, size_t count);
 
+/*
+ * What people have written into a document of any kind: `fact` gets the leaves below the root,
+ * in their order, with their local names and their texts without white space around them, line
+ * ends and control bytes kept, at most XMLREAD_FACT_MAX bytes of each; the text of a root
+ * without elements too. `root` gets the root's local name, cut to its room. Limits and results
+ * as above; facts that come before an error have been given.
+ */
+enum { XMLREAD_FACT_MAX = 16384 };
+typedef void xmlread_fact_fn(void *context, const char *name, size_t depth, const char *text);
+int xmlread_facts(const void *xml, size_t n, char root[XMLREAD_TEXT_MAX], xmlread_fact_fn *fact,
+                  void *context);
+
 #endif

@@ -1,0 +1,161 @@
+/* fuzz_ildg.c - any bytes as metadata, and as a container with fields: what must hold of them.
+ * The first byte chooses: a container, or a parser and the XML for it. */
+#include "fuzz.h"
+
+#include "limeildg.h"
+
+static void check_lattice(const struct limefile_lattice *lattice)
+{
+    uint64_t sites = limefile_lattice_sites(lattice);
+    HOLDS(lattice->dims >= 1 && lattice->dims <= LIMEFILE_DIMS_MAX);
+    HOLDS(sites >= 1 && sites <= INT64_MAX);
+}
+
+static void check_code(int err)
+{
+    HOLDS(err == 0 || err == LIMEFILE_E_XML || err == LIMEFILE_E_XML_VALUE);
+}
+
+static void as_ildg(const void *data, size_t size)
+{
+    struct limefile_ildg ildg;
+    int err = limefile_ildg_parse(data, size, &ildg);
+    check_code(err);
+    if (err)
+        return;
+    check_lattice(&ildg.lattice);
+    HOLDS(ildg.precision == 32 || ildg.precision == 64);
+    HOLDS(ildg.field[0] && strlen(ildg.field) < sizeof ildg.field && ildg.flavours > 0);
+}
+
+static void as_file(const void *data, size_t size)
+{
+    struct limefile_scidac_file file;
+    int err = limefile_scidac_file_parse(data, size, &file);
+    check_code(err);
+    if (!err)
+        check_lattice(&file.lattice);
+}
+
+static void as_record(const void *data, size_t size)
+{
+    struct limefile_scidac_record r;
+    uint64_t bytes;
+    int err = limefile_scidac_record_parse(data, size, &r);
+    check_code(err);
+    if (err)
+        return;
+    HOLDS(!__builtin_mul_overflow(r.typesize, r.datacount, &bytes));
+    HOLDS(bytes > 0 && bytes <= INT64_MAX && r.box_dims <= LIMEFILE_DIMS_MAX);
+    HOLDS((r.recordtype == LIMEFILE_HYPERCUBE) == (r.box_dims > 0));
+    for (unsigned i = 0; i < r.box_dims; i++)
+        HOLDS(r.lower[i] <= r.upper[i]);
+}
+
+static void as_checksum(const void *data, size_t size)
+{
+    struct limefile_checksum sum, back;
+    char xml[LIMEFILE_CHECKSUM_XML_MAX];
+    int err = limefile_checksum_parse(data, size, &sum);
+    check_code(err);
+    if (err)
+        return;
+    HOLDS(limefile_checksum_parse(xml, limefile_checksum_xml(&sum, xml), &back) == 0);
+    HOLDS(sum.suma == back.suma && sum.sumb == back.sumb);
+}
+
+static void as_lfn(const void *data, size_t size)
+{
+    char lfn[LIMEFILE_LFN_MAX], back[LIMEFILE_LFN_MAX];
+    if (limefile_lfn_parse(data, size, lfn) != 0)
+        return;
+    HOLDS(lfn[0] && strlen(lfn) < sizeof lfn && !strpbrk(lfn, "\n\t\033\177"));
+    HOLDS(limefile_lfn_parse(lfn, strlen(lfn), back) == 0 && strcmp(lfn, back) == 0);
+}
+
+/* ---- a container ---- */
+
+struct heard {
+    uint64_t offset, records;
+    unsigned of_sum;
+};
+
+static void report(void *context, const struct limefile_finding *f)
+{
+    struct heard *heard = context;
+    char text[256];
+    HOLDS(f->code >= LIMEFILE_D_XML && f->code < LIMEFILE_D_CHECKSUM);
+    HOLDS(!limefile_is_fault(f->code));
+    HOLDS(f->offset >= heard->offset && f->ordinal >= 1 && f->ordinal <= heard->records);
+    HOLDS(limefile_finding_text(f, text, sizeof text) < (int)sizeof text);
+    heard->offset = f->offset;
+}
+
+static void check_said(const struct limefile_index *index, uint64_t ordinal, const char *type)
+{
+    struct limefile_record r;
+    if (ordinal)
+        HOLDS(limefile_index_get(index, ordinal, &r) == 0 && strcmp(r.type, type) == 0);
+}
+
+static void check_field(const struct limefile_index *index, const struct limefile_field *f)
+{
+    uint64_t bytes;
+    check_said(index, f->by_record, "scidac-private-record-xml");
+    check_said(index, f->by_file, "scidac-private-file-xml");
+    check_said(index, f->by_checksum, "scidac-checksum");
+    check_said(index, f->by_lfn, "ildg-data-lfn");
+    HOLDS(!f->has_checksum || f->by_checksum);
+    HOLDS(strlen(f->name) < sizeof f->name && f->lattice.dims <= LIMEFILE_DIMS_MAX);
+    if (f->kind == LIMEFILE_KIND_UNKNOWN)
+        HOLDS(f->expected == 0 && f->sites == 0 && f->site_bytes == 0);
+    if (limefile_field_is_summable(f)) {
+        HOLDS(!__builtin_mul_overflow(f->sites, f->site_bytes, &bytes));
+        HOLDS(bytes == f->record.bytes && f->site_bytes > 0);
+        HOLDS(f->expected == 0 || f->expected == bytes);
+        for (unsigned i = 0; f->boxed && i < f->lattice.dims; i++)
+            HOLDS(f->lower[i] <= f->upper[i] && f->upper[i] < f->lattice.extent[i]);
+    }
+}
+
+static void as_container(const uint8_t *data, size_t size)
+{
+    struct limefile_memory memory;
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    struct limefile_record r;
+    limefile_memory_lend(&memory, data, size);
+    HOLDS(limefile_index_build(&memory.source, &index) == 0);
+    struct heard heard = {.records = limefile_index_count(index)};
+    HOLDS(limefile_fields_build(&memory.source, index, report, &heard, &fields) == 0);
+    uint64_t last = 0, binary = 0;
+    for (size_t i = 0; i < fields.count; i++) {
+        const struct limefile_field *f = &fields.field[i];
+        HOLDS(f->record.ordinal > last);
+        last = f->record.ordinal;
+        HOLDS(limefile_fields_of(&fields, last) == f);
+        check_field(index, f);
+    }
+    for (uint64_t i = 1; limefile_index_get(index, i, &r) == 0; i++)
+        binary += strcmp(r.type, "ildg-binary-data") == 0 ||
+                  strcmp(r.type, "scidac-binary-data") == 0;
+    HOLDS(binary == fields.count);
+    HOLDS(!fields.by_lfn == !fields.lfn[0]);
+    limefile_fields_release(&fields);
+    HOLDS(fields.field == NULL && fields.count == 0);
+    limefile_index_free(index);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const parsers[])(const void *, size_t) = {as_ildg, as_file, as_record,
+                                                            as_checksum, as_lfn};
+    enum { PARSERS = sizeof parsers / sizeof parsers[0] };
+    if (size == 0)
+        return 0;
+    if (data[0] >= '0' && data[0] < '0' + PARSERS)
+        parsers[data[0] - '0'](data + 1, size - 1);
+    else
+        as_container(data, size); /* its first byte is no digit, if it is one */
+    return 0;
+}
