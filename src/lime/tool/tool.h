@@ -25,8 +25,8 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct command cmd_ls, cmd_cat, cmd_unpack, cmd_pack, cmd_append, cmd_replace,
-    cmd_rm, cmd_set, cmd_check, cmd_checksum, cmd_repair, cmd_stage;
+extern const struct command cmd_ls, cmd_info, cmd_cat, cmd_unpack, cmd_pack, cmd_append,
+    cmd_replace, cmd_rm, cmd_set, cmd_check, cmd_checksum, cmd_repair, cmd_stage;
 
 /* The old names: run() gets the whole argv; main() answers --help. */
 extern const struct command compat_lime_contents, compat_lemon_contents,
