@@ -189,6 +189,22 @@ static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
 
+/* No two parcels have bytes of one range: which of them came last would be forgotten.
+ * None has any at `at`. */
+static void keep_apart(struct limefs_job *job, struct limefs_parcel *parcel, uint64_t at)
+{
+    const struct limefs_parcel *other = job->parcels;
+    for (; other < job->parcels + job->parcel_count; other++) {
+        if (other == parcel || other->state == LIMEFS_PARCEL_EMPTY ||
+            other->writer != parcel->writer)
+            continue;
+        if (other->to <= at && other->to > parcel->from)
+            parcel->from = other->to;
+        if (other->from > at && other->from < parcel->to)
+            parcel->to = other->from;
+    }
+}
+
 /* The part of a request that lies within one extent. True: it was taken. */
 static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
                      const struct limefs_run *run, const char *buf, size_t n, uint64_t at)
@@ -196,7 +212,7 @@ static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
     struct limefs_parcel *parcel;
     while ((parcel = overlapping(job, writer, at, at + n))) {
         if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->from <= at &&
-            limefs_spans_add(&parcel->there, at, at + n)) {
+            at + n <= parcel->to && limefs_spans_add(&parcel->there, at, at + n)) {
             fill(job, parcel, buf, n, at);
             return true;
         }
@@ -213,6 +229,7 @@ static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
         .from = begin >= run->begin ? begin : at, /* what comes before is on its way */
         .to = begin + extent,
     };
+    keep_apart(job, parcel, at);
     parcel->change = (struct limefs_change){
         .view = writer->view->id, .from = parcel->from, .to = parcel->to};
     limefs_job_change_begin(job, &parcel->change);

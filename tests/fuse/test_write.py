@@ -1952,6 +1952,7 @@ class Random(writelib.TestCase):
                              str(random.randrange(1 << 30)), "--save", picture, *args],
                             timeout=limit)
         self.assertEqual(done.returncode, 0, done.stdout.decode()[-8000:] + done.stderr.decode())
+        print(f"# {self.id()}: {self.STEPS} steps without a difference")
         return read(picture)
 
     def last_record(self, *opts, **kw):

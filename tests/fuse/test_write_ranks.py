@@ -141,17 +141,74 @@ class Good(TestCase):
             fd = -1
         self.assertHolds(path, [("data", data)])
 
+    def test_written_again(self):
+        """An extent is begun in its middle, then at its beginning, and written over as a whole:
+        what was there first does not come last."""
+        extent, piece = 4 * MIB, 256 * 1024
+        path = self.write("c.lime", limetest.container([("data", bytes(16 * MIB))]))
+        want = bytearray(16 * MIB)
+        with self.through(path, "ranks=2") as mount:
+            fd = os.open(mount.join("data"), os.O_RDWR | os.O_DIRECT)
+            self.addCleanup(lambda: fd < 0 or os.close(fd))
+            first = extent - int(os.getxattr(mount.join("data"), "user.lime.offset"))
+            second, middle = first + extent, first + extent + extent // 2
+
+            def write(at, end, seed):
+                want[at:end] = blocks(seed, end - at)
+                for begin in range(at, end, piece):
+                    writelib.pwrite_all(fd, want[begin:min(begin + piece, end)], begin)
+
+            for i in range(5):  # gathered from the last one on
+                write(first, first + piece, i)
+            write(middle, middle + 100, 10)  # no stream; another one begins here
+            for i in range(5):
+                write(middle, middle + piece, 20 + i)
+            write(first + piece, first + extent, 30)  # whole: its slot is free again
+            until(lambda: stats(mount)["forwarded_written_bytes"] >= extent)
+            write(second, middle, 40)
+            write(middle, second + extent, 50)
+            os.fsync(fd)
+            os.close(fd)
+            fd = -1
+        self.assertHolds(path, [("data", bytes(want))])
+
     def test_random_steps(self):
         path = self.write("c.lime", limetest.container([("inner", bytes(3 * MIB)), ("last", b"")]))
-        steps = "20000" if limetest.STRESS else "600"
+        steps = "100000" if limetest.STRESS else "600"
         with self.through(path, "ranks=2", "extent=1M", "window=8M") as mount:
             for seed, args in ((1, ["--max", "20000000", mount.join("last")]),
                                (2, ["--no-resize", mount.join("inner")])):
                 done = limetest.run(["fsx", "--steps", steps, "--seed", str(seed), *args],
-                                    timeout=600)
+                                    timeout=3000)
                 self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
-            self.assertGreater(stats(mount)["forwarded_written_bytes"], 0)
+            through = stats(mount)["forwarded_written_bytes"]
+            self.assertGreater(through, 0)
         self.assertClean(path)
+        print(f"# {self.id()}: twice {steps} steps, {through} bytes through the job")
+
+    def test_fio(self):
+        """Streams, which the job writes, and then what it does not, on the same records."""
+        if not limetest.STRESS:
+            self.skipTest("long: make stress")
+        if not shutil.which("fio"):
+            self.skipTest("needs fio")
+        size = 256 * MIB
+        path = self.write("c.lime", limetest.container([("inner", bytes(size)), ("last", b"")]))
+        with self.through(path, "ranks=2") as mount:
+            os.truncate(mount.join("last"), size)  # fio wants it that long
+            for name in ("inner", "last"):
+                for how in (["--rw=write", "--bs=1M"], ["--rw=write", "--bs=256k", "--direct=1"],
+                            ["--rw=write", "--bsrange=64k-4M", "--bs_unaligned=1"],
+                            ["--rw=randrw", "--bsrange=4k-1M", "--verify_backlog=256"]):
+                    self.run_ok(["fio", "--name=verify", f"--filename={mount.join(name)}", *how,
+                                 f"--size={size}", "--verify=crc32c", "--verify_fatal=1",
+                                 "--do_verify=1", "--ioengine=psync", "--end_fsync=1",
+                                 "--allow_file_create=0", "--fallocate=none"],
+                                timeout=600, cwd=self.tempdir())
+            through = stats(mount)["forwarded_written_bytes"]
+            self.assertGreater(through, 6 * size // 2)
+        self.assertEqual([len(r.data) for r in self.assertClean(path)], [size, size])
+        print(f"# {self.id()}: {through} bytes through the job")
 
 
 class Faults(TestCase):
