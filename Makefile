@@ -55,12 +55,15 @@ liblimefile := $(B)/lib/liblimefile.a
 MPICC   ?= mpicc
 HAVE_MPI := $(shell command -v $(MPICC) 2>/dev/null)
 LEMON_MAJOR := 1
-LEMON_VERSION := 1.0.0
+LEMON_VERSION := 1.1.0
 lemon_src := $(wildcard src/mpi/lemon/*.c)
 benchmark_src := $(wildcard src/mpi/programs/*.c)
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
+# What of the format it needs, and what that needs.
+lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c)
+lemon_libs = $(call pkg_libs,libisal)
 compare_src   := $(filter-out %/overlap.c,$(wildcard src/mpi/bench/*.c))
 overlap_src   := src/mpi/bench/common.c src/mpi/bench/overlap.c
 mpi_benches   := $(B)/helpers/lemon_compare $(B)/helpers/lemon_overlap
@@ -140,21 +143,22 @@ $(B)/obj/src/mpi/%.o: src/mpi/%.c $(B)/flags
 # What of Lemon needs no MPI, for its tests where there is none.
 $(B)/obj/no-mpi/%.o: src/mpi/lemon/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_lime) -MMD -MP -c -o $@ $<
 
-$(B)/lib/liblemon.a: $(call obj,$(lemon_src) src/lime/format.c src/lime/direct.c)
+$(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
 	$(Q)rm -f $@; ar rcs $@ $^
 
-$(B)/lib/liblemon.so: $(call obj,$(lemon_src) src/lime/format.c src/lime/direct.c) src/mpi/lemon/lemon.map
+$(B)/lib/liblemon.so: $(call obj,$(lemon_src) $(lemon_lime_src)) src/mpi/lemon/lemon.map
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F).$(LEMON_MAJOR) \
-	    -Wl,--version-script=src/mpi/lemon/lemon.map -o $@.$(LEMON_VERSION) $(filter %.o,$^)
+	    -Wl,--version-script=src/mpi/lemon/lemon.map -o $@.$(LEMON_VERSION) $(filter %.o,$^) \
+	    $(lemon_libs)
 	$(Q)ln -sf $(@F).$(LEMON_VERSION) $@.$(LEMON_MAJOR); ln -sf $(@F).$(LEMON_MAJOR) $@
 
 $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ -lm
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(lemon_libs) -lm
 
 $(B)/bin/limefs-io: $(call obj,$(job_src) src/lime/checksum.c) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -165,12 +169,14 @@ $(B)/helpers/lemon_compare: $(call obj,$(compare_src))
 $(B)/helpers/lemon_overlap: $(call obj,$(overlap_src))
 $(mpi_benches): $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/lib/liblemon.a
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/lib/liblemon.a \
+	    $(lemon_libs)
 
 define mpi_programs
 $(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
-	$(Q)$(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS) -Isrc/mpi -o $$@ $$< $(B)/lib/liblemon.a -lm
+	$(Q)$(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS) -Isrc/mpi -o $$@ $$< $(B)/lib/liblemon.a \
+	    $(lemon_libs) -lm
 endef
 $(eval $(call mpi_programs,tests/mpi,mpi))
 $(eval $(call mpi_programs,src/mpi/examples,examples))
@@ -212,6 +218,7 @@ $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o
 $(B)/tests/test_plan: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/plan.o
 $(B)/tests/test_permute: $(B)/obj/no-mpi/permute.o
+$(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -280,7 +287,7 @@ install: all ## install to DESTDIR/PREFIX
 	$(if $(HAVE_MPI),install -d $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),src/mpi/package/install $(MPICC) $(B)/lib $(LEMON_VERSION) '$(DESTDIR)' \
-	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR))
+	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR) '$(lemon_libs)')
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) lemon_benchmark \

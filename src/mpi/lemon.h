@@ -45,7 +45,8 @@ enum LEMON_Error_codes {
     LEMON_ERR_READ = -8,             /* not all could be read; a damaged header */
     LEMON_ERR_SEEK = -9,             /* a position outside of the record */
     LEMON_ERR_MBME = -10,            /* MB and ME flags out of order */
-    LEMON_ERR_CLOSE = -11            /* no record is open, or it is not full */
+    LEMON_ERR_CLOSE = -11,           /* no record is open, or it is not full */
+    LEMON_ERR_CHECKSUM = -12         /* what was read back is not what was written */
 };
 
 typedef struct {
@@ -55,6 +56,11 @@ typedef struct {
     char *type;
     uint64_t data_length;
 } LemonRecordHeader;
+
+/* See lemonWriterSetChecksum(). */
+typedef struct {
+    uint32_t suma, sumb;
+} LemonChecksum;
 
 struct lemon_internal;
 
@@ -175,7 +181,7 @@ int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes,
                                     LemonWriter *writer);
 
 /* The padding; then all is on the disk. LEMON_ERR_CLOSE if the record is not full: it stays
- * open. */
+ * open. See lemonWriterSetVerify(). */
 int lemonWriterCloseRecord(LemonWriter *writer);
 
 int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence);
@@ -266,6 +272,62 @@ int lemonReadLatticeParallelPermuted(LemonReader *reader, void *data, MPI_Offset
 int lemonWriteLatticeParallelPermuted(LemonWriter *writer, void *data, MPI_Offset siteSize,
                                       int const *latticeDims, int const *mapping,
                                       int const *memory);
+
+/*
+ * The SciDAC checksum of the lattices in a record, in the pass that reads or writes them; on:
+ * not 0. It is that of the QIO library, which records scidac-checksum hold: with c the CRC-32
+ * (zlib's) of a site's siteSize bytes, as they stand in the file, and r the site's rank,
+ *
+ *     suma ^= c rotated left by r mod 29,    sumb ^= c rotated left by r mod 31.
+ *
+ * The rank is the site's place in the record: it begins at byte r * siteSize of its data. So
+ * lattices that follow each other in one record have one sum, that which a serial reader of the
+ * record computes, whatever the mapping, the order of memory, the grid and the number of ranks.
+ *
+ * Every form of the lattice calls counts, from this call on, until the next one; the sum begins
+ * anew with each record, and with this call. Where a record is open, rank 0 is then the site at
+ * the position: so a lattice behind a header of its own is summed by calling this in between. A
+ * lattice that is moved once more replaces itself; one that has failed does not count.
+ * LEMON_ERR_PARAM from a lattice call, and nothing moves: no site begins at the position, or
+ * the lattice overlaps one that is summed without containing it. Data that are no lattice
+ * (lemonWriteRecordData()) are not looked at.
+ */
+int lemonReaderSetChecksum(LemonReader *reader, int on);
+int lemonWriterSetChecksum(LemonWriter *writer, int on);
+
+/*
+ * The checksum of the lattices in the open record, or, if none is open, in the one before: the
+ * same on each rank. Waits for what is pending, and returns its error. `sum` may be NULL where
+ * nobody wants it. LEMON_ERR_PARAM if no lattice was summed.
+ */
+int lemonReaderChecksum(LemonReader *reader, LemonChecksum *sum);
+int lemonWriterChecksum(LemonWriter *writer, LemonChecksum *sum);
+
+/*
+ * A whole record of this type: header, data and closing, as XML; the same `sum` on each rank.
+ * lemonReadChecksum() reads the open record's data, whatever its type, from their beginning on,
+ * and leaves the position behind them. LEMON_ERR_READ if there is no checksum in them.
+ */
+#define LEMON_CHECKSUM_TYPE "scidac-checksum"
+int lemonWriteChecksum(LemonWriter *writer, int MB_flag, int ME_flag, LemonChecksum const *sum);
+int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum);
+
+/*
+ * on: lemonWriterCloseRecord() reads back what lattice calls have written since this call, when
+ * all is on the disk, and compares it, by its checksum, with what the program gave them. Each
+ * rank reads what, where there are several, another one has written.
+ *
+ * path is the file's name as this rank's system knows it: the file is then read around MPI, and
+ * around the page cache (O_DIRECT) where the file system can do that; otherwise the cache is
+ * asked to forget it first. NULL, the same on all ranks: by MPI-IO, out of the cache perhaps;
+ * the file must be open with MPI_MODE_RDWR. LEMON_ERR_PARAM, and nothing will be read back, if
+ * any rank cannot read it.
+ *
+ * If it is something else, or the file ends before, closing is LEMON_ERR_CHECKSUM on all ranks;
+ * if it cannot be read, LEMON_ERR_READ. The record stays open: its lattices can be written
+ * again, after lemonWriterSeek(), and the record be closed again.
+ */
+int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path);
 
 /* What the library has to say about an error, once for each rank that met it, without a
  * newline. NULL, at first: nothing is said. For all readers and writers; local. */

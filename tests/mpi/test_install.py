@@ -19,6 +19,20 @@ add_executable(user {source})
 target_link_libraries(user {target})
 """
 
+# Of the calls that need another library.
+CHECKSUM_C = """#include <stdio.h>
+#define main canonical
+#include "canonical.c"
+#undef main
+
+int main(int argc, char **argv)
+{
+    if (lemonWriterSetChecksum(NULL, 1) != LEMON_ERR_PARAM)
+        return 1;
+    return canonical(argc, argv);
+}
+"""
+
 # All of lemon.h as C++ sees it, with C-LIME's way of calling.
 CXX_PROGRAM = """#include <lemon.h>
 #include <cstdio>
@@ -126,14 +140,14 @@ class Install(mpitest.TestCase):
 
     def test_what_is_there(self):
         for path in ("lib/liblemon.a", "lib/liblemon.so", "lib/liblemon.so.1",
-                     "lib/liblemon.so.1.0.0", "include/lemon.h", "lib/pkgconfig/lemon.pc",
+                     "lib/liblemon.so.1.1.0", "include/lemon.h", "lib/pkgconfig/lemon.pc",
                      "lib/cmake/lemon/lemonConfig.cmake", "bin/lemon_benchmark",
                      "bin/lemon_contents", "share/man/man1/lemon_benchmark.1",
                      "share/doc/limefs/lemon.md", "share/doc/limefs/examples/xlf.c"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, path)), path)
         link = os.path.join(self.lib, "liblemon.so")
         self.assertEqual(os.readlink(link), "liblemon.so.1")
-        self.assertEqual(os.readlink(link + ".1"), "liblemon.so.1.0.0")
+        self.assertEqual(os.readlink(link + ".1"), "liblemon.so.1.1.0")
 
     def test_symbols(self):
         shown = self.run_ok(["nm", "-D", "--defined-only",
@@ -162,12 +176,14 @@ class Install(mpitest.TestCase):
         flags = self.pkg_config("--cflags", "--libs")
         self.works(self.compile(CANONICAL, *flags))
         self.works(self.compile(CANONICAL, *flags, compiler="cc"))  # knows nothing of MPI
-        self.assertEqual(self.pkg_config("--modversion"), ["1.0.0"])
+        self.assertEqual(self.pkg_config("--modversion"), ["1.1.0"])
 
     def test_pkg_config_static(self):
         flags = self.pkg_config("--static", "--cflags", "--libs")
         flags[flags.index("-llemon")] = "-l:liblemon.a"
         self.works(self.compile(CANONICAL, *flags), shared=False)
+        self.works(self.compile(CHECKSUM_C, f"-I{os.path.dirname(CANONICAL)}", *flags),
+                   shared=False)
 
     def test_destdir(self):
         dest = self.tempdir()
@@ -227,10 +243,10 @@ class Install(mpitest.TestCase):
         libraries = [os.path.join(where, "liblime.a"), os.path.join(self.lib, "liblemon.a")]
         for order in (libraries, libraries[::-1]):
             whole = ["-Wl,--whole-archive", *order, "-Wl,--no-whole-archive"]
-            self.works(self.compile(BOTH_C, *flags, *whole), shared=False)
+            self.works(self.compile(BOTH_C, *flags, *whole, "-lisal"), shared=False)
         # And shared: what the program has of C-LIME must not be taken for Lemon's.
         self.works(self.compile(BOTH_C, *flags, "-rdynamic", libraries[0], f"-L{self.lib}",
-                                "-llemon"))
+                                                "-llemon"))
 
     def test_the_installed_examples(self):
         where = os.path.join(self.prefix, "share", "doc", "limefs", "examples")

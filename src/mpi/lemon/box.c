@@ -80,41 +80,34 @@ void lemon_box_split(int64_t extent, int n, int c, int64_t *start, int64_t *site
     *start = each * c + (c < more ? c : more);
 }
 
-/* Goes over the box's runs in the order of the file, without a division for each. */
-struct odometer {
-    int dims; /* that differ between runs, slowest first */
-    int64_t at[LEMON_BOX_DIMS], sites[LEMON_BOX_DIMS], bytes[LEMON_BOX_DIMS];
-    int64_t offset; /* of the run, in the file */
-};
-
-static void odometer_set(struct odometer *odometer, const struct lemon_box *box,
-                         int64_t run_bytes, int64_t run)
+void lemon_box_walk_set(struct lemon_box_walk *walk, const struct lemon_box *box,
+                        int64_t run_bytes, int64_t run)
 {
     int64_t stride = box->site_bytes;
-    odometer->dims = box->dims;
+    walk->dims = box->dims;
     for (int i = box->dims - 1; i >= 0; i--) {
-        odometer->sites[i] = box->sites[i];
-        odometer->bytes[i] = stride;
+        walk->sites[i] = box->sites[i];
+        walk->bytes[i] = stride;
         stride *= box->extent[i];
     }
     /* The innermost dimensions are those that a run covers. */
-    for (int64_t covered = box->site_bytes; covered < run_bytes; odometer->dims--)
-        covered *= box->sites[odometer->dims - 1];
-    odometer->offset = lemon_box_run_offset(box, run_bytes, run);
-    for (int i = odometer->dims - 1; i >= 0; i--) {
-        odometer->at[i] = run % box->sites[i];
+    for (int64_t covered = box->site_bytes; covered < run_bytes; walk->dims--)
+        covered *= box->sites[walk->dims - 1];
+    walk->offset = lemon_box_run_offset(box, run_bytes, run);
+    for (int i = walk->dims - 1; i >= 0; i--) {
+        walk->at[i] = run % box->sites[i];
         run /= box->sites[i];
     }
 }
 
-static void odometer_next(struct odometer *odometer)
+void lemon_box_walk_next(struct lemon_box_walk *walk)
 {
-    for (int i = odometer->dims - 1; i >= 0; i--) {
-        odometer->offset += odometer->bytes[i];
-        if (++odometer->at[i] < odometer->sites[i])
+    for (int i = walk->dims - 1; i >= 0; i--) {
+        walk->offset += walk->bytes[i];
+        if (++walk->at[i] < walk->sites[i])
             return;
-        odometer->offset -= odometer->sites[i] * odometer->bytes[i];
-        odometer->at[i] = 0;
+        walk->offset -= walk->sites[i] * walk->bytes[i];
+        walk->at[i] = 0;
     }
 }
 
@@ -124,19 +117,19 @@ static void copy_pieces(const struct lemon_box *box, int64_t from, int64_t to,
 {
     int64_t run_bytes = lemon_box_run_bytes(box);
     int64_t first = lemon_box_before(box, from), end = lemon_box_before(box, to);
-    struct odometer odometer;
+    struct lemon_box_walk walk;
     if (first == end)
         return;
-    odometer_set(&odometer, box, run_bytes, first / run_bytes);
+    lemon_box_walk_set(&walk, box, run_bytes, first / run_bytes);
     for (int64_t at = first, inside = first % run_bytes; at < end; inside = 0) {
         int64_t n = run_bytes - inside < end - at ? run_bytes - inside : end - at;
-        int64_t window = odometer.offset + inside - from;
+        int64_t window = walk.offset + inside - from;
         if (to_window)
             memcpy(target + window, source + (at - first), (size_t)n);
         else
             memcpy(target + (at - first), source + window, (size_t)n);
         at += n;
-        odometer_next(&odometer);
+        lemon_box_walk_next(&walk);
     }
 }
 

@@ -37,6 +37,16 @@ int64_t lemon_box_before(const struct lemon_box *, int64_t at);
 int64_t lemon_box_run_bytes(const struct lemon_box *); /* 0 for an empty box */
 int64_t lemon_box_run_offset(const struct lemon_box *, int64_t run_bytes, int64_t run);
 
+/* Goes over the box's runs in the order of the file, without a division for each. */
+struct lemon_box_walk {
+    int64_t offset; /* of the run, in the file */
+    int dims;       /* that differ between runs, slowest first */
+    int64_t at[LEMON_BOX_DIMS], sites[LEMON_BOX_DIMS], bytes[LEMON_BOX_DIMS];
+};
+void lemon_box_walk_set(struct lemon_box_walk *, const struct lemon_box *, int64_t run_bytes,
+                        int64_t run);
+void lemon_box_walk_next(struct lemon_box_walk *);
+
 /* Where rank coordinate c of n starts in an extent, and how much of it it has. */
 void lemon_box_split(int64_t extent, int n, int c, int64_t *start, int64_t *sites);
 

@@ -131,11 +131,43 @@ static void hand_out(const struct lemon_internal *in, struct lemon_exchange *exc
     MPI_Waitall(in->ranks, requests, MPI_STATUSES_IGNORE);
 }
 
-void lemon_exchange_round(const struct lemon_internal *in, struct lemon_exchange *exchange,
+/* The sites that lie wholly in one of the round's windows. */
+static void sum_parts(struct lemon_internal *in, const struct lemon_exchange *exchange,
+                      int64_t round)
+{
+    for (int mover = 0; mover < exchange->plan->movers && in->sum.active; mover++) {
+        int64_t from, to, at, n;
+        lemon_plan_window(exchange->plan, mover, round, &from, &to);
+        n = part_of(in, in->rank, from, to, &at);
+        lemon_sum_between(in, exchange->data, at, at + n);
+    }
+}
+
+/* The windows in the order of the file: what begins in a site has cut it in two. */
+void lemon_exchange_sum_rest(struct lemon_internal *in, const struct lemon_exchange *exchange)
+{
+    const struct lemon_plan *plan = exchange->plan;
+    const struct lemon_box *box = &in->geometry.boxes[in->rank];
+    int64_t site = box->site_bytes, rounds = lemon_plan_rounds(plan), last = -1;
+    for (int mover = 0; mover < plan->movers && in->sum.active && site; mover++)
+        for (int64_t round = 0; round < rounds; round++) {
+            int64_t from, to;
+            lemon_plan_window(plan, mover, round, &from, &to);
+            int64_t at = lemon_box_before(box, from), cut = at / site;
+            if (at % site == 0 || cut == last)
+                continue;
+            lemon_sum_between(in, exchange->data, cut * site, (cut + 1) * site);
+            last = cut;
+        }
+}
+
+void lemon_exchange_round(struct lemon_internal *in, struct lemon_exchange *exchange,
                           int64_t round, char *window)
 {
     MPI_Request *own = exchange->requests + in->ranks;
     int count = post_own_parts(in, exchange, round, own);
+    if (exchange->direction == LEMON_WRITE) /* while parts are on their way */
+        sum_parts(in, exchange, round);
     lemon_plan_window(exchange->plan, in->rank, round, &exchange->from, &exchange->to);
     if (exchange->to > exchange->from) {
         lay_out_parts(in, exchange);
@@ -145,4 +177,6 @@ void lemon_exchange_round(const struct lemon_internal *in, struct lemon_exchange
             hand_out(in, exchange, window);
     }
     MPI_Waitall(count, own, MPI_STATUSES_IGNORE);
+    if (exchange->direction == LEMON_READ) /* while the next window is read */
+        sum_parts(in, exchange, round);
 }

@@ -51,6 +51,7 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
         in->comm = duplicate;
         in->fp = fp;
         in->direct_fd = -1;
+        in->read_back.fd = in->read_back.direct_fd = -1;
         in->before = 1;
         MPI_Comm_rank(duplicate, &in->rank);
         MPI_Comm_size(duplicate, &in->ranks);
@@ -70,6 +71,8 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
 void lemon_internal_free(struct lemon_internal *in)
 {
     MPI_Comm_free(&in->comm);
+    lemon_verify_close(in);
+    free(in->sum.lattices);
     free(in->coordinates);
     free(in->geometry.boxes);
     free(in->pending.requests);

@@ -5,6 +5,7 @@
 #define LEMON_INTERNAL_H
 
 #include "lemon.h"
+#include "limefile.h"
 #include "plan.h"
 
 enum lemon_direction {
@@ -30,10 +31,38 @@ struct lemon_pending {
     char *buffer; /* of a mover; NULL if the user's memory is used directly */
     struct lemon_plan plan;
     bool exchange;  /* buffer still has to be handed out */
+    bool runs;      /* they are those of this rank's part, in the order of its memory */
     bool broadcast; /* rank 0 has read for all: `bytes` at `data` */
     char *data;
     int64_t bytes;
     int code; /* what went wrong when it was started */
+};
+
+/* One lattice of the open record, and the checksum of this rank's sites of it. */
+struct lemon_summed {
+    int64_t from, bytes; /* in the record's data */
+    int64_t site_bytes;
+    uint64_t first; /* the rank of its first site */
+    bool counts;    /* in the record's sum; else it is only to be read back */
+    struct limefile_checksum sum;
+};
+
+/* The checksum of the open record, or of the one that was closed last; or what a writer has to
+ * read back; or both. */
+struct lemon_record_sum {
+    bool wanted;    /* by the program */
+    bool verify;    /* writer: lattices are read back when the record is closed */
+    int64_t origin; /* where in the record's data the site of rank 0 begins */
+    struct lemon_summed *lattices;
+    int count, capacity;
+    struct lemon_summed now; /* of the call under way, if active */
+    bool active;
+    int64_t reached; /* so many bytes of this rank's part are in `now` */
+};
+
+/* Where a writer reads back. */
+struct lemon_read_back {
+    int fd, direct_fd; /* -1: none; without fd it is by MPI-IO */
 };
 
 struct lemon_internal {
@@ -47,6 +76,8 @@ struct lemon_internal {
     struct lemon_plan_hints hints;
     struct lemon_geometry geometry;
     struct lemon_pending pending;
+    struct lemon_record_sum sum;
+    struct lemon_read_back read_back;
     int64_t filled; /* writer: up to here the record has been written or sought */
     int64_t before_pos, before_filled; /* writer: before the call that is under way */
     int64_t alignment;                 /* writer: of data, 0: none */
@@ -143,8 +174,48 @@ void lemon_exchange_close(struct lemon_exchange *);
 
 /* Hands the windows of all movers over: from the ranks' data to the movers' windows or back.
  * Collective; cannot fail. */
-void lemon_exchange_round(const struct lemon_internal *, struct lemon_exchange *, int64_t round,
+void lemon_exchange_round(struct lemon_internal *, struct lemon_exchange *, int64_t round,
                           char *window);
+
+/* Adds to the checksum what no round has, sites that lie in two windows. Local. */
+void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchange *);
+
+/* ---- recordsum.c: the SciDAC checksum, while data move ---- */
+
+/* Makes room for one lattice more; LEMON_ERR_PARAM. Local. */
+int lemon_sum_reserve(struct lemon_internal *);
+
+/* The lattice in `geometry` is about to move, at `pos` of the record's data: it has a place in
+ * the sum, or LEMON_ERR_PARAM. Local: the same code on every rank. */
+int lemon_sum_begin(struct lemon_internal *, int64_t pos);
+
+/* What of this rank's part is there: all before byte `to`, or [from, to). Local. */
+void lemon_sum_reach(struct lemon_internal *, const char *data, int64_t to);
+void lemon_sum_between(struct lemon_internal *, const char *data, int64_t from, int64_t to);
+
+/* The call has ended: after an error as if it had not been. Local. */
+void lemon_sum_end(struct lemon_internal *, int code);
+
+/* From `pos` of the open record's data on, from the beginning of the next ones. Collective,
+ * agreed. */
+int lemon_sum_set(struct lemon_internal *, int code, int on, int64_t pos);
+
+/* Of all ranks. LEMON_ERR_PARAM if there is none. Collective, agreed. */
+int lemon_sum_get(struct lemon_internal *, LemonChecksum *);
+
+/* Another record: the sum is of it. Local. */
+void lemon_sum_forget(struct lemon_internal *);
+
+/* ---- verify.c ---- */
+
+/* Reads back what the lattices of the record whose data begin at `base` are summed from:
+ * LEMON_ERR_CHECKSUM if it is something else, LEMON_ERR_READ. All is on the disk. Collective,
+ * agreed. */
+int lemon_verify(struct lemon_internal *, int64_t base);
+
+/* path, NULL: by MPI-IO. Collective, agreed: LEMON_ERR_PARAM. */
+int lemon_verify_open(struct lemon_internal *, const char *path);
+void lemon_verify_close(struct lemon_internal *);
 
 /* ---- geometry.c ---- */
 

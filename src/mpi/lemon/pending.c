@@ -87,7 +87,7 @@ void lemon_post_begin(struct lemon_internal *in, enum lemon_direction direction)
     pending->direction = direction;
     pending->count = 0;
     pending->buffer = NULL;
-    pending->exchange = pending->broadcast = false;
+    pending->exchange = pending->broadcast = pending->runs = false;
     pending->code = LEMON_SUCCESS;
 }
 
@@ -142,6 +142,7 @@ static int exchange_all(struct lemon_internal *in, bool good)
         lemon_exchange_round(in, &exchange, round,
                              to > from ? pending->buffer + (from - first) : NULL);
     }
+    lemon_exchange_sum_rest(in, &exchange);
     lemon_exchange_close(&exchange);
     return LEMON_SUCCESS;
 }
@@ -169,7 +170,13 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
     lemon_post_begin(in, direction);
     pending->data = data;
     lemon_geometry_plan(in, base, &pending->plan);
-    return pending->plan.direct && few_runs(in) ? post_runs(in, data, base) : start_movers(in);
+    pending->runs = pending->plan.direct && few_runs(in);
+    if (!pending->runs)
+        return start_movers(in);
+    int code = post_runs(in, data, base);
+    if (direction == LEMON_WRITE) /* while it is written */
+        lemon_sum_reach(in, data, lemon_geometry_local(in));
+    return code;
 }
 
 /* ---- the end ---- */
@@ -210,12 +217,16 @@ static int64_t wait_for(MPI_Request *request, int64_t wanted)
 int lemon_post_wait(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
+    int64_t done = 0;
     for (int i = 0; i < pending->count; i++) {
         int64_t moved = wait_for(&pending->requests[i], pending->wanted[i]);
         if (moved != pending->wanted[i])
             pending->code =
                 lemon_say(in, lemon_failure(pending->direction), "%lld of %lld bytes moved",
                           (long long)moved, (long long)pending->wanted[i]);
+        done += moved;
+        if (pending->runs && pending->code == LEMON_SUCCESS) /* while the next ones are read */
+            lemon_sum_reach(in, pending->data, done);
     }
     pending->count = 0;
     return pending->code;
@@ -232,6 +243,8 @@ int lemon_finish(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
     int code = lemon_agree(in, lemon_post_wait(in));
+    if (code == LEMON_SUCCESS && pending->runs)
+        lemon_sum_reach(in, pending->data, lemon_geometry_local(in));
     if (code == LEMON_SUCCESS && pending->exchange)
         code = exchange_all(in, true);
     if (code == LEMON_SUCCESS && pending->broadcast)

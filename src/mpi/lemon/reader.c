@@ -1,6 +1,7 @@
 /* reader.c - records read one after another by all ranks together */
 #include "internal.h"
 #include "limefile.h"
+#include "scidac.h"
 
 #include <string.h>
 
@@ -40,7 +41,9 @@ int lemonFinishReading(LemonReader *reader)
     if (!reader->is_busy)
         return LEMON_SUCCESS;
     reader->is_busy = 0;
-    return lemon_finish(reader->internal);
+    int code = lemon_finish(reader->internal);
+    lemon_sum_end(reader->internal, code);
+    return code;
 }
 
 static int ready(LemonReader *reader, const char *call)
@@ -123,6 +126,7 @@ int lemonReaderNextRecord(LemonReader *reader)
     lemonDestroyHeader(reader->curr_header);
     reader->curr_header = record;
     note_deviation(in, &header);
+    lemon_sum_forget(in);
     reader->off += LIMEFILE_HEADER_BYTES;
     reader->pos = 0;
     reader->is_last = header.me;
@@ -245,6 +249,7 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
     rdest->pos = rsrc->pos;
     rdest->is_last = rsrc->is_last;
     rdest->is_awaiting_header = rsrc->is_awaiting_header;
+    lemon_sum_forget(rdest->internal);
     rdest->internal->before = rsrc->internal->before;
     rdest->internal->deviation = rsrc->internal->deviation;
     return LEMON_SUCCESS;
@@ -335,6 +340,8 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
     struct lemon_internal *in = reader->internal;
     int code = ready(reader, "lattice read");
+    if (code == LEMON_SUCCESS)
+        code = lemon_sum_reserve(in);
     code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
     if (code != LEMON_SUCCESS)
         return code;
@@ -343,10 +350,14 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
         return lemon_say(in, LEMON_ERR_READ,
                          "a lattice of %lld bytes from the %lld that the record has left",
                          (long long)bytes, (long long)left);
+    code = lemon_sum_begin(in, reader->pos);
+    if (code != LEMON_SUCCESS)
+        return code;
     MPI_Offset at = reader->off + reader->pos;
-    if (wait)
+    if (wait) {
         code = lemon_agree(in, lemon_move_ordered(in, LEMON_READ, data, at));
-    else
+        lemon_sum_end(in, code);
+    } else
         lemon_start_lattice(in, LEMON_READ, data, at);
     reader->is_busy = !wait;
     if (code == LEMON_SUCCESS)
@@ -385,4 +396,47 @@ int lemonReadLatticeParallelNonBlockingMapped(LemonReader *reader, void *data,
                                               int const *mapping)
 {
     return read_lattice(reader, data, siteSize, latticeDims, mapping, NULL, false);
+}
+
+/* ---- checksums ---- */
+
+int lemonReaderSetChecksum(LemonReader *reader, int on)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetChecksum: no reader");
+    int code = lemonFinishReading(reader);
+    return lemon_sum_set(reader->internal, code, on, reader->pos);
+}
+
+int lemonReaderChecksum(LemonReader *reader, LemonChecksum *sum)
+{
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderChecksum: no reader");
+    int code = lemonFinishReading(reader);
+    return code == LEMON_SUCCESS ? lemon_sum_get(reader->internal, sum) : code;
+}
+
+int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
+{
+    struct limefile_checksum known;
+    if (!reader)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadChecksum: no reader");
+    struct lemon_internal *in = reader->internal;
+    int code = lemonReaderSeek(reader, 0, MPI_SEEK_SET);
+    MPI_Offset bytes = lemonReaderBytes(reader);
+    if (code == LEMON_SUCCESS && (bytes < 1 || bytes > LEMON_SCIDAC_BYTES_MAX))
+        return lemon_say(in, LEMON_ERR_READ, "a record of %lld bytes is no checksum",
+                         (long long)bytes);
+    if (code != LEMON_SUCCESS)
+        return code;
+    char *text = malloc((size_t)bytes);
+    code = lemon_agree(in, text ? LEMON_SUCCESS : LEMON_ERR_READ);
+    if (code == LEMON_SUCCESS)
+        code = lemonReaderReadData(text, &bytes, reader);
+    if (code == LEMON_SUCCESS && lemon_scidac_parse(text, (size_t)bytes, &known) != 0)
+        code = lemon_say(in, LEMON_ERR_READ, "the record holds no checksum");
+    if (code == LEMON_SUCCESS && sum)
+        *sum = (LemonChecksum){known.suma, known.sumb};
+    free(text);
+    return code;
 }

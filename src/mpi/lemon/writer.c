@@ -1,6 +1,7 @@
 /* writer.c - records written one after another by all ranks together */
 #include "filler.h"
 #include "limefile.h"
+#include "scidac.h"
 
 #include <string.h>
 
@@ -44,6 +45,7 @@ int lemonFinishWriting(LemonWriter *writer)
     writer->is_busy = 0;
     struct lemon_internal *in = writer->internal;
     int code = lemon_finish(in);
+    lemon_sum_end(in, code);
     if (code != LEMON_SUCCESS) { /* nothing counts as written, so that it can be tried again */
         writer->pos = in->before_pos;
         in->filled = in->before_filled;
@@ -135,6 +137,7 @@ int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
     writer->is_last = props->ME_flag != 0;
     writer->data_length = (MPI_Offset)props->data_length;
     in->filled = 0;
+    lemon_sum_forget(in);
     return LEMON_SUCCESS;
 }
 
@@ -172,6 +175,8 @@ int lemonWriterCloseRecord(LemonWriter *writer)
     if (err != MPI_SUCCESS)
         code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
     code = lemon_agree(in, code);
+    if (code == LEMON_SUCCESS && in->sum.verify)
+        code = lemon_verify(in, writer->off);
     if (code != LEMON_SUCCESS)
         return code;
     writer->off = end + padding;
@@ -241,6 +246,7 @@ int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
     wdest->is_last_written = wsrc->is_last_written;
     wdest->data_length = wsrc->data_length;
     wdest->internal->filled = wsrc->internal->filled;
+    lemon_sum_forget(wdest->internal);
     return LEMON_SUCCESS;
 }
 
@@ -278,6 +284,63 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
     in->alignment = alignment;
     in->align_from = from_bytes;
     return LEMON_SUCCESS;
+}
+
+/* ---- checksums ---- */
+
+int lemonWriterSetChecksum(LemonWriter *writer, int on)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetChecksum: no writer");
+    int code = lemonFinishWriting(writer);
+    return lemon_sum_set(writer->internal, code, on, writer->pos);
+}
+
+int lemonWriterChecksum(LemonWriter *writer, LemonChecksum *sum)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterChecksum: no writer");
+    int code = lemonFinishWriting(writer);
+    return code == LEMON_SUCCESS ? lemon_sum_get(writer->internal, sum) : code;
+}
+
+int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetVerify: no writer");
+    struct lemon_internal *in = writer->internal;
+    int code = lemonFinishWriting(writer);
+    int64_t values[2] = {on != 0, path != NULL};
+    code = lemon_agree_on(in, code, values, 2);
+    if (code != LEMON_SUCCESS)
+        return code;
+    if (on)
+        return lemon_verify_open(in, path);
+    lemon_verify_close(in);
+    return LEMON_SUCCESS;
+}
+
+int lemonWriteChecksum(LemonWriter *writer, int MB_flag, int ME_flag, LemonChecksum const *sum)
+{
+    char text[LEMON_SCIDAC_BYTES];
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteChecksum: no writer");
+    struct lemon_internal *in = writer->internal;
+    int code = lemonFinishWriting(writer);
+    if (!sum)
+        code = lemon_say(in, LEMON_ERR_PARAM, "lemonWriteChecksum: no checksum");
+    struct limefile_checksum known = {sum ? sum->suma : 0, sum ? sum->sumb : 0};
+    int64_t values[2] = {known.suma, known.sumb};
+    MPI_Offset bytes = lemon_scidac_print(&known, text);
+    code = lemon_agree_on(in, code, values, 2);
+    if (code != LEMON_SUCCESS)
+        return code;
+    LemonRecordHeader header = {LEMON_VERSION, MB_flag, ME_flag, (char[]){LEMON_CHECKSUM_TYPE},
+                                (uint64_t)bytes};
+    code = lemonWriteRecordHeader(&header, writer);
+    if (code == LEMON_SUCCESS)
+        code = lemonWriteRecordData(text, &bytes, writer);
+    return code == LEMON_SUCCESS ? lemonWriterCloseRecord(writer) : code;
 }
 
 /* ---- data ---- */
@@ -345,6 +408,8 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice write: no writer");
     struct lemon_internal *in = writer->internal;
     int code = ready(writer, "lattice write");
+    if (code == LEMON_SUCCESS)
+        code = lemon_sum_reserve(in);
     code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
     if (code != LEMON_SUCCESS)
         return code;
@@ -353,13 +418,17 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
         return lemon_say(in, LEMON_ERR_WRITE,
                          "a lattice of %lld bytes for the %lld that the record has left",
                          (long long)bytes, (long long)(writer->data_length - writer->pos));
+    code = lemon_sum_begin(in, writer->pos);
+    if (code != LEMON_SUCCESS)
+        return code;
     MPI_Offset at = writer->off + writer->pos;
-    if (wait)
+    if (wait) {
         code = lemon_agree(in, lemon_move_ordered(in, LEMON_WRITE, data, at));
-    else
+        lemon_sum_end(in, code);
+    } else {
         lemon_start_lattice(in, LEMON_WRITE, data, at);
-    if (!wait)
         begin_busy(writer);
+    }
     if (code == LEMON_SUCCESS)
         move_on(writer, bytes);
     return code;

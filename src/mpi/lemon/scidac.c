@@ -1,0 +1,88 @@
+/* scidac.c - the text of a record scidac-checksum */
+#define _GNU_SOURCE
+#include "scidac.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int lemon_scidac_print(const struct limefile_checksum *sum, char *text)
+{
+    return snprintf(text, LEMON_SCIDAC_BYTES,
+                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                    "<scidacChecksum>\n"
+                    "  <version>1.0</version>\n"
+                    "  <suma>%08" PRIx32 "</suma>\n"
+                    "  <sumb>%08" PRIx32 "</sumb>\n"
+                    "</scidacChecksum>",
+                    sum->suma, sum->sumb);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* What stands in [at, end) up to the next tag. */
+static bool read_number(const char *at, const char *end, uint32_t *value)
+{
+    int digits = 0;
+    while (at < end && is_blank(*at))
+        at++;
+    if (end - at >= 2 && at[0] == '0' && (at[1] | 0x20) == 'x')
+        at += 2;
+    for (*value = 0; at < end && digit(*at) >= 0 && digits <= 8; at++, digits++)
+        *value = *value << 4 | (uint32_t)digit(*at);
+    while (at < end && is_blank(*at))
+        at++;
+    return digits >= 1 && digits <= 8 && at < end && *at == '<';
+}
+
+/* The name of the element whose tag begins at `at`, behind the <, without its namespace. */
+static const char *name_of(const char *at, const char *end, size_t *length)
+{
+    const char *name = at;
+    while (at < end && !is_blank(*at) && *at != '>' && *at != '/') {
+        if (*at == ':')
+            name = at + 1;
+        at++;
+    }
+    *length = (size_t)(at - name);
+    return name;
+}
+
+static const char *behind(const char *at, const char *end, const char *mark)
+{
+    const char *found = at < end ? memmem(at, (size_t)(end - at), mark, strlen(mark)) : NULL;
+    return found ? found + strlen(mark) : end;
+}
+
+int lemon_scidac_parse(const char *text, size_t n, struct limefile_checksum *sum)
+{
+    const char *end = text + n, *at = text;
+    bool have_a = false, have_b = false;
+    while ((at = behind(at, end, "<")) < end) {
+        size_t length;
+        if (end - at >= 3 && memcmp(at, "!--", 3) == 0) {
+            at = behind(at, end, "-->");
+            continue;
+        }
+        const char *name = name_of(at, end, &length);
+        at = behind(at, end, ">");
+        if (length != 4 || memcmp(name, "sum", 3) != 0 || at[-2] == '/')
+            continue;
+        if (name[3] == 'a' && !have_a)
+            have_a = read_number(at, end, &sum->suma);
+        else if (name[3] == 'b' && !have_b)
+            have_b = read_number(at, end, &sum->sumb);
+    }
+    return have_a && have_b ? 0 : -1;
+}

@@ -1,0 +1,79 @@
+"""The SciDAC checksum that Lemon computes while it reads and writes, and what it reads back."""
+
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+from mpitest import MPICH, RANKS, TestCase
+
+
+# Of those whose metadata do not say it.
+SITES = {"tm_clime_gauge_4444_p64_n1.lime": 576, "tm_clime_gauge_4448_p32_n1.lime": 288,
+         "tm_clime_prop_4444_p32_n1.lime": 96, "tm_lemon_prop_4444_p64_n1.lime": 192}
+
+HYPERCUBE = 2  # a part of a lattice, whose sites keep the ranks that they have in the whole
+
+
+def elements(xml, *names):
+    """The numbers in the elements of these names."""
+    return [int(re.search(f"<{name}>([^<]*)</{name}>", xml).group(1)) for name in names]
+
+
+def summed_records():
+    """Of the corpus: path, ordinal, bytes of a site and sites of each record that is followed
+    by its checksum."""
+    found, before, private = [], None, ""
+    for row in limetest.manifest():
+        if row["type"] == "scidac-private-record-xml":
+            private = limetest.run(["lime", "cat", row["path"],
+                                    f"{row['message']}.{row['record']}"]).stdout.decode()
+        elif row["type"] == "scidac-checksum" and before:
+            size = SITES.get(row["file"])
+            if not size:
+                typesize, count, kind = elements(private, "typesize", "datacount",
+                                                 "recordtype")
+                size = typesize * count
+                if kind == HYPERCUBE:
+                    continue
+            found.append((row["path"], before["ordinal"], size, before["bytes"] // size))
+        before = row
+    return found
+
+
+class Checksum(TestCase):
+    def on(self, all_ranks, *args, **kw):
+        for ranks in all_ranks:
+            with self.subTest(ranks=ranks):
+                self.tap(ranks, "checksum", os.path.join(self.tempdir(), "file"), *args, **kw)
+
+    def test_against_an_oracle(self):
+        self.on(RANKS, 100 if limetest.STRESS else 10)
+
+    def test_with_romio(self):
+        if MPICH:
+            self.skipTest("MPICH has nothing else")
+        self.on(RANKS if limetest.STRESS else (3, 4), options=["--mca", "io", "romio321"])
+
+    def test_on_tmpfs(self):
+        """Which is never on a disk: reading back cannot be around the page cache."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        where = self.tempdir()
+        limetest.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", where], check=True)
+        self.addCleanup(limetest.run, ["umount", where])
+        self.tap(3, "checksum", os.path.join(where, "file"), 0)
+
+    def test_files_of_others(self):
+        records = summed_records()
+        self.assertGreaterEqual(len(records), 7)
+        for path, ordinal, site, sites in records:
+            extents = [4, 4, 4, sites // 64] if sites % 64 == 0 else [1, sites]
+            for ranks in RANKS if limetest.STRESS else (1, 3):
+                with self.subTest(path=os.path.basename(path), ordinal=ordinal, ranks=ranks):
+                    self.tap(ranks, "checksum", path, "sum", ordinal, site, *extents)
+
+
+if __name__ == "__main__":
+    limetest.main()
