@@ -165,7 +165,8 @@ class Failures(limetest.TestCase):
 
 
 class Command(limetest.TestCase):
-    COMMANDS = ["ls", "cat", "unpack", "pack", "append", "replace", "rm", "set", "check", "repair"]
+    COMMANDS = ["ls", "info", "cat", "unpack", "pack", "append", "replace", "rm", "set", "lfn",
+                "check", "repair"]
 
     def test_help(self):
         overview = self.run_ok(["lime", "--help"]).decode()

@@ -1,0 +1,265 @@
+/* cmd_lfn.c - lime lfn: the logical file names of containers, told and set */
+#define _GNU_SOURCE
+#include "limeildg.h"
+#include "recordput.h"
+#include "select.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "Usage: lime lfn FILE...\n"
+    "       lime lfn --set LFN FILE [RECORD]\n"
+    "Print the logical file names that containers hold, or set one.\n"
+    "\n"
+    "      --set LFN  the configuration in FILE has this name: lfn://ensemble/0042\n"
+    "      --help     this text\n"
+    "\n"
+    "Without --set, a line for each name; 'FILE: ' stands before it if several files\n"
+    "are named. With it, the data of an ildg-data-lfn record are replaced, or, where\n"
+    "there is none, such a record is added to the message of the ildg-binary-data.\n"
+    "RECORD is only needed where there are several of either: it names the\n"
+    "ildg-data-lfn to change, or the data that get one ('lime ls' shows them).\n"
+    "\n"
+    "A name that is not longer than the old one is written in place; what is left\n"
+    "of the old one becomes NULs. A record at the end of FILE takes any length.\n"
+    "Else FILE is written anew beside itself and then replaced, so there must be\n"
+    "room for it twice.\n"
+    "\n"
+    "Examples:\n"
+    "  lime lfn conf.*\n"
+    "  lime lfn --set lfn://etmc/b55.32/conf.0042 conf.0042\n"
+    "\n"
+    "Exit status: 0 all have a name, or it is set and on the disk; 1 a file has\n"
+    "none, or it could not be set; 2 wrong usage, or a file cannot be opened or is no\n"
+    "container.\n";
+
+static const char type[] = "ildg-data-lfn";
+static const char data_type[] = "ildg-binary-data";
+
+static bool is_of(const struct limefile_record *record, const char *wanted)
+{
+    return record->type_len == strlen(wanted) && strcmp(record->type, wanted) == 0;
+}
+
+/* ---- telling ---- */
+
+/* 1: it says one; 0: it does not; < 0: an error of reading. */
+static int read_lfn(struct limefile_source *source, const struct limefile_record *record,
+                    char lfn[LIMEFILE_LFN_MAX])
+{
+    if (record->bytes > LIMEFILE_XML_BYTES_MAX)
+        return 0;
+    size_t n = (size_t)record->bytes;
+    char *text = malloc(n + 1);
+    if (!text)
+        return -ENOMEM;
+    ssize_t got = limefile_read_full(source, text, n, record->data_offset);
+    int result = got < 0           ? (int)got
+                 : (size_t)got < n ? LIMEFILE_E_SHRUNK
+                                   : limefile_lfn_parse(text, n, lfn) == 0;
+    free(text);
+    return result;
+}
+
+static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
+{
+    char lfn[LIMEFILE_LFN_MAX];
+    int said = read_lfn(&c->file.source, record, lfn);
+    if (said == 1) {
+        answer(several ? c->path : NULL, "%s", lfn);
+        return TOOL_GOOD;
+    }
+    if (said == 0)
+        message(c->path, "record %" PRIu64 ": %s", record->ordinal,
+                "no logical file name: empty, too long, or with control characters");
+    else
+        message_code(c->path, "read", said);
+    return TOOL_BAD;
+}
+
+static int print_all(struct container *c, bool several)
+{
+    struct limefile_record r;
+    uint64_t count = 0, seen = 0;
+    int status = TOOL_GOOD;
+    if (limefile_index_by_type(c->index, type, sizeof type - 1, &r, &count) != 0) {
+        message(c->path, "no logical file name (no record %s)", type);
+        return TOOL_BAD;
+    }
+    for (uint64_t i = r.ordinal; seen < count && limefile_index_get(c->index, i, &r) == 0;
+         i++) {
+        if (!is_of(&r, type))
+            continue;
+        seen++;
+        int one = print_lfn(c, &r, several);
+        status = one > status ? one : status;
+    }
+    return status;
+}
+
+static int tell(const char *path, bool several)
+{
+    struct container c;
+    int status = container_open(&c, path);
+    if (status != TOOL_GOOD)
+        return status;
+    status = print_all(&c, several);
+    int fault = container_fault_message(&c);
+    container_close(&c);
+    return status > fault ? status : fault;
+}
+
+/* ---- setting ---- */
+
+/* The only record of that type. */
+static bool only(const struct edit *edit, const char *wanted, struct limefile_record *out)
+{
+    uint64_t count = 0;
+    int err = limefile_index_by_type(edit->c.index, wanted, strlen(wanted), out, &count);
+    if (!err && count == 1)
+        return true;
+    if (!err)
+        message(edit->c.path,
+                "lfn: %" PRIu64 " records are of type %s; name one ('lime ls' shows them)",
+                count, wanted);
+    else
+        message(edit->c.path, "lfn: no record %s that could get a name; name another record",
+                wanted);
+    return false;
+}
+
+/* The name that belongs to those data; false: there is none. */
+static bool name_of(struct edit *edit, const struct limefile_record *data,
+                    struct limefile_record *out)
+{
+    struct limefile_fields fields;
+    if (limefile_fields_build(&edit->c.file.source, edit->c.index, NULL, NULL, &fields) != 0)
+        return false;
+    const struct limefile_field *f = limefile_fields_of(&fields, data->ordinal);
+    bool found = f && f->by_lfn && limefile_index_get(edit->c.index, f->by_lfn, out) == 0;
+    limefile_fields_release(&fields);
+    return found;
+}
+
+/* What the new record comes behind: the last one of the data's message; the data themselves if
+ * other data follow them there, which it would seem to belong to. */
+static void place_of(const struct edit *edit, const struct limefile_record *data,
+                     struct limefile_record *after)
+{
+    struct limefile_record r;
+    *after = *data;
+    for (uint64_t i = data->ordinal + 1; limefile_index_get(edit->c.index, i, &r) == 0; i++) {
+        if (r.message != data->message)
+            break;
+        if (is_of(&r, data_type)) {
+            *after = *data;
+            break;
+        }
+        *after = r;
+    }
+}
+
+static int add(struct edit *edit, const struct limefile_record *data, const char *lfn)
+{
+    struct limefile_record after;
+    size_t n = strlen(lfn);
+    place_of(edit, data, &after);
+    if (edit_is_last(edit, &after))
+        return record_append(edit, type, lfn, n);
+    return edit_insert(edit, &after, &(struct limefile_insert){type, sizeof type - 1, lfn, n});
+}
+
+/* Writers that end their names with a NUL go on having one. */
+static int change(struct edit *edit, const struct limefile_record *record, const char *lfn)
+{
+    size_t n = strlen(lfn);
+    char last = 'x';
+    if (record->bytes && limefile_read_full(&edit->c.file.source, &last, 1,
+                                            record->data_offset + record->bytes - 1) != 1)
+        last = 'x';
+    return record_put(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');
+}
+
+static int set(struct edit *edit, const char *word, const char *lfn)
+{
+    struct limefile_record record, old;
+    uint64_t count;
+    if (word) {
+        if (!select_record(&edit->c, word, false, &record))
+            return TOOL_BAD;
+        if (is_of(&record, type))
+            return change(edit, &record, lfn);
+        return name_of(edit, &record, &old) ? change(edit, &old, lfn) : add(edit, &record, lfn);
+    }
+    if (limefile_index_by_type(edit->c.index, type, sizeof type - 1, &old, &count) == 0)
+        return only(edit, type, &old) ? change(edit, &old, lfn) : TOOL_BAD;
+    return only(edit, data_type, &record) ? add(edit, &record, lfn) : TOOL_BAD;
+}
+
+static int set_in(const char *path, const char *word, const char *lfn)
+{
+    struct edit edit;
+    int status = edit_open(&edit, path);
+    if (status != TOOL_GOOD)
+        return status;
+    status = set(&edit, word, lfn);
+    edit_close(&edit);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static int check(const char *lfn)
+{
+    char parsed[LIMEFILE_LFN_MAX];
+    if (limefile_lfn_parse(lfn, strlen(lfn), parsed) != 0 || strcmp(parsed, lfn) != 0)
+        return usage_error(
+            &cmd_lfn,
+            "--set %s: a name has 1 to %d characters, no control characters, and "
+            "no blanks around it",
+            lfn, LIMEFILE_LFN_MAX - 1);
+    if (strncmp(lfn, "lfn:", 4) != 0)
+        message(NULL, "lfn: warning: '%s' does not begin with lfn://, as names in ILDG do",
+                lfn);
+    return TOOL_GOOD;
+}
+
+static int run_set(const char *lfn, int count, char **words)
+{
+    if (count != 1 && count != 2)
+        return usage_error(&cmd_lfn, "--set: one file is wanted, and perhaps a record of it");
+    int status = check(lfn);
+    return status ? status : set_in(words[0], count == 2 ? words[1] : NULL, lfn);
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"set", required_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    const char *lfn = NULL;
+    int worst = TOOL_GOOD;
+    for (int opt; (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        if (opt != 's')
+            return opt == 'H' ? print_help(&cmd_lfn) : option_error(&cmd_lfn, argv);
+        lfn = optarg;
+    }
+    if (lfn)
+        return run_set(lfn, argc - optind, argv + optind);
+    if (optind == argc)
+        return usage_error(&cmd_lfn, "no file named");
+    for (int i = optind; i < argc; i++) {
+        int status = tell(argv[i], argc - optind > 1);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+const struct command cmd_lfn = {"lfn", "print or set the logical file name", help, run};

@@ -1,0 +1,31 @@
+/* info.h - what lime info has found out of one container, told to people or to scripts */
+#ifndef INFO_H
+#define INFO_H
+
+#include "container.h"
+#include "facts.h"
+#include "limeildg.h"
+
+struct info {
+    struct container c;
+    struct limefile_fields fields;
+    struct limefile_finding *findings; /* what is wrong with the meaning of records */
+    size_t finding_count, finding_capacity;
+    struct facts facts; /* of the record that is being told */
+};
+
+/* Both print all of it; an exit status, after a message if it is not GOOD. */
+int info_tell(struct info *);
+int info_json(struct info *);
+
+/* What stands in the place of a container that cannot be told. */
+void info_json_failure(const char *path);
+
+/* Fills `facts`; the caller releases them. An exit status, after a message if it is not GOOD.
+ */
+int info_read_facts(struct info *, const struct limefile_record *, enum facts_form);
+
+/* What a private record XML says; false if it is not there or cannot be understood. */
+bool info_private_record(struct info *, uint64_t ordinal, struct limefile_scidac_record *out);
+
+#endif

@@ -1,0 +1,154 @@
+/* infojson.c - lime info for scripts */
+#define _GNU_SOURCE
+#include "info.h"
+#include "jsonout.h"
+#include "tool.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *kind_word(enum limefile_fieldkind kind)
+{
+    static const char *const words[] = {
+        [LIMEFILE_KIND_UNKNOWN] = "unknown",       [LIMEFILE_KIND_GAUGE] = "gauge",
+        [LIMEFILE_KIND_PROPAGATOR] = "propagator", [LIMEFILE_KIND_SOURCE] = "source",
+        [LIMEFILE_KIND_SCIDAC] = "field",          [LIMEFILE_KIND_GLOBAL] = "global",
+    };
+    return words[kind];
+}
+
+static void json_word(const char *name, const char *text)
+{
+    printf(", \"%s\": ", name);
+    if (text && *text)
+        jsonout_text(stdout, text, strlen(text));
+    else
+        fputs("null", stdout);
+}
+
+/* 0 is null: not known. */
+static void json_number(const char *name, uint64_t value)
+{
+    if (value)
+        printf(", \"%s\": %" PRIu64, name, value);
+    else
+        printf(", \"%s\": null", name);
+}
+
+static void json_list(const char *name, const uint64_t *numbers, unsigned count)
+{
+    printf(", \"%s\": ", name);
+    if (!count)
+        fputs("null", stdout);
+    for (unsigned i = 0; i < count; i++)
+        printf("%s%" PRIu64 "%s", i ? ", " : "[", numbers[i], i + 1 == count ? "]" : "");
+}
+
+static void json_field(struct info *info, const struct limefile_field *f)
+{
+    struct limefile_scidac_record said;
+    unsigned box = f->boxed ? f->lattice.dims : 0;
+    printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ", f->record.ordinal,
+           f->record.message);
+    jsonout_text(stdout, f->record.type, f->record.type_len);
+    json_word("kind", kind_word(f->kind));
+    json_word("name", f->name);
+    json_list("lattice", f->lattice.extent, f->lattice.dims);
+    json_list("lower", f->lower, box);
+    json_list("upper", f->upper, box);
+    json_number("precision", f->precision);
+    json_number("sites", f->sites);
+    json_number("site_bytes", f->site_bytes);
+    printf(", \"bytes\": %" PRIu64, f->record.bytes);
+    json_number("expected", f->expected);
+    fputs(", \"checksum\": ", stdout);
+    if (f->has_checksum)
+        printf("{\"suma\": \"%08x\", \"sumb\": \"%08x\"}", (unsigned)f->checksum.suma,
+               (unsigned)f->checksum.sumb);
+    else
+        fputs("null", stdout);
+    json_word("date", info_private_record(info, f->by_record, &said) ? said.date : NULL);
+    json_number("format_record", f->by_format);
+    json_number("private_record", f->by_record);
+    json_number("checksum_record", f->by_checksum);
+    json_number("lfn_record", f->by_lfn);
+    putchar('}');
+}
+
+static void json_facts(const struct facts *facts)
+{
+    fputs("{", stdout);
+    bool first = true;
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct fact *fact = &facts->fact[i];
+        bool again = false; /* the first of a name counts */
+        for (size_t j = 0; j < i && !again; j++)
+            again = strcmp(facts->fact[j].name, fact->name) == 0;
+        if (again)
+            continue;
+        fputs(first ? "" : ", ", stdout);
+        jsonout_text(stdout, fact->name, strlen(fact->name));
+        fputs(": ", stdout);
+        jsonout_text(stdout, fact->value, strlen(fact->value));
+        first = false;
+    }
+    fputs("}", stdout);
+}
+
+static int json_info(struct info *info)
+{
+    struct limefile_record r;
+    enum facts_form form;
+    int status = TOOL_GOOD;
+    bool first = true;
+    fputs("], \"info\": [", stdout);
+    for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++) {
+        if (!facts_title(r.type, &form))
+            continue;
+        status = info_read_facts(info, &r, form);
+        printf("%s{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ",
+               first ? "\n " : ",\n ", r.ordinal, r.message);
+        jsonout_text(stdout, r.type, r.type_len);
+        fputs(", \"facts\": ", stdout);
+        json_facts(&info->facts);
+        putchar('}');
+        facts_release(&info->facts);
+        first = false;
+    }
+    return status;
+}
+
+int info_json(struct info *info)
+{
+    const struct limefile_index *index = info->c.index;
+    fputs("{\"file\": ", stdout);
+    jsonout_text(stdout, info->c.path, strlen(info->c.path));
+    printf(", \"size\": %" PRIu64 ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32
+           ", \"fault\": ",
+           limefile_index_size(index), limefile_index_count(index),
+           limefile_index_messages(index));
+    jsonout_finding(stdout, limefile_index_fault(index));
+    json_word("lfn", info->fields.lfn);
+    fputs(", \"deviations\": [", stdout);
+    for (size_t i = 0; i < info->finding_count; i++) {
+        fputs(i ? ",\n " : "\n ", stdout);
+        jsonout_finding(stdout, &info->findings[i]);
+    }
+    fputs("], \"fields\": [", stdout);
+    for (size_t i = 0; i < info->fields.count; i++) {
+        fputs(i ? ",\n " : "\n ", stdout);
+        json_field(info, &info->fields.field[i]);
+    }
+    int status = json_info(info);
+    fputs("]}", stdout);
+    return status;
+}
+
+/* What stands in the place of what cannot be told. */
+void info_json_failure(const char *path)
+{
+    fputs("{\"file\": ", stdout);
+    jsonout_text(stdout, path, strlen(path));
+    fputs(", \"error\": \"cannot be opened, or no container\", \"fields\": [], \"info\": []}",
+          stdout);
+}
