@@ -35,8 +35,8 @@ static const char help[] =
     "  lime lfn --set lfn://etmc/b55.32/conf.0042 conf.0042\n"
     "\n"
     "Exit status: 0 all have a name, or it is set and on the disk; 1 a file has\n"
-    "none, or it could not be set; 2 wrong usage, or a file cannot be opened or is no\n"
-    "container.\n";
+    "none, or it could not be set; 2 wrong usage, or a file cannot be opened or is\n"
+    "no container.\n";
 
 static const char type[] = "ildg-data-lfn";
 static const char data_type[] = "ildg-binary-data";

@@ -1,0 +1,276 @@
+"""lime info: what is in containers, by all writers; --json; faults; hostile text."""
+import json
+import os
+import pty
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from limetest import container, header, record, run
+
+
+def corpus(name):
+    return os.path.join(limetest.CORPUS, name + ".lime")
+
+
+def ildg(x, y, z, t, precision=32, field="su3gauge"):
+    return ("ildg-format", f"<ildgFormat><field>{field}</field><precision>{precision}</precision>"
+            f"<lx>{x}</lx><ly>{y}</ly><lz>{z}</lz><lt>{t}</lt></ildgFormat>".encode())
+
+
+def checksum(suma, sumb):
+    return ("scidac-checksum", f"<scidacChecksum><suma>{suma}</suma><sumb>{sumb}</sumb>"
+            "</scidacChecksum>".encode())
+
+
+class InfoCase(limetest.TestCase):
+    def info(self, *paths, status=0):
+        done = run(["lime", "info", *paths])
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.err = done.stderr.decode()
+        return done.stdout.decode()
+
+    def json(self, *paths, status=0):
+        done = run(["lime", "info", "--json", *paths])
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertTrue(done.stdout.isascii())
+        return json.loads(done.stdout)
+
+    def of(self, *items):
+        """The JSON of a container of these records."""
+        return self.json(self.write("f.lime", container(items)))
+
+
+class Text(InfoCase):
+    def test_gauge(self):
+        path = corpus("tm_clime_gauge_4448_p32_n1")
+        self.assertEqual(self.info(path), f"""{path}
+  file              145K (148824 bytes), 4 records in 2 messages
+
+ensemble (record 1)
+  plaquette         0.235086003392
+  trajectory nr     0
+  beta              6.000000000000
+  kappa             0.177000000000
+  mu                0.500000000000
+  c2_rec            0.000000
+  time              1795160741
+  hmcversion        tmLQCD 6.1.0
+  mubar             0.000000000000
+  epsilonbar        0.000000000000
+  date              Fri Nov 20 07:45:41 2026
+
+gauge configuration su3gauge (record 3)
+  lattice           4^3 x 8
+  precision         single, 32 bits
+  size              144K (147456 bytes)
+  checksum          62d81924 43650089, not verified
+""")
+        self.assertEqual(self.err, "")
+
+    def test_propagator(self):
+        out = self.info(corpus("tm_lemon_prop_4444_p64_n1"))
+        for text in ("propagator type (record 1)\n  DiracFermion_Sink\n", "inverter (record 4)\n",
+                     "  solver            CG\n", "propagator diracFermion (record 6)\n",
+                     "  precision         double, 64 bits\n", "  lattice           4^3 x 4\n"):
+            self.assertIn(text, out)
+
+    def test_qio(self):
+        out = self.info(corpus("qio_nersc_ildg"))
+        for text in ("  LFN               lfn://test/lfn\n",
+                     "  title             Converted NERSC gauge configuration\n",
+                     "  written           Fri Nov 20 07:44:46 2026 UTC\n",
+                     "  plaq              1.0\n", "  linktr            1.0\n",
+                     "  ENSEMBLE_ID       test\n"):
+            self.assertIn(text, out)
+        out = self.info(corpus("qio_test1_scidac_n1"))
+        for text in ("lattice field QDP_F_Real (record 5)\n  lattice           8 x 4 x 4 x 4\n",
+                     "  only sites        1..2, 0..3, 0..3, 2..2\n",
+                     "global data QLA_F_Real (record 13)\n  precision ",
+                     "  Dummy user record XML for su3 field\n"):
+            self.assertIn(text, out)
+
+    def test_lattices(self):
+        for dims, text in (((24, 24, 24, 48), "24^3 x 48"), ((4, 4, 4, 4), "4^3 x 4"),
+                           ((2, 3, 4, 5), "2 x 3 x 4 x 5"), ((4, 4, 5, 4), "4 x 4 x 5 x 4")):
+            out = self.info(self.write("f", container([ildg(*dims), ("ildg-binary-data", b"")])))
+            self.assertIn(f"  lattice           {text}\n", out)
+
+    def test_what_is_wrong(self):
+        data = container([ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)), checksum("x", 1)])
+        out = self.info(self.write("f", data))
+        self.assertIn("  size              100 bytes, but should be 4.5K (4608 bytes)\n", out)
+        self.assertIn("  checksum          cannot be understood\n", out)
+        wrong = out.split("what is wrong with it\n")[1].splitlines()
+        self.assertEqual(len(wrong), 2)
+        self.assertIn("record 2: the length is not that of such a lattice (100 bytes, not 4608)",
+                      wrong[0])
+        self.assertIn("record 3: the metadata cannot be understood", wrong[1])
+
+    def test_plain_containers(self):
+        out = self.info(corpus("lemon_canonical_n1"))
+        self.assertEqual(len(out.splitlines()), 2)
+        self.assertNotIn("wrong", self.info(corpus("clime_pack_multi")))
+        self.assertIn("0 bytes, 0 records in 0 messages", self.info(self.write("empty", b"")))
+
+    def test_several_files(self):
+        paths = [corpus("lemon_canonical_n1"), corpus("qio_nersc_ildg")]
+        out = self.info(*paths)
+        for path in paths:
+            self.assertIn(path + "\n", out)
+
+    def test_nothing_steers_a_terminal(self):
+        evil = b"a\x1b[2J\xc2\x9bm\x07 = b\x1b]0;x\x07\n\x1bc\n"
+        xml = "<a><b>&#x9b;2J</b><c>x&#x7f;</c></a>".encode()
+        data = container([("xlf-info", evil), ("scidac-file-xml", evil),
+                          ("scidac-file-xml", xml), ("scidac-record-xml", xml),
+                          ildg(1, 1, 1, 1, field="su3gauge&#x9b;"), ("ildg-binary-data", b""),
+                          ("ildg-data-lfn", "lfn://\u009b2J".encode())])
+        path = self.write("\x1b[2J", data)
+        for args in ([path], ["--json", path]):
+            done = run(["lime", "info", *args])
+            self.assertEqual(done.returncode, 0)
+            for bad in (b"\x1b", b"\x07", b"\x7f", "\u009b".encode()):
+                self.assertNotIn(bad, done.stdout + done.stderr)
+
+    def test_bold_on_a_terminal_only(self):
+        path = corpus("lemon_canonical_n1")
+        self.assertNotIn("\x1b", self.info(path))
+        for env, bold in (({}, True), ({"NO_COLOR": "1"}, False)):
+            ours, theirs = pty.openpty()
+            run(["lime", "info", path], stdout=theirs,
+                env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **env})
+            os.close(theirs)
+            out = os.read(ours, 10000)
+            os.close(ours)
+            self.assertEqual(b"\x1b[1m" in out, bold)
+
+
+class Facts(InfoCase):
+    def facts(self, type, data):
+        (info,) = self.of((type, data))["info"]
+        self.assertEqual(info["type"], type)
+        return info["facts"]
+
+    def test_text(self):
+        self.assertEqual(
+            self.facts("xlf-info", b"\n plaquette = 5.0e-01\n beta = 6.0, kappa = 0.1,mu=0.5\n"
+                                   b"hmcversion = a, b and c\r\nset = x, y = 3, z = 1, 2\n"
+                                   b"just words\n\n = 3\nnothing =\n\0\0"),
+            {"plaquette": "5.0e-01", "beta": "6.0", "kappa": "0.1", "mu": "0.5",
+             "hmcversion": "a, b and c", "set": "x", "y": "3", "z": "1, 2", "": "just words",
+             "nothing": ""})
+
+    def test_xml(self):
+        self.assertEqual(
+            self.facts("scidac-file-xml", b"<q:p xmlns:q='x'><version>1.0</version><q:spin>3"
+                                          b"</q:spin><deep><color> 2\n</color></deep><none/>"
+                                          b"</q:p>\0"), {"spin": "3", "color": "2"})
+        self.assertEqual(self.facts("scidac-file-xml", b"<title> of\n all </title>"),
+                         {"title": "of  all"})
+        self.assertEqual(self.facts("scidac-file-xml", b"no XML\0"), {"": "no XML"})
+        self.assertEqual(self.facts("scidac-file-xml", b""), {})
+        self.assertEqual(self.facts("scidac-file-xml", "<a><b>J\u00fclich</b></a>".encode()),
+                         {"b": "J\u00fclich"})
+
+    def test_limits(self):
+        many = self.facts("xlf-info", b"".join(b"k%d = v\n" % i for i in range(5000)))
+        self.assertEqual(len(many), 400)
+        self.assertEqual(self.facts("xlf-info", b"k = " + b"x" * 1000000)["k"][:9], "x" * 9)
+        out = self.info(self.write("f", container([("xlf-info", b"x = 1\n" * 5000)])))
+        self.assertIn("  ...\n", out)
+        bomb = b"<!DOCTYPE a [<!ENTITY a 'xxxx'><!ENTITY b '&a;&a;&a;'>]><a><c>&b;</c></a>"
+        self.assertNotIn("c", self.facts("scidac-file-xml", bomb))
+
+    def test_user_xml_goes_with_its_data(self):
+        path = self.write("f", container([
+            ("scidac-record-xml", b"<a><one>1</one></a>"), ildg(1, 1, 1, 1),
+            ("ildg-binary-data", bytes(288)), ("scidac-record-xml", b"<a><two>2</two></a>")]))
+        out = self.info(path)
+        self.assertLess(out.index("gauge configuration"), out.index("one "))
+        self.assertIn("record (record 4)\n  two               2\n", out)
+
+
+class Json(InfoCase):
+    def test_gauge(self):
+        path = corpus("qio_nersc_ildg")
+        got = self.json(path)
+        self.assertEqual(got["fields"], [{
+            "ordinal": 7, "message": 2, "type": "ildg-binary-data", "kind": "gauge",
+            "name": "su3gauge", "lattice": [4, 4, 4, 8], "lower": None, "upper": None,
+            "precision": 32, "sites": 512, "site_bytes": 288, "bytes": 147456,
+            "expected": 147456, "checksum": {"suma": "52e387af", "sumb": "b848b848"},
+            "date": "Fri Nov 20 07:44:46 2026 UTC", "format_record": 5, "private_record": 3,
+            "checksum_record": 8, "lfn_record": 6}])
+        self.assertEqual({k: v for k, v in got.items() if k not in ("fields", "info")}, {
+            "file": path, "size": os.path.getsize(path), "records": 8, "messages": 2,
+            "fault": None, "lfn": "lfn://test/lfn", "deviations": []})
+        self.assertEqual([i["type"] for i in got["info"]],
+                         ["scidac-file-xml", "scidac-record-xml"])
+        self.assertEqual(got["info"][1]["facts"]["ENSEMBLE_ID"], "test")
+
+    def test_kinds(self):
+        kinds = {name: [f["kind"] for f in self.json(corpus(name))["fields"]] for name in (
+            "clime_pack_multi", "tm_clime_prop_4444_p32_n1", "qio_test1_scidac_n1")}
+        self.assertEqual(kinds, {"clime_pack_multi": ["unknown", "unknown"],
+                                 "tm_clime_prop_4444_p32_n1": ["propagator"],
+                                 "qio_test1_scidac_n1": ["field", "field", "global", "field"]})
+        box = self.json(corpus("qio_test1_scidac_n1"))["fields"][1]
+        self.assertEqual((box["lattice"], box["lower"], box["upper"], box["sites"]),
+                         ([8, 4, 4, 4], [1, 0, 0, 2], [2, 3, 3, 2], 32))
+
+    def test_deviations(self):
+        got = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)))
+        self.assertEqual([(d["code"], d["ordinal"], d["have"], d["want"])
+                          for d in got["deviations"]], [("field-length", 2, 100, 4608)])
+
+    def test_several_and_missing(self):
+        got = self.json(corpus("qio_nersc_ildg"), "/nonexistent", status=2)
+        self.assertEqual([len(f["fields"]) for f in got], [1, 0])
+        self.assertIn("error", got[1])
+
+    def test_corpus_is_told(self):
+        paths = sorted({row["path"] for row in limetest.manifest()})
+        for got, path in zip(self.json(*paths), paths, strict=True):
+            self.assertEqual(got["file"], path)
+            self.assertEqual(got["deviations"], [])
+            binary = [r["ordinal"] for r in limetest.manifest() if r["path"] == path
+                      and r["type"] in ("ildg-binary-data", "scidac-binary-data")]
+            self.assertEqual([f["ordinal"] for f in got["fields"]], binary)
+
+
+class Failures(InfoCase):
+    def test_fault(self):
+        path = self.write("f", container([ildg(1, 1, 1, 1), ("ildg-binary-data", bytes(288))])
+                          + header("cut", 100, 1, 1) + b"x")
+        out = self.info(path, status=1)
+        self.assertIn("gauge configuration", out)
+        self.assertIn("record 3: the file ends inside the data", self.err)
+        got = self.json(path, status=1)
+        self.assertEqual((got["fault"]["code"], len(got["fields"])), ("data-cut", 1))
+
+    def test_unusable(self):
+        self.assertEqual(self.info("/nonexistent", status=2), "")
+        self.info(self.write("text", b"hello, world\n" * 20), status=2)
+        for args in ([], ["-x", "f"], ["--nonsense", "f"]):
+            done = run(["lime", "info", *args])
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+
+    def test_full_disk(self):
+        with open("/dev/full", "wb") as full:
+            done = run(["lime", "info", corpus("qio_nersc_ildg")], stdout=full)
+        self.assertEqual(done.returncode, 1)
+
+    def test_many_records(self):
+        """A long file takes as long as it is long."""
+        one = b"".join(record(*item) for item in (
+            (*ildg(1, 1, 1, 1), 1, 0), ("ildg-binary-data", bytes(288), 0, 0),
+            (*checksum(1, 2), 0, 1)))
+        path = self.write("many", one * 20000)
+        got = self.json(path)
+        self.assertEqual(len(got["fields"]), 20000)
+        self.assertEqual(got["deviations"], [])
+
+
+if __name__ == "__main__":
+    limetest.main()
