@@ -26,9 +26,9 @@ struct pathlist {
  * no way round in a circle. False after a message: out of memory. */
 bool pathlist_add(struct pathlist *, const char *path);
 
-/* The paths in the file `list` ('-': standard input), one a line, or (nul) ended by NULs. False
+/* The paths in the file `name` ('-': standard input), one a line, or (nul) ended by NULs. False
  * after a message. */
-bool pathlist_read(struct pathlist *, const char *list, bool nul);
+bool pathlist_read(struct pathlist *, const char *name, bool nul);
 
 void pathlist_release(struct pathlist *);
 
