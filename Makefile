@@ -129,7 +129,9 @@ $(eval $(call compile,src/lime/tool,$(INC_tool)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
 $(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
 $(eval $(call compile,src/fuse,$$(INC_fuse) -DFUSE_USE_VERSION=312))
-$(eval $(call compile,tests/unit,$(INC_lime) -Isrc/fuse -Isrc/mpi/lemon $(INC_wire) -Isrc/lime/stage))
+$(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) -Isrc/fuse -Isrc/mpi/lemon $(INC_wire)))
+# Lemon and staging have headers of the same names.
+$(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
 # To gcc, MPICH's MPI_STATUSES_IGNORE is an array without room.
