@@ -166,7 +166,7 @@ class Failures(limetest.TestCase):
 
 class Command(limetest.TestCase):
     COMMANDS = ["ls", "info", "cat", "unpack", "pack", "append", "replace", "rm", "set", "lfn",
-                "check", "repair"]
+                "check", "checksum", "repair"]
 
     def test_help(self):
         overview = self.run_ok(["lime", "--help"]).decode()

@@ -21,7 +21,7 @@ static const char help[] =
     "                         SciDAC checksums\n"
     "      --strict           data without a checksum, or that nothing describes,\n"
     "                         are deviations\n"
-    "  -r, --recursive        of a folder, all files in it that begin like containers\n"
+    "  -r, --recursive        of a folder, all files that begin like containers\n"
     "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
     "                         input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
