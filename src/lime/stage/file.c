@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 3,              /* with a source that changes, or a beginning that was bad */
-    CHECKPOINT_SECONDS = 1, /* not more often */
+    TRIES = 3,                   /* with a source that changes, or a beginning that was bad */
+    CHECKPOINT_UNIT = 64 << 20,  /* checkpoints are multiples of it, */
+    CHECKPOINT_STEP = 256 << 20, /* so far from each other */
+    CHECKPOINT_SECONDS = 1,      /* and not more often */
 };
 
 /* ---- a flow and its sums ---- */
@@ -128,17 +130,20 @@ static int believe_kept(struct stage_file *f, const struct stage_target *t, stru
 static int accompany(struct stage_file *f, struct stage_target *t, struct pass *p)
 {
     size_t block = stage_pump_block_bytes(f->pump);
+    uint64_t step = f->options->checkpoint ? f->options->checkpoint : CHECKPOINT_STEP;
+    uint64_t unit = f->options->checkpoint ? block : CHECKPOINT_UNIT;
+    double pause = f->options->checkpoint ? 0 : CHECKPOINT_SECONDS;
     uint64_t last = t->kept, next = last;
     double before = now();
     int err = t->kept ? believe_kept(f, t, p) : 0;
     while (!err) {
-        next += STAGE_CHECKPOINT_STEP;
-        uint64_t done = stage_pump_wait(f->pump, &p->flow, next / block);
+        next += step;
+        uint64_t done = stage_pump_wait(f->pump, &p->flow, (next + block - 1) / block);
         bool over = stage_pump_is_over(f->pump, &p->flow);
         if (over && (!p->flow.err || p->flow.err != -EINTR))
             break;
-        uint64_t at = done & ~(uint64_t)(STAGE_CHECKPOINT_UNIT - 1);
-        if (at > last && (over || now() - before >= CHECKPOINT_SECONDS)) {
+        uint64_t at = done - done % unit;
+        if (at > last && (over || now() - before >= pause)) {
             err = checkpoint(f, t, p, at);
             last = at;
             before = now();
@@ -286,7 +291,11 @@ static void close_remote(struct stage_file *f, struct stage_target *t)
 static int make(struct stage_file *f, struct stage_target *t)
 {
     struct stage_remote_file files[2];
-    int err = stage_target_allocate(t, (uint64_t)f->st.st_size);
+    int err = 0;
+    if (t->kept % stage_pump_block_bytes(f->pump)) /* of a run with smaller blocks */
+        err = stage_target_restart(t);
+    if (!err)
+        err = stage_target_allocate(t, (uint64_t)f->st.st_size);
     if (err)
         return stage_fail(f->result, err, "write: %s", limefile_strerror(err));
     open_remote(f, t, files);
@@ -321,7 +330,7 @@ static int stage_it(struct stage_file *f)
             break;
         err = stage_fail(f->result, -ESTALE, "the source changes all the time");
     }
-    stage_target_close(&t, err == -EINTR);
+    stage_target_close(&t, err == -EINTR && t.sequence > 0);
     return err;
 }
 

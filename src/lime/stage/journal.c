@@ -94,7 +94,7 @@ int stage_journal_load(struct stage_target *t, uint64_t temp_inode,
     t->journal_fd = fd;
     t->sequence = best.sequence; /* also of one that does not fit: the next one counts more */
     if (!best.sequence || best.temp_inode != temp_inode || best.kept > source->size ||
-        best.kept % STAGE_CHECKPOINT_UNIT || !stage_identity_agrees(&best.source, source))
+        !stage_identity_agrees(&best.source, source))
         return -ENOENT;
     t->kept = best.kept;
     t->kept_crc = best.crc;

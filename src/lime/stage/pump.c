@@ -91,6 +91,7 @@ static void fail_flow(struct stage_pump *p, struct stage_flow *f, int err, bool 
     for (unsigned i = 0; i < STAGE_RING; i++)
         if (f->ring[i])
             settle_block(p, f->ring[i]);
+    pthread_cond_broadcast(&p->to_sum); /* MD5 need not wait for it any more */
     pthread_cond_broadcast(&f->changed);
 }
 
@@ -104,16 +105,22 @@ static struct stage_block *free_block(struct stage_pump *p)
 
 /* ---- reading ---- */
 
+/* How many blocks a flow may have under way. */
+static unsigned share_of(const struct stage_pump *p)
+{
+    unsigned share = BLOCKS / (p->flow_count ? p->flow_count : 1);
+    return share < BLOCKS_LEAST     ? BLOCKS_LEAST
+           : share > STAGE_RING / 2 ? STAGE_RING / 2
+                                    : share;
+}
+
 /* The flow that has the fewest blocks under way, among those that may have another. */
 static struct stage_flow *flow_to_read(struct stage_pump *p)
 {
     struct stage_flow *best = NULL;
     if (!p->free_count)
         return NULL;
-    unsigned share = BLOCKS / (p->flow_count ? p->flow_count : 1);
-    share = share < BLOCKS_LEAST     ? BLOCKS_LEAST
-            : share > STAGE_RING / 2 ? STAGE_RING / 2
-                                     : share;
+    unsigned share = share_of(p);
     for (struct stage_flow *f = p->flows; f; f = f->next)
         if (!f->err && f->next_read < f->blocks && f->next_read - f->done < share &&
             (!best || f->in_flight < best->in_flight))
@@ -217,12 +224,30 @@ static void end_sum(struct stage_pump *p, struct stage_block *b, unsigned need)
     settle_block(p, b);
 }
 
+/* MD5 waits until every flow that wants it has a block for its lane; but not for one that lags
+ * behind while another has half of its share waiting, or has nothing more to come. */
+static bool md5_is_due(const struct stage_pump *p)
+{
+    unsigned wanting = 0, ready = 0;
+    bool due = false;
+    for (const struct stage_flow *f = p->flows; f; f = f->next) {
+        if (!(f->sums->kinds & STAGE_MD5) || f->err || f->next_md5 == f->blocks)
+            continue;
+        wanting++;
+        if (!ready_block(f, f->next_md5))
+            continue;
+        ready++;
+        due = due || f->next_read == f->blocks || f->next_read - f->next_md5 > share_of(p) / 2;
+    }
+    return ready && (due || ready == wanting || ready >= STAGE_MD5_LANES);
+}
+
 static bool sum_md5(struct stage_pump *p)
 {
     struct stage_block *taken[STAGE_MD5_LANES];
     struct stage_md5_part parts[STAGE_MD5_LANES];
     unsigned count = 0;
-    if (p->md5_busy)
+    if (p->md5_busy || !md5_is_due(p))
         return false;
     for (struct stage_flow *f = p->flows; f && count < STAGE_MD5_LANES; f = f->next) {
         struct stage_block *b = f->sums->kinds & STAGE_MD5 ? ready_block(f, f->next_md5) : NULL;
@@ -450,6 +475,7 @@ void stage_pump_end(struct stage_pump *p, struct stage_flow *f)
             break;
         }
     pthread_cond_broadcast(&p->to_read); /* the others' shares are larger now */
+    pthread_cond_broadcast(&p->to_sum);
     pthread_mutex_unlock(&p->lock);
     pthread_cond_destroy(&f->changed);
     free(f->crc_at);

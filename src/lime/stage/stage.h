@@ -31,7 +31,9 @@ struct stage_options {
     bool force;             /* another file that has the target's name is replaced */
     bool check_there;       /* what is there already is read and compared */
     bool verify_target;     /* what was written is read again from the disk */
-    const char *socket;     /* of a running limefs-io, or NULL */
+    uint64_t
+        checkpoint;     /* bytes after which is noted how far a file is synced; 0: as is best */
+    const char *socket; /* of a running limefs-io, or NULL */
 };
 
 struct stage_item {

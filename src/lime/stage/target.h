@@ -15,11 +15,6 @@
 
 #include <sys/stat.h>
 
-enum {
-    STAGE_CHECKPOINT_UNIT = 64 << 20, /* checkpoints are multiples of it */
-    STAGE_CHECKPOINT_STEP = 256 << 20,
-};
-
 /* What tells a state of the source from another one. */
 struct stage_identity {
     uint64_t inode, size;

@@ -34,6 +34,8 @@ static const char help[] =
     "      --check-there   read what is there already, and compare\n"
     "      --verify-target read what was written from the disk, and compare\n"
     "      --no-space-check begin although there may not be enough room\n"
+    "      --checkpoint N  note every N bytes (k, M, G) how far a file is on the disk,\n"
+    "                      where resuming goes on (256M, and not every second)\n"
     "      --job SOCKET    read and write by this limefs-io; without it if it fails\n"
     "      --json          a line of JSON for each file instead of the table\n"
     "  -q, --quiet         no summary\n"
@@ -262,6 +264,12 @@ static int take_option(struct options *o, int opt, char **argv)
     case 'J':
         o->stage.socket = optarg;
         break;
+    case 'C':
+        if (!number_parse_size(optarg, strlen(optarg), &o->stage.checkpoint) ||
+            o->stage.checkpoint == 0)
+            return usage_error(&cmd_stage, "--checkpoint %s: bytes are wanted, as in 64M",
+                               optarg);
+        break;
     case 'a':
         o->stage.any = true;
         break;
@@ -302,6 +310,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"files", required_argument, NULL, 'j'},
         {"sums", required_argument, NULL, 's'},
         {"files-from", required_argument, NULL, 'F'},
+        {"checkpoint", required_argument, NULL, 'C'},
         {"job", required_argument, NULL, 'J'},
         {"any", no_argument, NULL, 'a'},
         {"strict", no_argument, NULL, 'S'},

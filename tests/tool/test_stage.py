@@ -1,0 +1,591 @@
+"""lime stage: sums, refusals, what is there already, interruptions, full disks, others at work."""
+
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zlib
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import writelib
+
+MIB = 1 << 20
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def put(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def configuration(path, lattice="4,4,4,8", seed=1, lfn=None):
+    """A gauge configuration with its checksum."""
+    more = ["--lfn", lfn] if lfn else []
+    limetest.run(["make-config", "--lattice", lattice, "--seed", str(seed), *more, path],
+                 check=True)
+    return path
+
+
+def large(path, mib, seed):
+    """A container of random bytes."""
+    data = random.Random(seed).randbytes(mib * MIB - 7 * seed)
+    return put(path, limetest.container([("xlf-info", b"x" * 77), ("data", data)]))
+
+
+def lock(fd):
+    """As limefile_lock()."""
+    fcntl.fcntl(fd, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+
+
+class TestCase(limetest.TestCase):
+    def setUp(self):
+        self.source, self.target = self.tempdir(), self.tempdir()
+
+    def at_source(self, name):
+        return os.path.join(self.source, name)
+
+    def at_target(self, name):
+        return os.path.join(self.target, name)
+
+    def stage(self, *args, code=0, **kw):
+        """(result of each target's last name, stderr)"""
+        done = limetest.run(["lime", "stage", "--json", *args], **kw)
+        self.assertEqual(done.returncode, code, done)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return {os.path.basename(line["target"]): line for line in lines}, done.stderr.decode()
+
+    def assertSame(self, name, source=None):
+        a, b = source or self.at_source(name), self.at_target(name)
+        self.assertTrue(read(a) == read(b), name)
+        self.assertEqual(os.stat(a).st_mtime_ns, os.stat(b).st_mtime_ns, name)
+        self.assertEqual(os.stat(a).st_mode, os.stat(b).st_mode, name)
+
+    def assertNothingLeft(self, names=()):
+        self.assertEqual(sorted(os.listdir(self.target)), sorted(names))
+
+    def assertFails(self, words, *args, **kw):
+        found, errors = self.stage(*args, code=1, **kw)
+        self.assertIn(words, errors)
+        return found
+
+
+class Sums(TestCase):
+    def check(self, path, result):
+        data = read(path)
+        cksum = limetest.run(["cksum", path], check=True).stdout.split()
+        md5 = limetest.run(["md5sum", path], check=True).stdout.split()[0].decode()
+        self.assertEqual(result["cksum"], int(cksum[0]), path)
+        self.assertEqual(result["size"], int(cksum[1]), path)
+        self.assertEqual(result["adler32"], f"{zlib.adler32(data):08x}", path)
+        self.assertEqual(result["md5"], md5, path)
+
+    def test_corpus(self):
+        files = [name for name in os.listdir(limetest.CORPUS) if name.endswith(".lime")]
+        paths = [os.path.join(limetest.CORPUS, name) for name in files]
+        found, _ = self.stage(*paths, self.target)
+        for name, path in zip(files, paths):
+            self.assertEqual(found[name]["status"], "staged")
+            self.check(path, found[name])
+            self.assertSame(name, path)
+        self.assertEqual(found["qio_nersc_ildg.lime"]["lfn"], "lfn://test/lfn")
+        self.assertGreater(found["qio_nersc_ildg.lime"]["checksums_verified"], 0)
+        self.assertNothingLeft(files)
+
+    def test_sizes(self):
+        """Around every boundary there is: blocks, pages, lanes of other lengths."""
+        sizes = [1, 7, 55, 56, 63, 64, 65, 4095, 4096, 4097, MIB - 1, MIB, MIB + 1, 3 * MIB,
+                 3 * MIB + 4095, 5 * MIB + 13]
+        for i, size in enumerate(sizes):
+            put(self.at_source(f"f{i}"), random.Random(i).randbytes(size))
+        for files in ("1", "4", "9", "64"):
+            found, _ = self.stage("--any", "-f", "-j", files, *map(self.at_source, os.listdir(
+                self.source)), self.target)
+            for name in os.listdir(self.source):
+                self.check(self.at_source(name), found[name])
+                self.assertSame(name)
+
+    def test_fewer(self):
+        configuration(self.at_source("c"))
+        found, _ = self.stage("--sums=md5", self.at_source("c"), self.target)
+        self.assertIsNone(found["c"]["adler32"])
+        self.assertIsNotNone(found["c"]["md5"])
+        found, _ = self.stage("-f", "--sums", "cksum", self.at_source("c"), self.target)
+        self.assertIsNone(found["c"]["md5"])
+        # What was not taken then is taken now, from what is there.
+        found, _ = self.stage(self.at_source("c"), self.target)
+        self.assertEqual(found["c"]["status"], "there")
+        self.check(self.at_source("c"), found["c"])
+
+    def test_table(self):
+        configuration(self.at_source("c"), lfn="lfn://a/b")
+        done = limetest.run(["lime", "stage", self.at_source("c"), self.target], check=True)
+        head, row = done.stdout.decode().splitlines()
+        md5 = limetest.run(["md5sum", self.at_source("c")]).stdout.split()[0].decode()
+        self.assertEqual(head.split(), "STATUS SIZE CKSUM ADLER32 MD5 PATH LFN".split())
+        self.assertEqual([row.split()[i] for i in (0, 4, 5, 6)],
+                         ["staged", md5, self.at_target("c"), "lfn://a/b"])
+        self.assertIn(b"1 staged", done.stderr)
+        quiet = limetest.run(["lime", "stage", "-q", self.at_source("c"), self.target])
+        self.assertEqual(quiet.stderr, b"")
+
+    def test_hole(self):
+        with open(self.at_source("hole"), "wb") as file:
+            file.truncate(9 * MIB + 5)
+        found, _ = self.stage("--any", self.at_source("hole"), self.target)
+        self.check(self.at_source("hole"), found["hole"])
+        self.assertSame("hole")
+
+
+class Bad(TestCase):
+    def test_bad_ones_are_named_and_the_rest_goes_on(self):
+        good = read(configuration(self.at_source("good")))
+        flipped = bytearray(good)
+        flipped[len(good) // 2] ^= 4
+        put(self.at_source("flipped"), flipped)
+        put(self.at_source("cut"), good[:-5000])
+        put(self.at_source("text"), b"no container at all")
+        put(self.at_source("empty"), b"")
+        os.mkfifo(self.at_source("fifo"))
+        os.mkdir(self.at_source("folder"))
+        names = ["flipped", "cut", "text", "missing", "empty", "good", "fifo", "folder"]
+        found, errors = self.stage(*map(self.at_source, names), self.target, code=1)
+        self.assertEqual({name for name, r in found.items() if r["status"] == "staged"}, {"good"})
+        for words in ("6 of 7 files failed", "flipped: record 3: wrong checksum",
+                      "text: not a LIME container", "missing: open: ", "empty: the file is empty",
+                      "cut: ", "fifo: open: ", "folder: left out"):
+            self.assertIn(words, errors)
+        self.assertIn("wrong checksum", found["flipped"]["reason"])
+        self.assertSame("good")
+        self.assertNothingLeft(["good"])
+
+    def test_any(self):
+        put(self.at_source("text"), b"no container at all")
+        put(self.at_source("empty"), b"")
+        found, _ = self.stage("--any", self.at_source("text"), self.at_source("empty"),
+                              self.target)
+        self.assertEqual([r["container"] for r in found.values()], [False, False])
+        self.assertSame("text")
+        self.assertSame("empty")
+
+    def test_every_bit(self):
+        """Of the data: each flip is found."""
+        good = read(configuration(self.at_source("c"), "2,2,2,4"))
+        data = good.index(b"ildg-binary-data") + 128
+        for i in range(40 if limetest.STRESS else 6):
+            bit = random.randrange(8 * 2 * 2 * 2 * 4 * 576)
+            flipped = bytearray(good)
+            flipped[data + bit // 8] ^= 1 << bit % 8
+            put(self.at_source(f"f{i}"), flipped)
+        names = [name for name in os.listdir(self.source) if name != "c"]
+        found, _ = self.stage(*map(self.at_source, names), self.target, code=1)
+        self.assertEqual({r["status"] for r in found.values()}, {"failed"})
+        self.assertNothingLeft()
+
+    def test_wrong_length(self):
+        good = read(configuration(self.at_source("c")))
+        put(self.at_source("c"), good.replace(b"<lt>8</lt>", b"<lt>9</lt>"))
+        self.assertFails("c: ", self.at_source("c"), self.target)
+        self.assertNothingLeft()
+
+    def test_strict(self):
+        put(self.at_source("c"), limetest.container([("a", b"data", 0, 0), ("b", b"data", 0, 1)]))
+        found, errors = self.stage(self.at_source("c"), self.target)
+        self.assertEqual(found["c"]["status"], "staged")
+        self.assertTrue(found["c"]["deviations"])
+        self.assertIn("warning", errors)
+        os.unlink(self.at_target("c"))
+        self.assertFails("c: ", "--strict", self.at_source("c"), self.target)
+        self.assertNothingLeft()
+
+    def test_usage(self):
+        configuration(self.at_source("c"))
+        for args in ([], [self.target], ["--sums=sha1", "a", "b"], ["-j", "0", "a", "b"],
+                     ["--files-from", "l", "a", "b"], ["--checkpoint", "0", "a", "b"]):
+            self.stage(*args, code=2)
+        self.assertFails("not a folder", self.at_source("c"), self.at_source("c"),
+                         self.at_target("none"))
+        self.assertFails("would have this name", self.at_source("c"),
+                         self.source + "/./c", self.target)
+
+    def test_source_that_changes(self):
+        path = large(self.at_source("c"), 24, 1)
+        ended = threading.Event()
+
+        def change():
+            with open(path, "r+b") as file:
+                while not ended.is_set():
+                    file.seek(random.randrange(1000, 20 * MIB))
+                    file.write(b"!")
+                    file.flush()
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            self.assertFails("changes all the time", path, self.target)
+        finally:
+            ended.set()
+            thread.join()
+        self.assertNothingLeft()
+        self.stage(path, self.target)
+        self.assertSame("c")
+
+    def test_source_that_shrinks(self):
+        path = large(self.at_source("c"), 40, 1)
+        data = read(path)
+        for pause in (0.005, 0.01, 0.02, 0.04):
+            put(path, data)
+            process = subprocess.Popen([limetest.program("lime"), "stage", "-q", path,
+                                        self.target], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE)
+            time.sleep(pause)
+            os.truncate(path, 1 * MIB)
+            errors = process.communicate()[1]
+            if process.returncode == 0:
+                self.assertTrue(read(self.at_target("c")) == data)
+                os.unlink(self.at_target("c"))
+            else:
+                self.assertIn(b"c: ", errors)
+            self.assertNothingLeft()
+
+
+class There(TestCase):
+    def setUp(self):
+        super().setUp()
+        configuration(self.at_source("c"), lfn="lfn://a/b")
+
+    def test_again(self):
+        first, _ = self.stage(self.at_source("c"), self.target)
+        inode = os.stat(self.at_target("c")).st_ino
+        again, _ = self.stage(self.at_source("c"), self.target)
+        self.assertEqual(again["c"]["status"], "there")
+        for what in ("cksum", "adler32", "md5", "lfn", "size"):
+            self.assertEqual(first["c"][what], again["c"][what])
+        self.assertEqual(os.stat(self.at_target("c")).st_ino, inode)
+        forced, _ = self.stage("--force", self.at_source("c"), self.target)
+        self.assertEqual(forced["c"]["status"], "staged")
+        self.assertSame("c")
+        self.assertNothingLeft(["c"])
+
+    def test_copied_by_others(self):
+        shutil.copy2(self.at_source("c"), self.at_target("c"))
+        self.assertNotIn("user.limefs.staged", os.listxattr(self.at_target("c")))
+        found, _ = self.stage(self.at_source("c"), self.target)
+        self.assertEqual(found["c"]["status"], "there")
+
+    def test_other_files(self):
+        st = os.stat(self.at_source("c"))
+        data = bytearray(read(self.at_source("c")))
+        put(self.at_target("c"), b"other")
+        self.assertFails("another file, of 5 bytes", self.at_source("c"), self.target)
+        put(self.at_target("c"), data)
+        self.assertFails("of another time", self.at_source("c"), self.target)
+        data[data.index(b"lfn://a/b")] ^= 1  # nothing sums this
+        put(self.at_target("c"), data)
+        os.utime(self.at_target("c"), ns=(st.st_atime_ns, st.st_mtime_ns))
+        self.assertFails("holds other bytes", self.at_source("c"), self.target)
+        self.stage("-f", self.at_source("c"), self.target)
+        self.assertSame("c")
+
+    def test_damaged(self):
+        self.stage(self.at_source("c"), self.target)
+        st = os.stat(self.at_target("c"))
+        with open(self.at_target("c"), "r+b") as file:
+            file.seek(read(self.at_source("c")).index(b"lfn://a/b"))  # nothing else sums it
+            file.write(b"?")
+        os.utime(self.at_target("c"), ns=(st.st_atime_ns, st.st_mtime_ns))
+        found, _ = self.stage(self.at_source("c"), self.target)
+        self.assertEqual(found["c"]["status"], "there")  # as rsync: by size and time
+        self.assertFails("the target is damaged", "--check-there", self.at_source("c"),
+                         self.target)
+
+    def test_links(self):
+        other = put(os.path.join(self.tempdir(), "other"), b"other")
+        os.symlink(self.at_source("c"), self.at_source("link"))
+        self.stage(self.at_source("link"), self.target)
+        self.assertTrue(read(self.at_target("link")) == read(self.at_source("c")))
+        self.assertFalse(os.path.islink(self.at_target("link")))
+        os.symlink(other, self.at_target("c"))
+        self.assertFails("is no file", self.at_source("c"), self.target)
+        self.stage("-f", self.at_source("c"), self.target)
+        self.assertFalse(os.path.islink(self.at_target("c")))
+        self.assertSame("c")
+        self.assertEqual(read(other), b"other")
+
+    def test_itself(self):
+        self.assertFails("the source itself", "-f", self.at_source("c"), self.source)
+        os.mkdir(self.at_target("c"))
+        self.assertFails("is a folder", "-f", self.at_source("c"), self.target)
+
+    def test_names(self):
+        """The longest name, a file as DST, odd characters."""
+        for name in ("n" * 255, "a b\nc\x1b", "-dash", "\udcff"):
+            shutil.copy2(self.at_source("c"), self.at_source(name))
+            self.stage("--", self.at_source(name), self.target)
+            self.assertSame(name)
+        self.stage(self.at_source("c"), self.at_target("d"))
+        self.assertSame("d", self.at_source("c"))
+        here = limetest.run(["lime", "stage", "-q", self.at_source("c"), "e"], cwd=self.target)
+        self.assertEqual(here.returncode, 0, here)
+        self.assertSame("e", self.at_source("c"))
+
+    def test_modes(self):
+        os.chmod(self.at_source("c"), 0o640)
+        os.utime(self.at_source("c"), ns=(10 ** 18 + 7, 10 ** 18 + 123456789))
+        if os.geteuid() == 0:
+            os.chown(self.at_source("c"), 4711, 4712)
+        self.stage(self.at_source("c"), self.target)
+        self.assertSame("c")
+        self.assertEqual(os.stat(self.at_source("c")).st_gid, os.stat(self.at_target("c")).st_gid)
+
+    def test_verify_target(self):
+        found, _ = self.stage("--verify-target", self.at_source("c"), self.target)
+        self.assertEqual(found["c"]["status"], "staged")
+        self.assertSame("c")
+
+
+class Lists(TestCase):
+    def test_tree(self):
+        for name in ("a/x", "a/b/y", "a/b/z"):
+            os.makedirs(os.path.dirname(self.at_source(name)), exist_ok=True)
+            configuration(self.at_source(name), "2,2,2,2", seed=len(name))
+        os.symlink("y", self.at_source("a/b/link"))
+        put(self.at_source("a/b/.q.limefs-stage"), b"left by a run")
+        self.assertFails("no -r was given", self.at_source("a"), self.target)
+        self.stage("-r", self.at_source("a") + "/", self.target)
+        for name in ("a/x", "a/b/y", "a/b/z"):
+            self.assertSame(name)
+        self.assertTrue(read(self.at_target("a/b/link")) == read(self.at_source("a/b/y")))
+        self.assertFalse(os.path.exists(self.at_target("a/b/.q.limefs-stage")))
+
+    def test_files_from(self):
+        names = [configuration(self.at_source(f"c{i}"), "2,2,2,2", seed=i) for i in range(20)]
+        listed = "\n".join(names[:-1]) + "\n\n" + names[-1]
+        found, _ = self.stage("--files-from", "-", self.target, input=listed.encode())
+        self.assertEqual(len(found), 20)
+        for i in range(20):
+            self.assertSame(f"c{i}")
+
+
+class Disks(TestCase):
+    def test_full(self):
+        small = writelib.SmallFs(self, "tmpfs", 10)
+        self.target = small.path
+        files = [large(self.at_source(f"c{i}"), 4, i) for i in range(4)]
+        self.assertFails("nothing was staged", *files, self.target)
+        self.assertNothingLeft()
+        found, errors = self.stage("--no-space-check", "-j", "1", *files, self.target, code=1)
+        self.assertIn("No space left", errors.replace("no space left", "No space left"))
+        good = [name for name, r in found.items() if r["status"] == "staged"]
+        self.assertEqual(len(good), 2)
+        self.assertNothingLeft(good)
+        for name in good:
+            self.assertSame(name)
+
+    def test_kinds_of_file_systems(self):
+        for kind in ("ext4", "xfs", "btrfs"):
+            with self.subTest(kind):
+                small = writelib.SmallFs(self, kind, 64)
+                self.target = small.path
+                self.stage(large(self.at_source(kind), 9, 1), self.target)
+                self.assertSame(kind)
+
+    def test_read_only(self):
+        small = writelib.SmallFs(self, "tmpfs", 10)
+        limetest.run(["mount", "-o", "remount,ro", small.path], check=True)
+        configuration(self.at_source("c"))
+        self.assertFails("c: open the temporary file: ", self.at_source("c"), small.path)
+
+
+class Others(TestCase):
+    def test_locked(self):
+        configuration(self.at_source("c"))
+        with open(self.at_target(".c.limefs-stage"), "wb") as file:
+            lock(file.fileno())
+            self.assertFails("another lime stage is at work", self.at_source("c"), self.target)
+            self.assertNothingLeft([".c.limefs-stage"])
+        self.stage(self.at_source("c"), self.target)
+        self.assertNothingLeft(["c"])
+
+    def test_a_trap(self):
+        """A link where the temporary is to be."""
+        configuration(self.at_source("c"))
+        other = put(os.path.join(self.tempdir(), "other"), b"other")
+        os.symlink(other, self.at_target(".c.limefs-stage"))
+        self.assertFails("c: ", self.at_source("c"), self.target)
+        self.assertEqual(read(other), b"other")
+
+    def test_several_at_once(self):
+        files = [large(self.at_source(f"c{i}"), 8, i) for i in range(4)]
+        command = [limetest.program("lime"), "stage", "-q", *files, self.target]
+        for _ in range(10 if limetest.STRESS else 2):
+            running = [subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE) for _ in range(3)]
+            for process in running:
+                errors = process.communicate()[1].decode()
+                for line in errors.splitlines():
+                    self.assertTrue("files failed" in line or "another lime stage" in line or
+                                    "meanwhile" in line, errors)
+            self.assertNothingLeft([f"c{i}" for i in range(4)])
+            for i in range(4):
+                self.assertSame(f"c{i}")
+                os.unlink(self.at_target(f"c{i}"))
+
+
+class Interrupted(TestCase):
+    COUNT, EACH = 3, 24
+
+    def setUp(self):
+        super().setUp()
+        self.seed = random.randrange(1 << 30)
+        self.dice = random.Random(self.seed)
+        self.data = {}
+        for i in range(self.COUNT):
+            self.data[f"c{i}"] = read(large(self.at_source(f"c{i}"), self.EACH, i))
+        self.command = [limetest.program("lime"), "stage", "--json", "--checkpoint", "2M",
+                        *map(self.at_source, self.data), self.target]
+
+    def start(self):
+        return subprocess.Popen(self.command, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+
+    def how_long(self):
+        begin = time.monotonic()
+        self.assertEqual(self.start().wait(), 0)
+        seconds = time.monotonic() - begin
+        self.clear()
+        return seconds
+
+    def clear(self):
+        for name in os.listdir(self.target):
+            if name != "lost+found":
+                os.unlink(self.at_target(name))
+
+    def assertNothingWrong(self):
+        """Under a final name."""
+        for name in os.listdir(self.target):
+            if not name.startswith(".") and name != "lost+found":
+                self.assertTrue(read(self.at_target(name)) == self.data[name],
+                                (name, self.seed))
+
+    def finish(self):
+        found, _ = self.stage(*self.command[3:])
+        self.assertEqual(set(found), set(self.data), self.seed)
+        for name in self.data:
+            self.assertSame(name)
+        self.assertEqual({name for name in os.listdir(self.target)} - {"lost+found"},
+                         set(self.data))
+        return found
+
+    def kill(self, number, seconds):
+        process = self.start()
+        time.sleep(self.dice.random() * seconds)
+        process.send_signal(number)
+        process.wait()
+        self.assertNothingWrong()
+
+    def test_killed(self):
+        seconds = self.how_long()
+        kills, resumed = 0, 0
+        while kills < (100 if limetest.STRESS else 6):
+            for _ in range(self.dice.randrange(1, 4)):
+                self.kill(signal.SIGKILL, seconds)
+                kills += 1
+            resumed += sum(r["resumed"] > 0 for r in self.finish().values())
+            self.clear()
+        print(f"# {kills} kills, {resumed} files were resumed", flush=True)
+
+    def test_terminated(self):
+        seconds = self.how_long()
+        for _ in range(20 if limetest.STRESS else 3):
+            self.kill(self.dice.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]), seconds)
+            self.finish()
+            self.clear()
+
+    def unfinished(self):
+        """A temporary with a journal, as a killed run has left it; its name in the target."""
+        seconds = self.how_long()
+        for _ in range(200):
+            self.kill(signal.SIGKILL, seconds)
+            for name in self.data:
+                journal = self.at_target(f".{name}.limefs-journal")
+                if os.path.exists(journal) and os.path.getsize(journal):
+                    return name
+            self.clear()
+        self.fail("never in the middle")
+
+    def test_goes_on(self):
+        name = self.unfinished()
+        self.assertGreater(self.finish()[name]["resumed"], 0)
+
+    def test_damaged_meanwhile(self):
+        """What was synced is not believed blindly."""
+        name = self.unfinished()
+        with open(self.at_target(f".{name}.limefs-stage"), "r+b") as file:
+            file.seek(MIB // 2)
+            file.write(b"damage")
+        self.assertEqual(self.finish()[name]["resumed"], 0)
+
+    def test_journal_of_something_else(self):
+        name = self.unfinished()
+        journal = self.at_target(f".{name}.limefs-journal")
+        good = read(journal)
+        for bad in (b"", b"\0" * 1024, good.replace(b"1 ", b"2 "), good[:300], os.urandom(1024)):
+            put(journal, bad)
+            temp = read(self.at_target(f".{name}.limefs-stage"))
+            self.assertEqual(self.finish()[name]["resumed"], 0)
+            self.clear()
+            put(self.at_target(f".{name}.limefs-stage"), temp)
+
+    def test_source_changes_meanwhile(self):
+        name = self.unfinished()
+        other = bytearray(self.data[name])
+        other[5 * MIB] ^= 1
+        st = os.stat(self.at_source(name))
+        put(self.at_source(name), other)
+        os.utime(self.at_source(name), ns=(st.st_atime_ns, st.st_mtime_ns))
+        self.data[name] = bytes(other)
+        self.assertEqual(self.finish()[name]["resumed"], 0)
+
+
+class PowerFailure(Interrupted):
+    """The same, and the machine goes down."""
+
+    COUNT, EACH = 2, 16
+    test_killed = test_terminated = test_goes_on = test_damaged_meanwhile = None
+    test_journal_of_something_else = test_source_changes_meanwhile = None
+
+    def setUp(self):
+        self.fs = writelib.SmallFs(self, "ext4", 160)
+        super().setUp()
+        self.target = self.fs.path
+        self.command[-1] = self.target
+
+    def test_power_failure(self):
+        seconds, resumed = self.how_long(), 0
+        for _ in range(40 if limetest.STRESS else 3):
+            os.sync()
+            process = self.start()
+            time.sleep(self.dice.random() * seconds)
+            self.fs.power_fails()
+            process.wait()
+            self.fs.comes_back()
+            self.assertNothingWrong()
+            resumed += sum(r["resumed"] > 0 for r in self.finish().values())
+            self.clear()
+        print(f"# {resumed} files were resumed", flush=True)
+
+
+if __name__ == "__main__":
+    limetest.main()
