@@ -75,7 +75,7 @@ class Hostile(jobtest.TestCase):
     def test_wrong_lengths(self):
         lengths = {HELLO: (0, 7, 9, 65536), OPEN: (0, 28, 28 + 4096), CLOSE: (0, 3, 5),
                    READ: (0, 27, 29), STATUS: (1,), STOP: (1, 4), OPEN_WRITE: (0, 8, 8 + 4096),
-                   WRITE: (0, 27, 29), SYNC: (0, 3, 5)}
+                   WRITE: (0, 27, 29, 36, 43, 45), SYNC: (0, 3, 5)}
         for opcode, wrong in lengths.items():
             for n in wrong:
                 connection = self.server.connection() if opcode == HELLO else self.greeted()

@@ -33,6 +33,11 @@ def dirty_pages(path):
         return counts[1] + counts[2]
 
 
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 class LimitedJob(jobtest.Job):
     """Of two ranks, the second of which may not write beyond a byte."""
 
@@ -585,6 +590,47 @@ class WritingFails(jobtest.TestCase):
         other.sync(file)
         self.assertHolds(path, data)
         self.assertEqual(other.status()["bytes_written"], 0)
+
+    def test_taken_back(self):
+        """A rank that was stopped writes nothing of what its client has taken back meanwhile, or
+        that should have been done by now."""
+        path, data = self.data_file(16 * MIB)
+        job = self.job(3)
+        pids = job.rank_pids_by_rank()
+        client, gate = job.client(32 * MIB), 32 * MIB - 4
+        file = client.open_for_writing(path)
+        for victims, most in (([0], 0), ([1, 2], 8 * MIB)):  # rank 0 takes the packets, and its part
+            with contextlib.ExitStack() as stack:
+                for rank in victims:
+                    stack.enter_context(jobtest.stopped(pids[rank]))
+                tags = [client.start_write(file, i * 4 * MIB, 4 * MIB, i * 4 * MIB, gate=gate)
+                        for i in range(4)]
+                client.window[gate] = 1
+            for tag in tags:
+                self.assertRefused(errno.ECANCELED, client.write_done, tag)
+            self.assertLessEqual(contents(path).count(0), most + data.count(0))
+            client.window[gate] = 0
+            with contextlib.ExitStack() as stack:
+                for rank in victims:
+                    stack.enter_context(jobtest.stopped(pids[rank]))
+                until = time.time() + 0.2
+                tag = client.start_write(file, 0, 16 * MIB, 0, gate=gate, until=int(until * 1e9))
+                self.assertTrue(jobtest.wait_until(lambda end=until: time.time() > end, 5))
+            self.assertRefused(errno.ETIMEDOUT, client.write_done, tag)
+            self.assertLessEqual(contents(path).count(0), most + data.count(0))
+        model = bytearray(contents(path))
+        client.window[:1000] = model[:1000] = b"w" * 1000
+        client.write(file, 0, 1000, 0, gate=gate, until=int((time.time() + 60) * 1e9))
+        self.assertHolds(path, model)
+
+    def test_wrong_gates(self):
+        path, _ = self.data_file(1000)
+        client = self.job(1).client(MIB)
+        file = client.open_for_writing(path)
+        for gate in (1, 4094, MIB - 2, MIB, 2**63, 2**64 - 4):
+            self.assertRefused(errno.EINVAL, client.write, file, 0, 10, 0, gate=gate)
+        client.write(file, 0, 10, 0, gate=MIB - 4)
+        client.write(file, 0, 10, 0, until=2**64 - 1)
 
     def test_gone_while_stopped(self):
         """The writes of who has gone are done; a SYNC of somebody else comes after them."""

@@ -176,11 +176,13 @@ class Client(Connection):
     def open_for_writing(self, path, **identity):
         return struct.unpack("<I", self.finish(self.start_open_for_writing(path, **identity)))[0]
 
-    def start_write(self, file, offset, n, at):
-        return self.start(WRITE, struct.pack("<IQQQ", file, offset, n, at))
+    def start_write(self, file, offset, n, at, gate=None, until=0):
+        more = b"" if gate is None and not until else struct.pack(
+            "<QQ", 2**64 - 1 if gate is None else gate, until)
+        return self.start(WRITE, struct.pack("<IQQQ", file, offset, n, at) + more)
 
-    def write(self, file, offset, n, at):
-        return self.write_done(self.start_write(file, offset, n, at))
+    def write(self, file, offset, n, at, **permit):
+        return self.write_done(self.start_write(file, offset, n, at, **permit))
 
     def write_done(self, tag):
         return struct.unpack("<Q", self.finish(tag))[0]

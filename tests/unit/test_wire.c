@@ -102,7 +102,7 @@ static void test_writes_on_the_wire(void **state)
     assert_int_equal(limejob_send(&near, &sent, 1000), 0);
     assert_int_equal(read(far.fd, raw, sizeof raw), sizeof raw);
     assert_memory_equal(raw, wanted, sizeof raw);
-    assert_int_equal(limejob_message_of(LIMEJOB_WRITE)->most, sent.bytes);
+    assert_int_equal(limejob_message_of(LIMEJOB_WRITE)->least, sent.bytes);
 }
 
 static void test_replies(void **state)

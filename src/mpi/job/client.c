@@ -243,6 +243,7 @@ static bool is_inside(uint64_t from, uint64_t bytes, uint64_t all)
 struct move {
     uint32_t file;
     uint64_t offset, bytes, at;
+    uint64_t gate, until; /* of a WRITE; UINT64_MAX and 0: none */
 };
 
 static struct move parse_move(struct limejob_packet *packet)
@@ -252,6 +253,9 @@ static struct move parse_move(struct limejob_packet *packet)
     move.offset = limejob_get_u64(packet);
     move.bytes = limejob_get_u64(packet);
     move.at = limejob_get_u64(packet);
+    bool more = packet->at < packet->bytes;
+    move.gate = more ? limejob_get_u64(packet) : UINT64_MAX;
+    move.until = more ? limejob_get_u64(packet) : 0;
     return move;
 }
 
@@ -266,6 +270,10 @@ static const char *check_window_range(const struct job_client *client, const str
         return "a length of 0, or of more than 1 GiB";
     if (!is_inside(move->at, move->bytes, client->window_bytes))
         return "outside of the window";
+    if (move->gate != UINT64_MAX &&
+        (move->gate % sizeof(uint32_t) ||
+         !is_inside(move->gate, sizeof(uint32_t), client->window_bytes)))
+        return "the gate is not aligned, or outside of the window";
     *code = EBUSY;
     if (overlaps(client, move->at, move->bytes))
         return "that part of the window belongs to a request in flight";
@@ -330,6 +338,10 @@ static void send_move(struct job_server *server, struct job_request *request)
     limejob_put_u64(&command, request->offset);
     limejob_put_u64(&command, request->bytes);
     limejob_put_u64(&command, request->at);
+    if (request->opcode == JOB_WRITE) {
+        limejob_put_u64(&command, request->gate);
+        limejob_put_u64(&command, request->until);
+    }
     job_request_send(server, request, &command);
 }
 
@@ -359,6 +371,8 @@ static void move_file(struct job_server *server, struct job_client *client,
     request->offset = move.offset;
     request->bytes = move.bytes;
     request->at = move.at;
+    request->gate = move.gate;
+    request->until = move.until;
     request->next = client->moves;
     client->moves = request;
     send_move(server, request);
@@ -489,6 +503,15 @@ static void obey(struct job_server *server, struct job_client *client,
     }
 }
 
+/* What is optional is there as a whole or not at all. */
+static bool has_good_length(const struct limejob_message *message,
+                            const struct limejob_packet *packet)
+{
+    if (packet->opcode == LIMEJOB_WRITE)
+        return packet->bytes == message->least || packet->bytes == message->most;
+    return packet->bytes >= message->least && packet->bytes <= message->most;
+}
+
 static void take_packet(struct job_server *server, struct job_client *client,
                         struct limejob_packet *packet)
 {
@@ -499,7 +522,7 @@ static void take_packet(struct job_server *server, struct job_client *client,
         throw_out(server, client, "it has not said hello");
     else if (!message)
         answer(server, client, packet, ENOSYS, "this job does not know that message");
-    else if (packet->bytes < message->least || packet->bytes > message->most)
+    else if (!has_good_length(message, packet))
         throw_out(server, client, "a message of a wrong length");
     else if (!client->greeted)
         hello(server, client, packet);

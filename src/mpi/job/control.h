@@ -25,7 +25,7 @@ enum job_control {
     JOB_CLOSE,
     /* u32 file, u32 window, u64 offset, u64 bytes, u64 at */
     JOB_READ,
-    /* the same */
+    /* the same, u64 gate (in the window; UINT64_MAX: none), u64 until */
     JOB_WRITE,
     /* u32 file */
     JOB_SYNC,

@@ -78,6 +78,14 @@ void job_extent_parse(struct job_worker *worker, struct limejob_packet *packet,
     extent->direction = direction;
     extent->window =
         find_window(worker, window, limejob_get_u64(packet), (uint64_t)extent->bytes);
+    extent->permit = (struct job_permit){0};
+    if (direction == LEMON_WRITE) {
+        uint64_t gate = limejob_get_u64(packet);
+        extent->permit.until = limejob_get_u64(packet);
+        if (gate != UINT64_MAX)
+            extent->permit.gate =
+                (const uint32_t *)find_window(worker, window, gate, sizeof(uint32_t));
+    }
     if (packet->broken || !extent->container ||
         (worker->places[worker->rank].local && !extent->window))
         job_worker_fault(worker, "%s: no such container or window",

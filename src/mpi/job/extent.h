@@ -29,6 +29,7 @@ struct job_extent {
     char *window; /* its first byte; NULL on other hosts than rank 0's */
     int64_t offset, bytes;
     enum lemon_direction direction;
+    struct job_permit permit; /* to write */
     struct lemon_plan plan;
 };
 

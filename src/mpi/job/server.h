@@ -70,11 +70,12 @@ struct job_request {
     struct job_file *file;
     uint16_t client_opcode;
     uint64_t client_tag;
-    uint64_t bytes, at; /* of the window, that are read into or written */
-    uint64_t offset;    /* in the file */
-    int waiting;        /* ranks that have not replied */
-    uint64_t moved;     /* bytes that the ranks have read or written */
-    uint32_t suma, sumb; /* of a sum; so far */
+    uint64_t bytes, at;   /* of the window, that are read into or written */
+    uint64_t offset;      /* in the file */
+    uint64_t gate, until; /* of a write */
+    int waiting;          /* ranks that have not replied */
+    uint64_t moved;       /* bytes that the ranks have read or written */
+    uint32_t suma, sumb;  /* of a sum; so far */
     int code;
     char text[JOB_TEXT_MAX];
     int64_t since_us;

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -38,12 +39,29 @@ void job_store_close(struct job_container *container)
 
 /* ---- writing ---- */
 
+/* 0 or an errno. A process that was stopped goes on with what it was about to do, however much
+ * later: by then the client has done it otherwise, and something else after it. */
+static int look_at(const struct job_permit *permit)
+{
+    struct timespec now;
+    if (permit->gate && __atomic_load_n(permit->gate, __ATOMIC_SEQ_CST))
+        return ECANCELED;
+    if (!permit->until)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec > permit->until ? ETIMEDOUT
+                                                                                     : 0;
+}
+
 /* *done: how many bytes were written, also after an error. */
-static int write_all(int fd, const char *data, int64_t n, int64_t offset, int64_t chunk,
-                     int64_t *done)
+static int write_all(int fd, const struct job_permit *permit, const char *data, int64_t n,
+                     int64_t offset, int64_t chunk, int64_t *done)
 {
     for (*done = 0; *done < n;) {
         int64_t wanted = n - *done < chunk ? n - *done : chunk;
+        int code = look_at(permit);
+        if (code)
+            return code;
         ssize_t written = pwrite(fd, data + *done, (size_t)wanted, offset + *done);
         if (written < 0 && errno == EINTR)
             continue;
@@ -66,10 +84,10 @@ static int64_t blocks_of(const char *data, int64_t n, int64_t offset, int64_t *h
 
 /* EINVAL refuses: the alignment is wrong for that file system, or became so when the disk was
  * full. The page cache takes such bytes, or tells what is wrong. */
-static int write_blocks(struct job_container *container, const char *data, int64_t n,
-                        int64_t offset, int64_t *done)
+static int write_blocks(struct job_container *container, const struct job_permit *permit,
+                        const char *data, int64_t n, int64_t offset, int64_t *done)
 {
-    int code = write_all(container->direct_fd, data, n, offset, n, done);
+    int code = write_all(container->direct_fd, permit, data, n, offset, n, done);
     if (code != EINVAL)
         return code;
     if (*done == 0) {
@@ -79,25 +97,25 @@ static int write_blocks(struct job_container *container, const char *data, int64
     return 0;
 }
 
-int job_store_write(struct job_container *container, const char *data, int64_t n,
-                    int64_t *offset)
+int job_store_write(struct job_container *container, const struct job_permit *permit,
+                    const char *data, int64_t n, int64_t *offset)
 {
     int64_t head = 0, done = 0, end = *offset + n;
     int64_t blocks = container->direct_fd < 0 ? 0 : blocks_of(data, n, *offset, &head);
     int code = 0;
     if (blocks > 0) {
-        code = write_all(container->fd, data, head, *offset, CHUNK, &done);
+        code = write_all(container->fd, permit, data, head, *offset, CHUNK, &done);
         *offset += done;
         data += done;
     }
     if (blocks > 0 && !code) {
-        code = write_blocks(container, data, blocks, *offset, &done);
+        code = write_blocks(container, permit, data, blocks, *offset, &done);
         *offset += done;
         data += done;
     }
     if (code)
         return code;
-    code = write_all(container->fd, data, end - *offset, *offset, CHUNK, &done);
+    code = write_all(container->fd, permit, data, end - *offset, *offset, CHUNK, &done);
     *offset += done;
     return code;
 }

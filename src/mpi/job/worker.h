@@ -50,7 +50,7 @@ struct job_worker {
     /* Ranks on other hosts: what is on its way to rank 0. */
     char *buffers; /* JOB_SENDS of them */
     MPI_Request sends[JOB_SENDS];
-    char *sum_buffer; /* sum.c; NULL until it is needed */
+    char *sum_buffer;         /* sum.c; NULL until it is needed */
     char words[JOB_TEXT_MAX]; /* what Lemon has said last */
 };
 
@@ -84,8 +84,15 @@ void job_containers_close(struct job_worker *);
 void job_store_open(struct job_container *, int fd);
 void job_store_close(struct job_container *);
 
+/* A client's leave to write, looked at before each system call. */
+struct job_permit {
+    const uint32_t *gate; /* in its window: gone when that is not 0; or NULL */
+    uint64_t until;       /* ns of CLOCK_REALTIME; 0: for ever */
+};
+
 /* 0 or an errno; *offset becomes where that happened. */
-int job_store_write(struct job_container *, const char *data, int64_t n, int64_t *offset);
+int job_store_write(struct job_container *, const struct job_permit *, const char *data,
+                    int64_t n, int64_t *offset);
 
 /* Collective. 0 or an errno, with words. */
 int job_store_sync(struct job_container *, char *text, size_t cap);

@@ -10,7 +10,7 @@ static int write_range(struct job_worker *worker, const struct job_extent *exten
                        int64_t from, int64_t bytes, char *text, size_t cap)
 {
     int64_t at = extent->offset + from;
-    int code = job_store_write(extent->container, data, bytes, &at);
+    int code = job_store_write(extent->container, &extent->permit, data, bytes, &at);
     if (code)
         snprintf(text, cap, "%.100s: %.300s: write at %lld: %s", worker->host,
                  extent->container->path, (long long)at, strerror(code));

@@ -65,8 +65,10 @@ enum limejob_opcode {
     /* For writing alone. What is being written has no size and time that could be compared.
      * request: u64 inode, path (absolute)  reply: u32 file. ENOSYS: the job cannot write. */
     LIMEJOB_OPEN_WRITE,
-    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window)
-     * reply: u64 bytes: all of them, else there is a code, and any of them may be written. */
+    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), and perhaps
+     *          u64 gate (in the window), u64 until (ns of CLOCK_REALTIME, or 0)
+     * reply: u64 bytes: all of them, else there is a code, and any of them may be written.
+     * ECANCELED: the client has made the 32 bits at `gate` something else than 0; ETIMEDOUT. */
     LIMEJOB_WRITE,
     /* On every rank; of all writes, of any client, that were asked for before.
      * request: u32 file                    reply: nothing */

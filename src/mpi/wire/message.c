@@ -9,7 +9,7 @@ static const struct limejob_message messages[] = {
     {LIMEJOB_STATUS, "status", 0, 0},
     {LIMEJOB_STOP, "stop", 0, 0},
     {LIMEJOB_OPEN_WRITE, "open for writing", 8 + 1, 8 + LIMEJOB_PATH_MAX - 1},
-    {LIMEJOB_WRITE, "write", 4 + 8 + 8 + 8, 4 + 8 + 8 + 8},
+    {LIMEJOB_WRITE, "write", 4 + 8 + 8 + 8, 4 + 8 + 8 + 8 + 8 + 8},
     {LIMEJOB_SYNC, "sync", 4, 4},
     {LIMEJOB_SUM, "sum", 4 + 8 + 8 + 8 + 8, 4 + 8 + 8 + 8 + 8},
 };
