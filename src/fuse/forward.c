@@ -236,10 +236,11 @@ int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want
     if (!flow || most <= 0 || flow->run < forward->from)
         return 0;
     int found = limefs_forward_find(forward, want, slots, &ready);
-    bool again = found == 0 && want->at == want->begin; /* a record so short that it is near */
-    if (again)
+    /* Not one that comes late: bytes so near are read again, and are gone. */
+    bool back = found == 0 && want->at + 2 * slack < flow->next;
+    if (back)
         flow->next = want->at + want->n;
-    if (again || flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
+    if (back || flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
         begin_at(forward, flow, want);
     /* Where another stream has fetched it, this one goes on behind that. */
     if (found && flow->ahead <= want->at) {

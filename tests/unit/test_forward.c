@@ -312,6 +312,16 @@ static void test_a_short_record_again(void **state)
         }
     }
     assert_true(given >= 95);
+
+    /* A hole in what is there. */
+    struct limefs_change change = {
+        .view = VIEW, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
+    limefs_forward_change_begin(&b.forward, &change);
+    limefs_forward_change_end(&b.forward, &change);
+    assert_false(has(&b, 6 * MIB));
+    for (uint64_t at = 0; at < 8 * MIB; at += MIB)
+        ask(&b, at, MIB);
+    assert_true(has(&b, 6 * MIB));
 }
 
 /* A second reader, far behind the first, of what is still there. */
