@@ -1,6 +1,7 @@
 /* joblife.c - the thread that starts or finds a job, stays with it, and tries again */
 #define _GNU_SOURCE
 #include "joblink.h"
+#include "writing.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -184,8 +185,7 @@ static bool connect_to(struct limefs_job *job, const char *path)
 {
     char text[LIMEJOB_TEXT_MAX];
     struct limejob_greeting greeting;
-    unsigned slots = job->forward.slots + job->parcel_count;
-    int err = limejob_window_create(&job->window, job->forward.extent * slots);
+    int err = limejob_window_create(&job->window, limefs_job_gate(job) + LIMEJOB_ALIGN);
     if (err) {
         trouble(job, "window: %s", strerror(-err));
         return false;
@@ -213,10 +213,23 @@ static bool connect_to(struct limefs_job *job, const char *path)
 /* What ranks of this host have written is in this host's page cache; of others nobody knows. */
 static void note_what_is_lost(struct limefs_job *job)
 {
-    job->hosts_then = job->greeting.hosts;
     for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
         if (job->files[i].writes && job->files[i].unsynced && job->greeting.hosts > 1)
-            job->lost = job->files[i].view;
+            limefs_view_lose(job->fs, job->files[i].view);
+}
+
+/* Ranks of this host write nothing more of what they were asked to, should they wake up; those
+ * of others, until the lease ends. */
+static void take_back(struct limefs_job *job)
+{
+    uint32_t *gate = (uint32_t *)(job->window.data + limefs_job_gate(job));
+    __atomic_store_n(gate, 1, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < job->parcel_count && job->greeting.hosts > 1; i++) {
+        const struct limefs_parcel *parcel = &job->parcels[i];
+        if (parcel->state == LIMEFS_PARCEL_SENT) /* clocks may differ by a second */
+            limefs_job_dread(job, parcel->writer->view->id, parcel->from, parcel->to,
+                             parcel->since + limefs_job_lease(job) + 1);
+    }
 }
 
 /* Nobody waits for it any more. */
@@ -237,6 +250,7 @@ static void disconnect(struct limefs_job *job)
     while (job->holds)
         pthread_cond_wait(&job->changed, &job->lock);
     note_what_is_lost(job);
+    take_back(job);
     limefs_store_rescue(job);
     limefs_forward_reset(&job->forward);
     memset(job->files, 0, sizeof job->files);

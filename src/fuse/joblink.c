@@ -76,16 +76,26 @@ static void send_close(struct limefs_job *job, struct limefs_job_file *file)
     send_packet(job, &packet);
 }
 
+uint64_t limefs_job_gate(const struct limefs_job *job)
+{
+    return job->forward.extent * (job->forward.slots + job->parcel_count);
+}
+
 void limefs_job_send_store(struct limefs_job *job, unsigned parcel,
                            const struct limefs_job_file *file, uint64_t offset, uint64_t bytes)
 {
     struct limejob_packet packet;
+    struct timespec now;
     uint64_t slot = job->forward.slots + parcel;
     limejob_request(&packet, LIMEJOB_WRITE, tag(TAG_STORE, parcel));
     limejob_put_u32(&packet, file->number);
     limejob_put_u64(&packet, offset);
     limejob_put_u64(&packet, bytes);
     limejob_put_u64(&packet, slot * job->forward.extent + offset % job->forward.extent);
+    limejob_put_u64(&packet, limefs_job_gate(job));
+    clock_gettime(CLOCK_REALTIME, &now);
+    limejob_put_u64(&packet, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec +
+                                 (uint64_t)(limefs_job_lease(job) * 1e9));
     send_packet(job, &packet);
 }
 
@@ -214,70 +224,6 @@ bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
     return false;
 }
 
-/* ---- changes ---- */
-
-void limefs_job_change_begin(struct limefs_job *job, struct limefs_change *change)
-{
-    if (limefs_forward_change_begin(&job->forward, change))
-        pthread_cond_broadcast(&job->changed); /* who waits for that reads it locally */
-}
-
-void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
-                           struct limefs_change *change)
-{
-    struct limefs_writer *writer = writer_of(view);
-    limefs_forward_change_end(&job->forward, change);
-    writer->changed = limefs_job_seconds();
-    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
-         file++) {
-        if (file->state == LIMEFS_JOB_FILE_NONE || file->view != view->id)
-            continue;
-        file->touched = true;
-        if (change->from >= change->to)
-            continue;
-        if (file->changed_from >= file->changed_to) {
-            file->changed_from = change->from;
-            file->changed_to = change->to;
-            continue;
-        }
-        if (change->from < file->changed_from)
-            file->changed_from = change->from;
-        if (change->to > file->changed_to)
-            file->changed_to = change->to;
-    }
-}
-
-void limefs_job_change(struct limefs *fs, struct limefs_view *view,
-                       struct limefs_change *change, uint64_t from, uint64_t to, bool moves)
-{
-    struct limefs_job *job = fs->job;
-    if (!job)
-        return;
-    *change = (struct limefs_change){.view = view->id, .from = from, .to = to};
-    pthread_mutex_lock(&job->lock);
-    writer_of(view)->shape += moves;
-    limefs_job_change_begin(job, change);
-    pthread_mutex_unlock(&job->lock);
-}
-
-void limefs_job_changed(struct limefs *fs, struct limefs_view *view,
-                        struct limefs_change *change)
-{
-    struct limefs_job *job = fs->job;
-    if (!job)
-        return;
-    pthread_mutex_lock(&job->lock);
-    limefs_job_change_end(job, view, change);
-    pthread_mutex_unlock(&job->lock);
-}
-
-void limefs_job_touched(struct limefs *fs, struct limefs_view *view)
-{
-    struct limefs_change nothing;
-    limefs_job_change(fs, view, &nothing, 0, 0, false);
-    limefs_job_changed(fs, view, &nothing);
-}
-
 /* ---- replies ---- */
 
 static struct limefs_job_file *file_of_view(struct limefs_job *job, uint64_t view)
@@ -396,12 +342,22 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
 
 /* ---- from time to time ---- */
 
+/* A disk that reads less than 50 MB/s for all ranks together is no better than none. */
+static double limit_of(const struct limefs_job *job)
+{
+    return job->fs->options.job_timeout + (double)job->forward.extent / 50e6;
+}
+
+double limefs_job_lease(const struct limefs_job *job)
+{
+    return 4 * limit_of(job);
+}
+
 /* Something has not been answered for too long: nothing else either, or it alone for very long.
  */
 bool limefs_job_is_stalled(const struct limefs_job *job, double now)
 {
-    /* A disk that reads less than 50 MB/s for all ranks together is no better than none. */
-    double limit = job->fs->options.job_timeout + (double)job->forward.extent / 50e6;
+    double limit = limit_of(job);
     double heard = now - job->heard, oldest = 0;
     for (unsigned i = 0; i < job->forward.slots; i++)
         if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING && now - job->asked[i] > oldest)
@@ -416,7 +372,7 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
     for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
         if (heard > 12 * limit) /* a disk may take its time, but not without a word */
             return true;
-    return (oldest > limit && heard > limit) || oldest > 4 * limit;
+    return (oldest > limit && heard > limit) || oldest > limefs_job_lease(job);
 }
 
 void limefs_job_tidy_files(struct limefs_job *job, double now)

@@ -38,6 +38,7 @@ struct limefs_job_file {
     uint64_t changed_from, changed_to;
     unsigned loads; /* under way */
     bool unsynced;  /* the ranks have written what is not on the disk */
+    unsigned syncs; /* under way */
     double since;   /* last used */
     double rests;   /* until then nothing is asked for: the job could not read it */
 };
@@ -63,6 +64,17 @@ struct limefs_parcel {
     struct limefs_spans there;
     unsigned holds; /* copies under way */
     double since;   /* sent */
+};
+
+/* Bytes that a job on other hosts, which was given up, may still write until then. */
+enum {
+    LIMEFS_DREADS_MAX = 64,
+};
+
+struct limefs_job_dread {
+    uint64_t view; /* 0: any, and all of it */
+    uint64_t from, to;
+    double until;
 };
 
 /* Somebody waits for the ranks to sync. */
@@ -103,8 +115,8 @@ struct limefs_job {
     unsigned parcel_count;
     struct limefs_job_sync *syncs;
     uint32_t sync_tag;
-    uint32_t hosts_then; /* of the last job */
-    uint64_t lost; /* the view of which ranks elsewhere had unsynced bytes when they went */
+    struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
+    unsigned dread_count;
     uint64_t stored_bytes; /* written through it */
     uint64_t forwarded_bytes, failed_loads, connections;
     char trouble[LIMEJOB_TEXT_MAX]; /* what was last said of it */
@@ -142,6 +154,19 @@ struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
 void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct limefs_job_file *,
                            uint64_t offset, uint64_t bytes);
 void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
+
+/* Where in the window the word is that takes back what was asked to be written: ranks on this
+ * host look at it before they write. */
+uint64_t limefs_job_gate(const struct limefs_job *);
+
+/* Seconds after which ranks write no more of what they are asked to. */
+double limefs_job_lease(const struct limefs_job *);
+
+/* ---- jobchange.c, with the lock held ---- */
+
+/* Whoever changes these bytes waits until then. */
+void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to,
+                      double until);
 
 /* ---- store.c, with the lock held ---- */
 

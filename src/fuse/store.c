@@ -301,14 +301,16 @@ int limefs_store_flush(struct limefs *fs, struct limefs_writer *writer, uint64_t
 }
 
 /* All ranks; waits for the reply. The job may go before it comes. */
-static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file)
+static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *elsewhere)
 {
     struct limefs_job_sync sync = {.next = job->syncs, .tag = ++job->sync_tag};
     uint64_t connection = job->connections;
+    bool others = job->greeting.hosts > 1;
     sync.since = limefs_job_seconds();
     /* cppcheck-suppress autoVariables ; it is taken out below */
     job->syncs = &sync;
     file->unsynced = false;
+    file->syncs++;
     file->loads++;
     limefs_job_send_sync(job, file, sync.tag);
     while (!sync.done && job->connections == connection && is_open(job))
@@ -318,9 +320,13 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file)
             *at = sync.next;
             break;
         }
-    if (sync.done && job->connections == connection)
+    if (sync.done && job->connections == connection) {
+        file->syncs--;
         file->loads--;
-    return sync.done ? sync.code : -ECONNRESET;
+    }
+    /* What ranks of this host have written is in this host's hands. */
+    *elsewhere = *elsewhere || (!sync.done && others);
+    return sync.done ? sync.code : 0;
 }
 
 int limefs_store_sync(struct limefs *fs, struct limefs_writer *writer)
@@ -332,18 +338,12 @@ int limefs_store_sync(struct limefs *fs, struct limefs_writer *writer)
     pthread_mutex_lock(&job->lock);
     struct limefs_job_file *file =
         is_open(job) ? limefs_job_file_to_write(job, writer->view) : NULL;
-    bool elsewhere = job->lost == writer->view->id;
+    bool elsewhere = limefs_view_take_loss(fs, writer->view);
     int met = 0;
-    if (file && file->state == LIMEFS_JOB_FILE_OPEN && file->unsynced)
-        met = sync_ranks(job, file);
-    if (met == -ECONNRESET) {
-        elsewhere = job->hosts_then > 1;
-        met = 0; /* what ranks of this host wrote is in this host's hands */
-    }
+    if (file && file->state == LIMEFS_JOB_FILE_OPEN && (file->unsynced || file->syncs))
+        met = sync_ranks(job, file, &elsewhere);
     if (elsewhere)
         met = -EIO;
-    if (job->lost == writer->view->id)
-        job->lost = 0;
     pthread_mutex_unlock(&job->lock);
     if (met)
         limefs_log(LOG_ERR, "job: sync: %s",

@@ -229,8 +229,9 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     if (!err)
         err = limefs_writer_sync_store(writer);
     /* The bulk of it, while others go on. */
-    writer->syncing++;
-    if (!err && atomic_exchange(&writer->unsynced, false) && fsync(writer->fd) != 0) {
+    bool others = writer->syncing++ > 0; /* which may have taken the mark, and not be through */
+    if (!err && (atomic_exchange(&writer->unsynced, false) || others) &&
+        fsync(writer->fd) != 0) {
         err = -errno;
         tell_all(writer, err);
     }

@@ -480,6 +480,24 @@ void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool w
     pthread_mutex_unlock(&fs->lock);
 }
 
+void limefs_view_lose(struct limefs *fs, uint64_t id)
+{
+    pthread_mutex_lock(&fs->lock);
+    for (uint32_t i = 0; i < fs->slot_count; i++)
+        if (fs->slots[i].use == LIMEFS_SLOT_VIEW && fs->slots[i].view->id == id)
+            fs->slots[i].view->lost = true;
+    pthread_mutex_unlock(&fs->lock);
+}
+
+bool limefs_view_take_loss(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock);
+    bool lost = view->lost;
+    view->lost = false;
+    pthread_mutex_unlock(&fs->lock);
+    return lost;
+}
+
 void limefs_view_touched(struct limefs *fs, struct limefs_view *view)
 {
     pthread_mutex_lock(&fs->lock);

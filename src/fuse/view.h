@@ -37,6 +37,7 @@ struct limefs_view {
     bool written;   /* the container is locked and written to by us: it is what we make it */
     uint64_t moves; /* odd: the name leads to this file or to the one that takes its place */
     bool rewritten; /* it is another file by now */
+    bool lost;      /* ranks elsewhere had written, and gone before they had synced */
     struct limefs_writer *writer; /* NULL if it never was; stays as long as the view */
     struct limefs_anew *anew;
 
@@ -83,6 +84,11 @@ void limefs_view_set_written(struct limefs *, struct limefs_view *, bool written
 
 /* This is its index now; taken over. */
 void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_index *);
+
+/* Ranks on other hosts have written to the view of that id what nobody knows to be on a disk;
+ * and whether that is so of one, which is told once. */
+void limefs_view_lose(struct limefs *, uint64_t id);
+bool limefs_view_take_loss(struct limefs *, struct limefs_view *);
 
 /* Its times were set. */
 void limefs_view_touched(struct limefs *, struct limefs_view *);

@@ -3,6 +3,7 @@
     with FakeJob(path) as job:
         job.delay = 0.1            # before each answer to a read
         job.reads                  # (offset, bytes) of those that were served
+    job.writes                 # (offset, bytes, gate, until)
 
 What it speaks is docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag,
 payload) returns the reply's payload, None for no reply at all, or raises Hangup.
@@ -16,7 +17,7 @@ import threading
 import time
 
 MAGIC, VERSION = 0x4A4D494C, 1
-HELLO, OPEN, CLOSE, READ, STATUS, STOP = range(1, 7)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC = range(1, 10)
 HEADER = struct.Struct("<IHHIIQ")
 
 
@@ -35,15 +36,15 @@ def error(code, text=""):
 class FakeJob:
     def __init__(self, path, ranks=3):
         self.path, self.ranks = path, ranks
-        self.version = VERSION
+        self.version, self.hosts = VERSION, 1
         self.delay = 0
-        self.reads, self.opens, self.hellos = [], [], 0
+        self.reads, self.writes, self.opens, self.hellos = [], [], [], 0
         self.refuse = 0   # errno of openings
         self.fail = 0     # errno of reads
-        self.silent = threading.Event()  # reads get no answer
+        self.silent = threading.Event()  # reads and writes get no answer
         self.hang_up_after = None        # so many reads
         self.handle = FakeJob.answer
-        self.files, self.window = {}, None
+        self.files, self.last, self.window = {}, 0, None
         self.connections, self.ended = [], False
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
@@ -110,7 +111,7 @@ class FakeJob:
     def answer(self, _connection, opcode, _tag, payload):
         if opcode == HELLO:
             self.hellos += 1
-            return ok("IIQ", self.ranks, 1, 1 << 20)
+            return ok("IIQ", self.ranks, self.hosts, 1 << 20)
         if opcode == OPEN:
             inode, size, _, _ = struct.unpack_from("<QQqI", payload)
             path = payload[28:].decode()
@@ -120,7 +121,7 @@ class FakeJob:
             st = os.stat(path)
             if (st.st_ino, st.st_size) != (inode, size):
                 return error(116, "another file")
-            number = len(self.files) + 1
+            number = self.last = self.last + 1
             self.files[number] = os.open(path, os.O_RDONLY)
             return ok("I", number)
         if opcode == CLOSE:
@@ -139,4 +140,17 @@ class FakeJob:
             data = os.pread(self.files[number], n, offset)
             self.window[at:at + n] = data
             return ok("Q", len(data))
+        if opcode == OPEN_WRITE:
+            number = self.last = self.last + 1
+            self.files[number] = os.open(payload[8:].decode(), os.O_WRONLY)
+            return ok("I", number)
+        if opcode == WRITE:
+            number, offset, n, at, gate, until = struct.unpack("<IQQQQQ", payload)
+            self.writes.append((offset, n, gate, until))
+            if self.silent.is_set():
+                return None
+            os.pwrite(self.files[number], self.window[at:at + n], offset)
+            return ok("Q", n)
+        if opcode == SYNC:
+            return ok()
         return error(38)

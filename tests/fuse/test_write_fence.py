@@ -1,0 +1,221 @@
+"""Jobs that are given up in the middle of a write, and come back: what they had been asked to write
+never comes after what was written since."""
+
+import contextlib
+import errno
+import mmap
+import os
+import random
+import shutil
+import signal
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+import test_ranks
+import writelib
+from fakejob import FakeJob
+from test_ranks import serving, stats
+from writelib import MIB, put, pwrite_all, until
+
+PAGE = 4096
+TIMEOUT = 0.5  # job_timeout
+LEASE = 4 * (TIMEOUT + MIB / 50e6)  # seconds in which ranks may write what they were asked to
+
+
+def some(n, seed):
+    return random.Random(seed).randbytes(n)
+
+
+def ranks_of(job):
+    """{rank: pid} of a foreign job, by its socket."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, KeyError):
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if os.path.basename(words[0]) != b"limefs-io" or os.fsencode(job) not in words:
+                continue
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                values = dict(item.partition(b"=")[::2] for item in file.read().split(b"\0"))
+            found[int(values[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
+    return found
+
+
+@limetest.needs_fuse
+class TestCase(writelib.TestCase):
+    OPTS = ("extent=1M", "window=16M", "forward_from=1M", f"job_timeout={TIMEOUT}")
+
+    def write_around(self, path, data, at=0):
+        """Around the kernel's cache: when it returns, it is the daemon's."""
+        fd = os.open(path, os.O_WRONLY | os.O_DIRECT)
+        try:
+            with mmap.mmap(-1, len(data)) as buffer:
+                buffer[:] = data
+                for i in range(0, len(data), MIB):
+                    pwrite_all(fd, memoryview(buffer)[i:i + MIB], at + i)
+        finally:
+            os.close(fd)
+
+
+class Stopped(TestCase):
+    def setUp(self):
+        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+
+    def test_ranks_that_wake_up_late(self):
+        """Some of them, or all, at the beginning or in the middle; what they have in hand then is
+        written by the daemon, and other bytes after it."""
+        rounds = 30 if limetest.STRESS else 1
+        dice = random.Random(5)
+        socket = test_ranks.TestCase.foreign_job(self, 3)
+        ranks = ranks_of(socket)
+        self.assertEqual(sorted(ranks), [0, 1, 2])
+        path = self.write("c.lime", limetest.container([("data", bytes(24 * MIB))]))
+        mount = self.rw(path, f"job={socket}", env=mpitest.environment(), timeout=60)
+        for i, victims in enumerate([[1], [0], [0, 1, 2], [1, 2], *([[1], [2], [0, 1, 2]] * rounds)]):
+            serving(mount)
+            old, new = some(24 * MIB, 2 * i), some(24 * MIB, 2 * i + 1)
+            moment = 0 if i < 4 else dice.random() * 0.02
+            before = stats(mount)["job"]["connections"]
+            stop = threading.Timer(moment, lambda v=victims: [os.kill(ranks[r], signal.SIGSTOP)
+                                                              for r in v])
+            try:
+                stop.start()
+                if not moment:
+                    stop.join()
+                self.write_around(mount.join("data"), old)
+                stop.join()
+                self.write_around(mount.join("data"), new)
+                if not moment:
+                    self.assertNotEqual(stats(mount)["job"]["state"], "serving")
+            finally:
+                stop.join()
+                for rank in victims:
+                    os.kill(ranks[rank], signal.SIGCONT)
+            if not moment:
+                until(lambda b=before: stats(mount)["job"]["connections"] > b, 60)
+            serving(mount)  # all of them have answered
+            with open(mount.join("data"), "rb+", buffering=0) as file:
+                os.fsync(file.fileno())
+            self.assertHolds(path, [("data", new)])
+        before = stats(mount)["forwarded_written_bytes"]
+        put(mount.join("data"), old)
+        self.assertGreater(stats(mount)["forwarded_written_bytes"], before)
+        mount.stop()
+        self.assertHolds(path, [("data", old)])
+
+
+class Fake(TestCase):
+    """A job made of one thread, that says it is on two hosts."""
+
+    def setUp(self):
+        folder = self.tempdir()
+        self.folder, self.socket = folder, os.path.join(self.tempdir(), "socket")
+        self.data = some(8 * MIB, 1)
+        for name in "ab":
+            put(os.path.join(folder, name), limetest.container([("data", bytes(8 * MIB))]))
+
+    def mounted(self, job, hosts):
+        job.hosts = hosts
+        return serving(self.rw(self.folder, f"job={self.socket}"))
+
+    def drop(self, job, mount):
+        before = stats(mount)["job"]["connections"]
+        job.drop()
+        until(lambda: stats(mount)["job"]["connections"] > before)
+        serving(mount)
+
+    def test_what_is_said_with_each_write(self):
+        with FakeJob(self.socket) as job:
+            mount = self.mounted(job, 1)
+            begin = time.time()
+            self.write_around(mount.join("a/data"), self.data)
+            self.assertGreater(len(job.writes), 3)
+            for _, _, gate, end in job.writes:
+                self.assertEqual(struct.unpack_from("<I", job.window, gate)[0], 0)
+                self.assertLessEqual(begin + LEASE, end / 1e9 + 0.01)
+                self.assertLessEqual(end / 1e9, time.time() + LEASE)
+            window, gate = job.window, job.writes[0][2]
+            self.drop(job, mount)
+            self.assertEqual(struct.unpack_from("<I", window, gate)[0], 1)
+            self.assertIsNot(job.window, window)
+            mount.stop()
+
+    def test_every_view_that_has_lost_hears_of_it(self):
+        """Once each; what is written again then is safe."""
+        with FakeJob(self.socket) as job:
+            mount = self.mounted(job, 2)
+            fds = [os.open(mount.join(f"{name}/data"), os.O_RDWR) for name in "ab"]
+            for name in "ab":
+                self.write_around(mount.join(f"{name}/data"), self.data[:MIB], at=6 * MIB)
+            for name, fd in zip("ab", fds):  # the synced are not lost
+                os.fsync(fd)
+            written = len(job.writes)
+            with contextlib.ExitStack() as stack:
+                for name in "ab":  # O_DIRECT: they are with the daemon now
+                    fd = os.open(mount.join(f"{name}/data"), os.O_RDWR | os.O_DIRECT)
+                    stack.callback(os.close, fd)
+                    with mmap.mmap(-1, 8 * MIB) as buffer:
+                        buffer[:] = self.data
+                        for i in range(0, 8 * MIB, MIB):
+                            pwrite_all(fd, memoryview(buffer)[i:i + MIB], i)
+                until(lambda: len(job.writes) >= written + 6)
+                self.drop(job, mount)
+                for fd in fds:
+                    with self.assertRaises(OSError) as caught:
+                        os.fsync(fd)
+                    self.assertEqual(caught.exception.errno, errno.EIO)
+                for fd in fds:
+                    os.fsync(fd)
+                with contextlib.suppress(OSError):
+                    stack.close()
+            for fd in fds:
+                with contextlib.suppress(OSError):  # another descriptor's error, perhaps
+                    os.close(fd)
+            for name in "ab":
+                put(mount.join(f"{name}/data"), self.data)
+            mount.stop()
+        for name in "ab":
+            self.assertHolds(os.path.join(self.folder, name), [("data", self.data)])
+
+    def test_ranks_elsewhere_are_outlasted(self):
+        """They cannot be told; so who writes to the same bytes waits until they may not any more."""
+        with FakeJob(self.socket) as job:
+            mount = self.mounted(job, 2)
+            job.silent.set()
+            begin = time.monotonic()
+
+            def write():
+                with contextlib.suppress(OSError):  # at close: what has been lost
+                    self.write_around(mount.join("a/data"), self.data[:4 * MIB])
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            until(lambda: len(job.writes) >= 2)
+            job.drop()
+            writer.join()
+            job.silent.clear()
+            with contextlib.suppress(OSError):
+                with open(mount.join("a/data"), "rb+") as file:
+                    os.fsync(file.fileno())
+            after = time.monotonic()
+            self.write_around(mount.join("a/data"), self.data[:PAGE], at=7 * MIB)
+            self.write_around(mount.join("b/data"), self.data[:PAGE])
+            self.assertLess(time.monotonic() - after, LEASE / 2 * limetest.SLOWNESS)
+            self.write_around(mount.join("a/data"), self.data[:2 * MIB], at=MIB)
+            self.assertGreater(time.monotonic() - begin, LEASE)
+            mount.stop()
+        whole = bytearray(8 * MIB)
+        whole[:4 * MIB] = self.data[:4 * MIB]
+        whole[MIB:3 * MIB] = self.data[:2 * MIB]
+        whole[7 * MIB:7 * MIB + PAGE] = self.data[:PAGE]
+        self.assertHolds(os.path.join(self.folder, "a"), [("data", bytes(whole))])
+
+
+if __name__ == "__main__":
+    limetest.main()
