@@ -3,12 +3,26 @@
 
 #include <isa-l/crc.h>
 
+enum {
+    AHEAD_BYTES = 16384, /* from memory one processor sums 1.6 times as fast with it */
+    LINE_BYTES = 64,
+};
+
+static void fetch(const unsigned char *data, size_t n)
+{
+    for (size_t i = 0; i < n; i += LINE_BYTES)
+        __builtin_prefetch(data + i);
+}
+
 void limefile_checksum_add(struct limefile_checksum *sum, const void *data, uint64_t sites,
                            size_t site_bytes, uint64_t first_rank)
 {
     const unsigned char *site = data;
     unsigned a = (unsigned)(first_rank % 29), b = (unsigned)(first_rank % 31);
+    uint64_t ahead = site_bytes && site_bytes < AHEAD_BYTES ? AHEAD_BYTES / site_bytes : 1;
     for (uint64_t i = 0; i < sites; i++, site += site_bytes) {
+        if (ahead > 1 && sites - i > ahead)
+            fetch(site + ahead * site_bytes, site_bytes);
         uint32_t crc = crc32_gzip_refl(0, site, site_bytes);
         sum->suma ^= checksum_rotate(crc, a);
         sum->sumb ^= checksum_rotate(crc, b);
