@@ -64,9 +64,10 @@ liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
 # What of the format it needs, and what that needs.
 lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c)
 lemon_libs = $(call pkg_libs,libisal)
-compare_src   := $(filter-out %/overlap.c,$(wildcard src/mpi/bench/*.c))
+compare_src   := $(filter-out %/overlap.c %/checksum.c,$(wildcard src/mpi/bench/*.c))
 overlap_src   := src/mpi/bench/common.c src/mpi/bench/overlap.c
-mpi_benches   := $(B)/helpers/lemon_compare $(B)/helpers/lemon_overlap
+summed_src    := src/mpi/bench/common.c src/mpi/bench/checksum.c
+mpi_benches   := $(addprefix $(B)/helpers/lemon_,compare overlap checksum)
 job_src       := $(wildcard src/mpi/job/*.c)
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
 mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark $(B)/bin/limefs-io \
@@ -169,6 +170,7 @@ $(B)/bin/limefs-io: $(call obj,$(job_src) src/lime/checksum.c) $(B)/lib/liblemon
 # Programs of one source each.
 $(B)/helpers/lemon_compare: $(call obj,$(compare_src))
 $(B)/helpers/lemon_overlap: $(call obj,$(overlap_src))
+$(B)/helpers/lemon_checksum: $(call obj,$(summed_src))
 $(mpi_benches): $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/lib/liblemon.a \
