@@ -175,6 +175,7 @@ static int copy(struct stage_file *f, struct stage_target *t)
             err = -EAGAIN; /* the beginning may have been damaged meanwhile */
     }
     stage_sums_result(&p.sums, &f->result->digest);
+    f->told = err ? 0 : p.flow.told;
     if (err)
         atomic_fetch_sub(f->moved, p.flow.told);
     f->result->resumed = err ? 0 : t->kept;
@@ -300,8 +301,11 @@ static int make(struct stage_file *f, struct stage_target *t)
         return stage_fail(f->result, err, "write: %s", limefile_strerror(err));
     open_remote(f, t, files);
     err = copy(f, t);
-    if (!err)
+    if (!err) {
         err = give_name(f, t);
+        if (err)
+            atomic_fetch_sub(f->moved, f->told);
+    }
     close_remote(f, t);
     return err;
 }

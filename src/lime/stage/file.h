@@ -14,6 +14,7 @@ struct stage_file {
     struct stage_remote *remote; /* or NULL */
     atomic_uint_fast64_t *moved;
     atomic_bool *stopped;
+    uint64_t told; /* of moved: by this file */
 
     struct stage_port source;
     struct stat st; /* of the source */

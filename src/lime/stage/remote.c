@@ -1,71 +1,387 @@
-/* remote.c - not yet */
+/*
+ * remote.c - requests of many threads over one connection to a job
+ *
+ * One thread receives; who has asked sleeps until it has found the answer. The first thing that
+ * goes wrong with the connection ends it for good: the gate takes back what was asked for, and
+ * the window is left as it is from then on. A rank that still writes out of it writes what is
+ * written locally as well.
+ */
+#define _GNU_SOURCE
 #include "remote.h"
+#include "limejob.h"
+
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
-struct stage_remote {
-    int x;
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    BLOCK_LEAST = 4 << 20,
+    BLOCK_MOST = 16 << 20,
+    SYNC_PATIENCE = 20, /* a disk may take so many times longer over it */
+    SLOTS = 32,         /* requests in flight: more than the pump has threads */
+    POLL_MS = 200,
 };
-int stage_remote_connect(const char *socket, unsigned blocks, struct stage_remote **out,
-                         char *text, size_t cap)
+
+/* A request that waits for its reply. */
+struct slot {
+    bool used, answered;
+    uint64_t tag;
+    uint16_t opcode;
+    int code;
+    uint64_t value;
+};
+
+struct stage_remote {
+    struct limejob_channel channel;
+    struct limejob_window window;
+    size_t block_bytes;
+    uint64_t mapped; /* bytes of the window; those that blocks take are fewer */
+    uint64_t gate;   /* where in it: not 0 takes all writes back */
+    int timeout_ms;
+    pthread_t receiver, preparer;
+    bool has_receiver, has_preparer;
+    atomic_bool ending;
+    pthread_mutex_t sending;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t some;
+    struct slot slots[SLOTS];
+    uint64_t tag;
+    bool gone;
+    char why[LIMEJOB_TEXT_MAX];
+};
+
+/* ---- the end of it ---- */
+
+static void give_up(struct stage_remote *r, const char *why)
 {
-    (void)socket;
-    (void)blocks;
-    *out = NULL;
-    snprintf(text, cap, "not yet");
-    return -ENOSYS;
+    pthread_mutex_lock(&r->lock);
+    __atomic_store_n((uint32_t *)(r->window.data + r->gate), 1, __ATOMIC_SEQ_CST);
+    if (!r->gone)
+        snprintf(r->why, sizeof r->why, "%s", why);
+    r->gone = true;
+    pthread_cond_broadcast(&r->some);
+    pthread_mutex_unlock(&r->lock);
 }
-void stage_remote_free(struct stage_remote *r)
-{
-    (void)r;
-}
-size_t stage_remote_block_bytes(const struct stage_remote *r)
-{
-    (void)r;
-    return 0;
-}
-char *stage_remote_window(struct stage_remote *r)
-{
-    (void)r;
-    return NULL;
-}
+
 bool stage_remote_is_gone(struct stage_remote *r, const char **why)
 {
-    (void)r;
-    (void)why;
-    return true;
+    pthread_mutex_lock(&r->lock);
+    bool gone = r->gone;
+    pthread_mutex_unlock(&r->lock);
+    if (why)
+        *why = gone ? r->why : NULL;
+    return gone;
 }
+
+/* ---- replies ---- */
+
+/* False: it answers nothing that was asked. */
+static bool deliver(struct stage_remote *r, struct limejob_packet *reply)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    if (reply->fd >= 0)
+        close(reply->fd);
+    if (reply->flags != LIMEJOB_REPLY)
+        return false;
+    for (int i = 0; i < SLOTS; i++) {
+        struct slot *s = &r->slots[i];
+        if (!s->used || s->answered || s->tag != reply->tag || s->opcode != reply->opcode)
+            continue;
+        s->code = limejob_get_code(reply, text, sizeof text);
+        if (!s->code && (s->opcode == LIMEJOB_READ || s->opcode == LIMEJOB_WRITE))
+            s->value = limejob_get_u64(reply);
+        else if (!s->code && (s->opcode == LIMEJOB_OPEN || s->opcode == LIMEJOB_OPEN_WRITE))
+            s->value = limejob_get_u32(reply);
+        s->answered = true;
+        return !reply->broken;
+    }
+    return false;
+}
+
+static void *receive(void *remote)
+{
+    struct stage_remote *r = remote;
+    struct limejob_packet *reply = malloc(sizeof *reply);
+    while (reply && !atomic_load(&r->ending)) {
+        int got = limejob_receive(&r->channel, reply, POLL_MS);
+        if (got == 0)
+            continue;
+        if (got < 0) {
+            give_up(r, got == -EPIPE ? "it has ended" : strerror(-got));
+            break;
+        }
+        pthread_mutex_lock(&r->lock);
+        bool good = deliver(r, reply);
+        pthread_cond_broadcast(&r->some);
+        pthread_mutex_unlock(&r->lock);
+        if (!good) {
+            give_up(r, "it does not keep to the protocol");
+            break;
+        }
+    }
+    if (!reply)
+        give_up(r, strerror(ENOMEM));
+    free(reply);
+    return NULL;
+}
+
+static void *prepare(void *remote)
+{
+    struct stage_remote *r = remote;
+    limejob_window_prepare(&r->window, &r->ending);
+    return NULL;
+}
+
+/* ---- requests ---- */
+
+static struct slot *take_slot(struct stage_remote *r, uint16_t opcode)
+{
+    struct slot *slot = NULL;
+    pthread_mutex_lock(&r->lock);
+    while (!r->gone && !slot) {
+        for (int i = 0; i < SLOTS && !slot; i++)
+            if (!r->slots[i].used)
+                slot = &r->slots[i];
+        if (!slot)
+            pthread_cond_wait(&r->some, &r->lock);
+    }
+    if (slot)
+        *slot = (struct slot){.used = true, .tag = ++r->tag, .opcode = opcode};
+    pthread_mutex_unlock(&r->lock);
+    return slot;
+}
+
+/* False after `ms`. */
+static bool wait_for_reply(struct stage_remote *r, struct slot *slot, int ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000 + 1;
+    pthread_mutex_lock(&r->lock);
+    int err = 0;
+    while (!slot->answered && !r->gone && !err)
+        err = pthread_cond_timedwait(&r->some, &r->lock, &until);
+    bool answered = slot->answered;
+    pthread_mutex_unlock(&r->lock);
+    return answered || stage_remote_is_gone(r, NULL);
+}
+
+/* Sends a request that `slot` waits for. 0 or -errno: what the job says, or -EPIPE. */
+static int ask(struct stage_remote *r, struct slot *slot, const struct limejob_packet *request,
+               uint64_t *value)
+{
+    int ms = slot->opcode == LIMEJOB_SYNC ? SYNC_PATIENCE * r->timeout_ms : r->timeout_ms;
+    pthread_mutex_lock(&r->sending);
+    int err = limejob_send(&r->channel, request, r->timeout_ms);
+    pthread_mutex_unlock(&r->sending);
+    if (err)
+        give_up(r, strerror(-err));
+    else if (!wait_for_reply(r, slot, ms))
+        give_up(r, "it does not answer");
+    pthread_mutex_lock(&r->lock);
+    err = slot->answered ? slot->code : -EPIPE;
+    if (value)
+        *value = slot->value;
+    slot->used = false;
+    pthread_cond_broadcast(&r->some);
+    pthread_mutex_unlock(&r->lock);
+    return err;
+}
+
+/* Begins a request; NULL: there is no job any more. */
+static struct limejob_packet *begin(struct stage_remote *r, uint16_t opcode, struct slot **slot)
+{
+    struct limejob_packet *request = malloc(sizeof *request);
+    *slot = request ? take_slot(r, opcode) : NULL;
+    if (!*slot) {
+        free(request);
+        return NULL;
+    }
+    limejob_request(request, opcode, (*slot)->tag);
+    return request;
+}
+
 int stage_remote_open(struct stage_remote *r, const char *path, const struct stat *st,
                       bool writing, struct stage_remote_file *out)
 {
-    (void)r;
-    (void)path;
-    (void)st;
-    (void)writing;
-    (void)out;
-    return -ENOSYS;
+    char name[LIMEJOB_PATH_MAX];
+    struct slot *slot;
+    uint64_t file;
+    ssize_t n = readlink(path, name, sizeof name);
+    if (n <= 0 || n == sizeof name)
+        return -ENAMETOOLONG;
+    struct limejob_packet *request =
+        begin(r, writing ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN, &slot);
+    if (!request)
+        return -EPIPE;
+    limejob_put_u64(request, st->st_ino);
+    if (!writing) {
+        limejob_put_u64(request, (uint64_t)st->st_size);
+        limejob_put_u64(request, (uint64_t)st->st_mtim.tv_sec);
+        limejob_put_u32(request, (uint32_t)st->st_mtim.tv_nsec);
+    }
+    limejob_put_bytes(request, name, (size_t)n);
+    int err = ask(r, slot, request, &file);
+    free(request);
+    *out = (struct stage_remote_file){r, (uint32_t)file};
+    return err;
 }
+
+static int ask_of_file(struct stage_remote_file *f, uint16_t opcode)
+{
+    struct slot *slot;
+    struct limejob_packet *request = begin(f->remote, opcode, &slot);
+    if (!request)
+        return -EPIPE;
+    limejob_put_u32(request, f->file);
+    int err = ask(f->remote, slot, request, NULL);
+    free(request);
+    return err;
+}
+
 void stage_remote_close(struct stage_remote_file *f)
 {
-    (void)f;
+    ask_of_file(f, LIMEJOB_CLOSE);
 }
-int stage_remote_read(struct stage_remote_file *f, char *data, size_t n, uint64_t offset)
-{
-    (void)f;
-    (void)data;
-    (void)n;
-    (void)offset;
-    return -EIO;
-}
-int stage_remote_write(struct stage_remote_file *f, const char *data, size_t n, uint64_t offset)
-{
-    (void)f;
-    (void)data;
-    (void)n;
-    (void)offset;
-    return -EIO;
-}
+
 int stage_remote_sync(struct stage_remote_file *f)
 {
-    (void)f;
-    return -EIO;
+    return ask_of_file(f, LIMEJOB_SYNC);
+}
+
+/* Until when a write may be obeyed: also by ranks that see no gate, or whose client was killed.
+ */
+static uint64_t latest(const struct stage_remote *r)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return ((uint64_t)now.tv_sec + 2 * (uint64_t)r->timeout_ms / 1000) * UINT64_C(1000000000) +
+           (uint64_t)now.tv_nsec;
+}
+
+static int move(struct stage_remote_file *f, uint16_t opcode, const char *data, size_t n,
+                uint64_t offset)
+{
+    struct slot *slot;
+    uint64_t moved;
+    struct limejob_packet *request = begin(f->remote, opcode, &slot);
+    if (!request)
+        return -EPIPE;
+    limejob_put_u32(request, f->file);
+    limejob_put_u64(request, offset);
+    limejob_put_u64(request, n);
+    limejob_put_u64(request, (uint64_t)(data - f->remote->window.data));
+    if (opcode == LIMEJOB_WRITE) {
+        limejob_put_u64(request, f->remote->gate);
+        limejob_put_u64(request, latest(f->remote));
+    }
+    int err = ask(f->remote, slot, request, &moved);
+    free(request);
+    return err ? err : moved == n ? 0 : -EPROTO;
+}
+
+int stage_remote_read(struct stage_remote_file *f, char *data, size_t n, uint64_t offset)
+{
+    return move(f, LIMEJOB_READ, data, n, offset);
+}
+
+int stage_remote_write(struct stage_remote_file *f, const char *data, size_t n, uint64_t offset)
+{
+    return move(f, LIMEJOB_WRITE, data, n, offset);
+}
+
+/* ---- the connection ---- */
+
+/* Every rank gets a stripe of each block. */
+static size_t block_bytes(const struct limejob_greeting *g)
+{
+    uint64_t bytes = BLOCK_LEAST;
+    while (bytes < BLOCK_MOST && bytes < g->ranks * g->stripe)
+        bytes *= 2;
+    return (size_t)bytes;
+}
+
+static void init(struct stage_remote *r, unsigned timeout)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->some, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->sending, NULL);
+    r->timeout_ms = (int)timeout * 1000;
+    r->window.fd = r->channel.fd = r->channel.passed = -1;
+}
+
+int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
+                         struct stage_remote **out, char *text, size_t cap)
+{
+    struct stage_remote *r = calloc(1, sizeof *r);
+    struct limejob_greeting greeting;
+    char words[LIMEJOB_TEXT_MAX] = "out of memory";
+    int err = r ? 0 : -ENOMEM;
+    if (r) {
+        init(r, timeout);
+        /* How large blocks are the number of ranks says; the window holds the largest ones,
+         * of which only what is used takes memory. */
+        r->gate = (uint64_t)blocks * BLOCK_MOST;
+        uint64_t bytes = r->gate + LIMEJOB_ALIGN;
+        err = limejob_window_create(&r->window, bytes);
+        if (err)
+            r->window.fd = -1;
+        else
+            err = limejob_connect(&r->channel, socket, r->window.fd, bytes, r->timeout_ms,
+                                  &greeting, words);
+        if (err)
+            r->channel.fd = -1;
+    }
+    if (!err) {
+        r->block_bytes = block_bytes(&greeting);
+        err = -pthread_create(&r->receiver, NULL, receive, r);
+        r->has_receiver = !err;
+    }
+    if (err) {
+        snprintf(text, cap, "%s", words);
+        if (r)
+            stage_remote_free(r);
+        return err;
+    }
+    /* Only what the blocks take is to become huge pages. */
+    r->mapped = r->window.bytes;
+    r->window.bytes = r->block_bytes * blocks;
+    r->has_preparer = pthread_create(&r->preparer, NULL, prepare, r) == 0;
+    *out = r;
+    return 0;
+}
+
+void stage_remote_free(struct stage_remote *r)
+{
+    atomic_store(&r->ending, true);
+    if (r->has_preparer)
+        pthread_join(r->preparer, NULL);
+    if (r->has_receiver)
+        pthread_join(r->receiver, NULL);
+    limejob_channel_close(&r->channel);
+    if (r->mapped)
+        r->window.bytes = r->mapped;
+    limejob_window_release(&r->window);
+    pthread_cond_destroy(&r->some);
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->sending);
+    free(r);
+}
+
+size_t stage_remote_block_bytes(const struct stage_remote *r)
+{
+    return r->block_bytes;
+}
+
+char *stage_remote_window(struct stage_remote *r)
+{
+    return r->window.data;
 }

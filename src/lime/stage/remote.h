@@ -14,9 +14,10 @@ struct stage_remote_file {
     uint32_t file;
 };
 
-/* -errno, and what is wrong in text (of `cap` bytes). */
-int stage_remote_connect(const char *socket, unsigned blocks, struct stage_remote **out,
-                         char *text, size_t cap);
+/* timeout: seconds after which a job that does not answer has failed. -errno, and what is wrong
+ * in text (of `cap` bytes). */
+int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
+                         struct stage_remote **out, char *text, size_t cap);
 void stage_remote_free(struct stage_remote *);
 
 /* What is read and written at once, and where: `blocks` of these, one after another. */
@@ -36,6 +37,8 @@ void stage_remote_close(struct stage_remote_file *);
 /* All of n bytes, or -errno. data: a block's memory. Any thread. */
 int stage_remote_read(struct stage_remote_file *, char *data, size_t n, uint64_t offset);
 int stage_remote_write(struct stage_remote_file *, const char *data, size_t n, uint64_t offset);
+
+/* Where this fails because the job has gone, what was written through it is not safe. */
 int stage_remote_sync(struct stage_remote_file *);
 
 #endif

@@ -83,8 +83,8 @@ static void connect_job(struct stage *s)
     char text[STAGE_REASON_MAX];
     if (!s->options.socket)
         return;
-    if (stage_remote_connect(s->options.socket, REMOTE_BLOCKS, &s->remote, text, sizeof text) !=
-        0)
+    if (stage_remote_connect(s->options.socket, REMOTE_BLOCKS, s->options.job_timeout,
+                             &s->remote, text, sizeof text) != 0)
         memcpy(s->job_failure, text, sizeof text);
 }
 

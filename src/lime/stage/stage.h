@@ -34,6 +34,7 @@ struct stage_options {
     uint64_t
         checkpoint;     /* bytes after which is noted how far a file is synced; 0: as is best */
     const char *socket; /* of a running limefs-io, or NULL */
+    unsigned job_timeout; /* seconds without an answer after which it has failed */
 };
 
 struct stage_item {

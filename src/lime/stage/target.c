@@ -177,12 +177,13 @@ int stage_target_allocate(struct stage_target *t, uint64_t size)
 
 /* ---- on the disk ---- */
 
+/* -EAGAIN: what ranks have written and not synced went with them. */
 static int sync_temp(struct stage_target *t, int (*sync)(int))
 {
     int err = t->port.remote ? stage_remote_sync(t->port.remote) : 0;
     if (sync(t->port.fd) != 0)
         return -errno;
-    return err && !stage_remote_is_gone(t->port.remote->remote, NULL) ? err : 0;
+    return err && stage_remote_is_gone(t->port.remote->remote, NULL) ? -EAGAIN : err;
 }
 
 int stage_target_checkpoint(struct stage_target *t, const struct stage_identity *source,

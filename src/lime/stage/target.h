@@ -47,7 +47,8 @@ int stage_target_allocate(struct stage_target *, uint64_t size);
  * one writes nowhere. */
 int stage_target_restart(struct stage_target *);
 
-/* What stands before `bytes` is synced, and the next try may go on there. */
+/* What stands before `bytes` is synced, and the next try may go on there. Like finish: -EAGAIN
+ * if a job has gone that had written some of it: restart. */
 int stage_target_checkpoint(struct stage_target *, const struct stage_identity *source,
                             uint64_t bytes, uint32_t crc);
 

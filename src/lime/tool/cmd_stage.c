@@ -37,6 +37,7 @@ static const char help[] =
     "      --checkpoint N  note every N bytes (k, M, G) how far a file is on the disk,\n"
     "                      where resuming goes on (256M, and not every second)\n"
     "      --job SOCKET    read and write by this limefs-io; without it if it fails\n"
+    "      --job-timeout S or says nothing for S seconds (30)\n"
     "      --json          a line of JSON for each file instead of the table\n"
     "  -q, --quiet         no summary\n"
     "      --help          this text\n"
@@ -264,6 +265,11 @@ static int take_option(struct options *o, int opt, char **argv)
     case 'J':
         o->stage.socket = optarg;
         break;
+    case 'T':
+        if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > 86400)
+            return usage_error(&cmd_stage, "--job-timeout %s: seconds are wanted", optarg);
+        o->stage.job_timeout = (unsigned)n;
+        break;
     case 'C':
         if (!number_parse_size(optarg, strlen(optarg), &o->stage.checkpoint) ||
             o->stage.checkpoint == 0)
@@ -311,6 +317,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"sums", required_argument, NULL, 's'},
         {"files-from", required_argument, NULL, 'F'},
         {"checkpoint", required_argument, NULL, 'C'},
+        {"job-timeout", required_argument, NULL, 'T'},
         {"job", required_argument, NULL, 'J'},
         {"any", no_argument, NULL, 'a'},
         {"strict", no_argument, NULL, 'S'},
@@ -357,7 +364,8 @@ static int run(int argc, char **argv)
 {
     struct options o = {
         .stage = {.kinds = STAGE_CKSUM | STAGE_ADLER32 | STAGE_MD5,
-                  .files_at_once = STAGE_FILES_AT_ONCE},
+                  .files_at_once = STAGE_FILES_AT_ONCE,
+                  .job_timeout = 30},
     };
     int status = parse(&o, argc, argv);
     if (status || o.help)

@@ -43,7 +43,8 @@ static int map(struct limejob_window *window)
 void limejob_window_prepare(struct limejob_window *window, const atomic_bool *stop)
 {
     for (uint64_t at = 0; at + HUGE_PAGE <= window->bytes && !*stop; at += HUGE_PAGE) {
-        window->data[at] = 0; /* a page must be there to be collapsed */
+        /* A page must be there to be collapsed; what is in it may be in use and stays. */
+        __atomic_fetch_or(window->data + at, 0, __ATOMIC_RELAXED);
         if (madvise(window->data + at, HUGE_PAGE, MADV_COLLAPSE) != 0)
             return;
     }
