@@ -45,11 +45,16 @@ static uint64_t distance(uint64_t a, uint64_t b)
 
 static int find_flow(const struct limefs_forward *forward, const struct limefs_want *want)
 {
-    for (int i = 0; i < LIMEFS_STREAMS_MAX; i++)
-        if (forward->flow[i].view == want->view &&
-            distance(forward->flow[i].next, want->at) <= near)
-            return i;
-    return -1;
+    int nearest = -1;
+    uint64_t least = near;
+    for (int i = 0; i < LIMEFS_STREAMS_MAX; i++) {
+        uint64_t apart = distance(forward->flow[i].next, want->at);
+        if (forward->flow[i].view != want->view || apart > least)
+            continue;
+        nearest = i;
+        least = apart;
+    }
+    return nearest;
 }
 
 static struct limefs_flow *flow_of(struct limefs_forward *forward,
@@ -180,6 +185,32 @@ static bool has_its_share(const struct limefs_forward *forward, const struct lim
     return slots_of(forward, flow) >= (share > 1 ? share : 1);
 }
 
+static int slot_at(const struct limefs_forward *forward, uint64_t view, uint64_t at)
+{
+    for (unsigned i = 0; i < forward->slots; i++) {
+        const struct limefs_extent *slot = &forward->slot[i];
+        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->view == view &&
+            slot->from <= at && at < slot->to)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* A record that is one stream's alone may be there in part, from when it was last read. */
+static void skip_what_is_there(const struct limefs_forward *forward, struct limefs_flow *flow,
+                               const struct limefs_want *want)
+{
+    int i;
+    while (flow->ahead < want->end && want->end - want->begin <= near &&
+           (i = slot_at(forward, want->view, flow->ahead)) >= 0) {
+        uint64_t to = forward->slot[i].to;
+        to = to < want->end ? to / align * align : to;
+        if (to <= flow->ahead)
+            break;
+        flow->ahead = to;
+    }
+}
+
 static bool is_being_changed(const struct limefs_forward *forward, uint64_t view, uint64_t from,
                              uint64_t to)
 {
@@ -194,6 +225,7 @@ static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
                  const struct limefs_want *want, int *taken)
 {
     uint64_t target = smaller(flow->next + flow->depth * forward->extent, want->end);
+    skip_what_is_there(forward, flow, want);
     if (flow->ahead >= target || has_its_share(forward, flow))
         return false;
     uint64_t boundary = (flow->ahead / forward->extent + 1) * forward->extent;
@@ -236,11 +268,10 @@ int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want
     if (!flow || most <= 0 || flow->run < forward->from)
         return 0;
     int found = limefs_forward_find(forward, want, slots, &ready);
-    /* Not one that comes late: bytes so near are read again, and are gone. */
-    bool back = found == 0 && want->at + 2 * slack < flow->next;
-    if (back)
+    bool again = want->at == want->begin && flow->next >= want->end; /* a short record */
+    if (again)
         flow->next = want->at + want->n;
-    if (back || flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
+    if (again || flow->size == 0 || (found == 0 && flow->ahead < want->at + want->n))
         begin_at(forward, flow, want);
     /* Where another stream has fetched it, this one goes on behind that. */
     if (found && flow->ahead <= want->at) {
@@ -250,17 +281,6 @@ int limefs_forward_note(struct limefs_forward *forward, const struct limefs_want
     while (count < LIMEFS_SLOTS_MAX && count < most && load(forward, flow, want, &loads[count]))
         count++;
     return count;
-}
-
-static int slot_at(const struct limefs_forward *forward, uint64_t view, uint64_t at)
-{
-    for (unsigned i = 0; i < forward->slots; i++) {
-        const struct limefs_extent *slot = &forward->slot[i];
-        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->view == view &&
-            slot->from <= at && at < slot->to)
-            return (int)i;
-    }
-    return -1;
 }
 
 int limefs_forward_find(const struct limefs_forward *forward, const struct limefs_want *want,
