@@ -241,6 +241,24 @@ class Writing(HostsTestCase):
             self.assertEqual(job.stop(), 0, job.stderr())
         self.assertNothingLeft()
 
+    def test_woken_too_late(self):
+        """It has got its commands, and perhaps its bytes, and does not see the client's window."""
+        path, data = self.data_file(16 * MIB)
+        job = self.job("alpha:1,beta:1")
+        client = job.client(64 * MIB)
+        file = client.open_for_writing(path)
+        with jobtest.stopped(job.pids_on("beta")[0]):
+            until = time.time() + 0.3
+            tag = client.start_write(file, 0, 16 * MIB, 0, until=int(until * 1e9))
+            self.assertTrue(jobtest.wait_until(lambda: time.time() > until, 5))
+        text = self.assertRefused(errno.ETIMEDOUT, client.write_done, tag)
+        self.assertIn("beta: ", text)
+        with open(path, "rb") as written:
+            self.assertLess(written.read().count(0), 9 * MIB)
+        model = bytearray(data)
+        self.write_all(client, file, model, 0, 16 * MIB, 0)
+        self.assertHolds(path, model)
+
     def test_lost(self):
         """A host in the middle of writes: the client is hung up on, and the job ends."""
         path = self.write("data", b"")
@@ -507,6 +525,20 @@ class Mounts(MountTestCase):
             for mount in one, two:
                 self.assertGreater(test_ranks.stats(mount)["forwarded_bytes"], n // 4)
         job.stop()
+        self.assertNothingLeft()
+
+    def test_what_the_mount_has_written(self):
+        """Comes from all hosts once it is synced; and until then, right as well."""
+        with self.mount("alpha:1,beta:1,gamma:1", "rw") as mount:
+            for turn in range(3):
+                self.comes_back(mount)
+                self.data[0] = random.Random(turn).randbytes(len(self.data[0]))
+                with open(mount.join("data-0"), "rb+", buffering=0) as file:
+                    for at in range(0, len(self.data[0]), 1 << 20):
+                        file.write(self.data[0][at:at + (1 << 20)])
+                    self.two_read(mount)
+            self.comes_back(mount)
+            self.assertGreater(test_ranks.stats(mount)["forwarded_written_bytes"], 0)
         self.assertNothingLeft()
 
     def test_another_container_there(self):
