@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "field.h"
+#include "findings.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,8 +57,7 @@ struct builder {
     const struct limefile_index *index;
     struct limefile_fields *out;
     size_t capacity;
-    struct limefile_finding *findings;
-    size_t finding_count, finding_capacity;
+    struct findings findings;
     char *text; /* of the record that is being read */
     size_t text_capacity;
 
@@ -81,17 +81,7 @@ struct builder {
 static int note(struct builder *b, int code, uint64_t ordinal, uint64_t offset, uint64_t have,
                 uint64_t want)
 {
-    if (b->finding_count == b->finding_capacity) {
-        size_t more = 2 * b->finding_capacity + 16;
-        void *bigger = reallocarray(b->findings, more, sizeof *b->findings);
-        if (!bigger)
-            return -ENOMEM;
-        b->findings = bigger;
-        b->finding_capacity = more;
-    }
-    b->findings[b->finding_count++] = (struct limefile_finding){
-        .code = code, .offset = offset, .ordinal = ordinal, .have = have, .want = want};
-    return 0;
+    return findings_add(&b->findings, code, ordinal, offset, have, want);
 }
 
 /* Of the whole record. */
@@ -100,23 +90,6 @@ static int note_record(struct builder *b, int code, uint64_t ordinal, uint64_t h
     struct limefile_record record;
     int err = limefile_index_get(b->index, ordinal, &record);
     return err ? err : note(b, code, ordinal, record.data_offset, have, 0);
-}
-
-static int compare(const void *a, const void *b)
-{
-    const struct limefile_finding *x = a, *y = b;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return (x->code > y->code) - (x->code < y->code);
-}
-
-static void report_all(struct builder *b, limefile_finding_fn *report, void *context)
-{
-    if (!report || b->finding_count == 0)
-        return;
-    qsort(b->findings, b->finding_count, sizeof *b->findings, compare);
-    for (size_t i = 0; i < b->finding_count; i++)
-        report(context, &b->findings[i]);
 }
 
 /* ---- reading ---- */
@@ -529,8 +502,8 @@ int limefile_fields_build(struct limefile_source *source, const struct limefile_
     if (err)
         limefile_fields_release(out);
     else
-        report_all(&b, report, context);
-    free(b.findings);
+        findings_report(&b.findings, report, context);
+    free(b.findings.at);
     free(b.text);
     return err;
 }

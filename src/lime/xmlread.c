@@ -38,7 +38,7 @@ static bool is_space(char c)
 static const char *local_name(const char *name)
 {
     const char *colon = strrchr(name, ':');
-    return colon ? colon + 1 : name;
+    return colon && colon[1] ? colon + 1 : name;
 }
 
 static void refuse(struct reading *r)

@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include "limeildg.h"
+#include "xmlread.h"
 
 static void check_lattice(const struct limefile_lattice *lattice)
 {
@@ -71,6 +72,23 @@ static void as_lfn(const void *data, size_t size)
         return;
     HOLDS(lfn[0] && strlen(lfn) < sizeof lfn && !strpbrk(lfn, "\n\t\033\177"));
     HOLDS(limefile_lfn_parse(lfn, strlen(lfn), back) == 0 && strcmp(lfn, back) == 0);
+}
+
+static void check_fact(void *context, const char *name, size_t depth, const char *text)
+{
+    size_t *facts = context, n = strlen(text);
+    HOLDS(++*facts <= XMLREAD_ELEMENTS_MAX && *name && depth <= XMLREAD_DEPTH_MAX);
+    HOLDS(n <= XMLREAD_FACT_MAX);
+    HOLDS(n == 0 || ((unsigned char)text[0] > ' ' && (unsigned char)text[n - 1] > ' '));
+}
+
+static void as_facts(const void *data, size_t size)
+{
+    char root[XMLREAD_TEXT_MAX];
+    size_t facts = 0;
+    int err = xmlread_facts(data, size, root, check_fact, &facts);
+    check_code(err);
+    HOLDS(strlen(root) < sizeof root && (err || (facts && root[0])));
 }
 
 /* ---- a container ---- */
@@ -148,8 +166,8 @@ static void as_container(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const parsers[])(const void *, size_t) = {as_ildg, as_file, as_record,
-                                                            as_checksum, as_lfn};
+    static void (*const parsers[])(const void *, size_t) = {as_ildg,     as_file, as_record,
+                                                            as_checksum, as_lfn,  as_facts};
     enum { PARSERS = sizeof parsers / sizeof parsers[0] };
     if (size == 0)
         return 0;

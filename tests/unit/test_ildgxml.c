@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "limeildg.h"
+#include "xmlread.h"
 
 /* ---- as writers write it ---- */
 
@@ -419,6 +420,41 @@ static void test_lfn(void **state)
                      LIMEFILE_E_XML_VALUE);
 }
 
+/* ---- any XML ---- */
+
+static void keep_fact(void *context, const char *name, size_t depth, const char *text)
+{
+    struct bytes *b = context;
+    char line[200];
+    int n = snprintf(line, sizeof line, "%s@%d=%.100s;", name, (int)depth, text);
+    bytes_add(b, line, (size_t)n);
+}
+
+static void facts(const char *xml, int code, const char *root, const char *want)
+{
+    struct bytes b = {0};
+    char got[XMLREAD_TEXT_MAX];
+    assert_int_equal(xmlread_facts(xml, strlen(xml), got, keep_fact, &b), code);
+    bytes_add(&b, "", 1);
+    assert_string_equal(got, root);
+    assert_string_equal((char *)b.at, want);
+    bytes_free(&b);
+}
+
+static void test_facts(void **state)
+{
+    (void)state;
+    facts("<title> of all </title>", 0, "title", "title@1=of all;");
+    facts("<a>x<b>1</b><c:d> 2\n3 </c:d><e/><f><g>4</g>y</f></a>", 0, "a",
+          "b@2=1;d@2=2\n3;e@2=;g@3=4;");
+    facts("<n:usqcdInfo xmlns:n='x'><n:info><![CDATA[A = 1\nB = 2]]></n:info></n:usqcdInfo>", 0,
+          "usqcdInfo", "info@2=A = 1\nB = 2;");
+    facts("<a><b>1</b><c></a>", LIMEFILE_E_XML, "a", "b@2=1;");
+    facts("<a:><:/></a:>", 0, "a:", ":@2=;");
+    facts("text", LIMEFILE_E_XML, "", "");
+    facts("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", LIMEFILE_E_XML, "", "");
+}
+
 /* ---- what is large, deep or slow ---- */
 
 static double seconds(void)
@@ -537,7 +573,8 @@ int main(void)
         cmocka_unit_test(test_scidac_record), cmocka_unit_test(test_scidac_record_senseless),
         cmocka_unit_test(test_long_words),    cmocka_unit_test(test_checksum),
         cmocka_unit_test(test_checksum_xml),  cmocka_unit_test(test_lfn),
-        cmocka_unit_test(test_limits),        cmocka_unit_test(test_no_slow_case),
+        cmocka_unit_test(test_facts),         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_no_slow_case),
     };
     return cmocka_run_group_tests_name("ildgxml", tests, NULL, NULL);
 }

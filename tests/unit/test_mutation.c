@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "limeildg.h"
+#include "xmlread.h"
 
 #define DECLARATION "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
 
@@ -179,6 +180,13 @@ static void check_code(int err)
         assert_int_equal(err, 0);
 }
 
+static void check_fact(void *context, const char *name, size_t depth, const char *text)
+{
+    size_t *facts = context;
+    assert_true(++*facts <= XMLREAD_ELEMENTS_MAX && *name && depth <= XMLREAD_DEPTH_MAX);
+    assert_true(strlen(text) <= XMLREAD_FACT_MAX);
+}
+
 static int parse_all(const void *xml, size_t n)
 {
     int good = 0, err;
@@ -211,6 +219,10 @@ static int parse_all(const void *xml, size_t n)
     }
     check_code(err = limefile_checksum_parse(xml, n, &sum));
     good += err == 0;
+    char root[XMLREAD_TEXT_MAX];
+    size_t facts = 0;
+    check_code(err = xmlread_facts(xml, n, root, check_fact, &facts));
+    assert_true(err || (facts > 0 && root[0]));
     err = limefile_lfn_parse(xml, n, lfn);
     assert_true(err == LIMEFILE_E_XML_VALUE || (err == 0 && lfn[0] && !strchr(lfn, '\n')));
     return good;
@@ -264,7 +276,7 @@ static void test_mutations(void **state)
                   (unsigned long long)count, (unsigned long long)first,
                   (unsigned long long)good, slowest * 1e3, slow_bytes,
                   (unsigned long long)slow_seed);
-    assert_true(slowest < 0.25); /* five parsers, at most 32 KiB, perhaps sanitized */
+    assert_true(slowest < 0.25); /* six parsers, at most 32 KiB, perhaps sanitized */
     bytes_free(&b);
 }
 
