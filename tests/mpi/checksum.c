@@ -3,10 +3,12 @@
  *
  * usage: checksum FILE [REPETITIONS]   10 if not given; 0 leaves out what takes long
  *        checksum FILE sum RECORD SITE EXTENT...
+ *        checksum FILE ildg
  *
  * The oracle is serial: rank 0 reads the file without MPI, site by site, with a CRC-32 of its
  * own. The second form reads the lattice in record RECORD of a container that is there, and
- * compares its sum with the record after it.
+ * compares its sum with the record after it. The third leaves a gauge
+ * configuration, as tmLQCD would write it.
  */
 #include "lemon.h"
 #include "tap.h"
@@ -692,12 +694,61 @@ static void sum_record(int argc, char **argv)
         }
 }
 
+/* ---- a file for others ---- */
+
+static int write_text(LemonWriter *writer, int mb, const char *type, const char *text)
+{
+    MPI_Offset n = (MPI_Offset)strlen(text);
+    LemonRecordHeader *header = lemonCreateHeader(mb, 0, type, n);
+    int code = lemonWriteRecordHeader(header, writer);
+    lemonDestroyHeader(header);
+    char *copy = strdup(text);
+    code |= lemonWriteRecordData(copy, &n, writer);
+    free(copy);
+    return code | lemonWriterCloseRecord(writer);
+}
+
+static void write_ildg(void)
+{
+    struct geometry g = plain;
+    LemonChecksum sum = {0, 0};
+    g.site = 576;
+    set_grid(&g, 1);
+    make_cart(&g);
+    long n = local_bytes(&g);
+    unsigned char *data = malloc((size_t)n + 1);
+    fill(data, n, 6);
+    MPI_File_open(cart, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
+    LemonWriter *writer = lemonCreateWriter(&fp, cart);
+    int code = lemonWriterSetChecksum(writer, 1);
+    code |= lemonWriterSetVerify(writer, 1, path);
+    code |= write_text(writer, 1, "ildg-format",
+                       "<ildgFormat xmlns=\"http://www.lqcd.org/ildg\"><version>1.0</version>"
+                       "<field>su3gauge</field><precision>64</precision>"
+                       "<lx>4</lx><ly>6</ly><lz>4</lz><lt>4</lt></ildgFormat>");
+    LemonRecordHeader *header = lemonCreateHeader(0, 0, "ildg-binary-data", block_bytes(&g));
+    code |= lemonWriteRecordHeader(header, writer);
+    lemonDestroyHeader(header);
+    code |= write_block(&g, writer, data);
+    code |= lemonWriterCloseRecord(writer);
+    code |= lemonWriterChecksum(writer, &sum);
+    code |= lemonWriteChecksum(writer, 0, 1, &sum);
+    tap_code(code | lemonDestroyWriter(writer), LEMON_SUCCESS, "a gauge configuration");
+    MPI_File_close(&fp);
+    MPI_Comm_free(&cart);
+    free(data);
+}
+
 int main(int argc, char *argv[])
 {
     tap_begin(&argc, &argv);
     path = argv[1];
     if (argc > 5 && strcmp(argv[2], "sum") == 0) {
         sum_record(argc - 3, argv + 3);
+        return tap_end();
+    }
+    if (argc > 2 && strcmp(argv[2], "ildg") == 0) {
+        write_ildg();
         return tap_end();
     }
     int repetitions = argc > 2 ? atoi(argv[2]) : 10;

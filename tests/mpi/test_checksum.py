@@ -65,6 +65,19 @@ class Checksum(TestCase):
         self.addCleanup(limetest.run, ["umount", where])
         self.tap(3, "checksum", os.path.join(where, "file"), 0)
 
+    def test_what_others_say(self):
+        for ranks in RANKS:
+            with self.subTest(ranks=ranks):
+                path = os.path.join(self.tempdir(), "file")
+                self.tap(ranks, "checksum", path, "ildg")
+                self.run_ok(["lime", "check", "--data", path])
+                with open(path, "r+b") as file:
+                    file.seek(-1000, os.SEEK_END)  # in the lattice
+                    byte = file.read(1)
+                    file.seek(-1, os.SEEK_CUR)
+                    file.write(bytes([byte[0] ^ 4]))
+                self.assertEqual(limetest.run(["lime", "check", "--data", path]).returncode, 1)
+
     def test_files_of_others(self):
         records = summed_records()
         self.assertGreaterEqual(len(records), 7)
