@@ -107,6 +107,14 @@ gauge configuration su3gauge (record 3)
                       wrong[0])
         self.assertIn("record 3: the metadata cannot be understood", wrong[1])
 
+    def test_much_is_wrong(self):
+        data = container([[checksum(1, 2)]] * 50)
+        out = self.info(self.write("f", data))
+        self.assertIn("record 20: ", out)
+        self.assertNotIn("record 21: ", out)
+        self.assertTrue(out.endswith("  ... and 30 more; 'lime check' names all\n"))
+        self.assertEqual(len(self.json(self.write("f", data))["deviations"]), 50)
+
     def test_plain_containers(self):
         out = self.info(corpus("lemon_canonical_n1"))
         self.assertEqual(len(out.splitlines()), 2)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WIDTH = 16, WORDS_MAX = 2 * LIMEFILE_LFN_MAX };
+enum { WIDTH = 16, WORDS_MAX = 2 * LIMEFILE_LFN_MAX, FINDINGS_TOLD = 20 };
 
 static const char *kind_name(enum limefile_fieldkind kind)
 {
@@ -195,10 +195,13 @@ static void tell_findings(const struct info *info)
         return;
     putchar('\n');
     heading("what is wrong with it");
-    for (size_t i = 0; i < info->finding_count; i++) {
+    size_t shown = info->finding_count < FINDINGS_TOLD ? info->finding_count : FINDINGS_TOLD;
+    for (size_t i = 0; i < shown; i++) {
         limefile_finding_text(&info->findings[i], text, sizeof text);
         printf("  %s\n", text);
     }
+    if (shown < info->finding_count)
+        printf("  ... and %zu more; 'lime check' names all\n", info->finding_count - shown);
 }
 
 /* The user's XML of a record stands before its data; alone, it is told alone. */
