@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 enum {
-    STAGE_FILES_AT_ONCE = 4,
+    STAGE_FILES_AT_ONCE = 8,
     STAGE_FILES_AT_ONCE_MAX = 64,
     STAGE_REASON_MAX = 512,
     STAGE_WORDS_MAX = 8,

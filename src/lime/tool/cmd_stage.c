@@ -23,7 +23,7 @@ static const char help[] =
     "the disk. What was interrupted goes on where it was by the same command again.\n"
     "\n"
     "  -r, --recursive     folders, too, with all that is in them\n"
-    "  -j, --files N       so many files at once (4)\n"
+    "  -j, --files N       so many files at once (8)\n"
     "      --sums LIST     of cksum, adler32, md5; all of them unless said (cksum is\n"
     "                      always there)\n"
     "      --files-from LIST  the sources are in this file, one a line; -: standard\n"
