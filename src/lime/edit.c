@@ -253,19 +253,19 @@ int limefile_append_begin(struct limefile_editor *editor, const char *type, size
 {
     struct limefile_header header;
     uint64_t at, data_end, next;
-    if (editor->count && (!editor->last.committed || editor->uncertain))
+    if (editor->count && !editor->last.committed)
         return LIMEFILE_E_STATE;
     if (editor->count >= UINT32_MAX - 1)
         return LIMEFILE_E_RECORDS;
     if (type_len == 0)
         return LIMEFILE_E_TYPE;
     int err = limefile_header_init(&header, type, type_len, 0, false, false);
+    if (!err && editor->count && (editor->uncertain || editor->marked))
+        err = limefile_commit(editor, editor->last.bytes); /* one has failed, or a crash came */
     if (!err)
         err = find_end(editor, &at);
     if (!err)
         err = limefile_extent_of(at, 0, &data_end, &next);
-    if (!err && editor->marked) /* a crash has left it, and nothing behind it */
-        err = write_start(editor, false);
     if (!err)
         err = push(editor, at);
     if (err)

@@ -65,8 +65,9 @@ int limefile_editor_last(const struct limefile_editor *, struct limefile_last *o
 
 /* A further record: 144 bytes that no reader takes for a header, at the end; synced, so that no
  * data are ever on the disk without them. It joins the last message, or begins the first.
- * LIMEFILE_E_STATE while the last record is not committed or bytes stand behind it;
- * LIMEFILE_E_TYPE, also for an empty one. The file is as it was after an error. */
+ * What a commit that failed has left of the last record is put right first. LIMEFILE_E_STATE
+ * while it is not committed or bytes stand behind it; LIMEFILE_E_TYPE, also for an empty one.
+ * The file is as it was after an error. */
 int limefile_append_begin(struct limefile_editor *, const char *type, size_t type_len);
 
 /* The last record begins a message of its own, or (false) joins the one before. Before the

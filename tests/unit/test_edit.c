@@ -529,6 +529,44 @@ static void test_after_a_failed_commit(void **state)
     }
 }
 
+/* The last record is cut, which fails half-way; nobody tries that again. */
+static void test_append_after_a_failed_cut(void **state)
+{
+    (void)state;
+    static const struct action then[] = {{BEGIN, .text = "new"},
+                                         {DATA, .at = 0, .n = 10, .value = 'n'},
+                                         {COMMIT, .n = 10},
+                                         {.what = END}};
+    for (size_t n = 1;; n++) {
+        struct recorder recorder;
+        struct limefile_last last;
+        struct bytes b = three(), want = three();
+        size_t done;
+        recorder_init(&recorder, &b);
+        struct limefile_editor *editor = editor_of(&recorder.source);
+        recorder.tried = 0;
+        recorder.fail_at = n;
+        recorder.fail_code = -EIO;
+        int err = limefile_resize(editor, 13, 5);
+        recorder.fail_at = 0;
+        if (err) {
+            limefile_editor_last(editor, &last);
+            want.n = THIRD;
+            bytes_record(&want, "third", last.bytes, '3', MB);
+            bytes_record(&want, "new", 10, 'n', ME);
+            assert_int_equal(perform(editor, &recorder.source, then, &done), 0);
+            assert_int_equal(recorder.memory.size, want.n);
+            assert_memory_equal(recorder.memory.data, want.at, want.n);
+        }
+        limefile_editor_free(editor);
+        recorder_release(&recorder);
+        bytes_free(&b);
+        bytes_free(&want);
+        if (!err)
+            break;
+    }
+}
+
 static void test_message_after_a_failed_commit(void **state)
 {
     (void)state;
@@ -611,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_failures_and_another_try),
         cmocka_unit_test(test_after_a_failed_commit),
+        cmocka_unit_test(test_append_after_a_failed_cut),
         cmocka_unit_test(test_message_after_a_failed_commit),
         cmocka_unit_test(test_nowhere_to_write),
         cmocka_unit_test(test_locks),
