@@ -109,9 +109,10 @@ int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
         return -errno;
     target->aside_changed = target->aside_changed || target->aside_bytes != bytes;
     target->aside_written = target->aside_written || target->aside_bytes != bytes;
-    target->aside_bytes = bytes;
-    if (bytes == 0)
+    if (bytes == 0 &&
+        target->aside_bytes != 0) /* else it may be the kernel, after the failure */
         target->failed = 0;
+    target->aside_bytes = bytes;
     return 0;
 }
 
@@ -124,9 +125,10 @@ static int move_to(struct limefs_writer *writer, int fd)
     if (!err)
         err = limefs_view_move(writer->fs, writer->view, fd);
     close(fd);
-    if (!err)
-        err = limefs_writer_reindex(writer);
-    return err ? err : limefs_writer_reopen(writer);
+    if (err)
+        return err;
+    writer->behind = true;
+    return limefs_writer_catch_up(writer);
 }
 
 int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_record *record,
@@ -174,7 +176,9 @@ int limefs_aside_finish(struct limefs_target *target)
 {
     struct limefile_record record;
     struct limefile_index *index;
-    int err = limefs_writer_record(target->writer, target->ordinal, &record, &index);
+    int err = limefs_writer_catch_up(target->writer);
+    if (!err)
+        err = limefs_writer_record(target->writer, target->ordinal, &record, &index);
     if (err)
         return err;
     err = put(target, &record);

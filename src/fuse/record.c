@@ -38,6 +38,8 @@ int limefs_writer_check(struct limefs_writer *writer)
     struct stat st;
     char path[PATH_MAX];
     struct limefile_last last;
+    if (writer->behind)
+        return -EIO;
     if (fstat(writer->fd, &st) != 0)
         return -errno;
     bool gone = st.st_nlink == 0;
@@ -104,19 +106,20 @@ static int drop_last(struct limefs_writer *writer, const struct limefile_last *d
     struct limefile_last last;
     struct limefile_index *old, *index;
     int err = limefile_remove_last(writer->editor);
-    if (err)
-        return err;
+    if (err && limefile_editor_last(writer->editor, &last) == 0 &&
+        last.ordinal == dropped->ordinal)
+        return err; /* else it is gone, though perhaps not after a power failure */
     old = limefs_view_index(writer->fs, writer->view);
-    err = limefile_index_without_last(old, &index);
+    int shown = limefile_index_without_last(old, &index);
     limefile_index_free(old);
-    if (!err)
-        err = limefs_view_renew(writer->fs, writer->view, dropped->ordinal);
-    if (!err)
+    if (!shown)
+        shown = limefs_view_renew(writer->fs, writer->view, dropped->ordinal);
+    if (!shown)
         limefs_view_show(writer->fs, writer->view, index);
     writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
     writer->grown = false;
     writer->failed = 0;
-    return err;
+    return err ? err : shown;
 }
 
 int limefs_writer_drop_last(struct limefs_writer *writer)
@@ -208,6 +211,10 @@ static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
 int limefs_writer_settle(struct limefs_writer *writer, const char *action)
 {
     char path[PATH_MAX];
+    struct limefile_last last;
+    if (!is_settled(writer, 0) && limefile_editor_last(writer->editor, &last) == 0 &&
+        !limefs_writer_target(writer, last.ordinal))
+        limefs_writer_give_up_last(writer, &last, false);
     if (wait_until(writer, 0, is_settled))
         return 0;
     limefs_log(LOG_ERR, "%s: %s: another record is being appended; wait until it is closed",
@@ -304,6 +311,18 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t o
 
 /* ---- another length ---- */
 
+/* A write behind the end that has failed may have left a part of it there: the kernel then asks
+ * for the length that the record has. */
+static int resize_end(struct limefs_writer *writer, uint64_t bytes)
+{
+    struct limefile_last last;
+    if (writer->grown && bytes == writer->length &&
+        limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
+        last.bytes == bytes)
+        return limefile_commit(writer->editor, bytes);
+    return limefile_resize(writer->editor, writer->length, bytes);
+}
+
 static int resize_last(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last last;
@@ -312,14 +331,21 @@ static int resize_last(struct limefs_writer *writer, uint64_t bytes)
     if (err)
         return err;
     limefs_job_change(writer->fs, writer->view, &change, last.data_offset, UINT64_MAX, true);
-    err = limefile_resize(writer->editor, writer->length, bytes);
+    err = resize_end(writer, bytes);
+    uint64_t before = writer->length;
     if (!err)
         writer->length = bytes;
     limefs_job_changed(writer->fs, writer->view, &change);
-    if (err)
+    if (err) { /* it may be done all the same, but for what comes behind it */
+        limefile_editor_last(writer->editor, &last);
+        if (last.committed && !writer->grown && writer->length != last.bytes) {
+            writer->length = last.bytes;
+            show_last(writer);
+        }
         return err;
+    }
     writer->unsynced = true;
-    if (bytes == 0)
+    if (bytes == 0 && before != 0) /* else it may be the kernel, after the failure */
         writer->failed = 0;
     limefile_editor_last(writer->editor, &last);
     writer->grown = !last.committed || last.bytes != bytes;

@@ -23,6 +23,17 @@ static int write_all(int fd, const char *buf, size_t n, uint64_t at)
     return limefile_write_full(&file.source, buf, n, at);
 }
 
+/* The lock, shared; by who finds the writer behind, it is first had alone. */
+static void share(struct limefs_writer *writer)
+{
+    if (writer->behind) {
+        pthread_rwlock_wrlock(&writer->lock);
+        limefs_writer_catch_up(writer);
+        pthread_rwlock_unlock(&writer->lock);
+    }
+    pthread_rwlock_rdlock(&writer->lock);
+}
+
 static void raise_to(_Atomic uint64_t *length, uint64_t end)
 {
     uint64_t now = *length;
@@ -163,7 +174,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     struct limefs_writer *writer = target->writer;
     if (offset > LIMEFILE_BYTES_MAX || n > LIMEFILE_BYTES_MAX - offset)
         return -EFBIG;
-    pthread_rwlock_rdlock(&writer->lock);
+    share(writer);
     int err = write_locked(target, buf, n, offset);
     pthread_rwlock_unlock(&writer->lock);
     if (err)
@@ -224,7 +235,7 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
 {
     struct limefs_writer *writer = target->writer;
     (void)fs;
-    pthread_rwlock_rdlock(&writer->lock);
+    share(writer);
     int err = limefs_writer_check(writer);
     if (!err)
         err = limefs_writer_sync_store(writer);
@@ -302,7 +313,9 @@ int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int 
     if (offset > LIMEFILE_BYTES_MAX || bytes > LIMEFILE_BYTES_MAX - offset)
         return -EFBIG;
     pthread_rwlock_wrlock(&writer->lock);
-    int err = limefs_writer_check(writer);
+    int err = limefs_writer_catch_up(writer);
+    if (!err)
+        err = limefs_writer_check(writer);
     if (!err)
         err = limefs_writer_flush_store(writer);
     if (!err)
@@ -342,11 +355,12 @@ void limefs_place_gather(struct limefs *fs, struct limefs_view *view, uint64_t a
 int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                        struct limefs_place *place)
 {
+    struct limefs_writer *writer = view->writer;
     (void)fs;
-    pthread_rwlock_rdlock(&view->writer->lock);
-    int err = place_of(view->writer, ordinal, place);
+    share(writer);
+    int err = writer->behind ? -EIO : place_of(writer, ordinal, place);
     if (err)
-        pthread_rwlock_unlock(&view->writer->lock);
+        pthread_rwlock_unlock(&writer->lock);
     return err;
 }
 

@@ -33,6 +33,12 @@ static void report_fault(struct limefs *fs, struct limefs_node *node,
         limefs_log(LOG_WARNING, "%s: index: %s; this is no LIME container", label, text);
 }
 
+int limefs_index_unread(const struct limefile_index *index)
+{
+    const struct limefile_finding *fault = limefile_index_fault(index);
+    return fault && fault->code > -4096 ? fault->code : 0; /* the others are of the format */
+}
+
 static bool is_still(int fd, const struct limefs_stamp *want)
 {
     struct stat st;
@@ -183,7 +189,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, struct limefs_
         free(view);
         return err;
     }
-    view->racy = is_racy(&view->st);
+    view->racy = is_racy(&view->st) || limefs_index_unread(view->index); /* to be tried again */
     view->stamp = limefs_stamp_of(&view->st);
     view->node = node;
     view->pins = 1;
@@ -498,6 +504,13 @@ bool limefs_view_take_loss(struct limefs *fs, struct limefs_view *view)
     return lost;
 }
 
+void limefs_view_distrust(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock);
+    view->stamp = (struct limefs_stamp){0};
+    pthread_mutex_unlock(&fs->lock);
+}
+
 void limefs_view_touched(struct limefs *fs, struct limefs_view *view)
 {
     pthread_mutex_lock(&fs->lock);
@@ -531,14 +544,14 @@ int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int fresh = open(path, O_RDONLY | O_CLOEXEC);
-    if (fresh < 0)
-        return -errno;
     pthread_mutex_lock(&fs->lock);
-    int err = dup3(fresh, view->fd, O_CLOEXEC) < 0 ? -errno : 0;
+    /* Not to have it would be worse than to keep the lock for as long as the view is awake. */
+    int err = dup3(fresh < 0 ? fd : fresh, view->fd, O_CLOEXEC) < 0 ? -errno : 0;
     view->rewritten = true;
     look_again(view);
     pthread_mutex_unlock(&fs->lock);
-    close(fresh);
+    if (fresh >= 0)
+        close(fresh);
     return err;
 }
 

@@ -82,6 +82,9 @@ bool limefs_view_is_known(struct limefs *, const struct limefs_view *);
 /* From now on (or no longer) the container changes by us alone. */
 void limefs_view_set_written(struct limefs *, struct limefs_view *, bool written);
 
+/* 0, or -errno of what could not be read: there may be more records than the index knows. */
+int limefs_index_unread(const struct limefile_index *);
+
 /* This is its index now; taken over. */
 void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_index *);
 
@@ -89,6 +92,9 @@ void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_ind
  * and whether that is so of one, which is told once. */
 void limefs_view_lose(struct limefs *, uint64_t id);
 bool limefs_view_take_loss(struct limefs *, struct limefs_view *);
+
+/* It no longer shows the container: the next look makes another one. */
+void limefs_view_distrust(struct limefs *, struct limefs_view *);
 
 /* Its times were set. */
 void limefs_view_touched(struct limefs *, struct limefs_view *);

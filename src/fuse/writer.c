@@ -99,8 +99,13 @@ int limefs_writer_reindex(struct limefs_writer *writer)
 {
     struct limefile_index *index;
     int err = limefile_index_build(&writer->file.source, &index);
+    if (err)
+        return err;
+    err = limefs_index_unread(index);
     if (!err)
         limefs_view_show(writer->fs, writer->view, index);
+    else
+        limefile_index_free(index);
     return err;
 }
 
@@ -119,6 +124,17 @@ int limefs_writer_reopen(struct limefs_writer *writer)
     writer->grown = false;
     writer->failed = 0;
     return 0;
+}
+
+int limefs_writer_catch_up(struct limefs_writer *writer)
+{
+    if (!writer->behind)
+        return 0;
+    int err = limefs_writer_reindex(writer);
+    if (!err)
+        err = limefs_writer_reopen(writer);
+    writer->behind = err != 0;
+    return err;
 }
 
 /* ---- opened and closed ---- */
@@ -155,6 +171,8 @@ static int open_container(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     struct limefs_view *view = writer->view;
+    if (writer->behind) /* another view shows what the container is now */
+        return -ESTALE;
     writer->fd = limefs_tree_open(fs, view->node, NULL, O_RDWR);
     if (writer->fd < 0)
         return writer->fd;
@@ -193,6 +211,8 @@ static void close_container(struct limefs_writer *writer)
     limefile_editor_free(writer->editor);
     writer->editor = NULL;
     limefs_view_set_written(writer->fs, writer->view, false);
+    if (writer->behind)
+        limefs_view_distrust(writer->fs, writer->view);
     close(writer->fd);
     writer->fd = -1;
 }
@@ -278,7 +298,9 @@ int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct lime
     if (err)
         return err;
     pthread_rwlock_wrlock(&(*out)->lock);
-    err = limefs_writer_check(*out);
+    err = limefs_writer_catch_up(*out);
+    if (!err)
+        err = limefs_writer_check(*out);
     if (!err)
         err = limefs_writer_flush_store(*out);
     if (err)
@@ -346,7 +368,9 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ord
     if (err)
         return err;
     pthread_rwlock_wrlock(&writer->lock);
-    err = limefs_writer_check(writer);
+    err = limefs_writer_catch_up(writer);
+    if (!err)
+        err = limefs_writer_check(writer);
     if (!err)
         err = limefs_target_attach(writer, ordinal, out);
     pthread_rwlock_unlock(&writer->lock);
@@ -354,9 +378,8 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return err;
 }
 
-/* The last record's writer has gone: what it has not committed goes, too. */
-static void give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
-                         bool forced)
+void limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
+                                bool forced)
 {
     char path[PATH_MAX];
     const char *label = limefs_writer_label(writer, path, sizeof path);
@@ -378,13 +401,14 @@ static void give_up_last(struct limefs_writer *writer, const struct limefile_las
                           true);
         err = limefile_commit(writer->editor, last->bytes);
         writer->length = last->bytes;
-        writer->grown = false;
+        writer->grown = err != 0;
         limefs_job_changed(writer->fs, writer->view, &change);
         limefs_view_renew(writer->fs, writer->view, last->ordinal);
     } else if (writer->grown)
         err = limefs_writer_commit(writer);
-    writer->failed = 0;
-    if (err)
+    if (!err)
+        writer->failed = 0;
+    else
         limefs_log(LOG_ERR, "%s: record %llu: close: %s", label,
                    (unsigned long long)last->ordinal, limefile_strerror(err));
 }
@@ -406,9 +430,9 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     struct limefile_last last;
     pthread_rwlock_wrlock(&writer->lock);
     limefs_writer_flush_store(writer);
-    int err = 0;
-    if (target->aside >= 0 && target->aside_changed && !forced) /* lets others in meanwhile */
-        err = limefs_writer_make_ready(writer);
+    int err = limefs_writer_catch_up(writer);
+    if (!err && target->aside >= 0 && target->aside_changed && !forced)
+        err = limefs_writer_make_ready(writer); /* lets others in meanwhile */
     if (--target->users == 0) {
         if (target->aside >= 0 && target->aside_changed && !forced) {
             if (!err)
@@ -422,8 +446,9 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
                            (unsigned long long)target->ordinal, limefile_strerror(err));
                 limefs_view_renew(fs, writer->view, target->ordinal);
             }
-        } else if (target->aside < 0 && limefs_writer_is_last(writer, target->ordinal, &last)) {
-            give_up_last(writer, &last, forced);
+        } else if (!err && target->aside < 0 &&
+                   limefs_writer_is_last(writer, target->ordinal, &last)) {
+            limefs_writer_give_up_last(writer, &last, forced);
         }
         forget_target(writer, target);
         limefs_job_touched(fs, writer->view);

@@ -27,6 +27,7 @@ struct limefs_writer {
     atomic_bool grown;       /* not all of that is committed */
     atomic_int failed;       /* what a write to it met: what it holds is not what was written */
 
+    atomic_bool behind;   /* the container was written anew, and could not be indexed yet */
     atomic_bool unsynced; /* bytes were written anywhere */
     atomic_int syncing;   /* who was about to bring them to the disk, and is not through */
 
@@ -43,7 +44,8 @@ int limefs_writer_record(struct limefs_writer *, uint64_t ordinal, struct limefi
                          struct limefile_index **index); /* which the caller gives back */
 struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_t ordinal);
 
-/* -ESTALE if the container is no longer what it was, by somebody else's doing. */
+/* -ESTALE if the container is no longer what it was, by somebody else's doing; -EIO while the
+ * writer is behind. */
 int limefs_writer_check(struct limefs_writer *);
 
 /* What is gathered for the job is in the container; then, on the ranks' disks, too. An error is
@@ -55,9 +57,15 @@ int limefs_writer_sync_store(struct limefs_writer *);
 int limefs_writer_commit(struct limefs_writer *);  /* the last record */
 int limefs_writer_reindex(struct limefs_writer *); /* the view shows what the file holds */
 int limefs_writer_reopen(struct limefs_writer *);  /* the editor, for a file that has changed */
+int limefs_writer_catch_up(struct limefs_writer *); /* both, if the writer is behind */
 int limefs_writer_drop_last(struct limefs_writer *);
 int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes,
                          bool emptied);
+
+/* The last record's writer has gone: what it has not committed goes, too. After an error it is
+ * tried again when the next one wants to write. `forced`: as for limefs_target_close(). */
+void limefs_writer_give_up_last(struct limefs_writer *, const struct limefile_last *,
+                                bool forced);
 
 /* The last record is finished, soon; else -EBUSY, and a line in the log. The lock is let go
  * meanwhile. */
