@@ -46,7 +46,7 @@ stage_src := $(wildcard src/lime/stage/*.c)
 fuse_src := $(wildcard src/fuse/*.c)
 wire_src := $(wildcard src/mpi/wire/*.c)
 unit_src := $(wildcard tests/unit/*.c)
-help_src := $(wildcard tests/helpers/*.c)
+help_src := $(filter-out tests/helpers/fault.c,$(wildcard tests/helpers/*.c))
 obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 liblimefile := $(B)/lib/liblimefile.a
@@ -77,7 +77,7 @@ programs    := $(B)/bin/lime $(B)/bin/limefs
 compat      := lime_contents lime_extract_record lime_extract_type lime_pack lime_unpack \
                lemon_contents
 units       := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_src))
-helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src))
+helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src)) $(B)/helpers/fault.so
 
 .PHONY: all check run-check demo bench run-bench stress fuzz fuzz-short lint format install \
         uninstall clean help deps tests
@@ -231,6 +231,11 @@ $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat) -lm -pthread
+
+# What is preloaded into others. No sanitizer: it runs before they do.
+$(B)/helpers/fault.so: tests/helpers/fault.c $(B)/flags
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(SANFLAGS),$(BASE)) -fPIC -shared -o $@ $<
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 

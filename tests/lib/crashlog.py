@@ -3,10 +3,12 @@ about to do, and afterwards what was acknowledged; and what such a log says of t
 a crash has left.
 
     python3 crashlog.py MOUNTPOINT LOG SEED KIND...      goes on until it is killed, or an error
+    python3 crashlog.py --once MOUNTPOINT LOG SEED KIND...    each of them, in that order
 
 The log has a line of JSON for each of these:
 
-    do      what begins: append, grow, cut, renew, remove, patch, name, message; with its arguments
+    do      what begins: append, grow, cut, resize, renew, remove, patch, name, message; with its
+            arguments
     to      so many bytes of it will have been written after the next write
     part    patch: the bytes that the next write changes
     tried   fsync or close is called next
@@ -112,6 +114,15 @@ class Writer:
     def renew_large(self):
         self.renew(self.dice.randrange(20000000), LARGE_PIECES)
 
+    def append_big(self):
+        self.append(5000000 + self.dice.randrange(1000000), LARGE_PIECES)
+
+    def renew_last_big(self):
+        self.renew(4000000 + self.dice.randrange(1000000), LARGE_PIECES, len(self.names()) - 1)
+
+    def renew_big(self):
+        self.renew(1000000 + self.dice.randrange(1000000), LARGE_PIECES, 1)
+
     def patch_large(self):
         self.patch([4000000, 1048576])
 
@@ -132,14 +143,15 @@ class Writer:
             os.close(fd)
         self.say(done=True)
 
-    def renew(self, n=None, pieces=PIECES):
+    def renew(self, n=None, pieces=PIECES, i=None):
         """An inner record, or the last one, is written anew; often of the same length."""
         names, tag = self.names(), self.tag()
-        i = self.dice.randrange(len(names))
-        if self.dice.randrange(3) == 0:
-            n = os.stat(self.path(names[i])).st_size
-        elif n is None:
-            n = self.length()
+        if i is None:
+            i = self.dice.randrange(len(names))
+            if self.dice.randrange(3) == 0:
+                n = os.stat(self.path(names[i])).st_size
+            elif n is None:
+                n = self.length()
         last = i == len(names) - 1
         self.say(do="renew", i=i, tag=tag, n=n)
         fd = self.open(names[i], os.O_WRONLY | os.O_TRUNC)
@@ -147,6 +159,44 @@ class Writer:
         if not last and self.dice.randrange(2):
             self.sync(fd, at)
         self.close(fd, at)
+
+    def allocate(self):
+        name = self.names()[-1]
+        n = os.stat(self.path(name)).st_size + self.length() + 1
+        self.say(do="cut", n=n)
+        fd = os.open(self.path(name), os.O_RDWR)
+        os.posix_fallocate(fd, 0, n)
+        os.fsync(fd)
+        os.close(fd)
+        self.say(done=True)
+
+    def resize(self):
+        """An inner record, while it is open, or not."""
+        names, n = self.names(), self.length()
+        i = self.dice.randrange(len(names) - 1)
+        self.say(do="resize", i=i, n=n)
+        if self.dice.randrange(2):
+            os.truncate(self.path(names[i]), n)
+        else:
+            fd = os.open(self.path(names[i]), os.O_WRONLY)
+            os.ftruncate(fd, n)
+            os.close(fd)
+        self.say(done=True)
+
+    def renew_inner(self):
+        """Of another length."""
+        names = self.names()
+        i = self.dice.randrange(len(names) - 1)
+        self.renew(os.stat(self.path(names[i])).st_size + self.dice.randrange(1, 100000), i=i)
+
+    def renew_same(self):
+        """Of the same length."""
+        names = self.names()
+        i = self.dice.randrange(len(names) - 1)
+        self.renew(os.stat(self.path(names[i])).st_size, i=i)
+
+    def renew_last(self):
+        self.renew(self.length(), i=len(self.names()) - 1)
 
     def remove(self):
         name = self.names()[-1]
@@ -205,6 +255,14 @@ class Writer:
         except OSError as error:
             self.say(error=error.errno, words=str(error))
 
+    def run_once(self, kinds):
+        """Each step, or until the first error."""
+        try:
+            for kind in kinds:
+                getattr(self, kind)()
+        except OSError as error:
+            self.say(error=error.errno, words=str(error))
+
 
 # ---- what a log says ----
 
@@ -258,9 +316,10 @@ class Log:
 
     def _take(self, entry):
         if "do" in entry:
-            self.open = {"to": 0, "parts": [], "tried": None, "kept": None, **entry}
+            self.open = {"to": 0, "ends": [0], "parts": [], "tried": None, "kept": None, **entry}
         elif "to" in entry:
             self.open["to"] = entry["to"]
+            self.open["ends"].append(entry["to"])
         elif "part" in entry:
             self.open["parts"].append(entry["part"])
         elif "tried" in entry:
@@ -295,6 +354,9 @@ class Log:
             self._change(-1, data=self.records[-1][1] + bytes_of(open["tag"], open["n"]))
         elif kind == "cut":
             self._change(-1, data=_resized(self.records[-1][1], open["n"]))
+        elif kind == "resize":
+            i = open["i"]
+            self._change(i, data=_resized(self.records[i][1], open["n"]))
         elif kind == "renew":
             self._change(open["i"], data=bytes_of(open["tag"], open["n"]))
         elif kind == "remove":
@@ -324,14 +386,19 @@ class Log:
         missing = 1 if kind in ("remove", "append") and new is None else 0
         expected = len(self.records) + (kind == "append") - missing
         _need(len(found) == expected, f"{len(found)} records instead of {expected}")
-        if kind in ("grow", "cut", "renew", "patch", "message"):
+        if kind in ("grow", "cut", "resize", "renew", "patch", "message"):
             _need(new[0] == old[0], f"record {i + 1}: type {new[0]}, not {old[0]}")
         if kind and not (kind == "remove" and new is None):
             getattr(self, f"_judge_{kind}")(open, old, new)
 
+    def _lengths(self, open):
+        """What may be there: what was acknowledged, or what was about to be. A program that has
+        met an error may have ended, by which all is closed; not all need have failed."""
+        return {open["kept"] or 0, open["tried"] or 0, *(open["ends"] if self.error else ())}
+
     def _whole_or_part(self, open, base, data, what):
-        """The base, and behind it what was acknowledged, or what was about to be."""
-        lengths = {len(base) + (open["kept"] or 0), len(base) + (open["tried"] or 0)}
+        """The base, and that behind it."""
+        lengths = {len(base) + n for n in self._lengths(open)}
         _need(len(data) in lengths, f"{what}: {len(data)} bytes, not one of {lengths}")
         _need(data == (base + bytes_of(open["tag"], open["n"]))[:len(data)], f"{what}: wrong data")
 
@@ -339,7 +406,8 @@ class Log:
         if new is None:
             _need(open["kept"] is None, "a record that was acknowledged is not there")
             return
-        _need(open["tried"] is not None, "a record is there that nobody has synced or closed")
+        _need(open["tried"] is not None or self.error,
+              "a record is there that nobody has synced or closed")
         _need(new[0] == open["type"].encode(), f"new record: type {new[0]}")
         self._whole_or_part(open, b"", new[1], "new record")
 
@@ -349,6 +417,8 @@ class Log:
     def _judge_cut(self, open, old, new):
         _need(new[1] in (old[1], _resized(old[1], open["n"])),
               f"record that is cut to {open['n']}: {len(new[1])} bytes, {len(old[1])} before")
+
+    _judge_resize = _judge_cut
 
     def _judge_remove(self, _, old, new):
         _need(new == old, "a record that is removed is there, and changed")
@@ -373,7 +443,7 @@ class Log:
         if open["i"] == len(self.records) - 1:
             if open["kept"] is not None or new[1] != old[1]:
                 self._whole_or_part(open, b"", new[1], "last record, written anew")
-        elif open["tried"] is None:
+        elif open["tried"] is None and not self.error:
             _need(new[1] == old[1], "a record is changed before what is written anew is complete")
         elif open["kept"] is not None:
             _need(new[1] == whole, "a record that was written anew and acknowledged is not there")
@@ -381,8 +451,15 @@ class Log:
             _need(len(new[1]) == len(whole), f"{len(new[1])} bytes, {len(whole)} before and after")
             _need(_is_mixture(new[1], [old[1], whole]), "a record has bytes of neither")
         else:
-            _need(new[1] in (old[1], whole), "a record is neither the old nor the new one")
+            parts = [whole[:n] for n in open["ends"]] if self.error else []
+            _need(new[1] in (old[1], whole, *parts), "a record is neither the old nor the new one")
+
+
+def main(args):
+    once = args[0] == "--once"
+    writer = Writer(*args[once:once + 3])
+    (writer.run_once if once else writer.run)(args[once + 3:])
 
 
 if __name__ == "__main__":
-    Writer(sys.argv[1], sys.argv[2], sys.argv[3]).run(sys.argv[4:])
+    main(sys.argv[1:])

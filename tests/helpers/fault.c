@@ -1,0 +1,497 @@
+/*
+ * fault.c - one call of the daemon, or of a rank, fails as a test asks for
+ * (tests/lib/faults.py)
+ *
+ * Preloaded (LD_PRELOAD) into all processes of a mount. Calls count whose file, or a folder or
+ * path that they are given, lies in FAULT_FOLDER: those on the container and what is made
+ * beside it; so nothing of libfuse's, MPI's or the window's. FAULT_CONTROL is a file of struct
+ * control that the test and these processes have mapped.
+ *
+ * What does not pass through libc can't be failed here: io_submit() and io_uring, which nothing
+ * of ours uses, and the inside of glibc, as its aio_write() is.
+ */
+#undef _FILE_OFFSET_BITS /* both names of each function are defined here */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define CALLS(X)       \
+    X(pread)           \
+    X(preadv)          \
+    X(pwrite)          \
+    X(pwritev)         \
+    X(read)            \
+    X(write)           \
+    X(fsync)           \
+    X(fdatasync)       \
+    X(sync_file_range) \
+    X(ftruncate)       \
+    X(fallocate)       \
+    X(copy_file_range) \
+    X(sendfile)        \
+    X(open)            \
+    X(openat)          \
+    X(openat2)         \
+    X(mkostemp)        \
+    X(linkat)          \
+    X(renameat)        \
+    X(renameat2)       \
+    X(unlink)          \
+    X(unlinkat)        \
+    X(fchmod)          \
+    X(fchown)          \
+    X(fchownat)        \
+    X(flistxattr)      \
+    X(fgetxattr)       \
+    X(fsetxattr)       \
+    X(stat)            \
+    X(fstat)           \
+    X(fstatat)         \
+    X(statx)           \
+    X(cachestat)       \
+    X(lock)            \
+    X(dup)             \
+    X(close)
+
+enum call {
+#define X(name) CALL_##name,
+    CALLS(X)
+#undef X
+        CALL_COUNT
+};
+
+static const char *const names[] = {
+#define X(name) #name,
+    CALLS(X)
+#undef X
+};
+
+enum how {
+    HOW_FAIL,  /* nothing is done */
+    HOW_SHORT, /* half of it is done, which is no error */
+    HOW_TORN,  /* half of it is done, and that is an error */
+};
+
+/* As tests/lib/faults.py has it. */
+struct control {
+    char call[24]; /* that is to fail */
+    int32_t who;   /* 0: the daemon, 1 + r: rank r; only theirs are counted */
+    int32_t code;  /* errno */
+    int32_t how;
+    int32_t lasts;   /* so do all that follow */
+    uint64_t nth;    /* from 1; 0: none */
+    uint64_t struck; /* so often */
+    struct {
+        char name[24];
+        uint64_t count;
+    } calls[64];
+};
+
+static struct control *control;
+static const char *folder;
+static size_t folder_len;
+static int32_t self;
+
+/* The daemon is called limefs, and so is its keeper, which touches no container. */
+static bool is_one(int32_t *who)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (strcmp(program_invocation_short_name, "limefs") == 0)
+        *who = 0;
+    else if (rank && strcmp(program_invocation_short_name, "limefs-io") == 0)
+        *who = 1 + atoi(rank);
+    else
+        return false;
+    return true;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *path = getenv("FAULT_CONTROL");
+    folder = getenv("FAULT_FOLDER");
+    if (!path || !folder || !is_one(&self))
+        return;
+    folder_len = strlen(folder);
+    long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+    void *map =
+        fd < 0 ? MAP_FAILED
+               : mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+    if (map == MAP_FAILED)
+        abort(); /* a test that tests nothing */
+    syscall(SYS_close, fd);
+    struct control *found = map;
+    for (int i = 0; i < CALL_COUNT; i++)
+        strcpy(found->calls[i].name, names[i]);
+    control = found;
+}
+
+/* ---- whose file is it? ---- */
+
+static bool lies_inside(const char *path)
+{
+    return strncmp(path, folder, folder_len) == 0 &&
+           (path[folder_len] == '/' || path[folder_len] == '\0');
+}
+
+static bool is_ours(int fd)
+{
+    char link[64], path[PATH_MAX];
+    if (!control || fd < 0)
+        return false;
+    int before = errno;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    errno = before;
+    if (n < 0)
+        return false;
+    path[n] = '\0';
+    return lies_inside(path);
+}
+
+static bool is_our_path(int dir, const char *path)
+{
+    int fd;
+    if (!control)
+        return false;
+    if (sscanf(path, "/proc/self/fd/%d", &fd) == 1)
+        return is_ours(fd);
+    return path[0] == '/' ? lies_inside(path) : is_ours(dir);
+}
+
+/* ---- is it the one? ---- */
+
+/* True: the call fails, and errno says how. *n, where something can be done by half, is what is
+ * to be done of it all the same; 0: nothing. */
+static bool strikes(enum call call, bool ours, size_t *n)
+{
+    if (!ours || control->who != self)
+        return false;
+    uint64_t count = __atomic_add_fetch(&control->calls[call].count, 1, __ATOMIC_SEQ_CST);
+    if (control->nth == 0 || strcmp(control->call, names[call]) != 0 ||
+        (control->lasts ? count < control->nth : count != control->nth))
+        return false;
+    if (control->how != HOW_FAIL && (!n || *n < 2))
+        return false; /* nothing to be done by half */
+    __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST);
+    if (n)
+        *n = control->how == HOW_FAIL ? 0 : *n / 2;
+    errno = control->code;
+    return control->how != HOW_SHORT;
+}
+
+/* One function, under both of its names. */
+#define REAL(name)                 \
+    static __typeof__(&name) real; \
+    if (!real)                     \
+    real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+#define TWIN(name) __attribute__((alias(#name)))
+
+static int failed(enum call call, bool ours)
+{
+    return strikes(call, ours, NULL) ? -1 : 0;
+}
+
+/* ---- bytes ---- */
+
+ssize_t pread(int fd, void *buf, size_t n, off_t at)
+{
+    REAL(pread);
+    return strikes(CALL_pread, is_ours(fd), &n) ? -1 : real(fd, buf, n, at);
+}
+
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
+{
+    REAL(pwrite);
+    if (!strikes(CALL_pwrite, is_ours(fd), &n))
+        return real(fd, buf, n, at);
+    int code = errno;
+    if (n)
+        real(fd, buf, n, at);
+    errno = code;
+    return -1;
+}
+
+ssize_t preadv(int fd, const struct iovec *parts, int count, off_t at)
+{
+    REAL(preadv);
+    return failed(CALL_preadv, is_ours(fd)) ? -1 : real(fd, parts, count, at);
+}
+
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at)
+{
+    REAL(pwritev);
+    return failed(CALL_pwritev, is_ours(fd)) ? -1 : real(fd, parts, count, at);
+}
+
+ssize_t read(int fd, void *buf, size_t n)
+{
+    REAL(read);
+    return strikes(CALL_read, is_ours(fd), &n) ? -1 : real(fd, buf, n);
+}
+
+ssize_t write(int fd, const void *buf, size_t n)
+{
+    REAL(write);
+    return strikes(CALL_write, is_ours(fd), &n) ? -1 : real(fd, buf, n);
+}
+
+int fsync(int fd)
+{
+    REAL(fsync);
+    return failed(CALL_fsync, is_ours(fd)) ? -1 : real(fd);
+}
+
+int fdatasync(int fd)
+{
+    REAL(fdatasync);
+    return failed(CALL_fdatasync, is_ours(fd)) ? -1 : real(fd);
+}
+
+int sync_file_range(int fd, off64_t from, off64_t to, unsigned flags)
+{
+    REAL(sync_file_range);
+    return failed(CALL_sync_file_range, is_ours(fd)) ? -1 : real(fd, from, to, flags);
+}
+
+int ftruncate(int fd, off_t size)
+{
+    REAL(ftruncate);
+    return failed(CALL_ftruncate, is_ours(fd)) ? -1 : real(fd, size);
+}
+
+int fallocate(int fd, int mode, off_t at, off_t n)
+{
+    REAL(fallocate);
+    return failed(CALL_fallocate, is_ours(fd)) ? -1 : real(fd, mode, at, n);
+}
+
+ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at, size_t n,
+                        unsigned flags)
+{
+    REAL(copy_file_range);
+    return strikes(CALL_copy_file_range, is_ours(to), &n)
+               ? -1
+               : real(from, from_at, to, to_at, n, flags);
+}
+
+ssize_t sendfile(int to, int from, off_t *at, size_t n)
+{
+    REAL(sendfile);
+    return strikes(CALL_sendfile, is_ours(to), &n) ? -1 : real(to, from, at, n);
+}
+
+/* ---- names ---- */
+
+static mode_t mode_of(int flags, va_list *args)
+{
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(*args, mode_t) : 0;
+}
+
+int open(const char *path, int flags, ...)
+{
+    REAL(open);
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = mode_of(flags, &args);
+    va_end(args);
+    return failed(CALL_open, is_our_path(-1, path)) ? -1 : real(path, flags, mode);
+}
+
+int openat(int dir, const char *path, int flags, ...)
+{
+    REAL(openat);
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = mode_of(flags, &args);
+    va_end(args);
+    return failed(CALL_openat, is_our_path(dir, path)) ? -1 : real(dir, path, flags, mode);
+}
+
+int mkostemp(char *path, int flags)
+{
+    REAL(mkostemp);
+    return failed(CALL_mkostemp, is_our_path(-1, path)) ? -1 : real(path, flags);
+}
+
+int linkat(int from, const char *old, int to, const char *new, int flags)
+{
+    REAL(linkat);
+    return failed(CALL_linkat, is_our_path(to, new)) ? -1 : real(from, old, to, new, flags);
+}
+
+int renameat(int from, const char *old, int to, const char *new)
+{
+    REAL(renameat);
+    return failed(CALL_renameat, is_our_path(to, new)) ? -1 : real(from, old, to, new);
+}
+
+int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
+{
+    REAL(renameat2);
+    return failed(CALL_renameat2, is_our_path(to, new)) ? -1 : real(from, old, to, new, flags);
+}
+
+int unlink(const char *path)
+{
+    REAL(unlink);
+    return failed(CALL_unlink, is_our_path(-1, path)) ? -1 : real(path);
+}
+
+int unlinkat(int dir, const char *path, int flags)
+{
+    REAL(unlinkat);
+    return failed(CALL_unlinkat, is_our_path(dir, path)) ? -1 : real(dir, path, flags);
+}
+
+/* ---- what belongs to a file ---- */
+
+int fchmod(int fd, mode_t mode)
+{
+    REAL(fchmod);
+    return failed(CALL_fchmod, is_ours(fd)) ? -1 : real(fd, mode);
+}
+
+int fchown(int fd, uid_t uid, gid_t gid)
+{
+    REAL(fchown);
+    return failed(CALL_fchown, is_ours(fd)) ? -1 : real(fd, uid, gid);
+}
+
+int fchownat(int dir, const char *path, uid_t uid, gid_t gid, int flags)
+{
+    REAL(fchownat);
+    return failed(CALL_fchownat, is_our_path(dir, path)) ? -1
+                                                         : real(dir, path, uid, gid, flags);
+}
+
+ssize_t flistxattr(int fd, char *list, size_t n)
+{
+    REAL(flistxattr);
+    return failed(CALL_flistxattr, is_ours(fd)) ? -1 : real(fd, list, n);
+}
+
+ssize_t fgetxattr(int fd, const char *name, void *value, size_t n)
+{
+    REAL(fgetxattr);
+    return failed(CALL_fgetxattr, is_ours(fd)) ? -1 : real(fd, name, value, n);
+}
+
+int fsetxattr(int fd, const char *name, const void *value, size_t n, int flags)
+{
+    REAL(fsetxattr);
+    return failed(CALL_fsetxattr, is_ours(fd)) ? -1 : real(fd, name, value, n, flags);
+}
+
+int stat(const char *path, struct stat *st)
+{
+    REAL(stat);
+    return failed(CALL_stat, is_our_path(-1, path)) ? -1 : real(path, st);
+}
+
+int fstat(int fd, struct stat *st)
+{
+    REAL(fstat);
+    return failed(CALL_fstat, is_ours(fd)) ? -1 : real(fd, st);
+}
+
+int fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+    REAL(fstatat);
+    return failed(CALL_fstatat, is_our_path(dir, path)) ? -1 : real(dir, path, st, flags);
+}
+
+int statx(int dir, const char *path, int flags, unsigned mask, struct statx *st)
+{
+    REAL(statx);
+    return failed(CALL_statx, is_our_path(dir, path)) ? -1 : real(dir, path, flags, mask, st);
+}
+
+/* ---- descriptors ---- */
+
+/* The locks alone. */
+int fcntl(int fd, int command, ...)
+{
+    REAL(fcntl);
+    va_list args;
+    va_start(args, command);
+    void *arg = va_arg(args, void *); /* or an int, in the same place */
+    va_end(args);
+    bool locks = command == F_OFD_SETLK;
+    return locks && failed(CALL_lock, is_ours(fd)) ? -1 : real(fd, command, arg);
+}
+
+/* dup2() and dup3() onto a descriptor that is open have nothing to fail of. */
+int dup(int fd)
+{
+    REAL(dup);
+    return failed(CALL_dup, is_ours(fd)) ? -1 : real(fd);
+}
+
+/* It is closed all the same. */
+int close(int fd)
+{
+    REAL(close);
+    int failure = failed(CALL_close, is_ours(fd)), code = errno;
+    int err = real(fd);
+    if (failure)
+        errno = code;
+    return failure ? failure : err;
+}
+
+long syscall(long number, ...)
+{
+    REAL(syscall);
+    va_list args;
+    va_start(args, number);
+    long a = va_arg(args, long), b = va_arg(args, long), c = va_arg(args, long);
+    long d = va_arg(args, long), e = va_arg(args, long), f = va_arg(args, long);
+    va_end(args);
+    if (number == SYS_openat2 && failed(CALL_openat2, is_our_path((int)a, (const char *)b)))
+        return -1;
+    if (number == 451 && failed(CALL_cachestat, is_ours((int)a)))
+        return -1;
+    return real(number, a, b, c, d, e, f);
+}
+
+ssize_t pread64(int, void *, size_t, off64_t) TWIN(pread);
+ssize_t pwrite64(int, const void *, size_t, off64_t) TWIN(pwrite);
+ssize_t preadv64(int, const struct iovec *, int, off64_t) TWIN(preadv);
+ssize_t pwritev64(int, const struct iovec *, int, off64_t) TWIN(pwritev);
+int ftruncate64(int, off64_t) TWIN(ftruncate);
+int fallocate64(int, int, off64_t, off64_t) TWIN(fallocate);
+ssize_t sendfile64(int, int, off64_t *, size_t) TWIN(sendfile);
+int open64(const char *, int, ...) TWIN(open);
+int openat64(int, const char *, int, ...) TWIN(openat);
+int mkostemp64(char *, int) TWIN(mkostemp);
+int fcntl64(int, int, ...) TWIN(fcntl);
+
+/* struct stat and struct stat64 are one. */
+int stat64(const char *path, struct stat64 *st)
+{
+    return stat(path, (struct stat *)st);
+}
+
+int fstat64(int fd, struct stat64 *st)
+{
+    return fstat(fd, (struct stat *)st);
+}
+
+int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
+{
+    return fstatat(dir, path, (struct stat *)st, flags);
+}
