@@ -386,37 +386,109 @@ class Limits(Faults):
             put(mount.join("third"), b"new" if len(os.listdir(mount)) == 3 else C[1])
         self.intact(self.assertClean(self.path)[1:], [B])
 
-    def quota(self, options, limit):
-        fs = writelib.SmallFs(self, "tmpfs", 64, options)
-        os.chmod(fs.path, 0o777)
-        path = put(fs.join("c.lime"), limetest.container([A, B, C]))
-        uid = 65534
-        os.chown(path, uid, uid)
+
+@limetest.needs_fuse
+class Quota(Faults):
+    """Whoever has more than he may gets EDQUOT, a project ENOSPC; at close the kernel makes EIO of
+    EDQUOT."""
+
+    LIMIT = 4 * MIB
+    UID = 65534
+    PROJECT = 4711
+    relief = ()  # commands after one that has failed: more is allowed, what failed goes, and less
+
+    def setUp(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root and setpriv")
+        self.big = self.write("big", b"b" * (3 * self.LIMIT))
+
+    def make(self, kind, mib, options, features=()):
+        self.fs = writelib.SmallFs(self, kind, mib, options, features)
+        os.chmod(self.fs.path, 0o777)
+        self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
+
+    def as_user(self):
+        """The container is the user's, who may mount; the words that make a command his."""
+        os.chown(self.path, self.UID, self.UID)
         mode = os.stat("/dev/fuse").st_mode & 0o777
         os.chmod("/dev/fuse", 0o666)
         self.addCleanup(os.chmod, "/dev/fuse", mode)
-        where = self.tempdir()
-        os.chown(where, uid, uid)
-        for folder in (where, os.path.dirname(fs.path), fs.path):
+        self.where = self.tempdir()
+        os.chown(self.where, self.UID, self.UID)
+        for folder in (self.where, self.fs.path, self.big, os.path.dirname(self.big)):
             while len(folder) > len("/tmp"):
                 os.chmod(folder, os.stat(folder).st_mode | 0o055)
                 folder = os.path.dirname(folder)
-        program = shutil.copy(limetest.program("limefs"), fs.join("limefs"))
-        script = (f"{program} -o rw {path} {where} && "
-                  f"dd if=/dev/zero of={where}/new bs=64k count={limit // 65536 * 3} status=none; "
-                  f"echo exit $?; rm -f {where}/new; echo x >{where}/new; echo exit $?; "
-                  f"fusermount3 -u {where}")
-        done = limetest.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "sh",
-                             "-c", script])
-        self.assertEqual(done.stdout, b"exit 1\nexit 0\n", done.stderr)
-        self.assertIn(b"quota exceeded", done.stderr)
-        self.assertHolds(path, [A, B, C, ("new", b"x\n")])
+        return ["setpriv", f"--reuid={self.UID}", f"--regid={self.UID}", "--clear-groups"]
 
-    @writelib.as_root
-    def test_quota(self):
-        if not shutil.which("setpriv"):
-            self.skipTest("needs setpriv")
-        self.quota("usrquota_block_hardlimit=4M", 4 * MIB)
+    def refused(self, words, *user):
+        """Each way to write too much; then a little, which is let in."""
+        program = limetest.program("limefs")
+        if user:
+            program = shutil.copy(program, os.path.join(os.path.dirname(self.big), "limefs"))
+        into, block = f"dd if={self.big} of={self.where}", "bs=64k status=none"
+        commands = [f"{into}/new {block} conv=fsync", f"{into}/new bs=1M status=none oflag=direct",
+                    f"cp {self.big} {self.where}/new", f"{into}/second {block} conv=fsync",
+                    f"{into}/third {block} oflag=append conv=notrunc,fsync",
+                    f"fallocate -l {len(read(self.big))} {self.where}/third"]
+        after = "; ".join([*self.relief[:1], f"rm -f {self.where}/new", *self.relief[1:]])
+        script = "; ".join([f"{program} -o rw {self.path} {self.where} || exit",
+                            *(f"echo '-- {command}' >&2; {command}; echo exit $?; {after}"
+                              for command in commands),
+                            f"echo x >{self.where}/new; echo exit $?",
+                            f"fusermount3 -u {self.where}"])
+        self.addCleanup(writelib.unmount, self.where)
+        done = limetest.run([*user, "sh", "-c", script], env={**os.environ, "LC_ALL": "C"})
+        told = done.stderr.decode() + done.stdout.decode()
+        for part in done.stderr.decode().split("-- ")[1:]:
+            command, _, said = part.partition("\n")
+            if command.startswith("cp"):
+                self.assertRegex(said, f"{words}|Input/output error", told)
+            else:
+                self.assertIn(words, said, told)
+        exits = [line for line in done.stdout.decode().splitlines() if line.startswith("exit")]
+        self.assertEqual(exits, ["exit 1" for _ in commands] + ["exit 0"], told)
+        until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0)
+        self.assertHolds(self.path, [A, B, C, ("new", b"x\n")])
+
+    def test_user_tmpfs(self):
+        self.make("tmpfs", 64, f"usrquota_block_hardlimit={self.LIMIT}")
+        self.refused("quota exceeded", *self.as_user())
+
+    def test_user_ext4(self):
+        self.make("ext4", 64, "usrquota", ["-O", "quota", "-E", "quotatype=usrquota"])
+        self.fs.limit(writelib.USER, self.UID, self.LIMIT)
+        self.refused("quota exceeded", *self.as_user())
+
+    def test_user_xfs(self):
+        self.make("xfs", 300, "uquota")
+        self.fs.limit(writelib.USER, self.UID, self.LIMIT)
+        self.refused("quota exceeded", *self.as_user())
+
+    def test_subvolume_btrfs(self):
+        """Its quotas need nothing else from the kernel; root is not excepted. To cut a file needs
+        room there, too: what has failed can be taken away when the quota is raised."""
+        self.make("btrfs", 128, "")
+        folder = self.fs.join("sub")
+        for command in (["subvolume", "create", folder], ["quota", "enable", self.fs.path],
+                        ["qgroup", "limit", str(self.LIMIT), folder]):
+            done = limetest.run(["btrfs", *command])
+            if done.returncode != 0:
+                self.skipTest(f"needs btrfs quotas: {done.stderr.decode().strip()}")
+        self.path = shutil.copy(self.path, os.path.join(folder, "c.lime"))
+        self.where = self.tempdir()
+        limit = f"btrfs qgroup limit {{}} {folder} >&2"
+        self.relief = (limit.format("none"), f"sync -f {folder}", limit.format(self.LIMIT))
+        self.refused("quota exceeded")
+
+    def test_project_xfs(self):
+        """Of a folder; root is not excepted."""
+        self.make("xfs", 300, "pquota")
+        self.fs.limit(writelib.PROJECT, self.PROJECT, self.LIMIT)
+        for path in (self.fs.path, self.path):
+            self.fs.give_project(path, self.PROJECT)
+        self.where = self.tempdir()
+        self.refused("No space left")
 
 
 @limetest.needs_fuse

@@ -3,6 +3,7 @@ with `rw`, what a container must be after a change, and small file systems that 
 """
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import functools
@@ -303,6 +304,8 @@ def as_root(test):
 
 # ---- small file systems ----
 
+USER, PROJECT = 0, 2  # whose quota
+
 
 def unmount(point):
     """At the latest when the last one has closed its file."""
@@ -314,12 +317,12 @@ def unmount(point):
 
 class SmallFs:
     """A file system of its own for a test. kind: tmpfs, ext4, xfs or btrfs; `test` is skipped if
-    it can't be had. path: where it is."""
+    it can't be had. features: what mkfs is told besides. path: where it is."""
 
     LEAST = {"tmpfs": 0, "ext4": 4, "xfs": 300, "btrfs": 128}  # MiB
 
-    def __init__(self, test, kind, mib, options=""):
-        self.test, self.kind, self.options = test, kind, options
+    def __init__(self, test, kind, mib, options="", features=()):
+        self.test, self.kind, self.options, self.features = test, kind, options, features
         self.mib = max(mib, self.LEAST[kind])
         if os.geteuid() != 0:
             test.skipTest("needs root")
@@ -342,7 +345,7 @@ class SmallFs:
         put(self.image, b"")
         os.truncate(self.image, self.mib * MIB)
         quiet = {"ext4": ["-q", "-F", "-m", "0"], "xfs": ["-q", "-f"], "btrfs": ["-q", "-f"]}
-        done = limetest.run([program, *quiet[self.kind], self.image])
+        done = limetest.run([program, *quiet[self.kind], *self.features, self.image])
         if done.returncode != 0:
             self.test.skipTest(f"mkfs.{self.kind}: {done.stderr.decode().strip()}")
         self._mount()
@@ -353,7 +356,8 @@ class SmallFs:
         options = ["-o", self.options] if self.options else []
         done = limetest.run(["mount", *options, *how, self.path])
         if done.returncode != 0:
-            self.test.skipTest(f"needs a {self.kind}: {done.stderr.decode().strip()}")
+            self.test.skipTest(f"needs a {self.kind} with {self.options or 'defaults'}: "
+                               f"{done.stderr.decode().splitlines()[0]}")
 
     def join(self, *names):
         return os.path.join(self.path, *names)
@@ -361,6 +365,29 @@ class SmallFs:
     def free(self):
         found = os.statvfs(self.path)
         return found.f_bavail * found.f_frsize
+
+    def limit(self, kind, number, nbytes):
+        """A quota: USER or PROJECT `number` may have so much."""
+        limits = struct.pack("=8QI4x", nbytes // 1024, nbytes // 1024, 0, 0, 0, 0, 0, 0, 1)
+        with open("/proc/self/mountinfo", encoding="utf-8") as table:
+            device = next(line.split(" - ")[1].split()[1] for line in table
+                          if line.split()[4] == self.path)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.quotactl(0x800008 << 8 | kind, device.encode(), number, limits) != 0:  # Q_SETQUOTA
+            self.test.skipTest(f"needs quotas on {self.kind}: {os.strerror(ctypes.get_errno())}")
+
+    def give_project(self, path, number):
+        """A directory, and what will be made in it."""
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            found = bytearray(28)  # struct fsxattr
+            fcntl.ioctl(fd, 0x801C581F, found)
+            flags, extent, count, _, hint = struct.unpack_from("=5I", found)
+            flags |= 0x200 if os.path.isdir(path) else 0  # FS_XFLAG_PROJINHERIT
+            struct.pack_into("=5I", found, 0, flags, extent, count, number, hint)
+            fcntl.ioctl(fd, 0x401C5820, bytes(found))
+        finally:
+            os.close(fd)
 
     def fill(self, leave=0):
         """All but so many bytes are used by a file; its path."""
