@@ -88,7 +88,8 @@ void limefs_job_change(struct limefs *fs, struct limefs_view *view,
     *change = (struct limefs_change){.view = view->id, .from = from, .to = to};
     pthread_mutex_lock(&job->lock);
     outlast(job, view->id, from, to);
-    view->writer->shape += moves;
+    if (moves)
+        view->writer->shape++;
     limefs_job_change_begin(job, change);
     pthread_mutex_unlock(&job->lock);
 }

@@ -2,6 +2,7 @@
 #include "limefs.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <syslog.h>
 
@@ -12,7 +13,7 @@ enum {
     LINES = 100, /* of them a broken container that is read a million times gets no more */
 };
 
-static bool to_stderr = true;
+static atomic_bool to_stderr = true; /* changes while other threads have begun */
 
 /* A file's name must neither steer a terminal nor forge a line of the log. */
 static void tame(char *line)

@@ -199,10 +199,10 @@ static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE_S;
     for (int late = writer->fs->threads < 2; !holds(writer, ordinal) && !late;) {
-        pthread_mutex_lock(&writer->life);
+        pthread_mutex_lock(&writer->parting);
         pthread_rwlock_unlock(&writer->lock);
-        late = pthread_cond_timedwait(&writer->parted, &writer->life, &until);
-        pthread_mutex_unlock(&writer->life);
+        late = pthread_cond_timedwait(&writer->parted, &writer->parting, &until);
+        pthread_mutex_unlock(&writer->parting);
         pthread_rwlock_wrlock(&writer->lock);
     }
     return holds(writer, ordinal);

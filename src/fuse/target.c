@@ -50,11 +50,8 @@ static int write_aside(struct limefs_target *target, const char *buf, size_t n, 
         target->failed = err;
         return err;
     }
-    pthread_mutex_lock(&target->writer->life);
-    if (target->aside_bytes < offset + n)
-        target->aside_bytes = offset + n;
+    raise_to(&target->aside_bytes, offset + n);
     target->aside_changed = target->aside_written = true;
-    pthread_mutex_unlock(&target->writer->life);
     return 0;
 }
 

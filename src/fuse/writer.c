@@ -227,6 +227,7 @@ static struct limefs_writer *writer_of(struct limefs *fs, struct limefs_view *vi
         writer->view = view;
         writer->fd = -1;
         pthread_mutex_init(&writer->life, NULL);
+        pthread_mutex_init(&writer->parting, NULL);
         pthread_cond_init(&writer->parted, NULL);
         pthread_rwlockattr_init(&kind);
         pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
@@ -246,6 +247,7 @@ void limefs_writer_free(struct limefs_writer *writer)
     if (writer->fd >= 0)
         close(writer->fd);
     pthread_cond_destroy(&writer->parted);
+    pthread_mutex_destroy(&writer->parting);
     pthread_mutex_destroy(&writer->life);
     pthread_rwlock_destroy(&writer->lock);
     free(writer);
@@ -351,9 +353,7 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
         target->next = writer->targets;
         writer->targets = target;
     }
-    pthread_mutex_lock(&writer->life);
-    writer->users++;
-    pthread_mutex_unlock(&writer->life);
+    writer->users++; /* the caller is one */
     limefs_view_hold(writer->fs, writer->view);
     limefs_store_prepare(writer->fs, writer->view);
     *out = target;
@@ -454,8 +454,8 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
         limefs_job_touched(fs, writer->view);
     }
     pthread_rwlock_unlock(&writer->lock);
-    pthread_mutex_lock(&writer->life);
+    pthread_mutex_lock(&writer->parting);
     pthread_cond_broadcast(&writer->parted);
-    pthread_mutex_unlock(&writer->life);
+    pthread_mutex_unlock(&writer->parting);
     give_up(writer);
 }

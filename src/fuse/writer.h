@@ -19,6 +19,8 @@
 
 #include "view.h"
 
+#include <stdatomic.h>
+
 struct limefs_writer;
 
 /* A record that somebody has open for writing. */
@@ -29,13 +31,13 @@ struct limefs_target {
     unsigned users;
     int aside;                    /* the file without a name, or -1 */
     _Atomic uint64_t aside_bytes; /* the record's length, then */
-    bool aside_changed;           /* since it was last put in its place, or never was */
-    bool aside_written;           /* by somebody, since it was made */
+    atomic_bool aside_changed;    /* since it was last put in its place, or never was */
+    atomic_bool aside_written;    /* by somebody, since it was made */
     int error;                    /* that a write has met, for the next sync or close; atomic */
     struct limefs_run {           /* of sequential writes, where they are in the container */
         uint64_t begin, next, bytes;
-    } run;      /* under the job's lock */
-    int failed; /* that a write to `aside` has met: it is not what was written */
+    } run;             /* under the job's lock */
+    atomic_int failed; /* that a write to `aside` has met: it is not what was written */
 };
 
 /* A pinned view's record for writing; the container is locked and made good first, if it was

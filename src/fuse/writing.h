@@ -13,11 +13,12 @@
 struct limefs_writer {
     struct limefs *fs;
     struct limefs_view *view;
-    pthread_mutex_t life; /* guards users; taken before lock */
-    unsigned users;       /* targets, operations, the mount */
+    pthread_mutex_t life; /* of who is the first or the last user; taken before lock */
+    atomic_uint users;    /* targets, operations, the mount */
     pthread_rwlock_t lock;
-    pthread_cond_t parted; /* with `life`: a target was closed */
-    int fd;                /* the container, locked; -1: nobody uses it */
+    pthread_mutex_t parting; /* taken after lock */
+    pthread_cond_t parted;   /* a target was closed */
+    int fd;                  /* the container, locked; -1: nobody uses it */
     struct limefile_fd file;
     struct limefile_editor *editor;
     struct limefs_target *targets; /* changed under the lock alone */
