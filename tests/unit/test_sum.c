@@ -7,9 +7,33 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { AT = 392 }; /* where the data of the made files begin */
+
+/* ---- reads that fail: this one stands before libc's ---- */
+
+static atomic_int reads_left = -1; /* then they fail; -1: never */
+static atomic_bool in_bits;        /* every second one is interrupted, the others are short */
+static atomic_uint reads;
+
+ssize_t pread(int fd, void *data, size_t n, off_t offset)
+{
+    unsigned number = atomic_fetch_add(&reads, 1);
+    if (atomic_load(&reads_left) >= 0 && atomic_fetch_sub(&reads_left, 1) <= 0) {
+        atomic_store(&reads_left, 0);
+        errno = EIO;
+        return -1;
+    }
+    if (atomic_load(&in_bits) && number % 2) {
+        errno = EINTR;
+        return -1;
+    }
+    if (atomic_load(&in_bits))
+        n = n / 3 + 1;
+    return syscall(SYS_pread64, fd, data, n, offset);
+}
 
 /* ---- the oracle: bit by bit, site by site ---- */
 
@@ -262,6 +286,30 @@ static void test_errors(void **state)
     }
 }
 
+static void test_reading_fails(void **state)
+{
+    (void)state;
+    struct limefile_checksum sum;
+    for (int large = 0; large < 2; large++) {
+        struct made m = make(large ? 3000000 : 576, large ? 3 : 20000);
+        struct limefile_checksum want = oracle(&m.field, m.data);
+        for (int cold = 0; cold < 2; cold++)
+            for (int i = 0; i < 8; i++) {
+                if (cold)
+                    cool(&m);
+                atomic_store(&reads_left, i);
+                int err =
+                    limefile_field_sum(m.fd, &m.field, 1 + (unsigned)i % 3, NULL, NULL, &sum);
+                atomic_store(&reads_left, -1);
+                assert_int_equal(err, -EIO);
+                atomic_store(&in_bits, true);
+                assert_same(sum_of(&m, (unsigned)i), want);
+                atomic_store(&in_bits, false);
+            }
+        unmake(&m);
+    }
+}
+
 /* ---- files that real programs wrote ---- */
 
 typedef void field_fn(int fd, struct limefile_source *, const struct limefile_field *);
@@ -362,13 +410,10 @@ static void test_flips_in_a_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_threads),
-        cmocka_unit_test(test_half_in_memory),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_hypercubes),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_corpus),
-        cmocka_unit_test(test_each_flip_is_found),
+        cmocka_unit_test(test_any_threads),     cmocka_unit_test(test_half_in_memory),
+        cmocka_unit_test(test_pieces),          cmocka_unit_test(test_hypercubes),
+        cmocka_unit_test(test_errors),          cmocka_unit_test(test_reading_fails),
+        cmocka_unit_test(test_corpus),          cmocka_unit_test(test_each_flip_is_found),
         cmocka_unit_test(test_flips_in_a_file),
     };
     make_table();
