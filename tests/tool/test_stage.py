@@ -1,5 +1,6 @@
 """lime stage: sums, refusals, what is there already, interruptions, full disks, others at work."""
 
+import errno
 import fcntl
 import json
 import os
@@ -557,6 +558,79 @@ class Interrupted(TestCase):
         os.utime(self.at_source(name), ns=(st.st_atime_ns, st.st_mtime_ns))
         self.data[name] = bytes(other)
         self.assertEqual(self.finish()[name]["resumed"], 0)
+
+
+FAULT = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+static atomic_int calls;
+static int fails(const char *name)
+{
+    const char *op = getenv("FAULT_OP"), *at = getenv("FAULT_AT"), *code = getenv("FAULT_ERRNO");
+    if (!op || strcmp(op, name) != 0 || atomic_fetch_add(&calls, 1) + 1 != atoi(at))
+        return 0;
+    errno = atoi(code);
+    return 1;
+}
+#define WRAP(result, name, op, parameters, ...)                                 \
+    result name parameters                                                      \
+    {                                                                           \
+        result(*real) parameters = (result(*) parameters)dlsym(RTLD_NEXT, #name); \
+        return fails(op) ? -1 : real(__VA_ARGS__);                              \
+    }
+WRAP(ssize_t, pread, "read", (int f, void *b, size_t n, off_t o), f, b, n, o)
+WRAP(ssize_t, pread64, "read", (int f, void *b, size_t n, off64_t o), f, b, n, o)
+WRAP(ssize_t, pwrite, "write", (int f, const void *b, size_t n, off_t o), f, b, n, o)
+WRAP(ssize_t, pwrite64, "write", (int f, const void *b, size_t n, off64_t o), f, b, n, o)
+WRAP(int, fsync, "fsync", (int f), f)
+WRAP(int, fdatasync, "fdatasync", (int f), f)
+WRAP(int, fallocate, "fallocate", (int f, int m, off_t o, off_t n), f, m, o, n)
+WRAP(int, fallocate64, "fallocate", (int f, int m, off64_t o, off64_t n), f, m, o, n)
+WRAP(int, renameat2, "rename", (int f, const char *a, int g, const char *b, unsigned c), f, a, g, b, c)
+WRAP(int, futimens, "utimens", (int f, const struct timespec t[2]), f, t)
+"""
+
+
+class Faults(TestCase):
+    """Each system call fails once, somewhere."""
+
+    def test_every_call(self):
+        if limetest.SANITIZED:
+            self.skipTest("a sanitizer wants to be the first")
+        library = os.path.join(self.tempdir(), "fault.so")
+        built = limetest.run(["cc", "-shared", "-fPIC", "-o", library, "-xc", "-"],
+                             input=FAULT.encode())
+        if built.returncode != 0:
+            self.skipTest(f"needs cc: {built.stderr.decode()}")
+        files = [large(self.at_source(f"c{i}"), 6, i) for i in range(2)]
+        files.append(configuration(self.at_source("c2"), "4,4,8,8"))
+        failed = 0
+        for op, most in (("read", 40), ("write", 30), ("fsync", 5), ("fdatasync", 8),
+                         ("fallocate", 3), ("rename", 3), ("utimens", 3)):
+            for at in range(1, most + 1, 1 if limetest.STRESS else 4):
+                code = random.choice([errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINVAL])
+                env = {**os.environ, "LD_PRELOAD": library, "FAULT_OP": op, "FAULT_AT": str(at),
+                       "FAULT_ERRNO": str(code)}
+                done = limetest.run(["lime", "stage", "--checkpoint", "1M", *files, self.target],
+                                    env=env)
+                self.assertIn(done.returncode, (0, 1), (op, at, done))
+                failed += done.returncode
+                for name in os.listdir(self.target):
+                    self.assertFalse(name.startswith("."), (op, at, name))
+                    self.assertSame(name)
+                self.stage(*files, self.target)
+                self.assertNothingLeft(["c0", "c1", "c2"])
+                for name in os.listdir(self.target):
+                    self.assertSame(name)
+                    os.unlink(self.at_target(name))
+        self.assertGreater(failed, 10)
 
 
 class PowerFailure(Interrupted):
