@@ -11,7 +11,7 @@ os.environ["MPIRUN"] = "mpirun.mpich"
 import limetest
 from mpitest import RANKS, TestCase
 
-PROGRAMS = ("api", "lattice", "faults", "threads")
+PROGRAMS = ("api", "lattice", "faults", "threads", "checksum")
 
 
 def build():
@@ -56,6 +56,9 @@ class Mpich(TestCase):
 
     def test_faults(self):
         self.on(RANKS if limetest.STRESS else (1, 3), "faults")
+
+    def test_checksums(self):
+        self.on(RANKS if limetest.STRESS else (1, 3), "checksum", 10 if limetest.STRESS else 0)
 
     def test_threads(self):
         self.on(RANKS if limetest.STRESS else (1, 3), "threads", 5, "main")

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -125,6 +126,24 @@ class Benchmark(TestCase):
     def test_lattice_is_adjusted(self):
         self.assertIn("a 3 x 2 x 1 x 2 lattice", self.benchmark(6, "1", "1"))
         self.assertIn("a 3 x 4 x 5 x 10 lattice", self.benchmark(6, "5", "1"))
+
+    def test_checksum(self):
+        where = self.tempdir()
+        path = os.path.join(where, "kept")
+        words = self.benchmark(4, "-ck", "-f", path, "4", "2")
+        sums = re.findall("^The checksum is ([0-9a-f]{8} [0-9a-f]{8}), as in the file.$", words,
+                          flags=re.M)
+        self.assertEqual(len(sums), 2)
+        for ranks in (1, 3):
+            words = self.benchmark(ranks, "-rc", "-f", path, "1")
+            self.assertIn(f"The checksum is {sums[1]}, as in the file.", words)
+        with open(path, "r+b") as file:
+            file.seek(5000)
+            byte = file.read(1)
+            file.seek(5000)
+            file.write(bytes([byte[0] ^ 1]))
+        self.assertIn("checksum: the data have another one",
+                      self.benchmark(2, "-rc", "-f", path, "1", status=1))
 
     def test_a_kept_file(self):
         where = self.tempdir()

@@ -54,6 +54,7 @@ class Valgrind(TestCase):
         self.good("faults")
         self.good("hints")
         self.good("permuted")
+        self.good("checksum", 0)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ struct options {
     const char *file;
     int L; /* 0 with `read` */
     int measurements;
-    bool keep, read, help;
+    bool checksum, keep, read, help;
 };
 
 struct bench {
@@ -46,8 +46,8 @@ struct bench {
 
 /* ---- the command line ---- */
 
-static const char usage_text[] = "usage: lemon_benchmark [-k] [-f file] L measurements\n"
-                                 "       lemon_benchmark -r [-f file] measurements\n";
+static const char usage_text[] = "usage: lemon_benchmark [-ck] [-f file] L measurements\n"
+                                 "       lemon_benchmark -r [-c] [-f file] measurements\n";
 
 static const char help_text[] =
     "\n"
@@ -58,6 +58,7 @@ static const char help_text[] =
     "is distributed over the processes, and its extents are adjusted where they cannot be\n"
     "divided.\n"
     "\n"
+    "  -c, --checksum   with the SciDAC checksum, which counts as a part of both times\n"
     "  -f, --file FILE  the file to use (benchmark.test); it is overwritten\n"
     "  -k, --keep       leave the file\n"
     "  -r, --read       only read and check a file that was kept; any number of processes\n"
@@ -78,15 +79,16 @@ static bool parse_number(const char *text, int most, int *number)
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    static const struct option names[] = {{"file", required_argument, NULL, 'f'},
-                                          {"keep", no_argument, NULL, 'k'},
-                                          {"read", no_argument, NULL, 'r'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"checksum", no_argument, NULL, 'c'}, {"file", required_argument, NULL, 'f'},
+        {"keep", no_argument, NULL, 'k'},     {"read", no_argument, NULL, 'r'},
+        {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0}};
     *options = (struct options){.file = "benchmark.test"};
     opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, "f:krh", names, NULL)) != -1;) {
-        if (c == 'f')
+    for (int c; (c = getopt_long(argc, argv, "cf:krh", names, NULL)) != -1;) {
+        if (c == 'c')
+            options->checksum = true;
+        else if (c == 'f')
             options->file = optarg;
         else if (c == 'k')
             options->keep = true;
@@ -131,6 +133,19 @@ static bool lemon(const struct bench *b, int code, const char *action)
     if (code != LEMON_SUCCESS)
         report(b, action, reason);
     return code == LEMON_SUCCESS;
+}
+
+/* On rank 0. */
+__attribute__((format(printf, 2, 3))) static void say(const struct bench *b, const char *format,
+                                                      ...)
+{
+    if (b->rank != 0)
+        return;
+    va_list args;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    fflush(stdout);
 }
 
 static void say_what_lemon_says(char const *text, void *context)
@@ -184,16 +199,21 @@ static bool write_info(const struct bench *b, LemonWriter *w, uint64_t seed)
 
 static bool write_data(const struct bench *b, LemonWriter *w, double *seconds)
 {
-    if (!write_header(b, w, 0, 1, DATA_TYPE, b->bytes))
+    bool summed = b->options.checksum;
+    LemonChecksum sum;
+    if (!lemon(b, lemonWriterSetChecksum(w, summed), "checksum") ||
+        !write_header(b, w, 0, !summed, DATA_TYPE, b->bytes))
         return false;
     MPI_Barrier(b->cartesian);
     double start = MPI_Wtime();
     bool good =
         lemon(b, lemonWriteLatticeParallel(w, b->data, FIELD_SITE_BYTES, b->field.lattice),
               "write") &&
-        lemon(b, lemonWriterCloseRecord(w), "close record");
+        lemon(b, lemonWriterCloseRecord(w), "close record") &&
+        (!summed || lemon(b, lemonWriterChecksum(w, &sum), "checksum"));
     *seconds = slowest(b, MPI_Wtime() - start);
-    return good;
+    return good && (!summed ||
+                    lemon(b, lemonWriteChecksum(w, 0, 1, &sum), "write " LEMON_CHECKSUM_TYPE));
 }
 
 static bool measure_writing(const struct bench *b, uint64_t seed, double *seconds)
@@ -225,16 +245,35 @@ static bool find_record(const struct bench *b, LemonReader *r, const char *type)
     return all(b, false, type, "no such record");
 }
 
+/* What the data have, against the record of it. */
+static bool compare_checksum(const struct bench *b, LemonReader *r, LemonChecksum sum)
+{
+    LemonChecksum stored = {0, 0};
+    if (!find_record(b, r, LEMON_CHECKSUM_TYPE) ||
+        !lemon(b, lemonReadChecksum(r, &stored), "read " LEMON_CHECKSUM_TYPE))
+        return false;
+    if (sum.suma != stored.suma || sum.sumb != stored.sumb)
+        return all(b, false, "checksum", "the data have another one than the file says");
+    say(b, "The checksum is %08" PRIx32 " %08" PRIx32 ", as in the file.\n", sum.suma,
+        sum.sumb);
+    return true;
+}
+
 static bool read_data(const struct bench *b, LemonReader *r, double *seconds)
 {
+    LemonChecksum sum = {0, 0};
+    if (!lemon(b, lemonReaderSetChecksum(r, b->options.checksum), "checksum"))
+        return false;
     if (!find_record(b, r, DATA_TYPE) ||
         !all(b, lemonReaderBytes(r) == b->bytes, DATA_TYPE, "the record's length is wrong"))
         return false;
     MPI_Barrier(b->cartesian);
     double start = MPI_Wtime();
     int code = lemonReadLatticeParallel(r, b->data, FIELD_SITE_BYTES, b->field.lattice);
+    if (code == LEMON_SUCCESS && b->options.checksum)
+        code = lemonReaderChecksum(r, &sum);
     *seconds = slowest(b, MPI_Wtime() - start);
-    return lemon(b, code, "read");
+    return lemon(b, code, "read") && (!b->options.checksum || compare_checksum(b, r, sum));
 }
 
 static bool measure_reading(const struct bench *b, double *seconds)
@@ -319,19 +358,7 @@ static void choose_seed(struct bench *b)
     MPI_Bcast(&b->seed, 1, MPI_UINT64_T, 0, b->cartesian);
 }
 
-/* ---- what is printed; all on rank 0 ---- */
-
-__attribute__((format(printf, 2, 3))) static void say(const struct bench *b, const char *format,
-                                                      ...)
-{
-    if (b->rank != 0)
-        return;
-    va_list args;
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    fflush(stdout);
-}
+/* ---- what is printed ---- */
 
 static void say_sizes(const struct bench *b)
 {
