@@ -29,6 +29,7 @@ static const char *path;
 static struct {
     int flip; /* at the next sync a bit of the file, at its end or so many bytes before, ... */
     int cut;  /* ... or the file is short of so many bytes */
+    int fail; /* the next read of this rank by MPI-IO is an error */
     int lose; /* the next write of this rank moves so many bytes less and says it moved all */
 } fault;
 
@@ -73,6 +74,15 @@ int MPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count
         MPI_Status_set_elements(status, MPI_BYTE, count);
     }
     return err;
+}
+
+int MPI_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype type,
+                     MPI_Status *status)
+{
+    if (!fault.fail)
+        return PMPI_File_read_at(fh, offset, buf, count, type, status);
+    fault.fail = 0;
+    return MPI_ERR_IO;
 }
 
 /* ---- the oracle ---- */
@@ -522,6 +532,26 @@ static void read_back(void)
     damaged("a lost half", FORM_PERMUTED, 0, 0, 0, 2048);
 }
 
+static void unreadable(void)
+{
+    struct geometry g = plain;
+    set_grid(&g, 0);
+    make_cart(&g);
+    long n = local_bytes(&g);
+    unsigned char *data = malloc((size_t)n + 1);
+    fill(data, n, 7);
+    LemonWriter *writer = open_writer(MPI_MODE_RDWR, block_bytes(&g));
+    int code = lemonWriterSetVerify(writer, 1, NULL);
+    tap_code(code | write_block(&g, writer, data), LEMON_SUCCESS, "written");
+    fault.fail = tap_rank == tap_ranks / 2;
+    tap_code(lemonWriterCloseRecord(writer), LEMON_ERR_READ, "a rank that cannot read");
+    tap_code(lemonWriterCloseRecord(writer), LEMON_SUCCESS, "and then can");
+    tap_code(lemonDestroyWriter(writer), LEMON_SUCCESS, "destroyed");
+    MPI_File_close(&fp);
+    MPI_Comm_free(&cart);
+    free(data);
+}
+
 static void read_back_arguments(void)
 {
     struct geometry g = plain;
@@ -755,6 +785,7 @@ int main(int argc, char *argv[])
     api();
     read_back_arguments();
     read_back();
+    unreadable();
     empty_parts();
     all_mappings(3, repetitions ? 3 : 1);
     if (repetitions) {
