@@ -163,7 +163,7 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(lemon_libs) -lm
 
-$(B)/bin/limefs-io: $(call obj,$(job_src) src/lime/checksum.c) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
+$(B)/bin/limefs-io: $(call obj,$(job_src)) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
 
@@ -205,7 +205,7 @@ $(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(liblimefile) $(libwire)
 
 $(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,fuse3 jansson) -pthread
+	$(Q)$(LINK) $^ $(call pkg_libs,fuse3 jansson libisal expat) -pthread
 
 $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
@@ -214,6 +214,7 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/spans.c)
+$(B)/tests/test_tally: $(call obj,src/fuse/tally.c)
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "job.h"
 #include "tree.h"
+#include "verify.h"
 #include "writing.h"
 
 #include <errno.h>
@@ -167,6 +168,7 @@ static int put(struct limefs_target *target, const struct limefile_record *recor
                       record->data_offset + record->bytes, true);
     int err = copy(target->aside, 0, writer->fd, record->data_offset, record->bytes);
     limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_verify_forget(writer->fs, writer->view);
     if (!err && fsync(writer->fd) != 0)
         err = -errno;
     return err;

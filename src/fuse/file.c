@@ -1,6 +1,7 @@
 /* file.c - files opened and closed */
 #include "file.h"
 #include "tree.h"
+#include "verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,6 +132,7 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
         return err;
     }
     limefs_handle_add(fs, &fs->files, &file->handle);
+    limefs_verify_attach(fs, file);
     if (limefs_file_is_large(fs, file))
         limefs_job_prepare(fs, file);
     *out = file;
@@ -193,6 +195,7 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
 static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
 {
     limefs_handle_remove(fs, &file->handle);
+    limefs_verify_detach(file);
     if (file->target)
         limefs_target_close(fs, file->target, forced);
     if (file->view)

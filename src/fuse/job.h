@@ -11,6 +11,7 @@
 
 #include "forward.h"
 #include "limefs.h"
+#include "limeildg.h"
 
 #include <sys/uio.h>
 
@@ -59,6 +60,12 @@ void limefs_job_changed(struct limefs *, struct limefs_view *, struct limefs_cha
 
 /* After a change of no record's bytes: of headers, or of the container's times alone. */
 void limefs_job_touched(struct limefs *, struct limefs_view *);
+
+/* The checksum of a record, by the ranks: 1; 0: it is to be taken locally; -EINTR: `progress`
+ * has said so. */
+int limefs_job_sum(struct limefs *, const struct limefs_view *, const struct limefile_field *,
+                   limefile_sum_progress_fn *progress, void *context,
+                   struct limefile_checksum *);
 
 /* The attribute of the mount's root that shows them; it is not listed, as it is not the
  * container's. */

@@ -28,6 +28,7 @@ enum tag_kind {
     TAG_CLOSE,    /* | index of the file */
     TAG_STORE,    /* | parcel */
     TAG_SYNC,     /* | number of the sync */
+    TAG_SUM,      /* | index of the file << 24 | number of the piece */
 };
 
 double limefs_job_seconds(void)
@@ -105,6 +106,20 @@ void limefs_job_send_sync(struct limefs_job *job, const struct limefs_job_file *
     struct limejob_packet packet;
     limejob_request(&packet, LIMEJOB_SYNC, tag(TAG_SYNC, number));
     limejob_put_u32(&packet, file->number);
+    send_packet(job, &packet);
+}
+
+void limefs_job_send_sum(struct limefs_job *job, const struct limefs_job_sum *piece,
+                         const struct limefs_job_file *file)
+{
+    struct limejob_packet packet;
+    unsigned index = (unsigned)(file - job->files);
+    limejob_request(&packet, LIMEJOB_SUM, tag(TAG_SUM, index << 24 | piece->tag));
+    limejob_put_u32(&packet, file->number);
+    limejob_put_u64(&packet, piece->offset);
+    limejob_put_u64(&packet, piece->bytes);
+    limejob_put_u64(&packet, piece->site_bytes);
+    limejob_put_u64(&packet, piece->first);
     send_packet(job, &packet);
 }
 
@@ -313,6 +328,32 @@ static int on_synced(struct limefs_job *job, unsigned number, struct limejob_pac
     return 0;
 }
 
+/* Who asked may have gone. ENOSYS: the job is older than SUM. */
+static int on_summed(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    struct limefs_job_file *file = &job->files[number >> 24 & (LIMEFS_JOB_FILES_MAX - 1)];
+    struct limefile_checksum sum = {0};
+    int code = limejob_get_code(reply, text, sizeof text);
+    if (!code) {
+        sum.suma = limejob_get_u32(reply);
+        sum.sumb = limejob_get_u32(reply);
+    }
+    if (reply->broken || file->loads == 0)
+        return -EPROTO;
+    file->loads--;
+    if (code && code != -ENOSYS && code != -EAGAIN)
+        limefs_log(LOG_WARNING, "job: sum: %s; it is taken locally",
+                   text[0] ? text : strerror(-code));
+    for (struct limefs_job_sum *piece = job->sums; piece; piece = piece->next)
+        if (piece->tag == (number & LIMEFS_SUM_TAGS) && !piece->done) {
+            piece->code = code;
+            piece->sum = sum;
+            piece->done = true;
+        }
+    return 0;
+}
+
 int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
 {
     unsigned index = (unsigned)(reply->tag & UINT32_MAX);
@@ -330,6 +371,8 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
         return on_stored(job, index, reply);
     case TAG_SYNC:
         return on_synced(job, index, reply);
+    case TAG_SUM:
+        return on_summed(job, index, reply);
     case TAG_CLOSE:
         if (index >= LIMEFS_JOB_FILES_MAX || job->files[index].state != LIMEFS_JOB_FILE_CLOSING)
             return -EPROTO;
@@ -369,6 +412,9 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
     for (unsigned i = 0; i < job->parcel_count; i++)
         if (job->parcels[i].state == LIMEFS_PARCEL_SENT && now - job->parcels[i].since > oldest)
             oldest = now - job->parcels[i].since;
+    for (const struct limefs_job_sum *piece = job->sums; piece; piece = piece->next)
+        if (!piece->done && now - piece->since > oldest)
+            oldest = now - piece->since;
     for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
         if (heard > 12 * limit) /* a disk may take its time, but not without a word */
             return true;

@@ -86,6 +86,21 @@ struct limefs_job_sync {
     double since;
 };
 
+enum {
+    LIMEFS_SUM_TAGS = (1 << 24) - 1,
+};
+
+/* A piece of a checksum that the ranks take. */
+struct limefs_job_sum {
+    struct limefs_job_sum *next;
+    uint32_t tag; /* up to LIMEFS_SUM_TAGS */
+    uint64_t offset, bytes, site_bytes, first;
+    bool done;
+    int code;
+    struct limefile_checksum sum;
+    double since;
+};
+
 enum limefs_job_state {
     LIMEFS_JOB_ABSENT, /* and looked for, or waited with */
     LIMEFS_JOB_STARTING,
@@ -117,7 +132,10 @@ struct limefs_job {
     uint32_t sync_tag;
     struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
     unsigned dread_count;
+    struct limefs_job_sum *sums;
+    uint32_t sum_tag;
     uint64_t stored_bytes; /* written through it */
+    uint64_t summed_bytes; /* whose checksum the ranks have taken */
     uint64_t forwarded_bytes, failed_loads, connections;
     char trouble[LIMEJOB_TEXT_MAX]; /* what was last said of it */
 
@@ -154,6 +172,10 @@ struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
 void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct limefs_job_file *,
                            uint64_t offset, uint64_t bytes);
 void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
+
+/* Asks for a piece's sum. */
+void limefs_job_send_sum(struct limefs_job *, const struct limefs_job_sum *,
+                         const struct limefs_job_file *);
 
 /* Where in the window the word is that takes back what was asked to be written: ranks on this
  * host look at it before they write. */

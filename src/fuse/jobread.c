@@ -192,15 +192,21 @@ int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
         buf, cap,
         "{\"local_bytes\": %" PRIu64 ", \"forwarded_bytes\": %" PRIu64
         ", \"local_written_bytes\": %" PRIu64 ", \"forwarded_written_bytes\": %" PRIu64
-        ", \"requests\": %" PRIu64 ", \"loads\": %" PRIu64 ", \"prefetch_hits\": %" PRIu64
+        ", \"summed_bytes\": %" PRIu64 ", \"verified_bytes\": %" PRIu64
+        ", \"verified_ok\": %" PRIu64 ", \"verified_bad\": %" PRIu64 ", \"requests\": %" PRIu64
+        ", \"loads\": %" PRIu64 ", \"prefetch_hits\": %" PRIu64
         ", \"prefetch_wasted_bytes\": %" PRIu64 ", \"waits\": %" PRIu64
         ", \"failed_loads\": %" PRIu64 ", \"job\": {\"state\": \"%s\", \"ranks\": %u"
         ", \"hosts\": %u, \"connections\": %" PRIu64 "}}",
         __atomic_load_n(&fs->local_bytes, __ATOMIC_RELAXED), of->forwarded_bytes,
         __atomic_load_n(&fs->local_written_bytes, __ATOMIC_RELAXED) - of->stored_bytes,
-        of->stored_bytes, __atomic_load_n(&fs->requests, __ATOMIC_RELAXED),
-        of->forward.stats.loads, of->forward.stats.hits, of->forward.stats.wasted_bytes,
-        of->forward.stats.waits, of->failed_loads, job ? states[of->state] : "none",
+        of->stored_bytes, of->summed_bytes,
+        __atomic_load_n(&fs->verified_bytes, __ATOMIC_RELAXED),
+        __atomic_load_n(&fs->verified_ok, __ATOMIC_RELAXED),
+        __atomic_load_n(&fs->verified_bad, __ATOMIC_RELAXED),
+        __atomic_load_n(&fs->requests, __ATOMIC_RELAXED), of->forward.stats.loads,
+        of->forward.stats.hits, of->forward.stats.wasted_bytes, of->forward.stats.waits,
+        of->failed_loads, job ? states[of->state] : "none",
         of->state == LIMEFS_JOB_SERVING ? of->greeting.ranks : 0,
         of->state == LIMEFS_JOB_SERVING ? of->greeting.hosts : 0, of->connections);
     if (job)

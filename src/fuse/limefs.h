@@ -19,6 +19,12 @@ struct limefs_node;
 struct limefs_view;
 struct limefs_slot;
 
+enum limefs_verify {
+    LIMEFS_VERIFY_OFF, /* on request only */
+    LIMEFS_VERIFY_OPEN,
+    LIMEFS_VERIFY_STREAM,
+};
+
 struct limefs_options {
     double attr_timeout, entry_timeout; /* seconds that the kernel may trust an answer */
     unsigned max_open;                  /* containers kept open while nobody uses them */
@@ -26,6 +32,7 @@ struct limefs_options {
     int shared;                         /* allow_other or allow_root */
     unsigned max_read;                  /* of one request; 0: as the kernel likes */
     bool rw;                            /* containers may be written to */
+    enum limefs_verify verify;          /* of records with a checksum */
 
     /* The job: all unset, and reads are local. */
     unsigned ranks;     /* of a job of our own; 0: none */
@@ -69,6 +76,8 @@ struct limefs {
     struct limefs_view *held;       /* of a container that is mounted for writing; pinned */
     uint64_t requests, local_bytes; /* reads so far; atomic */
     uint64_t local_written_bytes;
+    uint64_t verified_bytes, verified_ok, verified_bad; /* records; atomic */
+    struct limefs_errands *errands;                     /* errand.h */
 };
 
 struct limefs_name {

@@ -1,6 +1,7 @@
 /* main.c - the limefs process: from the command line to the loop and back */
 #define _GNU_SOURCE
 #include "dir.h"
+#include "errand.h"
 #include "file.h"
 #include "launch.h"
 #include "ops.h"
@@ -248,6 +249,8 @@ static int serve(struct limefs *fs, struct fuse_session *session,
         fs->threads = most_threads(fs, opts);
         err = fs->options.rw ? limefs_session_adjust(session) : 0;
         if (!err)
+            err = limefs_errands_begin(fs);
+        if (!err)
             err = limefs_job_start(fs);
         if (!err)
             err = loop(session, fs, opts);
@@ -255,6 +258,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
         fuse_session_unmount(session);
     }
+    limefs_errands_end(fs);
     limefs_job_stop(fs);
     fuse_remove_signal_handlers(session);
     return err;

@@ -121,8 +121,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fi->keep_cache = keep;
     fi->direct_io = fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file);
     fi->noflush = reads;
-    if (fuse_reply_open(req, fi) != 0)
-        limefs_file_close(fs_of(req), file);
+    limefs_op_reply_open(req, file, fi);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -233,6 +232,8 @@ static void reply_xattr(fuse_req_t req, const char *buf, size_t cap, ssize_t len
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
+    if (limefs_op_verify(req, ino, name, size))
+        return;
     char *buf = limefs_buffer(size);
     reply_xattr(req, buf, size,
                 buf ? limefs_xattr_get(fs_of(req), ino, name, buf, size) : -ENOMEM);

@@ -3,8 +3,19 @@
 #define LIMEFS_OPS_H
 
 #include <fuse_lowlevel.h>
+#include <stdbool.h>
 
 extern const struct fuse_lowlevel_ops limefs_ops;
+
+struct limefs_file;
+
+/* ---- ops_verify.c ---- */
+
+/* Replies to an open, once the record is verified where that is wanted. Takes the file. */
+void limefs_op_reply_open(fuse_req_t req, struct limefs_file *, struct fuse_file_info *);
+
+/* A getxattr of LIMEFS_VERIFY: true if that is what it is, and it is taken care of. */
+bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 
 /* ---- ops_change.c ---- */
 

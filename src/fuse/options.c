@@ -14,7 +14,7 @@
 struct parsed {
     struct limefs_options *options;
     struct limefs_command *command;
-    char *readahead, *window, *extent, *forward_from, *stripe;
+    char *verify, *readahead, *window, *extent, *forward_from, *stripe;
     bool rw, writable, by_mount; /* given; given; mount(8) has put words of its own there */
 };
 
@@ -50,6 +50,7 @@ static const struct fuse_opt number_table[] = {
 };
 
 static const struct fuse_opt table[] = {
+    {"verify=%s", offsetof(struct parsed, verify), 0},
     {"readahead=%s", offsetof(struct parsed, readahead), 0},
     {"window=%s", offsetof(struct parsed, window), 0},
     {"extent=%s", offsetof(struct parsed, extent), 0},
@@ -93,6 +94,10 @@ static const char usage[] =
     "    -o max_open=N          containers of a tree kept open for later (128)\n"
     "    -o direct_io           read large records around this mount's page cache: less\n"
     "                           memory, fast for requests of 1 MiB, slow for small ones\n"
+    "    -o verify=WHEN         take the checksum of a record that has one: open (before it\n"
+    "                           is opened; if wrong, that fails), stream (while it is\n"
+    "                           read; if wrong, its end is an error) or off (when asked:\n"
+    "                           lime verify FILE)\n"
     "    -V   --version         print the version\n"
     "    -h   --help            print this text\n"
     "    --status [--json] MOUNTPOINT   what a mount has read, and how its job does\n"
@@ -180,6 +185,24 @@ static const char *read_sizes(struct parsed *parsed)
     return wrong;
 }
 
+/* What is wrong with it, or NULL. Frees the text. */
+static const char *read_verify(struct parsed *parsed)
+{
+    static const char *const words[] = {
+        [LIMEFS_VERIFY_OFF] = "off",
+        [LIMEFS_VERIFY_OPEN] = "open",
+        [LIMEFS_VERIFY_STREAM] = "stream",
+    };
+    bool known = !parsed->verify;
+    for (unsigned i = 0; i < sizeof words / sizeof *words && !known; i++)
+        if (strcmp(parsed->verify, words[i]) == 0) {
+            parsed->options->verify = (enum limefs_verify)i;
+            known = true;
+        }
+    free(parsed->verify);
+    return known ? NULL : "verify: open, stream or off";
+}
+
 /* The daemon will be in another folder. */
 static int make_absolute(char **path)
 {
@@ -263,9 +286,12 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
         fuse_opt_parse(&command->args, &parsed, table, on_argument) != 0 ||
         fuse_parse_cmdline(&command->args, &command->fuse) != 0) {
         read_sizes(&parsed);
+        read_verify(&parsed);
         return complain("wrong options");
     }
-    const char *wrong = read_sizes(&parsed);
+    const char *wrong = read_sizes(&parsed), *verify = read_verify(&parsed);
+    if (!wrong)
+        wrong = verify;
     if (!wrong)
         wrong = make_absolute(&options->job) == 0 ? check_job(options) : "job: no such path";
     if (wrong)

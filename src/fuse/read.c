@@ -4,6 +4,7 @@
 #include "buffer.h"
 #include "file.h"
 #include "tree.h"
+#include "verify.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -206,6 +207,7 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
     if (!buf)
         return -ENOMEM;
     if (file->view) {
+        limefs_verify_begin(file);
         ssize_t got = -ESTALE;
         if (!is_written(file))
             got = read_record(fs, file, buf, n, offset, answer);
@@ -215,7 +217,8 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
         }
         if (got < 0)
             report(fs, file, offset, (int)got);
-        return got;
+        int err = limefs_verify_end(fs, file, offset, answer->iov, answer->count);
+        return got >= 0 && err ? err : got;
     }
     ssize_t got = offset > INT64_MAX ? 0 : limefs_read_fd(file->fd, buf, n, offset);
     if (got > 0)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "view.h"
 #include "tree.h"
+#include "verify.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -119,6 +120,7 @@ static void free_view(struct limefs_view *view)
         view->anew = anew->next;
         free(anew);
     }
+    limefs_verify_forget_locked(view);
     limefs_writer_free(view->writer);
     free(view);
 }
@@ -483,6 +485,7 @@ void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool w
     look_again(view);
     view->written = written;
     view->moves += 2; /* who has looked before must look again */
+    limefs_verify_forget_locked(view);
     pthread_mutex_unlock(&fs->lock);
 }
 
@@ -525,6 +528,7 @@ void limefs_view_show(struct limefs *fs, struct limefs_view *view, struct limefi
     fs->index_memory += limefile_index_memory(index);
     fs->index_memory -= limefile_index_memory(old);
     view->index = index;
+    limefs_verify_forget_locked(view);
     look_again(view);
     pthread_mutex_unlock(&fs->lock);
     limefile_index_free(old);
@@ -548,6 +552,7 @@ int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
     /* Not to have it would be worse than to keep the lock for as long as the view is awake. */
     int err = dup3(fresh < 0 ? fd : fresh, view->fd, O_CLOEXEC) < 0 ? -errno : 0;
     view->rewritten = true;
+    limefs_verify_forget_locked(view);
     look_again(view);
     pthread_mutex_unlock(&fs->lock);
     if (fresh >= 0)

@@ -40,6 +40,8 @@ struct limefs_view {
     bool lost;      /* ranks elsewhere had written, and gone before they had synced */
     struct limefs_writer *writer; /* NULL if it never was; stays as long as the view */
     struct limefs_anew *anew;
+    struct limefs_proofs *proofs; /* verify.h; NULL if nobody has asked, or none hold */
+    uint64_t proof_changes;       /* how often they were forgotten */
 
     /* Set while it is awake. */
     int fd;

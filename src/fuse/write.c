@@ -1,6 +1,7 @@
 /* write.c - a request to change an open file, for a record or a file of the tree */
 #define _GNU_SOURCE
 #include "file.h"
+#include "verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +30,11 @@ static ssize_t write_plain(struct limefs_file *file, const char *buf, size_t n, 
 ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const char *buf,
                           size_t n, uint64_t offset)
 {
-    if (file->target)
-        return limefs_target_write(fs, file->target, buf, n, offset);
+    if (file->target) {
+        ssize_t put = limefs_target_write(fs, file->target, buf, n, offset);
+        limefs_verify_forget(fs, file->view);
+        return put;
+    }
     return file->fd >= 0 ? write_plain(file, buf, n, offset) : -EBADF;
 }
 
@@ -49,8 +53,11 @@ int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
 int limefs_file_allocate(struct limefs *fs, struct limefs_file *file, int mode, uint64_t offset,
                          uint64_t bytes)
 {
-    if (file->target)
-        return limefs_target_allocate(fs, file->target, mode, offset, bytes);
+    if (file->target) {
+        int err = limefs_target_allocate(fs, file->target, mode, offset, bytes);
+        limefs_verify_forget(fs, file->view);
+        return err;
+    }
     if (file->fd < 0)
         return -EBADF;
     return fallocate(file->fd, mode, (off_t)offset, (off_t)bytes) == 0 ? 0 : -errno;

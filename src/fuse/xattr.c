@@ -3,6 +3,7 @@
 #include "xattr.h"
 #include "job.h"
 #include "tree.h"
+#include "verify.h"
 #include "view.h"
 #include "writer.h"
 
@@ -29,6 +30,8 @@ enum {
 };
 
 static const char *const record_names[] = {"type", "message", "record", "mb", "me", "offset"};
+#define CHECKSUM "checksum"
+
 static const char *const container_names[] = {"records", "messages", "fault"};
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -100,6 +103,19 @@ static ssize_t get_acl(struct limefs *fs, uint64_t id, struct limefs_node *node,
     return len;
 }
 
+/* Of a record that has a checksum. */
+static int verdict_value(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                         const char *key, char *value)
+{
+    enum limefs_verdict verdict;
+    bool wanted = strcmp(key, CHECKSUM) == 0, progress = strcmp(key, "verifying") == 0;
+    int err = wanted || progress ? limefs_verify_ask(fs, view, ordinal, &verdict) : -ENODATA;
+    if (err)
+        return err;
+    return progress ? number(value, limefs_verify_progress(fs, view, ordinal))
+                    : snprintf(value, VALUE_MAX, "%s", limefs_verdict_word(verdict));
+}
+
 static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                            const char *key, char *value)
 {
@@ -112,6 +128,8 @@ static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t
     if (len == 0)
         len = record_value(&record, key, value);
     limefile_index_free(index);
+    if (len == -ENODATA)
+        len = verdict_value(fs, view, ordinal, key, value);
     limefs_view_unpin(fs, view);
     return len;
 }
@@ -220,6 +238,10 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
             continue; /* a container without a fault has no "fault" */
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
+    uint64_t ordinal;
+    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    if (view && value_of_record(fs, view, ordinal, CHECKSUM, value) > 0)
+        used += (size_t)snprintf(list + used, sizeof list - used, PREFIX CHECKSUM) + 1;
     return give(list, used, buf, cap);
 }
 

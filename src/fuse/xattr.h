@@ -8,6 +8,10 @@
 #include "limefs.h"
 #include <sys/types.h>
 
+/* Reading this attribute of a record verifies it, and gives the verdict; it is not listed, so
+ * that nobody does it by chance. */
+#define LIMEFS_VERIFY "user.lime.verify"
+
 /* Like getxattr(2) and listxattr(2): the length, also for cap 0; -ERANGE, -ENODATA ... */
 ssize_t limefs_xattr_get(struct limefs *, uint64_t id, const char *name, char *buf, size_t cap);
 ssize_t limefs_xattr_list(struct limefs *, uint64_t id, char *buf, size_t cap);

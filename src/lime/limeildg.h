@@ -157,9 +157,9 @@ void limefile_field_add(const struct limefile_field *, struct limefile_checksum 
 
 /* The sum of the whole record, read from fd by `threads` threads (0: as many as there are
  * processors), around the page cache where it is not in memory. progress may be NULL; it is
- * called by one thread at a time; returning is not waited for. LIMEFILE_E_STATE if the field is
- * not summable, LIMEFILE_E_SHRUNK, -errno. */
-typedef void limefile_sum_progress_fn(void *context, uint64_t bytes_more);
+ * called by one thread at a time, while others go on; false: stop soon, and fail with -EINTR.
+ * LIMEFILE_E_STATE if the field is not summable, LIMEFILE_E_SHRUNK, -errno. */
+typedef bool limefile_sum_progress_fn(void *context, uint64_t bytes_more);
 int limefile_field_sum(int fd, const struct limefile_field *, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out);

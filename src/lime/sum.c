@@ -93,8 +93,9 @@ static void tell(struct work *w, uint64_t bytes)
     if (pthread_mutex_trylock(&w->telling) != 0)
         return; /* whoever is at it, or comes next, or the end, will tell it */
     uint64_t more = atomic_exchange(&w->untold, 0);
-    if (more)
-        w->progress(w->context, more);
+    int none = 0;
+    if (more && !w->progress(w->context, more))
+        atomic_compare_exchange_strong(&w->err, &none, -EINTR);
     pthread_mutex_unlock(&w->telling);
 }
 

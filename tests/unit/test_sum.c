@@ -150,13 +150,14 @@ struct told {
     bool both; /* two at once; asserted by the test's own thread */
 };
 
-static void tell(void *context, uint64_t more)
+static bool tell(void *context, uint64_t more)
 {
     struct told *told = context;
     if (atomic_fetch_add(&told->inside, 1) != 0)
         told->both = true;
     told->bytes += more;
     atomic_fetch_sub(&told->inside, 1);
+    return true;
 }
 
 static struct limefile_checksum sum_of(const struct made *m, unsigned threads)

@@ -154,11 +154,12 @@ static int scan_all(struct look *look)
 
 /* ---- sums ---- */
 
-static void count_bytes(void *context, uint64_t more)
+static bool count_bytes(void *context, uint64_t more)
 {
     struct check *check = context;
     check->summed += more;
     progress_add(check->progress, more);
+    return true;
 }
 
 static uint64_t word_of(const struct limefile_checksum *sum)

@@ -149,9 +149,10 @@ static bool can_be_summed(const struct options *o, const struct container *c,
     return false;
 }
 
-static void count_bytes(void *context, uint64_t more)
+static bool count_bytes(void *context, uint64_t more)
 {
     progress_add(context, more);
+    return true;
 }
 
 static bool same(const struct limefile_checksum *a, const struct limefile_checksum *b)

@@ -1,0 +1,116 @@
+/* errand.c - requests that take seconds */
+#include "errand.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+struct limefs_errands {
+    struct limefs *fs;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool started, ending;
+    struct limefs_errand *first, **last; /* the first one may be under way */
+};
+
+int limefs_errands_begin(struct limefs *fs)
+{
+    struct limefs_errands *errands = calloc(1, sizeof *errands);
+    if (!errands)
+        return -ENOMEM;
+    errands->fs = fs;
+    errands->last = &errands->first;
+    pthread_mutex_init(&errands->lock, NULL);
+    pthread_cond_init(&errands->changed, NULL);
+    fs->errands = errands;
+    return 0;
+}
+
+static void on_interrupt(fuse_req_t req, void *data)
+{
+    struct limefs_errand *errand = data;
+    (void)req;
+    atomic_store(&errand->stop, true);
+}
+
+static void *run_all(void *data)
+{
+    struct limefs_errands *errands = data;
+    pthread_mutex_lock(&errands->lock);
+    for (;;) {
+        struct limefs_errand *errand = errands->first;
+        if (!errand && errands->ending)
+            break;
+        if (!errand) {
+            pthread_cond_wait(&errands->changed, &errands->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&errands->lock);
+        errand->run(errands->fs, errand);
+        pthread_mutex_lock(&errands->lock);
+        errands->first = errand->next;
+        if (!errands->first)
+            errands->last = &errands->first;
+        free(errand);
+    }
+    pthread_mutex_unlock(&errands->lock);
+    return NULL;
+}
+
+/* With the lock held. Signals are for the loop. */
+static int start_thread(struct limefs_errands *errands)
+{
+    sigset_t all, before;
+    if (errands->started)
+        return 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = -pthread_create(&errands->thread, NULL, run_all, errands);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errands->started = err == 0;
+    return err;
+}
+
+int limefs_errand_send(struct limefs *fs, const struct limefs_errand *what)
+{
+    struct limefs_errands *errands = fs->errands;
+    struct limefs_errand *errand = malloc(sizeof *errand);
+    if (!errand)
+        return -ENOMEM;
+    *errand = *what;
+    errand->next = NULL;
+    atomic_init(&errand->stop, false);
+    pthread_mutex_lock(&errands->lock);
+    int err = start_thread(errands);
+    if (err) {
+        pthread_mutex_unlock(&errands->lock);
+        free(errand);
+        return err;
+    }
+    fuse_req_interrupt_func(errand->req, on_interrupt, errand);
+    *errands->last = errand;
+    errands->last = &errand->next;
+    pthread_cond_signal(&errands->changed);
+    pthread_mutex_unlock(&errands->lock);
+    return 0;
+}
+
+void limefs_errands_end(struct limefs *fs)
+{
+    struct limefs_errands *errands = fs->errands;
+    if (!errands)
+        return;
+    pthread_mutex_lock(&errands->lock);
+    errands->ending = true;
+    for (struct limefs_errand *errand = errands->first; errand; errand = errand->next)
+        atomic_store(&errand->stop, true);
+    pthread_cond_signal(&errands->changed);
+    pthread_mutex_unlock(&errands->lock);
+    if (errands->started)
+        pthread_join(errands->thread, NULL);
+    pthread_mutex_destroy(&errands->lock);
+    pthread_cond_destroy(&errands->changed);
+    free(errands);
+    fs->errands = NULL;
+}

@@ -1,0 +1,480 @@
+/* verify.c - verdicts on records with a checksum */
+#define _GNU_SOURCE
+#include "verify.h"
+#include "file.h"
+#include "tally.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+enum {
+    GRACE_S = 2,         /* for requests that were made before the last one, but come later */
+    NEAR_END = 64 << 20, /* so much may be missing that they could bring */
+    FIELDS_MAX = 100 * 1000, /* of a container; more would take too much memory */
+    TYPE_BYTES = 32,
+};
+
+struct limefs_proof {
+    struct limefile_field field; /* its type is the next */
+    char type[TYPE_BYTES];
+    enum limefs_verdict verdict;
+    _Atomic uint64_t done;      /* bytes of a verification that is under way */
+    struct limefs_tally *tally; /* of what was served; NULL: nothing yet */
+    unsigned serving, waiting;  /* reads under way; of these, at the end */
+};
+
+/* Of one state of a container. */
+struct limefs_proofs {
+    atomic_uint holders;
+    pthread_mutex_t lock; /* taken after fs->lock, where both are */
+    pthread_cond_t changed;
+    bool dropped; /* the container has changed */
+    size_t count;
+    struct limefs_proof proof[]; /* by ordinal */
+};
+
+const char *limefs_verdict_word(enum limefs_verdict verdict)
+{
+    static const char *const words[] = {"unverified", "ok", "bad"};
+    return words[verdict];
+}
+
+/* ---- proofs ---- */
+
+static void release(struct limefs_proofs *proofs)
+{
+    if (!proofs || atomic_fetch_sub(&proofs->holders, 1) > 1)
+        return;
+    for (size_t i = 0; i < proofs->count; i++)
+        limefs_tally_free(proofs->proof[i].tally);
+    pthread_mutex_destroy(&proofs->lock);
+    pthread_cond_destroy(&proofs->changed);
+    free(proofs);
+}
+
+static bool is_provable(const struct limefile_field *field)
+{
+    return field->has_checksum && limefile_field_is_summable(field) &&
+           field->record.type_len < TYPE_BYTES;
+}
+
+static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fields)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fields->count; i++)
+        count += is_provable(&fields->field[i]);
+    if (count > FIELDS_MAX)
+        count = 0;
+    struct limefs_proofs *proofs = calloc(1, sizeof *proofs + count * sizeof proofs->proof[0]);
+    if (!proofs)
+        return NULL;
+    atomic_init(&proofs->holders, 1);
+    pthread_mutex_init(&proofs->lock, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&proofs->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    for (size_t i = 0; i < fields->count && proofs->count < count; i++)
+        if (is_provable(&fields->field[i])) {
+            struct limefs_proof *proof = &proofs->proof[proofs->count++];
+            proof->field = fields->field[i];
+            memcpy(proof->type, proof->field.record.type, proof->field.record.type_len);
+            proof->field.record.type = proof->type;
+        }
+    return proofs;
+}
+
+/* From the metadata, as the index shows them. */
+static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limefs_proofs **out)
+{
+    struct limefile_fd file;
+    struct limefile_fields fields;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    limefile_fd_init(&file, view->fd);
+    int err = limefile_fields_build(&file.source, index, NULL, NULL, &fields);
+    if (!err) {
+        *out = proofs_of_fields(&fields);
+        err = *out ? 0 : -ENOMEM;
+        limefile_fields_release(&fields);
+    }
+    limefile_index_free(index);
+    return err;
+}
+
+static struct limefs_proofs *hold(struct limefs *fs, struct limefs_view *view,
+                                  uint64_t *changes)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_proofs *proofs = view->proofs;
+    if (proofs)
+        atomic_fetch_add(&proofs->holders, 1);
+    *changes = view->proof_changes;
+    pthread_mutex_unlock(&fs->lock);
+    return proofs;
+}
+
+/* Of a pinned view, which keeps them; the caller releases them. */
+static int proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_proofs **out)
+{
+    uint64_t changes;
+    struct limefs_proofs *proofs = hold(fs, view, &changes);
+    int err = proofs ? 0 : make_proofs(fs, view, &proofs);
+    if (err)
+        return err;
+    pthread_mutex_lock(&fs->lock);
+    if (changes != view->proof_changes) {
+        proofs->dropped = true; /* good for nothing but to say what there was */
+    } else if (!view->proofs) {
+        atomic_fetch_add(&proofs->holders, 1);
+        __atomic_store_n(&view->proofs, proofs, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&fs->lock);
+    *out = proofs;
+    return 0;
+}
+
+void limefs_verify_forget_locked(struct limefs_view *view)
+{
+    struct limefs_proofs *proofs = view->proofs;
+    view->proof_changes++;
+    __atomic_store_n(&view->proofs, NULL, __ATOMIC_RELEASE);
+    if (!proofs)
+        return;
+    pthread_mutex_lock(&proofs->lock);
+    proofs->dropped = true;
+    pthread_cond_broadcast(&proofs->changed);
+    pthread_mutex_unlock(&proofs->lock);
+    release(proofs);
+}
+
+void limefs_verify_forget(struct limefs *fs, struct limefs_view *view)
+{
+    pthread_mutex_lock(&fs->lock); /* a proof may be in the making */
+    limefs_verify_forget_locked(view);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+static struct limefs_proof *find(struct limefs_proofs *proofs, uint64_t ordinal)
+{
+    size_t low = 0, high = proofs->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (proofs->proof[middle].field.record.ordinal < ordinal)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < proofs->count && proofs->proof[low].field.record.ordinal == ordinal;
+    return found ? &proofs->proof[low] : NULL;
+}
+
+static int proof_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                    struct limefs_proofs **proofs, struct limefs_proof **proof)
+{
+    int err = proofs_of(fs, view, proofs);
+    if (err)
+        return err;
+    *proof = find(*proofs, ordinal);
+    if (*proof)
+        return 0;
+    release(*proofs);
+    return -ENODATA;
+}
+
+/* ---- verdicts ---- */
+
+static bool is_right(const struct limefs_proof *proof, const struct limefile_checksum *sum)
+{
+    const struct limefile_checksum *want = &proof->field.checksum;
+    return sum->suma == want->suma && sum->sumb == want->sumb;
+}
+
+/* With the proofs' lock held. */
+static void judge(struct limefs *fs, struct limefs_proof *proof,
+                  const struct limefile_checksum *sum)
+{
+    proof->verdict = is_right(proof, sum) ? LIMEFS_OK : LIMEFS_BAD;
+    __atomic_fetch_add(proof->verdict == LIMEFS_OK ? &fs->verified_ok : &fs->verified_bad, 1,
+                       __ATOMIC_RELAXED);
+}
+
+/* Without any lock. `what` has that sum. */
+static void report(struct limefs *fs, const struct limefs_view *view,
+                   const struct limefs_proof *proof, const struct limefile_checksum *sum,
+                   const char *what)
+{
+    char label[PATH_MAX];
+    const struct limefile_checksum *want = &proof->field.checksum;
+    if (is_right(proof, sum))
+        return;
+    limefs_log(LOG_ERR,
+               "%s: record %llu: verify: %s the checksum %08x %08x, not %08x %08x as the "
+               "container says; 'lime check --data' tells more",
+               limefs_tree_label(fs, view->node, label, sizeof label),
+               (unsigned long long)proof->field.record.ordinal, what, sum->suma, sum->sumb,
+               want->suma, want->sumb);
+}
+
+int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                      enum limefs_verdict *verdict)
+{
+    struct limefs_proofs *proofs;
+    struct limefs_proof *proof;
+    int err = proof_of(fs, view, ordinal, &proofs, &proof);
+    if (err)
+        return err;
+    err = limefs_view_check(fs, view, &proof->field.record, NULL);
+    pthread_mutex_lock(&proofs->lock);
+    *verdict = err || proofs->dropped ? LIMEFS_UNVERIFIED : proof->verdict;
+    pthread_mutex_unlock(&proofs->lock);
+    release(proofs);
+    return 0;
+}
+
+uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+{
+    struct limefs_proofs *proofs;
+    struct limefs_proof *proof;
+    if (proof_of(fs, view, ordinal, &proofs, &proof) != 0)
+        return 0;
+    uint64_t done = atomic_load(&proof->done);
+    release(proofs);
+    return done;
+}
+
+/* ---- all of it, now ---- */
+
+struct reading {
+    struct limefs_proof *proof;
+    const atomic_bool *stop;
+};
+
+static bool note_progress(void *context, uint64_t more)
+{
+    struct reading *reading = context;
+    atomic_fetch_add(&reading->proof->done, more);
+    return !atomic_load(reading->stop);
+}
+
+/* What the container holds is what readers get; nothing of it is on its way, or elsewhere. */
+static int settle(struct limefs *fs, struct limefs_view *view,
+                  const struct limefile_record *record)
+{
+    struct limefs_place place;
+    if (!__atomic_load_n(&view->writer, __ATOMIC_ACQUIRE))
+        return 0;
+    int err = limefs_place_enter(fs, view, record->ordinal, &place);
+    if (err)
+        return err;
+    bool settled =
+        place.fd == view->fd && place.at == record->data_offset && place.bytes == record->bytes;
+    if (settled)
+        limefs_place_gather(fs, view, place.at, (size_t)place.bytes);
+    limefs_place_leave(view);
+    return settled ? 0 : -EBUSY;
+}
+
+static int sum_locally(const struct limefs_view *view, struct limefs_proof *proof,
+                       const atomic_bool *stop, struct limefile_checksum *sum)
+{
+    struct reading reading = {proof, stop};
+    atomic_store(&proof->done, 0);
+    return limefile_field_sum(view->fd, &proof->field, 0, note_progress, &reading, sum);
+}
+
+/* A sum of the ranks that is wrong is taken once more by this host: either may see other bytes
+ * than the other. */
+static int read_all(struct limefs *fs, struct limefs_view *view, struct limefs_proof *proof,
+                    const atomic_bool *stop, struct limefile_checksum *sum, const char **what)
+{
+    struct reading reading = {proof, stop};
+    struct limefile_checksum local;
+    *what = "the data have";
+    atomic_store(&proof->done, 0);
+    int done = limefs_job_sum(fs, view, &proof->field, note_progress, &reading, sum);
+    if (done < 0)
+        return done;
+    if (done == 0)
+        return sum_locally(view, proof, stop, sum);
+    if (is_right(proof, sum))
+        return 0;
+    int err = sum_locally(view, proof, stop, &local);
+    if (!err && is_right(proof, &local))
+        *what = "as this host reads them, the data are right, but as the ranks do, they have";
+    return err;
+}
+
+static int verify(struct limefs *fs, struct limefs_view *view, struct limefs_proofs *proofs,
+                  struct limefs_proof *proof, const atomic_bool *stop)
+{
+    struct limefile_checksum sum = {0};
+    const char *what = NULL;
+    int err = settle(fs, view, &proof->field.record);
+    if (!err)
+        err = read_all(fs, view, proof, stop, &sum, &what);
+    if (!err)
+        err = limefs_view_check(fs, view, &proof->field.record, NULL);
+    pthread_mutex_lock(&proofs->lock);
+    if (!err && proofs->dropped)
+        err = -ESTALE;
+    if (!err) {
+        __atomic_fetch_add(&fs->verified_bytes, proof->field.record.bytes, __ATOMIC_RELAXED);
+        judge(fs, proof, &sum);
+    }
+    pthread_mutex_unlock(&proofs->lock);
+    if (!err)
+        report(fs, view, proof, &sum, what);
+    return err;
+}
+
+int limefs_verify_now(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                      const atomic_bool *stop, enum limefs_verdict *verdict)
+{
+    struct limefs_proofs *proofs;
+    struct limefs_proof *proof;
+    int err = proof_of(fs, view, ordinal, &proofs, &proof);
+    if (err)
+        return err;
+    err = verify(fs, view, proofs, proof, stop);
+    pthread_mutex_lock(&proofs->lock);
+    *verdict = proof->verdict;
+    atomic_store(&proof->done, 0);
+    pthread_mutex_unlock(&proofs->lock);
+    release(proofs);
+    return err;
+}
+
+/* ---- what is served ---- */
+
+/* Of a container that this mount writes to, nobody can say what its readers have been served.
+ */
+void limefs_verify_attach(struct limefs *fs, struct limefs_file *file)
+{
+    struct limefs_proof *proof;
+    if (fs->options.verify != LIMEFS_VERIFY_STREAM || !file->view || file->target ||
+        __atomic_load_n(&file->view->writer, __ATOMIC_ACQUIRE) ||
+        proof_of(fs, file->view, file->record.ordinal, &file->proofs, &proof) != 0)
+        return;
+    pthread_mutex_lock(&file->proofs->lock);
+    if (proof->serving == 0 && proof->tally && limefs_tally_is_hopeless(proof->tally)) {
+        limefs_tally_free(proof->tally); /* a new reader, a new chance */
+        proof->tally = NULL;
+    }
+    pthread_mutex_unlock(&file->proofs->lock);
+    file->proof = proof;
+}
+
+void limefs_verify_detach(struct limefs_file *file)
+{
+    release(file->proofs);
+    file->proofs = NULL;
+    file->proof = NULL;
+}
+
+void limefs_verify_begin(const struct limefs_file *file)
+{
+    if (!file->proof)
+        return;
+    pthread_mutex_lock(&file->proofs->lock);
+    file->proof->serving++;
+    pthread_mutex_unlock(&file->proofs->lock);
+}
+
+/* Bytes [from, from + n) of the record are about to be served. With the lock held, which is
+ * let go while they are summed. */
+static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
+                      struct limefs_proof *proof, uint64_t from, const char *bytes, size_t n)
+{
+    struct limefs_part part;
+    uint64_t at = from, end = from + n;
+    while (limefs_tally_claim(proof->tally, &at, &end)) {
+        pthread_mutex_unlock(&proofs->lock);
+        limefs_tally_sum(proof->tally, at, bytes + (at - from), (size_t)(end - at), &part);
+        pthread_mutex_lock(&proofs->lock);
+        limefs_tally_merge(proof->tally, &part);
+        __atomic_fetch_add(&fs->verified_bytes, part.n, __ATOMIC_RELAXED);
+        at = end;
+        end = from + n;
+    }
+}
+
+static bool is_open_question(const struct limefs_proofs *proofs,
+                             const struct limefs_proof *proof)
+{
+    return !proofs->dropped && proof->verdict == LIMEFS_UNVERIFIED && proof->tally &&
+           !limefs_tally_is_hopeless(proof->tally);
+}
+
+/* Whoever reads the end has, as it seems, read all that comes before it. */
+static bool is_near_end(const struct limefs_proofs *proofs, const struct limefs_proof *proof)
+{
+    if (!is_open_question(proofs, proof))
+        return false;
+    uint64_t left = limefs_tally_left(proof->tally);
+    return left <= NEAR_END && left <= proof->field.record.bytes / 2;
+}
+
+/* The end of a record is served last: not before those requests are done that a sequential
+ * reader has made before. */
+static void wait_for_verdict(const struct limefs *fs, struct limefs_proofs *proofs,
+                             struct limefs_proof *proof)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += GRACE_S;
+    bool late = false;
+    if (proof->waiting + 2 > fs->threads) /* somebody must serve those requests */
+        return;
+    proof->waiting++;
+    while (is_near_end(proofs, proof) && !(late && proof->serving <= proof->waiting)) {
+        int err = late ? pthread_cond_wait(&proofs->changed, &proofs->lock)
+                       : pthread_cond_timedwait(&proofs->changed, &proofs->lock, &until);
+        late = late || err == ETIMEDOUT;
+    }
+    proof->waiting--;
+}
+
+/* *judged: by these bytes, and the sum is this. */
+static int look_at(struct limefs *fs, const struct limefs_file *file, uint64_t offset,
+                   const struct iovec *iov, int count, bool *judged,
+                   struct limefile_checksum *sum)
+{
+    struct limefs_proofs *proofs = file->proofs;
+    struct limefs_proof *proof = file->proof;
+    if (proof->verdict == LIMEFS_UNVERIFIED && !proof->tally)
+        proof->tally = limefs_tally_new(&proof->field);
+    for (int i = 0; i < count; offset += iov[i++].iov_len)
+        if (is_open_question(proofs, proof))
+            take_note(fs, proofs, proof, offset, iov[i].iov_base, iov[i].iov_len);
+    *judged = is_open_question(proofs, proof) && limefs_tally_done(proof->tally, sum);
+    if (*judged) {
+        judge(fs, proof, sum);
+        pthread_cond_broadcast(&proofs->changed);
+    }
+    bool end = count && offset == proof->field.record.bytes;
+    if (end)
+        wait_for_verdict(fs, proofs, proof);
+    return end && !proofs->dropped && proof->verdict == LIMEFS_BAD ? -EIO : 0;
+}
+
+int limefs_verify_end(struct limefs *fs, const struct limefs_file *file, uint64_t offset,
+                      const struct iovec *iov, int count)
+{
+    bool judged;
+    struct limefile_checksum sum;
+    if (!file->proof)
+        return 0;
+    pthread_mutex_lock(&file->proofs->lock);
+    int err = look_at(fs, file, offset, iov, count, &judged, &sum);
+    file->proof->serving--;
+    pthread_cond_broadcast(&file->proofs->changed);
+    pthread_mutex_unlock(&file->proofs->lock);
+    if (judged)
+        report(fs, file->view, file->proof, &sum, "what was read has");
+    return err;
+}

@@ -1,0 +1,248 @@
+/* cmd_verify.c - lime verify: has a mount verify its records; the daemon, or its job, reads */
+#define _GNU_SOURCE
+#include "jsonout.h"
+#include "progress.h"
+#include "tool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: lime verify [-q] [--json] FILE...\n"
+    "Verify records of a limefs mount by their SciDAC checksums. FILE is a record, or\n"
+    "a folder: then all records in it, and below it, that have a checksum.\n"
+    "\n"
+    "  -q, --quiet  say nothing of what is right\n"
+    "      --json   for scripts: an object on a line for each record\n"
+    "      --help   this text\n"
+    "\n"
+    "The mount's job reads and sums, where it has one (-o ranks=N, -o job=SOCKET): each\n"
+    "rank its share. What was found is remembered until the container changes:\n"
+    "'getfattr -n user.lime.checksum FILE' tells it. 'lime check --data' verifies\n"
+    "containers that are not mounted.\n"
+    "\n"
+    "Example: lime verify /mnt/cfg && solver /mnt/cfg/ildg-binary-data\n"
+    "\n"
+    "Exit status, the worst of all: 0 right; 1 a record is bad, cannot be read, or has\n"
+    "no checksum although it is named; 2 FILE is in no limefs mount, or wrong usage.\n";
+
+/* As the daemon has them; see limefs(1). */
+#define ATTR_TYPE      "user.lime.type"
+#define ATTR_CHECKSUM  "user.lime.checksum"
+#define ATTR_VERIFY    "user.lime.verify"
+#define ATTR_VERIFYING "user.lime.verifying"
+
+enum {
+    VALUE_MAX = 64,
+    LOOK_MS = 200, /* at how far it is */
+};
+
+struct options {
+    bool quiet, json;
+    uint64_t seen; /* records with a checksum */
+};
+
+/* The attribute as a string: its length, or -errno. */
+static int attribute(const char *path, const char *name, char value[VALUE_MAX])
+{
+    ssize_t len = getxattr(path, name, value, VALUE_MAX - 1);
+    value[len < 0 ? 0 : len] = '\0';
+    return len < 0 ? -errno : (int)len;
+}
+
+/* ---- one record ---- */
+
+struct asking {
+    const char *path;
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    bool done;
+    int len;
+    char verdict[VALUE_MAX];
+};
+
+static void *ask(void *context)
+{
+    struct asking *asking = context;
+    char verdict[VALUE_MAX];
+    int len = attribute(asking->path, ATTR_VERIFY, verdict);
+    pthread_mutex_lock(&asking->lock);
+    asking->len = len;
+    memcpy(asking->verdict, verdict, sizeof verdict);
+    asking->done = true;
+    pthread_cond_signal(&asking->answered);
+    pthread_mutex_unlock(&asking->lock);
+    return NULL;
+}
+
+static void look(const char *path, struct progress *progress)
+{
+    char value[VALUE_MAX];
+    uint64_t done;
+    int len = attribute(path, ATTR_VERIFYING, value);
+    if (len > 0 && number_parse(value, (size_t)len, &done))
+        progress_to(progress, done);
+}
+
+/* Until there is an answer. */
+static void watch(struct asking *asking, uint64_t bytes)
+{
+    struct progress progress;
+    progress_begin(&progress, "verify", bytes);
+    pthread_mutex_lock(&asking->lock);
+    while (!asking->done) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        if (pthread_cond_timedwait(&asking->answered, &asking->lock, &until) == ETIMEDOUT &&
+            progress.wanted) {
+            pthread_mutex_unlock(&asking->lock);
+            look(asking->path, &progress);
+            pthread_mutex_lock(&asking->lock);
+        }
+    }
+    pthread_mutex_unlock(&asking->lock);
+    progress_end(&progress);
+}
+
+static void print(const struct options *o, const char *path, const char *verdict, bool right)
+{
+    if (o->json) {
+        fputs("{\"file\": ", stdout);
+        jsonout_text(stdout, path, strlen(path));
+        printf(", \"checksum\": \"%s\"}\n", verdict);
+    } else if (!o->quiet || !right) {
+        answer(path, "%s", verdict);
+    }
+}
+
+static int verify_record(struct options *o, const char *path, uint64_t bytes)
+{
+    struct asking asking = {
+        .path = path, .lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER};
+    pthread_t thread;
+    o->seen++;
+    if (pthread_create(&thread, NULL, ask, &asking) == 0) {
+        watch(&asking, bytes);
+        pthread_join(thread, NULL);
+    } else {
+        ask(&asking);
+    }
+    if (asking.len < 0) {
+        message_code(path, "verify", asking.len);
+        print(o, path, "unverified", true);
+        return TOOL_BAD;
+    }
+    bool right = strcmp(asking.verdict, "ok") == 0;
+    print(o, path, asking.verdict, right);
+    return right ? TOOL_GOOD : TOOL_BAD;
+}
+
+/* ---- what is named ---- */
+
+static int has_no_checksum(const char *path)
+{
+    char value[VALUE_MAX];
+    if (attribute(path, ATTR_TYPE, value) >= 0) {
+        message(path, "verify: the record has no checksum, or the size of its sites is not "
+                      "known; 'lime info' tells more of the container");
+        return TOOL_BAD;
+    }
+    message(path, "verify: not a record of a limefs mount; 'lime check --data' verifies "
+                  "containers");
+    return TOOL_UNUSABLE;
+}
+
+static int verify_folder(struct options *o, const char *path);
+
+/* named: by the user, not found in a folder */
+static int verify_path(struct options *o, const char *path, bool named)
+{
+    struct stat st;
+    char value[VALUE_MAX];
+    if (lstat(path, &st) != 0 || (named && stat(path, &st) != 0)) {
+        message_code(path, "verify", -errno);
+        return named ? TOOL_UNUSABLE : TOOL_BAD;
+    }
+    if (S_ISDIR(st.st_mode))
+        return verify_folder(o, path);
+    if (S_ISREG(st.st_mode) && attribute(path, ATTR_CHECKSUM, value) >= 0)
+        return verify_record(o, path, (uint64_t)st.st_size);
+    return named ? has_no_checksum(path) : TOOL_GOOD;
+}
+
+static int is_not_dots(const struct dirent *entry)
+{
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+static int verify_folder(struct options *o, const char *path)
+{
+    struct dirent **entries;
+    int worst = TOOL_GOOD, count = scandir(path, &entries, is_not_dots, alphasort);
+    if (count < 0) {
+        message_code(path, "verify", -errno);
+        return TOOL_BAD;
+    }
+    for (int i = 0; i < count; i++) {
+        char *inner;
+        bool slash = path[0] && path[strlen(path) - 1] == '/';
+        int status = TOOL_BAD;
+        if (asprintf(&inner, "%s%s%s", path, slash ? "" : "/", entries[i]->d_name) >= 0) {
+            status = verify_path(o, inner, false);
+            free(inner);
+        }
+        worst = status > worst ? status : worst;
+        free(entries[i]);
+    }
+    free(entries);
+    return worst;
+}
+
+static int verify_named(struct options *o, const char *path)
+{
+    uint64_t before = o->seen;
+    int status = verify_path(o, path, true);
+    if (status == TOOL_GOOD && o->seen == before && !o->quiet && !o->json)
+        answer(path, "no record with a checksum in it");
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"quiet", no_argument, NULL, 'q'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    struct options o = {0};
+    int worst = TOOL_GOOD;
+    for (int opt; (opt = getopt_long(argc, argv, "q", longs, NULL)) != -1;) {
+        if (opt == 'q')
+            o.quiet = true;
+        else if (opt == 'j')
+            o.json = true;
+        else
+            return opt == 'H' ? print_help(&cmd_verify) : option_error(&cmd_verify, argv);
+    }
+    if (optind == argc)
+        return usage_error(&cmd_verify, "no file named");
+    for (; optind < argc; optind++) {
+        int status = verify_named(&o, argv[optind]);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+const struct command cmd_verify = {"verify", "verify records of a mount", help, run};

@@ -1,0 +1,470 @@
+#!/usr/bin/env python3
+"""Records verified by their checksums: user.lime.checksum, lime verify, -o verify=open|stream."""
+
+import concurrent.futures
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import test_ranks
+from test_ranks import serving, stats, until
+
+CHECKSUM, VERIFY = "user.lime.checksum", "user.lime.verify"
+MIB = 1 << 20
+PATIENT = "job_timeout=30"  # on a busy machine, too
+
+
+def ildg_format(lattice, precision=64):
+    x, y, z, t = lattice
+    return (f'<?xml version="1.0"?><ildgFormat xmlns="http://www.lqcd.org/ildg"><version>1.0'
+            f'</version><field>su3gauge</field><precision>{precision}</precision><lx>{x}</lx>'
+            f'<ly>{y}</ly><lz>{z}</lz><lt>{t}</lt></ildgFormat>').encode()
+
+
+def checksum_xml(suma, sumb):
+    return (f'<?xml version="1.0"?><scidacChecksum><version>1.0</version><suma>{suma:x}</suma>'
+            f'<sumb>{sumb:x}</sumb></scidacChecksum>').encode()
+
+
+def configuration(lattice, seed=1, harm=None, checksum=True):
+    """Records of a configuration; `harm`: this byte of the data is another than the checksum
+    says."""
+    sites = lattice[0] * lattice[1] * lattice[2] * lattice[3]
+    data = bytearray(random.Random(seed).randbytes(sites * 576))
+    sums = limetest.scidac_checksum(data, 576)
+    if harm is not None:
+        data[harm] ^= 16
+    records = [("ildg-format", ildg_format(lattice)), ("ildg-binary-data", bytes(data))]
+    return records + ([("scidac-checksum", checksum_xml(*sums))] if checksum else [])
+
+
+class Files(limetest.TestCase):
+    LATTICE = (8, 8, 8, 16)  # 4.7 MB
+
+    def conf(self, name="conf.lime", **how):
+        path = os.path.join(getattr(self, "folder", None) or self.tempdir(), name)
+        how.setdefault("lattice", self.LATTICE)
+        records = configuration(**how)
+        with open(path, "wb") as out:
+            out.write(limetest.container(records))
+        os.utime(path, (1e9, 1e9))  # what has just been written might yet be looked at again
+        return path, records[1][1]
+
+    def lime(self, *args, status=0):
+        done = limetest.run(["lime", "verify", *args])
+        self.assertEqual(done.returncode, status, done)
+        return done.stdout.decode() + done.stderr.decode()
+
+
+def verdict(path):
+    return os.getxattr(path, CHECKSUM).decode()
+
+
+def read_to_the_end(path, block=131072, flags=0):
+    """What comes, and the errno that ends it or 0."""
+    fd = os.open(path, os.O_RDONLY | flags)
+    got = []
+    try:
+        while True:
+            data = os.read(fd, block)
+            if not data:
+                return b"".join(got), 0
+            got.append(data)
+    except OSError as error:
+        return b"".join(got), error.errno
+    finally:
+        os.close(fd)
+
+
+@limetest.needs_fuse
+class OnRequest(Files):
+    def test_the_corpus(self):
+        """Every record with a checksum, of whatever writer, is right."""
+        count = 0
+        with limetest.Mount(limetest.CORPUS) as mount:
+            for row in limetest.manifest():
+                path = mount.join(row["file"], f"{row['ordinal']:03}-{row['type']}")
+                has = row["type"] in ("ildg-binary-data", "scidac-binary-data") and \
+                    not row["file"].startswith("clime_pack")
+                self.assertEqual(CHECKSUM in os.listxattr(path), has, path)
+                if has:
+                    self.assertEqual(verdict(path), "unverified")
+                    self.assertEqual(os.getxattr(path, VERIFY), b"ok", path)
+                    self.assertEqual(verdict(path), "ok")
+                    count += 1
+                else:
+                    for name in CHECKSUM, VERIFY:
+                        with self.assertRaises(OSError) as caught:
+                            os.getxattr(path, name)
+                        self.assertEqual(caught.exception.errno, errno.ENODATA)
+            self.assertEqual(stats(mount)["verified_ok"], count)
+            self.assertGreater(count, 8)
+
+    def test_one_bit(self):
+        path, data = self.conf()
+        dice = random.Random(7)
+        with open(path, "rb") as file:
+            whole = file.read()
+        begin = whole.index(data)
+        for _ in range(200 if limetest.STRESS else 10):
+            harmed = bytearray(whole)
+            at = dice.randrange(len(data))
+            harmed[begin + at] ^= 1 << dice.randrange(8)
+            with open(path + ".bad", "wb") as out:
+                out.write(harmed)
+            with limetest.Mount(path + ".bad") as mount:
+                record = mount.join("ildg-binary-data")
+                self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+                self.assertEqual(verdict(record), "bad")
+
+    def test_no_checksum(self):
+        path, _data = self.conf(checksum=False)
+        with limetest.Mount(path) as mount:
+            self.assertNotIn(CHECKSUM, os.listxattr(mount.join("ildg-binary-data")))
+            self.assertIn("no checksum", self.lime(mount.join("ildg-binary-data"), status=1))
+            self.assertIn("no record with a checksum", self.lime(mount.path))
+
+    def test_verdicts_are_for_one_state(self):
+        """What changes from outside is another record, which nobody has verified."""
+        path, data = self.conf()
+        with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
+            record = mount.join("ildg-binary-data")
+            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            with open(path, "rb") as file:
+                at = file.read().index(data) + 1_000_000
+            with open(path, "r+b") as file:
+                file.seek(at)
+                file.write(bytes(100))
+            until(lambda: verdict(record) == "unverified")
+            self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+
+    def test_how_much_room(self):
+        """Asking for the length verifies nothing."""
+        path, _data = self.conf()
+        with limetest.Mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+            done = limetest.run(["getfattr", "--absolute-names", "-d", "-m", "-", record],
+                                check=True)
+            self.assertIn(b'user.lime.checksum="unverified"', done.stdout)
+            self.assertEqual(stats(mount)["verified_bytes"], 0)
+            done = limetest.run(["getfattr", "--only-values", "-n", VERIFY, record], check=True)
+            self.assertEqual(done.stdout, b"ok")
+
+    def test_command(self):
+        good, _data = self.conf("good.lime")
+        self.folder = os.path.dirname(good)
+        self.conf("bad.lime", seed=2, harm=3_000_000)
+        self.conf("plain.lime", checksum=False)
+        with open(os.path.join(self.folder, "notes.txt"), "w", encoding="ascii") as out:
+            out.write("no container")
+        with limetest.Mount(self.folder) as mount:
+            record = mount.join("good.lime", "ildg-binary-data")
+            self.assertEqual(self.lime(record), f"{record}: ok\n")
+            self.assertEqual(self.lime("-q", record), "")
+            self.assertEqual(self.lime("--json", record),
+                             json.dumps({"file": record, "checksum": "ok"}) + "\n")
+            bad = mount.join("bad.lime", "002-ildg-binary-data")
+            self.assertEqual(self.lime("-q", mount.path, status=1), f"{bad}: bad\n")
+            self.assertEqual(self.lime(mount.path, status=1),
+                             f"{bad}: bad\n{mount.join('good.lime', '002-ildg-binary-data')}: ok\n")
+        self.assertIn("not a record of a limefs mount", self.lime(good, status=2))
+        self.assertIn("No such file", self.lime(mount.join("none"), status=2))
+        self.lime(status=2)
+
+    def test_others_are_served_meanwhile(self):
+        """A daemon with one thread, and a verification that takes long."""
+        path, data = self.conf(lattice=(16, 16, 16, 32))  # 75 MB
+        with limetest.Mount(path, args=["-s"]) as mount:
+            record = mount.join("ildg-binary-data")
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                asked = [pool.submit(os.getxattr, record, VERIFY) for _ in range(8)]
+                seen = 0
+                while not all(one.done() for one in asked):
+                    os.listdir(mount.path)
+                    with open(record, "rb") as file:
+                        file.seek(seen * 1000)
+                        self.assertEqual(file.read(100), data[seen * 1000:seen * 1000 + 100])
+                    seen += 1
+                self.assertEqual([one.result() for one in asked], [b"ok"] * 8)
+            self.assertGreater(seen, 2)
+
+    def test_interrupted(self):
+        """Who asks and goes leaves nothing running; nor does the mount's end."""
+        path = os.path.join(self.tempdir(), "big.lime")
+        limetest.run(["make-config", "--lattice", "32,32,32,32", path], check=True)
+        with limetest.Mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+            asking = subprocess.Popen([limetest.program("lime"), "verify", record],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            until(lambda: int(os.getxattr(record, "user.lime.verifying")) > 0 or
+                  asking.poll() is not None)
+            asking.send_signal(signal.SIGINT)
+            asking.wait(20)
+            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+
+
+@limetest.needs_fuse
+class AtOpen(Files):
+    def test_right(self):
+        path, data = self.conf()
+        with limetest.Mount(path, opts="verify=open") as mount:
+            with open(mount.join("ildg-binary-data"), "rb") as file:
+                self.assertEqual(verdict(file.name), "ok")
+                self.assertTrue(file.read() == data)
+            for _ in range(3):
+                with open(mount.join("ildg-binary-data"), "rb") as file:
+                    file.read(1)
+            with open(mount.join("ildg-format"), "rb") as file:
+                self.assertIn(b"su3gauge", file.read())
+            self.assertEqual(stats(mount)["verified_bytes"], len(data))
+
+    def test_wrong(self):
+        path, _data = self.conf(harm=0)
+        with limetest.Mount(path, opts="verify=open") as mount:
+            for _ in range(2):
+                with self.assertRaises(OSError) as caught:
+                    os.open(mount.join("ildg-binary-data"), os.O_RDONLY)
+                self.assertEqual(caught.exception.errno, errno.EIO)
+            self.assertEqual(verdict(mount.join("ildg-binary-data")), "bad")
+            os.close(os.open(mount.join("ildg-format"), os.O_RDONLY))
+
+    def test_many_at_once(self):
+        path, data = self.conf()
+        with limetest.Mount(path, opts="verify=open") as mount:
+            def read(_):
+                with open(mount.join("ildg-binary-data"), "rb") as file:
+                    return file.read() == data
+            with concurrent.futures.ThreadPoolExecutor(16) as pool:
+                self.assertEqual(set(pool.map(read, range(32))), {True})
+            self.assertEqual(stats(mount)["verified_bytes"], len(data))
+
+
+@limetest.needs_fuse
+class WhileRead(Files):
+    opts = "verify=stream"
+
+    def mount(self, path, *opts, **how):
+        return limetest.Mount(path, opts=[self.opts, *opts], **how)
+
+    def readers(self, record, data, right):
+        """In sequence, in several ways; each finds out."""
+        good, err = (data, 0) if right else (None, errno.EIO)
+        for block, flags in [(131072, 0), (4096, 0), (1_000_003, 0), (MIB, os.O_DIRECT)]:
+            got, met = read_to_the_end(record, block, flags)
+            self.assertEqual(met, err)
+            self.assertTrue(data.startswith(got))
+            self.assertEqual(got == data, right)
+            if good is None:  # all but the last request
+                self.assertGreaterEqual(len(got), len(data) - 8 * MIB)
+
+    def test_right(self):
+        path, data = self.conf()
+        with self.mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+            self.assertEqual(verdict(record), "unverified")
+            self.readers(record, data, True)
+            self.assertEqual(verdict(record), "ok")
+            self.assertEqual(stats(mount)["verified_bytes"], len(data))
+
+    def test_wrong(self):
+        for at in 0, 1_234_567, 8 * 8 * 8 * 16 * 576 - 1:
+            path, data = self.conf(harm=at)
+            with self.mount(path) as mount:
+                record = mount.join("ildg-binary-data")
+                self.readers(record, data, False)
+                self.assertEqual(verdict(record), "bad")
+                done = subprocess.run(["cp", record, self.tempdir()], stderr=subprocess.PIPE)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(b"Input/output error", done.stderr)
+
+    def test_wrong_and_mapped(self):
+        """The beginning is there; the end is not."""
+        path, data = self.conf(harm=99)
+        code = ("import mmap, sys\nfile = open(sys.argv[1], 'rb')\n"
+                "mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
+                "for at in range(0, len(mapped), 4096):\n"
+                "    mapped[at]\n"
+                "    print(at, flush=at > len(mapped) - 8192)\n")
+        with self.mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+            done = subprocess.run([sys.executable, "-c", code, record], stdout=subprocess.PIPE)
+            self.assertEqual(done.returncode, -signal.SIGBUS)
+            self.assertEqual(verdict(record), "bad")
+
+    def test_at_random(self):
+        """Who reads at random, or parts, meets no error, and does not wait for long."""
+        path, data = self.conf(harm=99)
+        with self.mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+            dice = random.Random(1)
+            fd = os.open(record, os.O_RDONLY | os.O_DIRECT)
+            for _ in range(2000):
+                at, n = dice.randrange(len(data) - MIB), dice.randrange(1, 5000)
+                self.assertTrue(os.pread(fd, n, at) == data[at:at + n])
+            begin = time.monotonic()
+            self.assertEqual(os.pread(fd, 4096, len(data) - 4096), data[-4096:])
+            self.assertLess(time.monotonic() - begin, 5)
+            os.close(fd)
+
+    def test_all_at_random_then_in_sequence(self):
+        path, data = self.conf(harm=99)
+        with self.mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+            fd = os.open(record, os.O_RDONLY | os.O_DIRECT)
+            for i in range(1100, 0, -1):
+                os.pread(fd, 512, i * 4096)
+            os.close(fd)
+            self.assertEqual(read_to_the_end(record, flags=os.O_DIRECT)[1], errno.EIO)
+
+    def test_many_at_once(self):
+        for harm in None, 2_000_000:
+            path, data = self.conf(harm=harm)
+            with self.mount(path) as mount:
+                record = mount.join("ildg-binary-data")
+                with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                    done = list(pool.map(lambda i: read_to_the_end(record, 4096 << i % 6),
+                                         range(16)))
+                if harm is None:
+                    self.assertTrue(all(one == (data, 0) for one in done))
+                else:
+                    self.assertEqual({one[1] for one in done}, {errno.EIO})
+                self.assertEqual(verdict(record), "ok" if harm is None else "bad")
+
+    def test_the_log(self):
+        path, _data = self.conf(harm=5)
+        words = os.path.join(self.tempdir(), "words")
+        point = self.tempdir()
+        with open(words, "wb") as out:
+            daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", self.opts, path,
+                                       point], stdout=out, stderr=out)
+        self.addCleanup(daemon.wait, 30)
+        self.addCleanup(daemon.terminate)
+        until(lambda: os.path.ismount(point))
+        read_to_the_end(os.path.join(point, "ildg-binary-data"))
+        with open(words, encoding="ascii") as file:
+            lines = file.read().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("record 2: verify: what was read has the checksum", lines[0])
+
+
+class WhileReadDirect(WhileRead):
+    """Around the mount's page cache."""
+    opts = "verify=stream,direct_io,forward_from=1M"
+
+    def readers(self, record, data, right):
+        got, met = read_to_the_end(record, MIB)
+        self.assertEqual(met, 0 if right else errno.EIO)
+        self.assertTrue(data.startswith(got))
+
+    test_wrong_and_mapped = None
+
+
+@limetest.needs_fuse
+class Writing(Files):
+    def test_verdicts_do_not_outlive_writes(self):
+        path, data = self.conf()
+        with limetest.Mount(path, opts="rw") as mount:
+            record = mount.join("002-ildg-binary-data")
+            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(verdict(record), "ok")
+            fd = os.open(record, os.O_RDWR)
+            os.pwrite(fd, bytes([data[1000] ^ 1]), 1000)
+            os.fsync(fd)
+            self.assertEqual(verdict(record), "unverified")
+            self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+            os.pwrite(fd, data[1000:1001], 1000)
+            os.fsync(fd)
+            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            os.close(fd)
+            with open(mount.join("log"), "wb") as out:
+                out.write(b"more")
+            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+
+    def test_replaced(self):
+        path, data = self.conf()
+        other = configuration(self.LATTICE, seed=5)
+        with limetest.Mount(path, opts="rw") as mount:
+            record = mount.join("002-ildg-binary-data")
+            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            with open(record, "wb") as out:
+                out.write(other[1][1])
+            self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+            with open(mount.join("003-scidac-checksum"), "wb") as out:
+                out.write(other[2][1])
+            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            with open(record, "wb") as out:
+                out.write(data)
+            self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+
+    def test_a_new_one(self):
+        folder = self.tempdir()
+        records = configuration(self.LATTICE)
+        with limetest.Mount(folder, opts="rw,verify=open") as mount:
+            os.mkdir(mount.join("new.lime"))
+            for name, data in records:
+                with open(mount.join("new.lime", name), "wb") as out:
+                    out.write(data)
+            record = mount.join("new.lime", "ildg-binary-data")
+            with open(record, "rb") as file:
+                self.assertTrue(file.read() == records[1][1])
+            self.assertEqual(verdict(record), "ok")
+
+
+@limetest.needs_fuse
+class Job(test_ranks.TestCase, Files):
+    records = 0
+    LATTICE = (16, 16, 16, 16)  # 37.7 MB
+
+    def test_by_the_ranks(self):
+        for ranks in 1, 2, 3, 4:
+            for harm in None, 20_000_000:
+                path, data = self.conf(harm=harm)
+                with self.subTest(ranks=ranks, harm=harm), \
+                        self.mount(f"ranks={ranks}", PATIENT, source=path) as mount:
+                    record = serving(mount).join("ildg-binary-data")
+                    self.assertEqual(os.getxattr(record, VERIFY), b"bad" if harm else b"ok")
+                    now = stats(mount)
+                    self.assertEqual(now["summed_bytes"], len(data))
+                    self.assertEqual(now["local_bytes"], 0)
+
+    def test_while_read(self):
+        for harm in None, 20_000_000:
+            path, data = self.conf(harm=harm)
+            with self.mount("ranks=2", PATIENT, "verify=stream", source=path) as mount:
+                record = serving(mount).join("ildg-binary-data")
+                got, err = read_to_the_end(record)
+                self.assertEqual(err, errno.EIO if harm else 0)
+                self.assertTrue(data.startswith(got))
+                self.assertEqual(verdict(record), "bad" if harm else "ok")
+                self.assertGreater(stats(mount)["forwarded_bytes"], len(data) // 2)
+
+    def test_killed(self):
+        """The daemon takes the sum itself where the ranks go."""
+        path, _data = self.conf(lattice=(24, 24, 24, 32))
+        with self.mount("ranks=2", source=path) as mount:
+            record = serving(mount).join("ildg-binary-data")
+            for _ in range(3):
+                serving(mount)
+                with concurrent.futures.ThreadPoolExecutor() as pool:
+                    asked = pool.submit(os.getxattr, record, VERIFY)
+                    os.kill(test_ranks.pids_of(mount, "limefs-io")[0], signal.SIGKILL)
+                    self.assertEqual(asked.result(60), b"ok")
+
+    def test_stopped(self):
+        path, _data = self.conf()
+        with self.mount("ranks=2", source=path) as mount:
+            record = serving(mount).join("ildg-binary-data")
+            os.kill(test_ranks.pids_of(mount, "limefs-io")[1], signal.SIGSTOP)
+            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(stats(mount)["summed_bytes"], 0)
+
+
+if __name__ == "__main__":
+    limetest.main()
