@@ -237,6 +237,14 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* Of all parsers together; *good: one more if one of them has understood it. */
+static double time_of(const void *xml, size_t n, uint64_t *good)
+{
+    double before = seconds();
+    *good += parse_all(xml, n) > 0;
+    return seconds() - before;
+}
+
 static void mutate(uint64_t seed, struct bytes *b)
 {
     uint64_t state = seed;
@@ -261,9 +269,11 @@ static void test_mutations(void **state)
         /* of its own length, so that a sanitizer sees a byte too far */
         unsigned char *exact = malloc(b.n ? b.n : 1);
         memcpy(exact, b.at, b.n);
-        double before = seconds();
-        good += parse_all(exact, b.n) > 0;
-        double took = seconds() - before;
+        double took = time_of(exact, b.n, &good);
+        for (uint64_t ignored = 0, times = 0; took > slowest && times < 3; times++) {
+            double once_more = time_of(exact, b.n, &ignored); /* a loaded machine hiccups */
+            took = once_more < took ? once_more : took;
+        }
         free(exact);
         if (took > slowest) {
             slowest = took;
