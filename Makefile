@@ -63,7 +63,7 @@ mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
 # What of the format it needs, and what that needs.
 lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c)
-lemon_libs = $(call pkg_libs,libisal)
+lemon_libs = $(call pkg_libs,libisal) -pthread
 compare_src   := $(filter-out %/overlap.c %/checksum.c,$(wildcard src/mpi/bench/*.c))
 overlap_src   := src/mpi/bench/common.c src/mpi/bench/overlap.c
 summed_src    := src/mpi/bench/common.c src/mpi/bench/checksum.c

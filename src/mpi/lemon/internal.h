@@ -8,6 +8,8 @@
 #include "limefile.h"
 #include "plan.h"
 
+#include <pthread.h>
+
 enum lemon_direction {
     LEMON_READ,
     LEMON_WRITE,
@@ -192,6 +194,17 @@ int lemon_sum_begin(struct lemon_internal *, int64_t pos);
 /* What of this rank's part is there: all before byte `to`, or [from, to). Local. */
 void lemon_sum_reach(struct lemon_internal *, const char *data, int64_t to);
 void lemon_sum_between(struct lemon_internal *, const char *data, int64_t from, int64_t to);
+
+/* All of this rank's part, `data`, beside what the caller does in between: by a thread, if it
+ * is long. Local. */
+struct lemon_sum_beside {
+    struct lemon_internal *in;
+    const char *data;
+    pthread_t thread;
+    bool started;
+};
+void lemon_sum_start(struct lemon_sum_beside *, struct lemon_internal *, const char *data);
+void lemon_sum_join(struct lemon_sum_beside *);
 
 /* The call has ended: after an error as if it had not been. Local. */
 void lemon_sum_end(struct lemon_internal *, int code);

@@ -7,6 +7,12 @@
 #include "internal.h"
 #include "sums.h"
 
+#include <signal.h>
+
+enum {
+    BESIDE_MIN = 4 << 20, /* less is summed sooner than a thread is started for it */
+};
+
 static bool is_on(const struct lemon_record_sum *sum)
 {
     return sum->wanted || sum->verify;
@@ -119,6 +125,35 @@ void lemon_sum_reach(struct lemon_internal *in, const char *data, int64_t to)
         return;
     lemon_sum_between(in, data, sum->reached, to);
     sum->reached = to - to % sum->now.site_bytes;
+}
+
+/* The thread calls nothing of MPI, so that it is nothing to MPI; signals are for others. */
+static void *sum_all(void *argument)
+{
+    struct lemon_sum_beside *beside = argument;
+    lemon_sum_reach(beside->in, beside->data, lemon_geometry_local(beside->in));
+    return NULL;
+}
+
+void lemon_sum_start(struct lemon_sum_beside *beside, struct lemon_internal *in,
+                     const char *data)
+{
+    sigset_t all, before;
+    *beside = (struct lemon_sum_beside){.in = in, .data = data};
+    if (!in->sum.active || lemon_geometry_local(in) < BESIDE_MIN)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    beside->started = pthread_create(&beside->thread, NULL, sum_all, beside) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void lemon_sum_join(struct lemon_sum_beside *beside)
+{
+    if (beside->started)
+        pthread_join(beside->thread, NULL);
+    else
+        sum_all(beside);
 }
 
 void lemon_sum_end(struct lemon_internal *in, int code)

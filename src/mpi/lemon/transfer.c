@@ -9,10 +9,8 @@ enum {
     /* Of one MPI-IO call. Longer writes stall now and then, shorter reads read less ahead. */
     READ_CHUNK = 256 << 20,
     WRITE_CHUNK = 8 << 20,
-    /* What is summed, so that it is still in the cache. Measured: docs/performance.md. */
-    READ_SUM_CHUNK = 8 << 20,
-    WRITE_SUM_CHUNK = 1 << 20,
-    DIRECT_MIN = 512 * 1024, /* smaller reads profit from the kernel's read-ahead */
+    READ_SUM_CHUNK = 8 << 20, /* read, then summed while it is in the cache */
+    DIRECT_MIN = 512 * 1024,  /* smaller reads profit from the kernel's read-ahead */
 };
 
 /* ---- around the page cache ---- */
@@ -89,20 +87,16 @@ int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, 
 
 /* ---- each rank its own runs ---- */
 
-/* n bytes from byte `at` of the part on; with the checksum, if one is wanted. */
-static int move_run(struct lemon_internal *in, enum lemon_direction direction, char *data,
-                    int64_t at, int64_t n, int64_t offset)
+/* n bytes from byte `at` of the part on, with the checksum, if one is wanted. */
+static int read_run(struct lemon_internal *in, char *data, int64_t at, int64_t n,
+                    int64_t offset)
 {
-    int64_t piece = direction == LEMON_READ ? READ_SUM_CHUNK : WRITE_SUM_CHUNK;
+    int64_t piece = in->sum.active ? READ_SUM_CHUNK : n;
     int code = LEMON_SUCCESS;
-    if (!in->sum.active)
-        return lemon_move_bytes(in, direction, data + at, n, offset);
     for (int64_t done = 0; done < n && code == LEMON_SUCCESS; done += piece) {
         int64_t bytes = n - done < piece ? n - done : piece;
-        if (direction == LEMON_WRITE)
-            lemon_sum_reach(in, data, at + done + bytes);
-        code = lemon_move_bytes(in, direction, data + at + done, bytes, offset + done);
-        if (direction == LEMON_READ && code == LEMON_SUCCESS)
+        code = lemon_move_bytes(in, LEMON_READ, data + at + done, bytes, offset + done);
+        if (code == LEMON_SUCCESS)
             lemon_sum_reach(in, data, at + done + bytes);
     }
     return code;
@@ -113,10 +107,18 @@ static int move_runs(struct lemon_internal *in, enum lemon_direction direction, 
 {
     const struct lemon_box *box = &in->geometry.boxes[in->rank];
     int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
+    struct lemon_sum_beside beside;
     int code = LEMON_SUCCESS;
-    for (int64_t i = 0; i * run < bytes && code == LEMON_SUCCESS; i++)
-        code = move_run(in, direction, data, i * run, run,
-                        base + lemon_box_run_offset(box, run, i));
+    if (direction == LEMON_WRITE)
+        lemon_sum_start(&beside, in, data);
+    for (int64_t i = 0; i * run < bytes && code == LEMON_SUCCESS; i++) {
+        int64_t offset = base + lemon_box_run_offset(box, run, i);
+        code = direction == LEMON_READ
+                   ? read_run(in, data, i * run, run, offset)
+                   : lemon_move_bytes(in, LEMON_WRITE, data + i * run, run, offset);
+    }
+    if (direction == LEMON_WRITE)
+        lemon_sum_join(&beside);
     return code;
 }
 
