@@ -1,9 +1,9 @@
 /*
  * md5.c - RFC 1321 in lanes
  *
- * The same code makes a function of 4 and one of 8 lanes, each for several instruction sets;
- * with AVX-512VL a step is four instructions long (vpternlogd, vpaddd, vprold, vpaddd), which
- * is why even one stream is faster in a vector than in plain registers.
+ * The same code makes a function of 4 and one of 8 lanes, each for several instruction sets.
+ * With AVX-512VL a step is four instructions long (vpternlogd, vpaddd, vprold, vpaddd), so that
+ * one stream alone is not slower in a vector than by the best code for plain registers.
  */
 #include "md5.h"
 
