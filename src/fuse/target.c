@@ -126,14 +126,17 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
     return err;
 }
 
-/* A committed record says so before it grows. */
-static int begin_growth(struct limefs_writer *writer, uint64_t end)
+/* A committed record says so before it grows; until somebody commits it again, which may be at
+ * once.
+ */
+static int begin_growth(const struct limefs_target *target, uint64_t end)
 {
+    struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     int err = 0;
     pthread_rwlock_unlock(&writer->lock);
     pthread_rwlock_wrlock(&writer->lock);
-    if (limefile_editor_last(writer->editor, &last) == 0 && !writer->grown &&
+    if (limefs_writer_is_last(writer, target->ordinal, &last) && !writer->grown &&
         end > last.bytes) {
         err = limefile_growth_begin(writer->editor);
         writer->grown = !err;
@@ -151,13 +154,14 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
     int err = limefs_writer_check(writer);
     if (err)
         return err;
+    while (target->aside < 0 && limefs_writer_is_last(writer, target->ordinal, &last) &&
+           last.committed && !writer->grown && offset + n > last.bytes) {
+        err = begin_growth(target, offset + n); /* others may do anything meanwhile */
+        if (err)
+            return err;
+    }
     if (target->aside >= 0)
         return write_aside(target, buf, n, offset);
-    if (limefs_writer_is_last(writer, target->ordinal, &last) && last.committed &&
-        !writer->grown && offset + n > last.bytes)
-        err = begin_growth(writer, offset + n); /* meanwhile another may have become the last */
-    if (err)
-        return err;
     err = limefs_writer_is_last(writer, target->ordinal, &last)
               ? write_last(target, &last, buf, n, offset)
               : write_inner(target, buf, n, offset);
