@@ -182,7 +182,7 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
 /* The job has the container open for writing; it is soon done, or never. */
 static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
 {
-    struct limefs_job_file *file;
+    struct limefs_job_file *file = NULL;
     while (is_open(job) && (file = limefs_job_file_to_write(job, view)) &&
            file->state == LIMEFS_JOB_FILE_OPENING)
         pthread_cond_wait(&job->changed, &job->lock);

@@ -26,10 +26,11 @@ class Faults:
 
     def environment(self, base=None):
         preload = limetest.program("fault.so")
+        base = os.environ if base is None else base
         more = {"LD_PRELOAD": preload, "FAULT_CONTROL": self.path, "FAULT_FOLDER": self.folder}
         if limetest.SANITIZED:  # it comes before the sanitizer's own library
-            more["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
-        return {**(os.environ if base is None else base), **more}
+            more["ASAN_OPTIONS"] = base.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        return {**base, **more}
 
     def count(self, who):
         """From now on, its calls, and none fails."""
