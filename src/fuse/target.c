@@ -169,6 +169,19 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
     return err;
 }
 
+/* What was to be written is not there, for whatever reason: what is collected, or grows, has a
+ * gap. */
+static void note_gap(struct limefs_target *target, uint64_t end, int err)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    if (target->aside >= 0)
+        target->failed = err;
+    else if (writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
+             end > last.bytes)
+        writer->failed = err;
+}
+
 ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, const char *buf,
                             size_t n, uint64_t offset)
 {
@@ -177,6 +190,8 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
         return -EFBIG;
     share(writer);
     int err = write_locked(target, buf, n, offset);
+    if (err)
+        note_gap(target, offset + n, err);
     pthread_rwlock_unlock(&writer->lock);
     if (err)
         __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
