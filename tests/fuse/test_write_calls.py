@@ -148,7 +148,7 @@ class Calls:
         round = Round(self, fault, who, seed)
         try:
             round.run()
-        except (AssertionError, OSError) as error:
+        except (AssertionError, OSError, subprocess.SubprocessError) as error:
             words = (f"LIMETEST_SEED={SEED}: {fault} of {who}, seed {seed}: {error}; {round.log}; "
                      f"{traceback.format_exc(limit=-1)}")
             self.failed.append(words)
