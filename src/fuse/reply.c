@@ -11,6 +11,8 @@ int limefs_errno(int code)
 {
     if (code >= 0)
         return 0;
+    if (code == -EINTR) /* programs would try for ever to get what failed for good */
+        return EIO;
     if (code > -4096)
         return -code;
     switch (code) {

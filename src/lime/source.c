@@ -51,7 +51,11 @@ static int fd_truncate(struct limefile_source *source, uint64_t size)
 
 static int fd_sync(struct limefile_source *source)
 {
-    return fsync(fd_of(source)) == 0 ? 0 : -errno;
+    int err;
+    do
+        err = fsync(fd_of(source)) == 0 ? 0 : -errno;
+    while (err == -EINTR);
+    return err;
 }
 
 static const struct limefile_source_ops fd_ops = {
