@@ -242,10 +242,8 @@ static bool shows(struct limefs_view *view, const struct stat *st)
     struct limefs_stamp stamp = limefs_stamp_of(st);
     if (!view->written) /* once the tick is over, a new view will be sure */
         return limefs_stamp_equal(&view->stamp, &stamp) && (!view->racy || is_racy(st));
-    if (view->stamp.dev != stamp.dev || view->stamp.ino != stamp.ino)
-        return false; /* replaced */
-    look_again(view);
-    return true;
+    look_again(view); /* first: after it was written anew that may have failed */
+    return view->stamp.dev == stamp.dev && view->stamp.ino == stamp.ino; /* else replaced */
 }
 
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
