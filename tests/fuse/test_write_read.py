@@ -162,10 +162,12 @@ class Content(TestCase):
             thread.start()
             try:
                 until(lambda: len(written) >= 2 * MIB, 30)
-                for _ in range(3):
+                def again():
                     before = stats(mount)["forwarded_bytes"]
                     self.assertBytes(read_around(mount.join("data")), data)
-                    self.assertGreater(stats(mount)["forwarded_bytes"] - before, 6 * MIB)
+                    return stats(mount)["forwarded_bytes"] - before > 6 * MIB
+                for _ in range(3):
+                    until(again, 30)
             finally:
                 end.set()
                 thread.join()
@@ -260,8 +262,11 @@ class Oracle(TestCase):
 
     def test_writers_that_pause(self):
         """Often enough for reads to be forwarded in between."""
-        seen = self.run_oracle(600 if limetest.STRESS else 60, 2, 1, "forward_from=256K")
-        self.assertGreater(seen["forwarded_bytes"], 2 * self.BLOCKS * BLOCK)
+        for _ in range(5):  # on a busy machine writers may hardly ever pause
+            seen = self.run_oracle(600 if limetest.STRESS else 60, 2, 1, "forward_from=256K")
+            if seen["forwarded_bytes"] > 2 * self.BLOCKS * BLOCK:
+                return
+        self.fail(f"{seen['forwarded_bytes']} bytes in the last of five runs")
 
 
 if __name__ == "__main__":
