@@ -126,14 +126,20 @@ static int proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_
     int err = proofs ? 0 : make_proofs(fs, view, &proofs);
     if (err)
         return err;
+    struct limefs_proofs *superfluous = NULL;
     pthread_mutex_lock(&fs->lock);
     if (changes != view->proof_changes) {
         proofs->dropped = true; /* good for nothing but to say what there was */
     } else if (!view->proofs) {
         atomic_fetch_add(&proofs->holders, 1);
         __atomic_store_n(&view->proofs, proofs, __ATOMIC_RELEASE);
+    } else if (view->proofs != proofs) { /* somebody else has made them meanwhile */
+        superfluous = proofs;
+        proofs = view->proofs;
+        atomic_fetch_add(&proofs->holders, 1);
     }
     pthread_mutex_unlock(&fs->lock);
+    release(superfluous);
     *out = proofs;
     return 0;
 }
