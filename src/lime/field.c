@@ -30,7 +30,7 @@ static uint64_t datum_bytes(const struct limefile_scidac_record *record)
 /* The bytes of a site by its ILDG or ETMC format; 0: it does not tell. */
 static uint64_t format_bytes(enum limefile_fieldkind kind, const struct limefile_ildg *format)
 {
-    uint64_t reals = 2 * SPINS * COLOURS;
+    uint64_t reals = 2 * (format->components ? format->components : SPINS * COLOURS);
     if (kind == LIMEFILE_KIND_GAUGE) {
         uint64_t n = gauge_colours(format->field);
         reals = 2 * DIRECTIONS * n * n;
@@ -49,6 +49,9 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
         f->site_bytes = datum_bytes(words->record);
     bool part = words->file && words->file->volfmt != 0; /* of the lattice */
     f->sites = part ? 0 : limefile_lattice_sites(&f->lattice);
+    /* Of a field that we do not know the sites tell it: it is all of them. */
+    if (f->site_bytes == 0 && f->sites && f->record.bytes % f->sites == 0)
+        f->site_bytes = f->record.bytes / f->sites;
 }
 
 /* A box of another lattice than the file's is no box of it: its sites have no ranks. */
@@ -101,7 +104,7 @@ int field_describe(struct limefile_field *f, enum limefile_fieldkind kind,
         out.expected > LIMEFILE_BYTES_MAX)
         return LIMEFILE_E_XML_VALUE;
     /* No lattice is known, but a site is: its rank is its place, whatever the lattice. */
-    if (kind == LIMEFILE_KIND_SCIDAC && !out.boxed && !words->file &&
+    if (kind == LIMEFILE_KIND_SCIDAC && !words->format && !out.boxed && !words->file &&
         out.record.bytes % out.site_bytes == 0)
         out.sites = out.record.bytes / out.site_bytes;
     *f = out;

@@ -10,7 +10,7 @@
 /* What describes a binary record; NULL where there is nothing, or nothing that can be
  * understood. */
 struct field_words {
-    const struct limefile_ildg *format; /* ildg-format, or (etmc) of a propagator or source */
+    const struct limefile_ildg *format; /* ildg-format, etmc-...-format, cvc's */
     const struct limefile_scidac_record *record;
     const struct limefile_scidac_file *file;
 };

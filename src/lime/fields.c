@@ -18,6 +18,7 @@ enum role {
     ROLE_ILDG_FORMAT,
     ROLE_PROPAGATOR_FORMAT,
     ROLE_SOURCE_FORMAT,
+    ROLE_CVC_FORMAT,
     ROLE_PRIVATE_FILE,
     ROLE_PRIVATE_RECORD,
     ROLE_CHECKSUM,
@@ -33,7 +34,10 @@ static const struct {
     {"ildg-format", ROLE_ILDG_FORMAT},
     {"etmc-propagator-format", ROLE_PROPAGATOR_FORMAT},
     {"quda-propagator-format", ROLE_PROPAGATOR_FORMAT}, /* the same from another program */
+    {"etmc-propagator-type", ROLE_PROPAGATOR_FORMAT},   /* cvc */
     {"etmc-source-format", ROLE_SOURCE_FORMAT},
+    {"cvc-contraction-format", ROLE_CVC_FORMAT},
+    {"cvc_contraction-format", ROLE_CVC_FORMAT},
     {"scidac-private-file-xml", ROLE_PRIVATE_FILE},
     {"scidac-private-record-xml", ROLE_PRIVATE_RECORD},
     {"scidac-checksum", ROLE_CHECKSUM},
@@ -113,6 +117,14 @@ static int read_text(struct builder *b, const struct limefile_record *record, si
     return (size_t)got < *n ? LIMEFILE_E_SHRUNK : 0;
 }
 
+static bool is_blank(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text[i] != '\0' && text[i] != ' ' && (text[i] < '\t' || text[i] > '\r'))
+            return false;
+    return true;
+}
+
 /* Parses it by the role's parser into `value`. What cannot be understood is a finding. */
 static int hear(struct builder *b, const struct limefile_record *record, enum role role,
                 struct said *said, void *value)
@@ -131,7 +143,14 @@ static int hear(struct builder *b, const struct limefile_record *record, enum ro
         case ROLE_CHECKSUM:
             err = limefile_checksum_parse(b->text, n, value);
             break;
-        case ROLE_LFN:
+        case ROLE_CVC_FORMAT:
+            err = limefile_cvc_parse(b->text, n, value);
+            break;
+        case ROLE_LFN: /* an empty one is none: Grid writes it where it has no name */
+            if (is_blank(b->text, n)) {
+                *said = (struct said){.ordinal = 0};
+                return 0;
+            }
             err = limefile_lfn_parse(b->text, n, value);
             break;
         default:
@@ -274,7 +293,7 @@ static int hear_lfn(struct builder *b, const struct limefile_record *record)
 {
     char lfn[LIMEFILE_LFN_MAX];
     int err = hear(b, record, ROLE_LFN, &b->lfn, lfn);
-    if (err)
+    if (err || !b->lfn.ordinal)
         return err;
     if (b->lfn.good && !b->out->by_lfn) {
         b->out->by_lfn = record->ordinal;
@@ -303,7 +322,9 @@ static int hear_format(struct builder *b, const struct limefile_record *record)
 
 static int hear_etmc(struct builder *b, const struct limefile_record *record, enum role role)
 {
-    b->etmc_kind = role == ROLE_SOURCE_FORMAT ? LIMEFILE_KIND_SOURCE : LIMEFILE_KIND_PROPAGATOR;
+    b->etmc_kind = role == ROLE_SOURCE_FORMAT ? LIMEFILE_KIND_SOURCE
+                   : role == ROLE_CVC_FORMAT  ? LIMEFILE_KIND_SCIDAC
+                                              : LIMEFILE_KIND_PROPAGATOR;
     return hear(b, record, role, &b->etmc, &b->etmc_value);
 }
 
@@ -416,6 +437,7 @@ static int take(struct builder *b, const struct limefile_record *record)
         return hear_format(b, record);
     case ROLE_PROPAGATOR_FORMAT:
     case ROLE_SOURCE_FORMAT:
+    case ROLE_CVC_FORMAT:
         return hear_etmc(b, record, role);
     case ROLE_PRIVATE_FILE:
         return hear(b, record, role, &b->file, &b->file_value);
@@ -463,11 +485,21 @@ static int take_all(struct builder *b)
             err = take(b, &record);
         ended = record.me;
     }
+    /* What is waiting for data belongs to those that the fault has cut off. */
+    if (limefile_index_fault(b->index) && b->message_first == b->out->count)
+        b->format.ordinal = b->checksum.ordinal = 0;
     if (!err)
         err = end_message(b);
     if (!err && b->format.ordinal && !b->format.used)
         err = late(b);
     return err;
+}
+
+/* Grid writes any field as ildg-binary-data, and says in the private record what it is: ILDG
+ * has no format for it. */
+static bool is_of_grid(const struct limefile_field *f)
+{
+    return f->kind == LIMEFILE_KIND_SCIDAC && strncmp(f->name, "GRID_", 5) == 0;
 }
 
 /* In a container without any metadata of ours "ildg-binary-data" is a word like others. */
@@ -480,7 +512,7 @@ static int note_formless(struct builder *b)
             ildg_data = b->of_type[i];
     for (size_t i = 0; b->out->described && !err && i < b->out->count; i++) {
         const struct limefile_field *f = &b->out->field[i];
-        if (f->record.type == ildg_data && !f->by_format)
+        if (f->record.type == ildg_data && !f->by_format && !is_of_grid(f))
             err = note(b, LIMEFILE_D_FORMAT_MISSING, f->record.ordinal, f->record.header_offset,
                        0, 0);
     }

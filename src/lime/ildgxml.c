@@ -157,6 +157,34 @@ int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out)
     return err;
 }
 
+/* ---- cvc ---- */
+
+int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out)
+{
+    struct xmlread_value v[] = {
+        {.name = "type"}, {.name = "precision"}, {.name = "components"}, {.name = "lx"},
+        {.name = "ly"},   {.name = "lz"},        {.name = "lt"},
+    };
+    static const char *const elements[] = {"cvcFormat", NULL};
+    struct limefile_ildg cvc = {.flavours = 1, .components = 12, .lattice.dims = 4};
+    const char *end = n ? memrchr(xml, '>', n) : NULL; /* a date may stand behind it */
+    int err = xmlread_values(xml, end ? (size_t)(end + 1 - (const char *)xml) : n, elements, v,
+                             COUNT(v));
+    if (err)
+        return err;
+    word(&v[0], cvc.field, sizeof cvc.field);
+    cvc.precision = precision_of(&v[1]);
+    bool good = cvc.precision != 0;
+    if (v[2].found)
+        good = good && number(&v[2], 1, UINT32_MAX, &cvc.components);
+    for (unsigned i = 0; i < 4; i++)
+        good = good && number(&v[3 + i], 1, INT64_MAX, &cvc.lattice.extent[i]);
+    if (!good || !lattice_is_good(&cvc.lattice))
+        return LIMEFILE_E_XML_VALUE;
+    *out = cvc;
+    return 0;
+}
+
 /* ---- SciDAC ---- */
 
 int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac_file *out)

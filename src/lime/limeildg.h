@@ -39,9 +39,14 @@ struct limefile_ildg {
     char field[LIMEFILE_WORD_MAX]; /* "su3gauge", "diracFermion" */
     unsigned precision;            /* 32 or 64: bits of a real number */
     unsigned flavours;             /* 1 unless it says otherwise */
+    uint64_t components;           /* cvc: complex numbers of a site; else 0 */
     struct limefile_lattice lattice;
 };
 int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out);
+
+/* <cvcFormat>: cvc-contraction-format, cvc_contraction-format. Its type is the field; without
+ * a number of components it is a spinor. Text may stand behind it. */
+int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out);
 
 /* <scidacFile>: scidac-private-file-xml */
 struct limefile_scidac_file {
@@ -89,7 +94,7 @@ enum limefile_fieldkind {
     LIMEFILE_KIND_GAUGE,      /* ildg-binary-data with an ildg-format */
     LIMEFILE_KIND_PROPAGATOR, /* scidac-binary-data with an etmc- or quda-propagator-format */
     LIMEFILE_KIND_SOURCE,     /* the same with an etmc-source-format */
-    LIMEFILE_KIND_SCIDAC,     /* with a scidac-private-record-xml alone */
+    LIMEFILE_KIND_SCIDAC,     /* with a scidac-private-record-xml alone, or cvc's format */
     LIMEFILE_KIND_GLOBAL,     /* the same, of recordtype 1: no lattice */
 };
 

@@ -47,9 +47,9 @@ struct looked {
     struct seen seen;
 };
 
-static void look(struct looked *l, const struct row *rows, size_t count)
+static void look_at(struct looked *l, struct bytes bytes, size_t count)
 {
-    *l = (struct looked){.bytes = build(rows, count)};
+    *l = (struct looked){.bytes = bytes};
     limefile_memory_lend(&l->memory, l->bytes.at, l->bytes.n);
     l->index = index_of(&l->memory.source);
     assert_int_equal(limefile_index_count(l->index), count);
@@ -67,6 +67,11 @@ static void look(struct looked *l, const struct row *rows, size_t count)
     }
     assert_null(limefile_fields_of(&l->fields, 0));
     assert_null(limefile_fields_of(&l->fields, count + 1));
+}
+
+static void look(struct looked *l, const struct row *rows, size_t count)
+{
+    look_at(l, build(rows, count), count);
 }
 
 static void unlook(struct looked *l)
@@ -316,6 +321,113 @@ static void test_source_and_sink(void **state)
     assert_int_equal(l.fields.field[0].by_checksum, 4);
     assert_int_equal(l.fields.field[1].kind, LIMEFILE_KIND_PROPAGATOR);
     assert_int_equal(l.fields.field[1].by_checksum, 7);
+    assert_ends(&l, 0, 0);
+}
+
+/* Contractions of any number of components, spinors; the date behind the document is as cvc
+ * writes it. */
+static void test_cvc(void **state)
+{
+    (void)state;
+#define CVC(inner)                                                                \
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<cvcFormat>\n" inner             \
+    "<precision>64</precision>\n<lx>2</lx>\n<ly>2</ly>\n<lz>2</lz>\n<lt>2</lt>\n" \
+    "</cvcFormat>"
+#define CVC_TYPE "<type>cvc-v-x</type>\n<components>16</components>\n"
+    static const struct row rows[] = {
+        TEXT("cvc_contraction-format", CVC(CVC_TYPE) "\ndate Fri Nov 20 07:42:24 2026\n",
+             MB | ME),
+        DATA("scidac-binary-data", 16 * 256, MB),
+        TEXT("scidac-checksum", SUM(1, 2), ME),
+        TEXT("cvc-contraction-format", CVC(CVC_TYPE), MB),
+        DATA("scidac-binary-data", 16 * 256, ME),
+        TEXT("cvc_contraction-format", CVC(""), MB | ME),
+        DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
+        TEXT("etmc-propagator-type", ETMC(32, 1), MB | ME),
+        DATA("scidac-binary-data", SPINOR_2222, MB | ME),
+        TEXT("cvc-contraction-format", CVC("<components>0</components>"), MB | ME),
+        DATA("scidac-binary-data", 8, MB | ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(limefile_field_is_summable(&l.fields.field[i]));
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_SCIDAC);
+    assert_string_equal(l.fields.field[0].name, "cvc-v-x");
+    assert_int_equal(l.fields.field[0].precision, 64);
+    assert_int_equal(l.fields.field[0].site_bytes, 256);
+    assert_int_equal(l.fields.field[0].lattice.dims, 4);
+    assert_int_equal(l.fields.field[0].by_checksum, 3);
+    assert_int_equal(l.fields.field[1].site_bytes, 256);
+    assert_int_equal(l.fields.field[2].site_bytes, 192);
+    assert_string_equal(l.fields.field[2].name, "");
+    assert_int_equal(l.fields.field[3].kind, LIMEFILE_KIND_PROPAGATOR);
+    assert_false(limefile_field_is_summable(&l.fields.field[4]));
+    assert_ends(&l, LIMEFILE_D_XML, 10);
+}
+
+/* Whatever the field, it is ildg-binary-data; a configuration has its format. */
+static void test_grid(void **state)
+{
+    (void)state;
+#define NAMED(name)                                                                      \
+    "<scidacRecord>\n<version>1</version>\n<recordtype>0</recordtype>\n<datatype>" name  \
+    "</datatype>\n<precision>D</precision>\n<colors>1</colors>\n<spins>1</spins>\n" SITE \
+    "</scidacRecord>\n"
+    static const struct row rows[] = {
+        TEXT("scidac-private-file-xml", FILE_XML("2 \n2 \n2 \n2"), MB | ME),
+        TEXT("grid-format", "<FieldMetaData/>", MB),
+        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+        DATA("ildg-binary-data", 16 * 8, 0),
+        TEXT("FieldNormMetaData", "<FieldNormMetaData/>", 0),
+        TEXT("scidac-checksum", SUM(1, 2), ME),
+        TEXT("scidac-private-record-xml", NAMED("QDP_D3_ColorMatrix"), MB),
+        DATA("ildg-binary-data", 16 * 8, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_SCIDAC);
+    assert_int_equal(l.fields.field[0].by_checksum, 6);
+    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 8);
+}
+
+/* Written where there is no name: no deviation, and no name. */
+static void test_blank_lfn(void **state)
+{
+    (void)state;
+    static const char *const blank[] = {"", " ", "\n"};
+    for (size_t i = 0; i < COUNT(blank); i++) {
+        const struct row rows[] = {
+            TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+            {"ildg-data-lfn", blank[i], strlen(blank[i]), 0},
+            DATA("ildg-binary-data", GAUGE_2222, ME),
+        };
+        struct looked l;
+        LOOK(&l, rows);
+        assert_int_equal(l.fields.by_lfn, 0);
+        assert_int_equal(l.fields.field[0].by_lfn, 0);
+        assert_ends(&l, 0, 0);
+    }
+}
+
+/* A format or a checksum whose data a fault has cut off is where it belongs. */
+static void test_data_cut_off(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+        DATA("ildg-binary-data", GAUGE_2222, ME),
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+        TEXT("scidac-checksum", SUM(1, 2), 0),
+    };
+    struct bytes bytes = build(rows, COUNT(rows));
+    bytes_header(&bytes, "ildg-binary-data", GAUGE_2222, ME);
+    struct looked l;
+    look_at(&l, bytes, COUNT(rows));
+    assert_non_null(limefile_index_fault(l.index));
+    assert_int_equal(l.fields.count, 1);
+    assert_int_equal(l.fields.field[0].by_checksum, 0);
     assert_ends(&l, 0, 0);
 }
 
@@ -668,7 +780,7 @@ static void test_senseless_metadata(void **state)
         TEXT("scidac-private-file-xml", "<scidacFile/>", MB | ME),
         TEXT("scidac-private-record-xml", "nothing", MB),
         TEXT("ildg-format", "", 0),
-        TEXT("ildg-data-lfn", " ", 0),
+        TEXT("ildg-data-lfn", "a\nb", 0),
         DATA("ildg-binary-data", 8, 0),
         TEXT("scidac-checksum", "<scidacChecksum><suma>x</suma></scidacChecksum>", ME),
         DATA("etmc-propagator-format", LIMEFILE_XML_BYTES_MAX + 1, MB | ME),
@@ -706,10 +818,9 @@ static void test_other_gauge_groups(void **state)
     "<ildgFormat><field>" name "</field><precision>32</precision><lx>2</lx><ly>2</ly><lz>2" \
     "</lz><lt>2</lt></ildgFormat>"
     static const struct row rows[] = {
-        TEXT("ildg-format", GROUP("su2gauge"), MB),
-        DATA("ildg-binary-data", 16 * 128, ME),
-        TEXT("ildg-format", GROUP("sp4links"), MB),
-        DATA("ildg-binary-data", 100, ME),
+        TEXT("ildg-format", GROUP("su2gauge"), MB),    DATA("ildg-binary-data", 16 * 128, ME),
+        TEXT("ildg-format", GROUP("sp4links"), MB),    DATA("ildg-binary-data", 100, ME),
+        TEXT("ildg-format", GROUP("photonField"), MB), DATA("ildg-binary-data", 16 * 32, ME),
     };
     struct looked l;
     LOOK(&l, rows);
@@ -718,6 +829,8 @@ static void test_other_gauge_groups(void **state)
     assert_string_equal(l.fields.field[1].name, "sp4links");
     assert_int_equal(l.fields.field[1].site_bytes, 0);
     assert_int_equal(l.fields.field[1].expected, 0);
+    assert_int_equal(l.fields.field[2].site_bytes, 32); /* there are 16 sites */
+    assert_true(limefile_field_is_summable(&l.fields.field[2]));
     assert_ends(&l, 0, 0);
 }
 
@@ -806,6 +919,10 @@ int main(void)
         cmocka_unit_test(test_plain_corpus),
         cmocka_unit_test(test_flavours),
         cmocka_unit_test(test_source_and_sink),
+        cmocka_unit_test(test_cvc),
+        cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_blank_lfn),
+        cmocka_unit_test(test_data_cut_off),
         cmocka_unit_test(test_two_gauges),
         cmocka_unit_test(test_broken_flags),
         cmocka_unit_test(test_each_record_a_message),

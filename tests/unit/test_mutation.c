@@ -203,6 +203,13 @@ static int parse_all(const void *xml, size_t n)
         assert_in_range(ildg.flavours, 1, 1000);
         good++;
     }
+    check_code(err = limefile_cvc_parse(xml, n, &ildg));
+    if (err == 0) {
+        check_lattice(&ildg.lattice);
+        assert_true(ildg.precision == 32 || ildg.precision == 64);
+        assert_in_range(ildg.components, 1, UINT32_MAX);
+        good++;
+    }
     check_code(err = limefile_scidac_file_parse(xml, n, &file));
     if (err == 0) {
         check_lattice(&file.lattice);
