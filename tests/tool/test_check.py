@@ -121,6 +121,11 @@ class Check(limetest.TestCase):
             done = run(["lime", "check", "-q", self.write("f", data)])
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, b"", b""))
 
+    def test_folder(self):
+        done = run(["lime", "check", os.curdir])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"-r checks the containers in it", done.stderr)
+
     def test_worst_of_all(self):
         good, bad = self.write("g", GOOD), self.write("b", BROKEN["padding"][0])
         self.assertEqual(run(["lime", "check", good, bad, good]).returncode, 1)

@@ -95,6 +95,13 @@ class Print(SumCase):
         result, = json.loads("\n".join(self.lime("--json", path, status=1)))["records"]
         self.assertEqual(result["state"], "failed")
 
+    def test_json_of_nothing(self):
+        for path in (self.write("f", container([[("text", b"x")]])), "nowhere", os.devnull):
+            done = run(["lime", "checksum", "--json", path])
+            got = json.loads(done.stdout)
+            self.assertEqual((got["file"], got["records"]), (path, []))
+            self.assertIn("error", got)
+
     def test_sites_as_told(self):
         data = random.Random(4).randbytes(30 * 7 * 4)
         path = self.write("f.lime", container([[("a", b"x"), ("text", data), ("e", b"")]]))
@@ -282,6 +289,18 @@ class Add(SumCase):
                 self.assertEqual(got[2][1].rstrip(b" "), right)
                 self.assertIn(len(got[2][1]), (len(stored), len(right)))
                 self.check(self.path, "--strict")
+
+    def test_other_sites_than_the_file_says(self):
+        """Who reads the file would find such a checksum wrong."""
+        for records in ([FORMAT, DATA], [FORMAT, DATA, SUM]):
+            good = container([records])
+            path = self.write("f.lime", good)
+            for told in (("--site-bytes", "64"), ("--lattice", "2x2x2x2")):
+                self.lime("--add", "--replace", *told, path, status=1)
+                self.assertIn("says the file", self.err)
+                self.assertEqual(read(path), good)
+            self.lime("--add", "--site-bytes", "576", path)
+            self.check(path, "--strict")
 
     def test_refused(self):
         good = container([[("a", b"x" * 80), ("text", b"y" * 80)]])

@@ -150,6 +150,14 @@ class Add(LfnCase):
         before = [("scidac-binary-data", b"12345678"), SUM]
         self.refused(before, self.NAME, "no record ildg-binary-data")
         self.becomes(before, self.NAME, before + [lfn(self.NAME)], "1")
+        self.becomes(before + [lfn(self.NAME)], "lfn://b", before + [lfn("lfn://b")], "1")
+        self.refused([("text", b"x")] + before, self.NAME, "no lattice data", record=["1"])
+
+    def test_an_empty_one_is_filled(self):
+        for before in ([FORMAT, lfn(""), DATA], [FORMAT, DATA, lfn("")]):
+            after = [lfn(self.NAME) if r[0] == "ildg-data-lfn" else r for r in before]
+            for named in ((), ("ildg-binary-data",)):
+                self.becomes(before, self.NAME, after, *named)
 
     def test_corpus(self):
         for row in limetest.manifest():
@@ -189,7 +197,8 @@ class Refusals(LfnCase):
         path = self.write("f", container([FORMAT, DATA]))
         with subprocess.Popen([program("lime"), "append", path, "-t", "log", "-"],
                               stdin=subprocess.PIPE) as other:
-            while run(["lime", "lfn", "--set", "lfn://x", path]).returncode == 0:
+            while os.path.getsize(path) == len(container([FORMAT, DATA])):
+                self.assertIsNone(other.poll())
                 time.sleep(0.01)
             self.lime("--set", "lfn://y", path, status=1)
             self.assertIn("another process", self.err)

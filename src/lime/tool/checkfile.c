@@ -203,8 +203,10 @@ static void verify(struct look *look)
         else if (!f->has_checksum)
             sum->reason = "its checksum cannot be understood";
         else if (!limefile_field_is_summable(f))
-            sum->reason = f->site_bytes ? "its sites do not make up its length"
-                                        : "the size of a site is not known";
+            sum->reason = f->site_bytes == 0 ? "the size of a site is not known"
+                          : f->sites == 0 || (f->boxed && f->lattice.dims == 0)
+                              ? "which sites of the lattice it has is not known"
+                              : "its sites do not make up its length";
         if (!sum->reason) {
             compare(look, f, sum);
             continue;
@@ -341,6 +343,8 @@ int check_file(struct check *check)
     const struct check_options *o = check->options;
     struct look look = {.check = check};
     int err = look.fd = open_with_message(check->path, O_RDONLY);
+    if (err == -EISDIR)
+        message(check->path, "-r checks the containers in it");
     if (err >= 0 && check->optional && !begins_well(look.fd)) {
         check->passed_over = true;
         close(look.fd);

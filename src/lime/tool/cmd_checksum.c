@@ -199,6 +199,17 @@ static void print_item(const struct item *item)
            f->record.ordinal, type_shown(f->record.type, f->record.type_len, shown), more);
 }
 
+/* Where there is nothing else to print. */
+static int json_failure(const struct options *o, int status)
+{
+    if (!o->json)
+        return status;
+    fputs("{\"file\": ", stdout);
+    jsonout_text(stdout, o->path, strlen(o->path));
+    puts(", \"error\": \"no checksum could be computed\", \"records\": []}");
+    return status;
+}
+
 static void print_item_json(const struct item *item)
 {
     const struct limefile_field *f = &item->field;
@@ -267,17 +278,16 @@ static int print_sums(const struct options *o)
     struct items items = {.count = 0};
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
-        return status;
+        return json_failure(o, status);
     status = container_fault_message(&c);
     if (understand(&c, &fields) == TOOL_GOOD) {
         int done = select_items(o, &c, &fields, &items);
-        if (done == TOOL_GOOD)
-            done = sum_all(o, &c, &items);
+        done = done == TOOL_GOOD ? sum_all(o, &c, &items) : json_failure(o, done);
         status = done > status ? done : status;
         free(items.item);
         limefile_fields_release(&fields);
     } else {
-        status = TOOL_BAD;
+        status = json_failure(o, TOOL_BAD);
     }
     container_close(&c);
     return status;
@@ -293,6 +303,23 @@ static int refuse(const struct container *c, const struct item *item)
             "wrong; --replace makes it say that of these data",
             item->field.record.ordinal, item->field.by_checksum);
     return TOOL_BAD;
+}
+
+/* What readers would compare with another sum of the same data. */
+static bool contradicts(const struct options *o, const struct edit *edit,
+                        const struct limefile_field *said)
+{
+    struct limefile_field told = *said;
+    apply(o, &told);
+    if (!limefile_field_is_summable(said) ||
+        (told.site_bytes == said->site_bytes && told.boxed == said->boxed))
+        return false;
+    message(edit->c.path,
+            "record %" PRIu64 ": a site has %" PRIu64
+            " bytes, says the file; its readers would "
+            "find the checksum of other sites wrong",
+            said->record.ordinal, said->site_bytes);
+    return true;
 }
 
 static int put(const struct options *o, struct edit *edit, const struct limefile_fields *fields,
@@ -329,7 +356,7 @@ static int add_in(const struct options *o, struct edit *edit, struct item *item,
         return TOOL_BAD;
     const struct limefile_field *f = limefile_fields_of(&fields, item->field.record.ordinal);
     int status = TOOL_BAD;
-    if (f) {
+    if (f && !contradicts(o, edit, f)) {
         const char *type = item->field.record.type;
         item->field = *f;
         apply(o, &item->field);
@@ -338,7 +365,7 @@ static int add_in(const struct options *o, struct edit *edit, struct item *item,
         if (strcmp(item->state, "failed") != 0)
             status = put(o, edit, &fields, item);
         item->field.record.type = type;
-    } else {
+    } else if (!f) {
         message(edit->c.path,
                 "record %" PRIu64 ": neither ildg-binary-data nor scidac-binary-data; a "
                 "checksum would not be taken for its own",
@@ -390,14 +417,15 @@ static int add_sums(const struct options *o)
     struct items items = {.count = 0};
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
-        return status;
+        return json_failure(o, status);
     status = understand(&c, &fields);
     if (status == TOOL_GOOD) {
         status = select_items(o, &c, &fields, &items);
-        if (status == TOOL_GOOD)
-            status = add_all(o, &items);
+        status = status == TOOL_GOOD ? add_all(o, &items) : json_failure(o, status);
         free(items.item);
         limefile_fields_release(&fields);
+    } else {
+        json_failure(o, status);
     }
     container_close(&c);
     return status;

@@ -128,22 +128,53 @@ static bool only(const struct edit *edit, const char *wanted, struct limefile_re
                 "lfn: %" PRIu64 " records are of type %s; name one ('lime ls' shows them)",
                 count, wanted);
     else
-        message(edit->c.path, "lfn: no record %s that could get a name; name another record",
-                wanted);
+        message(
+            edit->c.path,
+            "lfn: no record %s that could get a name; name other data ('lime ls' shows them)",
+            wanted);
     return false;
 }
 
-/* The name that belongs to those data; false: there is none. */
-static bool name_of(struct edit *edit, const struct limefile_record *data,
-                    struct limefile_record *out)
+static bool is_data(const struct limefile_record *record)
+{
+    return is_of(record, data_type) || is_of(record, "scidac-binary-data");
+}
+
+/* The name that belongs to those data, 0 if there is none. */
+static uint64_t described_name(struct edit *edit, const struct limefile_record *data)
 {
     struct limefile_fields fields;
     if (limefile_fields_build(&edit->c.file.source, edit->c.index, NULL, NULL, &fields) != 0)
-        return false;
+        return 0;
     const struct limefile_field *f = limefile_fields_of(&fields, data->ordinal);
-    bool found = f && f->by_lfn && limefile_index_get(edit->c.index, f->by_lfn, out) == 0;
+    uint64_t ordinal = f ? f->by_lfn : 0;
     limefile_fields_release(&fields);
-    return found;
+    return ordinal;
+}
+
+/* The next record of that type in the direction, with no other data between. */
+static bool name_beside(const struct edit *edit, const struct limefile_record *data, int step,
+                        struct limefile_record *out)
+{
+    for (uint64_t i = data->ordinal + (uint64_t)step;
+         limefile_index_get(edit->c.index, i, out) == 0; i += (uint64_t)step) {
+        if (out->message != data->message || is_data(out))
+            return false;
+        if (is_of(out, type))
+            return true;
+    }
+    return false;
+}
+
+/* What is known of names is those of ildg-binary-data, if they say one. A name for other data,
+ * or an empty one, is beside them in their message. */
+static bool name_of(struct edit *edit, const struct limefile_record *data,
+                    struct limefile_record *out)
+{
+    uint64_t ordinal = described_name(edit, data);
+    if (ordinal)
+        return limefile_index_get(edit->c.index, ordinal, out) == 0;
+    return name_beside(edit, data, 1, out) || name_beside(edit, data, -1, out);
 }
 
 /* What the new record comes behind: the last one of the data's message; the data themselves if
@@ -156,7 +187,7 @@ static void place_of(const struct edit *edit, const struct limefile_record *data
     for (uint64_t i = data->ordinal + 1; limefile_index_get(edit->c.index, i, &r) == 0; i++) {
         if (r.message != data->message)
             break;
-        if (is_of(&r, data_type)) {
+        if (is_data(&r)) {
             *after = *data;
             break;
         }
@@ -194,6 +225,13 @@ static int set(struct edit *edit, const char *word, const char *lfn)
             return TOOL_BAD;
         if (is_of(&record, type))
             return change(edit, &record, lfn);
+        if (!is_data(&record)) {
+            message(edit->c.path,
+                    "lfn: record %" PRIu64 " holds no lattice data (ildg-binary-data, "
+                    "scidac-binary-data) that could get a name",
+                    record.ordinal);
+            return TOOL_BAD;
+        }
         return name_of(edit, &record, &old) ? change(edit, &old, lfn) : add(edit, &record, lfn);
     }
     if (limefile_index_by_type(edit->c.index, type, sizeof type - 1, &old, &count) == 0)
