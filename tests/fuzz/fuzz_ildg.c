@@ -29,6 +29,18 @@ static void as_ildg(const void *data, size_t size)
     HOLDS(ildg.field[0] && strlen(ildg.field) < sizeof ildg.field && ildg.flavours > 0);
 }
 
+static void as_cvc(const void *data, size_t size)
+{
+    struct limefile_ildg cvc;
+    int err = limefile_cvc_parse(data, size, &cvc);
+    check_code(err);
+    if (err)
+        return;
+    check_lattice(&cvc.lattice);
+    HOLDS(cvc.precision == 32 || cvc.precision == 64);
+    HOLDS(cvc.components > 0 && cvc.components <= UINT32_MAX);
+}
+
 static void as_file(const void *data, size_t size)
 {
     struct limefile_scidac_file file;
@@ -166,8 +178,8 @@ static void as_container(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const parsers[])(const void *, size_t) = {as_ildg,     as_file, as_record,
-                                                            as_checksum, as_lfn,  as_facts};
+    static void (*const parsers[])(const void *, size_t) = {
+        as_ildg, as_file, as_record, as_checksum, as_lfn, as_facts, as_cvc};
     enum { PARSERS = sizeof parsers / sizeof parsers[0] };
     if (size == 0)
         return 0;

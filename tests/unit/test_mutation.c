@@ -31,6 +31,9 @@ static const char *const seeds[] = {
     DECLARATION "\n<etmcFormat>\n  <field>diracFermion</field>\n  <precision>32</precision>\n"
                 "  <flavours>1</flavours>\n  <lx>4</lx>\n  <ly>4</ly>\n  <lz>4</lz>\n"
                 "  <lt>4</lt>\n</etmcFormat>",
+    DECLARATION "\n<cvcFormat>\n<type>cvc-v-x</type>\n<precision>64</precision>\n"
+                "<components>16</components>\n<lx>4</lx>\n<ly>4</ly>\n<lz>4</lz>\n"
+                "<lt>8</lt>\n<nconf>100</nconf>\n</cvcFormat>\ndate Fri Nov 20 2026\n",
     "<?xml version='1.0' encoding='ISO-8859-1'?><!DOCTYPE i:ildgFormat SYSTEM 'i.dtd'>"
     "<i:ildgFormat><!-- \xfc --><i:field>su3gauge</i:field><i:precision>D</i:precision>"
     "<i:lx><![CDATA[4]]></i:lx><i:ly>&#52;</i:ly><i:lz> 4 </i:lz><i:lt>4</i:lt><?p q?>"
