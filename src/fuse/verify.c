@@ -56,9 +56,15 @@ static void release(struct limefs_proofs *proofs)
     free(proofs);
 }
 
+/* A write that was cut short, say. No sum can be taken of it, nor need be. */
+static bool is_short(const struct limefile_field *field)
+{
+    return !limefile_field_is_summable(field) && field->record.bytes < field->expected;
+}
+
 static bool is_provable(const struct limefile_field *field)
 {
-    return field->has_checksum && limefile_field_is_summable(field) &&
+    return field->has_checksum && (limefile_field_is_summable(field) || is_short(field)) &&
            field->record.type_len < TYPE_BYTES;
 }
 
@@ -85,8 +91,20 @@ static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fiel
             proof->field = fields->field[i];
             memcpy(proof->type, proof->field.record.type, proof->field.record.type_len);
             proof->field.record.type = proof->type;
+            proof->verdict = is_short(&proof->field) ? LIMEFS_BAD : LIMEFS_UNVERIFIED;
         }
     return proofs;
+}
+
+static void report_short(struct limefs *fs, const struct limefs_view *view,
+                         const struct limefile_field *field)
+{
+    char label[PATH_MAX];
+    limefs_log(LOG_ERR,
+               "%s: record %llu: verify: it has %llu bytes, not %llu as its lattice takes",
+               limefs_tree_label(fs, view->node, label, sizeof label),
+               (unsigned long long)field->record.ordinal,
+               (unsigned long long)field->record.bytes, (unsigned long long)field->expected);
 }
 
 /* From the metadata, as the index shows them. */
@@ -100,6 +118,9 @@ static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limef
     if (!err) {
         *out = proofs_of_fields(&fields);
         err = *out ? 0 : -ENOMEM;
+        for (size_t i = 0; !err && i < (*out)->count; i++)
+            if ((*out)->proof[i].verdict == LIMEFS_BAD)
+                report_short(fs, view, &(*out)->proof[i].field);
         limefile_fields_release(&fields);
     }
     limefile_index_free(index);
@@ -189,6 +210,7 @@ static int proof_of(struct limefs *fs, struct limefs_view *view, uint64_t ordina
     if (*proof)
         return 0;
     release(*proofs);
+    *proofs = NULL;
     return -ENODATA;
 }
 
@@ -346,7 +368,7 @@ int limefs_verify_now(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     int err = proof_of(fs, view, ordinal, &proofs, &proof);
     if (err)
         return err;
-    err = verify(fs, view, proofs, proof, stop);
+    err = is_short(&proof->field) ? 0 : verify(fs, view, proofs, proof, stop);
     pthread_mutex_lock(&proofs->lock);
     *verdict = proof->verdict;
     atomic_store(&proof->done, 0);

@@ -124,6 +124,33 @@ class OnRequest(Files):
                 self.assertEqual(os.getxattr(record, VERIFY), b"bad")
                 self.assertEqual(verdict(record), "bad")
 
+    def test_short(self):
+        """A record that is shorter than its lattice is wrong, whatever is asked for."""
+        records = configuration((4, 4, 4, 8))
+        records[1] = (records[1][0], records[1][1][:-576])
+        path = os.path.join(self.tempdir(), "short.lime")
+        with open(path, "wb") as out:
+            out.write(limetest.container(records))
+        for opts in "verify=off", "verify=stream", "verify=open":
+            with limetest.Mount(path, opts=opts) as mount:
+                record = mount.join("ildg-binary-data")
+                self.assertEqual(verdict(record), "bad")
+                self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+                self.assertIn(": bad", self.lime(mount.path, status=1))
+                if opts == "verify=stream":
+                    self.assertEqual(read_to_the_end(record)[1], errno.EIO)
+                if opts == "verify=open":
+                    self.assertRaises(OSError, os.open, record, os.O_RDONLY)
+
+    def test_others_in_a_stream(self):
+        """Records without a checksum are opened and closed; the others' proofs stay."""
+        path, data = self.conf()
+        with limetest.Mount(path, opts="verify=stream") as mount:
+            for _ in range(5):
+                read_to_the_end(mount.join("ildg-format"))
+            self.assertEqual(read_to_the_end(mount.join("ildg-binary-data")), (data, 0))
+            self.assertEqual(verdict(mount.join("ildg-binary-data")), "ok")
+
     def test_no_checksum(self):
         path, _data = self.conf(checksum=False)
         with limetest.Mount(path) as mount:
