@@ -190,6 +190,20 @@ void job_client_synced(struct job_request *);
 /* A container that it has asked for is open on all ranks. False: no memory. */
 bool job_client_remember(struct job_client *, struct job_file *);
 
+/* Replies with a code; text NULL: that of the code. */
+void job_client_answer(struct job_server *, struct job_client *,
+                       const struct limejob_packet *request, int code, const char *text);
+
+/* NULL: it has no such file open. */
+struct job_opened *job_client_find(struct job_client *, uint32_t id);
+
+/* ---- clientio.c ---- */
+
+/* READ or WRITE; SYNC; SUM. */
+void job_client_move(struct job_server *, struct job_client *, struct limejob_packet *);
+void job_client_sync(struct job_server *, struct job_client *, struct limejob_packet *);
+void job_client_sum(struct job_server *, struct job_client *, struct limejob_packet *);
+
 /* ---- request.c ---- */
 
 /* NULL: no memory. `request` is the client's packet, if there is one. */

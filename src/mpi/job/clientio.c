@@ -1,0 +1,234 @@
+/* clientio.c - what clients ask of files: READ, WRITE, SYNC and SUM, checked and sent to the
+ * workers */
+#include "server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- READ, WRITE, SYNC ---- */
+
+static bool overlaps(const struct job_client *client, uint64_t at, uint64_t bytes)
+{
+    for (const struct job_request *move = client->moves; move; move = move->next)
+        if (at < move->at + move->bytes && move->at < at + bytes)
+            return true;
+    return false;
+}
+
+static bool is_inside(uint64_t from, uint64_t bytes, uint64_t all)
+{
+    return bytes <= all && from <= all - bytes;
+}
+
+/* A READ or WRITE, as the client says it. */
+struct move {
+    uint32_t file;
+    uint64_t offset, bytes, at;
+    uint64_t gate, until; /* of a WRITE; UINT64_MAX and 0: none */
+};
+
+static struct move parse_move(struct limejob_packet *packet)
+{
+    struct move move;
+    move.file = limejob_get_u32(packet);
+    move.offset = limejob_get_u64(packet);
+    move.bytes = limejob_get_u64(packet);
+    move.at = limejob_get_u64(packet);
+    bool more = packet->at < packet->bytes;
+    move.gate = more ? limejob_get_u64(packet) : UINT64_MAX;
+    move.until = more ? limejob_get_u64(packet) : 0;
+    return move;
+}
+
+/* What is wrong with its place in the window; NULL: nothing. */
+static const char *check_window_range(const struct job_client *client, const struct move *move,
+                                      int *code)
+{
+    *code = EINVAL;
+    if (!client->window)
+        return "there is no window";
+    if (move->bytes == 0 || move->bytes > LIMEJOB_READ_MAX)
+        return "a length of 0, or of more than 1 GiB";
+    if (!is_inside(move->at, move->bytes, client->window_bytes))
+        return "outside of the window";
+    if (move->gate != UINT64_MAX &&
+        (move->gate % sizeof(uint32_t) ||
+         !is_inside(move->gate, sizeof(uint32_t), client->window_bytes)))
+        return "the gate is not aligned, or outside of the window";
+    *code = EBUSY;
+    if (overlaps(client, move->at, move->bytes))
+        return "that part of the window belongs to a request in flight";
+    return NULL;
+}
+
+static const char *check_file_range(const struct job_server *server,
+                                    const struct job_file *file, const struct move *move,
+                                    int *code)
+{
+    *code = ENXIO;
+    if (!file->writing)
+        return is_inside(move->offset, move->bytes, file->bytes) ? NULL : "outside of the file";
+    *code = EFBIG;
+    if (!is_inside(move->offset, move->bytes, INT64_MAX))
+        return "no file can be that long";
+    *code = EBUSY;
+    return job_request_is_writing(server, file, move->offset, move->bytes)
+               ? "that part of the file is being written"
+               : NULL;
+}
+
+/* The file of a request; NULL, and the client is told: it has none that is meant for that. */
+static struct job_file *file_for(struct job_server *server, struct job_client *client,
+                                 const struct limejob_packet *packet, uint32_t id)
+{
+    char text[128];
+    bool writing = packet->opcode == LIMEJOB_WRITE || packet->opcode == LIMEJOB_SYNC;
+    struct job_opened *opened = job_client_find(client, id);
+    if (opened && opened->file->writing == writing)
+        return opened->file;
+    snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name,
+             !opened   ? "no such file is open"
+             : writing ? "the file is not open for writing"
+                       : "the file is open for writing");
+    job_client_answer(server, client, packet, EBADF, text);
+    return NULL;
+}
+
+/* The workers set about it. */
+static struct job_request *begin(struct job_server *server, struct job_client *client,
+                                 const struct limejob_packet *packet, uint16_t opcode,
+                                 struct job_file *file)
+{
+    struct job_request *request = job_request_new(server, opcode, client, packet);
+    if (!request) {
+        job_client_answer(server, client, packet, ENOMEM, NULL);
+        return NULL;
+    }
+    request->file = file;
+    file->refs++;
+    job_counters_begin(&server->counters, opcode);
+    return request;
+}
+
+static void send_move(struct job_server *server, struct job_request *request)
+{
+    static struct limejob_packet command;
+    limejob_request(&command, request->opcode, 0);
+    limejob_put_u32(&command, request->file->id);
+    limejob_put_u32(&command, request->client->window);
+    limejob_put_u64(&command, request->offset);
+    limejob_put_u64(&command, request->bytes);
+    limejob_put_u64(&command, request->at);
+    if (request->opcode == JOB_WRITE) {
+        limejob_put_u64(&command, request->gate);
+        limejob_put_u64(&command, request->until);
+    }
+    job_request_send(server, request, &command);
+}
+
+void job_client_move(struct job_server *server, struct job_client *client,
+                     struct limejob_packet *packet)
+{
+    int code;
+    char text[128];
+    struct move move = parse_move(packet);
+    const char *wrong = check_window_range(client, &move, &code);
+    struct job_file *file = NULL;
+    if (!wrong) {
+        file = file_for(server, client, packet, move.file);
+        if (!file)
+            return;
+        wrong = check_file_range(server, file, &move, &code);
+    }
+    if (wrong) {
+        snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name, wrong);
+        job_client_answer(server, client, packet, code, text);
+        return;
+    }
+    struct job_request *request = begin(
+        server, client, packet, packet->opcode == LIMEJOB_READ ? JOB_READ : JOB_WRITE, file);
+    if (!request)
+        return;
+    request->offset = move.offset;
+    request->bytes = move.bytes;
+    request->at = move.at;
+    request->gate = move.gate;
+    request->until = move.until;
+    request->next = client->moves;
+    client->moves = request;
+    send_move(server, request);
+}
+
+void job_client_synced(struct job_request *request)
+{
+    struct job_file *file = request->file;
+    struct job_opened *opened = job_client_find(request->client, file->id);
+    if (request->code) {
+        file->failures++;
+        file->failure_code = request->code;
+        memcpy(file->failure, request->text, sizeof file->failure);
+    } else if (opened && opened->heard != file->failures) {
+        request->code = file->failure_code;
+        memcpy(request->text, file->failure, sizeof request->text);
+    }
+    if (opened)
+        opened->heard = file->failures;
+}
+
+void job_client_sync(struct job_server *server, struct job_client *client,
+                     struct limejob_packet *packet)
+{
+    static struct limejob_packet command;
+    struct job_file *file = file_for(server, client, packet, limejob_get_u32(packet));
+    struct job_request *request = file ? begin(server, client, packet, JOB_SYNC, file) : NULL;
+    if (!request)
+        return;
+    limejob_request(&command, JOB_SYNC, 0);
+    limejob_put_u32(&command, file->id);
+    job_request_send(server, request, &command);
+}
+
+/* ---- SUM ---- */
+
+static const char *check_sum(const struct job_file *file, uint64_t offset, uint64_t bytes,
+                             uint64_t site_bytes, int *code)
+{
+    *code = EINVAL;
+    if (bytes == 0 || bytes > LIMEJOB_SUM_MAX)
+        return "sum: a length of 0, or of more than 1 GiB";
+    if (site_bytes == 0 || site_bytes > LIMEJOB_SITE_MAX)
+        return "sum: a site of 0 bytes, or of more than 1 MiB";
+    if (bytes % site_bytes)
+        return "sum: no whole sites";
+    *code = ENXIO;
+    return is_inside(offset, bytes, file->bytes) ? NULL : "sum: outside of the file";
+}
+
+void job_client_sum(struct job_server *server, struct job_client *client,
+                    struct limejob_packet *packet)
+{
+    static struct limejob_packet command;
+    int code;
+    struct job_file *file = file_for(server, client, packet, limejob_get_u32(packet));
+    uint64_t offset = limejob_get_u64(packet), bytes = limejob_get_u64(packet);
+    uint64_t site_bytes = limejob_get_u64(packet), first = limejob_get_u64(packet);
+    if (!file)
+        return;
+    const char *wrong = check_sum(file, offset, bytes, site_bytes, &code);
+    if (wrong) {
+        job_client_answer(server, client, packet, code, wrong);
+        return;
+    }
+    struct job_request *request = begin(server, client, packet, JOB_SUM, file);
+    if (!request)
+        return;
+    request->bytes = bytes;
+    limejob_request(&command, JOB_SUM, 0);
+    limejob_put_u32(&command, file->id);
+    limejob_put_u64(&command, offset);
+    limejob_put_u64(&command, bytes);
+    limejob_put_u64(&command, site_bytes);
+    limejob_put_u64(&command, first);
+    job_request_send(server, request, &command);
+}
