@@ -212,9 +212,12 @@ int limefs_writer_settle(struct limefs_writer *writer, const char *action)
 {
     char path[PATH_MAX];
     struct limefile_last last;
+    int err = 0;
     if (!is_settled(writer, 0) && limefile_editor_last(writer->editor, &last) == 0 &&
         !limefs_writer_target(writer, last.ordinal))
-        limefs_writer_give_up_last(writer, &last, false);
+        err = limefs_writer_give_up_last(writer, &last, false);
+    if (err && !is_settled(writer, 0))
+        return err;
     if (wait_until(writer, 0, is_settled))
         return 0;
     limefs_log(LOG_ERR, "%s: %s: another record is being appended; wait until it is closed",

@@ -378,8 +378,8 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return err;
 }
 
-void limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
-                                bool forced)
+int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
+                               bool forced)
 {
     char path[PATH_MAX];
     const char *label = limefs_writer_label(writer, path, sizeof path);
@@ -411,6 +411,7 @@ void limefs_writer_give_up_last(struct limefs_writer *writer, const struct limef
     else
         limefs_log(LOG_ERR, "%s: record %llu: close: %s", label,
                    (unsigned long long)last->ordinal, limefile_strerror(err));
+    return err;
 }
 
 static void forget_target(struct limefs_writer *writer, struct limefs_target *target)

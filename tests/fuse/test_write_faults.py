@@ -467,7 +467,8 @@ class Quota(Faults):
 
     def test_subvolume_btrfs(self):
         """Its quotas need nothing else from the kernel; root is not excepted. To cut a file needs
-        room there, too: what has failed can be taken away when the quota is raised."""
+        room there, too: what has failed is taken away by the first change after the quota is raised,
+        and until then a change gets the quota's error."""
         self.make("btrfs", 128, "")
         folder = self.fs.join("sub")
         for command in (["subvolume", "create", folder], ["quota", "enable", self.fs.path],
@@ -480,7 +481,9 @@ class Quota(Faults):
         # A full quota is in the way of this command, too, until what goes has gone.
         limit = ("for i in 1 2 3 4 5 6 7 8 9; do "
                  f"btrfs qgroup limit {{}} {folder} >/dev/null 2>&1 && break; sync -f {folder}; done")
-        self.relief = (limit.format("none"), f"sync -f {folder}", limit.format(self.LIMIT))
+        change = f": >{self.where}/new && rm {self.where}/new || echo exit here"
+        self.relief = (limit.format("none"), f"{change}; sync -f {folder}",
+                       limit.format(self.LIMIT))
         self.refused("quota exceeded")
 
     def test_project_xfs(self):
