@@ -2,6 +2,7 @@
  */
 #define _GNU_SOURCE
 #include "job.h"
+#include "store.h"
 #include "tree.h"
 #include "verify.h"
 #include "writing.h"
@@ -141,17 +142,22 @@ int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_re
     int fd = -1;
     if (limefile_editor_last(writer->editor, &last) == 0 && (!last.committed || writer->grown))
         return -EBUSY;
+    int err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
+    if (err)
+        return err;
     int folder = limefs_writer_folder(writer, &name);
     if (folder < 0)
         return folder;
     limefs_job_change(writer->fs, writer->view, &change, 0, UINT64_MAX, true);
     limefs_view_set_moving(writer->fs, writer->view, true);
     struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
-    int err = limefile_rewrite(folder, name, writer->fd, record, index, pieces, count, NULL,
-                               NULL, &fd);
+    err = limefile_rewrite(folder, name, writer->fd, record, index, pieces, count, NULL, NULL,
+                           &fd);
     limefile_index_free(index);
     close(folder);
     int moved = fd < 0 ? err : move_to(writer, fd);
+    if (fd >= 0)
+        limefs_store_moved(writer->fs, writer->view);
     limefs_view_set_moving(writer->fs, writer->view, false);
     limefs_job_changed(writer->fs, writer->view, &change);
     return moved ? moved : err;

@@ -239,6 +239,19 @@ bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
     return false;
 }
 
+void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *view)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++) {
+        if (file->view != view->id || !file->writes)
+            continue;
+        if (file->state == LIMEFS_JOB_FILE_OPEN)
+            send_close(job, file);
+        else if (file->state == LIMEFS_JOB_FILE_OPENING)
+            file->moved = true; /* which file it gets is not known before the reply */
+    }
+}
+
 /* ---- replies ---- */
 
 static struct limefs_job_file *file_of_view(struct limefs_job *job, uint64_t view)
@@ -251,7 +264,8 @@ static struct limefs_job_file *file_of_view(struct limefs_job *job, uint64_t vie
     return NULL;
 }
 
-static int on_opened(struct limefs_job_file *file, struct limejob_packet *reply)
+static int on_opened(struct limefs_job *job, struct limefs_job_file *file,
+                     struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
     if (file->state != LIMEFS_JOB_FILE_OPENING)
@@ -264,6 +278,8 @@ static int on_opened(struct limefs_job_file *file, struct limejob_packet *reply)
     if (err && err != -EAGAIN && !(err == -ESTALE && file->touched))
         limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
                    text[0] ? text : strerror(-err), file->writes ? "written" : "read");
+    if (file->state == LIMEFS_JOB_FILE_OPEN && file->moved)
+        send_close(job, file);
     return reply->broken ? -EPROTO : 0;
 }
 
@@ -364,7 +380,8 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
     job->in_flight--;
     switch (reply->tag >> 32) {
     case TAG_OPEN:
-        return index < LIMEFS_JOB_FILES_MAX ? on_opened(&job->files[index], reply) : -EPROTO;
+        return index < LIMEFS_JOB_FILES_MAX ? on_opened(job, &job->files[index], reply)
+                                            : -EPROTO;
     case TAG_LOAD:
         return on_loaded(job, index, reply);
     case TAG_STORE:

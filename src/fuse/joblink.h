@@ -36,6 +36,7 @@ struct limefs_job_file {
     /* What this mount has changed since: the job has it open as it was. */
     bool touched;
     uint64_t changed_from, changed_to;
+    bool moved;     /* while it was asked for, another file took its name */
     unsigned loads; /* under way */
     bool unsynced;  /* the ranks have written what is not on the disk */
     unsigned syncs; /* under way */
@@ -154,6 +155,10 @@ void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file 
 /* The file for this view; asked for if it is not known. NULL: no room for it, or the container
  * is just being changed. */
 struct limefs_job_file *limefs_job_file_of(struct limefs_job *, const struct limefs_view *);
+
+/* Another file has taken the container's name: the one open for writing is closed, and asked
+ * for again. */
+void limefs_job_file_moved(struct limefs_job *, const struct limefs_view *);
 
 /* Whether loads of these bytes come as they are now. If not, it is soon closed, and asked for
  * again. */

@@ -253,8 +253,7 @@ int limefs_store_put(struct limefs *fs, struct limefs_writer *writer, struct lim
     if (!job || job->parcel_count == 0)
         return 0;
     pthread_mutex_lock(&job->lock);
-    bool stream = follows(run, n, at, fs->options.forward_from) && is_open(job) &&
-                  !writer->view->rewritten;
+    bool stream = follows(run, n, at, fs->options.forward_from) && is_open(job);
     while (n && !err) {
         uint64_t room = job->forward.extent - at % job->forward.extent;
         size_t part = n < room ? n : (size_t)room;
@@ -277,7 +276,7 @@ void limefs_store_prepare(struct limefs *fs, const struct limefs_view *view)
     if (!job || job->parcel_count == 0)
         return;
     pthread_mutex_lock(&job->lock);
-    if (is_open(job) && !view->rewritten)
+    if (is_open(job))
         limefs_job_file_to_write(job, view);
     pthread_mutex_unlock(&job->lock);
 }
@@ -352,4 +351,14 @@ int limefs_store_sync(struct limefs *fs, struct limefs_writer *writer)
                          "what they had written"
                        : strerror(-met));
     return err ? err : met;
+}
+
+void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
+{
+    struct limefs_job *job = fs->job;
+    if (!job || job->parcel_count == 0)
+        return;
+    pthread_mutex_lock(&job->lock);
+    limefs_job_file_moved(job, view);
+    pthread_mutex_unlock(&job->lock);
 }

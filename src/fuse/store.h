@@ -30,4 +30,7 @@ int limefs_store_flush(struct limefs *, struct limefs_writer *, uint64_t from, u
  * it. */
 int limefs_store_sync(struct limefs *, struct limefs_writer *);
 
+/* The container is another file from now on. All was synced before; with the lock, alone. */
+void limefs_store_moved(struct limefs *, const struct limefs_view *);
+
 #endif

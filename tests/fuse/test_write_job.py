@@ -119,12 +119,14 @@ class Job(writelib.TestCase):
         self.assertHolds(self.path, self.items)
 
     def test_an_inner_record_of_another_length(self):
-        """The container that the job has open is then another one."""
+        """The container that the job has open is then another one; it opens the new one."""
         with self.with_job() as mount:
             for i in range(3):
                 new, last = some(2 * MIB + i, i), some(5 * MIB + i, 10 + i)
                 put(mount.join("data"), new)
+                before = stats(mount)["forwarded_written_bytes"]
                 put(mount.join("last"), last)
+                self.assertForwarded(mount, before + 3 * MIB)
                 self.assertHolds(self.path, [A, ("data", new), ("last", last)])
                 with open(mount.join("data"), "r+b", buffering=0) as file:
                     write_all(file.fileno(), new[::-1])
