@@ -137,3 +137,20 @@ bool limefile_field_is_summable(const struct limefile_field *f)
         return false;
     return !__builtin_mul_overflow(f->sites, f->site_bytes, &bytes) && bytes == f->record.bytes;
 }
+
+const char *limefile_field_why_unverified(const struct limefile_field *f)
+{
+    if (!f->by_checksum)
+        return "no checksum";
+    if (!f->has_checksum)
+        return "its checksum cannot be understood";
+    if (limefile_field_is_summable(f))
+        return NULL;
+    if (f->site_bytes == 0)
+        return "the size of a site is not known";
+    if (f->sites == 0 && f->record.bytes % f->site_bytes != 0)
+        return "its length is no multiple of a site's";
+    if (f->sites == 0 || (f->boxed && f->lattice.dims == 0))
+        return "which sites of the lattice it has is not known";
+    return "its sites do not make up its length";
+}

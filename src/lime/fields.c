@@ -540,6 +540,29 @@ int limefile_fields_build(struct limefile_source *source, const struct limefile_
     return err;
 }
 
+static void demand(const struct limefile_field *f, bool described, limefile_finding_fn *report,
+                   void *context)
+{
+    struct limefile_finding finding = {.offset = f->record.header_offset,
+                                       .ordinal = f->record.ordinal};
+    bool ildg = strcmp(f->record.type, "ildg-binary-data") == 0;
+    finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
+    /* Of an ILDG container, note_formless() has said it. */
+    if (f->kind == LIMEFILE_KIND_UNKNOWN && !f->by_format && !f->by_record &&
+        !(ildg && described))
+        report(context, &finding);
+    finding.code = LIMEFILE_D_CHECKSUM_MISSING;
+    if (!f->by_checksum)
+        report(context, &finding);
+}
+
+void limefile_fields_demand(const struct limefile_fields *fields, limefile_finding_fn *report,
+                            void *context)
+{
+    for (size_t i = 0; i < fields->count; i++)
+        demand(&fields->field[i], fields->described, report, context);
+}
+
 void limefile_fields_release(struct limefile_fields *fields)
 {
     free(fields->field);

@@ -121,6 +121,9 @@ struct limefile_field {
  * be taken. */
 bool limefile_field_is_summable(const struct limefile_field *);
 
+/* Why the data cannot be compared with a checksum, in words; NULL if they can. */
+const char *limefile_field_why_unverified(const struct limefile_field *);
+
 /*
  * Which records belong together: a format and a private record describe the next binary record
  * of their message; a checksum belongs to the binary record before it in its message, or else
@@ -147,6 +150,11 @@ int limefile_fields_build(struct limefile_source *, const struct limefile_index 
                           limefile_finding_fn *report, void *context,
                           struct limefile_fields *out);
 void limefile_fields_release(struct limefile_fields *);
+
+/* What only the strict mind: data without a checksum or a description. In the order of the
+ * fields. */
+void limefile_fields_demand(const struct limefile_fields *, limefile_finding_fn *report,
+                            void *context);
 
 /* The field whose binary record has that ordinal, or NULL. */
 const struct limefile_field *limefile_fields_of(const struct limefile_fields *,

@@ -99,20 +99,7 @@ static int by_offset(const void *a, const void *b)
 
 static void demand(struct look *look)
 {
-    for (size_t i = 0; i < look->fields.count; i++) {
-        const struct limefile_field *f = &look->fields.field[i];
-        struct limefile_finding finding = {.offset = f->record.header_offset,
-                                           .ordinal = f->record.ordinal};
-        bool ildg = strcmp(f->record.type, "ildg-binary-data") == 0;
-        finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
-        /* Of an ILDG container, fields.c has said it. */
-        if (f->kind == LIMEFILE_KIND_UNKNOWN && !f->by_format && !f->by_record &&
-            !(ildg && look->fields.described))
-            wait_in_line(look, &finding);
-        finding.code = LIMEFILE_D_CHECKSUM_MISSING;
-        if (!f->by_checksum)
-            wait_in_line(look, &finding);
-    }
+    limefile_fields_demand(&look->fields, wait_in_line, look);
     if (look->count)
         qsort(look->waiting, look->count, sizeof *look->waiting, by_offset);
 }
@@ -198,15 +185,7 @@ static void verify(struct look *look)
     for (size_t i = 0; i < look->fields.count; i++) {
         const struct limefile_field *f = &look->fields.field[i];
         struct sum *sum = &look->sums[i];
-        if (!f->by_checksum)
-            sum->reason = "no checksum";
-        else if (!f->has_checksum)
-            sum->reason = "its checksum cannot be understood";
-        else if (!limefile_field_is_summable(f))
-            sum->reason = f->site_bytes == 0 ? "the size of a site is not known"
-                          : f->sites == 0 || (f->boxed && f->lattice.dims == 0)
-                              ? "which sites of the lattice it has is not known"
-                              : "its sites do not make up its length";
+        sum->reason = limefile_field_why_unverified(f);
         if (!sum->reason) {
             compare(look, f, sum);
             continue;
