@@ -64,7 +64,7 @@ struct limefs_parcel {
     uint64_t from, to;           /* in the container */
     struct limefs_spans there;
     unsigned holds; /* copies under way */
-    double since;   /* sent */
+    double since;   /* sent, or the last copy */
 };
 
 /* Bytes that a job on other hosts, which was given up, may still write until then. */

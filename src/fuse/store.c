@@ -14,6 +14,9 @@ enum {
     SMALL = 64 * 1024, /* smaller writes are no stream */
 };
 
+/* A slot that no bytes have come to for so long is taken for another stream. */
+static const double idle_seconds = 1;
+
 #define NEAR (UINT64_C(16) << 20) /* requests of one stream are no further apart */
 
 static char *bytes_of(const struct limefs_job *job, const struct limefs_parcel *parcel)
@@ -129,6 +132,19 @@ static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
         finish_locally(job, parcel);
 }
 
+/* The one whose stream has stopped first. */
+static struct limefs_parcel *idle(struct limefs_job *job)
+{
+    struct limefs_parcel *found = NULL;
+    double before = limefs_job_seconds() - idle_seconds;
+    for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
+         parcel++)
+        if (parcel->state == LIMEFS_PARCEL_FILLING && !parcel->holds &&
+            parcel->since < (found ? found->since : before))
+            found = parcel;
+    return found;
+}
+
 /* An empty one, waited for while the job has all of them; NULL: there will be none. */
 static struct limefs_parcel *take(struct limefs_job *job)
 {
@@ -141,6 +157,11 @@ static struct limefs_parcel *take(struct limefs_job *job)
             if (parcel->state == LIMEFS_PARCEL_EMPTY)
                 return parcel;
             sent = sent || parcel->state == LIMEFS_PARCEL_SENT;
+        }
+        struct limefs_parcel *left = sent ? NULL : idle(job);
+        if (left) {
+            finish_locally(job, left);
+            continue;
         }
         if (!sent)
             return NULL; /* all are being filled */
@@ -173,6 +194,7 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
     memcpy(bytes_of(job, parcel) + (at - parcel->from), buf, n);
     pthread_mutex_lock(&job->lock);
     parcel->holds--;
+    parcel->since = limefs_job_seconds();
     if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->holds == 0 &&
         limefs_spans_cover(&parcel->there, parcel->from, parcel->to))
         send_out(job, parcel);

@@ -1,6 +1,7 @@
 """With a job behind a mount that writes: programs, records cut, removed and replaced while what
 was written to them is on its way, trees. (test_write_ranks.py has the job and its faults.)"""
 
+import contextlib
 import errno
 import os
 import random
@@ -13,7 +14,7 @@ import mpitest
 import test_write
 import writelib
 from test_ranks import folders, pids_of, serving, stats
-from writelib import MIB, put, pwrite_all, read, write_all
+from writelib import MIB, put, pwrite_all, read, until, write_all
 
 A = ("first", b"a" * 1000)
 SMALL = 6 * MIB
@@ -93,6 +94,29 @@ class Job(writelib.TestCase):
                 self.assertBytes(os.pread(file.fileno(), len(want), 0), bytes(want))
             self.items[1] = ("data", bytes(want))
         self.assertHolds(self.path, self.items)
+
+    def test_streams_that_stop(self):
+        """Each in the middle of an extent: they do not keep the job from who comes next."""
+        want, streams = bytearray(48 * MIB), 16
+        path = self.write("big.lime", limetest.container([("data", bytes(want))]))
+        some_bytes = some(MIB + 300000)
+        with self.with_job(source=path) as mount, contextlib.ExitStack() as stack:
+            def opened():
+                fd = os.open(mount.join("data"), os.O_WRONLY | os.O_DIRECT)
+                stack.callback(os.close, fd)
+                return fd
+            for i in range(streams):
+                pwrite_all(opened(), some_bytes, 2 * i * MIB)
+                want[2 * i * MIB:2 * i * MIB + len(some_bytes)] = some_bytes
+            last, at = opened(), 2 * streams * MIB
+            before = stats(mount)["forwarded_written_bytes"]
+
+            def forwarded():
+                pwrite_all(last, self.data[:4 * MIB], at)
+                return stats(mount)["forwarded_written_bytes"] > before
+            until(forwarded)
+            want[at:at + 4 * MIB] = self.data[:4 * MIB]
+        self.assertHolds(path, [("data", bytes(want))])
 
     def test_cut_and_removed_while_it_is_on_its_way(self):
         """What is gathered must not come back, or come to where something else is."""
