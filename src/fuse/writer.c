@@ -55,30 +55,38 @@ static int copy_tail(int from, int to, uint64_t offset, uint64_t end)
     return fsync(to) == 0 ? 0 : -errno;
 }
 
+/* Copies the bytes and brings them to the disk, name and all. */
+static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uint64_t from,
+                     uint64_t size)
+{
+    int err = copy_tail(writer->fd, fd, from, size);
+    return err ? err : fsync(folder) == 0 ? 0 : -errno;
+}
+
 /* Beside the container, as `lime repair` does. */
 static int keep(void *context, uint64_t from, uint64_t size)
 {
     struct limefs_writer *writer = context;
-    char name[NAME_MAX + 1], path[PATH_MAX];
+    struct stat st;
+    char *made = NULL, path[PATH_MAX];
     const char *container;
     int folder = limefs_writer_folder(writer, &container);
     if (folder < 0)
         return folder;
-    int n = snprintf(name, sizeof name, "%s.cut-%llu", container, (unsigned long long)from);
-    int fd =
-        n < 0 || (size_t)n >= sizeof name
-            ? -ENAMETOOLONG
-            : openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int err = fd == -1 ? -errno : fd < 0 ? fd : copy_tail(writer->fd, fd, from, size);
+    int fd = fstat(writer->fd, &st) != 0
+                 ? -errno
+                 : limefile_create_kept(folder, container, from, st.st_mode, &made);
+    int err = fd < 0 ? fd : fill_kept(writer, folder, fd, from, size);
     if (fd >= 0)
         close(fd);
     if (err && fd >= 0)
-        unlinkat(folder, name, 0);
+        unlinkat(folder, made, 0);
     close(folder);
     limefs_log(err ? LOG_ERR : LOG_NOTICE, "%s: recover: %s %s%s%s",
                limefs_writer_label(writer, path, sizeof path),
                err ? "bytes behind the last record cannot be kept in" : "they are kept in",
-               name, err ? ": " : "", err ? limefile_strerror(err) : "");
+               made ? made : container, err ? ": " : "", err ? limefile_strerror(err) : "");
+    free(made);
     return err;
 }
 

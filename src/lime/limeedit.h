@@ -179,6 +179,11 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
 int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
                      limefile_keep_fn *keep, void *context);
 
+/* A new file for such bytes, beside the container `name` of the folder (or AT_FDCWD, and a
+ * path): NAME.cut-FROM, or with .1, .2 ... behind it if there are such already. A descriptor,
+ * or -errno; *made, its name, is the caller's to free, whatever came of it, NULL perhaps. */
+int limefile_create_kept(int folder, const char *name, uint64_t from, mode_t mode, char **made);
+
 /* ---- its steps, for who has to ask in between: lime repair ---- */
 
 enum limefile_tail {

@@ -1,10 +1,13 @@
 /* recover.c - what a crash leaves, brought back to a good container */
+#define _GNU_SOURCE
 #include "limeedit.h"
 #include "bytes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what stands behind the last record ---- */
@@ -252,4 +255,24 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
     if (!err && r.changed)
         err = source->ops->sync(source);
     return err ? err : r.hopeless;
+}
+
+/* ---- what is kept ---- */
+
+int limefile_create_kept(int folder, const char *name, uint64_t from, mode_t mode, char **made)
+{
+    for (unsigned n = 0;; n++) {
+        char suffix[16] = "";
+        if (n)
+            snprintf(suffix, sizeof suffix, ".%u", n);
+        if (asprintf(made, "%s.cut-%" PRIu64 "%s", name, from, suffix) < 0) {
+            *made = NULL;
+            return -ENOMEM;
+        }
+        int fd = openat(folder, *made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                        mode & 0777);
+        if (fd >= 0 || errno != EEXIST || n == UINT16_MAX)
+            return fd < 0 ? -errno : fd;
+        free(*made);
+    }
 }

@@ -1613,6 +1613,21 @@ class Mounting(writelib.TestCase):
                             for name in os.listdir(os.path.dirname(path)))
             self.assertIn(tail, kept)
 
+    def test_what_is_kept_of_a_tail(self):
+        """Each beside those before it, as private as the container."""
+        good, tails = limetest.container([A, B]), (b"notes" * 300, b"more" * 200)
+        path = self.write("c.lime", good)
+        os.chmod(path, 0o640)
+        for tail in tails:
+            with open(path, "ab") as file:
+                file.write(tail)
+            with self.rw(path):
+                self.assertEqual(read(path), good)
+        for i, tail in enumerate(tails):
+            kept = f"{path}.cut-{len(good)}" + (f".{i}" if i else "")
+            self.assertEqual(read(kept), tail)
+            self.assertEqual(stat.S_IMODE(os.stat(kept).st_mode), 0o640)
+
     def test_no_container(self):
         for data in (b"no container" * 100, limetest.header("t", 0, 1, 1, version=2)):
             path = self.write("c.lime", data)

@@ -72,28 +72,6 @@ static int judge_tail(struct repair *repair, const struct limefile_survey *surve
     return TOOL_BAD;
 }
 
-/* FILE.cut-OFFSET, or with .1, .2 ... if there are such already. A descriptor or -errno. */
-static int create_copy(const struct repair *repair, uint64_t offset, char **path)
-{
-    struct stat st;
-    if (fstat(repair->fd, &st) != 0)
-        return -errno;
-    for (unsigned n = 0;; n++) {
-        char suffix[16] = "";
-        if (n)
-            snprintf(suffix, sizeof suffix, ".%u", n);
-        if (asprintf(path, "%s.cut-%" PRIu64 "%s", repair->path, offset, suffix) < 0) {
-            *path = NULL;
-            return -ENOMEM;
-        }
-        int fd = open(*path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                      st.st_mode & 0777);
-        if (fd >= 0 || errno != EEXIST || n == UINT16_MAX)
-            return fd < 0 ? -errno : fd;
-        free(*path);
-    }
-}
-
 /* Copies the tail and brings it to the disk, name and all. */
 static int fill_copy(const struct repair *repair, const struct limefile_survey *survey, int fd,
                      const char *path)
@@ -117,7 +95,10 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
 
 static int keep_copy(struct repair *repair, const struct limefile_survey *survey, char **path)
 {
-    int fd = create_copy(repair, survey->end, path);
+    struct stat st;
+    if (fstat(repair->fd, &st) != 0)
+        return -errno;
+    int fd = limefile_create_kept(AT_FDCWD, repair->path, survey->end, st.st_mode, path);
     if (fd < 0)
         return fd;
     guard_set(AT_FDCWD, *path);
