@@ -65,7 +65,8 @@ int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t byte
 
 /* The last record's writer has gone: what it has not committed goes, too. After an error it is
  * tried again when the next one wants to write. `forced`: as for limefs_target_close(). */
-int limefs_writer_give_up_last(struct limefs_writer *, const struct limefile_last *, bool forced);
+int limefs_writer_give_up_last(struct limefs_writer *, const struct limefile_last *,
+                               bool forced);
 
 /* The last record is finished, soon; else -EBUSY, or why it can be neither finished nor taken
  * away, and a line in the log. The lock is let go meanwhile. */
