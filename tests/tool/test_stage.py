@@ -536,7 +536,10 @@ class Interrupted(TestCase):
         with open(self.at_target(f".{name}.limefs-stage"), "r+b") as file:
             file.seek(MIB // 2)
             file.write(b"damage")
-        self.assertEqual(self.finish()[name]["resumed"], 0)
+        found = self.finish()[name]
+        self.assertEqual((found["resumed"], found["reason"]), (0, None))
+        self.assertEqual(len(found["deviations"]), 1)
+        self.assertIn("what an earlier run had left is damaged", found["deviations"][0])
 
     def test_journal_of_something_else(self):
         name = self.unfinished()

@@ -123,7 +123,11 @@ static int believe_kept(struct stage_file *f, const struct stage_target *t, stru
 {
     uint64_t blocks = t->kept / stage_pump_block_bytes(f->pump);
     uint64_t done = stage_pump_wait(f->pump, &p->flow, blocks);
-    return done >= t->kept && p->flow.crc_at[blocks] != t->kept_crc ? -EAGAIN : 0;
+    if (done < t->kept || p->flow.crc_at[blocks] == t->kept_crc)
+        return 0;
+    stage_words_add(&f->result->words,
+                    "what an earlier run had left is damaged; all is copied anew");
+    return -EAGAIN;
 }
 
 /* Until all is through, with checkpoints on the way. */
@@ -310,29 +314,40 @@ static int make(struct stage_file *f, struct stage_target *t)
     return err;
 }
 
+static int begin_anew(struct stage_file *f, struct stage_target *t, int why)
+{
+    int err = 0;
+    if (why == -ESTALE) { /* another state of the source */
+        err = look_at_source(f);
+        if (!err)
+            err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
+        if (err)
+            return err;
+        stage_words_add(&f->result->words, "the source has changed while it was read");
+    }
+    err = stage_target_restart(t);
+    return err ? stage_fail(f->result, err, "begin anew: %s", limefile_strerror(err)) : 0;
+}
+
 static int stage_it(struct stage_file *f)
 {
     struct stage_target t;
     int err = open_target(f, &t);
     if (err)
         return err;
-    for (int i = 0; i < TRIES; i++) {
+    for (int tries = 1;; tries++) {
         err = make(f, &t);
         if (err != -EAGAIN && err != -ESTALE)
             break;
-        if (err == -ESTALE) { /* another state of the source: everything anew */
-            stage_words_add(&f->result->words, "the source has changed while it was read");
-            err = look_at_source(f);
-            if (!err)
-                err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
-        } else {
-            err = 0;
+        if (tries == TRIES) {
+            err = stage_fail(f->result, err,
+                             err == -ESTALE ? "the source changes all the time"
+                                            : "it had to be begun anew too often");
+            break;
         }
-        if (!err)
-            err = stage_target_restart(&t);
+        err = begin_anew(f, &t, err);
         if (err)
             break;
-        err = stage_fail(f->result, -ESTALE, "the source changes all the time");
     }
     stage_target_close(&t, err == -EINTR && t.sequence > 0);
     return err;
@@ -367,6 +382,8 @@ void stage_file_run(struct stage_file *f)
     f->source = (struct stage_port){.fd = -1, .direct = -1};
     f->result->item = f->item;
     f->result->status = run(f);
+    if (f->result->status == STAGE_STAGED || f->result->status == STAGE_THERE)
+        f->result->reason[0] = '\0'; /* of a try that failed */
     f->result->seconds = now() - began;
     stage_plan_release(&f->plan);
     stage_port_close(&f->source);
