@@ -16,6 +16,7 @@ import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+import scidac
 import writelib
 
 MIB = 1 << 20
@@ -135,9 +136,9 @@ class Sums(TestCase):
         done = limetest.run(["lime", "stage", self.at_source("c"), self.target], check=True)
         head, row = done.stdout.decode().splitlines()
         md5 = limetest.run(["md5sum", self.at_source("c")]).stdout.split()[0].decode()
-        self.assertEqual(head.split(), "STATUS SIZE CKSUM ADLER32 MD5 PATH LFN".split())
-        self.assertEqual([row.split()[i] for i in (0, 4, 5, 6)],
-                         ["staged", md5, self.at_target("c"), "lfn://a/b"])
+        self.assertEqual(head.split(), "STATUS SIZE CKSUM ADLER32 MD5 SCIDAC PATH LFN".split())
+        self.assertEqual([row.split()[i] for i in (0, 4, 5, 6, 7)],
+                         ["staged", md5, "good", self.at_target("c"), "lfn://a/b"])
         self.assertIn(b"1 staged", done.stderr)
         quiet = limetest.run(["lime", "stage", "-q", self.at_source("c"), self.target])
         self.assertEqual(quiet.stderr, b"")
@@ -259,6 +260,108 @@ class Bad(TestCase):
             else:
                 self.assertIn(b"c: ", errors)
             self.assertNothingLeft()
+
+
+class Unverified(TestCase):
+    """There is a checksum, and nothing that it could be compared with."""
+
+    def setUp(self):
+        super().setUp()
+        self.files = {}
+        data = random.Random(1).randbytes(4 * 4 * 4 * 8 * 576)
+        good = scidac.records((4, 4, 4, 8), data)
+        record = ("scidac-private-record-xml", b"<scidacRecord><recordtype>0</recordtype>"
+                  b"<datatype>QDP_D3_ColorMatrix</datatype><precision>D</precision>"
+                  b"<typesize>144</typesize><datacount>4</datacount></scidacRecord>")
+        for name, why, records in (
+                ("nissa", "the size of a site is not known",
+                 [("scidac-binary-data", data), good[2]]),
+                ("garbled", "its checksum cannot be understood",
+                 [good[0], good[1], ("scidac-checksum", b"<x/>")]),
+                ("part", "which sites of the lattice it has is not known",
+                 [("scidac-private-file-xml", b"<scidacFile><dims>4 4 4 16</dims>"
+                   b"<volfmt>1</volfmt></scidacFile>"), record,
+                  ("scidac-binary-data", data), good[2]])):
+            ordinal = 1 + [type.endswith("data") for type, _ in records].index(True)
+            put(self.at_source(name), limetest.container(records))
+            self.files[name] = f"record {ordinal}: checksum not verified: {why}"
+        self.good = put(self.at_source("good"), limetest.container(good))
+
+    def test_warning(self):
+        for name, words in self.files.items():
+            path = self.at_source(name)
+            found, errors = self.stage(path, self.good, "-f", self.target)
+            self.assertIn(f"lime: {path}: warning: {words}\n", errors)
+            self.assertIn("; 1 with checksums not verified", errors)
+            self.assertEqual([(r["checksums_verified"], r["checksums_unverified"], r["unverified"])
+                              for r in (found[name], found["good"])],
+                             [(0, 1, [words]), (1, 0, [])])
+            self.assertSame(name)
+            # It is still so when it is there already.
+            found, errors = self.stage(path, self.target)
+            self.assertEqual((found[name]["status"], found[name]["checksums_unverified"]),
+                             ("there", 1))
+            self.assertIn(f"warning: {words}", errors)
+
+    def test_strict(self):
+        for name, words in self.files.items():
+            found, errors = self.stage("--strict", self.at_source(name), self.good, self.target,
+                                       code=1)
+            self.assertEqual((found[name]["status"], found[name]["checksums_unverified"]),
+                             ("failed", 1))
+            if name != "garbled":  # that is a deviation, which is named first
+                self.assertEqual(found[name]["reason"], words)
+                self.assertEqual(errors.count(words), 1)
+            self.assertNothingLeft(["good"])
+
+    def test_table(self):
+        put(self.at_source("none"), limetest.container(scidac.records(
+            (2, 2, 2, 2), bytes(16 * 576))[:2]))
+        sources = [self.good, self.at_source("nissa"), self.at_source("none"),
+                   self.at_source("missing")]
+        def words(*options):
+            done = limetest.run(["lime", "stage", *options, *sources, self.target])
+            rows = [row.split() for row in done.stdout.decode().splitlines()[1:]]
+            return {os.path.basename(row[6]): row[5] for row in rows}
+        self.assertEqual(words(), {"good": "good", "nissa": "unverified", "none": "none",
+                                   "missing": "-"})
+        self.assertEqual(words()["good"], "-")  # there, and nobody has read it
+        self.assertEqual(words("--check-there")["good"], "good")
+
+    def test_many(self):
+        """Nothing crowds it out."""
+        field = [("scidac-binary-data", b"x" * 80),
+                 ("scidac-checksum", scidac.checksum_xml((1, 2)))]
+        flags = [("a", b"data", 0, 0), ("b", b"data", 0, 1)]
+        put(self.at_source("c"), limetest.container(flags * 20 + [field] * 20))
+        found, errors = self.stage(self.at_source("c"), self.target)
+        self.assertEqual(found["c"]["checksums_unverified"], 20)
+        self.assertIn("record 41: checksum not verified: ", errors)
+
+    def test_without_a_checksum(self):
+        """Nothing to say of it, unless one is strict, as lime check is."""
+        records = scidac.records((2, 2, 2, 2), bytes(16 * 576))
+        for records, why in ((records[:2], "the data have no checksum"),
+                             ([("scidac-binary-data", b"data")], "nothing describes these data")):
+            path = put(self.at_source("c"), limetest.container(records))
+            found, errors = self.stage("-f", path, self.target)
+            self.assertEqual((found["c"]["checksums_unverified"], found["c"]["deviations"]),
+                             (0, []))
+            self.assertNotIn("warning", errors)
+            self.assertEqual(limetest.run(["lime", "check", "--strict", path]).returncode, 1)
+            self.assertFails(why, "-f", "--strict", path, self.target)
+
+    def test_verified_is_what_is_right(self):
+        found, _ = self.stage("--verify-target", self.good, self.target)
+        self.assertEqual(found["good"]["checksums_verified"], 1)
+        flipped = bytearray(read(self.good))
+        flipped[len(flipped) // 2] ^= 1
+        found, _ = self.stage(put(self.at_source("bad"), flipped), self.target, code=1)
+        self.assertIsNone(found["bad"]["checksums_verified"])
+        # Copied by others, so both are read.
+        shutil.copy2(self.good, self.at_target("d"))
+        found, _ = self.stage(self.good, self.at_target("d"))
+        self.assertEqual((found["d"]["status"], found["d"]["checksums_verified"]), ("there", 1))
 
 
 class There(TestCase):

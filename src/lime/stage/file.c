@@ -67,9 +67,11 @@ int stage_file_judge(struct stage_file *f, struct stage_fieldsums *sums, int fd)
     int64_t bad = stage_fieldsums_verdict(sums, fd, &found);
     if (bad < 0)
         return stage_fail(f->result, (int)bad, "read: %s", limefile_strerror((int)bad));
-    f->result->fields = (unsigned)sums->count;
-    if (bad == 0)
+    if (bad == 0) {
+        f->result->verified = sums->count;
+        f->result->read = true;
         return 0;
+    }
     for (size_t i = 0; i < sums->count; i++) {
         const struct limefile_field *field = sums->of[i].field;
         if ((int64_t)field->record.ordinal == bad)
@@ -91,7 +93,7 @@ int stage_file_sum(struct stage_file *f, struct stage_port *port, uint64_t size,
         return err;
     stage_pump_wait(f->pump, &p.flow, UINT64_MAX);
     err = p.flow.err ? stage_file_blame(f, &p.flow) : 0;
-    if (!err)
+    if (!err && plan)
         err = stage_file_judge(f, &p.fields, port->fd);
     stage_sums_result(&p.sums, out);
     end_pass(f, &p);

@@ -3,9 +3,12 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define UNVERIFIED "record %" PRIu64 ": checksum not verified: %s"
 
 /* ---- words ---- */
 
@@ -19,7 +22,16 @@ void stage_words_add(struct stage_words *words, const char *format, ...)
     va_start(args, format);
     if (vasprintf(&words->line[words->count], format, args) >= 0)
         words->count++;
+    else
+        words->more++;
     va_end(args);
+}
+
+void stage_words_release(struct stage_words *words)
+{
+    for (unsigned i = 0; i < words->count; i++)
+        free(words->line[i]);
+    *words = (struct stage_words){0};
 }
 
 int stage_fail(struct stage_result *result, int err, const char *format, ...)
@@ -66,6 +78,25 @@ static int name_deviations(struct limefile_source *source, struct look *look)
     return look->err;
 }
 
+/* A field that has a checksum which is not compared is never passed over in silence; one that
+ * has none is only minded by the strict: most containers have such. */
+static void name_unverified(const struct stage_plan *plan, struct look *look)
+{
+    for (size_t i = 0; i < plan->fields.count; i++) {
+        const struct limefile_field *field = &plan->fields.field[i];
+        if (!field->by_checksum || (field->has_checksum && limefile_field_is_summable(field)))
+            continue;
+        const char *why = limefile_field_why_unverified(field);
+        why = why ? why : "its length contradicts its description";
+        stage_words_add(&look->result->unverified, UNVERIFIED, field->record.ordinal, why);
+        if (look->options->strict && !look->err)
+            look->err =
+                stage_fail(look->result, -EBADMSG, UNVERIFIED, field->record.ordinal, why);
+    }
+    if (look->options->strict)
+        limefile_fields_demand(&plan->fields, report, look);
+}
+
 static int look_at_fields(struct stage_plan *plan, struct limefile_source *source,
                           struct look *look)
 {
@@ -73,6 +104,7 @@ static int look_at_fields(struct stage_plan *plan, struct limefile_source *sourc
     if (err)
         return stage_fail(look->result, err, "read: %s", limefile_strerror(err));
     memcpy(look->result->lfn, plan->fields.lfn, sizeof look->result->lfn);
+    name_unverified(plan, look);
     return look->err;
 }
 
@@ -94,6 +126,8 @@ int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options
     struct limefile_fd file;
     struct look look = {options, result, 0};
     *plan = (struct stage_plan){0};
+    stage_words_release(&result->words);
+    stage_words_release(&result->unverified);
     limefile_fd_init(&file, fd);
     int err = limefile_index_build(&file.source, &plan->index);
     if (err)

@@ -11,8 +11,9 @@ struct stage_plan {
     struct limefile_fields fields;
 };
 
-/* A failure (negative) comes with its reason; deviations go to the result's words. What is
- * wrong beyond use: faults, an empty file, data of another length than the metadata say. */
+/* A failure (negative) comes with its reason; deviations and what cannot be verified go to the
+ * result's words, those of an earlier look go. What is wrong beyond use: faults, an empty file,
+ * data of another length than the metadata say. */
 int stage_plan_build(struct stage_plan *, int fd, const struct stage_options *,
                      struct stage_result *);
 void stage_plan_release(struct stage_plan *);
@@ -23,6 +24,8 @@ bool stage_plan_fits(const struct stage_plan *, int fd);
 /* Adds a sentence. */
 __attribute__((format(printf, 2, 3))) void stage_words_add(struct stage_words *,
                                                            const char *format, ...);
+
+void stage_words_release(struct stage_words *);
 
 /* Sets the reason; returns err, or -EIO if that is not negative. */
 __attribute__((format(printf, 3, 4))) int stage_fail(struct stage_result *, int err,

@@ -152,9 +152,14 @@ int stage_next(struct stage *s, int timeout_ms, struct stage_result **out, uint6
 
 void stage_result_release(struct stage_result *result)
 {
-    for (unsigned i = 0; i < result->words.count; i++)
-        free(result->words.line[i]);
+    stage_words_release(&result->words);
+    stage_words_release(&result->unverified);
     free(result); /* the first member of its node */
+}
+
+uint64_t stage_unverified_count(const struct stage_result *result)
+{
+    return result->unverified.count + result->unverified.more;
 }
 
 void stage_stop(struct stage *s)

@@ -27,7 +27,7 @@ struct stage_options {
     unsigned kinds;         /* of enum stage_sum_kind */
     unsigned files_at_once; /* 1..STAGE_FILES_AT_ONCE_MAX */
     bool any;               /* what is no container is copied, too */
-    bool strict;            /* any deviation is a failure */
+    bool strict;            /* any deviation is a failure, and a field that is not verified */
     bool force;             /* another file that has the target's name is replaced */
     bool check_there;       /* what is there already is read and compared */
     bool verify_target;     /* what was written is read again from the disk */
@@ -61,9 +61,11 @@ struct stage_result {
     const struct stage_item *item;
     char reason[STAGE_REASON_MAX]; /* without the file's name */
     struct stage_words words;      /* deviations that are no failure */
+    struct stage_words unverified; /* fields whose checksum cannot be compared, and why */
     uint64_t size, records;
-    uint64_t resumed; /* bytes that an earlier try had left */
-    unsigned fields;  /* whose checksum was verified */
+    uint64_t resumed;  /* bytes that an earlier try had left */
+    uint64_t verified; /* fields whose checksum is right */
+    bool read;         /* all of it was, and so compared */
     bool container, has_digest;
     struct stage_digest digest;
     char lfn[LIMEFILE_LFN_MAX];
@@ -81,6 +83,9 @@ int stage_start(const struct stage_options *, const struct stage_item *items, si
  * that time. -1: there will be none. *moved: bytes of all files that are done with so far. */
 int stage_next(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
 void stage_result_release(struct stage_result *);
+
+/* How many fields have a checksum that cannot be compared. */
+uint64_t stage_unverified_count(const struct stage_result *);
 
 /* What is under way is brought to where it can be resumed, and nothing else is begun. */
 void stage_stop(struct stage *);

@@ -29,7 +29,8 @@ static const char help[] =
     "      --files-from LIST  the sources are in this file, one a line; -: standard\n"
     "                      input\n"
     "      --any           files that are no containers, too\n"
-    "      --strict        any deviation from the format is a failure\n"
+    "      --strict        deviations from the format are failures, and data whose\n"
+    "                      checksum is missing or cannot be verified\n"
     "  -f, --force         replace what is there already\n"
     "      --check-there   read what is there already, and compare\n"
     "      --verify-target read what was written from the disk, and compare\n"
@@ -55,7 +56,8 @@ struct options {
 
 /* What has come out so far. */
 struct tally {
-    size_t of[4]; /* by enum stage_status */
+    size_t of[4];      /* by enum stage_status */
+    size_t unverified; /* of those that are staged or there */
     uint64_t bytes;
     struct stage_result **failed; /* kept to the end */
     size_t failed_count;
@@ -80,6 +82,14 @@ static void catch_signals(void)
 
 /* ---- results ---- */
 
+static void warn(const char *path, const struct stage_words *words)
+{
+    for (unsigned i = 0; i < words->count; i++)
+        message(path, "warning: %s", words->line[i]);
+    if (words->more)
+        message(path, "warning: and %" PRIu64 " more", words->more);
+}
+
 static bool take_result(struct tally *tally, struct stage_result *r, const struct options *o,
                         struct progress *progress)
 {
@@ -89,10 +99,11 @@ static bool take_result(struct tally *tally, struct stage_result *r, const struc
         tally->bytes += r->size;
     else
         progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
-    for (unsigned i = 0; i < r->words.count; i++)
-        message(r->item->source, "warning: %s", r->words.line[i]);
-    if (r->words.more)
-        message(r->item->source, "warning: and %" PRIu64 " more", r->words.more);
+    warn(r->item->source, &r->words);
+    if (stage_unverified_count(r) && (r->status == STAGE_STAGED || r->status == STAGE_THERE)) {
+        tally->unverified++;
+        warn(r->item->source, &r->unverified);
+    }
     progress_hide();
     (o->json ? stageprint_json : stageprint_row)(r);
     fflush(stdout);
@@ -124,11 +135,15 @@ static void tell_summary(const struct tally *tally, size_t count, double seconds
     char bytes[NUMBER_HUMAN_MAX], rate[NUMBER_HUMAN_MAX];
     size_t left =
         count - tally->of[STAGE_STAGED] - tally->of[STAGE_THERE] - tally->of[STAGE_FAILED];
-    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu there already, %zu failed%s",
+    char unverified[64] = "";
+    if (tally->unverified)
+        snprintf(unverified, sizeof unverified, "; %zu with checksums not verified",
+                 tally->unverified);
+    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu there already, %zu failed%s%s",
             tally->of[STAGE_STAGED], number_human(tally->bytes, bytes), seconds,
             number_human((uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)),
                          rate),
-            tally->of[STAGE_THERE], tally->of[STAGE_FAILED],
+            tally->of[STAGE_THERE], tally->of[STAGE_FAILED], unverified,
             left ? "; interrupted, the same command goes on" : "");
 }
 

@@ -37,17 +37,33 @@ static struct words words_of(const struct stage_result *r)
     return w;
 }
 
+static bool is_good(const struct stage_result *r)
+{
+    return r->status == STAGE_STAGED || r->status == STAGE_THERE;
+}
+
+/* What became of the checksums in the file. */
+static const char *scidac_word(const struct stage_result *r)
+{
+    return !is_good(r)                 ? "-"
+           : stage_unverified_count(r) ? "unverified"
+           : !r->read                  ? "-"
+           : r->verified               ? "good"
+                                       : "none";
+}
+
 void stageprint_head(void)
 {
-    answer(NULL, "%-7s %14s %10s %-8s %-32s %s  %s", "STATUS", "SIZE", "CKSUM", "ADLER32",
-           "MD5", "PATH", "LFN");
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s", "STATUS", "SIZE", "CKSUM", "ADLER32",
+           "MD5", "SCIDAC", "PATH", "LFN");
 }
 
 void stageprint_row(const struct stage_result *r)
 {
     struct words w = words_of(r);
-    answer(NULL, "%-7s %14" PRIu64 " %10s %-8s %-32s %s  %s", stageprint_status(r->status),
-           r->size, w.cksum, w.adler32, w.md5, r->item->target, r->lfn[0] ? r->lfn : "-");
+    answer(NULL, "%-7s %14" PRIu64 " %10s %-8s %-32s %-10s %s  %s",
+           stageprint_status(r->status), r->size, w.cksum, w.adler32, w.md5, scidac_word(r),
+           r->item->target, r->lfn[0] ? r->lfn : "-");
 }
 
 static void text(const char *name, const char *value)
@@ -67,6 +83,16 @@ static void sum(const char *name, const char *word, const char *quote)
         printf(", \"%s\": %s%s%s", name, quote, word, quote);
 }
 
+static void sentences(const char *name, const struct stage_words *words)
+{
+    printf(", \"%s\": [", name);
+    for (unsigned i = 0; i < words->count; i++) {
+        fputs(i ? ", " : "", stdout);
+        jsonout_text(stdout, words->line[i], strlen(words->line[i]));
+    }
+    fputs("]", stdout);
+}
+
 void stageprint_json(const struct stage_result *r)
 {
     struct words w = words_of(r);
@@ -78,15 +104,17 @@ void stageprint_json(const struct stage_result *r)
     sum("md5", w.md5, "\"");
     text("source", r->item->source);
     text("target", r->item->target);
-    printf(", \"container\": %s, \"records\": %" PRIu64 ", \"checksums_verified\": %u",
-           r->container ? "true" : "false", r->records, r->fields);
-    printf(", \"resumed\": %" PRIu64 ", \"seconds\": %.3f, \"deviations\": [", r->resumed,
-           r->seconds);
-    for (unsigned i = 0; i < r->words.count; i++) {
-        fputs(i ? ", " : "", stdout);
-        jsonout_text(stdout, r->words.line[i], strlen(r->words.line[i]));
-    }
-    fputs("]", stdout);
+    printf(", \"container\": %s, \"records\": %" PRIu64, r->container ? "true" : "false",
+           r->records);
+    if (r->read && is_good(r))
+        printf(", \"checksums_verified\": %" PRIu64, r->verified);
+    else
+        fputs(", \"checksums_verified\": null", stdout);
+    printf(", \"checksums_unverified\": %" PRIu64 ", \"resumed\": %" PRIu64
+           ", \"seconds\": %.3f",
+           stage_unverified_count(r), r->resumed, r->seconds);
+    sentences("unverified", &r->unverified);
+    sentences("deviations", &r->words);
     text("reason", r->reason);
     fputs("}\n", stdout);
 }
