@@ -1,5 +1,6 @@
 """lime stage: sums, refusals, what is there already, interruptions, full disks, others at work."""
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -7,6 +8,8 @@ import os
 import random
 import shutil
 import signal
+import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -421,11 +424,32 @@ class There(TestCase):
         self.assertTrue(read(self.at_target("link")) == read(self.at_source("c")))
         self.assertFalse(os.path.islink(self.at_target("link")))
         os.symlink(other, self.at_target("c"))
-        self.assertFails("is no file", self.at_source("c"), self.target)
+        self.assertFails("is a link; --force", self.at_source("c"), self.target)
         self.stage("-f", self.at_source("c"), self.target)
         self.assertFalse(os.path.islink(self.at_target("c")))
         self.assertSame("c")
         self.assertEqual(read(other), b"other")
+
+    def test_what_is_no_file(self):
+        """Nobody wants a copy in the place of a device, a FIFO or a socket."""
+        os.mkfifo(self.at_target("fifo"))
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as server:
+            server.bind(self.at_target("socket"))
+        os.symlink("/dev/null", self.at_target("link"))
+        names = [("fifo", "is a FIFO"), ("socket", "is a socket"), ("link", "leads to a device")]
+        if os.geteuid() == 0:
+            with contextlib.suppress(OSError):
+                os.mknod(self.at_target("device"), 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+                names.append(("device", "is a device"))
+        before = os.listdir(self.target)
+        for name, words in names:
+            inode = os.lstat(self.at_target(name)).st_ino
+            for options in ([], ["-f"]):
+                found = self.assertFails(words, *options, self.at_source("c"),
+                                         self.at_target(name))
+                self.assertNotIn("force", found[name]["reason"])
+            self.assertEqual(os.lstat(self.at_target(name)).st_ino, inode)
+        self.assertNothingLeft(before)
 
     def test_itself(self):
         self.assertFails("the source itself", "-f", self.at_source("c"), self.source)

@@ -17,20 +17,37 @@ static bool same_time(const struct timespec *source, const struct timespec *targ
            (source->tv_nsec == target->tv_nsec || target->tv_nsec == 0);
 }
 
+/* What is never replaced: nobody wants a copy instead of his terminal. A link counts as what it
+ * leads to. NULL: none of these. */
+static const char *kept_by_all_means(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode) ? "a device"
+           : S_ISFIFO(st->st_mode)                      ? "a FIFO"
+           : S_ISSOCK(st->st_mode)                      ? "a socket"
+                                                        : NULL;
+}
+
 /* By what stat() says: 1: it may be ours; 0: it may be replaced, or there is none; < 0. */
 static int look(struct stage_file *f, struct stat *st)
 {
     struct stage_result *r = f->result;
+    struct stat end;
     if (lstat(f->item->target, st) != 0)
         return errno == ENOENT ? 0 : stage_fail(r, -errno, "%s", strerror(errno));
     if (S_ISDIR(st->st_mode))
         return stage_fail(r, -EISDIR, "the target is a folder");
     if (st->st_dev == f->st.st_dev && st->st_ino == f->st.st_ino)
         return stage_fail(r, -EINVAL, "the target is the source itself");
+    bool leads = S_ISLNK(st->st_mode) && stat(f->item->target, &end) == 0;
+    const char *what = kept_by_all_means(leads ? &end : st);
+    if (what)
+        return stage_fail(r, -EINVAL, "the target %s %s: it is never replaced",
+                          leads ? "leads to" : "is", what);
     if (f->options->force)
         return 0;
-    if (!S_ISREG(st->st_mode))
-        return stage_fail(r, -EEXIST, "the target exists and is no file; --force replaces it");
+    if (S_ISLNK(st->st_mode))
+        return stage_fail(r, -EEXIST,
+                          "the target is a link; --force replaces it, not what it leads to");
     if (st->st_size != f->st.st_size)
         return stage_fail(r, -EEXIST,
                           "the target exists and is another file, of %" PRIu64
