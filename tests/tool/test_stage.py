@@ -533,7 +533,8 @@ class Disks(TestCase):
         small = writelib.SmallFs(self, "tmpfs", 10)
         limetest.run(["mount", "-o", "remount,ro", small.path], check=True)
         configuration(self.at_source("c"))
-        self.assertFails("c: open the temporary file: ", self.at_source("c"), small.path)
+        self.assertFails(f"c: open the temporary file {small.path}/.c.limefs-stage: ",
+                         self.at_source("c"), small.path)
 
 
 class Others(TestCase):
@@ -546,13 +547,24 @@ class Others(TestCase):
         self.stage(self.at_source("c"), self.target)
         self.assertNothingLeft(["c"])
 
-    def test_a_trap(self):
-        """A link where the temporary is to be."""
+    def test_in_the_way(self):
+        """Something else where the temporary or its journal is to be: it is named and stays."""
         configuration(self.at_source("c"))
         other = put(os.path.join(self.tempdir(), "other"), b"other")
-        os.symlink(other, self.at_target(".c.limefs-stage"))
-        self.assertFails("c: ", self.at_source("c"), self.target)
-        self.assertEqual(read(other), b"other")
+        ways = [("a link", lambda path: os.symlink(other, path)),
+                ("a FIFO", os.mkfifo), ("a folder", os.mkdir),
+                ("a file that has another name, too,", lambda path: os.link(other, path))]
+        if os.geteuid() == 0:
+            ways.append(("another user's file", lambda path: os.chown(put(path, b""), 4711, -1)))
+        for kind, make in ways:
+            for name in (".c.limefs-stage", ".c.limefs-journal"):
+                path = self.at_target(name)
+                make(path)
+                self.assertFails(f"c: {kind} is in the way; remove it: {path}",
+                                 self.at_source("c"), self.target)
+                self.assertNothingLeft([name])
+                (os.rmdir if kind == "a folder" else os.unlink)(path)
+                self.assertEqual(read(other), b"other")
 
     def test_several_at_once(self):
         files = [large(self.at_source(f"c{i}"), 8, i) for i in range(4)]

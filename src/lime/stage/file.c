@@ -260,12 +260,11 @@ static int look_at_source(struct stage_file *f)
 static int open_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_identity source = stage_identity_of(&f->st);
-    int err = stage_target_open(t, f->item->target, &source);
+    char why[STAGE_REASON_MAX];
+    int err = stage_target_open(t, f->item->target, &source, why, sizeof why);
     if (err == -EBUSY)
         return stage_fail(f->result, err, "another lime stage is at work on it");
-    return err ? stage_fail(f->result, err, "open the temporary file: %s",
-                            limefile_strerror(err))
-               : 0;
+    return err ? stage_fail(f->result, err, "%s", why) : 0;
 }
 
 /* Through the job where there is one. Where it cannot, locally. */

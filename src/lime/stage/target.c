@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,53 @@ static int open_folder(struct stage_target *t, const char *path)
     return err;
 }
 
+/* ---- what keeps one from opening ---- */
+
+enum { FOLDER_MAX = 200 }; /* of a folder's name in a sentence; a longer one is left out */
+
+static int folder_length(const struct stage_target *t)
+{
+    ptrdiff_t n = t->name - t->path;
+    return n > FOLDER_MAX ? 0 : (int)n;
+}
+
+static void explain_folder(const struct stage_target *t, int err, char *why, size_t cap)
+{
+    int n = folder_length(t);
+    if (err == -ENOENT)
+        snprintf(why, cap, "the folder %.*s does not exist; make it first", n, t->path);
+    else
+        snprintf(why, cap, "open the folder %.*s: %s", n, t->path, limefile_strerror(err));
+}
+
+/* What has a name of ours and is nothing of ours; NULL: it may be ours. */
+static const char *stranger(const struct stat *st)
+{
+    if (S_ISREG(st->st_mode))
+        return st->st_uid != geteuid() ? "another user's file"
+               : st->st_nlink > 1      ? "a file that has another name, too,"
+                                       : NULL;
+    return S_ISLNK(st->st_mode)    ? "a link"
+           : S_ISDIR(st->st_mode)  ? "a folder"
+           : S_ISFIFO(st->st_mode) ? "a FIFO"
+           : S_ISSOCK(st->st_mode) ? "a socket"
+                                   : "a device";
+}
+
+static void explain(const struct stage_target *t, const char *name, int err, char *why,
+                    size_t cap)
+{
+    struct stat st;
+    int n = folder_length(t);
+    bool there = fstatat(t->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    const char *what = there ? stranger(&st) : NULL;
+    if (what)
+        snprintf(why, cap, "%s is in the way; remove it: %.*s%s", what, n, t->path, name);
+    else
+        snprintf(why, cap, "open the temporary file %.*s%s: %s", n, t->path, name,
+                 limefile_strerror(err));
+}
+
 /* ---- opening ---- */
 
 /* Ours alone: nobody has put a link or another's file there. */
@@ -83,7 +131,7 @@ static int check_temp(int fd, struct stat *st)
 {
     if (fstat(fd, st) != 0)
         return -errno;
-    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink <= 1 ? 0 : -EPERM;
+    return stranger(st) ? -EPERM : 0;
 }
 
 /* Where a file system has no locks, there are none. */
@@ -126,26 +174,41 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
     return -EBUSY;
 }
 
+/* Nothing empty stays behind. */
+static void leave(struct stage_target *t)
+{
+    struct stat st;
+    if (t->port.fd >= 0 && fstat(t->port.fd, &st) == 0 && st.st_size == 0)
+        unlinkat(t->folder, t->temp, 0);
+    stage_target_close(t, true);
+}
+
+static int resume(struct stage_target *t, const struct stat *temp,
+                  const struct stage_identity *source)
+{
+    int err = stage_journal_load(t, temp->st_ino, source);
+    if (err != -ENOENT && (err || t->kept <= (uint64_t)temp->st_size))
+        return err;
+    t->kept = 0;
+    return temp->st_size ? stage_target_restart(t) : 0;
+}
+
 int stage_target_open(struct stage_target *t, const char *path,
-                      const struct stage_identity *source)
+                      const struct stage_identity *source, char *why, size_t cap)
 {
     struct stat st;
     *t =
         (struct stage_target){.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
     int err = open_folder(t, path);
-    if (!err)
-        err = open_temp(t, 0, &st);
     if (err) {
-        stage_target_close(t, true);
-        return err;
-    }
-    err = stage_journal_load(t, st.st_ino, source);
-    if (err == -ENOENT || (!err && t->kept > (uint64_t)st.st_size)) {
-        t->kept = 0;
-        err = st.st_size ? stage_target_restart(t) : 0;
+        explain_folder(t, err, why, cap);
+    } else if ((err = open_temp(t, 0, &st)) != 0) {
+        explain(t, t->temp, err, why, cap);
+    } else if ((err = resume(t, &st, source)) != 0) {
+        explain(t, t->journal, err, why, cap);
     }
     if (err)
-        stage_target_close(t, true);
+        leave(t);
     return err;
 }
 

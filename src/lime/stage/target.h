@@ -36,9 +36,10 @@ struct stage_target {
     uint32_t kept_crc;      /* stage_sums.crc of them */
 };
 
-/* -EBUSY: somebody else is at it. */
+/* -EBUSY: somebody else is at it. Other failures come with a sentence: what is in the way is
+ * named, and left alone. */
 int stage_target_open(struct stage_target *, const char *path,
-                      const struct stage_identity *source);
+                      const struct stage_identity *source, char *why, size_t cap);
 
 /* Room for all bytes. -ENOSPC early. */
 int stage_target_allocate(struct stage_target *, uint64_t size);
