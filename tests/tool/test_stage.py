@@ -521,6 +521,15 @@ class Disks(TestCase):
         for name in good:
             self.assertSame(name)
 
+    def test_no_room_for_the_journal(self):
+        """What it is for can do without it."""
+        small = writelib.SmallFs(self, "tmpfs", 10)
+        self.target = small.path
+        put(self.at_source("c"), limetest.container([("a", bytes(10 * MIB - 144))]))
+        self.stage("--checkpoint", "1M", self.at_source("c"), self.target)
+        self.assertSame("c")
+        self.assertNothingLeft(["c"])
+
     def test_kinds_of_file_systems(self):
         for kind in ("ext4", "xfs", "btrfs"):
             with self.subTest(kind):

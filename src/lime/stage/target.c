@@ -256,7 +256,9 @@ int stage_target_checkpoint(struct stage_target *t, const struct stage_identity 
     int err = sync_temp(t, fdatasync);
     if (!err && fstat(t->port.fd, &st) != 0)
         err = -errno;
-    return err ? err : stage_journal_store(t, st.st_ino, source, bytes, crc);
+    if (!err)
+        stage_journal_store(t, st.st_ino, source, bytes, crc); /* without it all begins anew */
+    return err;
 }
 
 /* As cp -p: where the owner cannot be kept, nobody gets his rights by set-id bits. */
