@@ -220,8 +220,12 @@ class Bad(TestCase):
         for args in ([], [self.target], ["--sums=sha1", "a", "b"], ["-j", "0", "a", "b"],
                      ["--files-from", "l", "a", "b"], ["--checkpoint", "0", "a", "b"]):
             self.stage(*args, code=2)
+        for sums in ("", ",", "md5,", "md5,,cksum", "md5 ", "MD5"):
+            _, errors = self.stage("--sums", sums, self.at_source("c"), self.target, code=2)
+            self.assertIn("--sums: '", errors)
+        self.stage("--sums=md5,md5", self.at_source("c"), self.at_target("twice"))
         self.assertFails("not a folder", self.at_source("c"), self.at_source("c"),
-                         self.at_target("none"))
+                         self.at_target("twice"))
         self.assertFails("would have this name", self.at_source("c"),
                          self.source + "/./c", self.target)
 
@@ -504,6 +508,26 @@ class Lists(TestCase):
         self.assertEqual(len(found), 20)
         for i in range(20):
             self.assertSame(f"c{i}")
+
+    def test_no_files(self):
+        for text in (b"", b"\n\n"):
+            self.assertFails("standard input: names no files", "--files-from", "-", self.target,
+                             input=text)
+        self.assertFails("lime: /dev/null: names no files", "--files-from", "/dev/null",
+                         self.target)
+
+    def test_no_folder(self):
+        path = configuration(self.at_source("c"), "2,2,2,2")
+        none, words = self.at_target("none"), ": the folder does not exist; make it first"
+        self.assertFails(none + "/" + words, path, none + "/c")
+        self.assertFails(none + "/" + words, path, none + "/")
+        self.assertFails(none + words, path, path, none)
+        self.assertFails(none + words, "-r", self.source, none)
+        self.assertFails(none + words, "--files-from", "-", none, input=b"a\nb\n")
+        os.symlink("nowhere", none)
+        self.assertFails("a link that leads nowhere", path, path, none)
+        self.assertFails("not a folder", path, path + "/c")
+        self.assertNothingLeft(["none"])
 
 
 class Disks(TestCase):

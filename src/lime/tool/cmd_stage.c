@@ -239,22 +239,32 @@ static int run_list(const struct stagelist *list, const struct options *o)
 
 /* ---- options ---- */
 
-static bool parse_sums(char *words, unsigned *kinds)
+/* The word that is not known ("" where there is none), or NULL. */
+static const char *parse_sums(char *words, unsigned *kinds)
 {
     static const struct {
         const char *word;
         enum stage_sum_kind kind;
     } known[] = {{"cksum", STAGE_CKSUM}, {"adler32", STAGE_ADLER32}, {"md5", STAGE_MD5}};
     *kinds = STAGE_CKSUM;
-    for (char *word, *rest = words; (word = strtok_r(rest, ",", &rest));) {
+    for (char *word; (word = strsep(&words, ","));) {
         size_t i = 0;
         while (i < 3 && strcmp(known[i].word, word) != 0)
             i++;
         if (i == 3)
-            return false;
+            return word;
         *kinds |= known[i].kind;
     }
-    return true;
+    return NULL;
+}
+
+static int take_sums(struct options *o)
+{
+    const char *bad = parse_sums(optarg, &o->stage.kinds);
+    if (!bad)
+        return TOOL_GOOD;
+    return usage_error(&cmd_stage, "--sums: '%s': one of cksum, adler32 and md5 is wanted",
+                       bad);
 }
 
 static int take_option(struct options *o, int opt, char **argv)
@@ -271,9 +281,7 @@ static int take_option(struct options *o, int opt, char **argv)
         o->stage.files_at_once = (unsigned)n;
         break;
     case 's':
-        if (!parse_sums(optarg, &o->stage.kinds))
-            return usage_error(&cmd_stage, "--sums: only cksum, adler32 and md5 are known");
-        break;
+        return take_sums(o);
     case 'F':
         o->files_from = optarg;
         break;

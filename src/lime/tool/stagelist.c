@@ -196,6 +196,27 @@ static bool add_source(struct stagelist *list, const char *source, const char *f
     return good;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Why nothing can be put there. */
+static void refuse_target(const char *path)
+{
+    struct stat st;
+    int err = stat(path, &st) != 0 ? -errno : -ENOTDIR;
+    if (err == -ENOENT && lstat(path, &st) == 0)
+        message(path, "a link that leads nowhere");
+    else if (err == -ENOENT)
+        message(path, "the folder does not exist; make it first (mkdir -p)");
+    else if (err == -ENOTDIR)
+        message(path, "not a folder");
+    else
+        message_code(path, "open", err);
+}
+
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -205,16 +226,15 @@ static char *folder_of(const char *path)
 bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
                     const char *target)
 {
-    struct stat st, source;
-    bool is_folder = stat(target, &st) == 0 && S_ISDIR(st.st_mode);
-    if (!is_folder) {
-        bool alone = count == 1 && !(stat(sources[0], &source) == 0 && S_ISDIR(source.st_mode));
-        if (!alone || ends_with(target, "/")) {
-            message(target, "not a folder");
-            return false;
-        }
-        list->folder = folder_of(target);
-        return add_file(list, sources[0], strdup(target));
+    if (!is_folder(target)) {
+        bool alone = count == 1 && !is_folder(sources[0]) && !ends_with(target, "/");
+        list->folder = alone ? folder_of(target) : strdup(target);
+        if (!list->folder)
+            return out_of_memory();
+        if (alone && is_folder(list->folder))
+            return add_file(list, sources[0], strdup(target));
+        refuse_target(list->folder);
+        return false;
     }
     list->folder = strdup(target);
     for (size_t i = 0; i < count; i++)
@@ -259,6 +279,10 @@ bool stagelist_read(const char *path, char ***names, size_t *count)
     free(line);
     if (file != stdin)
         fclose(file);
+    if (good && *count == 0) {
+        message(file == stdin ? "standard input" : path, "names no files: nothing was staged");
+        good = false;
+    }
     return good;
 }
 

@@ -17,7 +17,7 @@ struct stagelist {
 bool stagelist_make(struct stagelist *, char *const *sources, size_t count, const char *target);
 
 /* One name a line, from a file or standard input ("-"); to be freed one by one. False after a
- * message. */
+ * message, also if there is none. */
 bool stagelist_read(const char *path, char ***names, size_t *count);
 
 void stagelist_release(struct stagelist *);
