@@ -56,6 +56,14 @@ struct said {
     bool used;
 };
 
+/* A checksum of this message. */
+struct heard_sum {
+    uint64_t ordinal;
+    size_t fields; /* how many there were before it */
+    bool good;
+    struct limefile_checksum value;
+};
+
 struct builder {
     struct limefile_source *source;
     const struct limefile_index *index;
@@ -67,17 +75,17 @@ struct builder {
 
     const char *of_type[TYPES]; /* the index keeps each type once: NULL if it has none */
     uint64_t message;
-    size_t message_first; /* subscript of the first field of this message */
-    size_t last_ildg;     /* subscripts + 1 of the last field of ildg-binary-data, */
-    size_t formless;      /* of the last one of this message that has no format, */
-    size_t early;         /* of the one whose checksum stands before it; 0: none */
+    size_t message_first;   /* subscript of the first field of this message */
+    size_t last_ildg;       /* subscripts + 1 of the last field of ildg-binary-data, */
+    size_t formless;        /* of the last one of this message that has no format; 0: none */
+    struct heard_sum *sums; /* of this message */
+    size_t sum_count, sum_capacity;
 
-    struct said format, etmc, record, file, checksum, lfn;
+    struct said format, etmc, record, file, lfn;
     struct limefile_ildg format_value, etmc_value;
     enum limefile_fieldkind etmc_kind;
     struct limefile_scidac_record record_value;
     struct limefile_scidac_file file_value;
-    struct limefile_checksum checksum_value;
 };
 
 /* ---- findings ---- */
@@ -248,45 +256,69 @@ static int describe_etmc(struct builder *b, struct limefile_field *f)
 
 /* ---- checksums and logical file names ---- */
 
-static void give_checksum(struct builder *b, struct limefile_field *f)
+static int hear_checksum(struct builder *b, const struct limefile_record *record)
 {
-    f->by_checksum = b->checksum.ordinal;
-    f->has_checksum = b->checksum.good;
-    if (f->has_checksum)
-        f->checksum = b->checksum_value;
-    b->checksum.ordinal = 0;
-}
-
-static int drop_checksum(struct builder *b)
-{
-    uint64_t ordinal = b->checksum.ordinal;
-    b->checksum.ordinal = 0;
-    return ordinal ? note_record(b, LIMEFILE_D_CHECKSUM_ALONE, ordinal, 0) : 0;
-}
-
-/* It belongs to the data before it in its message, or else to those behind it. */
-static int place_checksum(struct builder *b)
-{
-    size_t count = b->out->count;
-    if (count == b->message_first)
-        return 0; /* it waits */
-    struct limefile_field *f = &b->out->field[count - 1];
-    int err = 0;
-    if (f->by_checksum && b->early != count)
-        return drop_checksum(b);
-    if (f->by_checksum) /* the one that stood before the data was of something else */
-        err = note_record(b, LIMEFILE_D_CHECKSUM_ALONE, f->by_checksum, 0);
-    b->early = 0;
-    give_checksum(b, f);
+    struct heard_sum sum = {.ordinal = record->ordinal, .fields = b->out->count};
+    struct said said;
+    if (b->sum_count == b->sum_capacity) {
+        size_t more = 2 * b->sum_capacity + 8;
+        void *bigger = reallocarray(b->sums, more, sizeof *b->sums);
+        if (!bigger)
+            return -ENOMEM;
+        b->sums = bigger;
+        b->sum_capacity = more;
+    }
+    int err = hear(b, record, ROLE_CHECKSUM, &said, &sum.value);
+    sum.good = said.good;
+    if (!err)
+        b->sums[b->sum_count++] = sum;
     return err;
 }
 
-static int hear_checksum(struct builder *b, const struct limefile_record *record)
+/* One right before each of the message's data, and none behind the last. */
+static bool all_stand_before(const struct builder *b)
 {
-    int err = drop_checksum(b); /* one that has been waiting */
-    if (!err)
-        err = hear(b, record, ROLE_CHECKSUM, &b->checksum, &b->checksum_value);
-    return err ? err : place_checksum(b);
+    bool before = b->sum_count == b->out->count - b->message_first;
+    for (size_t i = 0; before && i < b->sum_count; i++)
+        before = b->sums[i].fields == b->message_first + i;
+    return before;
+}
+
+/* The data before it in its message, or else those behind it, or else the last ones of all. */
+static struct limefile_field *owner_of(const struct builder *b, const struct heard_sum *sum,
+                                       bool before)
+{
+    const struct limefile_fields *out = b->out;
+    if (out->count == b->message_first)
+        return out->count ? &out->field[out->count - 1] : NULL;
+    before = before || sum->fields == b->message_first;
+    return &out->field[before ? sum->fields : sum->fields - 1];
+}
+
+/* The first one that stands behind the data counts, or else the last one before them. */
+static int give_checksum(struct builder *b, struct limefile_field *f,
+                         const struct heard_sum *sum)
+{
+    bool yields =
+        f && f >= b->out->field + b->message_first && f->by_checksum < f->record.ordinal;
+    bool taken = f && (!f->by_checksum || yields);
+    uint64_t alone = taken ? f->by_checksum : sum->ordinal;
+    if (taken) {
+        f->by_checksum = sum->ordinal;
+        f->has_checksum = sum->good;
+        f->checksum = sum->value;
+    }
+    return alone ? note_record(b, LIMEFILE_D_CHECKSUM_ALONE, alone, 0) : 0;
+}
+
+static int place_checksums(struct builder *b)
+{
+    bool before = all_stand_before(b);
+    int err = 0;
+    for (size_t i = 0; !err && i < b->sum_count; i++)
+        err = give_checksum(b, owner_of(b, &b->sums[i], before), &b->sums[i]);
+    b->sum_count = 0;
+    return err;
 }
 
 static int hear_lfn(struct builder *b, const struct limefile_record *record)
@@ -365,10 +397,6 @@ static int take_data(struct builder *b, const struct limefile_record *data, enum
     struct limefile_field *f = add_field(b, data);
     if (!f)
         return -ENOMEM;
-    if (b->checksum.ordinal) {
-        give_checksum(b, f);
-        b->early = b->out->count;
-    }
     const struct limefile_scidac_record *record = NULL;
     if (b->record.ordinal && !b->record.used && b->record.message == b->message) {
         f->by_record = b->record.ordinal;
@@ -393,29 +421,21 @@ static int end_message(struct builder *b)
             *f = (struct limefile_field){
                 .record = f->record,
                 .by_record = f->by_record,
-                .by_checksum = f->by_checksum,
                 .by_lfn = f->by_lfn,
-                .has_checksum = f->has_checksum,
-                .checksum = f->checksum,
             };
             if (!err)
                 err = describe_gauge(b, f, NULL);
         }
     }
-    if (!err && b->checksum.ordinal) {
-        struct limefile_fields *out = b->out;
-        if (out->count && !out->field[out->count - 1].by_checksum)
-            give_checksum(b, &out->field[out->count - 1]);
-        else
-            err = drop_checksum(b);
-    }
+    if (!err)
+        err = place_checksums(b);
     if (b->lfn.ordinal && b->last_ildg && !b->out->field[b->last_ildg - 1].by_lfn) {
         b->out->field[b->last_ildg - 1].by_lfn = b->lfn.ordinal;
         b->lfn.ordinal = 0;
     }
     b->message++;
     b->message_first = b->out->count;
-    b->formless = b->early = 0;
+    b->formless = 0;
     return err;
 }
 
@@ -487,7 +507,7 @@ static int take_all(struct builder *b)
     }
     /* What is waiting for data belongs to those that the fault has cut off. */
     if (limefile_index_fault(b->index) && b->message_first == b->out->count)
-        b->format.ordinal = b->checksum.ordinal = 0;
+        b->format.ordinal = b->sum_count = 0;
     if (!err)
         err = end_message(b);
     if (!err && b->format.ordinal && !b->format.used)
@@ -538,6 +558,7 @@ int limefile_fields_build(struct limefile_source *source, const struct limefile_
     free(b.findings.at);
     free(b.text);
     return err;
+    free(b.sums);
 }
 
 static void demand(const struct limefile_field *f, bool described, limefile_finding_fn *report,

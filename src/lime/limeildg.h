@@ -127,13 +127,13 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
 /*
  * Which records belong together: a format and a private record describe the next binary record
  * of their message; a checksum belongs to the binary record before it in its message, or else
- * to the one behind; an LFN to the ildg-binary-data beside it. A message ends here where both
- * flags say so: where they contradict each other it is what is nearest. So it is where a
- * message has no binary record: an ildg-format then describes that of a later message
- * (format-late), a checksum is of the last one before, if that has none. tmLQCD puts its etmc
- * formats into another message than the data: they describe the next scidac-binary-data, and
- * all that follow and are as long (one for each flavour). A private file XML holds for all that
- * follows, up to the next.
+ * to the one behind (each does so if one stands right before each of the message's); an LFN to
+ * the ildg-binary-data beside it. A message ends here where both flags say so: where they
+ * contradict each other it is what is nearest. So it is where a message has no binary record:
+ * an ildg-format then describes that of a later message (format-late), a checksum is of the
+ * last one before, if that has none. tmLQCD puts its etmc formats into another message than the
+ * data: they describe the next scidac-binary-data, and all that follow and are as long (one for
+ * each flavour). A private file XML holds for all that follows, up to the next.
  *
  * Reads the metadata records only, each once. Deviations (LIMEFILE_D_XML and those after it) go
  * to `report`, in the order of the file, at the end; it may be NULL. -errno or

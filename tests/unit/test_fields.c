@@ -809,6 +809,45 @@ static void test_senseless_metadata(void **state)
     assert_int_equal(l.fields.by_lfn, 9); /* the first that says one */
     assert_string_equal(l.fields.lfn, "lfn://good");
     unlook(&l);
+/* Data and sums in one message, in any order: which sum ("1".."9") belongs to which data. */
+static void assert_pairs(const char *order, const char *sums, uint64_t alone)
+{
+    struct row rows[16] = {TEXT("xlf-info", "x", MB)};
+    size_t count = 1;
+    static const char *const xml[] = {SUM(0, 0), SUM(1, 0), SUM(2, 0), SUM(3, 0), SUM(4, 0)};
+    for (; *order; order++) {
+        rows[count++] = *order == 'd' ? (struct row)DATA("scidac-binary-data", 8, 0)
+                                      : (struct row){"scidac-checksum", xml[*order - '0'],
+                                                     strlen(xml[0]), 0};
+    }
+    rows[count - 1].flags = ME;
+    struct looked l;
+    look(&l, rows, count);
+    assert_int_equal(l.fields.count, strlen(sums));
+    for (size_t i = 0; sums[i]; i++) {
+        assert_int_equal(l.fields.field[i].has_checksum, sums[i] != '0');
+        assert_int_equal(l.fields.field[i].checksum.suma, sums[i] - '0');
+    }
+    assert_ends(&l, alone ? LIMEFILE_D_CHECKSUM_ALONE : 0, alone);
+}
+
+static void test_pairs(void **state)
+{
+    (void)state;
+    assert_pairs("d1d2", "12", 0);
+    assert_pairs("d1d2d3", "123", 0);
+    assert_pairs("dd2", "02", 0);
+    assert_pairs("d1d", "10", 0);
+    assert_pairs("1d2d", "12", 0); /* each before its data */
+    assert_pairs("1d2d3d", "123", 0);
+    assert_pairs("1d", "1", 0);
+    assert_pairs("1d2d3", "23", 2); /* one of something else, and the usual order */
+    assert_pairs("1d2", "2", 2);
+    assert_pairs("1dd2", "12", 0);
+    assert_pairs("12dd", "20", 2);
+    assert_pairs("d12d", "10", 4);
+}
+
 }
 
 static void test_other_gauge_groups(void **state)
@@ -942,3 +981,4 @@ int main(void)
     };
     return cmocka_run_group_tests_name("fields", tests, NULL, NULL);
 }
+        cmocka_unit_test(test_pairs),
