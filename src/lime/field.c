@@ -47,6 +47,8 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
     f->site_bytes = format_bytes(kind, words->format);
     if (f->site_bytes == 0 && words->record)
         f->site_bytes = datum_bytes(words->record);
+    f->disputed = words->record && (words->record->recordtype != LIMEFILE_FIELD ||
+                                    datum_bytes(words->record) != f->site_bytes);
     bool part = words->file && words->file->volfmt != 0; /* of the lattice */
     f->sites = part ? 0 : limefile_lattice_sites(&f->lattice);
     /* Of a field that we do not know the sites tell it: it is all of them. */
@@ -136,21 +138,4 @@ bool limefile_field_is_summable(const struct limefile_field *f)
     if (f->sites == 0 || f->site_bytes == 0 || (f->boxed && f->lattice.dims == 0))
         return false;
     return !__builtin_mul_overflow(f->sites, f->site_bytes, &bytes) && bytes == f->record.bytes;
-}
-
-const char *limefile_field_why_unverified(const struct limefile_field *f)
-{
-    if (!f->by_checksum)
-        return "no checksum";
-    if (!f->has_checksum)
-        return "its checksum cannot be understood";
-    if (limefile_field_is_summable(f))
-        return NULL;
-    if (f->site_bytes == 0)
-        return "the size of a site is not known";
-    if (f->sites == 0 && f->record.bytes % f->site_bytes != 0)
-        return "its length is no multiple of a site's";
-    if (f->sites == 0 || (f->boxed && f->lattice.dims == 0))
-        return "which sites of the lattice it has is not known";
-    return "its sites do not make up its length";
 }

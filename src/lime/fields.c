@@ -181,7 +181,9 @@ static const struct limefile_scidac_file *file_of(const struct builder *b)
 
 static int note_length(struct builder *b, const struct limefile_field *f)
 {
-    if (f->expected == 0 || f->expected == f->record.bytes)
+    bool fits = f->expected ? f->expected == f->record.bytes
+                            : f->site_bytes == 0 || f->record.bytes % f->site_bytes == 0;
+    if (fits)
         return 0;
     return note(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->record.header_offset + 8,
                 f->record.bytes, f->expected);
@@ -556,9 +558,9 @@ int limefile_fields_build(struct limefile_source *source, const struct limefile_
     else
         findings_report(&b.findings, report, context);
     free(b.findings.at);
+    free(b.sums);
     free(b.text);
     return err;
-    free(b.sums);
 }
 
 static void demand(const struct limefile_field *f, bool described, limefile_finding_fn *report,

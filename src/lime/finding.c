@@ -28,6 +28,9 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
     case LIMEFILE_D_XML:
         return snprintf(buf, cap, ": %s", limefile_strerror(-(int)f->have));
     case LIMEFILE_D_FIELD_LENGTH:
+        if (f->want == 0)
+            return snprintf(buf, cap, " (%" PRIu64 " bytes: no whole number of sites)",
+                            f->have);
         return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
     case LIMEFILE_D_CHECKSUM:
         return snprintf(buf, cap, " (%08x %08x, not %08x %08x)", (unsigned)(f->have >> 32),

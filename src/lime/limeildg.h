@@ -111,6 +111,7 @@ struct limefile_field {
     uint64_t sites;      /* in the record; 0: not known */
     uint64_t site_bytes; /* 0: not known */
     uint64_t expected;   /* data length by lattice and precision; 0: not known */
+    bool disputed;       /* another description gives a site another size */
     uint64_t by_format, by_record, by_file; /* ildg/etmc format, private record, private file */
     uint64_t by_checksum, by_lfn;
     bool has_checksum; /* `checksum` is what the record by_checksum says */
@@ -121,7 +122,22 @@ struct limefile_field {
  * be taken. */
 bool limefile_field_is_summable(const struct limefile_field *);
 
-/* Why the data cannot be compared with a checksum, in words; NULL if they can. */
+/*
+ * Whether the data can be compared with their checksum (proof.c). Where the length contradicts
+ * the description, they may be as many sites of that size as there are, or all sites of another
+ * size: the sum tells. Not so if descriptions contradict each other, too, or of a hypercube.
+ */
+
+/* The i-th way to read the data, with sites and site_bytes that make up the length; there are
+ * two at most. False: there is no such way. */
+bool limefile_field_reading(const struct limefile_field *, unsigned i,
+                            struct limefile_field *out);
+
+/* Why the data are wrong whatever their sum, in words; NULL if that is not known. */
+const char *limefile_field_why_bad(const struct limefile_field *);
+
+/* Why the data cannot be compared with a checksum, in words; NULL if they can, or are wrong
+ * whatever their sum. */
 const char *limefile_field_why_unverified(const struct limefile_field *);
 
 /*
@@ -176,5 +192,12 @@ typedef bool limefile_sum_progress_fn(void *context, uint64_t bytes_more);
 int limefile_field_sum(int fd, const struct limefile_field *, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out);
+
+/* Compares the record with its checksum, in each way that it can be read, until one is right:
+ * 1, and `as` is that way; 0: none is, and `as` is the first. *out: the sum. LIMEFILE_E_STATE
+ * if there is no way; else as limefile_field_sum(). */
+int limefile_field_verify(int fd, const struct limefile_field *, unsigned threads,
+                          limefile_sum_progress_fn *progress, void *context,
+                          struct limefile_field *as, struct limefile_checksum *out);
 
 #endif

@@ -148,6 +148,21 @@ static void check_field(const struct limefile_index *index, const struct limefil
     }
 }
 
+/* At most two ways to read it, both of its length; else a reason why it's not compared. */
+static void check_proof(const struct limefile_field *f)
+{
+    struct limefile_field as;
+    const char *bad = limefile_field_why_bad(f), *unverified = limefile_field_why_unverified(f);
+    unsigned ways = 0;
+    while (limefile_field_reading(f, ways, &as)) {
+        HOLDS(limefile_field_is_summable(&as) && as.record.bytes == f->record.bytes);
+        HOLDS(++ways <= 2);
+    }
+    HOLDS(!(bad && unverified) && (!bad || (f->has_checksum && ways == 0)));
+    HOLDS(bad || unverified || (f->has_checksum && ways));
+    HOLDS(!limefile_field_is_summable(f) || (!bad && ways == 1));
+}
+
 static void as_container(const uint8_t *data, size_t size)
 {
     struct limefile_memory memory;
@@ -165,6 +180,7 @@ static void as_container(const uint8_t *data, size_t size)
         last = f->record.ordinal;
         HOLDS(limefile_fields_of(&fields, last) == f);
         check_field(index, f);
+        check_proof(f);
     }
     for (uint64_t i = 1; limefile_index_get(index, i, &r) == 0; i++)
         binary += strcmp(r.type, "ildg-binary-data") == 0 ||

@@ -49,6 +49,21 @@ def ildg_format(dims, precision=64):
             f"<lx>{lx}</lx><ly>{ly}</ly><lz>{lz}</lz><lt>{lt}</lt></ildgFormat>").encode()
 
 
+def private_record(site_bytes, datatype="QDP_F3_ColorMatrix"):
+    """A record of QIO's XML: sites of so many bytes."""
+    return "scidac-private-record-xml", (
+        '<?xml version="1.0" encoding="UTF-8"?><scidacRecord><version>1.1</version><date>x</date>'
+        f"<recordtype>0</recordtype><datatype>{datatype}</datatype><precision>F</precision>"
+        f"<typesize>{site_bytes}</typesize><datacount>1</datacount></scidacRecord>").encode()
+
+
+def private_file(dims):
+    return "scidac-private-file-xml", (
+        '<?xml version="1.0" encoding="UTF-8"?><scidacFile><version>1.1</version>'
+        f"<spacetime>{len(dims)}</spacetime><dims>{' '.join(map(str, dims))}</dims>"
+        "<volfmt>0</volfmt></scidacFile>").encode()
+
+
 def checksum_xml(sums):
     return ('<?xml version="1.0" encoding="UTF-8"?>\n<scidacChecksum>\n  <version>1.0</version>\n'
             f"  <suma>{sums[0]:x}</suma>\n  <sumb>{sums[1]:x}</sumb>\n</scidacChecksum>").encode()

@@ -265,16 +265,63 @@ class Data(limetest.TestCase):
                 ([records[0], records[1], ("scidac-checksum", b"<x/>")], "cannot be understood"),
                 ([("a", b""), ("scidac-binary-data", b"x" * 80), records[2]],
                  "the size of a site is not known"),
-                ([records[0], ("ildg-binary-data", b"x" * 80), records[2]],
-                 "its sites do not make up its length")):
+                ([scidac.private_record(288), records[0], ("ildg-binary-data", records[1][1] * 2),
+                  records[2]], "its descriptions disagree on the size of a site")):
             status, out, _ = self.check(container([message]))
-            self.assertIn(f"record 2: unverified: ", out)
+            self.assertIn(f"record {len(message) - 1 if len(message) > 2 else 2}: unverified: ",
+                          out)
             self.assertIn(why, out)
             self.assertIn("; checksums: 1 unverified\n", out)
             self.assertEqual(status, 0 if why in ("no checksum",) or "not known" in why else 1)
             result = json.loads(self.check(container([message]), "--json")[1])
             self.assertEqual(result["checksums"][0]["state"], "unverified")
             self.assertIn(why, result["checksums"][0]["reason"])
+
+    def test_bad_without_a_sum(self):
+        """Of a length that no sites have."""
+        form, data, sums = scidac.records((4, 4, 4, 8), self.good[self.at:self.at + 512 * 576])
+        no_lattice = [scidac.private_record(576), ("scidac-binary-data", data[1][:-8]), sums]
+        for message, why in (
+                ([form, (data[0], data[1][:-1]), sums], "its length is no whole number of sites"),
+                ([form, (data[0], data[1] + b"x"), sums], "its length is no whole number of sites"),
+                (no_lattice, "its length is no whole number of sites"),
+                ([form, (data[0], b""), sums], "there are no data")):
+            status, out, err = self.check(container([message]))
+            self.assertEqual(status, 1)
+            self.assertIn(f"record 2: bad: {why}\n", out)
+            self.assertIn("; checksums: 1 wrong\n", out)
+            self.assertEqual(err.count("the length is not that of such a lattice"), 1)
+            if message is no_lattice:
+                self.assertIn("(294904 bytes: no whole number of sites)", err)
+            result = json.loads(self.check(container([message]), "--json")[1])
+            self.assertEqual([f["code"] for f in result["findings"]], ["field-length"])
+            self.assertEqual(result["checksums"], [{"ordinal": 2, "state": "bad", "reason": why}])
+
+    def test_other_sites_than_described(self):
+        """The length contradicts lattice or precision: the sum tells whether it is what was
+        written."""
+        _, data, sums = scidac.records((4, 4, 4, 8), self.good[self.at:self.at + 512 * 576])
+        grid = [scidac.private_file((4, 4, 4, 8)), scidac.private_record(16, "GRID_D_Complex"),
+                ("ildg-binary-data", data[1]), sums]
+        for message, state in (
+                ([("ildg-format", scidac.ildg_format((4, 4, 4, 4))), data, sums], "ok"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 8, 8))), data, sums], "ok"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 4, 7))), data, sums], "ok"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 4, 8), 32)), data, sums], "ok"),
+                (grid, "ok"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 4, 8))),
+                  (data[0], data[1] + bytes(576)), sums], "bad"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 4, 8))),
+                  (data[0], data[1][576:]), sums], "bad")):
+            whole = container([message])
+            at = whole.index(data[0].encode() + bytes(100)) + 128 + 10000
+            harmed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
+            for content, want in (whole, state), (harmed, "bad"):
+                status, out, _ = self.check(content, "--json")
+                result = json.loads(out)
+                self.assertEqual((status, [c["state"] for c in result["checksums"]]), (1, [want]))
+                self.assertEqual([f["code"] for f in result["findings"]],
+                                 ["field-length"] + ["checksum"] * (want == "bad"))
 
     def test_quiet(self):
         data = bytearray(self.good)

@@ -129,6 +129,20 @@ class Print(SumCase):
         want = "%08x %08x" % scidac.checksum(SMALL[:-576], 576)
         self.assertEqual(self.lime("--site-bytes", "576", path, status=1)[0][:17], want)
 
+    def test_other_sites_than_described(self):
+        """Which of the descriptions is wrong, the checksum in the file tells."""
+        for dims, precision in (((2, 2, 2, 2), 64), ((2, 2, 4, 4), 64), (DIMS, 32)):
+            form = ("ildg-format", scidac.ildg_format(dims, precision))
+            path = self.write("f.lime", container([[form, DATA, SUM]]))
+            self.assertEqual(self.lime(path), [f"{SUMS} ok   2 ildg-binary-data"])
+            self.assertEqual(self.lime("--add", path), [f"{SUMS} ok   2 ildg-binary-data"])
+            wrong = ("scidac-checksum", scidac.checksum_xml((1, 2)))
+            for last in wrong, ("scidac-checksum", b"?"):
+                path = self.write("f.lime", container([[form, DATA, last]]))
+                self.assertEqual(self.lime(path, status=1), [])
+                self.assertIn("but should have", self.err)
+            self.lime("--add", "--replace", path, status=1)
+
     def test_hypercube(self):
         dims, lower, upper = (4, 3, 5, 6), (1, 0, 2, 3), (3, 2, 2, 5)
         ranks = scidac.box_ranks(dims, lower, upper)

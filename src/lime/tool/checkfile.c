@@ -19,7 +19,7 @@
 
 /* What became of the sum of a field. */
 struct sum {
-    const char *state, *reason; /* reason: of unverified ones */
+    const char *state, *reason; /* reason: of what was not summed */
     struct limefile_checksum is;
     bool known;
 };
@@ -157,45 +157,52 @@ static uint64_t word_of(const struct limefile_checksum *sum)
 static void compare(struct look *look, const struct limefile_field *f, struct sum *sum)
 {
     struct check *check = look->check;
+    struct limefile_field as;
     struct limefile_finding finding = {
         .offset = f->record.data_offset,
         .ordinal = f->record.ordinal,
     };
-    finding.code =
-        limefile_field_sum(look->fd, f, check->options->threads, count_bytes, check, &sum->is);
-    sum->known = finding.code == 0;
-    sum->state = sum->known ? "ok" : "unreadable";
-    if (sum->known && word_of(&sum->is) != word_of(&f->checksum)) {
-        sum->state = "bad";
-        finding.code = LIMEFILE_D_CHECKSUM;
+    int right = limefile_field_verify(look->fd, f, check->options->threads, count_bytes, check,
+                                      &as, &sum->is);
+    sum->known = right >= 0;
+    sum->state = right < 0 ? "unreadable" : right ? "ok" : "bad";
+    if (right == 1) {
+        check->verified++;
+        return;
+    }
+    finding.code = right < 0 ? right : LIMEFILE_D_CHECKSUM;
+    if (right == 0) {
         finding.have = word_of(&sum->is);
         finding.want = word_of(&f->checksum);
     }
-    if (finding.code)
-        report(check, &finding);
-    if (finding.code)
+    report(check, &finding);
+    check->wrong++;
+}
+
+/* Without a sum: its length has been reported. */
+static void judge(struct look *look, const struct limefile_field *f, struct sum *sum)
+{
+    struct check *check = look->check;
+    const char *bad = limefile_field_why_bad(f);
+    sum->reason = bad ? bad : limefile_field_why_unverified(f);
+    if (!sum->reason) {
+        compare(look, f, sum);
+        return;
+    }
+    sum->state = bad ? "bad" : "unverified";
+    if (bad)
         check->wrong++;
     else
-        check->verified++;
+        check->unverified++;
+    if (!check->options->quiet && !check->options->json)
+        answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal, sum->state,
+               sum->reason);
 }
 
 static void verify(struct look *look)
 {
-    struct check *check = look->check;
-    for (size_t i = 0; i < look->fields.count; i++) {
-        const struct limefile_field *f = &look->fields.field[i];
-        struct sum *sum = &look->sums[i];
-        sum->reason = limefile_field_why_unverified(f);
-        if (!sum->reason) {
-            compare(look, f, sum);
-            continue;
-        }
-        sum->state = "unverified";
-        check->unverified++;
-        if (!check->options->quiet && !check->options->json)
-            answer(check->path, "record %" PRIu64 ": unverified: %s", f->record.ordinal,
-                   sum->reason);
-    }
+    for (size_t i = 0; i < look->fields.count; i++)
+        judge(look, &look->fields.field[i], &look->sums[i]);
 }
 
 /* ---- words ---- */

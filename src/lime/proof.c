@@ -1,0 +1,92 @@
+/*
+ * proof.c - whether the data of a field can be compared with their checksum, and how
+ *
+ * The sum is over sites by their place in the record; so it takes the size of a site and the
+ * length, not the lattice. Where the length contradicts what is said of the data, one or the
+ * other may be wrong: tmLQCD mixes up extents, Grid says the size of one number for sites of
+ * many. A sum that is right tells which; one of 64 bits is not right by chance.
+ */
+#include "limeildg.h"
+
+/* The i-th of these: as many sites of that size as there are; all sites, of another size. */
+static bool reread(struct limefile_field *f, unsigned i)
+{
+    uint64_t bytes = f->record.bytes;
+    if (f->kind == LIMEFILE_KIND_GLOBAL) {
+        f->site_bytes = bytes;
+        return i == 0;
+    }
+    bool whole = bytes % f->site_bytes == 0;
+    if (whole && i == 0) {
+        f->sites = bytes / f->site_bytes;
+        return true;
+    }
+    if (i != (whole ? 1 : 0) || bytes % f->sites != 0)
+        return false;
+    f->site_bytes = bytes / f->sites;
+    return true;
+}
+
+bool limefile_field_reading(const struct limefile_field *f, unsigned i,
+                            struct limefile_field *out)
+{
+    *out = *f;
+    if (limefile_field_is_summable(f))
+        return i == 0;
+    return f->expected && f->record.bytes && !f->boxed && !f->disputed && reread(out, i);
+}
+
+const char *limefile_field_why_bad(const struct limefile_field *f)
+{
+    struct limefile_field as;
+    if (!f->has_checksum || f->site_bytes == 0 || f->disputed ||
+        limefile_field_reading(f, 0, &as))
+        return NULL;
+    if (f->record.bytes % f->site_bytes != 0)
+        return "its length is no whole number of sites";
+    if (f->expected == 0 || (f->boxed && f->lattice.dims == 0))
+        return NULL;
+    return f->record.bytes ? "its length is not that of its sites" : "there are no data";
+}
+
+const char *limefile_field_why_unverified(const struct limefile_field *f)
+{
+    struct limefile_field as;
+    if (!f->by_checksum)
+        return "no checksum";
+    if (!f->has_checksum)
+        return "its checksum cannot be understood";
+    if (limefile_field_reading(f, 0, &as) || limefile_field_why_bad(f))
+        return NULL;
+    if (f->site_bytes == 0)
+        return "the size of a site is not known";
+    if (f->disputed)
+        return "its descriptions disagree on the size of a site";
+    return f->record.bytes ? "which sites of the lattice it has is not known"
+                           : "there are no data";
+}
+
+static bool is_right(const struct limefile_field *f, const struct limefile_checksum *sum)
+{
+    return sum->suma == f->checksum.suma && sum->sumb == f->checksum.sumb;
+}
+
+int limefile_field_verify(int fd, const struct limefile_field *f, unsigned threads,
+                          limefile_sum_progress_fn *progress, void *context,
+                          struct limefile_field *as, struct limefile_checksum *out)
+{
+    struct limefile_field reading;
+    int right = LIMEFILE_E_STATE;
+    for (unsigned i = 0; right != 1 && limefile_field_reading(f, i, &reading); i++) {
+        struct limefile_checksum sum;
+        int err = limefile_field_sum(fd, &reading, threads, progress, context, &sum);
+        if (err)
+            return err;
+        right = is_right(f, &sum);
+        if (i == 0 || right) {
+            *as = reading;
+            *out = sum;
+        }
+    }
+    return right;
+}
