@@ -51,6 +51,8 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
     struct limefs *fs = fuse_req_userdata(req);
     enum limefs_verdict verdict = LIMEFS_OK;
     int err = 0;
+    if (limefs_verify_is_bad(file)) /* whatever the kernel has of it */
+        info->keep_cache = 0;
     if (fs->options.verify == LIMEFS_VERIFY_OPEN && file->view && !file->target) {
         err = limefs_verify_ask(fs, file->view, file->record.ordinal, &verdict);
         if (err == -ENODATA)

@@ -16,15 +16,20 @@ enum {
     NEAR_END = 64 << 20, /* so much may be missing that they could bring */
     FIELDS_MAX = 100 * 1000, /* of a container; more would take too much memory */
     TYPE_BYTES = 32,
+    READINGS = 2, /* ways to read a field */
 };
 
 struct limefs_proof {
     struct limefile_field field; /* its type is the next */
     char type[TYPE_BYTES];
     enum limefs_verdict verdict;
-    _Atomic uint64_t done;      /* bytes of a verification that is under way */
-    struct limefs_tally *tally; /* of what was served; NULL: nothing yet */
-    unsigned serving, waiting;  /* reads under way; of these, at the end */
+    const char *why;           /* it has this verdict without a sum; NULL: it takes one */
+    _Atomic uint64_t done;     /* bytes of a verification that is under way */
+    unsigned serving, waiting; /* reads under way; of these, at the end */
+
+    /* Of what was served, one for each way to read the field; none: nothing yet. */
+    unsigned tallies;
+    struct limefs_tally *tally[READINGS];
 };
 
 /* Of one state of a container. */
@@ -39,40 +44,49 @@ struct limefs_proofs {
 
 const char *limefs_verdict_word(enum limefs_verdict verdict)
 {
-    static const char *const words[] = {"unverified", "ok", "bad"};
+    static const char *const words[] = {"unverified", "ok", "bad", "unverified"};
     return words[verdict];
 }
 
 /* ---- proofs ---- */
+
+static void drop_tallies(struct limefs_proof *proof)
+{
+    while (proof->tallies)
+        limefs_tally_free(proof->tally[--proof->tallies]);
+}
 
 static void release(struct limefs_proofs *proofs)
 {
     if (!proofs || atomic_fetch_sub(&proofs->holders, 1) > 1)
         return;
     for (size_t i = 0; i < proofs->count; i++)
-        limefs_tally_free(proofs->proof[i].tally);
+        drop_tallies(&proofs->proof[i]);
     pthread_mutex_destroy(&proofs->lock);
     pthread_cond_destroy(&proofs->changed);
     free(proofs);
 }
 
-/* A write that was cut short, say. No sum can be taken of it, nor need be. */
-static bool is_short(const struct limefile_field *field)
+static bool has_proof(const struct limefile_field *field)
 {
-    return !limefile_field_is_summable(field) && field->record.bytes < field->expected;
+    return field->by_checksum && field->record.type_len < TYPE_BYTES;
 }
 
-static bool is_provable(const struct limefile_field *field)
+static void begin_proof(struct limefs_proof *proof, const struct limefile_field *field)
 {
-    return field->has_checksum && (limefile_field_is_summable(field) || is_short(field)) &&
-           field->record.type_len < TYPE_BYTES;
+    const char *bad = limefile_field_why_bad(field);
+    proof->field = *field;
+    memcpy(proof->type, field->record.type, field->record.type_len);
+    proof->field.record.type = proof->type;
+    proof->why = bad ? bad : limefile_field_why_unverified(field);
+    proof->verdict = bad ? LIMEFS_BAD : proof->why ? LIMEFS_UNVERIFIABLE : LIMEFS_UNVERIFIED;
 }
 
 static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fields)
 {
     size_t count = 0;
     for (size_t i = 0; i < fields->count; i++)
-        count += is_provable(&fields->field[i]);
+        count += has_proof(&fields->field[i]);
     if (count > FIELDS_MAX)
         count = 0;
     struct limefs_proofs *proofs = calloc(1, sizeof *proofs + count * sizeof proofs->proof[0]);
@@ -86,25 +100,20 @@ static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fiel
     pthread_cond_init(&proofs->changed, &clock);
     pthread_condattr_destroy(&clock);
     for (size_t i = 0; i < fields->count && proofs->count < count; i++)
-        if (is_provable(&fields->field[i])) {
-            struct limefs_proof *proof = &proofs->proof[proofs->count++];
-            proof->field = fields->field[i];
-            memcpy(proof->type, proof->field.record.type, proof->field.record.type_len);
-            proof->field.record.type = proof->type;
-            proof->verdict = is_short(&proof->field) ? LIMEFS_BAD : LIMEFS_UNVERIFIED;
-        }
+        if (has_proof(&fields->field[i]))
+            begin_proof(&proofs->proof[proofs->count++], &fields->field[i]);
     return proofs;
 }
 
-static void report_short(struct limefs *fs, const struct limefs_view *view,
-                         const struct limefile_field *field)
+static void report_unsummed(struct limefs *fs, const struct limefs_view *view,
+                            const struct limefs_proof *proof)
 {
     char label[PATH_MAX];
-    limefs_log(LOG_ERR,
-               "%s: record %llu: verify: it has %llu bytes, not %llu as its lattice takes",
+    const struct limefile_field *field = &proof->field;
+    limefs_log(LOG_ERR, "%s: record %llu: verify: bad: %s (%llu bytes)",
                limefs_tree_label(fs, view->node, label, sizeof label),
-               (unsigned long long)field->record.ordinal,
-               (unsigned long long)field->record.bytes, (unsigned long long)field->expected);
+               (unsigned long long)field->record.ordinal, proof->why,
+               (unsigned long long)field->record.bytes);
 }
 
 /* From the metadata, as the index shows them. */
@@ -120,7 +129,7 @@ static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limef
         err = *out ? 0 : -ENOMEM;
         for (size_t i = 0; !err && i < (*out)->count; i++)
             if ((*out)->proof[i].verdict == LIMEFS_BAD)
-                report_short(fs, view, &(*out)->proof[i].field);
+                report_unsummed(fs, view, &(*out)->proof[i]);
         limefile_fields_release(&fields);
     }
     limefile_index_free(index);
@@ -264,6 +273,19 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     return 0;
 }
 
+int limefs_verify_why(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                      const char **why)
+{
+    struct limefs_proofs *proofs;
+    struct limefs_proof *proof;
+    int err = proof_of(fs, view, ordinal, &proofs, &proof);
+    if (err)
+        return err;
+    *why = proof->why;
+    release(proofs);
+    return *why ? 0 : -ENODATA;
+}
+
 uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
 {
     struct limefs_proofs *proofs;
@@ -279,6 +301,7 @@ uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_view *view, uin
 
 struct reading {
     struct limefs_proof *proof;
+    struct limefile_field as;
     const atomic_bool *stop;
 };
 
@@ -307,33 +330,50 @@ static int settle(struct limefs *fs, struct limefs_view *view,
     return settled ? 0 : -EBUSY;
 }
 
-static int sum_locally(const struct limefs_view *view, struct limefs_proof *proof,
-                       const atomic_bool *stop, struct limefile_checksum *sum)
+static int sum_locally(const struct limefs_view *view, struct reading *reading,
+                       struct limefile_checksum *sum)
 {
-    struct reading reading = {proof, stop};
-    atomic_store(&proof->done, 0);
-    return limefile_field_sum(view->fd, &proof->field, 0, note_progress, &reading, sum);
+    atomic_store(&reading->proof->done, 0);
+    return limefile_field_sum(view->fd, &reading->as, 0, note_progress, reading, sum);
 }
 
 /* A sum of the ranks that is wrong is taken once more by this host: either may see other bytes
  * than the other. */
-static int read_all(struct limefs *fs, struct limefs_view *view, struct limefs_proof *proof,
-                    const atomic_bool *stop, struct limefile_checksum *sum, const char **what)
+static int read_one_way(struct limefs *fs, struct limefs_view *view, struct reading *reading,
+                        struct limefile_checksum *sum, const char **what)
 {
-    struct reading reading = {proof, stop};
     struct limefile_checksum local;
     *what = "the data have";
-    atomic_store(&proof->done, 0);
-    int done = limefs_job_sum(fs, view, &proof->field, note_progress, &reading, sum);
+    atomic_store(&reading->proof->done, 0);
+    int done = limefs_job_sum(fs, view, &reading->as, note_progress, reading, sum);
     if (done < 0)
         return done;
     if (done == 0)
-        return sum_locally(view, proof, stop, sum);
-    if (is_right(proof, sum))
+        return sum_locally(view, reading, sum);
+    if (is_right(reading->proof, sum))
         return 0;
-    int err = sum_locally(view, proof, stop, &local);
-    if (!err && is_right(proof, &local))
+    int err = sum_locally(view, reading, &local);
+    if (!err && is_right(reading->proof, &local))
         *what = "as this host reads them, the data are right, but as the ranks do, they have";
+    return err;
+}
+
+/* *sum: what is right, or comes of the first way to read it. */
+static int read_all(struct limefs *fs, struct limefs_view *view, struct reading *reading,
+                    struct limefile_checksum *sum, const char **what)
+{
+    const struct limefs_proof *proof = reading->proof;
+    struct limefile_checksum another;
+    const char *other;
+    limefile_field_reading(&proof->field, 0, &reading->as);
+    int err = read_one_way(fs, view, reading, sum, what);
+    for (unsigned i = 1; !err && !is_right(proof, sum) &&
+                         limefile_field_reading(&proof->field, i, &reading->as);
+         i++) {
+        err = read_one_way(fs, view, reading, &another, &other);
+        if (!err && is_right(proof, &another))
+            *sum = another;
+    }
     return err;
 }
 
@@ -341,10 +381,11 @@ static int verify(struct limefs *fs, struct limefs_view *view, struct limefs_pro
                   struct limefs_proof *proof, const atomic_bool *stop)
 {
     struct limefile_checksum sum = {0};
+    struct reading reading = {.proof = proof, .stop = stop};
     const char *what = NULL;
     int err = settle(fs, view, &proof->field.record);
     if (!err)
-        err = read_all(fs, view, proof, stop, &sum, &what);
+        err = read_all(fs, view, &reading, &sum, &what);
     if (!err)
         err = limefs_view_check(fs, view, &proof->field.record, NULL);
     pthread_mutex_lock(&proofs->lock);
@@ -368,7 +409,7 @@ int limefs_verify_now(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     int err = proof_of(fs, view, ordinal, &proofs, &proof);
     if (err)
         return err;
-    err = is_short(&proof->field) ? 0 : verify(fs, view, proofs, proof, stop);
+    err = proof->why ? 0 : verify(fs, view, proofs, proof, stop);
     pthread_mutex_lock(&proofs->lock);
     *verdict = proof->verdict;
     atomic_store(&proof->done, 0);
@@ -378,6 +419,27 @@ int limefs_verify_now(struct limefs *fs, struct limefs_view *view, uint64_t ordi
 }
 
 /* ---- what is served ---- */
+
+static bool is_hopeless(const struct limefs_proof *proof)
+{
+    bool hopeless = false;
+    for (unsigned i = 0; i < proof->tallies; i++)
+        hopeless = hopeless || limefs_tally_is_hopeless(proof->tally[i]);
+    return hopeless;
+}
+
+static void begin_tallies(struct limefs_proof *proof)
+{
+    struct limefile_field as;
+    for (unsigned i = 0; i < READINGS && limefile_field_reading(&proof->field, i, &as); i++) {
+        proof->tally[i] = limefs_tally_new(&as);
+        if (!proof->tally[i]) {
+            drop_tallies(proof);
+            return;
+        }
+        proof->tallies++;
+    }
+}
 
 /* Of a container that this mount writes to, nobody can say what its readers have been served.
  */
@@ -389,10 +451,8 @@ void limefs_verify_attach(struct limefs *fs, struct limefs_file *file)
         proof_of(fs, file->view, file->record.ordinal, &file->proofs, &proof) != 0)
         return;
     pthread_mutex_lock(&file->proofs->lock);
-    if (proof->serving == 0 && proof->tally && limefs_tally_is_hopeless(proof->tally)) {
-        limefs_tally_free(proof->tally); /* a new reader, a new chance */
-        proof->tally = NULL;
-    }
+    if (proof->serving == 0 && is_hopeless(proof))
+        drop_tallies(proof); /* a new reader, a new chance */
     pthread_mutex_unlock(&file->proofs->lock);
     file->proof = proof;
 }
@@ -402,6 +462,16 @@ void limefs_verify_detach(struct limefs_file *file)
     release(file->proofs);
     file->proofs = NULL;
     file->proof = NULL;
+}
+
+bool limefs_verify_is_bad(const struct limefs_file *file)
+{
+    if (!file->proof)
+        return false;
+    pthread_mutex_lock(&file->proofs->lock);
+    bool bad = !file->proofs->dropped && file->proof->verdict == LIMEFS_BAD;
+    pthread_mutex_unlock(&file->proofs->lock);
+    return bad;
 }
 
 void limefs_verify_begin(const struct limefs_file *file)
@@ -416,15 +486,15 @@ void limefs_verify_begin(const struct limefs_file *file)
 /* Bytes [from, from + n) of the record are about to be served. With the lock held, which is
  * let go while they are summed. */
 static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
-                      struct limefs_proof *proof, uint64_t from, const char *bytes, size_t n)
+                      struct limefs_tally *tally, uint64_t from, const char *bytes, size_t n)
 {
     struct limefs_part part;
     uint64_t at = from, end = from + n;
-    while (limefs_tally_claim(proof->tally, &at, &end)) {
+    while (limefs_tally_claim(tally, &at, &end)) {
         pthread_mutex_unlock(&proofs->lock);
-        limefs_tally_sum(proof->tally, at, bytes + (at - from), (size_t)(end - at), &part);
+        limefs_tally_sum(tally, at, bytes + (at - from), (size_t)(end - at), &part);
         pthread_mutex_lock(&proofs->lock);
-        limefs_tally_merge(proof->tally, &part);
+        limefs_tally_merge(tally, &part);
         __atomic_fetch_add(&fs->verified_bytes, part.n, __ATOMIC_RELAXED);
         at = end;
         end = from + n;
@@ -434,8 +504,21 @@ static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
 static bool is_open_question(const struct limefs_proofs *proofs,
                              const struct limefs_proof *proof)
 {
-    return !proofs->dropped && proof->verdict == LIMEFS_UNVERIFIED && proof->tally &&
-           !limefs_tally_is_hopeless(proof->tally);
+    return !proofs->dropped && proof->verdict == LIMEFS_UNVERIFIED && proof->tallies &&
+           !is_hopeless(proof);
+}
+
+/* All of it has been served; *sum: the right one, or the first. */
+static bool is_served(const struct limefs_proof *proof, struct limefile_checksum *sum)
+{
+    struct limefile_checksum another;
+    bool all = limefs_tally_done(proof->tally[0], sum);
+    for (unsigned i = 1; all && i < proof->tallies; i++) {
+        all = limefs_tally_done(proof->tally[i], &another);
+        if (is_right(proof, &another))
+            *sum = another;
+    }
+    return all;
 }
 
 /* Whoever reads the end has, as it seems, read all that comes before it. */
@@ -443,7 +526,7 @@ static bool is_near_end(const struct limefs_proofs *proofs, const struct limefs_
 {
     if (!is_open_question(proofs, proof))
         return false;
-    uint64_t left = limefs_tally_left(proof->tally);
+    uint64_t left = limefs_tally_left(proof->tally[0]);
     return left <= NEAR_END && left <= proof->field.record.bytes / 2;
 }
 
@@ -474,12 +557,13 @@ static int look_at(struct limefs *fs, const struct limefs_file *file, uint64_t o
 {
     struct limefs_proofs *proofs = file->proofs;
     struct limefs_proof *proof = file->proof;
-    if (proof->verdict == LIMEFS_UNVERIFIED && !proof->tally)
-        proof->tally = limefs_tally_new(&proof->field);
+    if (proof->verdict == LIMEFS_UNVERIFIED && !proof->tallies)
+        begin_tallies(proof);
     for (int i = 0; i < count; offset += iov[i++].iov_len)
-        if (is_open_question(proofs, proof))
-            take_note(fs, proofs, proof, offset, iov[i].iov_base, iov[i].iov_len);
-    *judged = is_open_question(proofs, proof) && limefs_tally_done(proof->tally, sum);
+        for (unsigned j = 0; j < READINGS; j++)
+            if (is_open_question(proofs, proof) && j < proof->tallies)
+                take_note(fs, proofs, proof->tally[j], offset, iov[i].iov_base, iov[i].iov_len);
+    *judged = is_open_question(proofs, proof) && is_served(proof, sum);
     if (*judged) {
         judge(fs, proof, sum);
         pthread_cond_broadcast(&proofs->changed);

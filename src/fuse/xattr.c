@@ -31,6 +31,9 @@ enum {
 
 static const char *const record_names[] = {"type", "message", "record", "mb", "me", "offset"};
 #define CHECKSUM "checksum"
+#define REASON   "reason"
+
+static const char *const verdict_names[] = {CHECKSUM, REASON};
 
 static const char *const container_names[] = {"records", "messages", "fault"};
 
@@ -108,7 +111,12 @@ static int verdict_value(struct limefs *fs, struct limefs_view *view, uint64_t o
                          const char *key, char *value)
 {
     enum limefs_verdict verdict;
+    const char *why;
     bool wanted = strcmp(key, CHECKSUM) == 0, progress = strcmp(key, "verifying") == 0;
+    if (strcmp(key, REASON) == 0) {
+        int err = limefs_verify_why(fs, view, ordinal, &why);
+        return err ? err : snprintf(value, VALUE_MAX, "%s", why);
+    }
     int err = wanted || progress ? limefs_verify_ask(fs, view, ordinal, &verdict) : -ENODATA;
     if (err)
         return err;
@@ -240,8 +248,11 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
     }
     uint64_t ordinal;
     struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
-    if (view && value_of_record(fs, view, ordinal, CHECKSUM, value) > 0)
-        used += (size_t)snprintf(list + used, sizeof list - used, PREFIX CHECKSUM) + 1;
+    for (size_t i = 0; view && i < COUNT(verdict_names); i++)
+        if (value_of_record(fs, view, ordinal, verdict_names[i], value) > 0)
+            used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s",
+                                     verdict_names[i]) +
+                    1;
     return give(list, used, buf, cap);
 }
 

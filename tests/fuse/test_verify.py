@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+import scidac
 import test_ranks
 from test_ranks import serving, stats, until
 
@@ -124,23 +125,86 @@ class OnRequest(Files):
                 self.assertEqual(os.getxattr(record, VERIFY), b"bad")
                 self.assertEqual(verdict(record), "bad")
 
-    def test_short(self):
-        """A record that is shorter than its lattice is wrong, whatever is asked for."""
-        records = configuration((4, 4, 4, 8))
-        records[1] = (records[1][0], records[1][1][:-576])
-        path = os.path.join(self.tempdir(), "short.lime")
+    def put(self, records, name="conf.lime"):
+        path = os.path.join(getattr(self, "folder", None) or self.tempdir(), name)
         with open(path, "wb") as out:
             out.write(limetest.container(records))
+        os.utime(path, (1e9, 1e9))
+        return path
+
+    def test_other_lengths(self):
+        """A record that is longer or shorter than its lattice is wrong, unless its sum is right;
+        without a sum, if no sites have that length."""
+        form, (kind, data), sums = configuration((4, 4, 4, 8))
+        whole = "its length is no whole number of sites"
+        for harmed, why in ((data[:-576], ""), (data + bytes(576), ""), (data * 2, ""),
+                            (data[:-1], whole), (data + b"x", whole), (b"", "there are no data")):
+            path = self.put([form, (kind, harmed), sums])
+            for opts in "verify=off", "verify=stream", "verify=open":
+                with self.subTest(opts, n=len(harmed)), limetest.Mount(path, opts=opts) as mount:
+                    record = mount.join("ildg-binary-data")
+                    self.assertEqual(verdict(record), "bad" if why else "unverified")
+                    self.assertEqual("user.lime.reason" in os.listxattr(record), bool(why))
+                    if opts == "verify=stream" and harmed:
+                        self.assertEqual(read_to_the_end(record)[1], errno.EIO)
+                        self.assertEqual(verdict(record), "bad")
+                    if opts == "verify=open":
+                        self.assertRaises(OSError, os.open, record, os.O_RDONLY)
+                    self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+                    self.assertEqual(verdict(record), "bad")
+                    self.assertEqual(self.lime(mount.path, status=1),
+                                     f"{record}: bad{': ' + why if why else ''}\n".replace(
+                                         "/ildg", "/002-ildg"))
+
+    def test_other_sites_than_described(self):
+        """The data are what was written, although the lattice or the precision is another."""
+        _, (kind, data), sums = configuration((4, 4, 4, 8))
+        for form in (ildg_format((4, 4, 4, 4)), ildg_format((8, 4, 8, 8)),
+                     ildg_format((4, 4, 4, 8), 32)):
+            path = self.put([("ildg-format", form), (kind, data), sums])
+            for opts in "verify=off", "verify=stream", "verify=open":
+                with limetest.Mount(path, opts=opts) as mount:
+                    record = mount.join("ildg-binary-data")
+                    self.assertEqual(verdict(record), "unverified")
+                    if opts == "verify=off":
+                        self.assertEqual(self.lime("-q", mount.path), "")
+                    for block in 131072, 1000, 1 << 20:
+                        self.assertEqual(read_to_the_end(record, block), (data, 0))
+                    self.assertEqual(verdict(record), "ok")
+
+    def test_unverifiable(self):
+        """Whatever has a checksum has a verdict, and the reason of what is none."""
+        form, (kind, data), sums = configuration((4, 4, 4, 8))
+        self.folder = self.tempdir()
+        cases = {"a": ([("scidac-binary-data", data), sums], "the size of a site is not known"),
+                 "b": ([form, (kind, data), ("scidac-checksum", b"<x/>")],
+                       "its checksum cannot be understood"),
+                 "c": ([scidac.private_record(288), form, (kind, data * 2), sums],
+                       "its descriptions disagree on the size of a site")}
+        for name, (records, _) in cases.items():
+            self.put(records, name)
+        self.put([("note", b"text"), form, (kind, data)], "none")
         for opts in "verify=off", "verify=stream", "verify=open":
-            with limetest.Mount(path, opts=opts) as mount:
-                record = mount.join("ildg-binary-data")
-                self.assertEqual(verdict(record), "bad")
-                self.assertEqual(os.getxattr(record, VERIFY), b"bad")
-                self.assertIn(": bad", self.lime(mount.path, status=1))
-                if opts == "verify=stream":
-                    self.assertEqual(read_to_the_end(record)[1], errno.EIO)
-                if opts == "verify=open":
-                    self.assertRaises(OSError, os.open, record, os.O_RDONLY)
+            with limetest.Mount(self.folder, opts=opts) as mount:
+                said = []
+                for name, (records, why) in cases.items():
+                    ordinal = len(records) - 1
+                    path = mount.join(name, f"{ordinal:03}-{records[-2][0]}")
+                    said.append((path, why))
+                    self.assertEqual(verdict(path), "unverified")
+                    self.assertEqual(os.getxattr(path, "user.lime.reason").decode(), why)
+                    self.assertEqual(read_to_the_end(path), (records[-2][1], 0))
+                    self.assertEqual(os.getxattr(path, VERIFY), b"unverified")
+                    self.assertEqual(self.lime(path, status=1), f"{path}: unverified: {why}\n")
+                lines = [f"{path}: unverified: {why}\n" for path, why in said]
+                self.assertEqual(self.lime(mount.path, status=1), "".join(lines))
+                self.assertEqual(self.lime("-q", mount.path, status=1), "".join(lines))
+                found = [json.loads(line)
+                         for line in self.lime("--json", mount.path, status=1).splitlines()]
+                self.assertEqual(found, [{"file": path, "checksum": "unverified", "reason": why}
+                                         for path, why in said])
+                self.assertIn("no record with a checksum", self.lime(mount.join("none")))
+                self.assertNotIn("user.lime.reason", os.listxattr(mount.join("none", "001-note")))
 
     def test_others_in_a_stream(self):
         """Records without a checksum are opened and closed; the others' proofs stay."""
@@ -310,6 +374,26 @@ class WhileRead(Files):
                 done = subprocess.run(["cp", record, self.tempdir()], stderr=subprocess.PIPE)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(b"Input/output error", done.stderr)
+
+    def test_the_end_of_what_is_known_to_be_bad(self):
+        """Who opens it then is told, even if the kernel has the end from before."""
+        path, data = self.conf(harm=99)
+        with self.mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+
+            def tail():
+                with open(record, "rb", buffering=0) as file:
+                    file.seek(-10, os.SEEK_END)
+                    return file.read(10)
+
+            self.assertEqual(tail(), data[-10:])
+            self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+            with self.assertRaises(OSError) as caught:
+                tail()
+            self.assertEqual(caught.exception.errno, errno.EIO)
+            self.assertEqual(read_to_the_end(record)[1], errno.EIO)
+            with open(record, "rb", buffering=0) as file:
+                self.assertEqual(file.read(10), data[:10])
 
     def test_wrong_and_mapped(self):
         """The beginning is there; the end is not."""

@@ -31,17 +31,22 @@ static const char help[] =
     "\n"
     "Example: lime verify /mnt/cfg && solver /mnt/cfg/ildg-binary-data\n"
     "\n"
-    "Exit status, the worst of all: 0 right; 1 a record is bad, cannot be read, or has\n"
-    "no checksum although it is named; 2 FILE is in no limefs mount, or wrong usage.\n";
+    "A record whose checksum cannot be compared is 'unverified', with the reason: nothing\n"
+    "says how many bytes a site has, for example.\n"
+    "\n"
+    "Exit status, the worst of all: 0 right; 1 a record is bad, unverified, cannot be\n"
+    "read, or has no checksum although it is named; 2 FILE is in no limefs mount, or\n"
+    "wrong usage.\n";
 
 /* As the daemon has them; see limefs(1). */
 #define ATTR_TYPE      "user.lime.type"
 #define ATTR_CHECKSUM  "user.lime.checksum"
+#define ATTR_REASON    "user.lime.reason"
 #define ATTR_VERIFY    "user.lime.verify"
 #define ATTR_VERIFYING "user.lime.verifying"
 
 enum {
-    VALUE_MAX = 64,
+    VALUE_MAX = 128,
     LOOK_MS = 200, /* at how far it is */
 };
 
@@ -115,14 +120,19 @@ static void watch(struct asking *asking, uint64_t bytes)
     progress_end(&progress);
 }
 
-static void print(const struct options *o, const char *path, const char *verdict, bool right)
+/* reason: "" if the sum tells */
+static void print(const struct options *o, const char *path, const char *verdict,
+                  const char *reason)
 {
     if (o->json) {
         fputs("{\"file\": ", stdout);
         jsonout_text(stdout, path, strlen(path));
-        printf(", \"checksum\": \"%s\"}\n", verdict);
-    } else if (!o->quiet || !right) {
-        answer(path, "%s", verdict);
+        printf(", \"checksum\": \"%s\"", verdict);
+        if (*reason)
+            printf(", \"reason\": \"%s\"", reason);
+        puts("}");
+    } else if (!o->quiet || strcmp(verdict, "ok") != 0) {
+        answer(path, "%s%s%s", verdict, *reason ? ": " : "", reason);
     }
 }
 
@@ -140,12 +150,14 @@ static int verify_record(struct options *o, const char *path, uint64_t bytes)
     }
     if (asking.len < 0) {
         message_code(path, "verify", asking.len);
-        print(o, path, "unverified", true);
+        if (!o->quiet)
+            print(o, path, "unverified", "");
         return TOOL_BAD;
     }
-    bool right = strcmp(asking.verdict, "ok") == 0;
-    print(o, path, asking.verdict, right);
-    return right ? TOOL_GOOD : TOOL_BAD;
+    char reason[VALUE_MAX];
+    attribute(path, ATTR_REASON, reason);
+    print(o, path, asking.verdict, reason);
+    return strcmp(asking.verdict, "ok") == 0 ? TOOL_GOOD : TOOL_BAD;
 }
 
 /* ---- what is named ---- */
@@ -154,8 +166,8 @@ static int has_no_checksum(const char *path)
 {
     char value[VALUE_MAX];
     if (attribute(path, ATTR_TYPE, value) >= 0) {
-        message(path, "verify: the record has no checksum, or the size of its sites is not "
-                      "known; 'lime info' tells more of the container");
+        message(path, "verify: the record has no checksum; 'lime info' tells more of the "
+                      "container");
         return TOOL_BAD;
     }
     message(path, "verify: not a record of a limefs mount; 'lime check --data' verifies "
