@@ -49,6 +49,7 @@ static const struct error_entry table[] = {
     {LIMEFILE_D_CHECKSUM, "checksum", "the data do not have the checksum in the file"},
     {LIMEFILE_D_CHECKSUM_MISSING, "checksum-missing", "the data have no checksum"},
     {LIMEFILE_D_UNDESCRIBED, "undescribed", "nothing describes these data"},
+    {LIMEFILE_D_EMPTY, "empty", "the file is empty"},
 };
 
 static const struct error_entry *find(int code)
@@ -84,6 +85,6 @@ const char *limefile_error_word(int code)
 bool limefile_is_fault(int code)
 {
     bool of_format = code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT;
-    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_UNDESCRIBED;
+    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_EMPTY;
     return code < 0 && !of_format && !of_meaning;
 }

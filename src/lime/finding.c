@@ -44,6 +44,8 @@ int limefile_finding_text(const struct limefile_finding *f, char *buf, size_t ca
 {
     char tail[96];
     numbers(f, tail, sizeof tail);
+    if (f->ordinal == 0) /* of the whole file */
+        return snprintf(buf, cap, "%s%s", limefile_strerror(f->code), tail);
     return snprintf(buf, cap, "offset %" PRIu64 ": record %" PRIu64 ": %s%s", f->offset,
                     f->ordinal, limefile_strerror(f->code), tail);
 }

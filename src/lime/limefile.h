@@ -81,6 +81,7 @@ enum limefile_error {
 
     LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
     LIMEFILE_D_UNDESCRIBED,      /* (lime check --strict) data that nothing describes */
+    LIMEFILE_D_EMPTY, /* (lime check) a file of no bytes where a container was meant */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */

@@ -375,13 +375,28 @@ class Many(limetest.TestCase):
                                                        "c/wrong.lime", "plain.lime")])
         size = 4 * len(self.good) - len(record(*scidac.records((2, 2, 2, 4), SMALL)[2], 0, 1)) \
             + len(GOOD)
-        self.assertEqual(out[-1], f"5 files: 5 good, 0 bad, 0 unverified, 2 passed over; {size} "
-                                  "bytes")
+        self.assertEqual(out[-1], "5 files: 5 good, 0 bad, 0 unverified, 2 passed over (1 empty); "
+                                  f"{size} bytes")
         self.assertEqual(err, "")
         out, err = self.lime("-r", "--data", self.top, status=1)
         self.assertIn("5 files: 3 good, 1 bad, 1 unverified, 2 passed over", out[-1])
         self.assertIn("c/wrong.lime: offset", err)
         self.assertEqual(self.lime("-q", "-r", "--data", self.top, status=1), ([], ""))
+
+    def test_empty(self):
+        """What is called a container is to be one; others are counted."""
+        with open(self.put("a/b/lost.lime"), "wb"):
+            pass
+        out, err = self.lime("-r", self.top, status=1)
+        self.assertEqual(err, f"lime: {self.put('a/b/lost.lime')}: the file is empty\n")
+        self.assertIn(f"{self.put('a/b/lost.lime')}: 1 deviation: 0 records", "\n".join(out))
+        self.assertIn("6 files: 5 good, 1 bad, 0 unverified, 2 passed over (1 empty);", out[-1])
+        self.assertEqual(self.lime(self.put("a/b/lost.lime"), status=1)[1], err)
+        self.lime(self.put("a/nothing"), status=0)
+        lines = [json.loads(line) for line in self.lime("--json", "-r", self.top, status=1)[0]]
+        self.assertEqual([f["code"] for line in lines[:-1] for f in line["findings"]], ["empty"])
+        self.assertEqual((lines[-1]["summary"]["passed_over"], lines[-1]["summary"]["empty"]),
+                         (2, 1))
 
     def test_json_lines(self):
         out, _ = self.lime("--json", "--data", "-r", self.top, status=1)

@@ -24,7 +24,7 @@ struct check {
     uint64_t base;
     bool optional; /* if it does not begin like a container, it is passed over */
 
-    bool passed_over;
+    bool passed_over, empty;
     uint64_t deviations, faults;
     uint64_t records, size;
     uint32_t messages;

@@ -115,6 +115,13 @@ static int understand(struct look *look)
     return err ? err : look->no_memory ? -ENOMEM : 0;
 }
 
+/* Of an empty file only its name tells what it should have become. */
+static bool is_meant(const char *path)
+{
+    size_t n = strlen(path), ending = strlen(".lime");
+    return n > ending && strcmp(path + n - ending, ".lime") == 0;
+}
+
 static int scan_all(struct look *look)
 {
     struct check *check = look->check;
@@ -134,6 +141,8 @@ static int scan_all(struct look *look)
             progress_to(check->progress, check->base + done);
     }
     report_waiting(look, UINT64_MAX);
+    if (check->size == 0 && is_meant(check->path))
+        report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
     check->fault = got;
     limefile_scan_free(scan);
     return 0;
@@ -314,14 +323,16 @@ static int look_at(struct look *look)
     return err;
 }
 
-/* What does not begin so is no container, except the empty file, which nobody looks for. */
-static bool begins_well(int fd)
+/* What does not begin so is no container. An empty file is one, but is not looked for. */
+static bool is_wanted(struct check *check, int fd)
 {
     unsigned char start[4];
     struct limefile_fd file;
     limefile_fd_init(&file, fd);
     ssize_t got = limefile_read_full(&file.source, start, sizeof start, 0);
-    return got < 0 || (got > 0 && limefile_header_is_magic(start, (size_t)got));
+    check->empty = got == 0;
+    return got < 0 || (check->empty ? is_meant(check->path)
+                                    : limefile_header_is_magic(start, (size_t)got));
 }
 
 int check_file(struct check *check)
@@ -331,7 +342,7 @@ int check_file(struct check *check)
     int err = look.fd = open_with_message(check->path, O_RDONLY);
     if (err == -EISDIR)
         message(check->path, "-r checks the containers in it");
-    if (err >= 0 && check->optional && !begins_well(look.fd)) {
+    if (err >= 0 && check->optional && !is_wanted(check, look.fd)) {
         check->passed_over = true;
         close(look.fd);
         return TOOL_GOOD;

@@ -21,7 +21,8 @@ static const char help[] =
     "                         SciDAC checksums\n"
     "      --strict           data without a checksum, or that nothing describes,\n"
     "                         are deviations\n"
-    "  -r, --recursive        of a folder, all files that begin like containers\n"
+    "  -r, --recursive        of a folder, all files that begin like containers;\n"
+    "                         others are counted, an empty *.lime is a deviation\n"
     "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
     "                         input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
@@ -51,7 +52,7 @@ struct options {
 
 /* Of all files. */
 struct totals {
-    uint64_t files, good, bad, unverified, passed_over, bytes, summed;
+    uint64_t files, good, bad, unverified, passed_over, empty, bytes, summed;
     double began;
 };
 
@@ -79,10 +80,12 @@ static void count(struct totals *t, const struct check *c, int status)
 
 static void print_totals(const struct options *o, const struct totals *t)
 {
-    char passed[64] = "", rate[64] = "", human[NUMBER_HUMAN_MAX];
+    char passed[96] = "", empty[48] = "", rate[64] = "", human[NUMBER_HUMAN_MAX];
     double seconds = now() - t->began;
+    if (t->empty)
+        snprintf(empty, sizeof empty, " (%" PRIu64 " empty)", t->empty);
     if (t->passed_over)
-        snprintf(passed, sizeof passed, ", %" PRIu64 " passed over", t->passed_over);
+        snprintf(passed, sizeof passed, ", %" PRIu64 " passed over%s", t->passed_over, empty);
     if (o->check.data && seconds > 0 && isatty(STDOUT_FILENO))
         snprintf(rate, sizeof rate, ", %s/s",
                  number_human((uint64_t)((double)t->summed / seconds), human));
@@ -96,9 +99,10 @@ static void print_totals(const struct options *o, const struct totals *t)
 static void print_totals_json(const struct totals *t)
 {
     printf("{\"summary\": {\"files\": %" PRIu64 ", \"good\": %" PRIu64 ", \"bad\": %" PRIu64
-           ", \"unverified\": %" PRIu64 ", \"passed_over\": %" PRIu64 ", \"bytes\": %" PRIu64
-           ", \"summed\": %" PRIu64 "}}\n",
-           t->files, t->good, t->bad, t->unverified, t->passed_over, t->bytes, t->summed);
+           ", \"unverified\": %" PRIu64 ", \"passed_over\": %" PRIu64 ", \"empty\": %" PRIu64
+           ", \"bytes\": %" PRIu64 ", \"summed\": %" PRIu64 "}}\n",
+           t->files, t->good, t->bad, t->unverified, t->passed_over, t->empty, t->bytes,
+           t->summed);
 }
 
 static int check_one(const struct pathlist_item *item, const struct options *o,
@@ -117,6 +121,7 @@ static int check_one(const struct pathlist_item *item, const struct options *o,
     progress_to(progress, check.base + item->size);
     if (check.passed_over) {
         t->passed_over++;
+        t->empty += check.empty;
         return TOOL_GOOD;
     }
     count(t, &check, status);
