@@ -185,7 +185,7 @@ static void XMLCALL end_fact(void *context, const char *qualified)
     while (r->filled && is_space(r->long_text[r->filled - 1]))
         r->filled--;
     r->long_text[r->filled] = '\0';
-    if (r->leaf)
+    if (r->leaf && !r->refused)
         r->fact(r->context, local_name(qualified), r->depth, r->long_text);
     r->leaf = false;
     r->depth--;

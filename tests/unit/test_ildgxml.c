@@ -455,6 +455,18 @@ static void test_facts(void **state)
     facts("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", LIMEFILE_E_XML, "", "");
 }
 
+/* expat ends the empty element that was refused, too. */
+static void test_facts_beyond_the_limit(void **state)
+{
+    (void)state;
+    char xml[XMLREAD_DEPTH_MAX * 3 + 8] = "";
+    for (int i = 0; i < XMLREAD_DEPTH_MAX; i++)
+        strcat(xml, "<a>");
+    strcat(xml, "<b/>");
+    facts(xml, LIMEFILE_E_XML, "a", "");
+    facts(xml + 3, LIMEFILE_E_XML, "a", "b@64=;");
+}
+
 /* ---- what is large, deep or slow ---- */
 
 static double seconds(void)
@@ -573,8 +585,8 @@ int main(void)
         cmocka_unit_test(test_scidac_record), cmocka_unit_test(test_scidac_record_senseless),
         cmocka_unit_test(test_long_words),    cmocka_unit_test(test_checksum),
         cmocka_unit_test(test_checksum_xml),  cmocka_unit_test(test_lfn),
-        cmocka_unit_test(test_facts),         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_no_slow_case),
+        cmocka_unit_test(test_facts),         cmocka_unit_test(test_facts_beyond_the_limit),
+        cmocka_unit_test(test_limits),        cmocka_unit_test(test_no_slow_case),
     };
     return cmocka_run_group_tests_name("ildgxml", tests, NULL, NULL);
 }
