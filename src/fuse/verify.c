@@ -521,13 +521,16 @@ static bool is_served(const struct limefs_proof *proof, struct limefile_checksum
     return all;
 }
 
-/* Whoever reads the end has, as it seems, read all that comes before it. */
-static bool is_near_end(const struct limefs_proofs *proofs, const struct limefs_proof *proof)
+/* Whoever reads the end has, as it seems, read all that comes before it; or is about to, as
+ * readahead asks for much of a small record at once. */
+static bool is_near_end(const struct limefs_proofs *proofs, const struct limefs_proof *proof,
+                        bool late)
 {
     if (!is_open_question(proofs, proof))
         return false;
     uint64_t left = limefs_tally_left(proof->tally[0]);
-    return left <= NEAR_END && left <= proof->field.record.bytes / 2;
+    bool others = !late && proof->serving > proof->waiting;
+    return left <= NEAR_END && (left <= proof->field.record.bytes / 2 || others);
 }
 
 /* The end of a record is served last: not before those requests are done that a sequential
@@ -542,7 +545,7 @@ static void wait_for_verdict(const struct limefs *fs, struct limefs_proofs *proo
     if (proof->waiting + 2 > fs->threads) /* somebody must serve those requests */
         return;
     proof->waiting++;
-    while (is_near_end(proofs, proof) && !(late && proof->serving <= proof->waiting)) {
+    while (is_near_end(proofs, proof, late) && !(late && proof->serving <= proof->waiting)) {
         int err = late ? pthread_cond_wait(&proofs->changed, &proofs->lock)
                        : pthread_cond_timedwait(&proofs->changed, &proofs->lock, &until);
         late = late || err == ETIMEDOUT;
