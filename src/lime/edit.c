@@ -1,6 +1,7 @@
 /* edit.c - the end of a container, and headers of any record, changed where they lie */
 #include "limeedit.h"
 #include "bytes.h"
+#include "cut.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -463,37 +464,27 @@ int limefile_resize(struct limefile_editor *editor, uint64_t now, uint64_t bytes
 
 /* ---- remove ---- */
 
-static int mend_before(struct limefile_editor *editor, bool *changed)
-{
-    *changed =
-        editor->count > 1 && !editor->last.mb && (editor->visible || editor->before_cleared);
-    if (!*changed)
-        return 0;
-    int err = change_flags(editor->source, editor->headers[editor->count - 2], 0, FLAG_ME);
-    return err ? err : sync_now(editor->source);
-}
-
 int limefile_remove_last(struct limefile_editor *editor)
 {
-    bool changed;
     struct limefile_editor after = *editor;
     if (editor->count == 0)
         return LIMEFILE_E_NO_RECORD;
-    after.count--;
-    int err =
-        after.count == 0 ? 0 : load_last(&after, after.count, editor->headers[after.count - 1]);
+    uint64_t before = --after.count == 0 ? 0 : editor->headers[after.count - 1];
+    struct limefile_cut cut = {
+        .end = editor->last.header_offset,
+        .behind = after.count > 0,
+        .before = before,
+        .set_me = !editor->last.mb && (editor->visible || editor->before_cleared),
+        .visible = editor->visible,
+    };
+    int err = after.count == 0 ? 0 : load_last(&after, after.count, before);
     if (!err)
-        err = mend_before(editor, &changed);
-    if (err)
-        return err;
-    err = set_size(editor->source, editor->last.header_offset);
-    if (err) {
-        if (changed && editor->visible)
-            change_flags(editor->source, editor->headers[after.count - 1], FLAG_ME, 0);
-        return err;
+        err = limefile_cut(editor->source, &cut);
+    if (cut.gone) {
+        *editor = after;
+        editor->marked |= cut.marked;
     }
-    *editor = after;
-    return sync_now(editor->source);
+    return err;
 }
 
 /* ---- headers ---- */

@@ -191,6 +191,7 @@ enum limefile_tail {
     LIMEFILE_TAIL_UNFINISHED, /* a record of ours that was never committed */
     LIMEFILE_TAIL_OPEN, /* behind a record that was being resized: its data, or what were */
     LIMEFILE_TAIL_OPEN_RECORD, /* the same, but it begins like a whole record */
+    LIMEFILE_TAIL_REMOVED,     /* what is left of a record that was being removed */
     LIMEFILE_TAIL_ZEROS,       /* not more than a header */
     LIMEFILE_TAIL_OTHER,
 };
@@ -200,10 +201,12 @@ struct limefile_survey {
     uint64_t records, size, deviations;
     uint32_t messages;
     uint64_t end; /* of what can be read: where the fault's header stands, or the size */
-    struct limefile_finding fault;    /* code 0: none */
-    enum limefile_tail tail;          /* what the bytes behind `end` are */
-    uint64_t open;                    /* the record that is marked as being resized; 0: none */
-    bool is_container;                /* also if it has nothing but an unfinished record */
+    struct limefile_finding fault; /* code 0: none */
+    enum limefile_tail tail;       /* what the bytes behind `end` are */
+    uint64_t open;                 /* the record that is marked as being resized; 0: none */
+    uint64_t removing; /* the one that is marked because the next was being removed; 0: none */
+    uint64_t last;     /* where the header of the last record stands, if there is one */
+    bool is_container; /* also if it has nothing but an unfinished record */
     char type[LIMEFILE_NAME_MAX + 1]; /* of the unfinished record, with %XX */
 };
 
@@ -214,6 +217,9 @@ int limefile_survey_take(struct limefile_source *, limefile_progress_fn *progres
 /* What is or was there to be cut; for tails that are cut without further ado. Always
  * terminates. */
 void limefile_survey_text(const struct limefile_survey *, char *buf, size_t cap);
+
+/* Cuts the tail, on the disk; known for what it is after a crash in the middle. */
+int limefile_survey_cut(struct limefile_source *, const struct limefile_survey *);
 
 /* A whole record that stands anywhere behind `from`, at whatever byte. 1: found; 0: there is
  * none; < 0: an error code. (salvage.c) */

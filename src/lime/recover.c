@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "limeedit.h"
 #include "bytes.h"
+#include "cut.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +74,16 @@ static int judge_open_tail(struct limefile_source *source, struct limefile_surve
     return 0;
 }
 
-static int judge_tail(struct limefile_source *source, struct limefile_survey *survey)
+/* A good header is no such tail: it would have lost its magic before anything else. */
+static int judge_removed_tail(struct limefile_source *source, struct limefile_survey *survey)
+{
+    struct limefile_header header;
+    int found = is_header(source, survey->end, &header);
+    survey->tail = found ? LIMEFILE_TAIL_OTHER : LIMEFILE_TAIL_REMOVED;
+    return found < 0 ? found : 0;
+}
+
+static int judge_end_of_file(struct limefile_source *source, struct limefile_survey *survey)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
     ssize_t got = limefile_read_full(source, raw, sizeof raw, survey->end);
@@ -98,6 +108,15 @@ static int judge_tail(struct limefile_source *source, struct limefile_survey *su
     return 0;
 }
 
+static int judge_tail(struct limefile_source *source, struct limefile_survey *survey)
+{
+    if (survey->open)
+        return judge_open_tail(source, survey);
+    if (survey->removing && survey->removing == survey->records)
+        return judge_removed_tail(source, survey);
+    return judge_end_of_file(source, survey);
+}
+
 /* ---- the survey ---- */
 
 static void count(void *context, const struct limefile_finding *finding)
@@ -106,6 +125,8 @@ static void count(void *context, const struct limefile_finding *finding)
     survey->deviations += !limefile_is_fault(finding->code);
     if (finding->code == LIMEFILE_D_RESERVED)
         survey->open = finding->have == MARK_OPEN ? finding->ordinal : 0;
+    if (finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_CUT)
+        survey->removing = finding->ordinal;
 }
 
 /* An I/O error says nothing about what stands there. */
@@ -122,6 +143,7 @@ static void survey_all(struct limefile_scan *scan, struct limefile_survey *surve
     while (limefile_scan_next(scan, &record) > 0) {
         survey->records++;
         survey->messages = record.message;
+        survey->last = record.header_offset;
         limefile_scan_progress(scan, &survey->end, &survey->size);
         if (progress)
             progress(context, survey->end, survey->size);
@@ -147,7 +169,7 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
     limefile_scan_free(scan);
     int code = out->fault.code;
     if (code && !is_errno(code))
-        err = out->open ? judge_open_tail(source, out) : judge_tail(source, out);
+        err = judge_tail(source, out);
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
         out->tail = LIMEFILE_TAIL_OTHER; /* whatever that file is */
     out->is_container = out->records > 0 || !is_header_code(code) ||
@@ -170,8 +192,23 @@ void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_
                  "offset %" PRIu64 ": %" PRIu64 " bytes behind record %" PRIu64
                  ", which was being resized, cut",
                  survey->end, n, survey->records);
+    else if (survey->tail == LIMEFILE_TAIL_REMOVED)
+        snprintf(buf, cap,
+                 "offset %" PRIu64 ": %" PRIu64
+                 " bytes of a record that was being removed, cut",
+                 survey->end, n);
     else
         snprintf(buf, cap, "offset %" PRIu64 ": %" PRIu64 " bytes cut", survey->end, n);
+}
+
+int limefile_survey_cut(struct limefile_source *source, const struct limefile_survey *survey)
+{
+    struct limefile_cut cut = {
+        .end = survey->end,
+        .behind = survey->records > 0 && !survey->open, /* else it is marked already */
+        .before = survey->last,
+    };
+    return limefile_cut(source, &cut);
 }
 
 /* ---- recovery ---- */
@@ -229,13 +266,12 @@ static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
         survey->tail == LIMEFILE_TAIL_OTHER || survey->tail == LIMEFILE_TAIL_OPEN_RECORD;
     int err = doubtful ? ask(r, survey) : 0;
     if (!err)
-        err = r->source->ops->truncate ? r->source->ops->truncate(r->source, survey->end)
-                                       : -EROFS;
+        err = limefile_survey_cut(r->source, survey);
     if (err)
         return err;
     limefile_survey_text(survey, text, sizeof text);
     take_note(r, text);
-    return r->source->ops->sync(r->source);
+    return 0;
 }
 
 int limefile_recover(struct limefile_source *source, limefile_note_fn *note,

@@ -4,7 +4,9 @@
  *
  * Of each change the writes are noted. Then for each moment at which it might have been
  * stopped, what was written since the last sync comes to the disk or does not, whole or torn
- * between multiples of 8, and what is there then is recovered.
+ * between multiples of 8, and what is there then is recovered. Of a file that is cut the zeros
+ * that fill the new last block may come alone: file systems write them as data, and the length
+ * with what is theirs.
  */
 #include "edit.h"
 
@@ -23,6 +25,7 @@ struct change {
     bool nested; /* the last record's data are a container themselves */
     bool marked; /* its header has the mark, and nothing follows */
     bool keep;   /* tails need the keep function */
+    bool bare;   /* though nested, they do not */
     int with;    /* what must be as before or after */
 };
 
@@ -120,6 +123,14 @@ static const struct change changes[] = {
                 {COMMIT, .n = 160}},
      .keep = true},
     {.name = "remove", .script = {{.what = REMOVE}}},
+    {.name = "remove a container", .script = {{.what = REMOVE}}, .nested = true, .bare = true},
+    {.name = "append a container, then not",
+     .script = {{BEGIN, .text = "new"},
+                {DATA, .at = 0, .n = 1000, .value = 'n'},
+                {TEXT, .at = 600, .text = "\x45\x67\x89\xab\0\1\xc0\0\0\0\0\0\0\0\0\0",
+                 .text_len = 16},
+                {DATA, .at = 616, .n = 128, .value = 't'},
+                {.what = REMOVE}}},
     {.name = "remove the first message's end",
      .script = {{.what = REMOVE}, {.what = REMOVE}},
      .with = 8},
@@ -192,6 +203,20 @@ static void apply(struct limefile_memory *disk, const struct call *call)
         disk->source.ops->truncate(&disk->source, call->offset);
 }
 
+/* The rest of the last block, of one of the sizes that blocks have. */
+static void apply_zeros(struct limefile_memory *disk, uint64_t size)
+{
+    static const unsigned char zeros[4096];
+    uint64_t block = UINT64_C(512) << draw(4), end = (size + block - 1) / block * block;
+    if (end > disk->size)
+        end = disk->size;
+    struct call call = {WRITE, size, end > size ? end - size : 0, (unsigned char *)zeros};
+    if (draw(2))
+        apply_torn(disk, &call);
+    else
+        apply(disk, &call);
+}
+
 struct trial {
     const struct change *change;
     struct recorder *recorder;
@@ -236,8 +261,9 @@ static void check_disk(struct trial *t, struct limefile_memory *disk, size_t sto
 {
     struct limefile_memory first;
     memory_of(&first, &(struct bytes){disk->data, disk->size, disk->size});
-    int err = limefile_recover(&disk->source, NULL,
-                               t->change->keep || t->change->nested ? keep_all : NULL, NULL);
+    int err = limefile_recover(
+        &disk->source, NULL,
+        t->change->keep || (t->change->nested && !t->change->bare) ? keep_all : NULL, NULL);
     bool refused = err == LIMEFILE_E_MAGIC && t->change->empty && is_zero(disk);
     if (refused) {
         assert_int_equal(disk->size, first.size);
@@ -270,6 +296,8 @@ static void crash(struct trial *t, size_t stopped, unsigned subset, bool torn)
         const struct call *call = &t->recorder->call[i];
         if (torn && call->kind == WRITE && draw(2))
             apply_torn(&disk, call);
+        else if (torn && call->kind == TRUNCATE && call->offset < disk.size && draw(2))
+            apply_zeros(&disk, call->offset);
         else if (torn ? draw(2) : subset >> (i - synced) & 1)
             apply(&disk, call);
     }
@@ -409,6 +437,41 @@ static void test_unfinished_in_words(void **state)
     bytes_add(&b, raw, sizeof raw);
     assert_int_equal(recover_bytes(&b, &notes, false, &size), 0);
     assert_int_equal(size, 0);
+    bytes_free(&b);
+}
+
+/* Behind a record that says that the next is being removed. */
+static void test_removed_in_words(void **state)
+{
+    (void)state;
+    unsigned char raw[400] = {0};
+    struct notes notes = {0};
+    size_t size;
+    raw_header(raw + 200, "inner", 5, 16, MB | ME);
+    struct bytes b = with_tail(raw, sizeof raw);
+    size_t end = b.n - sizeof raw;
+    char want[200];
+    b.at[456 + 7] = 0x2d;
+    snprintf(want, sizeof want, "offset %zu: 400 bytes of a record that was being removed, cut",
+             end);
+    assert_int_equal(recover_bytes(&b, &notes, false, &size), 0);
+    assert_int_equal(size, end);
+    assert_int_equal(notes.kept, 0);
+    assert_string_equal(notes.last, want);
+    bytes_free(&b);
+    b = with_tail(raw, 0); /* it was not removed */
+    b.at[456 + 7] = 0x2d;
+    bytes_record(&b, "whole", 100, 'w', MB | ME);
+    assert_int_equal(recover_bytes(&b, &notes, false, &size), 0);
+    assert_int_equal(size, b.n);
+    bytes_free(&b);
+    b = with_tail(raw, 0); /* another writer's, later, and cut */
+    b.at[456 + 7] = 0x2d;
+    bytes_record(&b, "cut", 100, 'w', MB | ME);
+    b.n -= 50;
+    assert_int_equal(recover_bytes(&b, &notes, true, &size), 0);
+    assert_int_equal(size, end);
+    assert_int_equal(notes.kept, 1);
     bytes_free(&b);
 }
 
@@ -577,6 +640,7 @@ int main(void)
         cmocka_unit_test(test_crashes),
         cmocka_unit_test(test_good_is_not_touched),
         cmocka_unit_test(test_unfinished_in_words),
+        cmocka_unit_test(test_removed_in_words),
         cmocka_unit_test(test_tails_of_others),
         cmocka_unit_test(test_damage_is_left_alone),
         cmocka_unit_test(test_records_behind_an_open_one),

@@ -28,6 +28,7 @@ static bool is_errno(int code)
 static bool is_ours(const struct limefile_survey *survey)
 {
     return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_OPEN ||
+           survey->tail == LIMEFILE_TAIL_REMOVED ||
            (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
 }
 
@@ -113,10 +114,7 @@ static int keep_copy(struct repair *repair, const struct limefile_survey *survey
 
 static int cut(struct repair *repair, const struct limefile_survey *survey)
 {
-    struct limefile_source *source = &repair->file.source;
-    int err = source->ops->truncate(source, survey->end);
-    if (!err)
-        err = source->ops->sync(source); /* before what marks it is mended */
+    int err = limefile_survey_cut(&repair->file.source, survey);
     if (err)
         message_code(repair->path, "cut", err);
     return err;

@@ -1,0 +1,110 @@
+/*
+ * cut.c - records taken from the end of a container
+ *
+ * A file system that cuts a file fills its last block with zeros. They are data: they may come
+ * to the disk while the new size does not, or a part of them, and what was to go is then there
+ * with a hole at its beginning. So, before that, the record before is marked, and what begins
+ * like a record loses its magic.
+ */
+#include "cut.h"
+#include "bytes.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    WORD = 8, /* what is written at once or not at all */
+};
+
+/* The first word of a header; what it was. */
+struct start {
+    uint64_t at;
+    unsigned char word[WORD];
+    bool changed; /* perhaps */
+};
+
+static int change(struct limefile_source *source, struct start *start,
+                  const unsigned char word[WORD])
+{
+    start->changed = true;
+    return limefile_write_full(source, word, WORD, start->at);
+}
+
+static int read_start(struct limefile_source *source, struct start *start)
+{
+    ssize_t got = limefile_read_full(source, start->word, WORD, start->at);
+    return got < 0 ? (int)got : got == WORD ? 0 : LIMEFILE_E_MAGIC;
+}
+
+static int mark(struct limefile_source *source, const struct limefile_cut *cut,
+                struct start *start, int what)
+{
+    unsigned char word[WORD];
+    memcpy(word, start->word, WORD);
+    word[AT_FLAGS] |= cut->set_me ? FLAG_ME : 0;
+    word[AT_RESERVED] = (unsigned char)what;
+    return change(source, start, word);
+}
+
+static int announce(struct limefile_source *source, const struct limefile_cut *cut,
+                    struct start *before, struct start *last)
+{
+    static const unsigned char none[WORD];
+    int err = read_start(source, before);
+    if (!err && cut->visible)
+        err = read_start(source, last);
+    if (!err)
+        err = mark(source, cut, before, MARK_CUT);
+    if (!err && cut->visible)
+        err = change(source, last, none);
+    return err ? err : source->ops->sync(source);
+}
+
+/* What follows before what says that it follows. */
+static void take_back(struct limefile_source *source, const struct start *before,
+                      const struct start *last)
+{
+    if (last->changed && limefile_write_full(source, last->word, WORD, last->at) != 0)
+        return;
+    if (before->changed)
+        limefile_write_full(source, before->word, WORD, before->at);
+    source->ops->sync(source);
+}
+
+static int truncate_now(struct limefile_source *source, uint64_t end)
+{
+    uint64_t size;
+    int err = source->ops->size(source, &size);
+    return err || size == end ? err : source->ops->truncate(source, end);
+}
+
+/* Some file systems want room for what is changed in place, which a cut would make. */
+static bool is_full(int err)
+{
+    return err == -ENOSPC || err == -EDQUOT;
+}
+
+int limefile_cut(struct limefile_source *source, struct limefile_cut *cut)
+{
+    struct start before = {.at = cut->before}, last = {.at = cut->end};
+    cut->gone = cut->marked = false;
+    if (!source->ops->truncate || !source->ops->sync)
+        return -EROFS;
+    int err = cut->behind ? announce(source, cut, &before, &last) : 0;
+    cut->marked = cut->behind && !err;
+    if (!err || (is_full(err) && !cut->set_me)) {
+        if (err)
+            take_back(source, &before, &last);
+        err = truncate_now(source, cut->end);
+        cut->gone = !err;
+    }
+    if (!cut->gone) {
+        take_back(source, &before, &last);
+        return err;
+    }
+    err = source->ops->sync(source);
+    /* Clearing the mark needs no sync: where it is left, nothing follows it. */
+    if (cut->marked)
+        cut->marked = mark(source, cut, &before, 0) != 0;
+    return err;
+}
