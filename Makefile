@@ -227,7 +227,7 @@ $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,cmocka libisal expat) -pthread
+	$(Q)$(LINK) $^ $(liblimefile) $(call pkg_libs,cmocka libisal expat) -pthread
 
 $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'

@@ -181,9 +181,7 @@ static const struct limefile_scidac_file *file_of(const struct builder *b)
 
 static int note_length(struct builder *b, const struct limefile_field *f)
 {
-    bool fits = f->expected ? f->expected == f->record.bytes
-                            : f->site_bytes == 0 || f->record.bytes % f->site_bytes == 0;
-    if (fits)
+    if (limefile_field_fits(f))
         return 0;
     return note(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->record.header_offset + 8,
                 f->record.bytes, f->expected);

@@ -118,6 +118,9 @@ struct limefile_field {
     struct limefile_checksum checksum;
 };
 
+/* False: the record's length contradicts its description (LIMEFILE_D_FIELD_LENGTH). */
+bool limefile_field_fits(const struct limefile_field *);
+
 /* True if sites and site_bytes are known and agree with the record's length, so that a sum can
  * be taken. */
 bool limefile_field_is_summable(const struct limefile_field *);

@@ -8,6 +8,13 @@
  */
 #include "limeildg.h"
 
+bool limefile_field_fits(const struct limefile_field *f)
+{
+    if (f->expected)
+        return f->expected == f->record.bytes;
+    return f->site_bytes == 0 || f->record.bytes % f->site_bytes == 0;
+}
+
 /* The i-th of these: as many sites of that size as there are; all sites, of another size. */
 static bool reread(struct limefile_field *f, unsigned i)
 {

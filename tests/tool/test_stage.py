@@ -200,10 +200,27 @@ class Bad(TestCase):
         self.assertNothingLeft()
 
     def test_wrong_length(self):
+        dims, data = (4, 4, 4, 8), random.Random(1).randbytes(4 * 4 * 4 * 8 * 576)
+        for name, items in (("alone", scidac.records(dims, data[:-576])[:2]),
+                            ("cut", [*scidac.records(dims, data[:-576])[:2],
+                                     scidac.records(dims, data)[2]]),
+                            ("odd", [*scidac.records(dims, data[:-1])[:2],
+                                     scidac.records(dims, data)[2]])):
+            put(self.at_source(name), limetest.container([items]))
+            self.assertFails(f"{name}: ", self.at_source(name), self.target)
+            self.assertNothingLeft()
+
+    def test_wrong_length_with_a_right_checksum(self):
+        """It is the description that is wrong."""
         good = read(configuration(self.at_source("c")))
         put(self.at_source("c"), good.replace(b"<lt>8</lt>", b"<lt>9</lt>"))
-        self.assertFails("c: ", self.at_source("c"), self.target)
+        self.assertFails("c: ", "--strict", self.at_source("c"), self.target)
         self.assertNothingLeft()
+        for how in ((), ("--verify-target", "-f")):
+            found, errors = self.stage(*how, self.at_source("c"), self.target)
+            self.assertEqual((found["c"]["status"], found["c"]["checksums_verified"]),
+                             ("staged", 1))
+            self.assertIn("the length is not that of such a lattice", errors)
 
     def test_strict(self):
         put(self.at_source("c"), limetest.container([("a", b"data", 0, 0), ("b", b"data", 0, 1)]))

@@ -51,17 +51,20 @@ struct look {
     int err; /* of the first finding that is a failure */
 };
 
-static void report(void *context, const struct limefile_finding *finding)
+static void take(struct look *look, const struct limefile_finding *finding, bool fails)
 {
-    struct look *look = context;
     char text[256];
     limefile_finding_text(finding, text, sizeof text);
-    bool fails = look->options->strict || limefile_is_fault(finding->code) ||
-                 finding->code == LIMEFILE_D_FIELD_LENGTH;
-    if (fails && !look->err)
+    if ((fails || look->options->strict) && !look->err)
         look->err = stage_fail(look->result, finding->code, "%s", text);
     else if (!look->err)
         stage_words_add(&look->result->words, "%s", text);
+}
+
+static void report(void *context, const struct limefile_finding *finding)
+{
+    if (finding->code != LIMEFILE_D_FIELD_LENGTH) /* see below */
+        take(context, finding, limefile_is_fault(finding->code));
 }
 
 /* The findings of the structure, one by one: the index only counts them. */
@@ -84,10 +87,9 @@ static void name_unverified(const struct stage_plan *plan, struct look *look)
 {
     for (size_t i = 0; i < plan->fields.count; i++) {
         const struct limefile_field *field = &plan->fields.field[i];
-        if (!field->by_checksum || (field->has_checksum && limefile_field_is_summable(field)))
-            continue;
         const char *why = limefile_field_why_unverified(field);
-        why = why ? why : "its length contradicts its description";
+        if (!field->by_checksum || !why)
+            continue;
         stage_words_add(&look->result->unverified, UNVERIFIED, field->record.ordinal, why);
         if (look->options->strict && !look->err)
             look->err =
@@ -97,6 +99,22 @@ static void name_unverified(const struct stage_plan *plan, struct look *look)
         limefile_fields_demand(&plan->fields, report, look);
 }
 
+/* Data of another length than they are described with may have been cut, unless their checksum
+ * says that they are what was written. */
+static void judge_lengths(const struct stage_plan *plan, struct look *look)
+{
+    for (size_t i = 0; i < plan->fields.count; i++) {
+        const struct limefile_field *field = &plan->fields.field[i];
+        struct limefile_field as;
+        if (limefile_field_fits(field))
+            continue;
+        struct limefile_finding finding = {
+            LIMEFILE_D_FIELD_LENGTH, field->record.header_offset + 8, field->record.ordinal,
+            field->record.bytes, field->expected};
+        take(look, &finding, !field->has_checksum || !limefile_field_reading(field, 0, &as));
+    }
+}
+
 static int look_at_fields(struct stage_plan *plan, struct limefile_source *source,
                           struct look *look)
 {
@@ -104,6 +122,7 @@ static int look_at_fields(struct stage_plan *plan, struct limefile_source *sourc
     if (err)
         return stage_fail(look->result, err, "read: %s", limefile_strerror(err));
     memcpy(look->result->lfn, plan->fields.lfn, sizeof look->result->lfn);
+    judge_lengths(plan, look);
     name_unverified(plan, look);
     return look->err;
 }

@@ -56,11 +56,12 @@ int stage_fieldsums_init(struct stage_fieldsums *s, const struct limefile_fields
         return -ENOMEM;
     for (size_t i = 0; i < fields->count; i++) {
         const struct limefile_field *field = &fields->field[i];
-        if (!field->has_checksum || !limefile_field_is_summable(field))
+        struct limefile_field as;
+        if (!field->has_checksum || !limefile_field_reading(field, 0, &as))
             continue;
         struct stage_fieldsum *f = &s->of[s->count++];
         f->field = field;
-        f->late = field->site_bytes > CARRY_MAX;
+        f->late = field->site_bytes > CARRY_MAX || !limefile_field_is_summable(field);
         if (!f->late && !(f->carry = malloc(field->site_bytes))) {
             stage_fieldsums_release(s);
             return -ENOMEM;
@@ -125,8 +126,10 @@ int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
 {
     for (size_t i = 0; i < s->count; i++) {
         struct stage_fieldsum *f = &s->of[i];
-        int err = f->late ? limefile_field_sum(fd, f->field, 1, NULL, NULL, &f->sum) : 0;
-        if (err)
+        struct limefile_field as;
+        int err =
+            f->late ? limefile_field_verify(fd, f->field, 1, NULL, NULL, &as, &f->sum) : 0;
+        if (err < 0)
             return err;
         *found = f->sum;
         if (f->sum.suma != f->field->checksum.suma || f->sum.sumb != f->field->checksum.sumb)

@@ -47,7 +47,8 @@ struct stage_fieldsum {
     uint64_t sites;       /* that are in it */
     unsigned char *carry; /* the beginning of the next site */
     size_t carried;
-    bool late; /* its sites are too large to be carried: summed from the file at the end */
+    bool late; /* summed from the file at the end: its sites are too large to be carried, or it
+                * is not certain what they are */
 };
 struct stage_fieldsums {
     struct stage_fieldsum *of;
