@@ -84,6 +84,18 @@ static bool is_full(int err)
     return err == -ENOSPC || err == -EDQUOT;
 }
 
+/* Clearing the mark needs no sync: where it is left, nothing follows it. ME does, if there was
+ * no room for it before the cut; should a crash leave it out, recovery mends it. */
+static int settle(struct limefile_source *source, struct limefile_cut *cut,
+                  struct start *before, bool full)
+{
+    int err = mark(source, cut, before, 0);
+    cut->marked = err != 0;
+    if (!full || !cut->set_me)
+        return 0;
+    return err ? err : source->ops->sync(source);
+}
+
 int limefile_cut(struct limefile_source *source, struct limefile_cut *cut)
 {
     struct start before = {.at = cut->before}, last = {.at = cut->end};
@@ -91,20 +103,19 @@ int limefile_cut(struct limefile_source *source, struct limefile_cut *cut)
     if (!source->ops->truncate || !source->ops->sync)
         return -EROFS;
     int err = cut->behind ? announce(source, cut, &before, &last) : 0;
-    cut->marked = cut->behind && !err;
-    if (!err || (is_full(err) && !cut->set_me)) {
-        if (err)
-            take_back(source, &before, &last);
-        err = truncate_now(source, cut->end);
-        cut->gone = !err;
+    bool full = is_full(err);
+    if (full) {
+        take_back(source, &before, &last);
+        err = 0;
     }
-    if (!cut->gone) {
+    if (!err)
+        err = truncate_now(source, cut->end);
+    if (err) {
         take_back(source, &before, &last);
         return err;
     }
+    cut->gone = true;
     err = source->ops->sync(source);
-    /* Clearing the mark needs no sync: where it is left, nothing follows it. */
-    if (cut->marked)
-        cut->marked = mark(source, cut, &before, 0) != 0;
-    return err;
+    int settled = cut->behind ? settle(source, cut, &before, full) : 0;
+    return err ? err : settled;
 }

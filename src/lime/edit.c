@@ -95,17 +95,32 @@ static int write_start(struct limefile_editor *editor, bool mark)
     return err;
 }
 
+/* Its header has that length, as far as the source shows it. */
+static bool reads_length(const struct limefile_editor *editor, uint64_t bytes)
+{
+    unsigned char word[WORD];
+    return limefile_read_full(editor->source, word, sizeof word,
+                              editor->last.header_offset + AT_BYTES) == WORD &&
+           get_be64(word) == bytes;
+}
+
 static int write_length(struct limefile_editor *editor, uint64_t bytes)
 {
     unsigned char word[WORD];
+    uint64_t claimed = editor->claimed;
+    bool uncertain = editor->uncertain;
     put_be64(word, bytes);
     editor->uncertain = true;
     if (bytes > editor->claimed)
         editor->claimed = bytes;
     int err = limefile_write_full(editor->source, word, sizeof word,
                                   editor->last.header_offset + AT_BYTES);
-    if (!err)
+    if (err && !uncertain && reads_length(editor, claimed)) { /* there was no room for it */
+        editor->claimed = claimed;
+        editor->uncertain = false;
+    } else if (!err) {
         err = sync_now(editor->source);
+    }
     if (err)
         return err;
     editor->uncertain = false;
@@ -115,15 +130,18 @@ static int write_length(struct limefile_editor *editor, uint64_t bytes)
     return 0;
 }
 
-/* Padding behind `bytes` of data, and the end of the file behind it. */
+/* The end of the file behind `bytes` of data, and their padding: there may be no room to write
+ * it before the cut. */
 static int write_end(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];
     uint64_t data_end, next;
     int err = limefile_extent_of(editor->last.header_offset, bytes, &data_end, &next);
     if (!err)
-        err = limefile_write_full(editor->source, zeros, (size_t)(next - data_end), data_end);
-    return err ? err : set_size(editor->source, next);
+        err = set_size(editor->source, next);
+    if (err)
+        return err;
+    return limefile_write_full(editor->source, zeros, (size_t)(next - data_end), data_end);
 }
 
 /* ---- the editor ---- */
@@ -350,10 +368,46 @@ static int commit_more(struct limefile_editor *editor, uint64_t bytes)
     return err ? err : write_length(editor, bytes);
 }
 
-/* The mark says that the data behind the new end are none. */
+/* Where the file must not end before: it is what the header claims. */
+static int floor_of(const struct limefile_editor *editor, uint64_t *floor)
+{
+    uint64_t data_end;
+    *floor = editor->last.data_offset;
+    if (!editor->visible)
+        return 0;
+    return limefile_extent_of(editor->last.header_offset, editor->claimed, &data_end, floor);
+}
+
+static int cut_at(struct limefile_editor *editor, uint64_t end)
+{
+    uint64_t size;
+    int err = editor->source->ops->size(editor->source, &size);
+    return err || size <= end ? err : set_size(editor->source, end);
+}
+
+/* Nothing but zeros behind the `bytes` first bytes, and no more of them than must be. */
+static int cut(struct limefile_editor *editor, uint64_t bytes)
+{
+    static const unsigned char zeros[LIMEFILE_ALIGN];
+    uint64_t floor, end = editor->last.data_offset + bytes;
+    int err = floor_of(editor, &floor);
+    if (!err)
+        err = cut_at(editor, end < floor ? floor : end);
+    if (err || end >= floor)
+        return err;
+    return limefile_write_full(editor->source, zeros, (size_t)(floor - end), end);
+}
+
+/* The mark says that the data behind the new end are none. What was never committed goes first:
+ * there may be no room to write the length before that. */
 static int commit_less(struct limefile_editor *editor, uint64_t bytes)
 {
+    uint64_t floor;
     int err = limefile_growth_begin(editor);
+    if (!err)
+        err = floor_of(editor, &floor);
+    if (!err)
+        err = cut_at(editor, floor);
     if (!err)
         err = write_length(editor, bytes);
     return err ? err : commit_same(editor);
@@ -407,33 +461,6 @@ int limefile_growth_begin(struct limefile_editor *editor)
     if (!err)
         editor->mark_synced = true;
     return err;
-}
-
-/* Where the file must not end before: it is what the header claims. */
-static int floor_of(const struct limefile_editor *editor, uint64_t *floor)
-{
-    uint64_t data_end;
-    *floor = editor->last.data_offset;
-    if (!editor->visible)
-        return 0;
-    return limefile_extent_of(editor->last.header_offset, editor->claimed, &data_end, floor);
-}
-
-/* Nothing but zeros behind the `bytes` first bytes, and no more of them than must be. */
-static int cut(struct limefile_editor *editor, uint64_t bytes)
-{
-    static const unsigned char zeros[LIMEFILE_ALIGN];
-    uint64_t size, floor, end = editor->last.data_offset + bytes;
-    int err = editor->source->ops->size(editor->source, &size);
-    if (!err)
-        err = floor_of(editor, &floor);
-    if (!err && end < floor)
-        err = limefile_write_full(editor->source, zeros, (size_t)(floor - end), end);
-    if (err)
-        return err;
-    if (end < floor)
-        end = floor;
-    return size > end ? set_size(editor->source, end) : 0;
 }
 
 static int grow(struct limefile_editor *editor, uint64_t now, uint64_t bytes)

@@ -178,6 +178,20 @@ class FullTmpfs(Faults):
             os.truncate(mount.join("third"), 10)
         self.assertHolds(self.path, [A, B, ("third", C[1][:10])])
 
+    def test_the_last_record_fills_the_disk(self):
+        """What it grew by goes at once, and makes the room that is needed to say so."""
+        for then in ("nothing", "less", "remove"):
+            put(self.path, limetest.container([A, B, C]))
+            with self.rw(self.path) as mount:
+                self.failed(attempt(mount.join("third"), GO_ON, self.big), FULL)
+                until(lambda: os.path.getsize(self.path) < MIB)
+                if then == "less":
+                    os.truncate(mount.join("third"), 10)
+                elif then == "remove":
+                    os.unlink(mount.join("third"))
+            kept = {"nothing": [C], "less": [("third", C[1][:10])], "remove": []}[then]
+            self.assertHolds(self.path, [A, B, *kept])
+
     def test_the_last_record_anew(self):
         with self.rw(self.path) as mount:
             filler = self.fs.fill(100000)

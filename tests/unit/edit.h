@@ -32,6 +32,7 @@ struct recorder {
     size_t fail_at; /* this one fails, from 1; 0: none */
     int fail_code;
     bool partly; /* a write that is to fail does a half first */
+    bool full;   /* no write has room until the file is cut */
 };
 
 static inline int recorder_try(struct recorder *r)
@@ -62,6 +63,8 @@ static inline ssize_t recorder_write(struct limefile_source *source, const void 
 {
     struct recorder *r = (struct recorder *)source;
     int err = recorder_try(r);
+    if (r->full)
+        return -ENOSPC;
     if (err && r->partly && n > 1) {
         r->fail_at++;
         n /= 2;
@@ -79,6 +82,7 @@ static inline int recorder_truncate(struct limefile_source *source, uint64_t siz
     if (err)
         return err;
     recorder_note(r, TRUNCATE, size, NULL, 0);
+    r->full = r->full && size >= r->memory.size;
     return r->memory.source.ops->truncate(&r->memory.source, size);
 }
 
@@ -157,6 +161,7 @@ enum what {
     REMOVE,
     TYPE,     /* text */
     BOUNDARY, /* at: header before, n: header after, value: boundary */
+    FULL,     /* of a recorder */
 };
 
 struct action {
@@ -205,6 +210,9 @@ static inline int act(struct limefile_editor *editor, struct limefile_source *so
         return limefile_editor_set_type(editor, a->text, strlen(a->text));
     case BOUNDARY:
         return limefile_set_boundary(source, a->at, a->n, a->value);
+    case FULL:
+        ((struct recorder *)source)->full = true;
+        return 0;
     default:
         return 0;
     }

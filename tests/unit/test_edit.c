@@ -592,6 +592,96 @@ static void test_message_after_a_failed_commit(void **state)
     }
 }
 
+/* Some file systems have no room even for what is changed in place. */
+static void on_a_full_disk(const struct action *script, const struct bytes *start,
+                           struct bytes *want)
+{
+    struct recorder recorder;
+    size_t done;
+    recorder_init(&recorder, start);
+    struct limefile_editor *editor = editor_of(&recorder.source);
+    assert_int_equal(perform(editor, &recorder.source, script, &done), 0);
+    assert_false(recorder.full);
+    assert_int_equal(recorder.memory.size, want->n);
+    assert_memory_equal(recorder.memory.data, want->at, want->n);
+    assert_int_equal(limefile_append_begin(editor, "next", 4), 0);
+    assert_int_equal(limefile_commit(editor, 0), 0);
+    assert_true(is_good(&recorder.memory));
+    limefile_editor_free(editor);
+    recorder_release(&recorder);
+    bytes_free(want);
+}
+
+static void test_full(void **state)
+{
+    (void)state;
+    static const struct action scripts[][SCRIPT_MAX] = {
+        {{.what = GROWTH},
+         {DATA, .at = 13, .n = 51, .value = 'x'},
+         {.what = FULL},
+         {COMMIT, .n = 13}},
+        {{.what = GROWTH},
+         {DATA, .at = 13, .n = 51, .value = 'x'},
+         {.what = FULL},
+         {RESIZE, .at = 64, .n = 13}},
+        {{.what = GROWTH},
+         {DATA, .at = 13, .n = 51, .value = 'x'},
+         {.what = FULL},
+         {RESIZE, .at = 64, .n = 5},
+         {RESIZE, .at = 5, .n = 13},
+         {DATA, .at = 5, .n = 8, .value = '3'},
+         {COMMIT, .n = 13}},
+        {{BEGIN, .text = "new"},
+         {DATA, .at = 0, .n = 9, .value = 'x'},
+         {.what = FULL},
+         {.what = REMOVE}},
+        {{.what = GROWTH},
+         {DATA, .at = 13, .n = 51, .value = 'x'},
+         {.what = FULL},
+         {.what = REMOVE},
+         {BEGIN, .text = "third"},
+         {MESSAGE, .n = 1},
+         {DATA, .at = 0, .n = 13, .value = '3'},
+         {COMMIT, .n = 13}},
+        {{MESSAGE, .n = 0},
+         {.what = FULL},
+         {.what = REMOVE}, /* ME is to be set */
+         {BEGIN, .text = "third"},
+         {MESSAGE, .n = 1},
+         {DATA, .at = 0, .n = 13, .value = '3'},
+         {COMMIT, .n = 13}},
+    };
+    struct bytes start = three();
+    for (size_t i = 0; i < COUNT(scripts); i++) {
+        struct bytes want = three();
+        on_a_full_disk(scripts[i], &start, &want);
+    }
+    bytes_free(&start);
+}
+
+/* All came to the disk but for the length. */
+static void test_no_room_for_the_length(void **state)
+{
+    (void)state;
+    static const struct action grow[] = {{.what = GROWTH},
+                                         {DATA, .at = 13, .n = 51, .value = 'x'},
+                                         {.what = FULL},
+                                         {.what = END}};
+    struct recorder recorder;
+    struct bytes want = three();
+    size_t done;
+    recorder_init(&recorder, &want);
+    struct limefile_editor *editor = editor_of(&recorder.source);
+    assert_int_equal(perform(editor, &recorder.source, grow, &done), 0);
+    assert_int_equal(limefile_commit(editor, 64), -ENOSPC);
+    assert_int_equal(limefile_commit(editor, 13), 0);
+    assert_int_equal(recorder.memory.size, want.n);
+    assert_memory_equal(recorder.memory.data, want.at, want.n);
+    limefile_editor_free(editor);
+    recorder_release(&recorder);
+    bytes_free(&want);
+}
+
 static void test_nowhere_to_write(void **state)
 {
     (void)state;
@@ -651,6 +741,8 @@ int main(void)
         cmocka_unit_test(test_after_a_failed_commit),
         cmocka_unit_test(test_append_after_a_failed_cut),
         cmocka_unit_test(test_message_after_a_failed_commit),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_no_room_for_the_length),
         cmocka_unit_test(test_nowhere_to_write),
         cmocka_unit_test(test_locks),
     };
