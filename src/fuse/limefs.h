@@ -71,9 +71,10 @@ struct limefs {
     unsigned views_open;
     uint64_t index_memory;
 
-    unsigned threads;               /* that serve requests, at most */
-    struct limefs_job *job;         /* job.h; NULL: none wanted */
-    struct limefs_view *held;       /* of a container that is mounted for writing; pinned */
+    unsigned threads;       /* that serve requests, at most */
+    struct limefs_job *job; /* job.h; NULL: none wanted */
+    struct limefs_view
+        *held; /* of a container that is mounted for writing; its writer has a user */
     uint64_t requests, local_bytes; /* reads so far; atomic */
     uint64_t local_written_bytes;
     uint64_t verified_bytes, verified_ok, verified_bad; /* records; atomic */

@@ -46,14 +46,11 @@ static int try_container(struct limefs *fs)
         limefs_view_unpin(fs, view);
         return fail(fs->source, "open for writing", err);
     }
-    if (fs->options.rw)
-        fs->held = view; /* and stays pinned */
     struct limefile_index *index = limefs_view_index(fs, view);
     if (!limefile_index_is_container(index))
         err = limefile_index_fault(index)->code; /* the log has it */
     limefile_index_free(index);
-    if (!fs->held)
-        limefs_view_unpin(fs, view);
+    limefs_view_unpin(fs, view);
     return err;
 }
 
@@ -100,10 +97,7 @@ static void release_fs(struct limefs *fs)
 {
     limefs_files_release(fs);
     limefs_dirs_release(fs);
-    if (fs->held) {
-        limefs_writer_let_go(fs, fs->held);
-        limefs_view_unpin(fs, fs->held);
-    }
+    limefs_writer_let_go(fs);
     limefs_views_release(fs);
     limefs_inodes_release(fs);
     if (fs->source_fd >= 0)

@@ -23,14 +23,17 @@ static int write_all(int fd, const char *buf, size_t n, uint64_t at)
     return limefile_write_full(&file.source, buf, n, at);
 }
 
-/* The lock, shared; by who finds the writer behind, it is first had alone. */
-static void share(struct limefs_writer *writer)
+/* The lock, shared; by who finds the writer behind, or is about to write to what somebody else
+ * has appended to, it is first had alone. */
+static void share(struct limefs_writer *writer, bool to_write)
 {
-    if (writer->behind) {
-        pthread_rwlock_wrlock(&writer->lock);
-        limefs_writer_catch_up(writer);
-        pthread_rwlock_unlock(&writer->lock);
-    }
+    pthread_rwlock_rdlock(&writer->lock);
+    if (!writer->behind && !(to_write && limefs_writer_added(writer)))
+        return;
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_rwlock_wrlock(&writer->lock);
+    limefs_writer_catch_up(writer);
+    pthread_rwlock_unlock(&writer->lock);
     pthread_rwlock_rdlock(&writer->lock);
 }
 
@@ -188,7 +191,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     struct limefs_writer *writer = target->writer;
     if (offset > LIMEFILE_BYTES_MAX || n > LIMEFILE_BYTES_MAX - offset)
         return -EFBIG;
-    share(writer);
+    share(writer, true);
     int err = write_locked(target, buf, n, offset);
     if (err)
         note_gap(target, offset + n, err);
@@ -251,7 +254,7 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
 {
     struct limefs_writer *writer = target->writer;
     (void)fs;
-    share(writer);
+    share(writer, true);
     int err = limefs_writer_check(writer);
     if (!err)
         err = limefs_writer_sync_store(writer);
@@ -373,7 +376,7 @@ int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ord
 {
     struct limefs_writer *writer = view->writer;
     (void)fs;
-    share(writer);
+    share(writer, false);
     int err = writer->behind ? -EIO : place_of(writer, ordinal, place);
     if (err)
         pthread_rwlock_unlock(&writer->lock);

@@ -152,6 +152,14 @@ static void retire(struct limefs *fs, struct limefs_node *node)
         free_unheld(fs, view);
 }
 
+/* Its name leads nowhere. One that is being written to may be back soon, and could not be
+ * locked a second time. */
+static void retire_gone(struct limefs *fs, struct limefs_node *node)
+{
+    if (node->view && !node->view->written)
+        retire(fs, node);
+}
+
 /* One index that alone takes too much stays: it would be made again for each request. */
 static void evict(struct limefs *fs)
 {
@@ -306,7 +314,7 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
         *out = view;
     } else if (err == -ENOENT) {
         pthread_mutex_lock(&fs->lock);
-        retire(fs, container);
+        retire_gone(fs, container);
         pthread_mutex_unlock(&fs->lock);
     }
     pthread_mutex_unlock(&container->load);
@@ -318,7 +326,7 @@ void limefs_view_gone(struct limefs *fs, struct limefs_node *parent, const char 
     pthread_mutex_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node)
-        retire(fs, node);
+        retire_gone(fs, node);
     pthread_mutex_unlock(&fs->lock);
 }
 

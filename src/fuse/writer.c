@@ -134,15 +134,40 @@ int limefs_writer_reopen(struct limefs_writer *writer)
     return 0;
 }
 
+uint64_t limefs_writer_added(const struct limefs_writer *writer)
+{
+    struct stat st;
+    struct limefile_last last;
+    uint64_t data_end, end = 0;
+    if (!writer->editor)
+        return 0; /* nobody writes */
+    bool any = limefile_editor_last(writer->editor, &last) == 0;
+    if (any && (!last.committed || writer->grown)) /* where it ends is not settled */
+        return 0;
+    if (fstat(writer->fd, &st) != 0 ||
+        (any && limefile_extent_of(last.header_offset, last.bytes, &data_end, &end) != 0))
+        return 0;
+    return (uint64_t)st.st_size > end ? (uint64_t)st.st_size - end : 0;
+}
+
 int limefs_writer_catch_up(struct limefs_writer *writer)
 {
-    if (!writer->behind)
+    char path[PATH_MAX];
+    uint64_t added = writer->behind ? 0 : limefs_writer_added(writer);
+    if (!writer->behind && !added)
         return 0;
     int err = limefs_writer_reindex(writer);
     if (!err)
         err = limefs_writer_reopen(writer);
-    writer->behind = err != 0;
-    return err;
+    writer->behind = writer->behind && err;
+    if (added)
+        limefs_log(
+            err ? LOG_ERR : LOG_WARNING, "%s: write: somebody else has added %llu bytes%s",
+            limefs_writer_label(writer, path, sizeof path), (unsigned long long)added,
+            err ? " that are no record, or none yet; nothing is written before they are, "
+                  "or it is mounted again"
+                : ", which are shown from now on; a mount for writing should be alone");
+    return err && added ? -ESTALE : err;
 }
 
 /* ---- opened and closed ---- */
@@ -261,6 +286,59 @@ void limefs_writer_free(struct limefs_writer *writer)
     free(writer);
 }
 
+static void give_up(struct limefs_writer *writer)
+{
+    struct limefs *fs = writer->fs;
+    struct limefs_view *view = writer->view;
+    pthread_mutex_lock(&writer->life);
+    if (--writer->users == 0) {
+        pthread_rwlock_wrlock(&writer->lock);
+        close_container(writer);
+        pthread_rwlock_unlock(&writer->lock);
+    }
+    pthread_mutex_unlock(&writer->life);
+    limefs_view_unpin(fs, view); /* which may be the end of both */
+}
+
+/* ---- held for as long as the mount lasts ---- */
+
+/* Of a container that another has replaced, or that was away for a while. Only where `view` is
+ * what there is now. */
+static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
+{
+    struct limefs_view *held = NULL;
+    pthread_mutex_lock(&fs->lock);
+    if (fs->held != view && view->node->view == view) {
+        held = fs->held;
+        fs->held = NULL;
+    }
+    pthread_mutex_unlock(&fs->lock);
+    if (held)
+        give_up(held->writer);
+}
+
+/* One more user, who stays. */
+static void hold_on(struct limefs_writer *writer)
+{
+    struct limefs *fs = writer->fs;
+    pthread_mutex_lock(&fs->lock);
+    bool first = fs->container && !fs->held && writer->view->node->view == writer->view;
+    if (first)
+        fs->held = writer->view;
+    pthread_mutex_unlock(&fs->lock);
+    if (!first)
+        return;
+    writer->users++;
+    limefs_view_hold(fs, writer->view);
+}
+
+void limefs_writer_let_go(struct limefs *fs)
+{
+    if (fs->held)
+        give_up(fs->held->writer);
+    fs->held = NULL;
+}
+
 /* One user more. */
 static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
 {
@@ -269,6 +347,7 @@ static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer
     int err = 0;
     if (!writer)
         return -ENOMEM;
+    let_go_of_others(fs, view);
     pthread_mutex_lock(&writer->life);
     if (writer->users == 0) {
         pthread_rwlock_wrlock(&writer->lock);
@@ -282,24 +361,11 @@ static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer
     if (!err) {
         writer->users++;
         limefs_view_hold(fs, view);
+        hold_on(writer);
     }
     pthread_mutex_unlock(&writer->life);
     *out = writer;
     return err;
-}
-
-static void give_up(struct limefs_writer *writer)
-{
-    struct limefs *fs = writer->fs;
-    struct limefs_view *view = writer->view;
-    pthread_mutex_lock(&writer->life);
-    if (--writer->users == 0) {
-        pthread_rwlock_wrlock(&writer->lock);
-        close_container(writer);
-        pthread_rwlock_unlock(&writer->lock);
-    }
-    pthread_mutex_unlock(&writer->life);
-    limefs_view_unpin(fs, view); /* which may be the end of both */
 }
 
 int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
@@ -328,13 +394,10 @@ void limefs_writer_leave(struct limefs_writer *writer)
 int limefs_writer_hold(struct limefs *fs, struct limefs_view *view)
 {
     struct limefs_writer *writer;
-    return use(fs, view, &writer);
-}
-
-void limefs_writer_let_go(struct limefs *fs, struct limefs_view *view)
-{
-    (void)fs;
-    give_up(view->writer);
+    int err = use(fs, view, &writer);
+    if (!err)
+        give_up(writer);
+    return err;
 }
 
 /* ---- targets ---- */

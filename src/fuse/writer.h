@@ -98,9 +98,9 @@ uint64_t limefs_record_bytes(struct limefs *, struct limefs_view *,
 
 /* ---- the mount ---- */
 
-/* Locks a container for as long as it is mounted. */
+/* Locks a container for as long as it is mounted, and then one that takes its place. */
 int limefs_writer_hold(struct limefs *, struct limefs_view *);
-void limefs_writer_let_go(struct limefs *, struct limefs_view *);
+void limefs_writer_let_go(struct limefs *);
 void limefs_writer_free(struct limefs_writer *);
 
 #endif

@@ -54,11 +54,16 @@ int limefs_writer_check(struct limefs_writer *);
 int limefs_writer_flush_store(struct limefs_writer *);
 int limefs_writer_sync_store(struct limefs_writer *);
 
+/* How many bytes somebody else has added, who knows nothing of locks. With the lock, in any
+ * way. */
+uint64_t limefs_writer_added(const struct limefs_writer *);
+
 /* With the lock held alone. */
 int limefs_writer_commit(struct limefs_writer *);  /* the last record */
 int limefs_writer_reindex(struct limefs_writer *); /* the view shows what the file holds */
 int limefs_writer_reopen(struct limefs_writer *);  /* the editor, for a file that has changed */
-int limefs_writer_catch_up(struct limefs_writer *); /* both, if the writer is behind */
+/* Both, if the writer is behind, or somebody else has appended. */
+int limefs_writer_catch_up(struct limefs_writer *);
 int limefs_writer_drop_last(struct limefs_writer *);
 int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes,
                          bool emptied);

@@ -198,6 +198,7 @@ class Mount(limetest.Mount):
 
     def wait_for_end(self):
         until(lambda: all(map(has_ended, self._daemons)))
+        self._daemons = []  # others may have their numbers soon
 
 
 # ---- tests ----
