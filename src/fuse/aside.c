@@ -80,6 +80,11 @@ static int nameless(const struct limefs_writer *writer)
     return err ? err : fd;
 }
 
+static void forget_times(struct limefs_target *target)
+{
+    target->times[0].tv_nsec = target->times[1].tv_nsec = UTIME_OMIT;
+}
+
 int limefs_aside_begin(struct limefs_target *target, const struct limefile_record *record,
                        uint64_t bytes, bool emptied)
 {
@@ -101,6 +106,7 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
     target->aside_bytes = bytes;
     target->aside_changed = true;
     target->aside_written = !emptied;
+    forget_times(target);
     limefs_job_changed(writer->fs, writer->view, &change);
     return 0;
 }
@@ -116,6 +122,42 @@ int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
         target->failed = 0;
     target->aside_bytes = bytes;
     return 0;
+}
+
+/* ---- its times ---- */
+
+static int set_times(struct limefs *fs, struct limefs_view *view,
+                     const struct timespec times[2])
+{
+    int err = futimens(view->fd, times) == 0 ? 0 : -errno;
+    limefs_view_touched(fs, view);
+    return err;
+}
+
+/* Those who have the container that is to be replaced would take it for one that was changed.
+ */
+static bool keep_times(struct limefs_target *target, const struct timespec times[2])
+{
+    if (!target || target->aside < 0 || !target->aside_changed)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (times[i].tv_nsec != UTIME_OMIT)
+            target->times[i] = times[i];
+    return true;
+}
+
+int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                            const struct timespec times[2])
+{
+    struct limefs_writer *writer = __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE);
+    if (!writer)
+        return set_times(fs, view, times);
+    pthread_rwlock_wrlock(&writer->lock);
+    int err = keep_times(limefs_writer_target(writer, ordinal), times)
+                  ? 0
+                  : set_times(fs, view, times);
+    pthread_rwlock_unlock(&writer->lock);
+    return err;
 }
 
 /* ---- put into the container ---- */
@@ -191,7 +233,10 @@ int limefs_aside_finish(struct limefs_target *target)
         return err;
     err = put(target, &record);
     limefile_index_free(index);
-    if (!err)
-        target->aside_changed = false;
-    return err;
+    if (err)
+        return err;
+    target->aside_changed = false;
+    set_times(target->writer->fs, target->writer->view, target->times);
+    forget_times(target);
+    return 0;
 }

@@ -280,13 +280,17 @@ static struct timespec time_to_set(int which, int value, int now, const struct t
     return which & value && !(which & now) ? *time : set;
 }
 
+static void times_to_set(int which, const struct stat *st, struct timespec times[2])
+{
+    times[0] = time_to_set(which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, &st->st_atim);
+    times[1] = time_to_set(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim);
+}
+
 static int set_times(int fd, int which, const struct stat *st)
 {
-    const struct timespec times[2] = {
-        time_to_set(which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, &st->st_atim),
-        time_to_set(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim),
-    };
+    struct timespec times[2];
     char path[32];
+    times_to_set(which, st, times);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* fd may be O_PATH */
     return utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
 }
@@ -323,10 +327,11 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
         return err;
     if (which & FUSE_SET_ATTR_SIZE)
         err = limefs_record_resize(fs, view, ordinal, (uint64_t)st->st_size, false);
-    if (!err && which & TIMES)
-        err = set_times(view->fd, which, st);
-    if (!err && which & TIMES)
-        limefs_view_touched(fs, view);
+    if (!err && which & TIMES) {
+        struct timespec times[2];
+        times_to_set(which, st, times);
+        err = limefs_record_set_times(fs, view, ordinal, times);
+    }
     limefs_view_unpin(fs, view);
     return err;
 }

@@ -33,6 +33,7 @@ struct limefs_target {
     _Atomic uint64_t aside_bytes; /* the record's length, then */
     atomic_bool aside_changed;    /* since it was last put in its place, or never was */
     atomic_bool aside_written;    /* by somebody, since it was made */
+    struct timespec times[2];     /* for the container, once it is in its place */
     int error;                    /* that a write has met, for the next sync or close; atomic */
     struct limefs_run {           /* of sequential writes, where they are in the container */
         uint64_t begin, next, bytes;
@@ -74,6 +75,11 @@ int limefs_record_remove(struct limefs *, struct limefs_view *, uint64_t ordinal
 /* "type", "mb" or "me". */
 int limefs_record_set(struct limefs *, struct limefs_view *, uint64_t ordinal, const char *key,
                       const char *value, size_t len);
+
+/* Times of access and change, as for utimensat(). Those of a record that is collected beside
+ * the container are for the container that will hold it. */
+int limefs_record_set_times(struct limefs *, struct limefs_view *, uint64_t ordinal,
+                            const struct timespec times[2]);
 
 /* ---- for readers ---- */
 

@@ -1228,6 +1228,32 @@ class Inner(writelib.TestCase):
         self.assertHolds(path, [A, ("second", b"another length"),
                                 ("third", b"beforeafter!" + C[1][12:])])
 
+    def test_another_mount_reads_what_is_replaced(self):
+        """The old container's bytes and times stay, and so do those who have it open."""
+        for how in ("anew", "truncated", "touched"):
+            path = self.write("c.lime", limetest.container([A, B, C]))
+            os.utime(path, (1000000000, 1000000000))
+            with self.rw(path) as mount, limetest.Mount(path) as reader, \
+                    open(path, "rb", buffering=0) as old, \
+                    open(reader.join("second"), "rb", buffering=0) as second:
+                self.assertBytes(os.pread(second.fileno(), 10, 0), B[1][:10])
+                if how == "truncated":
+                    os.truncate(mount.join("first"), 13)
+                else:
+                    with open(mount.join("first"), "wb", buffering=0) as file:
+                        file.write(b"a" * 13)
+                        if how == "touched":
+                            os.utime(file.fileno(), (1500000000, 1500000000))
+                self.assertEqual(os.fstat(old.fileno()).st_nlink, 0)
+                self.assertEqual(os.fstat(old.fileno()).st_mtime, 1000000000)
+                os.posix_fadvise(second.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                self.assertBytes(os.pread(second.fileno(), len(B[1]), 0), B[1])
+                if how == "touched":
+                    self.assertEqual(os.stat(path).st_mtime, 1500000000)
+                else:
+                    self.assertGreater(os.stat(path).st_mtime, 1000000000)
+            self.assertHolds(path, [("first", b"a" * 13), B, C])
+
     def test_the_last_one_grows_meanwhile(self):
         with self.written([A, B, C]) as (path, mount):
             with open(mount.join("third"), "ab", buffering=0) as third:
