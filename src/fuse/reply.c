@@ -26,15 +26,16 @@ int limefs_errno(int code)
     }
 }
 
-/* The same number for the same record in every mount; distinct from those of files. */
+/* The same number for the same record in every mount; distinct from those of files. It rises
+ * from record to record: programs that copy a directory take its files by their numbers. */
 static ino_t record_inode(const struct limefs *fs, ino_t container, uint64_t ordinal)
 {
     if (fs->container)
         return ordinal + 1;
-    uint64_t x = (uint64_t)container * UINT64_C(0x9e3779b97f4a7c15) + ordinal;
+    uint64_t x = (uint64_t)container * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (x ^ x >> 31) | UINT64_C(1) << 63;
+    return ((x ^ x >> 31) + ordinal) | UINT64_C(1) << 63;
 }
 
 static void set_size(struct stat *st, uint64_t bytes)

@@ -155,6 +155,7 @@ class Attributes(limetest.TestCase):
                 self.assertEqual(
                     {n: os.stat(mount.join(where, n)).st_ino for n in listed}, listed)
                 self.assertEqual(len(set(listed.values())), 50)
+                self.assertEqual(sorted(listed, key=listed.get), sorted(listed))
                 seen.append(listed)
         self.assertEqual(seen[0], seen[1])
         self.assertEqual(seen[2], seen[3])

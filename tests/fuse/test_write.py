@@ -1822,6 +1822,14 @@ class Trees(writelib.TestCase):
             self.assertErrno(errno.EEXIST, os.mkdir, mount.join("new.lime"))
         self.assertHoldsForAll(self.under("new.lime"), [("one", b"1"), ("two", b"22")])
 
+    def test_a_container_copied(self):
+        """cp -r takes the records by their inode numbers."""
+        items = [(f"type-{i % 7}", some(1 + i * 100, i)) for i in range(60)]
+        put(self.under("a.lime"), limetest.container(items))
+        with self.rw(self.top) as mount:
+            self.run_ok(["cp", "-r", mount.join("a.lime"), mount.join("b.lime")])
+        self.assertHoldsForAll(self.under("b.lime"), items)
+
     def test_rmdir_of_an_empty_container(self):
         with self.rw(self.top) as mount:
             os.mkdir(mount.join("a"))
