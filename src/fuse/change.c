@@ -168,7 +168,9 @@ int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, 
     struct limefs_node *node = parent_of(fs, parent, &kind);
     if (kind != LIMEFS_DIRECTORY) {
         if (node)
-            say(fs, node, "mkdir", name, "a container holds records, no directories");
+            say(fs, node, "mkdir", name,
+                "this is a container, which holds records; mkdir makes containers, and no "
+                "directories");
         return -EPERM;
     }
     int folder = open_parent(fs, node);
@@ -247,10 +249,11 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
     struct limefs_node *from = parent_of(fs, parent, &kind);
     struct limefs_node *to = parent_of(fs, new_parent, &new_kind);
     if (kind == LIMEFS_CONTAINER || new_kind == LIMEFS_CONTAINER) {
-        if (kind == LIMEFS_CONTAINER && from)
-            say(fs, from, "rename", name,
-                "records have numbers for names; setfattr -n user.lime.type changes the type");
-        return kind == new_kind ? -EPERM : -EXDEV;
+        if (kind != new_kind)
+            return -EXDEV; /* mv copies, then */
+        say(fs, from, "rename", name,
+            "records have numbers for names; setfattr -n user.lime.type changes the type");
+        return -EPERM;
     }
     if (kind != LIMEFS_DIRECTORY || new_kind != LIMEFS_DIRECTORY)
         return -ENOTDIR;
@@ -309,15 +312,21 @@ static int set_mode(int fd, int which, const struct stat *st)
 }
 
 /* Mode and owner of a record are the container's. */
+static bool asks_for_others(const struct stat *now, int which, const struct stat *st)
+{
+    return (which & FUSE_SET_ATTR_MODE && (st->st_mode & 0666) != (now->st_mode & 0666)) ||
+           (which & FUSE_SET_ATTR_UID && st->st_uid != now->st_uid) ||
+           (which & FUSE_SET_ATTR_GID && st->st_gid != now->st_gid);
+}
+
 static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal, int which,
                       const struct stat *st)
 {
     struct stat now = limefs_view_stat(fs, view);
     char number[32];
     snprintf(number, sizeof number, "record %llu", (unsigned long long)ordinal);
-    if ((which & FUSE_SET_ATTR_MODE && (st->st_mode & 0666) != (now.st_mode & 0666)) ||
-        (which & FUSE_SET_ATTR_UID && st->st_uid != now.st_uid) ||
-        (which & FUSE_SET_ATTR_GID && st->st_gid != now.st_gid)) {
+    /* Those of a new one mean as little as the mode with which it was made. */
+    if (asks_for_others(&now, which, st) && !limefs_record_is_new(view, ordinal)) {
         say(fs, view->node, "change mode or owner of", number,
             "they are the container's: change those");
         return -EPERM;

@@ -174,6 +174,24 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
     return err;
 }
 
+/* Said once, when the record gets it. */
+static void judge_type(const struct limefs_writer *writer, uint64_t ordinal, const char *type,
+                       size_t len)
+{
+    char path[PATH_MAX], shown[LIMEFILE_NAME_MAX + 1];
+    size_t good = 0;
+    while (good < len && (unsigned char)type[good] >= 0x20 && (unsigned char)type[good] < 0x7f)
+        good++;
+    if (good == len)
+        return;
+    limefile_name_encode(type, len, shown, sizeof shown);
+    limefs_log(LOG_WARNING,
+               "%s: record %llu: control or non-ASCII bytes in its type (%s), for lime check "
+               "a deviation",
+               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal,
+               shown);
+}
+
 /* ---- waiting for a release ---- */
 
 static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
@@ -263,6 +281,8 @@ static int append(struct limefs_writer *writer, const char *name)
     err = show_last(writer);
     if (err)
         limefile_remove_last(writer->editor);
+    else if (limefile_editor_last(writer->editor, &last) == 0)
+        judge_type(writer, last.ordinal, type, type_len);
     return err;
 }
 
@@ -284,6 +304,19 @@ int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char
     }
     limefs_writer_leave(writer);
     return err;
+}
+
+bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
+{
+    struct limefs_writer *writer = __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE);
+    struct limefile_last last;
+    if (!writer)
+        return false;
+    pthread_rwlock_rdlock(&writer->lock);
+    bool fresh =
+        writer->editor && limefs_writer_is_last(writer, ordinal, &last) && !last.committed;
+    pthread_rwlock_unlock(&writer->lock);
+    return fresh;
 }
 
 /* ---- removed ---- */
@@ -428,6 +461,8 @@ static int set_type(struct limefs_writer *writer, const struct limefile_record *
     int err = limefs_writer_is_last(writer, record->ordinal, &last)
                   ? limefile_editor_set_type(writer->editor, type, len)
                   : limefile_set_type(&writer->file.source, record->header_offset, type, len);
+    if (!err)
+        judge_type(writer, record->ordinal, type, len);
     return err == LIMEFILE_E_TYPE ? -EINVAL : err;
 }
 

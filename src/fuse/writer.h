@@ -70,6 +70,10 @@ int limefs_record_resize(struct limefs *, struct limefs_view *, uint64_t ordinal
 /* A further record, of that file name; *target has it open. */
 int limefs_record_append(struct limefs *, struct limefs_view *, const char *name,
                          struct limefs_target **target);
+
+/* It was appended, and not committed yet. */
+bool limefs_record_is_new(struct limefs_view *, uint64_t ordinal);
+
 int limefs_record_remove(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
 /* "type", "mb" or "me". */

@@ -263,12 +263,14 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
 {
     char path[PATH_MAX];
     const char *key = name + strlen(PREFIX);
+    if (strncmp(name, "user.", 5) != 0)
+        return -EOPNOTSUPP; /* cp -p tries, and does without */
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
         (strcmp(key, "type") && strcmp(key, "mb") && strcmp(key, "me"))) {
         limefs_log(LOG_ERR, "%s: record %llu: set %s: only %stype, %smb and %sme can be set",
                    limefs_tree_label(fs, view->node, path, sizeof path),
                    (unsigned long long)ordinal, name, PREFIX, PREFIX, PREFIX);
-        return strncmp(name, "user.", 5) ? -EOPNOTSUPP : -EPERM;
+        return -EPERM;
     }
     int err = limefs_view_pin(fs, view);
     if (err)

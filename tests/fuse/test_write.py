@@ -1350,8 +1350,33 @@ class Refused(writelib.TestCase):
             after = os.stat(path)
             for field in ("st_mode", "st_uid", "st_gid"):
                 self.assertEqual(getattr(after, field), getattr(before, field))
-            with open(mount.join("new"), "wb") as file:
-                self.assertErrno(errno.EPERM, os.fchmod, file.fileno(), 0o777)
+
+    def test_mode_and_owner_of_a_new_one(self):
+        """As with the mode that is asked for when it is made, nothing comes of them."""
+        with self.written([A, B]) as (path, mount):
+            os.chmod(path, 0o644)
+            before = os.stat(path)
+            with open(mount.join("new"), "wb", buffering=0) as file:
+                os.fchmod(file.fileno(), 0o600)
+                if os.geteuid() == 0:
+                    os.fchown(file.fileno(), 4711, 4712)
+                got = os.fstat(file.fileno())
+                self.assertEqual((got.st_mode, got.st_uid), (before.st_mode, before.st_uid))
+                file.write(b"new")
+                os.fsync(file.fileno())
+                self.assertErrno(errno.EPERM, os.fchmod, file.fileno(), 0o600)
+            given = self.write("given", b"given")
+            os.chmod(given, 0o600)
+            if os.geteuid() == 0:
+                os.chown(given, 4711, 4712)
+            self.run_ok(["cp", "-p", given, mount.join("cp-p")])
+            self.run_ok(["cp", "-a", given, mount.join("cp-a")])
+            self.run_ok(["install", "-m", "644", given, mount.join("install")])
+            self.run_ok(["install", given, mount.join("install-once-more")])
+            for field in ("st_mode", "st_uid", "st_gid"):
+                self.assertEqual(getattr(os.stat(path), field), getattr(before, field))
+        self.assertHolds(path, [A, B, ("new", b"new"), ("cp-p", b"given"), ("cp-a", b"given"),
+                                ("install", b"given"), ("install-once-more", b"given")])
 
     def test_times(self):
         """They are the container's; touch and cp -p are content."""
@@ -1418,6 +1443,29 @@ class Refused(writelib.TestCase):
         says(put, inside("007-x"), b"")
         says(os.unlink, inside("first"))
         says(go_on, inside("first"))
+        says(os.setxattr, inside("first"), "user.other", b"x")
+        says(os.mkdir, inside("folder"))
+        says(os.rename, inside("first"), inside("x"))
+        # What programs try, and do without, is no error.
+        os.chmod(path, 0o644)
+        before = words()
+        self.run_ok(["cp", "-p", path, inside("copied")])
+        self.run_ok(["install", "-m", "644", path, inside("installed")])
+        self.run_ok(["mv", inside("installed"), self.tempdir()])
+        os.unlink(inside("copied"))
+        self.assertEqual(words(), before)
+        # Once for each record.
+        for name in ("a b\u00e4", "c\nd"):
+            before = words()
+            put(inside(name), b"x" * 10000)
+            os.truncate(inside(name), 5)
+            os.setxattr(inside(name), "user.lime.type", b"plain")
+            os.setxattr(inside("plain"), "user.lime.type", b"\xff")
+            said = words()[len(before):].splitlines()
+            self.assertEqual(len(said), 2, said)
+            self.assertIn({"c\nd": "c%0Ad"}.get(name, "a b%C3%A4"), said[0])
+            self.assertIn("%FF", said[1])
+            os.unlink(os.path.join(where, "004-%FF"))
         daemon.terminate()
         self.assertEqual(daemon.wait(20 * limetest.SLOWNESS), 0)
         self.assertHolds(path, [A, B, C])
@@ -1841,6 +1889,19 @@ class Trees(writelib.TestCase):
             os.rmdir(mount.join("a"))
             self.assertErrno(errno.ENOENT, os.stat, mount.join("a"))
             self.assertEqual(os.listdir(self.top), [])
+
+    def test_an_empty_container_after_the_next_mount(self):
+        """Nothing in it says what it is."""
+        with self.rw(self.top) as mount:
+            self.assertErrno(errno.EPERM, os.makedirs, mount.join("a/b"))
+            self.assertEqual(os.listdir(mount), ["a"])
+            os.mkdir(mount.join("c"))
+        with self.rw(self.top) as mount:
+            self.assertTrue(stat.S_ISREG(os.stat(mount.join("a")).st_mode))
+            self.assertErrno(errno.ENOTDIR, os.rmdir, mount.join("a"))
+            os.unlink(mount.join("a"))
+            os.unlink(mount.join("c"))
+        self.assertEqual(os.listdir(self.top), [])
 
     def test_a_directory_below_stays_one(self):
         os.makedirs(self.under("real/inner"))
