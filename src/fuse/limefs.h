@@ -48,9 +48,10 @@ struct limefs_options {
 
 struct limefs {
     struct limefs_options options;
-    char *source;          /* absolute path of the container or the directory */
-    int source_fd;         /* O_PATH: the directory, or the one that holds the container */
-    const char *container; /* its name there (in source); NULL for a tree */
+    char *source;           /* absolute path of the container or the directory */
+    int source_fd;          /* O_PATH: the directory, or the one that holds the container */
+    const char *container;  /* its name there (in source); NULL for a tree */
+    const char *mountpoint; /* absolute; NULL: mounted for us, not known */
     bool foreground;
 
     /* Guards slots, nodes, reference counts and the list of views; held briefly, never

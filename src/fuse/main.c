@@ -271,6 +271,7 @@ static int run(struct limefs *fs, struct limefs_command *command)
     if (!session)
         return 2; /* libfuse has named the option that it does not know */
     bool opened_for_us = strncmp(command->fuse.mountpoint, "/dev/fd/", 8) == 0;
+    fs->mountpoint = opened_for_us ? NULL : command->fuse.mountpoint;
     err = fs->foreground ? 0 : limefs_daemonise(opened_for_us);
     if (err)
         fail(fs->source, "start a daemon", err);

@@ -198,8 +198,12 @@ void limefs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
     int err = S_ISREG(mode)
                   ? limefs_create(fs, parent, name, mode, O_EXCL, &caller, &file, &entry)
                   : -EPERM;
-    if (!err)
+    if (!err) { /* nobody will close it */
+        err = limefs_file_sync(fs, file, false);
         limefs_file_close(fs, file);
+        if (err)
+            limefs_forget(fs, entry.ino, 1);
+    }
     reply_entry(req, err, &entry);
 }
 

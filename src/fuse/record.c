@@ -203,6 +203,15 @@ static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
     return last.committed && !writer->grown;
 }
 
+/* Nor is it an empty one that somebody has open to fill it. */
+static bool is_complete(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    struct limefile_last last;
+    bool empty = limefile_editor_last(writer->editor, &last) == 0 && writer->length == 0;
+    return is_settled(writer, ordinal) &&
+           !(empty && limefs_writer_target(writer, last.ordinal));
+}
+
 static bool is_closed(const struct limefs_writer *writer, uint64_t ordinal)
 {
     return !limefs_writer_target(writer, ordinal);
@@ -226,7 +235,10 @@ static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
     return holds(writer, ordinal);
 }
 
-int limefs_writer_settle(struct limefs_writer *writer, const char *action)
+/* The last record is finished, soon; else -EBUSY, or why it can be neither finished nor taken
+ * away, and a line in the log. The lock is let go meanwhile. */
+static int settle(struct limefs_writer *writer, const char *action,
+                  bool (*holds)(const struct limefs_writer *, uint64_t))
 {
     char path[PATH_MAX];
     struct limefile_last last;
@@ -236,7 +248,7 @@ int limefs_writer_settle(struct limefs_writer *writer, const char *action)
         err = limefs_writer_give_up_last(writer, &last, false);
     if (err && !is_settled(writer, 0))
         return err;
-    if (wait_until(writer, 0, is_settled))
+    if (wait_until(writer, 0, holds))
         return 0;
     limefs_log(LOG_ERR, "%s: %s: another record is being appended; wait until it is closed",
                limefs_writer_label(writer, path, sizeof path), action);
@@ -253,7 +265,7 @@ int limefs_writer_make_ready(struct limefs_writer *writer)
         if (!err)
             err = limefs_writer_commit(writer); /* it may go on growing afterwards */
     }
-    return err ? err : limefs_writer_settle(writer, "write the container anew");
+    return err ? err : settle(writer, "write the container anew", is_settled);
 }
 
 static int append(struct limefs_writer *writer, const char *name)
@@ -263,7 +275,7 @@ static int append(struct limefs_writer *writer, const char *name)
     struct limefile_last last;
     struct limefs_change change;
     uint64_t end = 0;
-    int err = limefs_writer_settle(writer, "create");
+    int err = settle(writer, "create", is_complete);
     if (!err)
         err = type_of_name(writer, name, type, &type_len);
     if (err)

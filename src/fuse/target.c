@@ -1,5 +1,6 @@
 /* target.c - bytes that are written to records, and when they are on the disk */
 #define _GNU_SOURCE
+#include "holders.h"
 #include "job.h"
 #include "store.h"
 #include "tree.h"
@@ -232,11 +233,24 @@ int limefs_writer_sync_store(struct limefs_writer *writer)
     return spread(writer, limefs_store_sync(writer->fs, writer));
 }
 
-static int settle(struct limefs_target *target, bool closing)
+/* A new record, or an inner one that was emptied, to which nothing was written yet. */
+static bool is_bare(const struct limefs_target *target)
+{
+    const struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    if (target->aside >= 0)
+        return target->aside_changed && !target->aside_written && !target->failed;
+    return writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
+           !last.committed && writer->length == 0 && !writer->failed;
+}
+
+/* `held`: a copy of the descriptor that is closed is still there, for somebody to write by. */
+static int settle(struct limefs_target *target, bool held)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    if (target->aside >= 0 && (!target->aside_changed || (closing && !target->aside_written)))
+    if ((target->aside >= 0 && !target->aside_changed) ||
+        (held && target->users == 1 && is_bare(target)))
         return 0;
     if (target->aside >= 0) {
         int err = target->failed;
@@ -244,8 +258,7 @@ static int settle(struct limefs_target *target, bool closing)
             err = limefs_writer_make_ready(writer);
         return err ? err : limefs_aside_finish(target);
     }
-    if (!limefs_writer_is_last(writer, target->ordinal, &last) || !writer->grown ||
-        (closing && !last.committed && writer->length == 0 && !writer->failed))
+    if (!limefs_writer_is_last(writer, target->ordinal, &last) || !writer->grown)
         return 0;
     return limefs_writer_commit(writer);
 }
@@ -253,7 +266,6 @@ static int settle(struct limefs_target *target, bool closing)
 int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool closing)
 {
     struct limefs_writer *writer = target->writer;
-    (void)fs;
     share(writer, true);
     int err = limefs_writer_check(writer);
     if (!err)
@@ -266,13 +278,16 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
         tell_all(writer, err);
     }
     writer->syncing--;
+    /* With another user there is another open file, of which we could find a descriptor. */
+    bool held = closing && !err && target->users == 1 && is_bare(target);
     pthread_rwlock_unlock(&writer->lock);
+    held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
     pthread_rwlock_wrlock(&writer->lock);
     int met = __atomic_exchange_n(&target->error, 0, __ATOMIC_RELAXED);
     if (!err)
         err = met;
     if (!err)
-        err = settle(target, closing);
+        err = settle(target, held);
     limefs_job_touched(writer->fs, writer->view);
     pthread_rwlock_unlock(&writer->lock);
     return err;

@@ -54,8 +54,8 @@ void limefs_target_close(struct limefs *, struct limefs_target *, bool forced);
 ssize_t limefs_target_write(struct limefs *, struct limefs_target *, const char *buf, size_t n,
                             uint64_t offset);
 
-/* All that was written to the record is on the disk, with its length. `closing`: a record that
- * nothing was written to yet may still be written to by others who have it. */
+/* All that was written to the record is on the disk, with its length. `closing`: a descriptor
+ * is closed; where there is a copy of it, and nothing was written yet, this is for later. */
 int limefs_target_sync(struct limefs *, struct limefs_target *, bool closing);
 
 int limefs_target_allocate(struct limefs *, struct limefs_target *, int mode, uint64_t offset,

@@ -73,12 +73,9 @@ int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t byte
 int limefs_writer_give_up_last(struct limefs_writer *, const struct limefile_last *,
                                bool forced);
 
-/* The last record is finished, soon; else -EBUSY, or why it can be neither finished nor taken
- * away, and a line in the log. The lock is let go meanwhile. */
-int limefs_writer_settle(struct limefs_writer *, const char *action);
-
-/* The same, for who is about to write the container anew: a last record that only grows is
- * committed. */
+/* For who is about to write the container anew: the last record is finished, soon, and
+ * committed if it only grows; else -EBUSY, or why it can be neither finished nor taken away,
+ * and a line in the log. The lock is let go meanwhile. */
 int limefs_writer_make_ready(struct limefs_writer *);
 
 /* In, with the lock alone, and out. */

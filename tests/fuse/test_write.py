@@ -545,6 +545,21 @@ class Appending(writelib.TestCase):
             put(mount.join("c"), b"yes")  # at once: nothing is to be waited for
         self.assertHolds(path, [A, ("b", b"1234"), ("c", b"yes")])
 
+    def test_none_behind_one_that_is_to_be_filled(self):
+        """Also where it was there before, or fsync has said that it is."""
+        with self.written([A, B]) as (path, mount):
+            writer = writelib.Remote(self)
+            for name, mode in (("second", os.O_TRUNC), ("new", os.O_CREAT)):
+                fd = writer.open(mount.join(name), os.O_WRONLY | mode)
+                writer.fsync(fd)
+                self.assertErrno(errno.EBUSY, put, mount.join("other"), b"x")
+                put(mount.join("first"), b"f" * 2000)
+                writer.write(fd, b"abc")
+                writer.close(fd)
+            put(mount.join("other"), b"x")
+        self.assertHolds(path, [("first", b"f" * 2000), ("second", b"abc"), ("new", b"abc"),
+                                ("other", b"x")])
+
     def test_one_right_after_the_other(self):
         count = 500 if limetest.STRESS else 60
         with self.written([A]) as (path, mount):
@@ -580,6 +595,32 @@ class Appending(writelib.TestCase):
             self.assertEqual(os.stat(mount.join("empty")).st_size, 0)
             self.assertEqual(read(mount.join("empty")), b"")
         self.assertHolds(path, [A, ("empty", b"")])
+
+    def test_nothing_written_is_there_when_it_is_closed(self):
+        with self.written([A]) as (path, mount):
+            writer = writelib.Remote(self)
+            for i in range(2, 30):
+                name = mount.join(f"{i:03d}-empty")
+                if i % 4:
+                    writer.close(writer.open(name, os.O_WRONLY | os.O_CREAT))
+                elif i % 8:
+                    writer.mknod(name)
+                else:
+                    self.run_ok(["sh", "-c", ': >"$1"', "sh", name])
+                self.assertBytes(read(path), limetest.container([A, *[("empty", b"")] * (i - 1)]))
+
+    def test_nothing_written_yet(self):
+        """A copy of the descriptor is closed, and by processes that were started; then it goes
+        on."""
+        with self.written([A]) as (path, mount):
+            writer = writelib.Remote(self)
+            fd = writer.open(mount.join("new"), os.O_WRONLY | os.O_CREAT)
+            writer.close(writer.dup(fd))
+            self.assertEqual(writer.system("true"), 0)
+            self.assertEqual(len(whole_records(read(path))[0]), 1)
+            writer.write(fd, b"abc")
+            writer.close(fd)
+            self.assertHolds(path, [A, ("new", b"abc")])
 
     def test_what_everybody_sees_meanwhile(self):
         """The writer, the same mount, another mount, lime; step by step; with what is written in
@@ -1137,8 +1178,6 @@ class Inner(writelib.TestCase):
                                 write_all(file.fileno(), new)
                             self.assertEqual(os.fstat(file.fileno()).st_size, len(new))
                             self.assertBytes(read(path), limetest.container([[A], [B, C]]))
-                    if not new:  # what nothing was written to: when its release has come
-                        until(lambda p=path, w=want: read(p) == limetest.container(w))
                     self.assertHolds(path, want)
                     self.assertEqual(sizes(mount), [len(A[1]), len(new), len(C[1])])
                     self.assertBytes(read(mount.join("second")), new)
@@ -1150,13 +1189,64 @@ class Inner(writelib.TestCase):
         with self.written([A, ("second", b""), C]) as (path, mount):
             for new in (b"x", b"", b"longer"):
                 put(mount.join("second"), new)
-                until(lambda n=new: read(path) == limetest.container([A, ("second", n), C]))
+                self.assertHolds(path, [A, ("second", new), C])
             put(mount.join("second"), b"")
-            until(lambda: read(path) == limetest.container([A, ("second", b""), C]))
+            self.assertHolds(path, [A, ("second", b""), C])
             with open(mount.join("second"), "r+b", buffering=0) as file:
                 file.truncate(10)
                 file.write(b"y")
         self.assertHolds(path, [A, ("second", b"y" + bytes(9)), C])
+
+    def test_emptied_when_it_is_closed(self):
+        """Each time, and at once; in a tree, too."""
+        path = self.write("c.lime", limetest.container([A, B, C]))
+        for tree in (False, True):
+            with self.rw(os.path.dirname(path) if tree else path) as mount:
+                name = mount.join("c.lime/second" if tree else "second")
+                writer = writelib.Remote(self)
+                for _ in range(20):
+                    writer.close(writer.open(name, os.O_WRONLY | os.O_TRUNC))
+                    self.assertHolds(path, [A, ("second", b""), C])
+                    put(name, B[1])
+                    self.run_ok(["cp", "/dev/null", name])
+                    self.assertHolds(path, [A, ("second", b""), C])
+                    put(name, B[1])
+                    self.run_ok(["sh", "-c", ': >"$1"', "sh", name])
+                    self.assertHolds(path, [A, ("second", b""), C])
+                    put(name, B[1])
+
+    def test_emptied_and_not_yet_written(self):
+        """The container is written anew once, when the last copy of the descriptor goes."""
+        old = limetest.container([A, B, C])
+        path = self.write("c.lime", old)
+        for tree in (False, True):
+            with self.rw(os.path.dirname(path) if tree else path) as mount:
+                name = mount.join("c.lime/002-second" if tree else "second")
+                writer = writelib.Remote(self)
+                fd = writer.open(name, os.O_WRONLY | os.O_TRUNC)
+                writer.close(writer.dup(fd))
+                self.assertEqual(writer.system("true"), 0)
+                self.assertBytes(read(path), old)
+                writer.write(fd, b"abc")
+                writer.close(fd)
+                self.assertHolds(path, [A, ("second", b"abc"), C])
+                self.run_ok(["sh", "-c", '{ cat /dev/null; cmp "$2" "$3"; cat "$3"; } >"$1"', "sh",
+                             name, path, self.write("same", read(path))])
+                found = self.assertClean(path)
+                self.assertBytes(found[1].data, limetest.container([A, ("second", b"abc"), C]))
+                put(name, B[1])
+                self.assertBytes(read(path), old)
+
+    def test_emptied_and_open_twice(self):
+        """Who closes it has it done, whoever else has it open."""
+        with self.written([A, B, C]) as (path, mount):
+            one, two = writelib.Remote(self), writelib.Remote(self)
+            other = two.open(mount.join("second"), os.O_RDWR)
+            one.close(one.open(mount.join("second"), os.O_WRONLY | os.O_TRUNC))
+            self.assertHolds(path, [A, ("second", b""), C])
+            two.write(other, b"x")
+            two.close(other)
+            self.assertHolds(path, [A, ("second", b"x"), C])
 
     def test_written_anew_and_synced(self):
         """fsync says that it is there."""

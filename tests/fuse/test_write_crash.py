@@ -388,6 +388,19 @@ class AfterCrash(writelib.TestCase):
         mount.stop()
         self.assertBytes(read(path), before)
 
+    def test_closed_without_a_byte(self):
+        """What close has acknowledged is there, right after it."""
+        for i in range(15):
+            path = self.write("c.lime", limetest.container(ITEMS))
+            mount = self.rw(path)
+            name, pid = mount.join("data" if i % 2 else "new"), mount.pid
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+            os.kill(pid, signal.SIGKILL)
+            mount.wait_for_end()
+            mount.stop()
+            self.assertHolds(path, [ITEMS[0], ("data", b""), ITEMS[2]] if i % 2
+                             else [*ITEMS, ("new", b"")])
+
     def test_the_lock_goes_with_the_daemon(self):
         path = self.write("c.lime", limetest.container(ITEMS))
         self.killed(path, self.unfinished)

@@ -225,6 +225,45 @@ class FullTmpfs(Faults):
         self.assertHolds(self.path, [("first", b"another length"), *items[1:]])
         self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}), ["c.lime"])
 
+    def test_nothing_written(self):
+        """close says whether there is room for it."""
+        items = [A, ("large", self.big[:5 * MIB // 2]), C]
+        put(self.path, limetest.container(items))
+        with self.rw(self.path) as mount:
+            filler = self.fs.fill(MIB)
+            for i in range(6):
+                if i % 2:
+                    done = limetest.run(["cp", "/dev/null", mount.join("first")])
+                    error = None if done.returncode == 0 else b"No space left" in done.stderr
+                else:
+                    result = attempt(mount.join("first"), ANEW, b"")
+                    error = None if result.error is None else result.error in FULL
+                if error is None:  # parts are shared
+                    items[0] = ("first", b"")
+                self.assertIn(error, (None, True))
+                self.assertHolds(self.path, items)
+            os.unlink(filler)
+            put(mount.join("first"), b"another length")
+        self.assertHolds(self.path, [("first", b"another length"), *items[1:]])
+
+    def test_a_new_record_of_nothing(self):
+        """Whether there is room for its header."""
+        for leave in (0, 1, 4096):
+            put(self.path, limetest.container([A, B, C]))
+            with self.rw(self.path) as mount:
+                filler = self.fs.fill(leave)
+                made = []
+                for i in range(4, 200):
+                    name = mount.join(f"{i:03d}-new")
+                    result = attempt(name, APPEND, b"")
+                    if result.error is not None:
+                        self.failed(result, FULL)
+                        break
+                    made.append(("new", b""))
+                    self.assertHolds(self.path, [A, B, C, *made])
+                os.unlink(filler)
+            self.intact(self.brought_back(self.path), [A, B, C, *made])
+
     def test_in_place_needs_no_room(self):
         with self.rw(self.path) as mount:
             self.fs.fill()
