@@ -456,8 +456,8 @@ int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefi
     const char *label = limefs_writer_label(writer, path, sizeof path);
     struct limefs_change change;
     int err = 0;
-    if (!last->committed && writer->failed == 0 && (!forced || writer->length == 0))
-        err = limefs_writer_commit(writer); /* closed before anything was written to it */
+    if (!last->committed && writer->failed == 0 && !forced)
+        err = limefs_writer_commit(writer);
     else if (!last->committed) {
         limefs_log(LOG_WARNING, "%s: record %llu (%s) was not finished%s%s: it is taken away",
                    label, (unsigned long long)last->ordinal, last->type,

@@ -401,6 +401,29 @@ class AfterCrash(writelib.TestCase):
             self.assertHolds(path, [ITEMS[0], ("data", b""), ITEMS[2]] if i % 2
                              else [*ITEMS, ("new", b"")])
 
+    def test_never_closed(self):
+        """What is in the kernel's cache when the mount ends is no record, nor half of one."""
+        for number in (signal.SIGTERM, signal.SIGINT, None):
+            for name in ("new", "data"):
+                path = self.write("c.lime", limetest.container(ITEMS))
+                mount, writer = self.rw(path), writelib.Remote(self)
+                fd = writer.open(mount.join(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                writer.write(fd, b"a" * 100000)
+                if number is None:
+                    self.run_ok(["umount", "-l", mount.path])
+                    writer.kill()
+                else:
+                    os.kill(mount.pid, number)
+                mount.wait_for_end()
+                writer.end()
+                mount.stop()
+                self.run_ok(["lime", "repair", path])
+                want = ITEMS
+                if number is None:  # its end has closed it, with all that was written
+                    want = [*ITEMS, ("new", b"a" * 100000)] if name == "new" else \
+                        [ITEMS[0], ("data", b"a" * 100000), ITEMS[2]]
+                self.assertHolds(path, want)
+
     def test_the_lock_goes_with_the_daemon(self):
         path = self.write("c.lime", limetest.container(ITEMS))
         self.killed(path, self.unfinished)
