@@ -44,7 +44,8 @@ static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
 static int take_target(struct limefs *fs, struct limefs_file *file, int flags)
 {
     uint64_t ordinal = file->record.ordinal;
-    int err = limefs_target_open(fs, file->view, ordinal, &file->target);
+    bool appends = (flags & (O_APPEND | O_TRUNC)) == O_APPEND;
+    int err = limefs_target_open(fs, file->view, ordinal, appends, &file->target);
     if (!err && flags & O_TRUNC)
         err = limefs_record_resize(fs, file->view, ordinal, 0, true);
     if (err && file->target)

@@ -105,22 +105,36 @@ static int write_last(struct limefs_target *target, const struct limefile_last *
     return err;
 }
 
+static void say_full(const struct limefs_writer *writer, uint64_t ordinal, const char *action)
+{
+    char path[PATH_MAX];
+    limefs_log(LOG_ERR,
+               "%s: record %llu: %s: only the last record can grow; write it anew (cp), or use "
+               "lime replace",
+               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal,
+               action);
+}
+
+int limefs_writer_may_append(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    struct limefile_last last;
+    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    if (limefs_writer_is_last(writer, ordinal, &last) || (target && target->aside >= 0))
+        return 0;
+    say_full(writer, ordinal, "append");
+    return -EPERM;
+}
+
 static int write_inner(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
     struct limefile_index *index;
-    char path[PATH_MAX];
     int err = limefs_writer_record(writer, target->ordinal, &record, &index);
     if (err)
         return err;
     if (offset + n > record.bytes) {
-        limefs_log(
-            LOG_ERR,
-            "%s: record %llu: write: only the last record can grow; write it anew (cp), or "
-            "use lime replace",
-            limefs_writer_label(writer, path, sizeof path),
-            (unsigned long long)target->ordinal);
+        say_full(writer, target->ordinal, "write");
         limefs_view_renew(writer->fs, writer->view, target->ordinal); /* it shows such bytes */
         err = -EFBIG;
     } else {

@@ -432,7 +432,7 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
 }
 
 int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                       struct limefs_target **out)
+                       bool appends, struct limefs_target **out)
 {
     struct limefs_writer *writer;
     int err = use(fs, view, &writer);
@@ -442,6 +442,8 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ord
     err = limefs_writer_catch_up(writer);
     if (!err)
         err = limefs_writer_check(writer);
+    if (!err && appends)
+        err = limefs_writer_may_append(writer, ordinal);
     if (!err)
         err = limefs_target_attach(writer, ordinal, out);
     pthread_rwlock_unlock(&writer->lock);

@@ -42,8 +42,9 @@ struct limefs_target {
 };
 
 /* A pinned view's record for writing; the container is locked and made good first, if it was
- * not. -EBUSY: somebody else writes to it; -EROFS, -EACCES ...; the log says what to do. */
-int limefs_target_open(struct limefs *, struct limefs_view *, uint64_t ordinal,
+ * not. -EBUSY: somebody else writes to it; -EROFS, -EACCES ...; the log says what to do.
+ * `appends`: only at its end; -EPERM for an inner one. */
+int limefs_target_open(struct limefs *, struct limefs_view *, uint64_t ordinal, bool appends,
                        struct limefs_target **);
 
 /* The last user takes back what was not finished. `forced`: the mount ends, and what is not

@@ -45,6 +45,9 @@ int limefs_writer_record(struct limefs_writer *, uint64_t ordinal, struct limefi
                          struct limefile_index **index); /* which the caller gives back */
 struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_t ordinal);
 
+/* -EPERM if whoever writes to the record's end alone could write nothing. */
+int limefs_writer_may_append(const struct limefs_writer *, uint64_t ordinal);
+
 /* -ESTALE if the container is no longer what it was, by somebody else's doing; -EIO while the
  * writer is behind. */
 int limefs_writer_check(struct limefs_writer *);
