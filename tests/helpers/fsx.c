@@ -100,8 +100,9 @@ static void print_steps(void)
 
 static void fail(const char *what)
 {
-    printf("step %" PRIu64 ": %s: %s\n", me.number, what, strerror(errno));
+    int err = errno;
     print_steps();
+    printf("step %" PRIu64 ": %s: %s\n", me.number, what, strerror(err));
     exit(2);
 }
 
