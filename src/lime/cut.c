@@ -46,15 +46,22 @@ static int mark(struct limefile_source *source, const struct limefile_cut *cut,
     return change(source, start, word);
 }
 
+static int read_both(struct limefile_source *source, const struct limefile_cut *cut,
+                     struct start *before, struct start *last)
+{
+    if (!cut->behind)
+        return 0;
+    int err = read_start(source, before);
+    if (!err && get_be32(before->word) != LIMEFILE_MAGIC)
+        err = LIMEFILE_E_MAGIC;
+    return err || !cut->visible ? err : read_start(source, last);
+}
+
 static int announce(struct limefile_source *source, const struct limefile_cut *cut,
                     struct start *before, struct start *last)
 {
     static const unsigned char none[WORD];
-    int err = read_start(source, before);
-    if (!err && cut->visible)
-        err = read_start(source, last);
-    if (!err)
-        err = mark(source, cut, before, MARK_CUT);
+    int err = mark(source, cut, before, MARK_CUT);
     if (!err && cut->visible)
         err = change(source, last, none);
     return err ? err : source->ops->sync(source);
@@ -102,7 +109,10 @@ int limefile_cut(struct limefile_source *source, struct limefile_cut *cut)
     cut->gone = cut->marked = false;
     if (!source->ops->truncate || !source->ops->sync)
         return -EROFS;
-    int err = cut->behind ? announce(source, cut, &before, &last) : 0;
+    int err = read_both(source, cut, &before, &last);
+    if (err)
+        return err;
+    err = cut->behind ? announce(source, cut, &before, &last) : 0;
     bool full = is_full(err);
     if (full) {
         take_back(source, &before, &last);
