@@ -137,15 +137,10 @@ int limefs_writer_reopen(struct limefs_writer *writer)
 uint64_t limefs_writer_added(const struct limefs_writer *writer)
 {
     struct stat st;
-    struct limefile_last last;
-    uint64_t data_end, end = 0;
-    if (!writer->editor)
-        return 0; /* nobody writes */
-    bool any = limefile_editor_last(writer->editor, &last) == 0;
-    if (any && (!last.committed || writer->grown)) /* where it ends is not settled */
-        return 0;
-    if (fstat(writer->fd, &st) != 0 ||
-        (any && limefile_extent_of(last.header_offset, last.bytes, &data_end, &end) != 0))
+    uint64_t end;
+    if (!writer->editor || writer->grown || limefile_editor_end(writer->editor, &end) != 0)
+        return 0; /* nobody writes, or where it ends is not settled */
+    if (fstat(writer->fd, &st) != 0)
         return 0;
     return (uint64_t)st.st_size > end ? (uint64_t)st.st_size - end : 0;
 }

@@ -238,6 +238,17 @@ int limefile_editor_last(const struct limefile_editor *editor, struct limefile_l
     return 0;
 }
 
+int limefile_editor_end(const struct limefile_editor *editor, uint64_t *end)
+{
+    uint64_t data_end;
+    *end = 0;
+    if (editor->count == 0)
+        return 0;
+    if (!editor->last.committed || editor->uncertain || editor->marked)
+        return LIMEFILE_E_STATE;
+    return limefile_extent_of(editor->last.header_offset, editor->last.bytes, &data_end, end);
+}
+
 /* ---- a further record ---- */
 
 /* Where the next header is to be; LIMEFILE_E_STATE if something stands there already. */

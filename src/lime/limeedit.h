@@ -63,6 +63,10 @@ struct limefile_last {
 };
 int limefile_editor_last(const struct limefile_editor *, struct limefile_last *out);
 
+/* Where the file ends, behind the last record. LIMEFILE_E_STATE: that is not settled, as
+ * something is being appended or resized, or has failed. */
+int limefile_editor_end(const struct limefile_editor *, uint64_t *end);
+
 /* A further record: 144 bytes that no reader takes for a header, at the end; synced, so that no
  * data are ever on the disk without them. It joins the last message, or begins the first.
  * What a commit that failed has left of the last record is put right first. LIMEFILE_E_STATE
