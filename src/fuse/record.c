@@ -46,7 +46,7 @@ int limefs_writer_check(struct limefs_writer *writer)
     bool cut = limefile_editor_last(writer->editor, &last) == 0 &&
                (uint64_t)st.st_size < last.data_offset + last.bytes;
     if (!gone && !cut)
-        return limefs_writer_added(writer) ? -ESTALE : 0; /* the log has it */
+        return limefs_writer_beyond(writer, (uint64_t)st.st_size) ? -ESTALE : 0;
     limefs_log(LOG_ERR, "%s: write: %s", limefs_writer_label(writer, path, sizeof path),
                gone ? "the container was removed, or replaced by another"
                     : "somebody else has made the container shorter");

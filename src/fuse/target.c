@@ -24,18 +24,25 @@ static int write_all(int fd, const char *buf, size_t n, uint64_t at)
     return limefile_write_full(&file.source, buf, n, at);
 }
 
-/* The lock, shared; by who finds the writer behind, or is about to write to what somebody else
- * has appended to, it is first had alone. */
-static void share(struct limefs_writer *writer, bool to_write)
+/* The lock, shared, once it was had alone to catch up. */
+static void share_anew(struct limefs_writer *writer)
 {
-    pthread_rwlock_rdlock(&writer->lock);
-    if (!writer->behind && !(to_write && limefs_writer_added(writer)))
-        return;
     pthread_rwlock_unlock(&writer->lock);
     pthread_rwlock_wrlock(&writer->lock);
     limefs_writer_catch_up(writer);
     pthread_rwlock_unlock(&writer->lock);
     pthread_rwlock_rdlock(&writer->lock);
+}
+
+/* The lock, shared, also on error: the container cannot be written to. */
+static int share_to_write(struct limefs_writer *writer)
+{
+    pthread_rwlock_rdlock(&writer->lock);
+    int err = limefs_writer_check(writer);
+    if (!err || (!writer->behind && !limefs_writer_added(writer)))
+        return err;
+    share_anew(writer);
+    return limefs_writer_check(writer);
 }
 
 static void raise_to(_Atomic uint64_t *length, uint64_t end)
@@ -169,9 +176,7 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    int err = limefs_writer_check(writer);
-    if (err)
-        return err;
+    int err = 0;
     while (target->aside < 0 && limefs_writer_is_last(writer, target->ordinal, &last) &&
            last.committed && !writer->grown && offset + n > last.bytes) {
         err = begin_growth(target, offset + n); /* others may do anything meanwhile */
@@ -206,8 +211,9 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     struct limefs_writer *writer = target->writer;
     if (offset > LIMEFILE_BYTES_MAX || n > LIMEFILE_BYTES_MAX - offset)
         return -EFBIG;
-    share(writer, true);
-    int err = write_locked(target, buf, n, offset);
+    int err = share_to_write(writer);
+    if (!err)
+        err = write_locked(target, buf, n, offset);
     if (err)
         note_gap(target, offset + n, err);
     pthread_rwlock_unlock(&writer->lock);
@@ -280,8 +286,7 @@ static int settle(struct limefs_target *target, bool held)
 int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool closing)
 {
     struct limefs_writer *writer = target->writer;
-    share(writer, true);
-    int err = limefs_writer_check(writer);
+    int err = share_to_write(writer);
     if (!err)
         err = limefs_writer_sync_store(writer);
     /* The bulk of it, while others go on. */
@@ -405,7 +410,9 @@ int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ord
 {
     struct limefs_writer *writer = view->writer;
     (void)fs;
-    share(writer, false);
+    pthread_rwlock_rdlock(&writer->lock);
+    if (writer->behind)
+        share_anew(writer);
     int err = writer->behind ? -EIO : place_of(writer, ordinal, place);
     if (err)
         pthread_rwlock_unlock(&writer->lock);

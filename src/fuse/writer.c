@@ -134,15 +134,18 @@ int limefs_writer_reopen(struct limefs_writer *writer)
     return 0;
 }
 
-uint64_t limefs_writer_added(const struct limefs_writer *writer)
+uint64_t limefs_writer_beyond(const struct limefs_writer *writer, uint64_t size)
 {
-    struct stat st;
     uint64_t end;
     if (!writer->editor || writer->grown || limefile_editor_end(writer->editor, &end) != 0)
         return 0; /* nobody writes, or where it ends is not settled */
-    if (fstat(writer->fd, &st) != 0)
-        return 0;
-    return (uint64_t)st.st_size > end ? (uint64_t)st.st_size - end : 0;
+    return size > end ? size - end : 0;
+}
+
+uint64_t limefs_writer_added(const struct limefs_writer *writer)
+{
+    struct stat st;
+    return fstat(writer->fd, &st) == 0 ? limefs_writer_beyond(writer, (uint64_t)st.st_size) : 0;
 }
 
 int limefs_writer_catch_up(struct limefs_writer *writer)

@@ -60,6 +60,7 @@ int limefs_writer_sync_store(struct limefs_writer *);
 /* How many bytes somebody else has added, who knows nothing of locks. With the lock, in any
  * way. */
 uint64_t limefs_writer_added(const struct limefs_writer *);
+uint64_t limefs_writer_beyond(const struct limefs_writer *, uint64_t size); /* the file has */
 
 /* With the lock held alone. */
 int limefs_writer_commit(struct limefs_writer *);  /* the last record */
