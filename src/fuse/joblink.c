@@ -74,6 +74,7 @@ static void send_close(struct limefs_job *job, struct limefs_job_file *file)
     limejob_request(&packet, LIMEJOB_CLOSE, tag(TAG_CLOSE, (unsigned)(file - job->files)));
     limejob_put_u32(&packet, file->number);
     file->state = LIMEFS_JOB_FILE_CLOSING;
+    file->since = limefs_job_seconds();
     send_packet(job, &packet);
 }
 
@@ -249,6 +250,8 @@ void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *vie
             send_close(job, file);
         else if (file->state == LIMEFS_JOB_FILE_OPENING)
             file->moved = true; /* which file it gets is not known before the reply */
+        else if (file->state == LIMEFS_JOB_FILE_REFUSED)
+            *file = (struct limefs_job_file){0}; /* perhaps as it was the other one */
     }
 }
 
@@ -272,10 +275,11 @@ static int on_opened(struct limefs_job *job, struct limefs_job_file *file,
         return -EPROTO;
     int err = limejob_get_code(reply, text, sizeof text);
     file->number = err ? 0 : limejob_get_u32(reply);
-    file->state = !err             ? LIMEFS_JOB_FILE_OPEN
-                  : err == -EAGAIN ? LIMEFS_JOB_FILE_NONE /* to be asked again */
-                                   : LIMEFS_JOB_FILE_REFUSED;
-    if (err && err != -EAGAIN && !(err == -ESTALE && file->touched))
+    bool again = err == -EAGAIN || file->moved; /* to be asked for */
+    file->state = !err    ? LIMEFS_JOB_FILE_OPEN
+                  : again ? LIMEFS_JOB_FILE_NONE
+                          : LIMEFS_JOB_FILE_REFUSED;
+    if (file->state == LIMEFS_JOB_FILE_REFUSED && !(err == -ESTALE && file->touched))
         limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
                    text[0] ? text : strerror(-err), file->writes ? "written" : "read");
     if (file->state == LIMEFS_JOB_FILE_OPEN && file->moved)
@@ -423,7 +427,8 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
         if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING && now - job->asked[i] > oldest)
             oldest = now - job->asked[i];
     for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
-        if (job->files[i].state == LIMEFS_JOB_FILE_OPENING &&
+        if ((job->files[i].state == LIMEFS_JOB_FILE_OPENING ||
+             job->files[i].state == LIMEFS_JOB_FILE_CLOSING) &&
             now - job->files[i].since > oldest)
             oldest = now - job->files[i].since;
     for (unsigned i = 0; i < job->parcel_count; i++)

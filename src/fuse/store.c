@@ -201,12 +201,13 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
     pthread_cond_broadcast(&job->changed);
 }
 
-/* The job has the container open for writing; it is soon done, or never. */
+/* The job has the container open for writing; it is soon done, or never. One that it closes is
+ * another file by now, and is opened next. */
 static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
 {
     struct limefs_job_file *file = NULL;
     while (is_open(job) && (file = limefs_job_file_to_write(job, view)) &&
-           file->state == LIMEFS_JOB_FILE_OPENING)
+           (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING))
         pthread_cond_wait(&job->changed, &job->lock);
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
