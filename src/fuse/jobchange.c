@@ -22,7 +22,7 @@ void limefs_job_dread(struct limefs_job *job, uint64_t view, uint64_t from, uint
 /* Until when; 0: nothing will come. What is past is forgotten. */
 static double dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
 {
-    double now = limefs_job_seconds(), until = 0;
+    double now = limefs_seconds(), until = 0;
     unsigned kept = 0;
     for (unsigned i = 0; i < job->dread_count; i++) {
         const struct limefs_job_dread dread = job->dreads[i];
@@ -41,8 +41,7 @@ static void outlast(struct limefs_job *job, uint64_t view, uint64_t from, uint64
 {
     double until;
     while ((until = dreaded(job, view, from, to)) > 0 && !job->stopping) {
-        struct timespec time = {.tv_sec = (time_t)until};
-        time.tv_nsec = (long)((until - (double)time.tv_sec) * 1e9);
+        struct timespec time = limefs_clock_time(until);
         pthread_cond_timedwait(&job->changed, &job->lock, &time);
     }
 }
@@ -59,7 +58,7 @@ void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
                            struct limefs_change *change)
 {
     limefs_forward_change_end(&job->forward, change);
-    view->writer->changed = limefs_job_seconds();
+    view->writer->changed = limefs_seconds();
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
         if (file->state == LIMEFS_JOB_FILE_NONE || file->view != view->id)

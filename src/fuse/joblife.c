@@ -92,7 +92,7 @@ static const char *serve(struct limefs_job *job)
     struct limejob_packet reply;
     for (;;) {
         int got = limejob_receive(&job->channel, &reply, TICK_MS);
-        double now = limefs_job_seconds();
+        double now = limefs_seconds();
         pthread_mutex_lock(&job->lock);
         int err = got > 0 ? limefs_job_on_reply(job, &reply) : got;
         bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
@@ -117,14 +117,7 @@ static const char *serve(struct limefs_job *job)
 /* True unless the daemon ends first. */
 static bool pause_for(struct limefs_job *job, double duration)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)duration;
-    until.tv_nsec += (long)((duration - (double)(time_t)duration) * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = limefs_clock_time(limefs_seconds() + duration);
     pthread_mutex_lock(&job->lock);
     while (!job->stopping &&
            pthread_cond_timedwait(&job->changed, &job->lock, &until) != ETIMEDOUT)
@@ -140,8 +133,8 @@ static bool becomes_ready(struct limefs_job *job)
 {
     char line[LIMEJOB_TEXT_MAX] = "", said[LIMEJOB_TEXT_MAX] = "";
     size_t n = 0;
-    double until = limefs_job_seconds() + START_SECONDS;
-    while (limefs_job_seconds() < until && !job->stopping) {
+    double until = limefs_seconds() + START_SECONDS;
+    while (limefs_seconds() < until && !job->stopping) {
         struct pollfd fd = {job->launch.words, POLLIN, 0};
         if (poll(&fd, 1, TICK_MS) <= 0)
             continue;
@@ -272,7 +265,7 @@ static void *run(void *data)
         pthread_mutex_unlock(&job->lock);
         bool found = find(job, &path);
         if (found && connect_to(job, path)) {
-            double begin = limefs_job_seconds();
+            double begin = limefs_seconds();
             const char *why = serve(job);
             give_up(job);
             drain_words(job);
@@ -282,7 +275,7 @@ static void *run(void *data)
             job->trouble[0] = '\0';
             if (why)
                 trouble(job, "%s", why);
-            if (limefs_job_seconds() - begin > healthy_seconds)
+            if (limefs_seconds() - begin > healthy_seconds)
                 back_off = back_off_first;
         }
         drain_words(job);

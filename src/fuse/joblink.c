@@ -31,13 +31,6 @@ enum tag_kind {
     TAG_SUM,      /* | index of the file << 24 | number of the piece */
 };
 
-double limefs_job_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* ---- requests ---- */
 
 static uint64_t tag(enum tag_kind kind, unsigned index)
@@ -63,7 +56,7 @@ void limefs_job_send_load(struct limefs_job *job, int slot, struct limefs_job_fi
     limejob_put_u64(&packet, extent->from);
     limejob_put_u64(&packet, extent->to - extent->from);
     limejob_put_u64(&packet, (uint64_t)slot * job->forward.extent);
-    job->asked[slot] = limefs_job_seconds();
+    job->asked[slot] = limefs_seconds();
     file->loads++;
     send_packet(job, &packet);
 }
@@ -74,7 +67,7 @@ static void send_close(struct limefs_job *job, struct limefs_job_file *file)
     limejob_request(&packet, LIMEJOB_CLOSE, tag(TAG_CLOSE, (unsigned)(file - job->files)));
     limejob_put_u32(&packet, file->number);
     file->state = LIMEFS_JOB_FILE_CLOSING;
-    file->since = limefs_job_seconds();
+    file->since = limefs_seconds();
     send_packet(job, &packet);
 }
 
@@ -137,7 +130,7 @@ static bool is_quiet(const struct limefs_job *job, const struct limefs_view *vie
     if (!writer)
         return true;
     if (limefs_forward_is_changing(&job->forward, view->id) ||
-        limefs_job_seconds() - writer->changed < quiet_seconds)
+        limefs_seconds() - writer->changed < quiet_seconds)
         return false;
     if (job->greeting.hosts < 2)
         return true;
@@ -158,7 +151,7 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
                                      .view = view->id,
                                      .writes = writes,
-                                     .since = limefs_job_seconds()};
+                                     .since = limefs_seconds()};
     if (n < 0 || (size_t)n >= sizeof path)
         return;
     limejob_request(&packet, writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN,
@@ -182,7 +175,7 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
 static bool may_retry(const struct limefs_job_file *file)
 {
     return file->state == LIMEFS_JOB_FILE_REFUSED && file->touched &&
-           limefs_job_seconds() - file->since > retry_seconds;
+           limefs_seconds() - file->since > retry_seconds;
 }
 
 static struct limefs_job_file *find_or_open(struct limefs_job *job,
@@ -290,7 +283,7 @@ static int on_opened(struct limefs_job *job, struct limefs_job_file *file,
 /* Not again and again what has just failed; one line for all that fails now. */
 static void rest(struct limefs_job_file *file, const char *why)
 {
-    double now = limefs_job_seconds();
+    double now = limefs_seconds();
     if (!file || now < file->rests)
         return;
     file->rests = now + REST_SECONDS;
@@ -315,7 +308,7 @@ static int on_loaded(struct limefs_job *job, unsigned slot, struct limejob_packe
         if (err != -EAGAIN)
             rest(file, text[0] ? text : strerror(-err));
     }
-    limefs_forward_loaded(&job->forward, (int)slot, !err, limefs_job_seconds());
+    limefs_forward_loaded(&job->forward, (int)slot, !err, limefs_seconds());
     return 0;
 }
 

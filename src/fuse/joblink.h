@@ -5,6 +5,7 @@
 #ifndef LIMEFS_JOBLINK_H
 #define LIMEFS_JOBLINK_H
 
+#include "clock.h"
 #include "file.h"
 #include "forward.h"
 #include "job.h"
@@ -144,8 +145,6 @@ struct limefs_job {
     char words[512];
     size_t words_len;
 };
-
-double limefs_job_seconds(void);
 
 /* ---- joblink.c: all with the lock held ---- */
 

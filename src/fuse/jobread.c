@@ -25,7 +25,7 @@ static struct limefs_want want_of(const struct limefs_range *range)
                                 .end = range->end,
                                 .at = range->at,
                                 .n = range->n,
-                                .now = limefs_job_seconds()};
+                                .now = limefs_seconds()};
 }
 
 /* The record is still there: what its writer has done since then moves none. */

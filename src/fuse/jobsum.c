@@ -49,7 +49,7 @@ static void ask(struct work *work, struct limefs_job_sum *piece, struct limefs_j
         .bytes = sites * field->site_bytes,
         .site_bytes = field->site_bytes,
         .first = work->next,
-        .since = limefs_job_seconds(),
+        .since = limefs_seconds(),
     };
     work->job->sums = piece;
     work->next += sites;

@@ -75,7 +75,7 @@ static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
         return;
     file->unsynced = true;
     file->loads++;
-    parcel->since = file->since = limefs_job_seconds();
+    parcel->since = file->since = limefs_seconds();
     limefs_job_send_store(job, (unsigned)(parcel - job->parcels), file, parcel->from,
                           parcel->to - parcel->from);
 }
@@ -136,7 +136,7 @@ static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
 static struct limefs_parcel *idle(struct limefs_job *job)
 {
     struct limefs_parcel *found = NULL;
-    double before = limefs_job_seconds() - idle_seconds;
+    double before = limefs_seconds() - idle_seconds;
     for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
          parcel++)
         if (parcel->state == LIMEFS_PARCEL_FILLING && !parcel->holds &&
@@ -194,7 +194,7 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
     memcpy(bytes_of(job, parcel) + (at - parcel->from), buf, n);
     pthread_mutex_lock(&job->lock);
     parcel->holds--;
-    parcel->since = limefs_job_seconds();
+    parcel->since = limefs_seconds();
     if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->holds == 0 &&
         limefs_spans_cover(&parcel->there, parcel->from, parcel->to))
         send_out(job, parcel);
@@ -328,7 +328,7 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool
     struct limefs_job_sync sync = {.next = job->syncs, .tag = ++job->sync_tag};
     uint64_t connection = job->connections;
     bool others = job->greeting.hosts > 1;
-    sync.since = limefs_job_seconds();
+    sync.since = limefs_seconds();
     /* cppcheck-suppress autoVariables ; it is taken out below */
     job->syncs = &sync;
     file->unsynced = false;

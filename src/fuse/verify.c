@@ -1,6 +1,7 @@
 /* verify.c - verdicts on records with a checksum */
 #define _GNU_SOURCE
 #include "verify.h"
+#include "clock.h"
 #include "file.h"
 #include "tally.h"
 #include "tree.h"
@@ -12,12 +13,15 @@
 #include <syslog.h>
 
 enum {
-    GRACE_S = 2,         /* for requests that were made before the last one, but come later */
-    NEAR_END = 64 << 20, /* so much may be missing that they could bring */
+    NEAR_END = 64 << 20,     /* so much may be missing that they could bring */
     FIELDS_MAX = 100 * 1000, /* of a container; more would take too much memory */
     TYPE_BYTES = 32,
     READINGS = 2, /* ways to read a field */
 };
+
+/* Seconds for requests that were made before the last one, but come later: a moment for the
+ * first of them, grace while they come. */
+static const double moment = 0.05, grace = 2;
 
 struct limefs_proof {
     struct limefile_field field; /* its type is the next */
@@ -522,15 +526,15 @@ static bool is_served(const struct limefs_proof *proof, struct limefile_checksum
 }
 
 /* Whoever reads the end has, as it seems, read all that comes before it; or is about to, as
- * readahead asks for much of a small record at once. */
-static bool is_near_end(const struct limefs_proofs *proofs, const struct limefs_proof *proof,
-                        bool late)
+ * readahead asks for much of a small record at once, and its requests come in any order. */
+static bool is_worth_waiting(const struct limefs_proofs *proofs,
+                             const struct limefs_proof *proof, double waited)
 {
-    if (!is_open_question(proofs, proof))
+    if (!is_open_question(proofs, proof) || limefs_tally_left(proof->tally[0]) > NEAR_END)
         return false;
-    uint64_t left = limefs_tally_left(proof->tally[0]);
-    bool others = !late && proof->serving > proof->waiting;
-    return left <= NEAR_END && (left <= proof->field.record.bytes / 2 || others);
+    bool half = limefs_tally_left(proof->tally[0]) <= proof->field.record.bytes / 2;
+    bool others = proof->serving > proof->waiting;
+    return waited < moment || (waited < grace ? half || others : half && others);
 }
 
 /* The end of a record is served last: not before those requests are done that a sequential
@@ -538,17 +542,15 @@ static bool is_near_end(const struct limefs_proofs *proofs, const struct limefs_
 static void wait_for_verdict(const struct limefs *fs, struct limefs_proofs *proofs,
                              struct limefs_proof *proof)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += GRACE_S;
-    bool late = false;
+    double begin = limefs_seconds(), waited = 0;
     if (proof->waiting + 2 > fs->threads) /* somebody must serve those requests */
         return;
     proof->waiting++;
-    while (is_near_end(proofs, proof, late) && !(late && proof->serving <= proof->waiting)) {
-        int err = late ? pthread_cond_wait(&proofs->changed, &proofs->lock)
-                       : pthread_cond_timedwait(&proofs->changed, &proofs->lock, &until);
-        late = late || err == ETIMEDOUT;
+    while (is_worth_waiting(proofs, proof, waited)) {
+        double next = waited < moment ? moment : waited < grace ? grace : waited + grace;
+        struct timespec until = limefs_clock_time(begin + next);
+        pthread_cond_timedwait(&proofs->changed, &proofs->lock, &until);
+        waited = limefs_seconds() - begin;
     }
     proof->waiting--;
 }
