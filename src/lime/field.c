@@ -93,6 +93,35 @@ static void describe_by_record(struct limefile_field *f, const struct field_word
         f->sites = 0;
 }
 
+bool field_is_of_grid(const struct limefile_field *f)
+{
+    return f->kind == LIMEFILE_KIND_SCIDAC && strncmp(f->name, "GRID_", 5) == 0;
+}
+
+/*
+ * Grid does not say all: a checkerboard is described as the whole lattice, and a site of a
+ * tensor that Grid has no name for as one of its parts. The length tells. A checkerboard is
+ * stored and ranked as a lattice of half as many x; a fifth dimension stands before x.
+ */
+static void describe_by_length(struct limefile_field *f)
+{
+    unsigned x = f->lattice.dims > 4 ? 1 : 0;
+    uint64_t whole, bytes = f->record.bytes;
+    if (f->boxed || f->sites == 0 || bytes == 0 ||
+        __builtin_mul_overflow(f->sites, f->site_bytes, &whole))
+        return;
+    if (bytes % whole == 0)
+        f->site_bytes = bytes / f->sites;
+    if (bytes != whole / 2 || f->lattice.extent[x] % 2)
+        return;
+    f->boxed = f->halved = true;
+    f->sites /= 2;
+    for (unsigned i = 0; i < f->lattice.dims; i++) {
+        f->lower[i] = 0;
+        f->upper[i] = f->lattice.extent[i] / (i == x ? 2 : 1) - 1;
+    }
+}
+
 int field_describe(struct limefile_field *f, enum limefile_fieldkind kind,
                    const struct field_words *words)
 {
@@ -102,6 +131,8 @@ int field_describe(struct limefile_field *f, enum limefile_fieldkind kind,
         describe_by_format(&out, kind, words);
     else
         describe_by_record(&out, words);
+    if (field_is_of_grid(&out))
+        describe_by_length(&out);
     if (__builtin_mul_overflow(out.sites, out.site_bytes, &out.expected) ||
         out.expected > LIMEFILE_BYTES_MAX)
         return LIMEFILE_E_XML_VALUE;

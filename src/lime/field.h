@@ -20,6 +20,9 @@ struct field_words {
 int field_describe(struct limefile_field *, enum limefile_fieldkind,
                    const struct field_words *);
 
+/* True if its private record calls it what Grid calls things. */
+bool field_is_of_grid(const struct limefile_field *);
+
 /* True if what an ildg-format says of the data agrees with their private record XML (or there
  * is none), and with the private file XML. */
 bool field_agrees_with_record(const struct limefile_field *, const struct field_words *);

@@ -24,6 +24,7 @@ static const struct {
     {"cvc_contraction-format", ROLE_CVC_FORMAT},
     {"scidac-private-file-xml", ROLE_PRIVATE_FILE},
     {"scidac-private-record-xml", ROLE_PRIVATE_RECORD},
+    {"grid-format", ROLE_GRID_FORMAT},
     {"scidac-checksum", ROLE_CHECKSUM},
     {"ildg-data-lfn", ROLE_LFN},
     {"ildg-binary-data", ROLE_ILDG_DATA},
@@ -156,6 +157,8 @@ static int take(struct builder *b, const struct limefile_record *record)
         return fields_hear(b, record, role, &b->file, &b->file_value);
     case ROLE_PRIVATE_RECORD:
         return fields_hear(b, record, role, &b->record, &b->record_value);
+    case ROLE_GRID_FORMAT:
+        return fields_hear(b, record, role, &b->grid, &b->grid_value.lattice);
     case ROLE_CHECKSUM:
         return fields_hear_checksum(b, record);
     case ROLE_LFN:
@@ -209,13 +212,8 @@ static int take_all(struct builder *b)
 }
 
 /* Grid writes any field as ildg-binary-data, and says in the private record what it is: ILDG
- * has no format for it. */
-static bool is_of_grid(const struct limefile_field *f)
-{
-    return f->kind == LIMEFILE_KIND_SCIDAC && strncmp(f->name, "GRID_", 5) == 0;
-}
-
-/* In a container without any metadata of ours "ildg-binary-data" is a word like others. */
+ * has no format for it. In a container without any metadata of ours "ildg-binary-data" is a
+ * word like others. */
 static int note_formless(struct builder *b)
 {
     int err = 0;
@@ -225,7 +223,7 @@ static int note_formless(struct builder *b)
             ildg_data = b->of_type[i];
     for (size_t i = 0; b->out->described && !err && i < b->out->count; i++) {
         const struct limefile_field *f = &b->out->field[i];
-        if (f->record.type == ildg_data && !f->by_format && !is_of_grid(f))
+        if (f->record.type == ildg_data && !f->by_format && !field_is_of_grid(f))
             err = fields_note(b, LIMEFILE_D_FORMAT_MISSING, f->record.ordinal,
                               f->record.header_offset, 0, 0);
     }

@@ -16,6 +16,7 @@ enum role {
     ROLE_CVC_FORMAT,
     ROLE_PRIVATE_FILE,
     ROLE_PRIVATE_RECORD,
+    ROLE_GRID_FORMAT,
     ROLE_CHECKSUM,
     ROLE_LFN,
     ROLE_ILDG_DATA,
@@ -23,7 +24,7 @@ enum role {
 };
 
 enum {
-    FIELD_TYPES = 13, /* types of records that have a role */
+    FIELD_TYPES = 14, /* types of records that have a role */
 };
 
 /* A metadata record that waits for its data, or holds for those that follow. */
@@ -59,11 +60,11 @@ struct builder {
     struct heard_sum *sums; /* of this message */
     size_t sum_count, sum_capacity;
 
-    struct said format, etmc, record, file, lfn;
+    struct said format, etmc, record, file, grid, lfn;
     struct limefile_ildg format_value, etmc_value;
     enum limefile_fieldkind etmc_kind;
     struct limefile_scidac_record record_value;
-    struct limefile_scidac_file file_value;
+    struct limefile_scidac_file file_value, grid_value;
 };
 
 /* ---- fieldwords.c: all give 0 or a code ---- */

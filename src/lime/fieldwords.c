@@ -66,6 +66,13 @@ int fields_hear(struct builder *b, const struct limefile_record *record, enum ro
         case ROLE_CHECKSUM:
             err = limefile_checksum_parse(b->text, n, value);
             break;
+        case ROLE_GRID_FORMAT: /* need not say anything */
+            err = limefile_grid_parse(b->text, n, value);
+            if (err == LIMEFILE_E_XML_VALUE) {
+                *said = (struct said){.ordinal = 0};
+                return 0;
+            }
+            break;
         case ROLE_CVC_FORMAT:
             err = limefile_cvc_parse(b->text, n, value);
             break;
@@ -135,10 +142,12 @@ int fields_describe_gauge(struct builder *b, struct limefile_field *f,
 
 int fields_describe_scidac(struct builder *b, struct limefile_field *f)
 {
-    const struct field_words words = {NULL, &b->record_value, file_of(b)};
+    bool near = b->grid.good && b->grid.message == b->message;
+    const struct field_words words = {NULL, &b->record_value,
+                                      near ? &b->grid_value : file_of(b)};
     bool global = words.record->recordtype == LIMEFILE_GLOBAL;
     if (words.file)
-        f->by_file = b->file.ordinal;
+        f->by_file = near ? b->grid.ordinal : b->file.ordinal;
     int err = describe(b, f, global ? LIMEFILE_KIND_GLOBAL : LIMEFILE_KIND_SCIDAC, &words,
                        f->by_record);
     if (!err && f->boxed && words.file && f->lattice.dims == 0)

@@ -285,6 +285,23 @@ int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scid
     return err;
 }
 
+/* ---- Grid ---- */
+
+int limefile_grid_parse(const void *xml, size_t n, struct limefile_lattice *out)
+{
+    struct xmlread_value v[] = {{.name = "dimension"}}; /* a list of elements */
+    static const char *const elements[] = {"FieldMetaData", NULL};
+    struct limefile_lattice lattice;
+    int err = xmlread_values(xml, n, elements, v, COUNT(v));
+    if (err)
+        return err;
+    lattice.dims = numbers(&v[0], 1, lattice.extent);
+    if (!lattice_is_good(&lattice))
+        return LIMEFILE_E_XML_VALUE;
+    *out = lattice;
+    return 0;
+}
+
 /* ---- checksums ---- */
 
 int limefile_checksum_parse(const void *xml, size_t n, struct limefile_checksum *out)

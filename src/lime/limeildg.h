@@ -73,6 +73,9 @@ struct limefile_scidac_record {
 };
 int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scidac_record *out);
 
+/* <FieldMetaData>: grid-format. The lattice of the message's field. */
+int limefile_grid_parse(const void *xml, size_t n, struct limefile_lattice *out);
+
 /* <scidacChecksum>. Leading zeros may be missing, "0x" may be there. */
 int limefile_checksum_parse(const void *xml, size_t n, struct limefile_checksum *out);
 
@@ -106,13 +109,15 @@ struct limefile_field {
     char name[LIMEFILE_WORD_MAX]; /* "su3gauge", "diracFermion", "QDP_F3_ColorMatrix"; or "" */
     unsigned precision;           /* 32, 64; 0: not known */
     struct limefile_lattice lattice; /* of the whole; dims 0: not known */
-    bool boxed;                      /* a hypercube of it only: */
+    bool halved; /* every second site of it (Grid): the ranks are those of this hypercube */
+    bool boxed;  /* a hypercube of it only: */
     uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX];
-    uint64_t sites;      /* in the record; 0: not known */
-    uint64_t site_bytes; /* 0: not known */
-    uint64_t expected;   /* data length by lattice and precision; 0: not known */
-    bool disputed;       /* another description gives a site another size */
-    uint64_t by_format, by_record, by_file; /* ildg/etmc format, private record, private file */
+    uint64_t sites;                /* in the record; 0: not known */
+    uint64_t site_bytes;           /* 0: not known */
+    uint64_t expected;             /* data length by lattice and precision; 0: not known */
+    bool disputed;                 /* another description gives a site another size */
+    uint64_t by_format, by_record; /* ildg/etmc format, private record */
+    uint64_t by_file;              /* private file XML, grid-format */
     uint64_t by_checksum, by_lfn;
     bool has_checksum; /* `checksum` is what the record by_checksum says */
     struct limefile_checksum checksum;
@@ -152,7 +157,8 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
  * an ildg-format then describes that of a later message (format-late), a checksum is of the
  * last one before, if that has none. tmLQCD puts its etmc formats into another message than the
  * data: they describe the next scidac-binary-data, and all that follow and are as long (one for
- * each flavour). A private file XML holds for all that follows, up to the next.
+ * each flavour). A private file XML holds for all that follows, up to the next; a grid-format
+ * in the message of a field with a private record is nearer.
  *
  * Reads the metadata records only, each once. Deviations (LIMEFILE_D_XML and those after it) go
  * to `report`, in the order of the file, at the end; it may be NULL. -errno or

@@ -3,8 +3,8 @@
  *
  * The sum is over sites by their place in the record; so it takes the size of a site and the
  * length, not the lattice. Where the length contradicts what is said of the data, one or the
- * other may be wrong: tmLQCD mixes up extents, Grid says the size of one number for sites of
- * many. A sum that is right tells which; one of 64 bits is not right by chance.
+ * other may be wrong: tmLQCD mixes up extents, sites of many numbers are said to have one. A
+ * sum that is right tells which; one of 64 bits is not right by chance.
  */
 #include "limeildg.h"
 

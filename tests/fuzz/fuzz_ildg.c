@@ -50,6 +50,15 @@ static void as_file(const void *data, size_t size)
         check_lattice(&file.lattice);
 }
 
+static void as_grid(const void *data, size_t size)
+{
+    struct limefile_lattice lattice;
+    int err = limefile_grid_parse(data, size, &lattice);
+    check_code(err);
+    if (!err)
+        check_lattice(&lattice);
+}
+
 static void as_record(const void *data, size_t size)
 {
     struct limefile_scidac_record r;
@@ -195,7 +204,7 @@ static void as_container(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const parsers[])(const void *, size_t) = {
-        as_ildg, as_file, as_record, as_checksum, as_lfn, as_facts, as_cvc};
+        as_ildg, as_file, as_record, as_checksum, as_lfn, as_facts, as_cvc, as_grid};
     enum { PARSERS = sizeof parsers / sizeof parsers[0] };
     if (size == 0)
         return 0;

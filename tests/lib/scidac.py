@@ -64,6 +64,13 @@ def private_file(dims):
         "<volfmt>0</volfmt></scidacFile>").encode()
 
 
+def grid_format(dims):
+    return "grid-format", ('<?xml version="1.0"?>\n<FieldMetaData>\n'
+        f"  <nd>{len(dims)}</nd>\n  <dimension>\n"
+        + "".join(f"    <elem>{extent}</elem>\n" for extent in dims)
+        + "  </dimension>\n</FieldMetaData>\n").encode()
+
+
 def checksum_xml(sums):
     return ('<?xml version="1.0" encoding="UTF-8"?>\n<scidacChecksum>\n  <version>1.0</version>\n'
             f"  <suma>{sums[0]:x}</suma>\n  <sumb>{sums[1]:x}</sumb>\n</scidacChecksum>").encode()

@@ -301,20 +301,20 @@ class Data(limetest.TestCase):
         """The length contradicts lattice or precision: the sum tells whether it is what was
         written."""
         _, data, sums = scidac.records((4, 4, 4, 8), self.good[self.at:self.at + 512 * 576])
-        grid = [scidac.private_file((4, 4, 4, 8)), scidac.private_record(16, "GRID_D_Complex"),
-                ("ildg-binary-data", data[1]), sums]
+        other = [scidac.private_file((4, 4, 4, 8)), scidac.private_record(16),
+                 ("scidac-binary-data", data[1]), sums]
         for message, state in (
                 ([("ildg-format", scidac.ildg_format((4, 4, 4, 4))), data, sums], "ok"),
                 ([("ildg-format", scidac.ildg_format((4, 4, 8, 8))), data, sums], "ok"),
                 ([("ildg-format", scidac.ildg_format((4, 4, 4, 7))), data, sums], "ok"),
                 ([("ildg-format", scidac.ildg_format((4, 4, 4, 8), 32)), data, sums], "ok"),
-                (grid, "ok"),
+                (other, "ok"),
                 ([("ildg-format", scidac.ildg_format((4, 4, 4, 8))),
                   (data[0], data[1] + bytes(576)), sums], "bad"),
                 ([("ildg-format", scidac.ildg_format((4, 4, 4, 8))),
                   (data[0], data[1][576:]), sums], "bad")):
             whole = container([message])
-            at = whole.index(data[0].encode() + bytes(100)) + 128 + 10000
+            at = whole.index(b"-binary-data" + bytes(100)) + 10000
             harmed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
             for content, want in (whole, state), (harmed, "bad"):
                 status, out, _ = self.check(content, "--json")
@@ -322,6 +322,26 @@ class Data(limetest.TestCase):
                 self.assertEqual((status, [c["state"] for c in result["checksums"]]), (1, [want]))
                 self.assertEqual([f["code"] for f in result["findings"]],
                                  ["field-length"] + ["checksum"] * (want == "bad"))
+
+    def test_grid(self):
+        """It says of each field the whole lattice, and one number where it has no name for the
+        tensor; a checkerboard's sites are ranked as if x were half as long, in the lattice."""
+        for dims, stored, said, site in (
+                ((4, 4, 4, 8), (4, 4, 4, 8), 192, 192), ((4, 4, 4, 8), (2, 4, 4, 8), 192, 192),
+                ((6, 4, 4, 4, 8), (6, 2, 4, 4, 8), 24, 24), ((2, 2, 2, 2, 4),) * 2 + (8, 120)):
+            data = scidac.field(stored, site)
+            ranks = scidac.box_ranks(dims, [0] * len(dims), [extent - 1 for extent in stored])
+            sums = scidac.checksum_xml(scidac.checksum(data, site, ranks))
+            message = [scidac.grid_format(dims), scidac.private_record(said, "GRID_F_X"),
+                       ("ildg-binary-data", data), ("FieldNormMetaData", b"<a/>"),
+                       ("scidac-checksum", sums)]
+            for first in [], [[scidac.private_file(dims)]]:
+                whole = container(first + [message, message])
+                self.assertEqual(self.check(whole)[0], 0)
+                at = whole.rindex(b"-binary-data" + bytes(100)) + 1000
+                status, out, _ = self.check(whole[:at] + b"harmed" + whole[at + 6:])
+                self.assertEqual(status, 1)
+                self.assertIn("checksums: 1 right, 1 wrong", out)
 
     def test_quiet(self):
         data = bytearray(self.good)

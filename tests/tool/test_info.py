@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+import scidac
 from limetest import container, header, record, run
 
 
@@ -226,6 +227,15 @@ class Json(InfoCase):
         box = self.json(corpus("qio_test1_scidac_n1"))["fields"][1]
         self.assertEqual((box["lattice"], box["lower"], box["upper"], box["sites"]),
                          ([8, 4, 4, 4], [1, 0, 0, 2], [2, 3, 3, 2], 32))
+
+    def test_checkerboard(self):
+        path = self.write("f.lime", container([[
+            scidac.grid_format((4, 4, 4, 8)), scidac.private_record(24, "GRID_F_X"),
+            ("ildg-binary-data", bytes(256 * 24))]]))
+        field, = self.json(path)["fields"]
+        self.assertEqual((field["lattice"], field["sites"], field["expected"], field["lower"]),
+                         ([4, 4, 4, 8], 256, 6144, None))
+        self.assertIn("only sites        every second, a checkerboard\n", self.info(path))
 
     def test_deviations(self):
         got = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)))

@@ -392,6 +392,58 @@ static void test_grid(void **state)
     assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 8);
 }
 
+#define GRID(dims) "<FieldMetaData><nd>0</nd><dimension>" dims "</dimension></FieldMetaData>"
+#define E(n)       "<elem>" #n "</elem>\n"
+
+/* It says the lattice in each message; a checkerboard, and a tensor that has no name, by their
+ * length only. */
+static void test_grid_lengths(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2"), MB | ME),
+        TEXT("grid-format", GRID(E(4) E(4) E(4) E(8)), MB),
+        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+        DATA("ildg-binary-data", 512 * 8, ME),
+        TEXT("grid-format", GRID(E(4) E(4) E(4) E(8)), MB),
+        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+        DATA("ildg-binary-data", 256 * 8, ME),
+        TEXT("grid-format", GRID(E(3) E(2) E(2) E(2) E(2)), MB),
+        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+        DATA("ildg-binary-data", 24 * 8, ME),
+        TEXT("grid-format", GRID(E(2) E(2) E(2) E(4)), MB),
+        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+        DATA("ildg-binary-data", 32 * 8 * 5, ME),
+        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), MB),
+        DATA("ildg-binary-data", 16 * 8, ME),
+        TEXT("grid-format", GRID(E(3) E(2) E(2) E(2)), MB), /* 3 has no half */
+        TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
+        DATA("ildg-binary-data", 12 * 8, ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    const struct limefile_field *f = l.fields.field;
+    assert_int_equal(f[0].sites, 512);
+    assert_int_equal(f[0].by_file, 2);
+    assert_false(f[0].boxed || f[0].halved);
+    assert_true(f[1].boxed && f[1].halved);
+    assert_int_equal(f[1].sites, 256);
+    assert_int_equal(f[1].lattice.extent[0], 4);
+    assert_int_equal(f[1].upper[0], 1);
+    assert_int_equal(f[1].upper[3], 7);
+    assert_true(f[2].halved);
+    assert_int_equal(f[2].upper[0], 2);
+    assert_int_equal(f[2].upper[1], 0);
+    assert_int_equal(f[3].site_bytes, 40);
+    assert_int_equal(f[3].sites, 32);
+    assert_int_equal(f[4].sites, 16);
+    assert_int_equal(f[4].by_file, 1);
+    for (size_t i = 0; i < 5; i++)
+        assert_true(limefile_field_is_summable(&f[i]));
+    assert_false(f[5].halved);
+    assert_ends(&l, LIMEFILE_D_FIELD_LENGTH, 18);
+}
+
 /* Written where there is no name: no deviation, and no name. */
 static void test_blank_lfn(void **state)
 {
@@ -996,6 +1048,7 @@ int main(void)
         cmocka_unit_test(test_source_and_sink),
         cmocka_unit_test(test_cvc),
         cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_grid_lengths),
         cmocka_unit_test(test_blank_lfn),
         cmocka_unit_test(test_data_cut_off),
         cmocka_unit_test(test_two_gauges),

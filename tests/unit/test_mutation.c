@@ -34,6 +34,10 @@ static const char *const seeds[] = {
     DECLARATION "\n<cvcFormat>\n<type>cvc-v-x</type>\n<precision>64</precision>\n"
                 "<components>16</components>\n<lx>4</lx>\n<ly>4</ly>\n<lz>4</lz>\n"
                 "<lt>8</lt>\n<nconf>100</nconf>\n</cvcFormat>\ndate Fri Nov 20 2026\n",
+    "<?xml version=\"1.0\"?>\n<FieldMetaData>\n  <nd>4</nd>\n  <dimension>\n    "
+    "<elem>4</elem>\n"
+    "    <elem>4</elem>\n    <elem>4</elem>\n    <elem>8</elem>\n  </dimension>\n"
+    "  <floating_point>IEEE64BIG</floating_point>\n</FieldMetaData>\n",
     "<?xml version='1.0' encoding='ISO-8859-1'?><!DOCTYPE i:ildgFormat SYSTEM 'i.dtd'>"
     "<i:ildgFormat><!-- \xfc --><i:field>su3gauge</i:field><i:precision>D</i:precision>"
     "<i:lx><![CDATA[4]]></i:lx><i:ly>&#52;</i:ly><i:lz> 4 </i:lz><i:lt>4</i:lt><?p q?>"
@@ -195,6 +199,7 @@ static int parse_all(const void *xml, size_t n)
     int good = 0, err;
     struct limefile_ildg ildg;
     struct limefile_scidac_file file;
+    struct limefile_lattice lattice;
     struct limefile_scidac_record record;
     struct limefile_checksum sum;
     char lfn[LIMEFILE_LFN_MAX];
@@ -216,6 +221,11 @@ static int parse_all(const void *xml, size_t n)
     check_code(err = limefile_scidac_file_parse(xml, n, &file));
     if (err == 0) {
         check_lattice(&file.lattice);
+        good++;
+    }
+    check_code(err = limefile_grid_parse(xml, n, &lattice));
+    if (err == 0) {
+        check_lattice(&lattice);
         good++;
     }
     check_code(err = limefile_scidac_record_parse(xml, n, &record));

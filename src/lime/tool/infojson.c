@@ -47,7 +47,7 @@ static void json_list(const char *name, const uint64_t *numbers, unsigned count)
 static void json_field(struct info *info, const struct limefile_field *f)
 {
     struct limefile_scidac_record said;
-    unsigned box = f->boxed ? f->lattice.dims : 0;
+    unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
     printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ", f->record.ordinal,
            f->record.message);
     jsonout_text(stdout, f->record.type, f->record.type_len);

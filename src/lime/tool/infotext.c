@@ -92,11 +92,11 @@ static void tell_lattice(const struct limefile_field *f)
     size_t n = 0;
     if (f->lattice.dims)
         tell("lattice", "%s", lattice_text(&f->lattice, text));
-    for (unsigned i = 0; f->boxed && i < f->lattice.dims; i++)
+    for (unsigned i = 0; f->boxed && !f->halved && i < f->lattice.dims; i++)
         n += (size_t)snprintf(box + n, sizeof box - n, "%s%" PRIu64 "..%" PRIu64, i ? ", " : "",
                               f->lower[i], f->upper[i]);
     if (f->boxed && f->lattice.dims)
-        tell("only sites", "%s", box);
+        tell("only sites", "%s", f->halved ? "every second, a checkerboard" : box);
 }
 
 static void tell_size(const struct limefile_field *f)
