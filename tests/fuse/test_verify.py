@@ -266,6 +266,7 @@ class OnRequest(Files):
             self.assertEqual(self.lime(mount.path, status=1),
                              f"{bad}: bad\n{mount.join('good.lime', '002-ildg-binary-data')}: ok\n")
         self.assertIn("not a record of a limefs mount", self.lime(good, status=2))
+        self.assertIn("no limefs mount", self.lime(self.tempdir(), status=2))
         self.assertIn("No such file", self.lime(mount.join("none"), status=2))
         self.lime(status=2)
 

@@ -11,28 +11,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char help[] =
     "Usage: lime verify [-q] [--json] FILE...\n"
-    "Verify records of a limefs mount by their SciDAC checksums. FILE is a record, or\n"
-    "a folder: then all records in it, and below it, that have a checksum.\n"
+    "Verify records of a limefs mount by their SciDAC checksums. FILE is a record,\n"
+    "or a folder: then all records in it, and below it, that have a checksum.\n"
     "\n"
     "  -q, --quiet  say nothing of what is right\n"
     "      --json   for scripts: an object on a line for each record\n"
     "      --help   this text\n"
     "\n"
-    "The mount's job reads and sums, where it has one (-o ranks=N, -o job=SOCKET): each\n"
-    "rank its share. What was found is remembered until the container changes:\n"
+    "The mount's job reads and sums, where it has one (-o ranks=N, -o job=SOCKET):\n"
+    "each rank its share. What was found is remembered until the container changes:\n"
     "'getfattr -n user.lime.checksum FILE' tells it. 'lime check --data' verifies\n"
     "containers that are not mounted.\n"
     "\n"
-    "Example: lime verify /mnt/cfg && solver /mnt/cfg/ildg-binary-data\n"
+    "A record whose checksum cannot be compared is 'unverified', with the reason:\n"
+    "nothing says how many bytes a site has, for example.\n"
     "\n"
-    "A record whose checksum cannot be compared is 'unverified', with the reason: nothing\n"
-    "says how many bytes a site has, for example.\n"
+    "Example: lime verify /mnt/cfg && solver /mnt/cfg/ildg-binary-data\n"
     "\n"
     "Exit status, the worst of all: 0 right; 1 a record is bad, unverified, cannot be\n"
     "read, or has no checksum although it is named; 2 FILE is in no limefs mount, or\n"
@@ -221,13 +222,42 @@ static int verify_folder(struct options *o, const char *path)
     return worst;
 }
 
+/* The kernel's list of mounts tells what is on the folder's device. */
+static bool is_in_limefs(const char *folder)
+{
+    struct stat st;
+    unsigned major, minor;
+    char *line = NULL;
+    size_t room = 0;
+    bool found = false;
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    bool known = mounts && stat(folder, &st) == 0;
+    while (known && !found && getline(&line, &room, mounts) > 0)
+        found = sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 &&
+                makedev(major, minor) == st.st_dev && strstr(line, " - fuse.limefs ");
+    free(line);
+    if (mounts)
+        fclose(mounts);
+    return found;
+}
+
+/* Where nothing is mounted, by mistake perhaps, nothing is right. */
+static int nothing_found(const struct options *o, const char *folder)
+{
+    if (!is_in_limefs(folder)) {
+        message(folder, "verify: no limefs mount; 'lime check --data -r' verifies containers");
+        return TOOL_UNUSABLE;
+    }
+    if (!o->quiet && !o->json)
+        answer(folder, "no record with a checksum in it");
+    return TOOL_GOOD;
+}
+
 static int verify_named(struct options *o, const char *path)
 {
     uint64_t before = o->seen;
     int status = verify_path(o, path, true);
-    if (status == TOOL_GOOD && o->seen == before && !o->quiet && !o->json)
-        answer(path, "no record with a checksum in it");
-    return status;
+    return status == TOOL_GOOD && o->seen == before ? nothing_found(o, path) : status;
 }
 
 static int run(int argc, char **argv)
