@@ -166,11 +166,12 @@ class Failures(limetest.TestCase):
 
 class Command(limetest.TestCase):
     COMMANDS = ["ls", "info", "cat", "unpack", "pack", "append", "replace", "rm", "set", "lfn",
-                "check", "checksum", "repair"]
+                "check", "checksum", "verify", "repair", "stage"]
 
     def test_help(self):
         overview = self.run_ok(["lime", "--help"]).decode()
         self.assertEqual(self.run_ok(["lime", "help"]).decode(), overview)
+        self.assertEqual(self.run_ok(["lime", "help", "--help"]).decode(), overview)
         for name in self.COMMANDS:
             self.assertIn(f"lime {name} ", overview)
             text = self.run_ok(["lime", name, "--help"]).decode()

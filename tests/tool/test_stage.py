@@ -562,6 +562,15 @@ class Disks(TestCase):
         for name in good:
             self.assertSame(name)
 
+    def test_full_output(self):
+        """The reason is told, though it is a line before the last that could not be written."""
+        path = configuration(self.at_source("c"))
+        for more in ([], ["--json"], ["-q"]):
+            with open("/dev/full", "wb") as full:
+                done = limetest.run(["lime", "stage", *more, path, self.target], stdout=full)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"standard output: write: No space left", done.stderr)
+
     def test_no_room_for_the_journal(self):
         """What it is for can do without it."""
         small = writelib.SmallFs(self, "tmpfs", 10)

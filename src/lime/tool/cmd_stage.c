@@ -17,36 +17,38 @@
 static const char help[] =
     "Usage: lime stage [OPTION]... SRC... DST\n"
     "       lime stage [OPTION]... --files-from LIST DST\n"
-    "Copy containers to the folder DST (or one to the file DST), as fast as the disks\n"
-    "go. On the way their structure and the checksums in them are verified, and sums\n"
-    "for catalogues are taken. A file gets its name when all of it is right and on\n"
-    "the disk. What was interrupted goes on where it was by the same command again.\n"
+    "Copy containers to the folder DST (or one to the file DST), as fast as the\n"
+    "disks go. On the way their structure and the checksums in them are verified,\n"
+    "and sums for catalogues are taken. A file gets its name when all of it is right\n"
+    "and on the disk. What was interrupted goes on where it was by the same command\n"
+    "again.\n"
     "\n"
-    "  -r, --recursive     folders, too, with all that is in them\n"
-    "  -j, --files N       so many files at once (8)\n"
-    "      --sums LIST     of cksum, adler32, md5; all of them unless said (cksum is\n"
-    "                      always there)\n"
-    "      --files-from LIST  the sources are in this file, one a line; -: standard\n"
-    "                      input\n"
-    "      --any           files that are no containers, too\n"
-    "      --strict        deviations from the format are failures, and data whose\n"
-    "                      checksum is missing or cannot be verified\n"
-    "  -f, --force         replace what is there already\n"
-    "      --check-there   read what is there already, and compare\n"
-    "      --verify-target read what was written from the disk, and compare\n"
-    "      --no-space-check begin although there may not be enough room\n"
-    "      --checkpoint N  note every N bytes (k, M, G) how far a file is on the disk,\n"
-    "                      where resuming goes on (256M, and not every second)\n"
-    "      --job SOCKET    read and write by this limefs-io; without it if it fails\n"
-    "      --job-timeout S or says nothing for S seconds (30)\n"
-    "      --json          a line of JSON for each file instead of the table\n"
-    "  -q, --quiet         no summary\n"
-    "      --help          this text\n"
+    "  -r, --recursive       folders, too, with all that is in them\n"
+    "  -j, --files N         so many files at once (8)\n"
+    "      --sums LIST       of cksum, adler32, md5; all of them unless said (cksum\n"
+    "                        is always there)\n"
+    "      --files-from LIST the sources are in this file, one a line; '-': standard\n"
+    "                        input\n"
+    "      --any             files that are no containers, too\n"
+    "      --strict          deviations from the format are failures, and data whose\n"
+    "                        checksum is missing or cannot be verified\n"
+    "  -f, --force           replace what is there already\n"
+    "      --check-there     read what is there already, and compare\n"
+    "      --verify-target   read what was written from the disk, and compare\n"
+    "      --no-space-check  begin although there may not be enough room\n"
+    "      --checkpoint N    note every N bytes (k, M, G) how far a file is on the\n"
+    "                        disk, where resuming goes on (256M, and not more often\n"
+    "                        than once a second)\n"
+    "      --job SOCKET      read and write by this limefs-io; without it if it fails\n"
+    "      --job-timeout S   or says nothing for S seconds (30)\n"
+    "      --json            a line of JSON for each file instead of the table\n"
+    "  -q, --quiet           no summary\n"
+    "      --help            this text\n"
     "\n"
     "Example: lime stage -r /scratch/run7 /data/ildg >run7.sums\n"
     "\n"
-    "Exit status: 0 all are there; 1 something failed, it is listed on standard error;\n"
-    "2 wrong usage.\n";
+    "Exit status: 0 all are there; 1 something failed, it is listed on standard\n"
+    "error; 2 wrong usage.\n";
 
 struct options {
     struct stage_options stage;
@@ -106,7 +108,7 @@ static bool take_result(struct tally *tally, struct stage_result *r, const struc
     }
     progress_hide();
     (o->json ? stageprint_json : stageprint_row)(r);
-    fflush(stdout);
+    flush_stdout();
     if (!bad) {
         stage_result_release(r);
         return true;
@@ -175,7 +177,7 @@ static void follow(struct stage *stage, const struct stagelist *list, const stru
     for (int got; (got = stage_next(stage, 100, &result, &moved)) >= 0;) {
         const char *why = told ? NULL : stage_job_failure(stage);
         if (why) {
-            message("stage", "warning: without the job: %s", why);
+            message(o->stage.socket, "warning: without the job: %s", why);
             told = true;
         }
         if (got && !take_result(tally, result, o, &progress))

@@ -43,7 +43,7 @@ static void print_overview(FILE *out)
 
 static int help_on(int argc, char **argv)
 {
-    if (argc < 2) {
+    if (argc < 2 || strcmp(argv[1], "--help") == 0) {
         print_overview(stdout);
         return TOOL_GOOD;
     }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 static const char *program = "lime";
+static int stdout_error; /* errno of the first flush that failed */
 
 void message_program(const char *name)
 {
@@ -44,12 +45,18 @@ __attribute__((format(printf, 2, 0))) static char *compose(const char *file, con
     return line;
 }
 
+void flush_stdout(void)
+{
+    if (fflush(stdout) != 0 && !stdout_error)
+        stdout_error = errno;
+}
+
 __attribute__((format(printf, 2, 0))) static void say(const char *file, const char *format,
                                                       va_list args)
 {
     char *line = compose(file, format, args);
     progress_hide();
-    fflush(stdout); /* so that both streams stay in order on one terminal */
+    flush_stdout(); /* so that both streams stay in order on one terminal */
     fprintf(stderr, "%s: %s\n", program, line ? line : "out of memory");
     free(line);
 }
@@ -104,12 +111,9 @@ int print_help(const struct command *command)
 
 int finish_stdout(void)
 {
-    int failed = ferror(stdout);
-    errno = EIO; /* an earlier failure has left no better reason */
-    if (fflush(stdout) != 0)
-        failed = 1;
-    if (!failed)
+    flush_stdout();
+    if (!ferror(stdout) && !stdout_error)
         return TOOL_GOOD;
-    message_code("standard output", "write", -errno);
+    message_code("standard output", "write", -(stdout_error ? stdout_error : EIO));
     return TOOL_BAD;
 }

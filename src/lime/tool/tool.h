@@ -60,6 +60,9 @@ int option_error(const struct command *command, char **argv);
 /* Prints a command's help; returns TOOL_GOOD. */
 int print_help(const struct command *command);
 
+/* Pushes out what stdout holds by now; a failure is told by finish_stdout(). */
+void flush_stdout(void);
+
 /* Pushes out what stdout still holds: TOOL_GOOD, or TOOL_BAD after a message. */
 int finish_stdout(void);
 
