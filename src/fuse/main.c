@@ -281,6 +281,16 @@ static int run(struct limefs *fs, struct limefs_command *command)
     return err ? 1 : 0;
 }
 
+/* The exit code, 1 if what was printed did not get out. */
+static int printed(int exit_code)
+{
+    errno = EIO; /* an earlier failure has left no better reason */
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return exit_code;
+    fail("standard output", "write", -errno);
+    return exit_code ? exit_code : 1;
+}
+
 int main(int argc, char *argv[])
 {
     static struct limefs fs;
@@ -288,13 +298,15 @@ int main(int argc, char *argv[])
     if (argc > 1 && strcmp(argv[1], "--keeper") == 0)
         return limefs_keeper_main(argc, argv);
     if (argc > 1 && strcmp(argv[1], "--status") == 0)
-        return limefs_status_main(argc, argv);
+        return printed(limefs_status_main(argc, argv));
     init_fs(&fs);
     signal(SIGXFSZ, SIG_IGN); /* a write that is too long is to fail with EFBIG */
     int exit_code = 0;
     int done = limefs_options_read(argc, argv, &command, &fs.options);
     if (done < 0)
         exit_code = 2;
+    if (done > 0)
+        exit_code = printed(0);
     if (done == 0) {
         fs.foreground = command.fuse.foreground || command.fuse.debug;
         limefs_log_open(true);

@@ -287,7 +287,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
         fuse_parse_cmdline(&command->args, &command->fuse) != 0) {
         read_sizes(&parsed);
         read_verify(&parsed);
-        return complain("wrong options");
+        return complain("nothing is mounted"); /* libfuse has said why */
     }
     const char *wrong = read_sizes(&parsed), *verify = read_verify(&parsed);
     if (!wrong)

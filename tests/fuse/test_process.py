@@ -50,6 +50,15 @@ class Process(limetest.TestCase):
     def setUp(self):
         self.path = self.write("c.lime", CONTAINER)
 
+    def test_full_output(self):
+        with limetest.Mount(self.path) as mount:
+            for args in (["--help"], ["--version"], ["--status", mount.path],
+                         ["--status", "--json", mount.path]):
+                with open("/dev/full", "wb") as full:
+                    done = limetest.run(["limefs", *args], stdout=full)
+                self.assertEqual(done.returncode, 1, args)
+                self.assertIn(b"standard output: write: No space left", done.stderr)
+
     def test_ready_when_it_returns(self):
         for _ in range(20):
             with limetest.Mount(self.path) as mount:

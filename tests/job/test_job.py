@@ -339,6 +339,11 @@ class Writing(jobtest.TestCase):
         self.assertEqual(status["open_files"], [path])
         text = self.run_ok([jobtest.IO, "--status", job.path]).decode()
         self.assertIn("4000000 bytes, 0.004 GB, 0 writes in flight, 1 syncs", text)
+        for args in (["--status", job.path], ["--status", job.path, "--json"], ["--help"]):
+            with open("/dev/full", "wb") as full:
+                done = limetest.run([jobtest.IO, *args], stdout=full)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"standard output: write: No space left", done.stderr)
 
 
 class Summing(jobtest.TestCase):

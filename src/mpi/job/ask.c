@@ -115,15 +115,17 @@ static int show_status(const struct job_options *options, struct limejob_channel
     err = limejob_get_code(&reply, text, sizeof text);
     if (err || limejob_get_text(&reply, text, sizeof text) != 0)
         return fail(options, "status", err ? text : "the answer is none");
-    if (options->json)
-        return puts(text) < 0 || fflush(stdout) != 0;
+    if (options->json) {
+        puts(text);
+        return 0;
+    }
     json_error_t error;
     json_t *status = json_loads(text, 0, &error);
     if (!status)
         return fail(options, "status", error.text);
     print_status(status);
     json_decref(status);
-    return fflush(stdout) != 0;
+    return 0;
 }
 
 /* ---- stop ---- */

@@ -202,15 +202,25 @@ static int serve(const struct job_options *options, int wants_end)
     return run(&worker, &setup, others);
 }
 
+/* The exit code, 1 if what was printed did not get out. */
+static int printed(int code)
+{
+    errno = EIO; /* an earlier failure has left no better reason */
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "limefs-io: standard output: write: %s\n", strerror(errno));
+    return code ? code : 1;
+}
+
 int main(int argc, char **argv)
 {
     static struct job_options options;
     int wants_end;
     int code = job_options_parse(&options, argc, argv);
     if (code >= 0)
-        return code;
+        return printed(code);
     if (options.mode != JOB_SERVE)
-        return job_ask(&options);
+        return printed(job_ask(&options));
     int err = job_watch_start(&wants_end);
     if (err) {
         fprintf(stderr, "limefs-io: start: %s\n", strerror(-err));

@@ -116,9 +116,11 @@ static int take(struct job_options *options, int option)
         options->json = true;
         return -1;
     case 'h':
-        return fputs(help, stdout) < 0;
+        fputs(help, stdout);
+        return 0;
     case 'v':
-        return printf("limefs-io %s\n", LIMEFS_VERSION) < 0;
+        printf("limefs-io %s\n", LIMEFS_VERSION);
+        return 0;
     default:
         return wrong(optopt && optopt < 128 ? "an option lacks its value" : "no such option",
                      "nothing is done");

@@ -123,7 +123,7 @@ char *job_status_text(const struct job_server *server)
                                "open_file_count", files, "open_files", open_files);
     if (status)
         put_counters(status, &server->counters);
-    char *text = status ? json_dumps(status, JSON_COMPACT) : NULL;
+    char *text = status ? json_dumps(status, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(status);
     if (text && strlen(text) > LIMEJOB_PAYLOAD_MAX - 4) {
         free(text);

@@ -7,6 +7,7 @@
 #include "figures.h"
 #include "lemon.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -499,6 +500,11 @@ int main(int argc, char **argv)
             printf("%s%s", usage_text, help_text);
     } else {
         status = start(&options);
+    }
+    errno = EIO; /* an earlier failure has left no better reason */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "lemon_benchmark: standard output: write: %s\n", strerror(errno));
+        status = status ? status : 1;
     }
     MPI_Finalize();
     return status;
