@@ -112,25 +112,22 @@ static int write_last(struct limefs_target *target, const struct limefile_last *
     return err;
 }
 
-static void say_full(const struct limefs_writer *writer, uint64_t ordinal, const char *action)
-{
-    char path[PATH_MAX];
-    limefs_log(LOG_ERR,
-               "%s: record %llu: %s: only the last record can grow; write it anew (cp), or use "
-               "lime replace",
-               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal,
-               action);
-}
-
 int limefs_writer_may_append(const struct limefs_writer *writer, uint64_t ordinal)
 {
+    char path[PATH_MAX];
     struct limefile_last last;
     const struct limefs_target *target = limefs_writer_target(writer, ordinal);
     if (limefs_writer_is_last(writer, ordinal, &last) || (target && target->aside >= 0))
         return 0;
-    say_full(writer, ordinal, "append");
+    limefs_log(LOG_ERR,
+               "%s: record %llu: append: only the last record can grow where it is; write it "
+               "anew (cp), or use lime replace",
+               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
     return -EPERM;
 }
+
+/* The record is to grow before this can be written. */
+static const int beyond = 1;
 
 static int write_inner(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
@@ -140,29 +137,59 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
     int err = limefs_writer_record(writer, target->ordinal, &record, &index);
     if (err)
         return err;
-    if (offset + n > record.bytes) {
-        say_full(writer, target->ordinal, "write");
-        limefs_view_renew(writer->fs, writer->view, target->ordinal); /* it shows such bytes */
-        err = -EFBIG;
-    } else {
-        err = write_in_place(target, buf, n, record.data_offset + offset);
-    }
+    err = offset + n > record.bytes
+              ? beyond
+              : write_in_place(target, buf, n, record.data_offset + offset);
     limefile_index_free(index);
+    return err;
+}
+
+/* ---- growth ---- */
+
+/* An inner record that is to become longer is collected beside the container. With the lock
+ * alone. */
+static int grow_inner(struct limefs_target *target, uint64_t end)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_record record;
+    struct limefile_index *index;
+    int err = limefs_writer_check(writer);
+    if (!err)
+        err = limefs_writer_flush_store(writer);
+    if (!err)
+        err = limefs_writer_record(writer, target->ordinal, &record, &index);
+    if (err)
+        return err;
+    if (end > record.bytes)
+        err = limefs_aside_begin(target, &record, record.bytes, false);
+    limefile_index_free(index);
+    if (err) {
+        char path[PATH_MAX];
+        limefs_log(LOG_ERR,
+                   "%s: record %llu: it is not the last one, and to grow it is "
+                   "collected beside the container: %s",
+                   limefs_writer_label(writer, path, sizeof path),
+                   (unsigned long long)target->ordinal, limefile_strerror(err));
+        limefs_view_renew(writer->fs, writer->view, target->ordinal); /* it may show more */
+    }
     return err;
 }
 
 /* A committed record says so before it grows; until somebody commits it again, which may be at
  * once.
  */
-static int begin_growth(const struct limefs_target *target, uint64_t end)
+static int begin_growth(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     int err = 0;
     pthread_rwlock_unlock(&writer->lock);
     pthread_rwlock_wrlock(&writer->lock);
-    if (limefs_writer_is_last(writer, target->ordinal, &last) && !writer->grown &&
-        end > last.bytes) {
+    if (target->aside >= 0) {
+        /* Somebody was faster. */
+    } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
+        err = grow_inner(target, end);
+    } else if (!writer->grown && end > last.bytes) {
         err = limefile_growth_begin(writer->editor);
         writer->grown = !err;
     }
@@ -171,24 +198,35 @@ static int begin_growth(const struct limefs_target *target, uint64_t end)
     return err;
 }
 
-static int write_locked(struct limefs_target *target, const char *buf, size_t n,
-                        uint64_t offset)
+/* `beyond`, if it must begin to grow. */
+static int write_where_it_is(struct limefs_target *target, const char *buf, size_t n,
+                             uint64_t offset)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    int err = 0;
-    while (target->aside < 0 && limefs_writer_is_last(writer, target->ordinal, &last) &&
-           last.committed && !writer->grown && offset + n > last.bytes) {
+    int err;
+    if (target->aside >= 0)
+        return write_aside(target, buf, n, offset);
+    if (!limefs_writer_is_last(writer, target->ordinal, &last))
+        err = write_inner(target, buf, n, offset);
+    else if (last.committed && !writer->grown && offset + n > last.bytes)
+        err = beyond;
+    else
+        err = write_last(target, &last, buf, n, offset);
+    if (err != beyond)
+        writer->unsynced = true; /* not before: somebody may just have synced what there was */
+    return err;
+}
+
+static int write_locked(struct limefs_target *target, const char *buf, size_t n,
+                        uint64_t offset)
+{
+    int err;
+    while ((err = write_where_it_is(target, buf, n, offset)) == beyond) {
         err = begin_growth(target, offset + n); /* others may do anything meanwhile */
         if (err)
             return err;
     }
-    if (target->aside >= 0)
-        return write_aside(target, buf, n, offset);
-    err = limefs_writer_is_last(writer, target->ordinal, &last)
-              ? write_last(target, &last, buf, n, offset)
-              : write_inner(target, buf, n, offset);
-    writer->unsynced = true; /* not before: somebody may just have synced what there was */
     return err;
 }
 
@@ -323,10 +361,15 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     struct limefs_change change;
     uint64_t end = offset + bytes, length, at;
     bool grows = !(mode & FALLOC_FL_KEEP_SIZE);
-    int fd = target->aside >= 0 ? target->aside : writer->fd, err = 0;
+    int err = 0;
     if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
         return -EOPNOTSUPP;
     bool is_last = limefs_writer_is_last(writer, target->ordinal, &last);
+    if (grows && !is_last && target->aside < 0)
+        err = grow_inner(target, end);
+    if (err)
+        return err;
+    int fd = target->aside >= 0 ? target->aside : writer->fd;
     if (target->aside >= 0) {
         at = 0;
         length = target->aside_bytes;
@@ -340,8 +383,6 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
         limefile_index_free(index);
         at = record.data_offset;
         length = record.bytes;
-        if (grows && end > length)
-            return -EFBIG;
     }
     uint64_t room = end > length && !grows ? length : end; /* none behind the record */
     writer->unsynced = true;

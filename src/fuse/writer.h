@@ -51,7 +51,7 @@ int limefs_target_open(struct limefs *, struct limefs_view *, uint64_t ordinal, 
  * closed is not complete. */
 void limefs_target_close(struct limefs *, struct limefs_target *, bool forced);
 
-/* How many bytes, all of them, or -errno: -EFBIG behind the end of an inner record. */
+/* How many bytes, all of them, or -errno. Behind its end a record grows. */
 ssize_t limefs_target_write(struct limefs *, struct limefs_target *, const char *buf, size_t n,
                             uint64_t offset);
 

@@ -1047,7 +1047,7 @@ class Last(writelib.TestCase):
         self.assertHolds(path, [A])
 
     def test_becomes_an_inner_one(self):
-        """Who has it open for writing may write in it, and no longer behind its end."""
+        """Who has it open for writing goes on, in it and behind its end."""
         with self.written([A, B]) as (path, mount):
             fd = os.open(mount.join("second"), os.O_RDWR)
             os.pwrite(fd, b"1234", len(B[1]))
@@ -1061,8 +1061,9 @@ class Last(writelib.TestCase):
                 return
             os.pwrite(fd, b"56", len(B[1]))
             os.fsync(fd)
-            self.too_far(fd, b"78", len(B[1]) + 4)
-        self.assertHolds(path, [A, ("second", B[1] + b"5634"), ("new", b"n" * 100)])
+            os.pwrite(fd, b"78", len(B[1]) + 4)
+            os.close(fd)
+        self.assertHolds(path, [A, ("second", B[1] + b"563478"), ("new", b"n" * 100)])
 
 
 class LastByOneThread(Last):
@@ -1109,21 +1110,49 @@ class Inner(writelib.TestCase):
         self.assertHolds(path, [A, ("data", data[:4096] + b"z" * 8192 + data[12288:]), C])
 
     def test_behind_its_end(self):
+        """It grows: collected beside the container, which is written anew at close."""
+        size = len(B[1])
+        for at in (size, size + 1, size + 144, 3 * MIB, size - 3):
+            for sync in (True, False):
+                with self.written([A, B, C]) as (path, mount):
+                    want = (B[1][:at].ljust(at, b"\0") + b"ENDxyz").ljust(size, b"\0")
+                    self.write_there(mount.join("second"), b"ENDxyz", at, sync)
+                    self.assertEqual(os.stat(mount.join("second")).st_size, len(want))
+                    self.assertBytes(read(mount.join("second")), want)
+                    self.assertEqual(read(mount.join("third")), C[1])
+                self.assertHolds(path, [A, ("second", want), C])
+
+    def test_behind_its_end_after_all_of_it(self):
+        """As rsync --inplace does: over what is there and on, the length at last."""
+        new = some(3 * MIB + 5, 4)
+        for sync in (False, True):
+            with self.written([A, B, C]) as (path, mount):
+                with open(mount.join("second"), "r+b", buffering=0) as file:
+                    for at in range(0, len(new), 100_000):
+                        pwrite_all(file.fileno(), new[at:at + 100_000], at)
+                        if sync:
+                            os.fsync(file.fileno())
+                    self.assertBytes(os.pread(file.fileno(), len(new), 0), new)
+                    os.ftruncate(file.fileno(), len(new))
+            self.assertHolds(path, [A, ("second", new), C])
+
+    def test_allocated_behind_its_end(self):
         with self.written([A, B, C]) as (path, mount):
-            size = len(B[1])
-            for at in (size, size + 1, size + 7, size + 144, 10 * MIB, size - 3):
-                for sync in (True, False):
-                    self.assertErrno((errno.EFBIG,) if sync else (errno.EFBIG, errno.EIO),
-                                     self.write_there, mount.join("second"), b"ENDxyz", at, sync)
-                    # Nothing false is shown for long; what would stand in it may be there.
-                    until(lambda: os.stat(mount.join("second")).st_size == size, 3)
-                    found = read(mount.join("second"))
-                    self.assertIn(found, (B[1], B[1][:-3] + b"END"))
             with open(mount.join("second"), "r+b", buffering=0) as file:
-                self.assertErrno(errno.EFBIG, os.posix_fallocate, file.fileno(), size - 10, 100)
-                self.assertEqual(os.fstat(file.fileno()).st_size, size)
-            self.assertEqual(read(mount.join("third")), C[1])
-        self.assertHolds(path, [A, ("second", found), C])
+                os.posix_fallocate(file.fileno(), len(B[1]) - 10, 100)
+                self.assertEqual(os.fstat(file.fileno()).st_size, len(B[1]) + 90)
+        self.assertHolds(path, [A, ("second", B[1] + bytes(90)), C])
+
+    def test_too_far_behind_its_end(self):
+        """Farther than any file or disk goes."""
+        with self.written([A, B, C]) as (path, mount):
+            for at in (1 << 45, 1 << 62):
+                for sync in (True, False):
+                    self.assertErrno((errno.EFBIG, errno.ENOSPC, errno.EIO, errno.EINVAL),
+                                     self.write_there, mount.join("second"), b"x", at, sync)
+                    until(lambda: os.stat(mount.join("second")).st_size == len(B[1]), 3)
+                    self.assertEqual(read(mount.join("second")), B[1])
+        self.assertHolds(path, [A, B, C])
 
     def test_appended_to(self):
         """Refused at once: the shell's echo does not look at what close says."""
@@ -1147,9 +1176,8 @@ class Inner(writelib.TestCase):
             os.write(fd, b"1")
             os.fsync(fd)
             put(mount.join("new"), b"n")
-            self.assertErrno(errno.EFBIG, lambda: (os.write(fd, b"more"), os.fsync(fd)))
-            with contextlib.suppress(OSError):
-                os.close(fd)
+            os.write(fd, b"more")  # what was opened before goes on, by a new container
+            os.close(fd)
             # Emptied, it is collected beside the container, and grows.
             with open(mount.join("first"), "wb", buffering=0) as file:
                 file.write(b"12")
@@ -1158,7 +1186,7 @@ class Inner(writelib.TestCase):
             fd = os.open(mount.join("empty"), os.O_WRONLY | os.O_APPEND | os.O_TRUNC)
             write_all(fd, b"full")
             os.close(fd)
-        self.assertHolds(path, [("first", b"1234"), ("empty", b"full"), ("third", C[1] + b"1"),
+        self.assertHolds(path, [("first", b"1234"), ("empty", b"full"), ("third", C[1] + b"1more"),
                                 ("new", b"n")])
 
     def write_there(self, path, data, at, sync):
@@ -1176,17 +1204,12 @@ class Inner(writelib.TestCase):
         os.close(fd)
 
     def test_a_big_write_over_its_end(self):
-        """The kernel sends it in parts: those inside may be written, those behind may not."""
+        """The kernel sends it in parts, some inside and some behind."""
         old, new = b"o" * (3 * MIB + 11), b"n" * (5 * MIB)
         with self.written([A, ("data", old), C]) as (path, mount):
-            done = limetest.run(["dd", f"of={mount.join('data')}", "conv=notrunc", "bs=5M",
-                                 "iflag=fullblock", "status=none"], input=new)
-            self.assertNotEqual(done.returncode, 0)
-            found = records(read(path))
-            self.assertEqual(len(found[1].data), len(old))
-            n = len(found[1].data.rstrip(b"o"))
-            self.assertBytes(found[1].data, new[:n] + old[n:])
-            self.assertEqual([found[0].data, found[2].data], [A[1], C[1]])
+            self.run_ok(["dd", f"of={mount.join('data')}", "conv=notrunc", "bs=5M",
+                         "iflag=fullblock", "status=none"], input=new)
+        self.assertHolds(path, [A, ("data", new), C])
 
     def test_written_anew(self):
         for new in (b"n" * len(B[1]), b"", b"short", some(3 * MIB + 3)):
@@ -2203,6 +2226,12 @@ class Random(writelib.TestCase):
         path = self.write("c.lime", limetest.container([A, ("data", some(200003)), C]))
         with self.rw(path) as mount:
             want = self.fsx("--no-resize", mount.join("data"))
+        self.assertHolds(path, [A, ("data", want), C])
+
+    def test_an_inner_record_of_any_length(self):
+        path = self.write("c.lime", limetest.container([A, ("data", some(200003)), C]))
+        with self.rw(path) as mount:
+            want = self.fsx("--no-append", mount.join("data"))
         self.assertHolds(path, [A, ("data", want), C])
 
     def test_two_at_once(self):

@@ -209,6 +209,12 @@ class FullTmpfs(Faults):
                                  ["c.lime"])
                 put(self.path, limetest.container([A, B, C]))
 
+    def test_an_inner_record_that_grows(self):
+        for sync in (False, True):
+            self.full(os.O_WRONLY, "second", sync=sync, at=len(B[1]), items=[A, B, C])
+            self.assertEqual(sorted(set(os.listdir(self.fs.path)) - {"lost+found"}), ["c.lime"])
+            put(self.path, limetest.container([A, B, C]))
+
     def test_an_inner_record_when_the_container_has_no_room_twice(self):
         """The new data would fit, the container written anew does not."""
         data = self.big[:2 * MIB]
@@ -765,9 +771,9 @@ class Outside(Faults):
                 elif how == "grow":
                     attempt(mount.join("third"), GO_ON, b"y" * 10)
                 elif how == "grow what is open":
-                    with self.assertRaises(OSError):
-                        os.pwrite(fd, b"y" * 10, len(C[1]))
-                        os.fsync(fd)
+                    os.pwrite(fd, b"y" * 10, len(C[1]))
+                    os.fsync(fd)  # it is not the last one any more, but grows
+                    self.assertBytes(read(mount.join("third")), C[1] + b"y" * 10)
                 elif how == "empty":
                     attempt(mount.join("third"), ANEW, b"")
                 elif how == "remove":

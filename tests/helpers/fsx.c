@@ -72,7 +72,7 @@ static struct {
     unsigned char *other;   /* room for what is read */
     size_t size, max;
     bool no_resize, no_mmap;
-    bool cannot[STEPS]; /* the file system says EOPNOTSUPP */
+    bool cannot[STEPS]; /* the file system says EOPNOTSUPP, or we shall not */
     uint64_t random, number;
     struct done last[KEPT];
 } me;
@@ -439,6 +439,7 @@ int main(int argc, char *argv[])
         {"save", required_argument, NULL, 'o'},
         {"no-resize", no_argument, NULL, 'r'},
         {"no-mmap", no_argument, NULL, 'p'},
+        {"no-append", no_argument, NULL, 'a'},
         {NULL, 0, NULL, 0},
     };
     uint64_t count = 1000, seed = (uint64_t)getpid();
@@ -465,13 +466,16 @@ int main(int argc, char *argv[])
         case 'p':
             me.no_mmap = true;
             break;
+        case 'a':
+            me.cannot[APPEND] = true;
+            break;
         default:
             optind = argc;
         }
     }
     if (optind != argc - 1 || count == 0 || me.max == 0) {
         fprintf(stderr, "usage: fsx [--steps N] [--seed N] [--max BYTES] [--save PICTURE] "
-                        "[--no-resize] [--no-mmap] FILE\n");
+                        "[--no-resize] [--no-mmap] [--no-append] FILE\n");
         return 3;
     }
     me.path = argv[optind];
