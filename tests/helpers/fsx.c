@@ -433,14 +433,10 @@ static void save(const char *path)
 int main(int argc, char *argv[])
 {
     static const struct option options[] = {
-        {"steps", required_argument, NULL, 'n'},
-        {"seed", required_argument, NULL, 's'},
-        {"max", required_argument, NULL, 'm'},
-        {"save", required_argument, NULL, 'o'},
-        {"no-resize", no_argument, NULL, 'r'},
-        {"no-mmap", no_argument, NULL, 'p'},
-        {"no-append", no_argument, NULL, 'a'},
-        {NULL, 0, NULL, 0},
+        {"steps", required_argument, NULL, 'n'}, {"seed", required_argument, NULL, 's'},
+        {"max", required_argument, NULL, 'm'},   {"save", required_argument, NULL, 'o'},
+        {"no-resize", no_argument, NULL, 'r'},   {"no-mmap", no_argument, NULL, 'p'},
+        {"no-append", no_argument, NULL, 'a'},   {NULL, 0, NULL, 0},
     };
     uint64_t count = 1000, seed = (uint64_t)getpid();
     const char *picture = NULL;
