@@ -247,6 +247,24 @@ class Replace(EditCase):
             self.assertEqual(read(self.path), GOOD)
             self.assertEqual(self.left_over(), [])
 
+    def interrupted(self, ordinal, data, action):
+        """The exit status where a signal waits from the beginning."""
+        def hold():
+            signal.signal(signal.SIGINT, action)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            os.kill(os.getpid(), signal.SIGINT)
+        return run(["lime", "replace", self.path, ordinal, self.data(data)],
+                   preexec_fn=hold).returncode
+
+    def test_signal(self):
+        """What was begun is put right; what is ignored (nohup) does not count."""
+        for ordinal, data in (("3", b"d" * 20000), ("4", b"x" * 100_001)):
+            self.assertEqual(self.interrupted(ordinal, data, signal.SIG_DFL), 1)
+            self.assertEqual(read(self.path), GOOD)
+            self.assertEqual(self.interrupted(ordinal, data, signal.SIG_IGN), 0)
+            self.assertEqual(read(self.path), self.with_data(int(ordinal), data))
+            self.path = self.write("f.lime", GOOD)
+
     def test_refused(self):
         self.unchanged("replace", self.path, "1", self.path, words="the container itself")
         self.unchanged("replace", self.path, "1", "/nonexistent", words="No such file")

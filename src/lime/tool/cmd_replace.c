@@ -3,12 +3,17 @@
 #include "edit.h"
 #include "feed.h"
 #include "select.h"
+#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+
+enum {
+    STEP_BYTES = 16 * 1024 * 1024, /* in between, signals come through */
+};
 
 static const char help[] =
     "Usage: lime replace FILE RECORD PATH\n"
@@ -35,12 +40,30 @@ struct replacing {
     struct feed *feed;
     struct limefile_record record;
     struct progress progress;
+    bool mixed; /* some of the old data are gone */
 };
 
+/* A signal waits for the end of a step, and ends the process when what is to be put right has
+ * been: what was not committed is cut, what is part old and part new is named. */
 static bool put(struct replacing *r, uint64_t from, uint64_t n)
 {
-    return feed_part(r->feed, from, n, r->edit->c.fd, r->edit->c.path,
-                     r->record.data_offset + from, &r->progress);
+    for (uint64_t step; n > 0; from += step, n -= step) {
+        step = n < STEP_BYTES ? n : STEP_BYTES;
+        if (guard_waits())
+            return false;
+        r->mixed = r->mixed || from < r->record.bytes;
+        if (!feed_part(r->feed, from, step, r->edit->c.fd, r->edit->c.path,
+                       r->record.data_offset + from, &r->progress))
+            return false;
+    }
+    return true;
+}
+
+static void tell_mixed(const struct replacing *r)
+{
+    if (r->mixed)
+        message(r->edit->c.path, "replace: record %" PRIu64 " is part old, part new now",
+                r->record.ordinal);
 }
 
 static bool failed(const struct replacing *r, int err)
@@ -54,8 +77,7 @@ static int put_same(struct replacing *r)
 {
     struct limefile_source *source = &r->edit->c.file.source;
     if (!put(r, 0, r->record.bytes)) {
-        message(r->edit->c.path, "replace: record %" PRIu64 " is part old, part new now",
-                r->record.ordinal);
+        tell_mixed(r);
         return TOOL_BAD;
     }
     return failed(r, source->ops->sync(source)) ? TOOL_BAD : TOOL_GOOD;
@@ -75,12 +97,22 @@ static int put_last(struct replacing *r)
         }
     }
     if (!put(r, 0, bytes < old ? bytes : old)) {
-        message(r->edit->c.path, "replace: record %" PRIu64 " is part old, part new now",
-                r->record.ordinal);
+        tell_mixed(r);
         failed(r, limefile_commit(editor, old));
         return TOOL_BAD;
     }
     return failed(r, limefile_commit(editor, bytes)) ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int put_in_place(struct replacing *r, bool last)
+{
+    sigset_t before;
+    progress_begin(&r->progress, "replace", (uint64_t)r->feed->st.st_size);
+    guard_hold(&before);
+    int status = last ? put_last(r) : put_same(r);
+    progress_end(&r->progress);
+    guard_release(&before);
+    return status;
 }
 
 /* ---- all ways ---- */
@@ -108,9 +140,7 @@ static int replace(struct replacing *r)
     if (bytes != r->record.bytes && !last) {
         status = edit_rewrite(r->edit, &r->record, &piece, 1);
     } else {
-        progress_begin(&r->progress, "replace", bytes);
-        status = last ? put_last(r) : put_same(r);
-        progress_end(&r->progress);
+        status = put_in_place(r, last);
     }
     if (status == TOOL_GOOD)
         notice_checksum(r);

@@ -75,6 +75,19 @@ void guard_release(const sigset_t *before)
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
+bool guard_waits(void)
+{
+    sigset_t waiting;
+    struct sigaction action;
+    if (sigpending(&waiting) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (sigismember(&waiting, signals[i]) == 1 &&
+            sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            return true;
+    return false;
+}
+
 /* ---- folders and modes ---- */
 
 static char *folder_of(const char *path)

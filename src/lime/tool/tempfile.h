@@ -6,6 +6,7 @@
 #define TEMPFILE_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +22,9 @@ void guard_end(int fd, uint64_t end);
 /* Between the two, these signals wait. */
 void guard_hold(sigset_t *before);
 void guard_release(const sigset_t *before);
+
+/* Does one of them wait that will end the process? */
+bool guard_waits(void);
 
 struct tempfile {
     int fd;
