@@ -19,6 +19,7 @@ static const struct {
     {"etmc-propagator-format", ROLE_PROPAGATOR_FORMAT},
     {"quda-propagator-format", ROLE_PROPAGATOR_FORMAT}, /* the same from another program */
     {"etmc-propagator-type", ROLE_PROPAGATOR_FORMAT},   /* cvc */
+    {"stag-propagator-format", ROLE_STAGGERED_FORMAT},  /* nissa */
     {"etmc-source-format", ROLE_SOURCE_FORMAT},
     {"cvc-contraction-format", ROLE_CVC_FORMAT},
     {"cvc_contraction-format", ROLE_CVC_FORMAT},
@@ -51,7 +52,10 @@ static int hear_etmc(struct builder *b, const struct limefile_record *record, en
     b->etmc_kind = role == ROLE_SOURCE_FORMAT ? LIMEFILE_KIND_SOURCE
                    : role == ROLE_CVC_FORMAT  ? LIMEFILE_KIND_SCIDAC
                                               : LIMEFILE_KIND_PROPAGATOR;
-    return fields_hear(b, record, role, &b->etmc, &b->etmc_value);
+    int err = fields_hear(b, record, role, &b->etmc, &b->etmc_value);
+    if (role == ROLE_STAGGERED_FORMAT)
+        b->etmc_value.components = 3; /* the text is that of a spinor's */
+    return err;
 }
 
 static struct limefile_field *add_field(struct builder *b, const struct limefile_record *record)
@@ -92,7 +96,7 @@ static int take_data(struct builder *b, const struct limefile_record *data, enum
     if (!f)
         return -ENOMEM;
     const struct limefile_scidac_record *record = NULL;
-    if (b->record.ordinal && !b->record.used && b->record.message == b->message) {
+    if (b->record.ordinal && !b->record.used) {
         f->by_record = b->record.ordinal;
         b->record.used = true;
         record = b->record.good ? &b->record_value : NULL;
@@ -150,6 +154,7 @@ static int take(struct builder *b, const struct limefile_record *record)
     case ROLE_ILDG_FORMAT:
         return hear_format(b, record);
     case ROLE_PROPAGATOR_FORMAT:
+    case ROLE_STAGGERED_FORMAT:
     case ROLE_SOURCE_FORMAT:
     case ROLE_CVC_FORMAT:
         return hear_etmc(b, record, role);

@@ -12,6 +12,7 @@ enum role {
     ROLE_OTHER,
     ROLE_ILDG_FORMAT,
     ROLE_PROPAGATOR_FORMAT,
+    ROLE_STAGGERED_FORMAT,
     ROLE_SOURCE_FORMAT,
     ROLE_CVC_FORMAT,
     ROLE_PRIVATE_FILE,
@@ -24,7 +25,7 @@ enum role {
 };
 
 enum {
-    FIELD_TYPES = 14, /* types of records that have a role */
+    FIELD_TYPES = 15, /* types of records that have a role */
 };
 
 /* A metadata record that waits for its data, or holds for those that follow. */

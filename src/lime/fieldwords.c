@@ -1,8 +1,10 @@
 /* fieldwords.c - metadata records read, and what they say of data */
+#define _GNU_SOURCE
 #include "fields.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- findings ---- */
 
@@ -137,12 +139,14 @@ int fields_describe_gauge(struct builder *b, struct limefile_field *f,
         err = fields_note_record(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
     if (!err && !field_agrees_with_file(f, &words))
         err = fields_note_record(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
+    if (!strcasestr(f->name, "gauge"))
+        f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG has no other fields; programs have */
     return err;
 }
 
 int fields_describe_scidac(struct builder *b, struct limefile_field *f)
 {
-    bool near = b->grid.good && b->grid.message == b->message;
+    bool near = b->grid.good && b->grid.message == b->record.message;
     const struct field_words words = {NULL, &b->record_value,
                                       near ? &b->grid_value : file_of(b)};
     bool global = words.record->recordtype == LIMEFILE_GLOBAL;

@@ -75,8 +75,9 @@ static unsigned precision_of(const struct xmlread_value *value)
         const char *word;
         unsigned bits;
     } words[] = {
-        {"32", 32}, {"f", 32}, {"single", 32}, {"float", 32},   {"float32", 32},
-        {"64", 64}, {"d", 64}, {"double", 64}, {"float64", 64},
+        {"32", 32},      {"f", 32},         {"single", 32},    {"float", 32},
+        {"float32", 32}, {"ieee32big", 32}, {"64", 64},        {"d", 64},
+        {"double", 64},  {"float64", 64},   {"ieee64big", 64},
     };
     for (size_t i = 0; value->found && !value->bad && i < COUNT(words); i++)
         if (strcasecmp(value->text, words[i].word) == 0)
@@ -123,6 +124,18 @@ static bool lattice_is_good(const struct limefile_lattice *lattice)
 
 /* ---- ILDG and ETMC ---- */
 
+/* Of lx, ly, lz, lt; or, where there is none of them, of dims (SIMULATeQCD). */
+static bool four_extents(const struct xmlread_value *v, struct limefile_lattice *out)
+{
+    bool good = true;
+    out->dims = 4;
+    if (v[4].found && !v[0].found && !v[1].found && !v[2].found && !v[3].found)
+        return numbers(&v[4], 1, out->extent) == 4;
+    for (unsigned i = 0; i < 4; i++)
+        good = good && number(&v[i], 1, INT64_MAX, &out->extent[i]);
+    return good;
+}
+
 static int ildg_values(const struct xmlread_value *v, struct limefile_ildg *out)
 {
     uint64_t flavours = 1;
@@ -132,10 +145,8 @@ static int ildg_values(const struct xmlread_value *v, struct limefile_ildg *out)
     if (v[3].found && !number(&v[3], 1, 1000, &flavours))
         return LIMEFILE_E_XML_VALUE;
     out->flavours = (unsigned)flavours;
-    out->lattice.dims = 4;
-    for (unsigned i = 0; i < 4; i++)
-        if (!number(&v[4 + i], 1, INT64_MAX, &out->lattice.extent[i]))
-            return LIMEFILE_E_XML_VALUE;
+    if (!four_extents(&v[4], &out->lattice))
+        return LIMEFILE_E_XML_VALUE;
     bool good = out->field[0] && !v[1].bad && out->precision && lattice_is_good(&out->lattice);
     return good ? 0 : LIMEFILE_E_XML_VALUE;
 }
@@ -143,8 +154,9 @@ static int ildg_values(const struct xmlread_value *v, struct limefile_ildg *out)
 int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out)
 {
     struct xmlread_value v[] = {
-        {.name = "version"}, {.name = "field"}, {.name = "precision"}, {.name = "flavours"},
-        {.name = "lx"},      {.name = "ly"},    {.name = "lz"},        {.name = "lt"},
+        {.name = "version"},  {.name = "field"}, {.name = "precision"},
+        {.name = "flavours"}, {.name = "lx"},    {.name = "ly"},
+        {.name = "lz"},       {.name = "lt"},    {.name = "dims"},
     };
     static const char *const elements[] = {"ildgFormat", "etmcFormat", "etmcSourceFormat",
                                            NULL};

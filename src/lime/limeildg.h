@@ -39,7 +39,7 @@ struct limefile_ildg {
     char field[LIMEFILE_WORD_MAX]; /* "su3gauge", "diracFermion" */
     unsigned precision;            /* 32 or 64: bits of a real number */
     unsigned flavours;             /* 1 unless it says otherwise */
-    uint64_t components;           /* cvc: complex numbers of a site; else 0 */
+    uint64_t components;           /* cvc, stag: complex numbers of a site; else 0 */
     struct limefile_lattice lattice;
 };
 int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out);
@@ -94,10 +94,11 @@ int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX]);
 /* What a binary record is said to be. */
 enum limefile_fieldkind {
     LIMEFILE_KIND_UNKNOWN,    /* nothing describes it */
-    LIMEFILE_KIND_GAUGE,      /* ildg-binary-data with an ildg-format */
+    LIMEFILE_KIND_GAUGE,      /* ildg-binary-data with an ildg-format, its field a gauge one */
     LIMEFILE_KIND_PROPAGATOR, /* scidac-binary-data with an etmc- or quda-propagator-format */
     LIMEFILE_KIND_SOURCE,     /* the same with an etmc-source-format */
-    LIMEFILE_KIND_SCIDAC,     /* with a scidac-private-record-xml alone, or cvc's format */
+    LIMEFILE_KIND_SCIDAC,     /* with a scidac-private-record-xml alone, cvc's format, or an
+                                 ildg-format of something else */
     LIMEFILE_KIND_GLOBAL,     /* the same, of recordtype 1: no lattice */
 };
 
@@ -154,7 +155,8 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
  * to the one behind (each does so if one stands right before each of the message's); an LFN to
  * the ildg-binary-data beside it. A message ends here where both flags say so: where they
  * contradict each other it is what is nearest. So it is where a message has no binary record:
- * an ildg-format then describes that of a later message (format-late), a checksum is of the
+ * an ildg-format then describes that of a later message (format-late), and so does a private
+ * record; a checksum is of the
  * last one before, if that has none. tmLQCD puts its etmc formats into another message than the
  * data: they describe the next scidac-binary-data, and all that follow and are as long (one for
  * each flavour). A private file XML holds for all that follows, up to the next; a grid-format

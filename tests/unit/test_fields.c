@@ -324,6 +324,25 @@ static void test_source_and_sink(void **state)
     assert_ends(&l, 0, 0);
 }
 
+/* nissa's: the format says a spinor, its type that it has colours only. */
+static void test_staggered(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("propagator-type", "ColorOnly", MB | ME),
+        TEXT("stag-propagator-format", ETMC(64, 1), MB | ME),
+        DATA("scidac-binary-data", 16 * 48, MB | ME),
+        TEXT("etmc-propagator-format", ETMC(64, 1), MB | ME),
+        DATA("scidac-binary-data", 2 * SPINOR_2222, MB | ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_PROPAGATOR);
+    assert_int_equal(l.fields.field[0].site_bytes, 48);
+    assert_int_equal(l.fields.field[1].site_bytes, 192);
+    assert_ends(&l, 0, 0);
+}
+
 /* Contractions of any number of components, spinors; the date behind the document is as cvc
  * writes it. */
 static void test_cvc(void **state)
@@ -566,6 +585,19 @@ static void test_each_record_a_message(void **state)
     assert_int_equal(l.fields.field[0].by_checksum, 4);
     assert_int_equal(l.fields.field[0].by_lfn, 2);
     assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
+    static const struct row scidac[] = {
+        TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2"), MB | ME),
+        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), MB | ME),
+        DATA("scidac-binary-data", 16 * 8, MB | ME),
+        TEXT("scidac-checksum", SUM(1, 2), MB | ME),
+        DATA("scidac-binary-data", 16 * 8, MB | ME),
+    };
+    LOOK(&l, scidac);
+    assert_int_equal(l.fields.field[0].by_record, 2);
+    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_int_equal(l.fields.field[0].by_checksum, 4);
+    assert_int_equal(l.fields.field[1].kind, LIMEFILE_KIND_UNKNOWN);
+    assert_ends(&l, 0, 0);
 }
 
 /* ---- what is wrong ---- */
@@ -951,12 +983,14 @@ static void test_other_gauge_groups(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
+    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_GAUGE);
     assert_int_equal(l.fields.field[0].site_bytes, 128);
     assert_true(limefile_field_is_summable(&l.fields.field[0]));
     assert_string_equal(l.fields.field[1].name, "sp4links");
     assert_int_equal(l.fields.field[1].site_bytes, 0);
     assert_int_equal(l.fields.field[1].expected, 0);
-    assert_int_equal(l.fields.field[2].site_bytes, 32); /* there are 16 sites */
+    assert_int_equal(l.fields.field[2].kind, LIMEFILE_KIND_SCIDAC); /* not called gauge */
+    assert_int_equal(l.fields.field[2].site_bytes, 32);             /* there are 16 sites */
     assert_true(limefile_field_is_summable(&l.fields.field[2]));
     assert_ends(&l, 0, 0);
 }
@@ -1046,6 +1080,7 @@ int main(void)
         cmocka_unit_test(test_plain_corpus),
         cmocka_unit_test(test_flavours),
         cmocka_unit_test(test_source_and_sink),
+        cmocka_unit_test(test_staggered),
         cmocka_unit_test(test_cvc),
         cmocka_unit_test(test_grid),
         cmocka_unit_test(test_grid_lengths),

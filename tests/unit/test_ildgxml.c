@@ -97,6 +97,8 @@ static void test_ildg_tolerance(void **state)
         "<!DOCTYPE ildgFormat>" GOOD(FOUR("4", "4", "4", "8")),
         GOOD(FOUR("<![CDATA[4]]>", "&#52;", "<!-- four -->4", "<b>8</b>")),
         GOOD(FOUR("4", "4", "4", "8") "<note>&lt;lx&gt;&amp;</note>"),
+        GOOD("<dims>4 4 4 8 </dims>"), /* SIMULATeQCD */
+        GOOD(FOUR("4", "4", "4", "8") "<dims>2 2 2 2</dims>"),
     };
     for (size_t i = 0; i < COUNT(good); i++)
         assert_4448(good[i]);
@@ -113,9 +115,10 @@ static void test_precisions(void **state)
         const char *word;
         unsigned bits;
     } words[] = {
-        {"32", 32},     {"64", 64}, {"F", 32}, {"D", 64},  {"f", 32},   {"single", 32},
-        {"double", 64}, {"65", 0},  {"0", 0},  {"", 0},    {"-32", 0},  {"3 2", 0},
-        {"Float", 32},  {"16", 0},  {"I", 0},  {"128", 0}, {"64 ", 64},
+        {"32", 32},     {"64", 64},     {"F", 32},         {"D", 64},         {"f", 32},
+        {"single", 32}, {"double", 64}, {"65", 0},         {"0", 0},          {"", 0},
+        {"-32", 0},     {"3 2", 0},     {"IEEE64BIG", 64}, {"IEEE32BIG", 32}, {"Float", 32},
+        {"16", 0},      {"I", 0},       {"128", 0},        {"64 ", 64},
     };
     for (size_t i = 0; i < COUNT(words); i++) {
         char xml[400];
