@@ -28,6 +28,7 @@ static const struct {
     {"grid-format", ROLE_GRID_FORMAT},
     {"scidac-checksum", ROLE_CHECKSUM},
     {"ildg-data-lfn", ROLE_LFN},
+    {"ildg-data-LFN", ROLE_LFN}, /* qcdutils */
     {"ildg-binary-data", ROLE_ILDG_DATA},
     {"scidac-binary-data", ROLE_SCIDAC_DATA},
 };

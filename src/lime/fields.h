@@ -25,7 +25,7 @@ enum role {
 };
 
 enum {
-    FIELD_TYPES = 15, /* types of records that have a role */
+    FIELD_TYPES = 16, /* types of records that have a role */
 };
 
 /* A metadata record that waits for its data, or holds for those that follow. */

@@ -156,11 +156,10 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
  * the ildg-binary-data beside it. A message ends here where both flags say so: where they
  * contradict each other it is what is nearest. So it is where a message has no binary record:
  * an ildg-format then describes that of a later message (format-late), and so does a private
- * record; a checksum is of the
- * last one before, if that has none. tmLQCD puts its etmc formats into another message than the
- * data: they describe the next scidac-binary-data, and all that follow and are as long (one for
- * each flavour). A private file XML holds for all that follows, up to the next; a grid-format
- * in the message of a field with a private record is nearer.
+ * record; a checksum is of the last one before, if that has none. tmLQCD puts its etmc formats
+ * into another message than the data: they describe the next scidac-binary-data, and all that
+ * follow and are as long (one for each flavour). A private file XML holds for all that follows,
+ * up to the next; a grid-format in the message of a field with a private record is nearer.
  *
  * Reads the metadata records only, each once. Deviations (LIMEFILE_D_XML and those after it) go
  * to `report`, in the order of the file, at the end; it may be NULL. -errno or

@@ -60,6 +60,21 @@ class Tell(LfnCase):
         path = self.write("f", container([lfn(" lfn://one\n"), OTHER, lfn("lfn://two\0\0")]))
         self.assertEqual(self.lime(path), "lfn://one\nlfn://two\n")
 
+    def test_capital_letters(self):
+        """As qcdutils writes it; it stays as it is."""
+        capital = "ildg-data-LFN"
+        path = self.write("f", container([FORMAT, DATA, (capital, b"lfn://one")]))
+        self.assertEqual(self.lime(path), "lfn://one\n")
+        self.lime("--set", "lfn://other", path)
+        self.assertEqual(read(path), container([FORMAT, DATA, (capital, b"lfn://other")]))
+        self.assertIn(b"LFN               lfn://other\n", self.run_ok(["lime", "info", path]))
+        both = [[FORMAT, (capital, b"lfn://one"), DATA], [FORMAT, DATA, lfn("lfn://two")]]
+        path = self.write("g", container(both))
+        self.assertEqual(self.lime(path), "lfn://one\nlfn://two\n")
+        self.lime("--set", "lfn://x", path, status=1)
+        self.lime("--set", "lfn://x", path, "3")
+        self.assertEqual(self.lime(path), "lfn://x\nlfn://two\n")
+
     def test_senseless(self):
         path = self.write("f", container([lfn("\n"), lfn("a\x1b[2J"), lfn("x" * 2000),
                                           lfn("lfn://four")]))

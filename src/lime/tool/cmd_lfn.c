@@ -39,11 +39,31 @@ static const char help[] =
     "no container.\n";
 
 static const char type[] = "ildg-data-lfn";
+static const char type_too[] = "ildg-data-LFN"; /* some programs write it so */
 static const char data_type[] = "ildg-binary-data";
 
 static bool is_of(const struct limefile_record *record, const char *wanted)
 {
     return record->type_len == strlen(wanted) && strcmp(record->type, wanted) == 0;
+}
+
+static bool is_name(const struct limefile_record *record)
+{
+    return is_of(record, type) || is_of(record, type_too);
+}
+
+/* How many records hold a name; the first of them. */
+static uint64_t names_in(const struct limefile_index *index, struct limefile_record *first)
+{
+    struct limefile_record too;
+    uint64_t count, count_too;
+    if (limefile_index_by_type(index, type, sizeof type - 1, first, &count) != 0)
+        count = 0;
+    if (limefile_index_by_type(index, type_too, sizeof type_too - 1, &too, &count_too) != 0)
+        return count;
+    if (!count || too.ordinal < first->ordinal)
+        *first = too;
+    return count + count_too;
 }
 
 /* ---- telling ---- */
@@ -85,15 +105,15 @@ static int print_lfn(struct container *c, const struct limefile_record *record, 
 static int print_all(struct container *c, bool several)
 {
     struct limefile_record r;
-    uint64_t count = 0, seen = 0;
+    uint64_t count = names_in(c->index, &r), seen = 0;
     int status = TOOL_GOOD;
-    if (limefile_index_by_type(c->index, type, sizeof type - 1, &r, &count) != 0) {
+    if (!count) {
         message(c->path, "no logical file name (no record %s)", type);
         return TOOL_BAD;
     }
     for (uint64_t i = r.ordinal; seen < count && limefile_index_get(c->index, i, &r) == 0;
          i++) {
-        if (!is_of(&r, type))
+        if (!is_name(&r))
             continue;
         seen++;
         int one = print_lfn(c, &r, several);
@@ -116,23 +136,19 @@ static int tell(const char *path, bool several)
 
 /* ---- setting ---- */
 
-/* The only record of that type. */
-static bool only(const struct edit *edit, const char *wanted, struct limefile_record *out)
+/* One record of that type, or a message. */
+static bool is_one(const struct edit *edit, const char *wanted, uint64_t count)
 {
-    uint64_t count = 0;
-    int err = limefile_index_by_type(edit->c.index, wanted, strlen(wanted), out, &count);
-    if (!err && count == 1)
-        return true;
-    if (!err)
+    if (count > 1)
         message(edit->c.path,
                 "lfn: %" PRIu64 " records are of type %s; name one ('lime ls' shows them)",
                 count, wanted);
-    else
+    else if (!count)
         message(
             edit->c.path,
             "lfn: no record %s that could get a name; name other data ('lime ls' shows them)",
             wanted);
-    return false;
+    return count == 1;
 }
 
 static bool is_data(const struct limefile_record *record)
@@ -160,7 +176,7 @@ static bool name_beside(const struct edit *edit, const struct limefile_record *d
          limefile_index_get(edit->c.index, i, out) == 0; i += (uint64_t)step) {
         if (out->message != data->message || is_data(out))
             return false;
-        if (is_of(out, type))
+        if (is_name(out))
             return true;
     }
     return false;
@@ -223,7 +239,7 @@ static int set(struct edit *edit, const char *word, const char *lfn)
     if (word) {
         if (!select_record(&edit->c, word, false, &record))
             return TOOL_BAD;
-        if (is_of(&record, type))
+        if (is_name(&record))
             return change(edit, &record, lfn);
         if (!is_data(&record)) {
             message(edit->c.path,
@@ -234,9 +250,12 @@ static int set(struct edit *edit, const char *word, const char *lfn)
         }
         return name_of(edit, &record, &old) ? change(edit, &old, lfn) : add(edit, &record, lfn);
     }
-    if (limefile_index_by_type(edit->c.index, type, sizeof type - 1, &old, &count) == 0)
-        return only(edit, type, &old) ? change(edit, &old, lfn) : TOOL_BAD;
-    return only(edit, data_type, &record) ? add(edit, &record, lfn) : TOOL_BAD;
+    if ((count = names_in(edit->c.index, &old)) > 0)
+        return is_one(edit, type, count) ? change(edit, &old, lfn) : TOOL_BAD;
+    if (limefile_index_by_type(edit->c.index, data_type, sizeof data_type - 1, &record,
+                               &count) != 0)
+        count = 0;
+    return is_one(edit, data_type, count) ? add(edit, &record, lfn) : TOOL_BAD;
 }
 
 static int set_in(const char *path, const char *word, const char *lfn)
