@@ -121,6 +121,11 @@ class Print(SumCase):
         self.lime(path, status=1)
         self.assertIn("no record is ildg-binary-data", self.err)
         self.lime(path, "none", status=1)
+        path = self.write("cut", container([[("text", b"x"), ("ildg-binary-data", data)]])[:-50])
+        for option in ([], ["--add"]):
+            self.lime(*option, path, status=1)
+            self.assertIn("no record is ildg-binary-data", self.err)
+            self.assertIn("record 2: the file ends inside the data", self.err)
 
     def test_wrong_length(self):
         path = self.write("f.lime", container([[FORMAT, ("ildg-binary-data", SMALL[:-576]), SUM]]))

@@ -279,9 +279,11 @@ class PackFiles(limetest.TestCase):
 
     def test_length_must_be_known(self):
         os.mkfifo(os.path.join(self.folder, "fifo"))
-        for path in ("fifo", "/dev/zero", "."):
+        for path in ("fifo", "/dev/zero"):
             self.pack("-t", "t", path, status=1)
             self.assertIn("not a regular file", self.words)
+        self.pack("-t", "t", ".", status=1)
+        self.assertIn("Is a directory", self.words)
 
     def test_names_that_look_like_options(self):
         os.rename(os.path.join(self.folder, "a"), os.path.join(self.folder, "-a"))
@@ -322,6 +324,14 @@ class AllOrNothing(limetest.TestCase):
         self.run_ok(["lime", "pack", "-o", link, "-t", "t", self.data])
         self.assertTrue(os.path.islink(link))
         self.assertEqual(read(self.target), container([("t", BIG)]))
+
+    def test_link_that_leads_nowhere(self):
+        link = os.path.join(limetest.tempdir(), "link")
+        os.symlink(self.target, link)
+        done = run(["lime", "pack", "-o", link, "-t", "t", self.data])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"link: create: No such file", done.stderr)
+        self.assertTrue(os.path.islink(link))
 
     def test_target_must_be_a_file(self):
         for target in (self.folder, "/dev/null", "/nonexistent/x"):

@@ -173,6 +173,8 @@ class Bad(TestCase):
                       "cut: ", "fifo: open: ", "folder: left out"):
             self.assertIn(words, errors)
         self.assertIn("wrong checksum", found["flipped"]["reason"])
+        self.assertEqual(found["flipped"]["size"], len(flipped))
+        self.assertIsNone(found["missing"]["size"])
         self.assertSame("good")
         self.assertNothingLeft(["good"])
 

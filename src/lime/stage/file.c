@@ -254,6 +254,7 @@ static int look_at_source(struct stage_file *f)
     if (!S_ISREG(f->st.st_mode))
         return stage_fail(f->result, -EINVAL, "not a regular file");
     f->result->size = (uint64_t)f->st.st_size;
+    f->result->sized = true;
     return 0;
 }
 

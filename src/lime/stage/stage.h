@@ -66,7 +66,7 @@ struct stage_result {
     uint64_t resumed;  /* bytes that an earlier try had left */
     uint64_t verified; /* fields whose checksum is right */
     bool read;         /* all of it was, and so compared */
-    bool container, has_digest;
+    bool sized, container, has_digest;
     struct stage_digest digest;
     char lfn[LIMEFILE_LFN_MAX];
     double seconds;

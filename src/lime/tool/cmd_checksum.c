@@ -441,6 +441,8 @@ static int add_sums(const struct options *o)
     status = understand(&c, &fields);
     if (status == TOOL_GOOD) {
         status = select_items(o, &c, &fields, &items);
+        if (status != TOOL_GOOD)
+            container_fault_message(&c); /* the data are behind it, perhaps */
         status = status == TOOL_GOOD ? add_all(o, &items) : json_failure(o, status);
         free(items.item);
         limefile_fields_release(&fields);

@@ -170,7 +170,7 @@ static int rewrite(struct edit *edit, const struct anew *what)
     int err = real ? rewrite_at(edit, real, what) : -errno;
     free(real);
     if (err)
-        message_code(edit->c.path, "rewrite", err);
+        message_code(edit->c.path, "write it anew in its folder", err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 

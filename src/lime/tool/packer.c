@@ -47,6 +47,8 @@ static bool input_open(struct input *in, const struct packing *p, const struct p
     }
     if (in->fd < 0 || fstat(in->fd, &in->st) != 0) {
         message_code(in->name, "open", -errno);
+    } else if (S_ISDIR(in->st.st_mode)) {
+        message_code(in->name, "open", -EISDIR);
     } else if (!S_ISREG(in->st.st_mode)) {
         message(in->name, "open: not a regular file, so its length is not known beforehand; "
                           "write it to a file first");

@@ -19,15 +19,17 @@ static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES 
     return out;
 }
 
-/* The sums as words; "-" where there is none. */
+/* Size and sums as words; "-" where there is none. */
 struct words {
-    char cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
+    char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
 };
 
 static struct words words_of(const struct stage_result *r)
 {
-    struct words w = {"-", "-", "-"};
+    struct words w = {"-", "-", "-", "-"};
     unsigned kinds = r->has_digest ? r->digest.kinds : 0;
+    if (r->sized)
+        snprintf(w.size, sizeof w.size, "%" PRIu64, r->size);
     if (kinds & STAGE_CKSUM)
         snprintf(w.cksum, sizeof w.cksum, "%" PRIu32, r->digest.cksum);
     if (kinds & STAGE_ADLER32)
@@ -61,9 +63,9 @@ void stageprint_head(void)
 void stageprint_row(const struct stage_result *r)
 {
     struct words w = words_of(r);
-    answer(NULL, "%-7s %14" PRIu64 " %10s %-8s %-32s %-10s %s  %s",
-           stageprint_status(r->status), r->size, w.cksum, w.adler32, w.md5, scidac_word(r),
-           r->item->target, r->lfn[0] ? r->lfn : "-");
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s", stageprint_status(r->status), w.size,
+           w.cksum, w.adler32, w.md5, scidac_word(r), r->item->target,
+           r->lfn[0] ? r->lfn : "-");
 }
 
 static void text(const char *name, const char *value)
@@ -75,7 +77,7 @@ static void text(const char *name, const char *value)
         fputs("null", stdout);
 }
 
-static void sum(const char *name, const char *word, const char *quote)
+static void number(const char *name, const char *word, const char *quote)
 {
     if (strcmp(word, "-") == 0)
         printf(", \"%s\": null", name);
@@ -98,10 +100,10 @@ void stageprint_json(const struct stage_result *r)
     struct words w = words_of(r);
     printf("{\"status\": \"%s\"", stageprint_status(r->status));
     text("lfn", r->lfn);
-    printf(", \"size\": %" PRIu64, r->size);
-    sum("cksum", w.cksum, "");
-    sum("adler32", w.adler32, "\"");
-    sum("md5", w.md5, "\"");
+    number("size", w.size, "");
+    number("cksum", w.cksum, "");
+    number("adler32", w.adler32, "\"");
+    number("md5", w.md5, "\"");
     text("source", r->item->source);
     text("target", r->item->target);
     printf(", \"container\": %s, \"records\": %" PRIu64, r->container ? "true" : "false",

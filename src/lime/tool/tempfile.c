@@ -133,8 +133,8 @@ static int find_target(struct tempfile *t, const char *target)
     if (stat(target, &st) == 0) {
         if (!S_ISREG(st.st_mode))
             return S_ISDIR(st.st_mode) ? -EISDIR : LIMEFILE_E_NOT_FILE;
-        t->target = realpath(target, NULL); /* a link stays a link */
-    } else if (errno == ENOENT) {
+        t->target = realpath(target, NULL);                  /* a link stays a link */
+    } else if (errno == ENOENT && lstat(target, &st) != 0) { /* nor a link that leads nowhere */
         t->target = strdup(target);
     }
     return t->target ? 0 : -errno;
