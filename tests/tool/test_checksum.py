@@ -148,6 +148,17 @@ class Print(SumCase):
                 self.assertIn("but should have", self.err)
             self.lime("--add", "--replace", path, status=1)
 
+    def test_part(self):
+        """Of a lattice that QIO has written to several files: the sum is of all of them."""
+        type, xml = scidac.private_file((4, 4, 4, 8))
+        message = [(type, xml.replace(b"<volfmt>0", b"<volfmt>2")), scidac.private_record(576),
+                   ("scidac-binary-data", SMALL), SUM]
+        self.lime(self.write("f.lime", container([message])), status=1)
+        self.assertIn("record 3: which sites of the lattice it has is not known", self.err)
+        message[2] = ("scidac-binary-data", SMALL + b"x")
+        self.lime(self.write("f.lime", container([message])), status=1)
+        self.assertIn("record 3: its 18433 bytes are no multiple of 576", self.err)
+
     def test_hypercube(self):
         dims, lower, upper = (4, 3, 5, 6), (1, 0, 2, 3), (3, 2, 2, 5)
         ranks = scidac.box_ranks(dims, lower, upper)

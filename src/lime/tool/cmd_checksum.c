@@ -142,6 +142,15 @@ static bool can_be_summed(const struct options *o, const struct container *c,
                 "record %" PRIu64 ": it has %" PRIu64 " bytes, but should have %" PRIu64
                 "; --site-bytes sums it all the same",
                 f->record.ordinal, f->record.bytes, f->expected);
+    else if (f->site_bytes && f->record.bytes % f->site_bytes == 0)
+        message(c->path,
+                "record %" PRIu64 ": which sites of the lattice it has is not known; "
+                "--site-bytes sums it as the first ones",
+                f->record.ordinal);
+    else if (f->site_bytes)
+        message(c->path,
+                "record %" PRIu64 ": its %" PRIu64 " bytes are no multiple of %" PRIu64,
+                f->record.ordinal, f->record.bytes, f->site_bytes);
     else
         message(c->path,
                 "record %" PRIu64 ": the size of a site is not known; --site-bytes gives it",
