@@ -112,7 +112,15 @@ static int check_place(const struct limefs *fs, const char *mountpoint)
 {
     struct stat st;
     size_t len = strlen(fs->source);
-    if (stat(mountpoint, &st) == 0 && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
+    bool there = stat(mountpoint, &st) == 0;
+    if (!there && errno == ENOTCONN) {
+        fprintf(stderr,
+                "limefs: %s: mount: a mount is there whose daemon is gone; "
+                "'fusermount3 -u' takes it away\n",
+                mountpoint);
+        return -ENOTCONN;
+    }
+    if (there && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
         return fail(mountpoint, "mount", -ENOTDIR); /* /dev/fd/N is a /dev/fuse opened for us */
     if (fs->container || strncmp(mountpoint, fs->source, len) != 0 ||
         (mountpoint[len] != '/' && len > 1) || mountpoint[len] == '\0')

@@ -126,6 +126,9 @@ class Process(limetest.TestCase):
             with self.assertRaises(OSError):  # at once, it does not hang
                 os.pread(file.fileno(), 1000000, 0)
                 os.stat(mount.join("001-info"))
+        done = limetest.run(["limefs", self.path, mount.path])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"fusermount3 -u", done.stderr)
         mount.stop()
         with limetest.Mount(self.path, mountpoint=mount.path):
             self.assertEqual(read(mount.join("info")), b"hello")
