@@ -36,7 +36,6 @@ static const struct error_entry table[] = {
     {LIMEFILE_E_UNDERFILL, "underfill", "less data than the record's header says"},
     {LIMEFILE_E_STATE, "state", "not possible now: a record is open, or none is"},
     {LIMEFILE_E_NO_RECORD, "no-record", "no such record"},
-    {LIMEFILE_E_AMBIGUOUS, "ambiguous", "more than one record is of this type"},
     {LIMEFILE_E_SHRUNK, "shrunk", "the file has become shorter"},
     {LIMEFILE_E_XML, "xml-malformed", "no XML that can be read"},
     {LIMEFILE_E_XML_VALUE, "xml-value", "an element is missing or makes no sense"},

@@ -65,7 +65,6 @@ enum limefile_error {
     LIMEFILE_E_UNDERFILL, /* (writer) less data than the header promised */
     LIMEFILE_E_STATE,     /* (writer) no record is open, or one still is */
     LIMEFILE_E_NO_RECORD, /* the container has no such record */
-    LIMEFILE_E_AMBIGUOUS, /* more than one record is of that type */
     LIMEFILE_E_SHRUNK,    /* the file is shorter now than it was when indexed */
 
     LIMEFILE_E_XML, /* (limeildg.h) metadata that cannot be parsed, or not within limits */
