@@ -126,6 +126,7 @@ class Process(limetest.TestCase):
             with self.assertRaises(OSError):  # at once, it does not hang
                 os.pread(file.fileno(), 1000000, 0)
                 os.stat(mount.join("001-info"))
+        time.sleep(1.1)  # so long the kernel has the attributes of the mount point
         done = limetest.run(["limefs", self.path, mount.path])
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"fusermount3 -u", done.stderr)
