@@ -527,6 +527,11 @@ class Lists(TestCase):
         self.assertEqual(len(found), 20)
         for i in range(20):
             self.assertSame(f"c{i}")
+        names = [configuration(self.at_source(name), "2,2,2,2") for name in ("a\nb", "c d")]
+        listed = "".join(name + "\0" for name in names)
+        found, _ = self.stage("-0", "--files-from", "-", self.target, input=listed.encode())
+        self.assertEqual(set(found), {"a\nb", "c d"})
+        self.stage("-0", names[0], self.target, code=2)
 
     def test_no_files(self):
         for text in (b"", b"\n\n"):

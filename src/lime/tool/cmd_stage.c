@@ -16,7 +16,7 @@
 
 static const char help[] =
     "Usage: lime stage [OPTION]... SRC... DST\n"
-    "       lime stage [OPTION]... --files-from LIST DST\n"
+    "       lime stage [OPTION]... --files-from LIST [-0] DST\n"
     "Copy containers to the folder DST (or one to the file DST), as fast as the\n"
     "disks go. On the way their structure and the checksums in them are verified,\n"
     "and sums for catalogues are taken. A file gets its name when all of it is right\n"
@@ -29,6 +29,7 @@ static const char help[] =
     "                        is always there)\n"
     "      --files-from LIST the sources are in this file, one a line; '-': standard\n"
     "                        input\n"
+    "  -0, --null            in LIST, each name ends with a NUL\n"
     "      --any             files that are no containers, too\n"
     "      --strict          deviations from the format are failures, and data whose\n"
     "                        checksum is missing or cannot be verified\n"
@@ -39,7 +40,7 @@ static const char help[] =
     "      --checkpoint N    note every N bytes (k, M, G) how far a file is on the\n"
     "                        disk, where resuming goes on (256M, and not more often\n"
     "                        than once a second)\n"
-    "      --job SOCKET      read and write by this limefs-io; without it if it fails\n"
+    "      --job SOCKET      copy by this limefs-io; without it if it fails\n"
     "      --job-timeout S   or says nothing for S seconds (30)\n"
     "      --json            a line of JSON for each file instead of the table\n"
     "  -q, --quiet           no summary\n"
@@ -53,7 +54,7 @@ static const char help[] =
 struct options {
     struct stage_options stage;
     const char *files_from;
-    bool recursive, json, quiet, no_space_check, help;
+    bool nul, recursive, json, quiet, no_space_check, help;
 };
 
 /* What has come out so far. */
@@ -287,6 +288,9 @@ static int take_option(struct options *o, int opt, char **argv)
     case 'F':
         o->files_from = optarg;
         break;
+    case '0':
+        o->nul = true;
+        break;
     case 'J':
         o->stage.socket = optarg;
         break;
@@ -341,6 +345,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"files", required_argument, NULL, 'j'},
         {"sums", required_argument, NULL, 's'},
         {"files-from", required_argument, NULL, 'F'},
+        {"null", no_argument, NULL, '0'},
         {"checkpoint", required_argument, NULL, 'C'},
         {"job-timeout", required_argument, NULL, 'T'},
         {"job", required_argument, NULL, 'J'},
@@ -356,7 +361,7 @@ static int parse(struct options *o, int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "rj:fq", longs, NULL)) != -1;)
+    for (int opt; !status && (opt = getopt_long(argc, argv, "rj:f0q", longs, NULL)) != -1;)
         status = take_option(o, opt, argv);
     return status;
 }
@@ -377,7 +382,7 @@ static int stage_listed(const struct options *o, const char *target)
     char **names;
     size_t count;
     int status = TOOL_BAD;
-    if (stagelist_read(o->files_from, &names, &count))
+    if (stagelist_read(o->files_from, o->nul, &names, &count))
         status = stage_named(o, names, count, target);
     for (size_t i = 0; i < count; i++)
         free(names[i]);
@@ -399,6 +404,8 @@ static int run(int argc, char **argv)
     if (o.files_from)
         return names == 1 ? stage_listed(&o, argv[optind])
                           : usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
+    if (o.nul)
+        return usage_error(&cmd_stage, "-0 is for --files-from");
     if (names < 2)
         return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");
     return stage_named(&o, argv + optind, (size_t)names - 1, argv[argc - 1]);

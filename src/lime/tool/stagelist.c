@@ -243,7 +243,7 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
     return list->folder ? targets_differ(list) : out_of_memory();
 }
 
-bool stagelist_read(const char *path, char ***names, size_t *count)
+bool stagelist_read(const char *path, bool nul, char ***names, size_t *count)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     char *line = NULL;
@@ -255,8 +255,9 @@ bool stagelist_read(const char *path, char ***names, size_t *count)
         return false;
     }
     bool good = true;
-    for (ssize_t n; good && (n = getline(&line, &room, file)) > 0;) {
-        if (line[n - 1] == '\n')
+    int end = nul ? '\0' : '\n';
+    for (ssize_t n; good && (n = getdelim(&line, &room, end, file)) > 0;) {
+        if (line[n - 1] == end)
             line[--n] = '\0';
         if (n == 0)
             continue;
