@@ -35,9 +35,9 @@ static const char help[] =
     "\n"
     "Example: lime verify /mnt/cfg && solver /mnt/cfg/ildg-binary-data\n"
     "\n"
-    "Exit status, the worst of all: 0 right; 1 a record is bad, unverified, cannot be\n"
-    "read, or has no checksum although it is named; 2 FILE is in no limefs mount, or\n"
-    "wrong usage.\n";
+    "Exit status, the worst of all: 0 right; 1 a record is bad, unverified, cannot\n"
+    "be read, or has no checksum although it is named; 2 FILE is in no limefs mount,\n"
+    "or wrong usage.\n";
 
 /* As the daemon has them; see limefs(1). */
 #define ATTR_TYPE      "user.lime.type"
