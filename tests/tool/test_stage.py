@@ -540,6 +540,18 @@ class Lists(TestCase):
         self.assertFails("lime: /dev/null: names no files", "--files-from", "/dev/null",
                          self.target)
 
+    def test_tree_into_itself(self):
+        inner = self.at_source("inner")
+        configuration(self.at_source("c"), "2,2,2,2")
+        os.mkdir(inner)
+        for target in (self.source, inner):
+            self.assertFails("is inside of it", "-r", self.source, target)
+        self.assertEqual((os.listdir(inner), sorted(os.listdir(self.source))),
+                         ([], ["c", "inner"]))
+        os.mkdir(self.source + "-2")
+        self.addCleanup(shutil.rmtree, self.source + "-2")
+        self.stage("-r", self.source, self.source + "-2")
+
     def test_no_folder(self):
         path = configuration(self.at_source("c"), "2,2,2,2")
         none, words = self.at_target("none"), ": the folder does not exist; make it first"

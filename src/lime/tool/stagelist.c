@@ -181,6 +181,18 @@ static bool targets_differ(const struct stagelist *list)
     return differ;
 }
 
+/* Its copies would be found as further sources, without an end. */
+static bool is_inside(const char *folder, const char *tree)
+{
+    char *inner = realpath(folder, NULL), *outer = realpath(tree, NULL);
+    size_t n = outer ? strlen(outer) : 0;
+    bool inside = inner && n > 0 && strncmp(inner, outer, n) == 0 &&
+                  (inner[n] == '/' || inner[n] == '\0' || n == 1);
+    free(inner);
+    free(outer);
+    return inside;
+}
+
 static bool add_source(struct stagelist *list, const char *source, const char *folder)
 {
     struct stat st;
@@ -189,6 +201,10 @@ static bool add_source(struct stagelist *list, const char *source, const char *f
     if (!list->recursive) {
         leave_out(list, source, "a folder, and no -r was given");
         return true;
+    }
+    if (is_inside(folder, source)) {
+        message(source, "the target, %s, is inside of it; nothing was staged", folder);
+        return false;
     }
     char *copy = strdup(source);
     bool good = copy ? add_tree(list, copy, folder) : out_of_memory();
