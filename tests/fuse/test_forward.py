@@ -17,6 +17,7 @@ from fakejob import FakeJob
 
 MIB = 1 << 20
 TIMEOUT = 1.0  # job_timeout of these mounts
+PATIENT = "job_timeout=30"  # where the job does nothing wrong
 
 
 def stats(mount):
@@ -62,7 +63,7 @@ class Forward(limetest.TestCase):
                          hashlib.sha256(self.data).hexdigest())
 
     def test_a_stream_is_forwarded(self):
-        with FakeJob(self.socket) as job, self.mount() as mount:
+        with FakeJob(self.socket) as job, self.mount(PATIENT) as mount:
             self.serving(mount)
             self.right(mount)
             seen = stats(mount)
@@ -76,7 +77,7 @@ class Forward(limetest.TestCase):
             self.assertLessEqual(sum(n for _, n in job.reads), len(self.data) + 8 * MIB)
 
     def test_around_the_page_cache(self):
-        with FakeJob(self.socket), self.mount("direct_io") as mount:
+        with FakeJob(self.socket), self.mount("direct_io", PATIENT) as mount:
             self.serving(mount)
             for block in (MIB, 1000 * 1000 + 1, 128 * 1024):
                 self.right(mount, block=block)

@@ -21,7 +21,8 @@ import test_content
 from mpitest import MPIRUN, environment
 
 MIB = 1 << 20
-TIMEOUT = 2.0  # job_timeout
+TIMEOUT = 2.0  # job_timeout, where jobs fail
+PATIENCE = 30.0  # where they do not: a busy disk may take seconds
 RECORD = 24 * MIB
 
 
@@ -83,6 +84,7 @@ def folders(pid):
 @limetest.needs_fuse
 class TestCase(limetest.TestCase):
     records = 8
+    timeout = TIMEOUT
 
     def setUp(self):
         if not shutil.which(MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
@@ -97,7 +99,8 @@ class TestCase(limetest.TestCase):
 
     def mount(self, *options, source=None, **how):
         return limetest.Mount(source or self.container, timeout=60, env=environment(), opts=[
-            f"job_timeout={TIMEOUT}", "extent=4M", "window=64M", "forward_from=1M", *options],
+            f"job_timeout={self.timeout}", "extent=4M", "window=64M", "forward_from=1M",
+            *options],
             **how)
 
     def foreign_job(self, ranks):
@@ -147,6 +150,8 @@ class TestCase(limetest.TestCase):
 
 
 class Ranks(TestCase):
+    timeout = PATIENCE
+
     def test_own_jobs(self):
         for ranks in (1, 2, 3, 4):
             with self.subTest(ranks=ranks), \

@@ -28,7 +28,7 @@ def some(n, seed=1):
 
 @limetest.needs_fuse
 class Job(writelib.TestCase):
-    OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=2", "stripe=64K")
+    OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
 
     def setUp(self):
         if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):

@@ -57,6 +57,8 @@ class TestCase(writelib.TestCase):
 
 
 class Good(TestCase):
+    OPTS = (*SMALL, "job_timeout=30")  # a busy disk may take seconds; it is no fault
+
     def test_records(self):
         """Appended, one after the other, and in place, on some number of ranks."""
         for ranks in (1, 2, 3, 4):

@@ -39,7 +39,7 @@ def read_around(path, block=MIB):
 
 @limetest.needs_fuse
 class TestCase(writelib.TestCase):
-    OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=5", "stripe=64K")
+    OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
 
     def setUp(self):
         if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):

@@ -471,7 +471,7 @@ class MountTestCase(HostsTestCase, test_ranks.TestCase):
 
     def mount_with(self, *options):
         return Mount(self.hosts, self.container, [
-            f"job_timeout={TIMEOUT}", "extent=4M", "window=32M", "forward_from=1M", *options])
+            f"job_timeout={self.timeout}", "extent=4M", "window=32M", "forward_from=1M", *options])
 
     def read(self, mount, i, pause=0.0):
         """Not out of the kernel's cache."""
@@ -498,6 +498,7 @@ class MountTestCase(HostsTestCase, test_ranks.TestCase):
 
 
 class Mounts(MountTestCase):
+    timeout = test_ranks.PATIENCE
     names = ("alpha", "beta", "gamma")
 
     def test_own_job(self):
