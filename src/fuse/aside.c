@@ -106,6 +106,8 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
     target->aside_bytes = bytes;
     target->aside_changed = true;
     target->aside_written = !emptied;
+    if (bytes == 0)
+        target->failed = 0;
     forget_times(target);
     limefs_job_changed(writer->fs, writer->view, &change);
     return 0;

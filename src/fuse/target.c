@@ -57,10 +57,8 @@ static void raise_to(_Atomic uint64_t *length, uint64_t end)
 static int write_aside(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
     int err = write_all(target->aside, buf, n, offset);
-    if (err) {
-        target->failed = err;
+    if (err)
         return err;
-    }
     raise_to(&target->aside_bytes, offset + n);
     target->aside_changed = target->aside_written = true;
     return 0;
@@ -105,8 +103,6 @@ static int write_last(struct limefs_target *target, const struct limefile_last *
     if (writer->failed) /* what comes now would hide the gap */
         return writer->failed;
     int err = write_in_place(target, buf, n, last->data_offset + offset);
-    if (err && offset + n > last->bytes)
-        writer->failed = err;
     if (!err)
         raise_to(&writer->length, offset + n);
     return err;
@@ -153,7 +149,9 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
     struct limefile_index *index;
-    int err = limefs_writer_check(writer);
+    int err = target->failed; /* what comes now would hide the gap */
+    if (!err)
+        err = limefs_writer_check(writer);
     if (!err)
         err = limefs_writer_flush_store(writer);
     if (!err)
@@ -230,17 +228,24 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
     return err;
 }
 
-/* What was to be written is not there, for whatever reason: what is collected, or grows, has a
- * gap. */
+/* What was to be written is not there, for whatever reason: what is collected, or grows, or was
+ * to grow, has a gap. */
 static void note_gap(struct limefs_target *target, uint64_t end, int err)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    if (target->aside >= 0)
+    struct limefile_record record;
+    struct limefile_index *index;
+    if (target->aside >= 0) {
         target->failed = err;
-    else if (writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
-             end > last.bytes)
-        writer->failed = err;
+    } else if (writer->editor && limefs_writer_is_last(writer, target->ordinal, &last)) {
+        if (end > last.bytes)
+            writer->failed = err;
+    } else if (limefs_writer_record(writer, target->ordinal, &record, &index) == 0) {
+        if (end > record.bytes)
+            target->failed = err;
+        limefile_index_free(index);
+    }
 }
 
 ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, const char *buf,

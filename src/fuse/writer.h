@@ -38,7 +38,8 @@ struct limefs_target {
     struct limefs_run {           /* of sequential writes, where they are in the container */
         uint64_t begin, next, bytes;
     } run;             /* under the job's lock */
-    atomic_int failed; /* that a write to `aside` has met: it is not what was written */
+    atomic_int failed; /* that a write to `aside`, or one that was to begin it, has met: it is
+                        * not what was written */
 };
 
 /* A pinned view's record for writing; the container is locked and made good first, if it was

@@ -13,6 +13,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import faults
 import limetest
 import writelib
 from writelib import MIB, put, pwrite_all, read, until, whole_records, write_all
@@ -610,6 +611,35 @@ class BadDisk(Faults):
         self.fs.comes_back()
         self.brought_back(self.path)
         self.assertHolds(self.path, [A, B, C])
+
+
+@limetest.needs_fuse
+class OneCall(Faults):
+    """A single call fails, and those that follow do not: what is missing is not hidden by them.
+    (test_write_calls.py goes through all calls.)"""
+
+    def setUp(self):
+        folder = self.tempdir()
+        self.path = put(os.path.join(folder, "c.lime"), limetest.container([A, B, C]))
+        self.faults = faults.Faults(folder)
+
+    def mounted(self):
+        return self.rw(self.path, env=self.faults.environment())
+
+    def test_an_inner_record_that_cannot_begin_to_grow(self):
+        with self.mounted() as mount:
+            fd = os.open(mount.join("second"), os.O_WRONLY)
+            self.faults.arm(faults.DAEMON, "openat", 1, errno.ENOSPC)  # of the file beside it
+            for at in (len(B[1]), len(B[1]) + 100000):
+                result = Attempt()
+                result.step("write", os.pwrite, fd, b"n" * 5000, at)
+                result.step("fsync", os.fsync, fd)
+                self.failed(result, FULL)
+            result.close(fd)
+            self.assertTrue(self.faults.struck)
+            self.assertHolds(self.path, [A, B, C])
+            attempt(mount.join("second"), os.O_WRONLY, b"n" * 10, at=len(B[1]))
+        self.assertHolds(self.path, [A, ("second", B[1] + b"n" * 10), C])
 
 
 @limetest.needs_fuse
