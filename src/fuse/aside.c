@@ -219,9 +219,7 @@ static int put(struct limefs_target *target, const struct limefile_record *recor
     int err = copy(target->aside, 0, writer->fd, record->data_offset, record->bytes);
     limefs_job_changed(writer->fs, writer->view, &change);
     limefs_verify_forget(writer->fs, writer->view);
-    if (!err && fsync(writer->fd) != 0)
-        err = -errno;
-    return err;
+    return err ? err : limefs_writer_fsync(writer);
 }
 
 int limefs_aside_finish(struct limefs_target *target)

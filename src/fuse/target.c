@@ -296,6 +296,13 @@ int limefs_writer_sync_store(struct limefs_writer *writer)
     return spread(writer, limefs_store_sync(writer->fs, writer));
 }
 
+int limefs_writer_fsync(struct limefs_writer *writer)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, writer->fd);
+    return spread(writer, file.source.ops->sync(&file.source));
+}
+
 /* A new record, or an inner one that was emptied, to which nothing was written yet. */
 static bool is_bare(const struct limefs_target *target)
 {
@@ -334,11 +341,8 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
         err = limefs_writer_sync_store(writer);
     /* The bulk of it, while others go on. */
     bool others = writer->syncing++ > 0; /* which may have taken the mark, and not be through */
-    if (!err && (atomic_exchange(&writer->unsynced, false) || others) &&
-        fsync(writer->fd) != 0) {
-        err = -errno;
-        tell_all(writer, err);
-    }
+    if (!err && (atomic_exchange(&writer->unsynced, false) || others))
+        err = limefs_writer_fsync(writer);
     writer->syncing--;
     /* With another user there is another open file, of which we could find a descriptor. */
     bool held = closing && !err && target->users == 1 && is_bare(target);

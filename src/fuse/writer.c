@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,20 @@ static int lock(struct limefs_writer *writer)
     return err == -EBUSY ? err : 0;
 }
 
+static int sync_source(struct limefile_source *source)
+{
+    return limefs_writer_fsync(
+        (struct limefs_writer *)((char *)source - offsetof(struct limefs_writer, file.source)));
+}
+
+static void init_source(struct limefs_writer *writer)
+{
+    limefile_fd_init(&writer->file, writer->fd);
+    writer->ops = *writer->file.source.ops;
+    writer->ops.sync = sync_source;
+    writer->file.source.ops = &writer->ops;
+}
+
 static int open_container(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
@@ -207,7 +222,7 @@ static int open_container(struct limefs_writer *writer)
     writer->fd = limefs_tree_open(fs, view->node, NULL, O_RDWR);
     if (writer->fd < 0)
         return writer->fd;
-    limefile_fd_init(&writer->file, writer->fd);
+    init_source(writer);
     int err = lock(writer);
     struct stat st;
     if (!err && fstat(writer->fd, &st) != 0)

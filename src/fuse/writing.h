@@ -20,6 +20,7 @@ struct limefs_writer {
     pthread_cond_t parted;   /* a target was closed */
     int fd;                  /* the container, locked; -1: nobody uses it */
     struct limefile_fd file;
+    struct limefile_source_ops ops; /* of `file`, but for its sync */
     struct limefile_editor *editor;
     struct limefs_target *targets; /* changed under the lock alone */
 
@@ -56,6 +57,10 @@ int limefs_writer_check(struct limefs_writer *);
  * told to all targets, and stays with the last record. */
 int limefs_writer_flush_store(struct limefs_writer *);
 int limefs_writer_sync_store(struct limefs_writer *);
+
+/* The same for the container itself. The kernel tells each failure once, and may have dropped
+ * what it could not write: so nothing else syncs it, the editor neither. */
+int limefs_writer_fsync(struct limefs_writer *);
 
 /* How many bytes somebody else has added, who knows nothing of locks. With the lock, in any
  * way. */

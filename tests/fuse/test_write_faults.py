@@ -642,6 +642,30 @@ class OneCall(Faults):
         self.assertHolds(self.path, [A, ("second", B[1] + b"n" * 10), C])
 
 
+    def test_the_disk_has_lost_what_was_written(self):
+        """fsync says so once: that the next one does not is no reason to commit it."""
+        for name, flags in (("new", APPEND), ("third", GO_ON)):
+            for nth in (1, 2, 3):
+                with self.subTest(name, nth=nth), self.mounted() as mount:
+                    fd = os.open(mount.join(name), flags, 0o644)
+                    os.write(fd, b"n" * 100000)
+                    self.faults.arm(faults.DAEMON, "fsync", nth, errno.EIO)
+                    self.assertErrno(errno.EIO, os.close, fd)
+                    put(mount.join("passing"), b"p")
+                    os.unlink(mount.join("passing"))
+                    self.assertHolds(self.path, [A, B, C])
+
+    def test_everybody_is_told(self):
+        """Whoever it is whose call makes the daemon sync, and hears of it first."""
+        with self.mounted() as mount:
+            fd = os.open(mount.join("second"), os.O_WRONLY | os.O_DIRECT)
+            os.write(fd, b"n" * 4096)
+            self.faults.arm(faults.DAEMON, "fsync", 1, errno.EIO)
+            self.assertErrno(errno.EIO, os.setxattr, mount.join("first"), "user.lime.type", b"1st")
+            self.assertErrno(errno.EIO, os.fsync, fd)
+            os.close(fd)
+
+
 @limetest.needs_fuse
 class ReadOnlyBelow(Faults):
     def setUp(self):
