@@ -153,8 +153,6 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
     if (!err)
         err = limefs_writer_check(writer);
     if (!err)
-        err = limefs_writer_flush_store(writer);
-    if (!err)
         err = limefs_writer_record(writer, target->ordinal, &record, &index);
     if (err)
         return err;

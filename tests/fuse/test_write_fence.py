@@ -18,7 +18,7 @@ import limetest
 import mpitest
 import test_ranks
 import writelib
-from fakejob import FakeJob
+from fakejob import FakeJob, SYNC, WRITE, ok
 from test_ranks import serving, stats
 from writelib import MIB, put, pwrite_all, until
 
@@ -215,6 +215,41 @@ class Fake(TestCase):
         whole[MIB:3 * MIB] = self.data[:2 * MIB]
         whole[7 * MIB:7 * MIB + PAGE] = self.data[:PAGE]
         self.assertHolds(os.path.join(self.folder, "a"), [("data", bytes(whole))])
+
+    def test_what_ranks_elsewhere_have_written_is_collected_with_the_rest(self):
+        """Here it can be read once they have synced it, as by NFS, and not before."""
+        held = []
+
+        def handle(job, connection, opcode, tag, payload):
+            if opcode == WRITE:
+                number, offset, n, at, _, _ = struct.unpack("<IQQQQQ", payload)
+                held.append((number, job.window[at:at + n], offset))
+                return ok("Q", n)
+            while opcode == SYNC and held:
+                number, data, offset = held.pop(0)
+                os.pwrite(job.files[number], data, offset)
+            return job.answer(connection, opcode, tag, payload)
+
+        for size in (8 * MIB - 100, 8 * MIB + PAGE):  # cut; grown by a write
+            path = put(os.path.join(self.folder, "a"),
+                       limetest.container([("data", bytes(8 * MIB)), ("log", b"log")]))
+            with self.subTest(size), FakeJob(self.socket) as job:
+                job.handle = handle
+                mount = self.mounted(job, 2)
+                fd = os.open(mount.join("a/data"), os.O_RDWR | os.O_DIRECT)
+                with mmap.mmap(-1, 8 * MIB) as buffer:
+                    buffer[:] = self.data
+                    for i in range(0, 8 * MIB, MIB):
+                        pwrite_all(fd, memoryview(buffer)[i:i + MIB], i)
+                    self.assertTrue(held)
+                    if size < 8 * MIB:
+                        os.ftruncate(fd, size)
+                    else:
+                        pwrite_all(fd, memoryview(buffer)[:PAGE], 8 * MIB)
+                os.close(fd)
+                mount.stop()
+            whole = (self.data + self.data[:PAGE])[:size]
+            self.assertHolds(path, [("data", whole), ("log", b"log")])
 
 
 if __name__ == "__main__":
