@@ -73,6 +73,7 @@ struct limefs {
     uint64_t index_memory;
 
     unsigned threads;       /* that serve requests, at most */
+    unsigned waiting;       /* of these, for verdicts (verify.c); atomic */
     struct limefs_job *job; /* job.h; NULL: none wanted */
     struct limefs_view
         *held; /* of a container that is mounted for writing; its writer has a user */

@@ -539,20 +539,21 @@ static bool is_worth_waiting(const struct limefs_proofs *proofs,
 
 /* The end of a record is served last: not before those requests are done that a sequential
  * reader has made before. */
-static void wait_for_verdict(const struct limefs *fs, struct limefs_proofs *proofs,
+static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *proofs,
                              struct limefs_proof *proof)
 {
     double begin = limefs_seconds(), waited = 0;
-    if (proof->waiting + 2 > fs->threads) /* somebody must serve those requests */
-        return;
+    /* Somebody must serve those requests, and all others. */
+    bool may = __atomic_fetch_add(&fs->waiting, 1, __ATOMIC_RELAXED) + 2 <= fs->threads;
     proof->waiting++;
-    while (is_worth_waiting(proofs, proof, waited)) {
+    while (may && is_worth_waiting(proofs, proof, waited)) {
         double next = waited < moment ? moment : waited < grace ? grace : waited + grace;
         struct timespec until = limefs_clock_time(begin + next);
         pthread_cond_timedwait(&proofs->changed, &proofs->lock, &until);
         waited = limefs_seconds() - begin;
     }
     proof->waiting--;
+    __atomic_fetch_sub(&fs->waiting, 1, __ATOMIC_RELAXED);
 }
 
 /* *judged: by these bytes, and the sum is this. */

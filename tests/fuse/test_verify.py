@@ -449,6 +449,38 @@ class WhileRead(Files):
                     self.assertEqual({one[1] for one in done}, {errno.EIO})
                 self.assertEqual(verdict(record), "ok" if harm is None else "bad")
 
+    def test_others_are_served_while_ends_wait(self):
+        """However many records there are whose ends wait for a part that nobody reads."""
+        self.folder = self.tempdir()
+        for i in range(12):
+            _, data = self.conf(f"{i}.lime")
+
+        def look(mount):
+            begin = time.monotonic()
+            self.assertFalse(os.path.exists(mount.join(f"0.lime/{begin}")))
+            return time.monotonic() - begin
+
+        def last_part(path):
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+            try:
+                for at in range(len(data) // 2 // MIB * MIB, len(data), MIB // 8):
+                    os.pread(fd, MIB // 8, at)
+            finally:
+                os.close(fd)
+
+        for _ in range(3):  # the machine may be busy
+            with self.mount(self.folder) as mount, \
+                    concurrent.futures.ThreadPoolExecutor(12) as pool:
+                parts = [pool.submit(last_part, mount.join(f"{i}.lime/ildg-binary-data"))
+                         for i in range(12)]
+                slowest = 0
+                while not all(part.done() for part in parts):
+                    slowest = max(slowest, look(mount))
+                    time.sleep(0.01)
+            if slowest < 0.7:
+                return
+        self.fail(f"a look-up has taken {slowest} seconds")
+
     def test_the_log(self):
         path, _data = self.conf(harm=5)
         words = os.path.join(self.tempdir(), "words")
