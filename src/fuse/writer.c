@@ -511,6 +511,26 @@ static void forget_target(struct limefs_writer *writer, struct limefs_target *ta
     free(target);
 }
 
+/* What was collected takes the record's place, or goes. */
+static void end_aside(struct limefs_target *target, int err, bool forced)
+{
+    struct limefs_writer *writer = target->writer;
+    char path[PATH_MAX];
+    if (!target->aside_changed)
+        return;
+    if (!err)
+        err = target->failed;
+    if (!err && !forced)
+        err = limefs_aside_finish(target);
+    if (!err && !forced)
+        return;
+    limefs_log(err ? LOG_ERR : LOG_WARNING, "%s: record %llu keeps its old data: %s",
+               limefs_writer_label(writer, path, sizeof path),
+               (unsigned long long)target->ordinal,
+               err ? limefile_strerror(err) : "the new ones were not finished");
+    limefs_view_renew(writer->fs, writer->view, target->ordinal);
+}
+
 void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool forced)
 {
     struct limefs_writer *writer = target->writer;
@@ -521,22 +541,10 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     if (!err && target->aside >= 0 && target->aside_changed && !forced)
         err = limefs_writer_make_ready(writer); /* lets others in meanwhile */
     if (--target->users == 0) {
-        if (target->aside >= 0 && target->aside_changed && !forced) {
-            if (!err)
-                err = target->failed;
-            if (!err)
-                err = limefs_aside_finish(target);
-            char path[PATH_MAX];
-            if (err) {
-                limefs_log(LOG_ERR, "%s: record %llu keeps its old data: %s",
-                           limefs_writer_label(writer, path, sizeof path),
-                           (unsigned long long)target->ordinal, limefile_strerror(err));
-                limefs_view_renew(fs, writer->view, target->ordinal);
-            }
-        } else if (!err && target->aside < 0 &&
-                   limefs_writer_is_last(writer, target->ordinal, &last)) {
+        if (target->aside >= 0)
+            end_aside(target, err, forced);
+        else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
             limefs_writer_give_up_last(writer, &last, forced);
-        }
         forget_target(writer, target);
         limefs_job_touched(fs, writer->view);
     }
