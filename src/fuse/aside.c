@@ -91,12 +91,10 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
     struct limefs_writer *writer = target->writer;
     struct limefs_change change;
     uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
-    /* By ranks elsewhere, before it is read here. */
-    int err = kept ? limefs_writer_sync_store(writer) : 0;
-    int fd = err ? err : nameless(writer);
+    int fd = nameless(writer);
     if (fd < 0)
         return fd;
-    err = copy(writer->fd, record->data_offset, fd, 0, kept);
+    int err = copy(writer->fd, record->data_offset, fd, 0, kept);
     if (!err && ftruncate(fd, (off_t)bytes) != 0)
         err = -errno;
     if (err) {

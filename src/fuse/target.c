@@ -153,6 +153,8 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
     if (!err)
         err = limefs_writer_check(writer);
     if (!err)
+        err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
+    if (!err)
         err = limefs_writer_record(writer, target->ordinal, &record, &index);
     if (err)
         return err;

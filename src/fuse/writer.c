@@ -390,8 +390,8 @@ int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct lime
     err = limefs_writer_catch_up(*out);
     if (!err)
         err = limefs_writer_check(*out);
-    if (!err)
-        err = limefs_writer_flush_store(*out);
+    if (!err) /* what ranks elsewhere write back later would be where it does not belong */
+        err = limefs_writer_sync_store(*out);
     if (err)
         limefs_writer_leave(*out);
     return err;

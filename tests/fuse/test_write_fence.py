@@ -216,8 +216,8 @@ class Fake(TestCase):
         whole[7 * MIB:7 * MIB + PAGE] = self.data[:PAGE]
         self.assertHolds(os.path.join(self.folder, "a"), [("data", bytes(whole))])
 
-    def test_what_ranks_elsewhere_have_written_is_collected_with_the_rest(self):
-        """Here it can be read once they have synced it, as by NFS, and not before."""
+    def writes_back_late(self, job):
+        """Ranks elsewhere, as by NFS: what they have written is there once they have synced it."""
         held = []
 
         def handle(job, connection, opcode, tag, payload):
@@ -230,26 +230,51 @@ class Fake(TestCase):
                 os.pwrite(job.files[number], data, offset)
             return job.answer(connection, opcode, tag, payload)
 
+        job.handle = handle
+        return held
+
+    def stream(self, path, held):
+        """All of a record anew; a descriptor, not synced."""
+        fd = os.open(path, os.O_RDWR | os.O_DIRECT)
+        with mmap.mmap(-1, 8 * MIB) as buffer:
+            buffer[:] = self.data
+            for i in range(0, 8 * MIB, MIB):
+                pwrite_all(fd, memoryview(buffer)[i:i + MIB], i)
+        until(lambda: held)
+        return fd
+
+    def test_what_is_written_back_late_is_collected_with_the_rest(self):
         for size in (8 * MIB - 100, 8 * MIB + PAGE):  # cut; grown by a write
             path = put(os.path.join(self.folder, "a"),
                        limetest.container([("data", bytes(8 * MIB)), ("log", b"log")]))
             with self.subTest(size), FakeJob(self.socket) as job:
-                job.handle = handle
+                held = self.writes_back_late(job)
                 mount = self.mounted(job, 2)
-                fd = os.open(mount.join("a/data"), os.O_RDWR | os.O_DIRECT)
-                with mmap.mmap(-1, 8 * MIB) as buffer:
-                    buffer[:] = self.data
-                    for i in range(0, 8 * MIB, MIB):
-                        pwrite_all(fd, memoryview(buffer)[i:i + MIB], i)
-                    self.assertTrue(held)
-                    if size < 8 * MIB:
-                        os.ftruncate(fd, size)
-                    else:
-                        pwrite_all(fd, memoryview(buffer)[:PAGE], 8 * MIB)
+                fd = self.stream(mount.join("a/data"), held)
+                if size < 8 * MIB:
+                    os.ftruncate(fd, size)
+                else:
+                    with mmap.mmap(-1, PAGE) as buffer:
+                        buffer[:] = self.data[:PAGE]
+                        pwrite_all(fd, buffer, 8 * MIB)
                 os.close(fd)
                 mount.stop()
             whole = (self.data + self.data[:PAGE])[:size]
             self.assertHolds(path, [("data", whole), ("log", b"log")])
+
+    def test_what_is_written_back_late_is_not_where_other_records_are(self):
+        """The last record is cut, and another one appended."""
+        with FakeJob(self.socket) as job:
+            held = self.writes_back_late(job)
+            mount = self.mounted(job, 2)
+            fd = self.stream(mount.join("a/data"), held)
+            os.ftruncate(fd, MIB)
+            put(mount.join("a/next"), b"next" * 1000)
+            os.close(fd)
+            mount.stop()
+        self.assertHolds(os.path.join(self.folder, "a"),
+                         [("data", self.data[:MIB]), ("next", b"next" * 1000)])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a", "b"])
 
 
 if __name__ == "__main__":
