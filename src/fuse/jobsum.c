@@ -25,15 +25,20 @@ static bool goes_on(const struct work *work)
            job->connections == work->connection;
 }
 
-/* The job has the container open; it is soon done, or never. */
+/* The job has the container open, with the record as it is now; it is soon done, or never. */
 static struct limefs_job_file *wait_for_file(const struct work *work,
                                              const struct limefs_view *view)
 {
-    struct limefs_job_file *file = NULL;
-    while (goes_on(work) && (file = limefs_job_file_of(work->job, view)) &&
-           file->state == LIMEFS_JOB_FILE_OPENING)
+    uint64_t from = work->field->record.data_offset, to = from + work->field->record.bytes;
+    struct limefs_job_file *file;
+    while (goes_on(work) && (file = limefs_job_file_of(work->job, view))) {
+        if (limefs_job_file_has(work->job, file, view, from, to))
+            return file;
+        if (file->state != LIMEFS_JOB_FILE_OPENING && file->state != LIMEFS_JOB_FILE_CLOSING)
+            return NULL;
         pthread_cond_wait(&work->job->changed, &work->job->lock);
-    return goes_on(work) && file && file->state == LIMEFS_JOB_FILE_OPEN ? file : NULL;
+    }
+    return NULL;
 }
 
 static void ask(struct work *work, struct limefs_job_sum *piece, struct limefs_job_file *file)

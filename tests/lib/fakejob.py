@@ -17,7 +17,7 @@ import threading
 import time
 
 MAGIC, VERSION = 0x4A4D494C, 1
-HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC = range(1, 10)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
 HEADER = struct.Struct("<IHHIIQ")
 
 
