@@ -236,10 +236,11 @@ static bool is_right(const struct limefs_proof *proof, const struct limefile_che
 }
 
 /* With the proofs' lock held. */
-static void judge(struct limefs *fs, struct limefs_proof *proof,
+static void judge(struct limefs *fs, struct limefs_proofs *proofs, struct limefs_proof *proof,
                   const struct limefile_checksum *sum)
 {
     proof->verdict = is_right(proof, sum) ? LIMEFS_OK : LIMEFS_BAD;
+    pthread_cond_broadcast(&proofs->changed);
     __atomic_fetch_add(proof->verdict == LIMEFS_OK ? &fs->verified_ok : &fs->verified_bad, 1,
                        __ATOMIC_RELAXED);
 }
@@ -397,7 +398,7 @@ static int verify(struct limefs *fs, struct limefs_view *view, struct limefs_pro
         err = -ESTALE;
     if (!err) {
         __atomic_fetch_add(&fs->verified_bytes, proof->field.record.bytes, __ATOMIC_RELAXED);
-        judge(fs, proof, &sum);
+        judge(fs, proofs, proof, &sum);
     }
     pthread_mutex_unlock(&proofs->lock);
     if (!err)
@@ -570,10 +571,8 @@ static int look_at(struct limefs *fs, const struct limefs_file *file, uint64_t o
             if (is_open_question(proofs, proof) && j < proof->tallies)
                 take_note(fs, proofs, proof->tally[j], offset, iov[i].iov_base, iov[i].iov_len);
     *judged = is_open_question(proofs, proof) && is_served(proof, sum);
-    if (*judged) {
-        judge(fs, proof, sum);
-        pthread_cond_broadcast(&proofs->changed);
-    }
+    if (*judged)
+        judge(fs, proofs, proof, sum);
     bool end = count && offset == proof->field.record.bytes;
     if (end)
         wait_for_verdict(fs, proofs, proof);

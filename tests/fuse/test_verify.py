@@ -449,6 +449,33 @@ class WhileRead(Files):
                     self.assertEqual({one[1] for one in done}, {errno.EIO})
                 self.assertEqual(verdict(record), "ok" if harm is None else "bad")
 
+    def last_part(self, path, size):
+        """Reads the greater part, of which no verdict comes, to the end, which waits for one."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        try:
+            for at in range(size // 2 // MIB * MIB, size, MIB // 8):
+                os.pread(fd, MIB // 8, at)
+        finally:
+            os.close(fd)
+
+    def test_a_verdict_from_elsewhere(self):
+        """Whoever waits for one has it at once."""
+        path, data = self.conf(harm=99)
+        for _ in range(3):  # the machine may be busy
+            with self.mount(path) as mount, concurrent.futures.ThreadPoolExecutor() as pool:
+                record = mount.join("ildg-binary-data")
+                part = pool.submit(self.last_part, record, len(data))
+                time.sleep(0.2)
+                self.assertEqual(os.getxattr(record, VERIFY), b"bad")
+                begin = time.monotonic()
+                with self.assertRaises(OSError) as caught:
+                    part.result()
+                waited = time.monotonic() - begin
+            self.assertEqual(caught.exception.errno, errno.EIO)
+            if waited < 0.7:
+                return
+        self.fail(f"it has come after {waited} seconds")
+
     def test_others_are_served_while_ends_wait(self):
         """However many records there are whose ends wait for a part that nobody reads."""
         self.folder = self.tempdir()
@@ -460,19 +487,11 @@ class WhileRead(Files):
             self.assertFalse(os.path.exists(mount.join(f"0.lime/{begin}")))
             return time.monotonic() - begin
 
-        def last_part(path):
-            fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
-            try:
-                for at in range(len(data) // 2 // MIB * MIB, len(data), MIB // 8):
-                    os.pread(fd, MIB // 8, at)
-            finally:
-                os.close(fd)
-
         for _ in range(3):  # the machine may be busy
             with self.mount(self.folder) as mount, \
                     concurrent.futures.ThreadPoolExecutor(12) as pool:
-                parts = [pool.submit(last_part, mount.join(f"{i}.lime/ildg-binary-data"))
-                         for i in range(12)]
+                parts = [pool.submit(self.last_part, mount.join(f"{i}.lime/ildg-binary-data"),
+                                     len(data)) for i in range(12)]
                 slowest = 0
                 while not all(part.done() for part in parts):
                     slowest = max(slowest, look(mount))
