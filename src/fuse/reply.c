@@ -80,13 +80,19 @@ static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation
     entry->entry_timeout = fs->options.entry_timeout;
 }
 
-/* A list of very many records is good for as long as it takes to read it and to ask for each:
- * else ls would look all of them up once more. */
-static double at_least(struct limefs *fs, double timeout, struct limefs_view *view)
+/* Seconds that it takes to read the list of all records and to ask for each. */
+static double listing_seconds(struct limefs *fs, struct limefs_view *view)
 {
     struct limefile_index *index = limefs_view_index(fs, view);
-    double listing = (double)limefile_index_count(index) / 50000;
+    double seconds = (double)limefile_index_count(index) / 50000;
     limefile_index_free(index);
+    return seconds;
+}
+
+/* A list of very many records is good for so long: else ls would look all of them up once more.
+ */
+static double at_least(double listing, double timeout)
+{
     return timeout > 0 && timeout < listing ? listing : timeout;
 }
 
@@ -98,8 +104,9 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
     limefs_view_lookup(fs, view, 1);
     fill_entry(fs, limefs_inode_of_record(view->slot, record->ordinal),
                limefs_view_generation(fs, view, record->ordinal), entry);
-    entry->attr_timeout = at_least(fs, entry->attr_timeout, view);
-    entry->entry_timeout = at_least(fs, entry->entry_timeout, view);
+    double listing = listing_seconds(fs, view);
+    entry->attr_timeout = at_least(listing, entry->attr_timeout);
+    entry->entry_timeout = at_least(listing, entry->entry_timeout);
     if (fs->options.rw && entry->entry_timeout <= fs->options.entry_timeout)
         entry->entry_timeout = 0; /* a plain name's meaning changes when records come */
 }
