@@ -179,14 +179,15 @@ class Good(TestCase):
         steps = "100000" if limetest.STRESS else "600"
         with self.through(path, "ranks=2", "extent=1M", "window=8M") as mount:
             for seed, args in ((1, ["--max", "20000000", mount.join("last")]),
-                               (2, ["--no-resize", mount.join("inner")])):
+                               (2, ["--no-resize", mount.join("inner")]),
+                               (3, ["--no-append", "--max", "6000000", mount.join("inner")])):
                 done = limetest.run(["fsx", "--steps", steps, "--seed", str(seed), *args],
                                     timeout=3000)
                 self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
             through = stats(mount)["forwarded_written_bytes"]
             self.assertGreater(through, 0)
         self.assertClean(path)
-        print(f"# {self.id()}: twice {steps} steps, {through} bytes through the job")
+        print(f"# {self.id()}: three times {steps} steps, {through} bytes through the job")
 
     def test_fio(self):
         """Streams, which the job writes, and then what it does not, on the same records."""
