@@ -148,7 +148,7 @@ int limefs_file_of_record(struct limefs *fs, struct limefs_view *view,
     if (err) {
         if (file)
             free_file(file);
-        limefs_target_close(fs, target, false);
+        limefs_target_close(fs, target, true); /* what was not opened is not finished */
         limefs_view_unpin(fs, view);
         return err;
     }

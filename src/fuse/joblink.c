@@ -221,6 +221,16 @@ struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *job,
     return find_or_open(job, view, true);
 }
 
+struct limefs_job_file *limefs_job_file_written(struct limefs_job *job,
+                                                const struct limefs_view *view)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (file->state == LIMEFS_JOB_FILE_OPEN && file->view == view->id && file->writes)
+            return file;
+    return NULL;
+}
+
 bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
                          const struct limefs_view *view, uint64_t from, uint64_t to)
 {
@@ -324,7 +334,7 @@ static int on_stored(struct limefs_job *job, unsigned index, struct limejob_pack
     if (err)
         limefs_log(LOG_WARNING, "job: write: %s; it is written locally",
                    text[0] ? text : strerror(-err));
-    struct limefs_job_file *file = limefs_job_file_to_write(job, parcel->writer->view);
+    struct limefs_job_file *file = limefs_job_file_written(job, parcel->writer->view);
     if (file && file->loads)
         file->loads--;
     limefs_store_on_written(job, parcel, err);

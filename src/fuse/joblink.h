@@ -172,6 +172,10 @@ void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct lim
 struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
                                                  const struct limefs_view *);
 
+/* That one, if it is open by now; else nothing was written through it. */
+struct limefs_job_file *limefs_job_file_written(struct limefs_job *,
+                                                const struct limefs_view *);
+
 /* Asks for bytes of a parcel to be written, and for the file to be brought to the disk. */
 void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct limefs_job_file *,
                            uint64_t offset, uint64_t bytes);

@@ -108,7 +108,7 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
         while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
                file->state == LIMEFS_JOB_FILE_OPENING) /* not for long */
             wait_a_while(job);
-        if (job->state != LIMEFS_JOB_SERVING || file->view != view->id)
+        if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
             return follows;
     }
     bool may_load = file && want->now >= file->rests &&

@@ -359,10 +359,10 @@ int limefs_store_sync(struct limefs *fs, struct limefs_writer *writer)
         return err;
     pthread_mutex_lock(&job->lock);
     struct limefs_job_file *file =
-        is_open(job) ? limefs_job_file_to_write(job, writer->view) : NULL;
+        is_open(job) ? limefs_job_file_written(job, writer->view) : NULL;
     bool elsewhere = limefs_view_take_loss(fs, writer->view);
     int met = 0;
-    if (file && file->state == LIMEFS_JOB_FILE_OPEN && (file->unsynced || file->syncs))
+    if (file && (file->unsynced || file->syncs))
         met = sync_ranks(job, file, &elsewhere);
     if (elsewhere)
         met = -EIO;
