@@ -201,8 +201,8 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
     pthread_cond_broadcast(&job->changed);
 }
 
-/* The job has the container open for writing; it is soon done, or never. One that it closes is
- * another file by now, and is opened next. */
+/* The job has the container open for writing; it is soon done, or never. One that is just being
+ * closed, as another file or because nobody wrote for a while, is opened next. */
 static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
 {
     struct limefs_job_file *file = NULL;
