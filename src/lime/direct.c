@@ -1,10 +1,9 @@
 /* direct.c - around the page cache */
 #define _GNU_SOURCE
+#include "descriptor.h"
 #include "limefile.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,8 +25,5 @@ bool limefile_is_cached(int fd, uint64_t offset, size_t n)
 
 int limefile_open_direct(int fd)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-    return direct < 0 ? -errno : direct;
+    return limefile_reopen(fd, O_RDONLY | O_DIRECT);
 }

@@ -1,0 +1,88 @@
+/* descriptor.c - files opened below a directory, and opened again */
+#define _GNU_SOURCE
+#include "descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    STEP = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+};
+
+/* The component that *path begins with; *path goes behind it and its slashes. */
+static int next_component(const char **path, char name[NAME_MAX + 1])
+{
+    size_t len = strcspn(*path, "/");
+    if (len > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(name, *path, len);
+    name[len] = '\0';
+    *path += len;
+    *path += strspn(*path, "/");
+    return strcmp(name, "..") == 0 ? -EXDEV : 0;
+}
+
+/* A link in the middle is no directory to openat(); openat2() calls it a loop. */
+static int error_of(int folder, const char *name)
+{
+    struct stat st;
+    int err = -errno;
+    bool link = err == -ENOTDIR && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                S_ISLNK(st.st_mode);
+    return link ? -ELOOP : err;
+}
+
+int limefile_walk_beneath(int folder, const char *path, int flags)
+{
+    char name[NAME_MAX + 1];
+    int at = folder, fd = -ENOENT;
+    if (*path == '/')
+        return -EXDEV;
+    while (*path) {
+        int err = next_component(&path, name);
+        if (!err) {
+            fd = openat(at, name, *path ? STEP : flags | O_NOFOLLOW | O_CLOEXEC);
+            err = fd < 0 ? *path ? error_of(at, name) : -errno : 0;
+        }
+        if (at != folder)
+            close(at);
+        if (err)
+            return err;
+        at = fd;
+    }
+    return fd;
+}
+
+int limefile_open_beneath(int folder, const char *path, int flags)
+{
+    const struct open_how how = {
+        .flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* but O_PATH of a link itself */
+    };
+    long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
+    if (fd < 0 && errno == ENOSYS)
+        return limefile_walk_beneath(folder, path, flags);
+    return fd < 0 ? -errno : (int)fd;
+}
+
+void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX])
+{
+    snprintf(path, LIMEFILE_FD_PATH_MAX, "/proc/self/fd/%d", fd);
+}
+
+int limefile_reopen(int fd, int flags)
+{
+    char path[LIMEFILE_FD_PATH_MAX];
+    limefile_fd_path(fd, path);
+    int again = open(path, flags | O_CLOEXEC);
+    return again < 0 ? -errno : again;
+}

@@ -1,0 +1,139 @@
+/* test_descriptor.c - files opened below a directory, and opened again */
+#define _GNU_SOURCE
+#include "unit.h"
+#include "descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char outside[] = "/tmp/test_descriptor-XXXXXX";
+
+static void make_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, path, 1), 1);
+    close(fd);
+}
+
+/* secret and tree/ side by side; links lead about. */
+static int enter_folder(void **state)
+{
+    (void)state;
+    if (!mkdtemp(outside) || chdir(outside) != 0)
+        return -1;
+    make_file("secret");
+    if (mkdir("tree", 0700) || mkdir("tree/a", 0700) || mkdir("tree/a/b", 0700))
+        return -1;
+    make_file("tree/a/b/file");
+    return symlink("../secret", "tree/out") || symlink("a", "tree/in") ||
+           symlink("file", "tree/a/b/link");
+}
+
+static int leave_folder(void **state)
+{
+    (void)state;
+    unlink("tree/a/b/file");
+    unlink("tree/a/b/link");
+    unlink("tree/out");
+    unlink("tree/in");
+    unlink("secret");
+    rmdir("tree/a/b");
+    rmdir("tree/a");
+    rmdir("tree");
+    return chdir("/") == 0 ? rmdir(outside) : -1;
+}
+
+typedef int open_fn(int folder, const char *path, int flags);
+
+static void exercise(open_fn *open_it)
+{
+    static const struct {
+        const char *path;
+        int flags, code;
+    } rows[] = {
+        {"a/b/file", O_RDONLY, 0},
+        {"a//b/./file", O_RDONLY, 0},
+        {"a/b", O_RDONLY | O_DIRECTORY, 0},
+        {"a/b/", O_PATH, 0},
+        {".", O_PATH, 0},
+        {"a/none", O_RDONLY, -ENOENT},
+        {"none/b", O_RDONLY, -ENOENT},
+        {"", O_RDONLY, -ENOENT},
+        {"a/b/file/x", O_RDONLY, -ENOTDIR},
+        {"out", O_RDONLY, -ELOOP},
+        {"in/b/file", O_RDONLY, -ELOOP},
+        {"in/b/file", O_PATH, -ELOOP},
+        {"a/b/link", O_RDWR, -ELOOP},
+        {"a/b/link", O_PATH, 0}, /* the link itself */
+        {"..", O_PATH, -EXDEV},
+        {"../secret", O_RDONLY, -EXDEV},
+        {"/etc/passwd", O_RDONLY, -EXDEV},
+    };
+    int folder = open("tree", O_PATH | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int fd = open_it(folder, rows[i].path, rows[i].flags);
+        if (fd >= 0)
+            assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+        if ((fd < 0 ? fd : 0) != rows[i].code)
+            fail_msg("%s: %d", rows[i].path, fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    close(folder);
+}
+
+static void test_open_beneath(void **state)
+{
+    (void)state;
+    exercise(limefile_open_beneath);
+}
+
+static void test_walk_beneath(void **state)
+{
+    (void)state;
+    char name[NAME_MAX + 3];
+    exercise(limefile_walk_beneath);
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(limefile_walk_beneath(AT_FDCWD, name, O_RDONLY), -ENAMETOOLONG);
+}
+
+/* Whatever the name leads to by now. */
+static void test_reopen(void **state)
+{
+    (void)state;
+    struct stat before, after;
+    char path[LIMEFILE_FD_PATH_MAX];
+    int fd = open("tree/a/b/file", O_PATH | O_CLOEXEC);
+    assert_int_equal(fstat(fd, &before), 0);
+    assert_int_equal(rename("tree/a/b/file", "tree/a/b/old"), 0);
+    assert_int_equal(symlink("../../../secret", "tree/a/b/file"), 0);
+    int again = limefile_reopen(fd, O_RDWR);
+    assert_true(again >= 0);
+    assert_int_equal(fstat(again, &after), 0);
+    assert_true(before.st_dev == after.st_dev && before.st_ino == after.st_ino);
+    assert_int_equal(fcntl(again, F_GETFL) & O_ACCMODE, O_RDWR);
+    assert_int_equal(fcntl(again, F_GETFD), FD_CLOEXEC);
+    limefile_fd_path(fd, path);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(fstat(fd, &after), 0);
+    assert_int_equal(after.st_mode & 07777, 0640);
+    close(again);
+    close(fd);
+    assert_int_equal(rename("tree/a/b/old", "tree/a/b/file"), 0);
+    assert_int_equal(limefile_reopen(-1, O_RDONLY), -ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_open_beneath),
+        cmocka_unit_test(test_walk_beneath),
+        cmocka_unit_test(test_reopen),
+    };
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}
