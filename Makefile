@@ -18,11 +18,15 @@ CC       ?= cc
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
             -Wformat=2 -Wpointer-arith -Wundef
+# Against what an attacker could do with a fault; `make HARDENING= HARDLINK=` goes without.
+HARDENING ?= $(if $(SAN),,-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIE
+HARDLINK  ?= -Wl,-z,relro,-z,now
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer)
 BASE     := -std=gnu11 $(WARNINGS) -D_FILE_OFFSET_BITS=64 -DLIMEFS_VERSION='"$(VERSION)"' \
             $(SANFLAGS)
-LINK      = $(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@
+LINKFLAGS = $(CFLAGS) $(SANFLAGS) $(if $(HARDLINK),-pie) $(HARDLINK) $(LDFLAGS)
+LINK      = $(CC) $(LINKFLAGS) -o $@
 
 # What is needed from outside, by pkg-config name. `make` names what is missing.
 NEEDS   := libisal expat jansson fuse3
@@ -62,7 +66,7 @@ examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
 # What of the format it needs, and what that needs.
-lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c)
+lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c descriptor.c)
 lemon_libs = $(call pkg_libs,libisal) -pthread
 compare_src   := $(filter-out %/overlap.c %/checksum.c,$(wildcard src/mpi/bench/*.c))
 overlap_src   := src/mpi/bench/common.c src/mpi/bench/overlap.c
@@ -116,14 +120,14 @@ require:
 
 # Rebuild everything when the flags change.
 $(B)/flags: FORCE
-	$(Q)mkdir -p $(@D); echo '$(CC) $(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS)' | cmp -s - $@ || \
-	    echo '$(CC) $(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS)' > $@
+	$(Q)mkdir -p $(@D); echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS)' | cmp -s - $@ || \
+	    echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS)' > $@
 .PHONY: FORCE
 
 define compile
 $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  CC   $$<')
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) -MMD -MP -c -o $$@ $$<
+	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) -MMD -MP -c -o $$@ $$<
 endef
 $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/tool,$(INC_tool)))
@@ -140,13 +144,13 @@ MPI_WARNINGS := $(if $(findstring mpich,$(MPICC)),-Wno-stringop-overflow)
 
 $(B)/obj/src/mpi/%.o: src/mpi/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  MPICC $<')
-	$(Q)$(MPICC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(MPI_WARNINGS) -fPIC -Isrc/mpi -Isrc/lime \
+	$(Q)$(MPICC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(MPI_WARNINGS) -fPIC -Isrc/mpi -Isrc/lime \
 	    -MMD -MP -c -o $@ $<
 
 # What of Lemon needs no MPI, for its tests where there is none.
 $(B)/obj/no-mpi/%.o: src/mpi/lemon/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_lime) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_lime) -MMD -MP -c -o $@ $<
 
 $(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -154,18 +158,18 @@ $(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 
 $(B)/lib/liblemon.so: $(call obj,$(lemon_src) $(lemon_lime_src)) src/mpi/lemon/lemon.map
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F).$(LEMON_MAJOR) \
+	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(HARDLINK) $(LDFLAGS) -shared -Wl,-soname,$(@F).$(LEMON_MAJOR) \
 	    -Wl,--version-script=src/mpi/lemon/lemon.map -o $@.$(LEMON_VERSION) $(filter %.o,$^) \
 	    $(lemon_libs)
 	$(Q)ln -sf $(@F).$(LEMON_VERSION) $@.$(LEMON_MAJOR); ln -sf $(@F).$(LEMON_MAJOR) $@
 
 $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(lemon_libs) -lm
+	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
 $(B)/bin/limefs-io: $(call obj,$(job_src)) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
+	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
 
 # Programs of one source each.
 $(B)/helpers/lemon_compare: $(call obj,$(compare_src))
@@ -173,13 +177,13 @@ $(B)/helpers/lemon_overlap: $(call obj,$(overlap_src))
 $(B)/helpers/lemon_checksum: $(call obj,$(summed_src))
 $(mpi_benches): $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/lib/liblemon.a \
+	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $(filter %.o,$^) $(B)/lib/liblemon.a \
 	    $(lemon_libs)
 
 define mpi_programs
 $(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
-	$(Q)$(MPICC) $(CFLAGS) $(BASE) $(LDFLAGS) -Isrc/mpi -o $$@ $$< $(B)/lib/liblemon.a \
+	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) -Isrc/mpi -o $$@ $$< $(B)/lib/liblemon.a \
 	    $(lemon_libs) -lm
 endef
 $(eval $(call mpi_programs,tests/mpi,mpi))
