@@ -1,6 +1,8 @@
 /* aside.c - inner records that are replaced: collected beside the container, then put into it
  */
 #define _GNU_SOURCE
+#include "caller.h"
+#include "descriptor.h"
 #include "job.h"
 #include "store.h"
 #include "tree.h"
@@ -61,23 +63,39 @@ static int copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n)
 
 /* ---- a file without a name ---- */
 
-static int nameless(const struct limefs_writer *writer)
+static int create_nameless(int folder)
 {
-    const char *name;
-    char path[64] = ".limefs-XXXXXX", folder_path[128];
-    int folder = limefs_writer_folder(writer, &name);
-    if (folder < 0)
-        return folder;
+    char in_folder[LIMEFILE_FD_PATH_MAX], path[64];
     int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
-        snprintf(folder_path, sizeof folder_path, "/proc/self/fd/%d/%s", folder, path);
-        fd = mkostemp(folder_path, O_CLOEXEC);
+        limefile_fd_path(folder, in_folder);
+        snprintf(path, sizeof path, "%s/.limefs-XXXXXX", in_folder);
+        fd = mkostemp(path, O_CLOEXEC);
         if (fd >= 0)
-            unlink(folder_path);
+            unlink(path);
     }
-    int err = fd < 0 ? -errno : 0;
-    close(folder);
-    return err ? err : fd;
+    return fd < 0 ? -errno : fd;
+}
+
+/* Of the container's owner, as if the bytes were in it already; also where who writes may make
+ * no files in its folder. */
+static int nameless(const struct limefs_writer *writer)
+{
+    struct stat st;
+    const char *name;
+    limefs_own_begin();
+    int folder = limefs_writer_folder(writer, &name);
+    int fd = folder < 0 ? folder : create_nameless(folder);
+    if (fd >= 0 && geteuid() == 0 &&
+        (fstat(writer->fd, &st) != 0 || fchown(fd, st.st_uid, st.st_gid) != 0)) {
+        int err = -errno;
+        close(fd);
+        fd = err;
+    }
+    if (folder >= 0)
+        close(folder);
+    limefs_own_end();
+    return fd;
 }
 
 static void forget_times(struct limefs_target *target)
@@ -189,14 +207,18 @@ int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_re
     int err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
     if (err)
         return err;
+    limefs_own_begin();
     int folder = limefs_writer_folder(writer, &name);
+    limefs_own_end();
     if (folder < 0)
         return folder;
     limefs_job_change(writer->fs, writer->view, &change, 0, UINT64_MAX, true);
     limefs_view_set_moving(writer->fs, writer->view, true);
     struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    limefs_own_begin();
     err = limefile_rewrite(folder, name, writer->fd, record, index, pieces, count, NULL, NULL,
                            &fd);
+    limefs_own_end();
     limefile_index_free(index);
     close(folder);
     int moved = fd < 0 ? err : move_to(writer, fd);
@@ -236,7 +258,9 @@ int limefs_aside_finish(struct limefs_target *target)
     if (err)
         return err;
     target->aside_changed = false;
+    limefs_own_begin(); /* who was let set them has gone, perhaps */
     set_times(target->writer->fs, target->writer->view, target->times);
+    limefs_own_end();
     forget_times(target);
     return 0;
 }

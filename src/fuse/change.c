@@ -1,6 +1,8 @@
 /* change.c - names made, removed and moved */
 #define _GNU_SOURCE
 #include "change.h"
+#include "caller.h"
+#include "descriptor.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -11,6 +13,10 @@
 #include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
+
+enum {
+    CREATE_TRIES = 8, /* while others make and remove the same name */
+};
 
 static void say(struct limefs *fs, const struct limefs_node *node, const char *action,
                 const char *name, const char *reason)
@@ -25,21 +31,6 @@ static struct limefs_node *parent_of(struct limefs *fs, uint64_t id, enum limefs
     struct limefs_node *node = limefs_inode_node(fs, id);
     *kind = node ? node->kind : LIMEFS_OTHER;
     return node;
-}
-
-/* The directory in which a name is made, or -errno. */
-static int open_parent(struct limefs *fs, const struct limefs_node *parent)
-{
-    return limefs_tree_open(fs, parent, NULL, O_RDONLY | O_DIRECTORY);
-}
-
-/* What root's daemon makes for others is theirs. */
-static int give_to(int folder, const char *name, const struct limefs_caller *caller)
-{
-    if (geteuid() != 0 || (caller->uid == 0 && caller->gid == 0))
-        return 0;
-    return fchownat(folder, name, caller->uid, caller->gid, AT_SYMLINK_NOFOLLOW) == 0 ? 0
-                                                                                      : -errno;
 }
 
 /* ---- records ---- */
@@ -81,39 +72,71 @@ static int remove_record(struct limefs *fs, struct limefs_node *container, const
 
 /* ---- files of the tree ---- */
 
-static int create_plain(struct limefs *fs, struct limefs_node *directory, const char *name,
-                        mode_t mode, int flags, const struct limefs_caller *caller,
-                        struct limefs_file **file, struct fuse_entry_param *entry)
+/* fd is what has just been made, and the name's only as long as nobody renames it: so what the
+ * kernel is told of, and opens, is what fd has open. Takes fd over. */
+static int open_made(struct limefs *fs, struct limefs_node *directory, const char *name, int fd,
+                     struct limefs_file **file, struct fuse_entry_param *entry)
 {
-    int folder = open_parent(fs, directory);
-    if (folder < 0)
-        return folder;
-    int fd = openat(folder, name,
-                    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (flags & (O_EXCL | O_TRUNC)),
-                    mode & 07777);
-    int err = fd < 0 ? -errno : give_to(folder, name, caller);
-    close(folder);
-    if (!err)
-        err = limefs_entry(fs, limefs_inode_of_node(directory), name, entry);
-    struct limefs_node *node = err ? NULL : limefs_inode_node(fs, entry->ino);
-    if (!err && (!node || node->kind != LIMEFS_OTHER)) {
-        limefs_forget(fs, entry->ino, 1);
-        err = -ESTALE; /* it existed, and is a container */
-    }
+    struct stat st;
+    int err = fstat(fd, &st) == 0 ? limefs_entry_made(fs, directory, name, &st, entry) : -errno;
     if (err) {
-        if (fd >= 0)
-            close(fd);
+        close(fd);
         return err;
     }
-    err = limefs_file_of_plain(fs, node, fd, file);
+    err = limefs_file_of_plain(fs, limefs_inode_node(fs, entry->ino), fd, file);
     if (err)
         limefs_forget(fs, entry->ino, 1);
     return err;
 }
 
+/* It has come since the kernel looked. -ESTALE: the kernel looks again, and does with it what
+ * is to be done with a directory, or a link. */
+static int open_found(struct limefs *fs, struct limefs_node *directory, const char *name,
+                      int flags, struct limefs_file **file, struct fuse_entry_param *entry)
+{
+    bool keep;
+    int err = limefs_entry(fs, limefs_inode_of_node(directory), name, entry);
+    if (err)
+        return err;
+    err = S_ISREG(entry->attr.st_mode) ? limefs_file_open(fs, entry->ino, flags, file, &keep)
+                                       : -ESTALE;
+    if (err)
+        limefs_forget(fs, entry->ino, 1);
+    return err;
+}
+
+/* The kernel may read from what is open for writing alone: for whole pages. */
+static int make_plain(struct limefs *fs, struct limefs_node *directory, const char *name,
+                      mode_t mode)
+{
+    int folder = limefs_tree_folder(fs, directory);
+    if (folder < 0)
+        return folder;
+    int fd =
+        openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 07777);
+    int err = fd < 0 ? -errno : fd;
+    close(folder);
+    return err;
+}
+
+static int create_plain(struct limefs *fs, struct limefs_node *directory, const char *name,
+                        mode_t mode, int flags, struct limefs_file **file,
+                        struct fuse_entry_param *entry)
+{
+    int err = -ENOENT;
+    for (int i = 0; i < CREATE_TRIES && err == -ENOENT; i++) { /* others make and remove it */
+        int fd = make_plain(fs, directory, name, mode);
+        if (fd >= 0)
+            return open_made(fs, directory, name, fd, file, entry);
+        if (fd != -EEXIST || flags & O_EXCL)
+            return fd;
+        err = open_found(fs, directory, name, flags, file, entry);
+    }
+    return err;
+}
+
 int limefs_create(struct limefs *fs, uint64_t parent, const char *name, mode_t mode, int flags,
-                  const struct limefs_caller *caller, struct limefs_file **file,
-                  struct fuse_entry_param *entry)
+                  struct limefs_file **file, struct fuse_entry_param *entry)
 {
     enum limefs_kind kind;
     struct limefs_node *node = parent_of(fs, parent, &kind);
@@ -121,20 +144,20 @@ int limefs_create(struct limefs *fs, uint64_t parent, const char *name, mode_t m
         return create_record(fs, node, name, file, entry);
     if (kind != LIMEFS_DIRECTORY)
         return -ENOTDIR;
-    return create_plain(fs, node, name, mode, flags, caller, file, entry);
+    return create_plain(fs, node, name, mode, flags, file, entry);
 }
 
 int limefs_make_link(struct limefs *fs, uint64_t parent, const char *name, const char *target,
-                     const struct limefs_caller *caller, struct fuse_entry_param *entry)
+                     struct fuse_entry_param *entry)
 {
     enum limefs_kind kind;
     struct limefs_node *node = parent_of(fs, parent, &kind);
     if (kind != LIMEFS_DIRECTORY)
         return -EPERM;
-    int folder = open_parent(fs, node);
+    int folder = limefs_tree_folder(fs, node);
     if (folder < 0)
         return folder;
-    int err = symlinkat(target, folder, name) == 0 ? give_to(folder, name, caller) : -errno;
+    int err = symlinkat(target, folder, name) == 0 ? 0 : -errno;
     close(folder);
     return err ? err : limefs_entry(fs, parent, name, entry);
 }
@@ -143,13 +166,13 @@ int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *nam
                 struct fuse_entry_param *entry)
 {
     enum limefs_kind kind;
-    char path[32];
+    char path[LIMEFILE_FD_PATH_MAX];
     struct limefs_node *node = parent_of(fs, parent, &kind), *file = limefs_inode_node(fs, id);
     if (kind != LIMEFS_DIRECTORY || !file || file->kind != LIMEFS_OTHER)
         return -EPERM;
-    int folder = open_parent(fs, node), fd = limefs_tree_open(fs, file, NULL, O_PATH);
+    int folder = limefs_tree_folder(fs, node), fd = limefs_tree_hold(fs, file);
     int err = folder < 0 ? folder : fd < 0 ? fd : 0;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    limefile_fd_path(fd, path);
     if (!err && linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) != 0)
         err = -errno;
     if (fd >= 0)
@@ -161,8 +184,42 @@ int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *nam
 
 /* ---- containers ---- */
 
+/* Name and all, with the daemon's own rights: to make a name in a folder one need not be able
+ * to read it. */
+static int sync_made(int folder, int fd)
+{
+    limefs_own_begin();
+    int again = limefile_reopen(folder, O_RDONLY | O_DIRECTORY);
+    limefs_own_end();
+    if (again < 0)
+        return again;
+    int err = fsync(fd) == 0 && fsync(again) == 0 ? 0 : -errno;
+    close(again);
+    return err;
+}
+
+static int make_container(struct limefs *fs, struct limefs_node *directory, const char *name,
+                          mode_t mode)
+{
+    struct stat st;
+    int folder = limefs_tree_folder(fs, directory);
+    if (folder < 0)
+        return folder;
+    int fd =
+        openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0666);
+    int err = fd < 0 ? -errno : sync_made(folder, fd);
+    if (!err && fstat(fd, &st) != 0)
+        err = -errno;
+    if (!err)
+        err = limefs_node_made(fs, directory, name, &st);
+    if (fd >= 0)
+        close(fd);
+    close(folder);
+    return err;
+}
+
 int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, mode_t mode,
-                          const struct limefs_caller *caller, struct fuse_entry_param *entry)
+                          struct fuse_entry_param *entry)
 {
     enum limefs_kind kind;
     struct limefs_node *node = parent_of(fs, parent, &kind);
@@ -173,24 +230,8 @@ int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, 
                 "directories");
         return -EPERM;
     }
-    int folder = open_parent(fs, node);
-    if (folder < 0)
-        return folder;
-    int fd =
-        openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0666);
-    int err = fd < 0 ? -errno : give_to(folder, name, caller);
-    if (!err && (fsync(fd) != 0 || fsync(folder) != 0))
-        err = -errno;
-    if (fd >= 0)
-        close(fd);
-    if (!err)
-        err = limefs_node_made(fs, node, name);
-    if (!err)
-        err = limefs_entry(fs, parent, name, entry);
-    if (err && fd >= 0)
-        unlinkat(folder, name, 0);
-    close(folder);
-    return err;
+    int err = make_container(fs, node, name, mode);
+    return err ? err : limefs_entry(fs, parent, name, entry);
 }
 
 /* Of an empty container; a directory of the file system below passes through. */
@@ -207,7 +248,7 @@ int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name
     struct limefs_node *child = limefs_inode_node(fs, entry.ino);
     bool container = child && child->kind == LIMEFS_CONTAINER;
     struct stat st;
-    int folder = open_parent(fs, node);
+    int folder = limefs_tree_folder(fs, node);
     if (folder < 0)
         err = folder;
     else if (container && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -234,7 +275,7 @@ int limefs_remove(struct limefs *fs, uint64_t parent, const char *name)
         return remove_record(fs, node, name);
     if (kind != LIMEFS_DIRECTORY)
         return -ENOTDIR;
-    int folder = open_parent(fs, node);
+    int folder = limefs_tree_folder(fs, node);
     if (folder < 0)
         return folder;
     int err = unlinkat(folder, name, 0) == 0 ? 0 : -errno;
@@ -257,7 +298,7 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
     }
     if (kind != LIMEFS_DIRECTORY || new_kind != LIMEFS_DIRECTORY)
         return -ENOTDIR;
-    int folder = open_parent(fs, from), new_folder = open_parent(fs, to);
+    int folder = limefs_tree_folder(fs, from), new_folder = limefs_tree_folder(fs, to);
     int err = folder < 0 ? folder : new_folder < 0 ? new_folder : 0;
     if (!err && renameat2(folder, name, new_folder, new_name, flags) != 0)
         err = -errno;
@@ -289,26 +330,54 @@ static void times_to_set(int which, const struct stat *st, struct timespec times
     times[1] = time_to_set(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim);
 }
 
-static int set_times(int fd, int which, const struct stat *st)
+/* A kernel that caches what is written keeps the time of change itself, and tells it as any
+ * other: also of a program that may write to a file that is another's. */
+static bool keeps_times(const struct limefs_file *file, int fd, int which)
+{
+    return which & FUSE_SET_ATTR_CTIME &&
+           ((file && (file->writes || file->target)) || limefs_caller_may(fd, W_OK) == 0);
+}
+
+/* fd may be O_PATH. */
+static int set_times(const struct limefs_file *file, int fd, int which, const struct stat *st)
 {
     struct timespec times[2];
-    char path[32];
+    char path[LIMEFILE_FD_PATH_MAX];
     times_to_set(which, st, times);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* fd may be O_PATH */
-    return utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
+    limefile_fd_path(fd, path);
+    int err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
+    if ((err != -EPERM && err != -EACCES) || !keeps_times(file, fd, which))
+        return err;
+    limefs_own_begin();
+    err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
+    limefs_own_end();
+    return err;
 }
 
 static int set_mode(int fd, int which, const struct stat *st)
 {
-    char path[32];
+    char path[LIMEFILE_FD_PATH_MAX];
     uid_t uid = which & FUSE_SET_ATTR_UID ? st->st_uid : (uid_t)-1;
     gid_t gid = which & FUSE_SET_ATTR_GID ? st->st_gid : (gid_t)-1;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    limefile_fd_path(fd, path);
     if ((uid != (uid_t)-1 || gid != (gid_t)-1) && chown(path, uid, gid) != 0)
         return -errno;
     if (which & FUSE_SET_ATTR_MODE && chmod(path, st->st_mode & 07777) != 0)
         return -errno;
     return 0;
+}
+
+/* By a descriptor that its opener may write to, or else if the caller may. */
+static int set_size(const struct limefs_file *file, int fd, off_t size)
+{
+    bool opened = file && file->writes;
+    int to = opened ? fd : limefile_reopen(fd, O_WRONLY | O_NONBLOCK);
+    if (to < 0)
+        return to;
+    int err = ftruncate(to, size) == 0 ? 0 : -errno;
+    if (!opened)
+        close(to);
+    return err;
 }
 
 /* Mode and owner of a record are the container's. */
@@ -319,8 +388,22 @@ static bool asks_for_others(const struct stat *now, int which, const struct stat
            (which & FUSE_SET_ATTR_GID && st->st_gid != now->st_gid);
 }
 
-static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal, int which,
-                      const struct stat *st)
+static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                            const struct limefs_file *file, int which, const struct stat *st)
+{
+    struct timespec times[2];
+    times_to_set(which, st, times);
+    int err = limefs_record_set_times(fs, view, ordinal, times);
+    if ((err != -EPERM && err != -EACCES) || !keeps_times(file, view->fd, which))
+        return err;
+    limefs_own_begin();
+    err = limefs_record_set_times(fs, view, ordinal, times);
+    limefs_own_end();
+    return err;
+}
+
+static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                      const struct limefs_file *file, int which, const struct stat *st)
 {
     struct stat now = limefs_view_stat(fs, view);
     char number[32];
@@ -336,25 +419,24 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
         return err;
     if (which & FUSE_SET_ATTR_SIZE)
         err = limefs_record_resize(fs, view, ordinal, (uint64_t)st->st_size, false);
-    if (!err && which & TIMES) {
-        struct timespec times[2];
-        times_to_set(which, st, times);
-        err = limefs_record_set_times(fs, view, ordinal, times);
-    }
+    if (!err && which & TIMES)
+        err = set_record_times(fs, view, ordinal, file, which, st);
     limefs_view_unpin(fs, view);
     return err;
+}
+
+/* A file that is open may have lost its name. */
+static int hold(struct limefs *fs, struct limefs_node *node)
+{
+    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    return fd < 0 ? limefs_tree_hold(fs, node) : fd;
 }
 
 static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_file *file,
                     int which, const struct stat *st)
 {
     bool opened = file && file->fd >= 0;
-    int flags = which & FUSE_SET_ATTR_SIZE ? O_WRONLY : O_PATH;
-    int fd = opened ? file->fd : -ENOENT;
-    if (!opened && node->kind == LIMEFS_OTHER && !(which & FUSE_SET_ATTR_SIZE))
-        fd = limefs_file_dup(fs, node);
-    if (fd < 0)
-        fd = limefs_tree_open(fs, node, NULL, flags);
+    int fd = opened ? file->fd : hold(fs, node);
     if (fd < 0)
         return fd;
     struct stat mode = *st;
@@ -362,10 +444,10 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
     if (node->kind == LIMEFS_CONTAINER && fstat(fd, &now) == 0) /* x bits are ours */
         mode.st_mode = (now.st_mode & 07111) | (st->st_mode & 0666);
     int err = set_mode(fd, which, &mode);
-    if (!err && which & FUSE_SET_ATTR_SIZE && ftruncate(fd, st->st_size) != 0)
-        err = -errno;
+    if (!err && which & FUSE_SET_ATTR_SIZE)
+        err = set_size(opened ? file : NULL, fd, st->st_size);
     if (!err && which & TIMES)
-        err = set_times(fd, which, st);
+        err = set_times(file, fd, which, st);
     if (!err && fstat(fd, &now) == 0)
         limefs_node_touched(fs, node, &now);
     if (!opened)
@@ -383,16 +465,5 @@ int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *fi
     if (node)
         return set_node(fs, node, file, which, st);
     struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
-    return view ? set_record(fs, view, ordinal, which, st) : -ESTALE;
-}
-
-int limefs_sync_directory(struct limefs *fs, uint64_t id)
-{
-    struct limefs_node *node = limefs_inode_node(fs, id);
-    int fd = node ? limefs_tree_open(fs, node, NULL, O_RDONLY) : -ESTALE;
-    if (fd < 0)
-        return fd;
-    int err = fsync(fd) == 0 ? 0 : -errno;
-    close(fd);
-    return err;
+    return view ? set_record(fs, view, ordinal, file, which, st) : -ESTALE;
 }

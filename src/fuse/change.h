@@ -1,6 +1,7 @@
 /*
  * change.h - names made, removed and moved, attributes set: of records, containers and what
  * else a tree holds. Node ids as in inode.h; results 0 or a negative code for limefs_errno().
+ * The thread has the caller's rights.
  */
 #ifndef LIMEFS_CHANGE_H
 #define LIMEFS_CHANGE_H
@@ -8,19 +9,12 @@
 #include "file.h"
 #include "reply.h"
 
-/* Who asks, for what they make to be theirs. */
-struct limefs_caller {
-    uid_t uid;
-    gid_t gid;
-};
-
 int limefs_create(struct limefs *, uint64_t parent, const char *name, mode_t mode, int flags,
-                  const struct limefs_caller *, struct limefs_file **,
-                  struct fuse_entry_param *);
+                  struct limefs_file **, struct fuse_entry_param *);
 int limefs_make_directory(struct limefs *, uint64_t parent, const char *name, mode_t mode,
-                          const struct limefs_caller *, struct fuse_entry_param *);
+                          struct fuse_entry_param *);
 int limefs_make_link(struct limefs *, uint64_t parent, const char *name, const char *target,
-                     const struct limefs_caller *, struct fuse_entry_param *);
+                     struct fuse_entry_param *);
 int limefs_link(struct limefs *, uint64_t id, uint64_t parent, const char *name,
                 struct fuse_entry_param *); /* a further name */
 int limefs_remove(struct limefs *, uint64_t parent, const char *name);
@@ -31,8 +25,5 @@ int limefs_rename(struct limefs *, uint64_t parent, const char *name, uint64_t n
 /* `which` says, by FUSE_SET_ATTR_*, what of *st is to be set. */
 int limefs_set_attributes(struct limefs *, uint64_t id, struct limefs_file *, int which,
                           const struct stat *st);
-
-/* What an open directory stands for is on the disk. */
-int limefs_sync_directory(struct limefs *, uint64_t id);
 
 #endif

@@ -1,5 +1,6 @@
 /* dir.c - directories listed */
 #include "dir.h"
+#include "descriptor.h"
 #include "tree.h"
 
 #include <dirent.h>
@@ -38,15 +39,15 @@ static int open_container(struct limefs *fs, struct limefs_dir *dir)
 
 static int open_directory(struct limefs *fs, struct limefs_dir *dir)
 {
-    struct stat st;
-    int fd = limefs_tree_open(fs, dir->node, NULL, O_RDONLY | O_DIRECTORY);
+    int folder = limefs_tree_folder(fs, dir->node);
+    if (folder < 0)
+        return folder;
+    int fd = limefile_reopen(folder, O_RDONLY | O_DIRECTORY);
+    close(folder);
     if (fd < 0)
         return fd;
-    int err = fstat(fd, &st) == 0 ? 0 : -errno;
-    if (!err && !limefs_node_stands(fs, dir->node, &st))
-        err = -ESTALE;
-    if (!err && !(dir->stream = fdopendir(fd)))
-        err = -errno;
+    dir->stream = fdopendir(fd);
+    int err = dir->stream ? 0 : -errno;
     if (err)
         close(fd);
     return err;
@@ -82,6 +83,15 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
         closedir(dir->stream);
     pthread_mutex_destroy(&dir->lock);
     free(dir);
+}
+
+int limefs_dir_sync(struct limefs_dir *dir)
+{
+    pthread_mutex_lock(&dir->lock);
+    int fd = dir->view ? dir->view->fd : dirfd(dir->stream);
+    int err = fsync(fd) == 0 ? 0 : -errno;
+    pthread_mutex_unlock(&dir->lock);
+    return err;
 }
 
 void limefs_dirs_release(struct limefs *fs)
@@ -165,7 +175,7 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
         return 1;
     if (offset == 0)
         return limefs_view_stat(fs, dir->view).st_ino;
-    return limefs_tree_stat(fs, dir->node->parent, NULL, &st) == 0 ? st.st_ino : 1;
+    return limefs_tree_stat(fs, dir->node->parent, &st) == 0 ? st.st_ino : 1;
 }
 
 static void list_container(struct limefs *fs, struct limefs_dir *dir, struct listing *list,

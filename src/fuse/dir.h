@@ -10,6 +10,9 @@ struct limefs_dir;
 
 int limefs_dir_open(struct limefs *, uint64_t id, struct limefs_dir **);
 void limefs_dir_close(struct limefs *, struct limefs_dir *);
+/* What it stands for is on the disk. */
+int limefs_dir_sync(struct limefs_dir *);
+
 void limefs_dirs_release(struct limefs *); /* closes all */
 
 /* Fills buf with entries after `offset`, with attributes if `plus`; bytes, or -errno. */

@@ -1,5 +1,7 @@
 /* file.c - files opened and closed */
 #include "file.h"
+#include "caller.h"
+#include "descriptor.h"
 #include "tree.h"
 #include "verify.h"
 
@@ -14,6 +16,7 @@ static struct limefs_file *new_file(void)
     if (!file)
         return NULL;
     file->fd = -1;
+    file->uid = limefs_caller_uid();
     file->direct = LIMEFS_DIRECT_UNTRIED;
     pthread_mutex_init(&file->lock, NULL);
     return file;
@@ -72,40 +75,69 @@ static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return err;
 }
 
-/* A kernel that caches what is written reads, too, from files that are only written to. */
-static int open_plain_fd(struct limefs *fs, struct limefs_node *node, int flags)
+/* With the caller's rights. A kernel that caches what is written reads, too, from what is only
+ * written to: pages of which a part is written, and which only those see who may read. */
+static int open_plain_fd(int file, int flags)
 {
-    int mode = flags & O_ACCMODE;
-    flags &= O_TRUNC;
-    if (mode == O_WRONLY) {
-        int fd = limefs_tree_open(fs, node, NULL, O_RDWR | flags);
-        if (fd != -EACCES)
-            return fd;
-    }
-    return limefs_tree_open(fs, node, NULL, mode | flags);
+    int fd = limefile_reopen(file, (flags & O_ACCMODE) | O_NONBLOCK);
+    if (fd < 0 || (flags & O_ACCMODE) != O_WRONLY)
+        return fd;
+    limefs_own_begin();
+    int both = limefile_reopen(file, O_RDWR | O_NONBLOCK);
+    limefs_own_end();
+    if (both < 0)
+        return fd;
+    close(fd);
+    return both;
+}
+
+/* O_TRUNC, once it is known that this is the file; by whom may write to it. */
+static int empty(int file, int fd, int flags)
+{
+    int to =
+        (flags & O_ACCMODE) == O_RDONLY ? limefile_reopen(file, O_WRONLY | O_NONBLOCK) : fd;
+    if (to < 0)
+        return to;
+    int err = ftruncate(to, 0) == 0 ? 0 : -errno;
+    if (to != fd)
+        close(to);
+    return err;
+}
+
+/* What the kernel knows by the node, open; *st as it is then. Two files must not share the
+ * pages of one node. */
+static int open_node(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
+{
+    int file = limefs_tree_hold(fs, node);
+    if (file < 0)
+        return file;
+    int fd = -ESTALE, err = fstat(file, st) == 0 ? 0 : -errno;
+    if (!err && S_ISREG(st->st_mode) && (flags & O_TRUNC || limefs_node_stands(fs, node, st)))
+        fd = open_plain_fd(file, flags);
+    if (fd >= 0 && flags & O_TRUNC)
+        err = empty(file, fd, flags);
+    if (fd >= 0 && !err && fstat(fd, st) != 0)
+        err = -errno;
+    close(file);
+    if (!err || fd < 0)
+        return err ? err : fd;
+    close(fd);
+    return err;
 }
 
 static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
                       struct limefs_file *file, bool *keep)
 {
     struct stat st;
-    file->fd = open_plain_fd(fs, node, flags);
+    file->fd = open_node(fs, node, flags, &st);
     if (file->fd < 0)
         return file->fd;
-    int err = fstat(file->fd, &st) == 0 ? 0 : -errno;
-    if (!err && !(flags & O_TRUNC) && !limefs_node_stands(fs, node, &st))
-        err = -ESTALE; /* two files must not share the pages of one node */
-    if (err) {
-        close(file->fd);
-        return err;
-    }
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     pthread_mutex_lock(&fs->lock);
     *keep = limefs_stamp_same_data(&stamp, &node->cached);
     node->cached = stamp;
     file->node = node; /* the kernel keeps it as long as the file is open */
     if ((flags & O_ACCMODE) != O_RDONLY) {
-        file->privileged = st.st_mode & (S_ISUID | S_ISGID);
         file->writes = true;
         node->writers++;
     }

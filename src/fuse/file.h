@@ -31,7 +31,7 @@ struct limefs_file {
     int fd;                        /* of a file of the tree, else -1 */
     struct limefs_node *node;      /* of a file of the tree */
     bool writes;                   /* such a file, open for writing */
-    bool privileged;               /* whose set-id bits a write takes away */
+    uid_t uid;                     /* who has opened it */
     struct limefs_proofs *proofs;  /* what is served is to be looked at: */
     struct limefs_proof *proof;    /* the record's; NULL: it is not */
     pthread_mutex_t lock;          /* guards what follows */

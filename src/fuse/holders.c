@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "holders.h"
+#include "caller.h"
 #include "reply.h"
 
 #include <dirent.h>
@@ -112,7 +113,9 @@ bool limefs_record_is_held(struct limefs *fs, struct limefs_view *view, uint64_t
     bool held = false;
     if (limefile_index_get(index, ordinal, &record) == 0) {
         limefs_attr_record(fs, view, &record, &st);
+        limefs_own_begin(); /* whoever else has it open may be another user */
         held = is_held(&(struct wanted){fs->mountpoint, index, ordinal, st.st_ino});
+        limefs_own_end();
     }
     limefile_index_free(index);
     return held;

@@ -215,6 +215,11 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
     pthread_mutex_unlock(&fs->lock);
 }
 
+static bool is_file(const struct limefs_stamp *a, const struct limefs_stamp *b)
+{
+    return a->dev == b->dev && a->ino == b->ino;
+}
+
 /* A container may be replaced by another and keeps its node; anything else is a new file. So
  * is, for a kernel that caches what is written and so believes in no size but its own, a file
  * that somebody else has changed. */
@@ -225,9 +230,17 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false;
     if (kind == LIMEFS_CONTAINER)
         return true;
-    return node->stamp.dev == stamp->dev && node->stamp.ino == stamp->ino &&
-           (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
-            node->told_bytes == stamp->size);
+    return is_file(&node->stamp, stamp) && (kind != LIMEFS_OTHER || !fs->options.rw ||
+                                            node->writers || node->told_bytes == stamp->size);
+}
+
+bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    pthread_mutex_lock(&fs->lock);
+    bool same = is_file(&node->stamp, &stamp);
+    pthread_mutex_unlock(&fs->lock);
+    return same;
 }
 
 bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
@@ -269,7 +282,8 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
 /* ---- names that change ---- */
 
 /* A reference keeps it until it is removed, or the mount ends. */
-int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *name)
+int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *name,
+                     const struct stat *st)
 {
     pthread_mutex_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
@@ -281,6 +295,7 @@ int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *
         hash_node(fs, node);
     if (node) {
         node->fresh = true;
+        node->made = limefs_stamp_of(st);
         limefs_node_hold(node);
     }
     pthread_mutex_unlock(&fs->lock);
@@ -345,14 +360,17 @@ void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const stru
     pthread_mutex_lock(&fs->lock);
     if (node->kind == LIMEFS_OTHER)
         node->told_bytes = st->st_size;
+    if (node->kind == LIMEFS_CONTAINER) /* which may have been replaced */
+        node->stamp = limefs_stamp_of(st);
     pthread_mutex_unlock(&fs->lock);
 }
 
-bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const char *name)
+bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const char *name,
+                          const struct limefs_stamp *stamp)
 {
     pthread_mutex_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool fresh = node && node->fresh;
+    bool fresh = node && node->fresh && is_file(&node->made, stamp);
     pthread_mutex_unlock(&fs->lock);
     return fresh;
 }
@@ -369,14 +387,17 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     return known;
 }
 
-int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind)
+int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const struct stat *root)
 {
     fs->name_buckets = 64;
     fs->names = calloc(fs->name_buckets, sizeof(struct limefs_node *));
     if (!fs->names)
         return -ENOMEM;
     fs->root = new_node(fs, NULL, "", root_kind);
-    return fs->root ? 0 : -ENOMEM;
+    if (!fs->root)
+        return -ENOMEM;
+    fs->root->stamp = limefs_stamp_of(root);
+    return 0;
 }
 
 void limefs_inodes_release(struct limefs *fs)

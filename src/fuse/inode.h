@@ -30,11 +30,12 @@ struct limefs_node {
     bool hashed;         /* its name still leads to it */
     struct limefs_node *next;
 
-    struct limefs_stamp stamp;  /* of the file, when its kind was found out */
+    struct limefs_stamp stamp;  /* of the file, when the kernel was last told of it */
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
     off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
     unsigned writers;           /* LIMEFS_OTHER: files open for writing */
-    bool fresh;                 /* made by mkdir, and held until it looks like a container */
+    bool fresh;                 /* made by mkdir, and held until it looks like a container: */
+    struct limefs_stamp made;   /* this file */
     struct limefs_view *view;   /* LIMEFS_CONTAINER: the newest; no reference */
     struct limefs_stamp told;   /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
     /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
@@ -56,7 +57,7 @@ struct limefs_slot {
     };
 };
 
-int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind);
+int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
 void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
 
 /* What a node id from the kernel stands for: one of them, with *ordinal for a view. */
@@ -83,25 +84,30 @@ struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *paren
                                       const char *name, enum limefs_kind,
                                       const struct limefs_stamp *);
 
+/* True if those are attributes of the very file that the kernel was last told of. */
+bool limefs_node_is(struct limefs *, const struct limefs_node *, const struct stat *);
+
 /* True if what the node's path leads to is what it stood for when it was looked up. False for
  * another directory or file in its place, which is another node; containers are all the same.
  */
 bool limefs_node_stands(struct limefs *, const struct limefs_node *, const struct stat *);
 
-/* The child of that name has been made, an empty container; it is one for as long as it is
- * empty, though nothing in it says so. Then, it has been removed. */
-int limefs_node_made(struct limefs *, struct limefs_node *parent, const char *name);
+/* The child of that name has been made, this file, an empty container; it is one for as long as
+ * it is empty, though nothing in it says so. Then, it has been removed. */
+int limefs_node_made(struct limefs *, struct limefs_node *parent, const char *name,
+                     const struct stat *);
 void limefs_node_unmade(struct limefs *, struct limefs_node *parent, const char *name);
 
 /* A child has got another name, or two have changed theirs. */
 int limefs_node_moved(struct limefs *, struct limefs_node *from, const char *name,
                       struct limefs_node *to, const char *new_name, bool exchanged);
 
-/* The node's file is, by our own doing, like this now. */
+/* The node's file is, by our own doing, like this now; or the kernel is told so. */
 void limefs_node_touched(struct limefs *, struct limefs_node *, const struct stat *);
 
 /* Made by limefs_node_made() and not yet removed. */
-bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const char *name);
+bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const char *name,
+                          const struct limefs_stamp *);
 
 /* Whether the child is known, and its kind, if its file is still the one of `stamp`. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,

@@ -53,6 +53,8 @@ struct limefs {
     const char *container;  /* its name there (in source); NULL for a tree */
     const char *mountpoint; /* absolute; NULL: mounted for us, not known */
     bool foreground;
+    bool switches; /* requests are served with their caller's rights (caller.h) */
+    bool refuses;  /* changes by others than our own user, whose rights we cannot take on */
 
     /* Guards slots, nodes, reference counts and the list of views; held briefly, never
      * over I/O. */

@@ -7,6 +7,7 @@
 #include "ops.h"
 #include "options.h"
 #include "buffer.h"
+#include "caller.h"
 #include "ready.h"
 #include "session.h"
 #include "status.h"
@@ -80,7 +81,7 @@ static int open_source(struct limefs *fs, const char *given)
     fs->source_fd = tree ? open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_holder(fs);
     if (fs->source_fd < 0)
         return fail(given, "open", -errno);
-    int err = limefs_inodes_init(fs, tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER);
+    int err = limefs_inodes_init(fs, tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER, &st);
     if (err)
         return fail(given, "open", err);
     return tree ? 0 : try_container(fs);
@@ -236,6 +237,7 @@ static int loop(struct fuse_session *session, const struct limefs *fs,
         fuse_session_unmount(session); /* wakes the thread, should it still wait */
         pthread_join(thread, NULL);
     }
+    limefs_caller_release();
     fuse_loop_cfg_destroy(config);
     return err > 0 ? 0 : err; /* ended by a signal: that is how it is stopped */
 }
@@ -316,6 +318,7 @@ int main(int argc, char *argv[])
     if (done > 0)
         exit_code = printed(0);
     if (done == 0) {
+        limefs_caller_init(&fs);
         fs.foreground = command.fuse.foreground || command.fuse.debug;
         limefs_log_open(true);
         arrange_open_files(&fs);

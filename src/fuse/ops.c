@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "ops.h"
 #include "buffer.h"
+#include "caller.h"
 #include "dir.h"
 #include "file.h"
 #include "reply.h"
@@ -33,8 +34,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
                     FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS;
     if (fs->options.shared)
         want |= FUSE_CAP_POSIX_ACL;
-    if (fs->options.rw)
-        want |= FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC;
+    if (fs->options.rw) /* the umask is ours to apply, or the folder's default list instead */
+        want |= FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_DONT_MASK;
     conn->want |= want & conn->capable;
     /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
     conn->want &=
@@ -90,7 +91,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
     char target[PATH_MAX];
     struct limefs_node *node = limefs_inode_node(fs_of(req), ino);
-    int fd = node ? limefs_tree_open(fs_of(req), node, NULL, O_PATH) : -EINVAL;
+    int fd = node ? limefs_tree_hold(fs_of(req), node) : -EINVAL;
     if (fd < 0) {
         reply_error(req, fd);
         return;
@@ -245,38 +246,149 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
     reply_xattr(req, buf, size, buf ? limefs_xattr_list(fs_of(req), ino, buf, size) : -ENOMEM);
 }
 
+/* ---- with whose rights ---- */
+
+static bool begin(fuse_req_t req, bool changes)
+{
+    const struct fuse_ctx *context = fuse_req_ctx(req);
+    const struct limefs_caller caller = {context->uid, context->gid, context->pid,
+                                         context->umask};
+    int err = limefs_caller_begin(fs_of(req), &caller, changes);
+    if (err)
+        reply_error(req, err);
+    return err == 0;
+}
+
+/* What moves bytes does so for who has opened the file: these requests may be the kernel's own,
+ * or of anybody who has the descriptor. */
+static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
+{
+    const struct limefs_file *file = (struct limefs_file *)(uintptr_t)fi->fh;
+    int err = limefs_caller_begin_moving(fs_of(req), file->uid);
+    if (err)
+        reply_error(req, err);
+    return err == 0;
+}
+
+/* An operation with the caller's rights, which asks, or which changes something; and one that
+ * moves bytes. */
+#define ASKS(name, parameters, ...)    \
+    static void asks_##name parameters \
+    {                                  \
+        if (begin(req, false)) {       \
+            name(req, __VA_ARGS__);    \
+            limefs_caller_end();       \
+        }                              \
+    }
+#define CHANGES(name, parameters, ...)       \
+    static void changes_##name parameters    \
+    {                                        \
+        if (begin(req, true)) {              \
+            limefs_##name(req, __VA_ARGS__); \
+            limefs_caller_end();             \
+        }                                    \
+    }
+#define MOVES(name, parameters, ...)    \
+    static void moves_##name parameters \
+    {                                   \
+        if (begin_moving(req, fi)) {    \
+            name(req, __VA_ARGS__);     \
+            limefs_caller_end();        \
+        }                               \
+    }
+
+/* clang-format off */
+ASKS(op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+ASKS(op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
+ASKS(op_getxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, size_t size), ino, name, size)
+ASKS(op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), ino, size)
+CHANGES(op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+        size_t size, int flags), ino, name, value, size, flags)
+CHANGES(op_removexattr, (fuse_req_t req, fuse_ino_t ino, const char *name), ino, name)
+CHANGES(op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+        struct fuse_file_info *fi), parent, name, mode, fi)
+CHANGES(op_mknod, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev),
+        parent, name, mode, dev)
+CHANGES(op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode),
+        parent, name, mode)
+CHANGES(op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name),
+        target, parent, name)
+CHANGES(op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+CHANGES(op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+CHANGES(op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+        const char *new_name, unsigned flags), parent, name, new_parent, new_name, flags)
+CHANGES(op_link, (fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name),
+        ino, parent, name)
+MOVES(limefs_op_write, (fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
+      off_t offset, struct fuse_file_info *fi), ino, buf, size, offset, fi)
+MOVES(limefs_op_flush, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
+MOVES(limefs_op_fsync, (fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi),
+      ino, data, fi)
+MOVES(limefs_op_fallocate, (fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+      struct fuse_file_info *fi), ino, mode, offset, length, fi)
+/* clang-format on */
+
+static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    if (!begin(req, (fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC))
+        return;
+    op_open(req, ino, fi);
+    limefs_caller_end();
+}
+
+/* With whatever rights, what is closed is closed. */
+static void moves_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    limefs_caller_begin_moving(fs_of(req), ((struct limefs_file *)(uintptr_t)fi->fh)->uid);
+    op_release(req, ino, fi);
+    limefs_caller_end();
+}
+
+/* A kernel that caches what is written tells times on its own account, by a descriptor that is
+ * open for writing. */
+static void changes_or_moves_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int which,
+                                     struct fuse_file_info *fi)
+{
+    enum { OTHERS = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID };
+    if (!(fi && !(which & OTHERS) ? begin_moving(req, fi) : begin(req, true)))
+        return;
+    limefs_op_setattr(req, ino, st, which, fi);
+    limefs_caller_end();
+}
+
+/* The others act on what is open, or tell what the kernel knows: with the daemon's own. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
-    .lookup = op_lookup,
+    .lookup = asks_op_lookup,
     .forget = op_forget,
     .forget_multi = op_forget_multi,
     .getattr = op_getattr,
     .readlink = op_readlink,
-    .open = op_open,
+    .open = asks_or_changes_open,
     .read = op_read,
-    .release = op_release,
+    .release = moves_op_release,
     .lseek = op_lseek,
-    .opendir = op_opendir,
+    .opendir = asks_op_opendir,
     .readdir = op_readdir,
     .readdirplus = op_readdirplus,
     .releasedir = op_releasedir,
     .statfs = op_statfs,
-    .getxattr = op_getxattr,
-    .listxattr = op_listxattr,
-    .write = limefs_op_write,
-    .flush = limefs_op_flush,
-    .fsync = limefs_op_fsync,
-    .fallocate = limefs_op_fallocate,
-    .setattr = limefs_op_setattr,
-    .setxattr = limefs_op_setxattr,
-    .removexattr = limefs_op_removexattr,
-    .create = limefs_op_create,
-    .mknod = limefs_op_mknod,
-    .mkdir = limefs_op_mkdir,
-    .symlink = limefs_op_symlink,
-    .unlink = limefs_op_unlink,
-    .rmdir = limefs_op_rmdir,
-    .rename = limefs_op_rename,
-    .link = limefs_op_link,
+    .getxattr = asks_op_getxattr,
+    .listxattr = asks_op_listxattr,
+    .write = moves_limefs_op_write,
+    .flush = moves_limefs_op_flush,
+    .fsync = moves_limefs_op_fsync,
+    .fallocate = moves_limefs_op_fallocate,
+    .setattr = changes_or_moves_setattr,
+    .setxattr = changes_op_setxattr,
+    .removexattr = changes_op_removexattr,
+    .create = changes_op_create,
+    .mknod = changes_op_mknod,
+    .mkdir = changes_op_mkdir,
+    .symlink = changes_op_symlink,
+    .unlink = changes_op_unlink,
+    .rmdir = changes_op_rmdir,
+    .rename = changes_op_rename,
+    .link = changes_op_link,
     .fsyncdir = limefs_op_fsyncdir,
 };

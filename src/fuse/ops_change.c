@@ -1,6 +1,7 @@
 /* ops_change.c - FUSE operations that change something: unpack the request, call, reply */
 #define _GNU_SOURCE
 #include "change.h"
+#include "dir.h"
 #include "ops.h"
 #include "xattr.h"
 
@@ -15,12 +16,6 @@ static struct limefs *fs_of(fuse_req_t req)
 static struct limefs_file *file_of(const struct fuse_file_info *fi)
 {
     return fi ? (struct limefs_file *)(uintptr_t)fi->fh : NULL;
-}
-
-static struct limefs_caller caller_of(fuse_req_t req)
-{
-    const struct fuse_ctx *context = fuse_req_ctx(req);
-    return (struct limefs_caller){context->uid, context->gid};
 }
 
 static void reply(fuse_req_t req, int code)
@@ -125,16 +120,14 @@ void limefs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
     struct limefs *fs = fs_of(req);
     struct limefs_file *file;
     struct fuse_entry_param entry;
-    const struct limefs_caller caller = caller_of(req);
     if (!is_writable(req))
         return;
-    int err = limefs_create(fs, parent, name, mode, fi->flags, &caller, &file, &entry);
+    int err = limefs_create(fs, parent, name, mode, fi->flags, &file, &entry);
     if (err) {
         reply(req, err);
         return;
     }
     fi->fh = (uintptr_t)file;
-    fi->keep_cache = 1;
     if (fuse_reply_create(req, &entry, fi) != 0) {
         limefs_file_close(fs, file);
         limefs_forget(fs, entry.ino, 1);
@@ -144,19 +137,15 @@ void limefs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 void limefs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
     struct fuse_entry_param entry;
-    const struct limefs_caller caller = caller_of(req);
     if (is_writable(req))
-        reply_entry(req, limefs_make_directory(fs_of(req), parent, name, mode, &caller, &entry),
-                    &entry);
+        reply_entry(req, limefs_make_directory(fs_of(req), parent, name, mode, &entry), &entry);
 }
 
 void limefs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
     struct fuse_entry_param entry;
-    const struct limefs_caller caller = caller_of(req);
     if (is_writable(req))
-        reply_entry(req, limefs_make_link(fs_of(req), parent, name, target, &caller, &entry),
-                    &entry);
+        reply_entry(req, limefs_make_link(fs_of(req), parent, name, target, &entry), &entry);
 }
 
 void limefs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -192,12 +181,10 @@ void limefs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
     struct limefs *fs = fs_of(req);
     struct limefs_file *file;
     struct fuse_entry_param entry;
-    const struct limefs_caller caller = caller_of(req);
     if (!is_writable(req))
         return;
-    int err = S_ISREG(mode)
-                  ? limefs_create(fs, parent, name, mode, O_EXCL, &caller, &file, &entry)
-                  : -EPERM;
+    int err =
+        S_ISREG(mode) ? limefs_create(fs, parent, name, mode, O_EXCL, &file, &entry) : -EPERM;
     if (!err) { /* nobody will close it */
         err = limefs_file_sync(fs, file, false);
         limefs_file_close(fs, file);
@@ -209,7 +196,7 @@ void limefs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 
 void limefs_op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int data, struct fuse_file_info *fi)
 {
+    (void)ino;
     (void)data;
-    (void)fi;
-    reply(req, limefs_sync_directory(fs_of(req), ino));
+    reply(req, limefs_dir_sync((struct limefs_dir *)(uintptr_t)fi->fh));
 }

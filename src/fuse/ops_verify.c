@@ -1,5 +1,6 @@
 /* ops_verify.c - FUSE operations that may read a whole record before they are answered */
 #define _GNU_SOURCE
+#include "caller.h"
 #include "errand.h"
 #include "file.h"
 #include "ops.h"
@@ -9,6 +10,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* No interrupt comes once it has been called: the request is about to be gone. */
 static void settle_interrupts(struct limefs_errand *errand)
@@ -97,7 +99,9 @@ bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t s
     enum limefs_verdict verdict;
     int err = errand.view ? limefs_view_pin(fs, errand.view) : -ESTALE;
     if (!err) {
-        err = limefs_verify_ask(fs, errand.view, errand.ordinal, &verdict);
+        err = limefs_caller_may(errand.view->fd, R_OK);
+        if (!err)
+            err = limefs_verify_ask(fs, errand.view, errand.ordinal, &verdict);
         if (!err && size == 0) { /* how much room the answer may need */
             fuse_reply_xattr(req, strlen(limefs_verdict_word(LIMEFS_UNVERIFIED)));
             limefs_view_unpin(fs, errand.view);

@@ -1,5 +1,6 @@
 /* reply.c - attributes, entries and errors for the kernel */
 #include "reply.h"
+#include "caller.h"
 #include "file.h"
 #include "tree.h"
 
@@ -128,24 +129,35 @@ static int entry_in_container(struct limefs *fs, struct limefs_node *container,
     return err;
 }
 
-static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
-                              const char *name, struct fuse_entry_param *entry)
+static int entry_of_node(struct limefs *fs, struct limefs_node *directory, const char *name,
+                         enum limefs_kind kind, const struct stat *st,
+                         struct fuse_entry_param *entry)
 {
-    struct stat st;
-    int err = limefs_tree_stat(fs, directory, name, &st);
-    if (err == -ENOENT)
-        limefs_view_gone(fs, directory, name);
-    if (err)
-        return err;
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
-    enum limefs_kind kind = limefs_tree_kind(fs, directory, name, &st);
+    struct limefs_stamp stamp = limefs_stamp_of(st);
     struct limefs_node *node = limefs_node_child(fs, directory, name, kind, &stamp);
     if (!node)
         return -ENOMEM;
     memset(entry, 0, sizeof *entry);
-    limefs_attr_node(node, &st, &entry->attr);
+    limefs_attr_node(node, st, &entry->attr);
     fill_entry(fs, limefs_inode_of_node(node), node->id, entry);
     return 0;
+}
+
+static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
+                              const char *name, struct fuse_entry_param *entry)
+{
+    struct stat st;
+    enum limefs_kind kind;
+    int err = limefs_tree_look(fs, directory, name, &st, &kind);
+    if (err == -ENOENT)
+        limefs_view_gone(fs, directory, name);
+    return err ? err : entry_of_node(fs, directory, name, kind, &st, entry);
+}
+
+int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const char *name,
+                      const struct stat *st, struct fuse_entry_param *entry)
+{
+    return entry_of_node(fs, directory, name, LIMEFS_OTHER, st, entry);
 }
 
 int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,
@@ -210,7 +222,7 @@ static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat
 {
     int fd = fs->options.rw && node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
     if (fd < 0)
-        return limefs_tree_stat(fs, node, NULL, st);
+        return limefs_tree_stat(fs, node, st);
     int err = fstat(fd, st) == 0 ? 0 : -errno;
     close(fd);
     return err;
@@ -224,6 +236,8 @@ static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat
         return err == -ENOENT ? -ESTALE : err;
     if (!limefs_node_stands(fs, node, &st))
         return -ESTALE; /* let the kernel look it up again */
+    if (node->kind == LIMEFS_CONTAINER)
+        limefs_node_touched(fs, node, &st);
     limefs_attr_node(node, &st, out);
     return 0;
 }

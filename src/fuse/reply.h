@@ -18,6 +18,9 @@ void limefs_attr_node(const struct limefs_node *, const struct stat *st, struct 
 
 /* Look-ups for a reply; each takes one lookup, which limefs_forget() gives back. */
 int limefs_entry(struct limefs *, uint64_t parent, const char *name, struct fuse_entry_param *);
+/* Of a file of the tree that has just been made, whatever has its name by now. */
+int limefs_entry_made(struct limefs *, struct limefs_node *directory, const char *name,
+                      const struct stat *, struct fuse_entry_param *);
 void limefs_entry_record(struct limefs *, struct limefs_view *, const struct limefile_record *,
                          struct fuse_entry_param *);
 void limefs_forget(struct limefs *, uint64_t id, uint64_t n);

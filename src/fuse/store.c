@@ -1,6 +1,7 @@
 /* store.c - writes gathered into extents for the job */
 #define _GNU_SOURCE
 #include "store.h"
+#include "caller.h"
 #include "joblink.h"
 
 #include <errno.h>

@@ -1,14 +1,14 @@
 /* tree.c - reaches the files below the source */
 #define _GNU_SOURCE
 #include "tree.h"
+#include "caller.h"
+#include "descriptor.h"
 #include "limefile.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Builds the path from its end; NULL if it is too long. */
@@ -24,13 +24,10 @@ static char *prepend(char *at, const char *begin, const char *name)
     return at;
 }
 
-static const char *path_of(const struct limefs_node *node, const char *name, char *buf,
-                           size_t cap)
+static const char *path_of(const struct limefs_node *node, char *buf, size_t cap)
 {
     char *at = buf + cap - 1;
     *at = '\0';
-    if (name)
-        at = prepend(at, buf, name);
     for (; at && node->parent; node = node->parent)
         at = prepend(at, buf, node->name);
     if (at && *at == '\0')
@@ -43,38 +40,55 @@ const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node,
 {
     if (!node->parent)
         return fs->source;
-    const char *path = path_of(node, NULL, buf, cap);
+    const char *path = path_of(node, buf, cap);
     return path ? path : node->name;
 }
 
-static int open_beneath(int dir, const char *path, int flags)
-{
-    struct open_how how = {
-        .flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* but O_PATH of a link itself */
-    };
-    long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
-    if (fd < 0 && errno == ENOSYS) /* Linux before 5.6 */
-        fd = openat(dir, path, flags | O_CLOEXEC | O_NOFOLLOW);
-    return fd < 0 ? -errno : (int)fd;
-}
+/* ---- what nodes stand for ---- */
 
-int limefs_tree_open(struct limefs *fs, const struct limefs_node *node, const char *name,
-                     int flags)
+static int find(struct limefs *fs, const struct limefs_node *node, int flags)
 {
     char buf[PATH_MAX];
-    const char *path = fs->container ? fs->container : path_of(node, name, buf, sizeof buf);
+    const char *path = fs->container ? fs->container : path_of(node, buf, sizeof buf);
     if (!path)
         return -ENAMETOOLONG;
-    if (!(flags & O_PATH))
-        flags |= O_NONBLOCK; /* should it have become a FIFO */
-    return open_beneath(fs->source_fd, path, flags);
+    limefs_own_begin();
+    int fd = limefile_open_beneath(fs->source_fd, path, O_PATH | flags);
+    limefs_own_end();
+    return fd;
 }
 
-int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, const char *name,
-                     struct stat *st)
+int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
 {
-    int fd = limefs_tree_open(fs, node, name, O_PATH);
+    return find(fs, node, 0);
+}
+
+/* A descriptor of what the kernel knows by the node, or else closed. */
+static int compared(struct limefs *fs, const struct limefs_node *node, int fd)
+{
+    struct stat st;
+    if (fd < 0)
+        return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
+    int err = fstat(fd, &st) != 0 ? -errno : limefs_node_is(fs, node, &st) ? 0 : -ESTALE;
+    if (!err)
+        return fd;
+    close(fd);
+    return err;
+}
+
+int limefs_tree_hold(struct limefs *fs, const struct limefs_node *node)
+{
+    return compared(fs, node, find(fs, node, 0));
+}
+
+int limefs_tree_folder(struct limefs *fs, const struct limefs_node *node)
+{
+    return compared(fs, node, find(fs, node, O_DIRECTORY));
+}
+
+int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct stat *st)
+{
+    int fd = limefs_tree_find(fs, node);
     if (fd < 0)
         return fd;
     int err = fstat(fd, st) == 0 ? 0 : -errno;
@@ -82,35 +96,66 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, const ch
     return err;
 }
 
-/* A container begins with a good header. What cannot be read is no container, either. */
-static bool begins_like_container(struct limefs *fs, const struct limefs_node *parent,
-                                  const char *name)
+/* ---- names ---- */
+
+/* A container begins with a good header. What cannot be read is no container, either. Whether
+ * it is one does not depend on who asks, so the daemon looks for itself; of what it reads, the
+ * caller learns no more than this. */
+static bool begins_like_container(int file)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
-    int fd = limefs_tree_open(fs, parent, name, O_RDONLY);
+    struct limefile_fd source;
+    limefs_own_begin();
+    int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK);
+    limefs_own_end();
     if (fd < 0)
         return false;
-    struct limefile_fd file;
-    limefile_fd_init(&file, fd);
-    ssize_t got =
-        limefile_check_fd(fd) == 0 ? limefile_read_full(&file.source, raw, sizeof raw, 0) : 0;
+    limefile_fd_init(&source, fd);
+    ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
     close(fd);
     return got == sizeof raw && limefile_header_decode(raw, &header) == 0;
 }
 
-enum limefs_kind limefs_tree_kind(struct limefs *fs, struct limefs_node *parent,
-                                  const char *name, const struct stat *st)
+/* What its attributes alone, or what is known of it, tell; false: it must be looked into. */
+static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *name,
+                     const struct stat *st, enum limefs_kind *kind)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    enum limefs_kind kind;
-    if (S_ISDIR(st->st_mode))
-        return LIMEFS_DIRECTORY;
-    if (S_ISREG(st->st_mode) && fs->options.rw && limefs_node_is_fresh(fs, parent, name))
-        return LIMEFS_CONTAINER;
-    if (!S_ISREG(st->st_mode) || st->st_size < LIMEFILE_HEADER_BYTES)
-        return LIMEFS_OTHER;
-    if (limefs_node_known_kind(fs, parent, name, &stamp, &kind))
-        return kind;
-    return begins_like_container(fs, parent, name) ? LIMEFS_CONTAINER : LIMEFS_OTHER;
+    *kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
+    if (!S_ISREG(st->st_mode))
+        return true;
+    if (fs->options.rw && limefs_node_is_fresh(fs, parent, name, &stamp)) {
+        *kind = LIMEFS_CONTAINER;
+        return true;
+    }
+    return st->st_size < LIMEFILE_HEADER_BYTES ||
+           limefs_node_known_kind(fs, parent, name, &stamp, kind);
+}
+
+/* The name may lead to another file by now: what is looked into is what is told of. */
+static int look_into(int folder, const char *name, struct stat *st, enum limefs_kind *kind)
+{
+    int fd = limefile_open_beneath(folder, name, O_PATH);
+    if (fd < 0)
+        return fd;
+    int err = fstat(fd, st) == 0 ? 0 : -errno;
+    *kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
+    if (!err && S_ISREG(st->st_mode) && begins_like_container(fd))
+        *kind = LIMEFS_CONTAINER;
+    close(fd);
+    return err;
+}
+
+int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *name,
+                     struct stat *st, enum limefs_kind *kind)
+{
+    int folder = limefs_tree_folder(fs, parent);
+    if (folder < 0)
+        return folder;
+    int err = fstatat(folder, name, st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+    if (!err && !is_plain(fs, parent, name, st, kind))
+        err = look_into(folder, name, st, kind);
+    close(folder);
+    return err;
 }

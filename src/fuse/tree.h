@@ -1,25 +1,36 @@
 /*
  * tree.h - reaches the files below the source.
  *
- * By path from one descriptor, never through a symbolic link: a link that somebody puts
- * in the way does not lead a daemon of root's out of the tree.
+ * Names are hints: other users may rename, link and exchange them between any two of our looks.
+ * So whatever names a file goes through here, below one descriptor of the source, never through
+ * a symbolic link, and gives a descriptor; what is done then is done to that.
+ *
+ * What a node stands for is found with the daemon's own rights, as the kernel has found it for
+ * the caller before, and compared with what the kernel was told of. What is done with it, and
+ * every name that the kernel has not looked up yet, takes the caller's (caller.h).
  */
 #ifndef LIMEFS_TREE_H
 #define LIMEFS_TREE_H
 
 #include "inode.h"
 
-/* Opens what the node, or its entry `name` if that is not NULL, stands for.
- * Returns a descriptor or -errno. */
-int limefs_tree_open(struct limefs *, const struct limefs_node *, const char *name, int flags);
+/* Whatever the node's name leads to now: an O_PATH descriptor or -errno. */
+int limefs_tree_find(struct limefs *, const struct limefs_node *);
 
-/* The same for its attributes. */
-int limefs_tree_stat(struct limefs *, const struct limefs_node *, const char *name,
-                     struct stat *);
+/* What the kernel knows by this node, -ESTALE if its name leads to something else by now: an
+ * O_PATH descriptor or -errno. */
+int limefs_tree_hold(struct limefs *, const struct limefs_node *);
 
-/* What a file with these attributes is; looks into it only if it is new or has changed. */
-enum limefs_kind limefs_tree_kind(struct limefs *, struct limefs_node *parent, const char *name,
-                                  const struct stat *);
+/* The same, for a directory of the tree in which names are looked up, made or removed. */
+int limefs_tree_folder(struct limefs *, const struct limefs_node *);
+
+/* The attributes of what the node's name leads to now. */
+int limefs_tree_stat(struct limefs *, const struct limefs_node *, struct stat *);
+
+/* The entry `name` of a directory, with the caller's rights: its attributes, and what it is. It
+ * is looked into, with the daemon's own, only if it is new or has changed. */
+int limefs_tree_look(struct limefs *, struct limefs_node *parent, const char *name,
+                     struct stat *, enum limefs_kind *);
 
 /* The path below the source, for messages: "stream2/conf.0100". */
 const char *limefs_tree_label(struct limefs *, const struct limefs_node *, char *buf,

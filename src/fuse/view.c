@@ -1,6 +1,8 @@
 /* view.c - views of containers: made, kept, put to sleep, woken */
 #define _GNU_SOURCE
 #include "view.h"
+#include "caller.h"
+#include "descriptor.h"
 #include "tree.h"
 #include "verify.h"
 #include "writer.h"
@@ -49,12 +51,28 @@ static bool is_still(int fd, const struct limefs_stamp *want)
     return limefs_stamp_same_data(&stamp, want);
 }
 
+/* Whoever asks first, all readers share it: with the daemon's own rights. */
+static int open_file(struct limefs *fs, const struct limefs_node *node)
+{
+    struct stat st;
+    int file = limefs_tree_find(fs, node), fd = -ESTALE;
+    if (file < 0)
+        return file;
+    if (fstat(file, &st) == 0 && S_ISREG(st.st_mode)) { /* opening others may do something */
+        limefs_own_begin();
+        fd = limefile_reopen(file, O_RDONLY);
+        limefs_own_end();
+    }
+    close(file);
+    return fd;
+}
+
 /* Opens the container; fails if it is none, or not the one of `want` where that is given. */
 static int open_container(struct limefs *fs, struct limefs_node *node,
                           const struct limefs_stamp *want, int *fd_out, struct stat *st,
                           struct limefile_index **index)
 {
-    int fd = limefs_tree_open(fs, node, NULL, O_RDONLY);
+    int fd = open_file(fs, node);
     if (fd < 0)
         return fd;
     int err = limefile_check_fd(fd);
@@ -303,12 +321,14 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
     int err;
     do { /* what was looked at may be the old one by now, by our own doing */
         moves = moves_of(fs, container);
-        err = limefs_tree_stat(fs, container, NULL, &st);
+        err = limefs_tree_stat(fs, container, &st);
         if (!err)
             view = pin_if_current(fs, container, &st);
     } while (!err && !view && moves != moves_of(fs, container));
     if (!err) {
         err = view ? wake(fs, view) : make_view(fs, container, &view);
+        if (!err)
+            err = limefs_caller_may(view->fd, R_OK);
         if (err && view)
             limefs_view_unpin(fs, view);
         *out = view;
@@ -551,15 +571,16 @@ void limefs_view_set_moving(struct limefs *fs, struct limefs_view *view, bool mo
 /* Descriptors keep their numbers: others are reading by them. */
 int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
 {
-    char path[32];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int fresh = open(path, O_RDONLY | O_CLOEXEC);
+    limefs_own_begin();
+    int fresh = limefile_reopen(fd, O_RDONLY);
+    limefs_own_end();
     pthread_mutex_lock(&fs->lock);
     /* Not to have it would be worse than to keep the lock for as long as the view is awake. */
     int err = dup3(fresh < 0 ? fd : fresh, view->fd, O_CLOEXEC) < 0 ? -errno : 0;
     view->rewritten = true;
     limefs_verify_forget_locked(view);
     look_again(view);
+    view->node->stamp = view->node->made = view->stamp; /* what the kernel means by it now */
     pthread_mutex_unlock(&fs->lock);
     if (fresh >= 0)
         close(fresh);

@@ -7,23 +7,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Who writes to a program makes it one without privileges; root's daemon would keep them. */
-static int drop_privileges(int fd)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return -errno;
-    mode_t drop = S_ISUID | (st.st_mode & S_IXGRP ? S_ISGID : 0);
-    return !(st.st_mode & drop) || fchmod(fd, st.st_mode & 07777 & ~drop) == 0 ? 0 : -errno;
-}
-
 static ssize_t write_plain(struct limefs_file *file, const char *buf, size_t n, uint64_t offset)
 {
     struct limefile_fd to;
     limefile_fd_init(&to, file->fd);
-    int err = file->privileged ? drop_privileges(file->fd) : 0;
-    if (!err)
-        err = limefile_write_full(&to.source, buf, n, offset);
+    int err = limefile_write_full(&to.source, buf, n, offset);
     return err ? err : (ssize_t)n;
 }
 

@@ -1,5 +1,7 @@
 /* writer.c - containers locked, made good and opened for writing, and closed again */
 #define _GNU_SOURCE
+#include "caller.h"
+#include "descriptor.h"
 #include "job.h"
 #include "store.h"
 #include "tree.h"
@@ -31,9 +33,13 @@ int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
     struct limefs *fs = writer->fs;
     const struct limefs_node *node = writer->view->node;
     *name = fs->container ? fs->container : node->name;
-    int fd = fs->container ? openat(fs->source_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                           : limefs_tree_open(fs, node->parent, NULL, O_RDONLY | O_DIRECTORY);
-    return fd == -1 && fs->container ? -errno : fd;
+    int folder = fs->container ? -1 : limefs_tree_folder(fs, node->parent);
+    if (folder < 0 && !fs->container)
+        return folder;
+    int fd = limefile_reopen(fs->container ? fs->source_fd : folder, O_RDONLY | O_DIRECTORY);
+    if (folder >= 0)
+        close(folder);
+    return fd;
 }
 
 /* ---- made good ---- */
@@ -64,24 +70,40 @@ static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uin
     return err ? err : fsync(folder) == 0 ? 0 : -errno;
 }
 
-/* Beside the container, as `lime repair` does. */
+/* A file like the container, of its owner. */
+static int create_kept(struct limefs_writer *writer, int folder, const char *container,
+                       uint64_t from, char **made)
+{
+    struct stat st;
+    if (fstat(writer->fd, &st) != 0)
+        return -errno;
+    int fd = limefile_create_kept(folder, container, from, st.st_mode, made);
+    if (fd >= 0 && geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid) != 0)
+        limefs_log(LOG_WARNING, "%s: recover: change owner: %s", *made, strerror(errno));
+    return fd;
+}
+
+/* Beside the container, as `lime repair` does; whether or not who writes may make files there.
+ */
 static int keep(void *context, uint64_t from, uint64_t size)
 {
     struct limefs_writer *writer = context;
-    struct stat st;
     char *made = NULL, path[PATH_MAX];
     const char *container;
+    limefs_own_begin();
     int folder = limefs_writer_folder(writer, &container);
+    int fd = folder < 0 ? folder : create_kept(writer, folder, container, from, &made);
+    limefs_own_end();
     if (folder < 0)
         return folder;
-    int fd = fstat(writer->fd, &st) != 0
-                 ? -errno
-                 : limefile_create_kept(folder, container, from, st.st_mode, &made);
     int err = fd < 0 ? fd : fill_kept(writer, folder, fd, from, size);
     if (fd >= 0)
         close(fd);
-    if (err && fd >= 0)
+    if (err && fd >= 0) {
+        limefs_own_begin();
         unlinkat(folder, made, 0);
+        limefs_own_end();
+    }
     close(folder);
     limefs_log(err ? LOG_ERR : LOG_NOTICE, "%s: recover: %s %s%s%s",
                limefs_writer_label(writer, path, sizeof path),
@@ -213,27 +235,37 @@ static void init_source(struct limefs_writer *writer)
     writer->file.source.ops = &writer->ops;
 }
 
+/* It may have changed before it was locked, or another file may have its name. */
+static int check_unchanged(const struct limefs_writer *writer)
+{
+    struct stat now, named, then = limefs_view_stat(writer->fs, writer->view);
+    if (fstat(writer->fd, &now) != 0)
+        return -errno;
+    int err = limefs_tree_stat(writer->fs, writer->view->node, &named);
+    if (err)
+        return err == -ENOENT ? -ESTALE : err;
+    struct limefs_stamp a = limefs_stamp_of(&now), b = limefs_stamp_of(&then);
+    return limefs_stamp_same_data(&a, &b) && named.st_dev == now.st_dev &&
+                   named.st_ino == now.st_ino
+               ? 0
+               : -ESTALE;
+}
+
 static int open_container(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     struct limefs_view *view = writer->view;
     if (writer->behind) /* another view shows what the container is now */
         return -ESTALE;
-    writer->fd = limefs_tree_open(fs, view->node, NULL, O_RDWR);
+    limefs_own_begin(); /* to be shared; whether the caller may write was asked before */
+    writer->fd = limefile_reopen(view->fd, O_RDWR);
+    limefs_own_end();
     if (writer->fd < 0)
         return writer->fd;
     init_source(writer);
     int err = lock(writer);
-    struct stat st;
-    if (!err && fstat(writer->fd, &st) != 0)
-        err = -errno;
-    if (!err) { /* it may have changed before it was locked */
-        struct limefs_stamp now = limefs_stamp_of(&st), then;
-        st = limefs_view_stat(fs, view);
-        then = limefs_stamp_of(&st);
-        if (!limefs_stamp_same_data(&now, &then))
-            err = -ESTALE;
-    }
+    if (!err)
+        err = check_unchanged(writer);
     if (err)
         return err;
     limefs_view_set_written(fs, view, true);
@@ -355,9 +387,11 @@ void limefs_writer_let_go(struct limefs *fs)
 /* One user more. */
 static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
 {
-    struct limefs_writer *writer = writer_of(fs, view);
     struct limefs_change change;
-    int err = 0;
+    int err = limefs_caller_may(view->fd, W_OK);
+    if (err)
+        return err;
+    struct limefs_writer *writer = writer_of(fs, view);
     if (!writer)
         return -ENOMEM;
     let_go_of_others(fs, view);

@@ -1,6 +1,8 @@
 /* xattr.c - user.lime.* */
 #define _GNU_SOURCE
 #include "xattr.h"
+#include "caller.h"
+#include "descriptor.h"
 #include "job.h"
 #include "tree.h"
 #include "verify.h"
@@ -96,9 +98,11 @@ static ssize_t get_acl(struct limefs *fs, uint64_t id, struct limefs_node *node,
 {
     uint64_t ordinal;
     struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    limefs_own_begin(); /* the kernel asks, in order to know what the caller may do */
     int err = node   ? limefs_view_current(fs, node, &view)
               : view ? limefs_view_pin(fs, view)
                      : -ESTALE;
+    limefs_own_end();
     if (err)
         return err;
     ssize_t len = acl_of_view(view, node != NULL, buf, cap);
@@ -131,8 +135,10 @@ static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t
     int len = limefs_view_pin(fs, view);
     if (len)
         return len;
+    len = limefs_caller_may(view->fd, R_OK);
     struct limefile_index *index = limefs_view_index(fs, view);
-    len = limefile_index_get(index, ordinal, &record);
+    if (len == 0)
+        len = limefile_index_get(index, ordinal, &record);
     if (len == 0)
         len = record_value(&record, key, value);
     limefile_index_free(index);
@@ -167,18 +173,19 @@ static ssize_t give(const char *value, size_t len, char *buf, size_t cap)
 }
 
 /* A path to the node's own file that cannot be led astray. */
-static int own_path(struct limefs *fs, struct limefs_node *node, char path[64])
+static int own_path(struct limefs *fs, struct limefs_node *node,
+                    char path[LIMEFILE_FD_PATH_MAX])
 {
-    int fd = limefs_tree_open(fs, node, NULL, O_PATH);
+    int fd = limefs_tree_hold(fs, node);
     if (fd >= 0)
-        snprintf(path, 64, "/proc/self/fd/%d", fd);
+        limefile_fd_path(fd, path);
     return fd;
 }
 
 static ssize_t pass_get(struct limefs *fs, struct limefs_node *node, const char *name,
                         char *buf, size_t cap)
 {
-    char path[64];
+    char path[LIMEFILE_FD_PATH_MAX];
     int fd = own_path(fs, node, path);
     if (fd < 0)
         return fd;
@@ -191,7 +198,7 @@ static ssize_t pass_get(struct limefs *fs, struct limefs_node *node, const char 
 
 static ssize_t pass_list(struct limefs *fs, struct limefs_node *node, char *buf, size_t cap)
 {
-    char path[64];
+    char path[LIMEFILE_FD_PATH_MAX];
     int fd = own_path(fs, node, path);
     if (fd < 0)
         return fd;
@@ -283,7 +290,7 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
 int limefs_xattr_set(struct limefs *fs, uint64_t id, const char *name, const char *value,
                      size_t len, int flags)
 {
-    char path[64];
+    char path[LIMEFILE_FD_PATH_MAX];
     uint64_t ordinal;
     struct limefs_node *node = limefs_inode_node(fs, id);
     struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);

@@ -1,0 +1,353 @@
+/*
+ * caller.c - with whose rights a thread works
+ *
+ * The raw system calls change the calling thread; glibc's wrappers of setgroups() and others
+ * would change all threads. A change of the file system's uid from 0 takes the capabilities
+ * that override permissions out of the effective set, and one back to 0 brings them again
+ * (capabilities(7)); the others that could, the thread gives up before it serves anybody.
+ */
+#define _GNU_SOURCE
+#include "caller.h"
+#include "clock.h"
+#include "descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum {
+    STATUS_BYTES = 4096,
+    STATUS_MOST = 1 << 20, /* 65536 groups fit */
+};
+
+/* Seconds for which a thread believes that a process has the groups that it had. */
+static const double groups_seconds = 0.1;
+
+/* Those that reach further than the file system's uid, and that a thread needs: to change that,
+ * and to see the processes of others in /proc. */
+#define BASE \
+    (UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID | UINT64_C(1) << CAP_SYS_PTRACE)
+
+/* Those that come and go with the file system's uid. */
+#define FILE_CAPS                                                     \
+    (UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_DAC_OVERRIDE |     \
+     UINT64_C(1) << CAP_DAC_READ_SEARCH | UINT64_C(1) << CAP_FOWNER | \
+     UINT64_C(1) << CAP_FSETID | UINT64_C(1) << CAP_LINUX_IMMUTABLE | \
+     UINT64_C(1) << CAP_MKNOD | UINT64_C(1) << CAP_MAC_OVERRIDE)
+
+static _Thread_local struct {
+    bool apart;         /* its umask is its own */
+    bool prepared;      /* it works for others */
+    uint64_t permitted; /* capabilities, then */
+    bool acting;        /* for `uid` */
+    bool moving;        /* bytes only: what it may do was settled when the file was opened */
+    unsigned own;       /* how often limefs_own_begin() was called and not ended */
+    uid_t uid;
+    /* Whose groups it has, and since when. */
+    struct limefs_caller groups_of;
+    double groups_since;
+} rights;
+
+/* ---- the thread's own ---- */
+
+/* The effective set becomes these, as far as they are permitted. */
+static int set_capabilities(uint64_t wanted)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    uint64_t effective = rights.permitted & wanted;
+    for (int i = 0; i < 2; i++) {
+        data[i].permitted = (uint32_t)(rights.permitted >> 32 * i);
+        data[i].effective = (uint32_t)(effective >> 32 * i);
+    }
+    return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
+}
+
+static int read_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    if (syscall(SYS_capget, &header, data) != 0)
+        return -errno;
+    rights.permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted;
+    return 0;
+}
+
+/* What root alone may do is over. */
+static int prepare(void)
+{
+    if (rights.prepared)
+        return 0;
+    int err = read_capabilities();
+    if (!err)
+        err = set_capabilities(BASE | FILE_CAPS);
+    rights.prepared = !err;
+    return err;
+}
+
+static int set_umask(mode_t mask)
+{
+    if (!rights.apart && unshare(CLONE_FS) != 0)
+        return -errno;
+    rights.apart = true;
+    umask(mask);
+    return 0;
+}
+
+/* There is no return value that would tell of a failure; an id that is none tells what is so.
+ */
+static int set_fsuid(uid_t uid)
+{
+    syscall(SYS_setfsuid, uid);
+    return (uid_t)syscall(SYS_setfsuid, -1) == uid ? 0 : -EPERM;
+}
+
+static int set_fsgid(gid_t gid)
+{
+    syscall(SYS_setfsgid, gid);
+    return (gid_t)syscall(SYS_setfsgid, -1) == gid ? 0 : -EPERM;
+}
+
+static void must(int err)
+{
+    if (!err)
+        return;
+    limefs_log(LOG_ERR, "change rights: %s; the daemon ends", strerror(-err));
+    abort();
+}
+
+/* ---- supplementary groups ---- */
+
+/* /proc/TID/status, whole; to be freed. */
+static char *read_status(pid_t pid)
+{
+    char path[64], *text = NULL;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    for (size_t cap = STATUS_BYTES; cap <= STATUS_MOST; cap *= 4) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = -1;
+        char *room = fd < 0 ? NULL : realloc(text, cap);
+        if (room) {
+            text = room;
+            n = read(fd, text, cap - 1);
+        }
+        if (fd >= 0)
+            close(fd);
+        if (n < 0)
+            break;
+        text[n] = '\0';
+        if ((size_t)n < cap - 1)
+            return text;
+    }
+    free(text);
+    return NULL;
+}
+
+/* The file system's id, the fourth of a line such as "Uid:\t0\t0\t0\t0". */
+static bool has_id(const char *status, const char *line, unsigned id)
+{
+    unsigned real, effective, saved, fs;
+    const char *at = strstr(status, line);
+    return at &&
+           sscanf(at + strlen(line), "%u %u %u %u", &real, &effective, &saved, &fs) == 4 &&
+           fs == id;
+}
+
+/* How many there are. */
+static size_t parse_groups(const char *status, gid_t *groups, size_t most)
+{
+    static const char line[] = "\nGroups:";
+    size_t count = 0;
+    char *end;
+    const char *at = strstr(status, line);
+    for (at = at ? at + strlen(line) : ""; count < most; at = end) {
+        unsigned long group = strtoul(at + strspn(at, " \t"), &end, 10);
+        if (end == at || *at == '\n' || at[strspn(at, " \t")] == '\n')
+            break;
+        groups[count++] = (gid_t)group;
+    }
+    return count;
+}
+
+/* None if the kernel does not say who asks, or the process works for somebody else (a server's
+ * thread): such a caller has what its uid and gid alone permit. */
+static int set_groups(const struct limefs_caller *caller)
+{
+    int err = 0;
+    char *status = caller->pid ? read_status(caller->pid) : NULL;
+    size_t most = status ? strlen(status) / 2 : 0, count = 0;
+    gid_t *groups = most ? malloc(most * sizeof *groups) : NULL;
+    if ((caller->pid && !status) || (most && !groups))
+        err = -EACCES;
+    else if (status && has_id(status, "\nUid:", caller->uid) &&
+             has_id(status, "\nGid:", caller->gid))
+        count = parse_groups(status, groups, most);
+    if (!err && syscall(SYS_setgroups, count, groups) != 0)
+        err = -errno;
+    free(groups);
+    free(status);
+    return err;
+}
+
+static bool has_groups_of(const struct limefs_caller *caller, double now)
+{
+    return rights.groups_of.pid == caller->pid && rights.groups_of.uid == caller->uid &&
+           rights.groups_of.gid == caller->gid && now - rights.groups_since < groups_seconds;
+}
+
+static int take_groups(const struct limefs_caller *caller)
+{
+    double now = limefs_seconds();
+    if (rights.groups_since > 0 && has_groups_of(caller, now))
+        return 0;
+    rights.groups_since = 0;
+    int err = set_groups(caller);
+    if (!err)
+        err = set_fsgid(caller->gid);
+    if (err)
+        return err;
+    rights.groups_of = *caller;
+    rights.groups_since = now;
+    return 0;
+}
+
+/* ---- begin and end ---- */
+
+void limefs_caller_init(struct limefs *fs)
+{
+    fs->switches = fs->options.shared && geteuid() == 0;
+    fs->refuses = fs->options.shared && geteuid() != 0;
+}
+
+/* Root has all that it has; that its groups stay as they were is of no account. */
+static int become_user(uid_t uid)
+{
+    rights.uid = uid;
+    return uid == 0 ? set_capabilities(UINT64_MAX) : set_fsuid(uid);
+}
+
+static int become(const struct limefs_caller *caller)
+{
+    int err = caller->uid ? take_groups(caller) : set_fsgid(caller->gid);
+    if (!caller->uid)
+        rights.groups_since = 0; /* the gid is another one now */
+    return err ? err : become_user(caller->uid);
+}
+
+static void unbecome(void)
+{
+    if (rights.uid == 0)
+        must(set_capabilities(BASE | FILE_CAPS));
+    else
+        must(set_fsuid(0));
+}
+
+/* What follows for the thread from an attempt. */
+static int acting(uid_t uid, int err)
+{
+    rights.acting = !err;
+    if (!err)
+        return 0;
+    rights.moving = false;
+    if (rights.prepared)
+        unbecome();
+    limefs_log(LOG_ERR, "serve a request of user %u: change rights: %s", (unsigned)uid,
+               strerror(-err));
+    return -EACCES;
+}
+
+int limefs_caller_begin(const struct limefs *fs, const struct limefs_caller *caller,
+                        bool changes)
+{
+    if (fs->refuses && changes && caller->uid != geteuid())
+        return -EACCES;
+    int err = changes ? set_umask(caller->umask) : 0;
+    if (err || !fs->switches)
+        return err;
+    rights.uid = caller->uid;
+    err = prepare();
+    return acting(caller->uid, err ? err : become(caller));
+}
+
+int limefs_caller_begin_moving(const struct limefs *fs, uid_t uid)
+{
+    if (!fs->switches)
+        return 0;
+    rights.uid = uid;
+    int err = prepare();
+    rights.moving = true;
+    return acting(uid, err ? err : become_user(uid));
+}
+
+void limefs_caller_end(void)
+{
+    if (!rights.acting)
+        return;
+    unbecome();
+    rights.acting = rights.moving = false;
+}
+
+void limefs_own_begin(void)
+{
+    if (rights.acting && rights.own++ == 0 && rights.uid != 0)
+        must(set_fsuid(0));
+}
+
+void limefs_own_end(void)
+{
+    if (rights.acting && --rights.own == 0 && rights.uid != 0)
+        must(set_fsuid(rights.uid));
+}
+
+void limefs_caller_release(void)
+{
+    if (rights.prepared)
+        set_capabilities(UINT64_MAX);
+    rights.prepared = false;
+}
+
+/* ---- questions ---- */
+
+/* As of Linux before 5.8. */
+static int try_to_open(int fd, int mode)
+{
+    int again = limefile_reopen(fd, (mode & W_OK ? O_WRONLY : O_RDONLY) | O_NONBLOCK);
+    if (again < 0)
+        return again;
+    close(again);
+    return 0;
+}
+
+int limefs_caller_may(int fd, int mode)
+{
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439
+#endif
+    if (!rights.acting || rights.moving || rights.own)
+        return 0;
+    if (syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0)
+        return 0;
+    return errno == ENOSYS ? try_to_open(fd, mode) : -errno;
+}
+
+uid_t limefs_caller_swap(const struct limefs *fs, uid_t uid)
+{
+    if (!fs->switches)
+        return uid;
+    must(prepare());
+    must(set_fsuid(uid));
+    return rights.acting && !rights.own ? rights.uid : 0;
+}
+
+uid_t limefs_caller_uid(void)
+{
+    return rights.acting ? rights.uid : geteuid();
+}
