@@ -219,6 +219,7 @@ $(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/spans.c)
 $(B)/tests/test_tally: $(call obj,src/fuse/tally.c)
+$(B)/tests/test_caller: $(call obj,src/fuse/caller.c src/fuse/clock.c)
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.

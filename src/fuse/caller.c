@@ -335,7 +335,8 @@ int limefs_caller_may(int fd, int mode)
         return 0;
     if (syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0)
         return 0;
-    return errno == ENOSYS ? try_to_open(fd, mode) : -errno;
+    /* A container's filter may answer EPERM to a system call that it does not know. */
+    return errno == ENOSYS || errno == EPERM ? try_to_open(fd, mode) : -errno;
 }
 
 uid_t limefs_caller_swap(const struct limefs *fs, uid_t uid)

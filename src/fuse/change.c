@@ -253,6 +253,8 @@ int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name
         err = folder;
     else if (container && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         err = -errno;
+    else if (container && !limefs_node_is(fs, child, &st))
+        err = -ESTALE;
     else if (container && st.st_size > 0) {
         say(fs, node, "rmdir", name,
             "the container holds records; remove them first, or the file");

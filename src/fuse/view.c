@@ -55,7 +55,7 @@ static bool is_still(int fd, const struct limefs_stamp *want)
 static int open_file(struct limefs *fs, const struct limefs_node *node)
 {
     struct stat st;
-    int file = limefs_tree_find(fs, node), fd = -ESTALE;
+    int file = limefs_tree_find(fs, node), fd = LIMEFILE_E_NOT_FILE;
     if (file < 0)
         return file;
     if (fstat(file, &st) == 0 && S_ISREG(st.st_mode)) { /* opening others may do something */

@@ -69,7 +69,8 @@ int limefile_open_beneath(int folder, const char *path, int flags)
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* but O_PATH of a link itself */
     };
     long fd = syscall(SYS_openat2, folder, path, &how, sizeof how);
-    if (fd < 0 && errno == ENOSYS)
+    /* A container's filter may answer EPERM to a system call that it does not know. */
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
         return limefile_walk_beneath(folder, path, flags);
     return fd < 0 ? -errno : (int)fd;
 }
