@@ -1,0 +1,63 @@
+/* text.c - UTF-8, and what of it must not reach a terminal */
+#include "text.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *byte = (const unsigned char *)text;
+    *code = byte[0];
+    if (byte[0] < 0x80)
+        return 1;
+    size_t n = byte[0] >= 0xf0 ? 4 : byte[0] >= 0xe0 ? 3 : 2;
+    if (byte[0] < 0xc0 || byte[0] > 0xf7 || n > len)
+        return 0;
+    *code &= 0x7fu >> n;
+    for (size_t i = 1; i < n; i++) {
+        if ((byte[i] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (byte[i] & 0x3fu);
+    }
+    bool surrogate = *code >= 0xd800 && *code < 0xe000;
+    return *code < least[n] || *code > 0x10ffff || surrogate ? 0 : n;
+}
+
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+/* Bidirectional controls make a line read differently from what it says. */
+static bool turns_text(uint32_t code)
+{
+    return code == 0x061c || code == 0x200e || code == 0x200f ||
+           (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+static bool ends_line(uint32_t code)
+{
+    return code == 0x2028 || code == 0x2029;
+}
+
+static bool is_harmful(uint32_t code, const char *spared)
+{
+    if (code < 0x80 && strchr(spared, (int)code))
+        return false;
+    return is_control(code) || turns_text(code) || ends_line(code);
+}
+
+void limefile_text_defuse(char *text, const char *spared)
+{
+    for (size_t left = strlen(text); left;) {
+        uint32_t code;
+        size_t n = limefile_text_sequence(text, left, &code);
+        if (n == 0 || is_harmful(code, spared)) {
+            n = n ? n : 1;
+            memset(text, '?', n);
+        }
+        text += n;
+        left -= n;
+    }
+}

@@ -1,0 +1,174 @@
+/* test_text.c - what of a text may reach a terminal or a log */
+#include "unit.h"
+#include "text.h"
+
+/* UTF-8 of a code point, of surrogates too; without the library's own arithmetic. */
+static size_t encode(uint32_t code, char out[5])
+{
+    size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char first[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+    for (size_t i = n; i-- > 1; code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(first[n] | code);
+    out[n] = '\0';
+    return n;
+}
+
+static bool must_go(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {
+        {0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c}, {0x200e, 0x200f},
+        {0x2028, 0x2029}, {0x202a, 0x202e}, {0x2066, 0x2069}, {0xd800, 0xdfff},
+    };
+    for (size_t i = 0; i < COUNT(ranges); i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1])
+            return true;
+    return false;
+}
+
+static void assert_defused(const char *text, const char *spared, const char *want)
+{
+    char copy[256];
+    assert_true(strlen(text) < sizeof copy);
+    strcpy(copy, text);
+    limefile_text_defuse(copy, spared);
+    assert_string_equal(copy, want);
+    limefile_text_defuse(copy, spared); /* what is harmless stays */
+    assert_string_equal(copy, want);
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"", ""},
+        {"plain text ~", "plain text ~"},
+        {"a\x1b[2Jb", "a?[2Jb"},
+        {"a\nb\r\tc\x7f", "a?b??c?"},
+        {"a\x9b"
+         "2J",
+         "a?2J"},
+        {"a\xc2\x9b"
+         "2J",
+         "a??2J"},
+        {"\xc2\xa0\xc2\xad", "\xc2\xa0\xc2\xad"},
+        {"a\xe2\x80\xae"
+         "b",
+         "a???b"},
+        {"\xd8\x9c.", "??."},
+        {"\xe2\x80\xa8\xe2\x80\xa9", "??????"},
+        {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\x8b",
+         "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\x8b"},
+        {"caf\xe9 au lait", "caf? au lait"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_defused(cases[i].text, "", cases[i].want);
+}
+
+static void test_spared(void **state)
+{
+    (void)state;
+    assert_defused("\ta\nb\r\x1b", "\t\n", "\ta\nb??");
+    assert_defused("\x7f\x01", "\x7f", "\x7f?");
+    assert_defused("\xc2\x85\x85", "\x85", "???"); /* only single bytes can be */
+}
+
+/* Alone, and between others. */
+static void test_every_byte(void **state)
+{
+    (void)state;
+    for (int c = 1; c < 256; c++) {
+        char alone[] = {(char)c, '\0'}, between[] = {'a', (char)c, 'b', '\0'};
+        bool stays = c >= 0x20 && c < 0x7f;
+        char want[] = {'a', stays ? (char)c : '?', 'b', '\0'};
+        assert_defused(between, "", want);
+        assert_defused(alone, "", stays ? alone : "?");
+    }
+}
+
+static void test_every_code_point(void **state)
+{
+    uint32_t nul = 1;
+    (void)state;
+    assert_int_equal(limefile_text_sequence("", 1, &nul), 1);
+    assert_int_equal(nul, 0);
+    for (uint32_t code = 1; code <= 0x10ffff; code++) {
+        char text[5], out[5];
+        uint32_t read = 0;
+        size_t n = encode(code, text);
+        bool surrogate = code >= 0xd800 && code < 0xe000;
+        assert_int_equal(limefile_text_sequence(text, n, &read), surrogate ? 0 : n);
+        assert_true(surrogate || read == code);
+        strcpy(out, text);
+        limefile_text_defuse(out, "");
+        if (must_go(code))
+            assert_memory_equal(out, "????", n);
+        else
+            assert_memory_equal(out, text, n);
+        assert_int_equal(strlen(out), n);
+    }
+}
+
+/* Cut by the end of the text, or by what comes after them. */
+static void test_cut_sequences(void **state)
+{
+    (void)state;
+    static const char *const whole[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x8d\x8b"};
+    for (size_t i = 0; i < COUNT(whole); i++)
+        for (size_t n = 1; n < strlen(whole[i]); n++) {
+            uint32_t code;
+            char text[8], want[8] = "????";
+            snprintf(text, sizeof text, "%.*s", (int)n, whole[i]);
+            assert_int_equal(limefile_text_sequence(whole[i], n, &code), 0);
+            assert_defused(text, "", want + 4 - n);
+            strcpy(text + n, "a"); /* what follows is read again */
+            strcpy(want + 4, "a");
+            assert_defused(text, "", want + 4 - n);
+            memmove(text + n, whole[0], 3);
+            strcpy(want + 4, whole[0]);
+            assert_defused(text, "", want + 4 - n);
+        }
+}
+
+static void test_no_utf8(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "\xc0\x80",
+        "\xc0\xaf",
+        "\xc1\xbf",
+        "\xc1\x9b",
+        "\xe0\x80\x9b",
+        "\xe0\x9f\xbf",
+        "\xe0\x82\x9b",
+        "\xf0\x80\x80\x9b",
+        "\xf0\x8f\xbf\xbf",
+        "\xf0\x82\x80\xae",
+        "\xed\xa0\x80",
+        "\xed\xbf\xbf",
+        "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xf7\xbf\xbf\xbf",
+        "\xf8\x88\x80\x80\x80",
+        "\xfe",
+        "\xff\xff",
+        "\x80\xbf",
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        uint32_t code;
+        assert_int_equal(limefile_text_sequence(bad[i], strlen(bad[i]), &code), 0);
+        assert_defused(bad[i], "", &"?????"[5 - strlen(bad[i])]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),         cmocka_unit_test(test_spared),
+        cmocka_unit_test(test_every_byte),    cmocka_unit_test(test_every_code_point),
+        cmocka_unit_test(test_cut_sequences), cmocka_unit_test(test_no_utf8),
+    };
+    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
