@@ -128,9 +128,12 @@ static void print(const struct options *o, const char *path, const char *verdict
     if (o->json) {
         fputs("{\"file\": ", stdout);
         jsonout_text(stdout, path, strlen(path));
-        printf(", \"checksum\": \"%s\"", verdict);
-        if (*reason)
-            printf(", \"reason\": \"%s\"", reason);
+        fputs(", \"checksum\": ", stdout);
+        jsonout_text(stdout, verdict, strlen(verdict));
+        if (*reason) {
+            fputs(", \"reason\": ", stdout);
+            jsonout_text(stdout, reason, strlen(reason));
+        }
         puts("}");
     } else if (!o->quiet || strcmp(verdict, "ok") != 0) {
         answer(path, "%s%s%s", verdict, *reason ? ": " : "", reason);

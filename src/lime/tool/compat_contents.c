@@ -1,5 +1,6 @@
 /* compat_contents.c - lime_contents and lemon_contents: all heads, and short data as text */
 #include "compat.h"
+#include "text.h"
 #include "tool.h"
 
 #include <fcntl.h>
@@ -44,7 +45,7 @@ static int print_data(struct limefile_source *source, const struct limefile_reco
         return 0;
     }
     if (style->harmless)
-        text_defuse(data, "\t\n");
+        limefile_text_defuse(data, "\t\n");
     printf("Data:           \"%s\" \n", data); /* up to a NUL, as it always was */
     return 0;
 }
@@ -54,7 +55,7 @@ static void print_head(const struct limefile_record *r, const struct style *styl
     char type[LIMEFILE_TYPE_BYTES + 1];
     snprintf(type, sizeof type, "%s", r->type);
     if (style->harmless)
-        text_defuse(type, "");
+        limefile_text_defuse(type, "");
     printf("\n\n");
     printf("Message:        %" PRIu32 "\n", r->message);
     printf("Record:         %" PRIu32 "\n", r->record);

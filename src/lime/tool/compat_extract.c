@@ -1,8 +1,10 @@
 /* compat_extract.c - lime_extract_record and lime_extract_type: one record on stdout */
 #include "compat.h"
 #include "copy.h"
+#include "text.h"
 #include "tool.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +16,10 @@ int compat_status(int status)
 
 int compat_usage(const char *program, const char *arguments)
 {
-    fprintf(stderr, "Usage: %s %s\n", program, arguments);
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s", program);
+    limefile_text_defuse(name, "");
+    fprintf(stderr, "Usage: %s %s\n", name, arguments);
     return TOOL_BAD;
 }
 

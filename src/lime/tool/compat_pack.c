@@ -12,8 +12,11 @@
 static void announce(uint32_t number, uint32_t record, uint64_t bytes,
                      const struct pack_item *item)
 {
-    printf("%2" PRIu32 " %3" PRIu32 " %8" PRIu64 " %s\n\t\t%s\n", number, record, bytes,
-           item->type, item->path);
+    answer(NULL, "%2" PRIu32 " %3" PRIu32 " %8" PRIu64 " %s", number, record, bytes,
+           item->type);
+    putchar('\t');
+    putchar('\t');
+    answer(NULL, "%s", item->path);
 }
 
 static int run_pack(int argc, char **argv)
@@ -46,7 +49,9 @@ static bool unpack_records(const struct container *c, const struct outdir *dir)
         int head = snprintf(name, sizeof name, "msg%02" PRIu32 ".rec%02" PRIu32 ".", r.message,
                             r.record);
         limefile_name_encode(r.type, r.type_len, name + head, sizeof name - (size_t)head);
-        printf("%s%8" PRIu64 " %s/%s\n", r.mb ? "\n" : "", r.bytes, dir->path, name);
+        if (r.mb)
+            putchar('\n');
+        answer(NULL, "%8" PRIu64 " %s/%s", r.bytes, dir->path, name);
         good = outdir_save(dir, c, &r, name, true, NULL);
     }
     return good;

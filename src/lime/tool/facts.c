@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "facts.h"
 #include "limeildg.h"
-#include "tool.h"
 #include "xmlread.h"
 
 #include <errno.h>
@@ -50,8 +49,6 @@ static char *copy(const char *text, size_t n)
     for (char *c = out; c && *c; c++)
         if (is_space(*c))
             *c = ' ';
-    if (out)
-        text_defuse(out, "");
     return out;
 }
 

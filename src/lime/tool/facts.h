@@ -9,7 +9,8 @@ enum {
     FACTS_BYTES_MAX = 64 * 1024, /* of a text that are looked at */
 };
 
-/* "" as the name: there is a value alone. Neither has control bytes; both are owned. */
+/* "" as the name: there is a value alone. Both are one line, as the record has it otherwise:
+ * not fit to be shown as it is (text.h). Both are owned. */
 struct fact {
     char *name, *value;
 };

@@ -1,6 +1,7 @@
 /* infotext.c - lime info for people */
 #define _GNU_SOURCE
 #include "info.h"
+#include "text.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ __attribute__((format(printf, 1, 2))) static void heading(const char *format, ..
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    text_defuse(text, "");
+    limefile_text_defuse(text, "");
     const char *off = getenv("NO_COLOR");
     bool bold = isatty(STDOUT_FILENO) && !(off && *off);
     printf("%s%s%s\n", bold ? "\033[1m" : "", text, bold ? "\033[m" : "");
@@ -53,7 +54,7 @@ __attribute__((format(printf, 2, 3))) static void tell(const char *name, const c
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    text_defuse(text, "");
+    limefile_text_defuse(text, "");
     printf("  %-*s  %s\n", WIDTH, name, text);
 }
 
@@ -118,10 +119,13 @@ static void tell_checksum(const struct limefile_field *f)
         tell("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
 }
 
+/* They are told once: what is harmful in them goes. */
 static void tell_facts(const struct facts *facts)
 {
     for (size_t i = 0; i < facts->count; i++) {
         const struct fact *fact = &facts->fact[i];
+        limefile_text_defuse(fact->name, "");
+        limefile_text_defuse(fact->value, "");
         if (*fact->name)
             printf("  %-*s  %s\n", WIDTH, fact->name, fact->value);
         else

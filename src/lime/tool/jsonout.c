@@ -1,34 +1,17 @@
 /* jsonout.c - JSON as a stream; jansson does the quoting */
 #include "jsonout.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The length of the UTF-8 sequence that `text` begins with; 0 if it is none. */
-static size_t sequence(const unsigned char *text, size_t len)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (text[0] < 0x80)
-        return 1;
-    size_t n = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (text[0] < 0xc0 || text[0] > 0xf7 || n > len)
-        return 0;
-    uint32_t value = text[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        value = value << 6 | (text[i] & 0x3fu);
-    }
-    bool surrogate = value >= 0xd800 && value < 0xe000;
-    return value < least[n] || value > 0x10ffff || surrogate ? 0 : n;
-}
-
 bool jsonout_is_utf8(const char *text, size_t len)
 {
+    uint32_t code;
     while (len) {
-        size_t n = sequence((const unsigned char *)text, len);
+        size_t n = limefile_text_sequence(text, len, &code);
         if (n == 0)
             return false;
         text += n;
@@ -40,10 +23,15 @@ bool jsonout_is_utf8(const char *text, size_t len)
 static void quoted(FILE *out, const char *text, size_t len)
 {
     json_t *value = json_stringn(text, len);
-    if (value)
-        json_dumpf(value, out, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-    else
-        fputs("null", out); /* out of memory: text is UTF-8 */
+    char *line = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+    const char *c = line ? line : "null"; /* out of memory: text is UTF-8 */
+    while (*c) {
+        size_t plain = strcspn(c, "\x7f");
+        fwrite(c, 1, plain, out);
+        for (c += plain; *c == 0x7f; c++) /* to jansson an ordinary character */
+            fputs("\\u007f", out);
+    }
+    free(line);
     json_decref(value);
 }
 
@@ -55,8 +43,9 @@ void jsonout_text(FILE *out, const char *text, size_t len)
     }
     char *mended = malloc(3 * len + 1);
     size_t filled = 0;
+    uint32_t code;
     for (size_t i = 0; mended && i < len;) {
-        size_t n = sequence((const unsigned char *)text + i, len - i);
+        size_t n = limefile_text_sequence(text + i, len - i, &code);
         if (n == 0)
             filled += (size_t)sprintf(mended + filled, "%%%02X", (unsigned char)text[i]);
         else

@@ -13,7 +13,7 @@
 /* True if the bytes are UTF-8. */
 bool jsonout_is_utf8(const char *text, size_t len);
 
-/* A quoted string in pure ASCII; bytes that are not UTF-8 come out as %XX. */
+/* A quoted string in printable ASCII; bytes that are not UTF-8 come out as %XX. */
 void jsonout_text(FILE *, const char *text, size_t len);
 
 /* "XX..", each byte as two hex digits, quoted. */

@@ -3,6 +3,7 @@
 #include "tool.h"
 #include "limefile.h"
 #include "progress.h"
+#include "text.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -18,18 +19,6 @@ void message_program(const char *name)
     program = name;
 }
 
-/* A file's name can hold anything; nothing of it may steer a terminal. */
-void text_defuse(char *text, const char *spared)
-{
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        bool c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0; /* U+0080 to U+009F */
-        if (c1 || ((*c < 0x20 || *c == 0x7f) && !strchr(spared, *c)))
-            *c = '?';
-        if (c1)
-            *++c = '?';
-    }
-}
-
 /* "file: text", or "text"; NULL where there is no memory. To be freed. */
 __attribute__((format(printf, 2, 0))) static char *compose(const char *file, const char *format,
                                                            va_list args)
@@ -41,7 +30,7 @@ __attribute__((format(printf, 2, 0))) static char *compose(const char *file, con
         line = NULL;
     free(text);
     if (line)
-        text_defuse(line, "");
+        limefile_text_defuse(line, "");
     return line;
 }
 

@@ -33,7 +33,7 @@ extern const struct command cmd_ls, cmd_info, cmd_cat, cmd_unpack, cmd_pack, cmd
 extern const struct command compat_lime_contents, compat_lemon_contents,
     compat_lime_extract_record, compat_lime_extract_type, compat_lime_pack, compat_lime_unpack;
 
-/* ---- messages (message.c): one line each, control bytes made harmless ---- */
+/* ---- messages (message.c): one line each, made harmless (text.h) ---- */
 
 /* The name that messages begin with; "lime" unless called by another. */
 void message_program(const char *name);
@@ -43,9 +43,6 @@ __attribute__((format(printf, 2, 3))) void message(const char *file, const char 
 
 /* "file: text" on stdout, made harmless as well; file may be NULL. */
 __attribute__((format(printf, 2, 3))) void answer(const char *file, const char *format, ...);
-
-/* Control bytes become '?', but for those in `spared`. */
-void text_defuse(char *text, const char *spared);
 
 /* "program: file: action: what the code means". */
 void message_code(const char *file, const char *action, int code);
