@@ -115,9 +115,15 @@ bool limefs_stamp_same_data(const struct limefs_stamp *, const struct limefs_sta
 void limefs_handle_add(struct limefs *, struct limefs_handle **list, struct limefs_handle *);
 void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 
-/* ---- log.c: stderr in the foreground, syslog behind it ---- */
+/* ---- log.c: stderr in the foreground, syslog behind it; nothing steers a terminal ---- */
 
+/* Takes libfuse's messages, too. */
 void limefs_log_open(bool foreground);
+
+/* Between these two, what programs that libfuse runs print on stderr is held back; then it is
+ * printed, made harmless but for the characters in `spared`. Only while there is one thread. */
+void limefs_log_catch(void);
+void limefs_log_release(const char *spared);
 
 /* priority: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO. One line, no newline at its end. */
 void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));

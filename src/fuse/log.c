@@ -1,33 +1,32 @@
 /* log.c - one line at a time, to where somebody reads it */
+#define _GNU_SOURCE
 #include "limefs.h"
+#include "text.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include <fuse_log.h>
 
 enum {
     PERIOD = 10, /* seconds */
     LINES = 100, /* of them a broken container that is read a million times gets no more */
+    LINE_BYTES = PATH_MAX + 512,
 };
 
 static atomic_bool to_stderr = true; /* changes while other threads have begun */
 
-/* A file's name must neither steer a terminal nor forge a line of the log. */
-static void tame(char *line)
-{
-    for (; *line; line++)
-        if ((unsigned char)*line < 0x20 || *line == 0x7f)
-            *line = '?';
-}
-
 static void write_line(int priority, const char *format, va_list args)
 {
-    char line[1024];
+    char line[LINE_BYTES];
     vsnprintf(line, sizeof line, format, args);
-    tame(line);
+    limefile_text_defuse(line, "");
     if (to_stderr)
         fprintf(stderr, "limefs: %s\n", line);
     else
@@ -76,13 +75,24 @@ void limefs_log(int priority, const char *format, ...)
     va_end(args);
 }
 
-/* libfuse's own messages, which bring their newline along. */
+/* ---- messages of others ---- */
+
+/* libfuse's own, which bring their newline along, or are a part of a line. */
 static void from_libfuse(enum fuse_log_level level, const char *format, va_list args)
 {
+    char text[LINE_BYTES];
+    size_t len = strlen(format);
+    bool ends = len > 0 && format[len - 1] == '\n';
+    int n = vsnprintf(text, sizeof text, format, args);
+    if (n < 0)
+        return;
+    if (ends && n > 0 && n < (int)sizeof text)
+        text[n - 1] = '\0';
+    limefile_text_defuse(text, "");
     if (to_stderr)
-        vfprintf(stderr, format, args);
+        fprintf(stderr, "%s%s", text, ends ? "\n" : "");
     else
-        vsyslog((int)level, format, args);
+        syslog((int)level, "%s", text);
 }
 
 void limefs_log_open(bool foreground)
@@ -91,4 +101,38 @@ void limefs_log_open(bool foreground)
     if (!foreground)
         openlog("limefs", LOG_PID, LOG_DAEMON);
     fuse_set_log_func(from_libfuse);
+}
+
+static int caught = -1, kept_stderr = -1;
+
+void limefs_log_catch(void)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (kept_stderr >= 0 && dup2(ends[1], STDERR_FILENO) >= 0)
+        caught = ends[0];
+    else
+        close(ends[0]);
+    close(ends[1]);
+}
+
+void limefs_log_release(const char *spared)
+{
+    char text[LINE_BYTES];
+    ssize_t n;
+    if (kept_stderr >= 0) {
+        dup2(kept_stderr, STDERR_FILENO);
+        close(kept_stderr);
+        kept_stderr = -1;
+    }
+    while (caught >= 0 && (n = read(caught, text, sizeof text - 1)) > 0) {
+        text[text[n - 1] == '\n' ? n - 1 : n] = '\0';
+        limefile_text_defuse(text, spared);
+        fprintf(stderr, "%s\n", text);
+    }
+    if (caught >= 0)
+        close(caught);
+    caught = -1;
 }

@@ -28,7 +28,7 @@
 
 static int fail(const char *file, const char *action, int err)
 {
-    fprintf(stderr, "limefs: %s: %s: %s\n", file, action, limefile_strerror(err));
+    limefs_log(LOG_ERR, "%s: %s: %s", file, action, limefile_strerror(err));
     return err;
 }
 
@@ -115,10 +115,9 @@ static int check_place(const struct limefs *fs, const char *mountpoint)
     size_t len = strlen(fs->source);
     bool there = stat(mountpoint, &st) == 0;
     if (!there && errno == ENOTCONN) {
-        fprintf(stderr,
-                "limefs: %s: mount: a mount is there whose daemon is gone; "
-                "'fusermount3 -u' takes it away\n",
-                mountpoint);
+        limefs_log(LOG_ERR,
+                   "%s: mount: stale mount: its daemon has exited; run 'fusermount3 -u'",
+                   mountpoint);
         return -ENOTCONN;
     }
     if (there && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
@@ -126,8 +125,8 @@ static int check_place(const struct limefs *fs, const char *mountpoint)
     if (fs->container || strncmp(mountpoint, fs->source, len) != 0 ||
         (mountpoint[len] != '/' && len > 1) || mountpoint[len] == '\0')
         return 0;
-    fprintf(stderr, "limefs: %s: mount: inside of %s, which it would show; mount elsewhere\n",
-            mountpoint, fs->source);
+    limefs_log(LOG_ERR, "%s: mount: it is inside %s, the tree to be shown; mount elsewhere",
+               mountpoint, fs->source);
     return -EINVAL;
 }
 
@@ -242,6 +241,16 @@ static int loop(struct fuse_session *session, const struct limefs *fs,
     return err > 0 ? 0 : err; /* ended by a signal: that is how it is stopped */
 }
 
+/* libfuse may run fusermount3 or mount, which print the mount point as it is. */
+static int mount_session(struct fuse_session *session, const char *mountpoint)
+{
+    limefs_log_catch();
+    int err = fuse_session_mount(session, mountpoint);
+    /* Their lines stay lines, unless the mount point could have made some of them. */
+    limefs_log_release(strchr(mountpoint, '\n') ? "" : "\n");
+    return err;
+}
+
 /* Mounts, serves until it is unmounted or a signal comes, unmounts. */
 static int serve(struct limefs *fs, struct fuse_session *session,
                  const struct fuse_cmdline_opts *opts)
@@ -249,7 +258,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     if (fuse_set_signal_handlers(session) != 0)
         return fail(opts->mountpoint, "set signal handlers", -errno);
     int err = -EINVAL; /* libfuse says why it could not mount */
-    if (fuse_session_mount(session, opts->mountpoint) == 0) {
+    if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = most_threads(fs, opts);
         err = fs->options.rw ? limefs_session_adjust(session) : 0;
         if (!err)
@@ -309,6 +318,7 @@ int main(int argc, char *argv[])
         return limefs_keeper_main(argc, argv);
     if (argc > 1 && strcmp(argv[1], "--status") == 0)
         return printed(limefs_status_main(argc, argv));
+    limefs_log_open(true);
     init_fs(&fs);
     signal(SIGXFSZ, SIG_IGN); /* a write that is too long is to fail with EFBIG */
     int exit_code = 0;
@@ -320,7 +330,6 @@ int main(int argc, char *argv[])
     if (done == 0) {
         limefs_caller_init(&fs);
         fs.foreground = command.fuse.foreground || command.fuse.debug;
-        limefs_log_open(true);
         arrange_open_files(&fs);
         exit_code = run(&fs, &command);
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 /* What fuse_opt_parse() fills in. */
@@ -238,9 +239,8 @@ static void decide_on_writing(const struct parsed *parsed)
 {
     parsed->options->rw = parsed->writable || (parsed->rw && !parsed->by_mount);
     if (parsed->rw && !parsed->options->rw)
-        fputs("limefs: mounted read-only: by mount(8) and fstab, -o writable mounts for "
-              "writing\n",
-              stderr);
+        limefs_log(LOG_NOTICE, "mounted read-only; with mount(8) and fstab, -o writable mounts "
+                               "for writing");
 }
 
 static int show(struct limefs_command *command)
@@ -261,7 +261,7 @@ static int show(struct limefs_command *command)
 
 static int complain(const char *what)
 {
-    fprintf(stderr, "limefs: %s; see limefs --help\n", what);
+    limefs_log(LOG_ERR, "%s; see limefs --help", what);
     return -1;
 }
 
@@ -287,7 +287,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
         fuse_parse_cmdline(&command->args, &command->fuse) != 0) {
         read_sizes(&parsed);
         read_verify(&parsed);
-        return complain("nothing is mounted"); /* libfuse has said why */
+        return complain("nothing was mounted"); /* libfuse has said why */
     }
     const char *wrong = read_sizes(&parsed), *verify = read_verify(&parsed);
     if (!wrong)

@@ -1,12 +1,14 @@
 /* status.c - limefs --status */
 #include "status.h"
 #include "job.h"
+#include "text.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
+#include <syslog.h>
 
 static void show_size(const char *what, double bytes)
 {
@@ -25,8 +27,11 @@ static double number(const json_t *of, const char *key)
 static void show(const json_t *stats)
 {
     const json_t *job = json_object_get(stats, "job");
-    const char *state = json_string_value(json_object_get(job, "state"));
-    printf("%-18s %s", "job", state ? state : "?");
+    const char *value = json_string_value(json_object_get(job, "state"));
+    char state[64];
+    snprintf(state, sizeof state, "%s", value ? value : "?");
+    limefile_text_defuse(state, ""); /* other file systems may have such an attribute */
+    printf("%-18s %s", "job", state);
     if (number(job, "ranks") > 0)
         printf(", %.0f ranks on %.0f host%s", number(job, "ranks"), number(job, "hosts"),
                number(job, "hosts") > 1 ? "s" : "");
@@ -38,7 +43,7 @@ static void show(const json_t *stats)
     printf("%-18s %.0f\n", "requests", number(stats, "requests"));
     printf("%-18s %.0f, of which readers waited for %.0f\n", "loads", number(stats, "loads"),
            number(stats, "waits"));
-    show_size("fetched in vain", number(stats, "prefetch_wasted_bytes"));
+    show_size("prefetched, unused", number(stats, "prefetch_wasted_bytes"));
 }
 
 int limefs_status_main(int argc, char *argv[])
@@ -46,28 +51,28 @@ int limefs_status_main(int argc, char *argv[])
     char text[4096];
     int as_json = argc > 2 && strcmp(argv[2], "--json") == 0;
     if (argc != 3 + as_json) {
-        fprintf(stderr, "limefs: usage: limefs --status [--json] MOUNTPOINT\n");
+        limefs_log(LOG_ERR, "usage: limefs --status [--json] MOUNTPOINT");
         return 2;
     }
     const char *mountpoint = argv[2 + as_json];
     ssize_t n = getxattr(mountpoint, LIMEFS_STATS, text, sizeof text - 1);
     if (n < 0) {
-        fprintf(stderr, "limefs: %s: status: %s\n", mountpoint,
-                errno == ENODATA || errno == EOPNOTSUPP ? "not the mount point of a limefs"
-                                                        : strerror(errno));
+        limefs_log(LOG_ERR, "%s: status: %s", mountpoint,
+                   errno == ENODATA || errno == EOPNOTSUPP ? "not the mount point of a limefs"
+                                                           : strerror(errno));
         return 1;
     }
     text[n] = '\0';
-    if (as_json) {
-        printf("%s\n", text);
-        return 0;
-    }
     json_t *stats = json_loads(text, 0, NULL);
     if (!stats) {
-        fprintf(stderr, "limefs: %s: status: what it says is no JSON\n", mountpoint);
+        limefs_log(LOG_ERR, "%s: status: invalid JSON in reply", mountpoint);
         return 1;
     }
-    show(stats);
+    limefile_text_defuse(text, ""); /* a mount of ours has nothing of that in it */
+    if (as_json)
+        puts(text);
+    else
+        show(stats);
     json_decref(stats);
     return 0;
 }

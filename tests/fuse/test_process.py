@@ -284,11 +284,14 @@ class Mounting(limetest.TestCase):
             done = self.as_nobody("cat", where + "/info")
             self.assertIn(b"Permission denied", done.stderr)
 
-    def test_an_ordinary_user_mounts(self):
+    def open_device(self):
         mode = os.stat("/dev/fuse").st_mode & 0o777
         if not mode & 0o006:
             os.chmod("/dev/fuse", 0o666)
             self.addCleanup(os.chmod, "/dev/fuse", mode)
+
+    def test_an_ordinary_user_mounts(self):
+        self.open_device()
         folder = self.tempdir()
         self.open_up(folder)
         os.mkdir(folder + "/mnt")
@@ -303,6 +306,23 @@ class Mounting(limetest.TestCase):
         done = self.as_nobody("sh", "-c", script, stderr=subprocess.DEVNULL)
         self.assertEqual(done.stdout, b"hello001-info\n002-data\n")
         self.assertEqual(done.returncode, 0)
+
+    def test_what_fusermount_says_to_an_ordinary_user(self):
+        """It names the mount point; nothing of that may steer a terminal or begin a line."""
+        self.open_device()
+        folder = os.fsencode(self.tempdir())
+        self.open_up(os.fsdecode(folder))
+        program = shutil.copy(limetest.program("limefs"), os.fsdecode(folder))
+        with open(folder + b"/c.lime", "wb") as file:
+            file.write(CONTAINER)
+        for name in (b"a\x1b[2J\x9b\xe2\x80\xae", b"a\x9b\nb"):
+            where = os.path.join(folder, name)  # root's
+            os.mkdir(where)
+            done = self.as_nobody(program, "-f", folder + b"/c.lime", where)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, rb"fusermount3: .*/a\?(\[2J\?\?\?\?|\?b)")
+            self.assertNotRegex(done.stderr, rb"[\x1b\x9b\x80]|\nb")
+            self.assertTrue(done.stderr.endswith(b"\n"))
 
 
 if __name__ == "__main__":
