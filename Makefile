@@ -73,6 +73,8 @@ overlap_src   := src/mpi/bench/common.c src/mpi/bench/overlap.c
 summed_src    := src/mpi/bench/common.c src/mpi/bench/checksum.c
 mpi_benches   := $(addprefix $(B)/helpers/lemon_,compare overlap checksum)
 job_src       := $(wildcard src/mpi/job/*.c)
+# Of the format again: what programs print goes through it.
+text_obj      := $(call obj,src/lime/text.c)
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
 mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark $(B)/bin/limefs-io \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
@@ -163,11 +165,11 @@ $(B)/lib/liblemon.so: $(call obj,$(lemon_src) $(lemon_lime_src)) src/mpi/lemon/l
 	    $(lemon_libs)
 	$(Q)ln -sf $(@F).$(LEMON_VERSION) $@.$(LEMON_MAJOR); ln -sf $(@F).$(LEMON_MAJOR) $@
 
-$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a
+$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(text_obj) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
-$(B)/bin/limefs-io: $(call obj,$(job_src)) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
+$(B)/bin/limefs-io: $(call obj,$(job_src)) $(text_obj) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
 

@@ -784,7 +784,7 @@ class Socket(jobtest.TestCase):
         path = self.write("job", b"precious")
         job = jobtest.Job(2, path=path).launch()
         self.assertTrue(jobtest.wait_until(job.is_gone, jobtest.START_S))
-        self.assertIn("something that is no socket", job.stderr())
+        self.assertIn("it exists and is not a socket", job.stderr())
         with open(path, "rb") as file:
             self.assertEqual(file.read(), b"precious")
 

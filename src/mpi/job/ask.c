@@ -1,5 +1,7 @@
 /* ask.c - limefs-io --stop and --status */
 #include "ask.h"
+#include "say.h"
+#include "text.h"
 #include "wire/limejob.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@ enum {
 
 static int fail(const struct job_options *options, const char *action, const char *reason)
 {
-    fprintf(stderr, "limefs-io: %s: %s: %s\n", options->socket, action, reason);
+    job_say("%s: %s: %s", options->socket, action, reason);
     return 1;
 }
 
@@ -32,10 +34,13 @@ static int connect_to(const struct job_options *options, struct limejob_channel 
 
 /* ---- status ---- */
 
-static const char *text_of(const json_t *object, const char *key)
+/* A name, made harmless: what listens there may be any program of this user. */
+static const char *shown(const json_t *text, char out[LIMEJOB_PATH_MAX])
 {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "?";
+    const char *value = json_string_value(text);
+    snprintf(out, LIMEJOB_PATH_MAX, "%s", value ? value : "?");
+    limefile_text_defuse(out, "");
+    return out;
 }
 
 static double number_of(const json_t *object, const char *key)
@@ -47,10 +52,11 @@ static void print_hosts(const json_t *hosts)
 {
     size_t i, k;
     json_t *host, *rank;
+    char name[LIMEJOB_PATH_MAX];
     json_array_foreach(hosts, i, host)
     {
         const json_t *ranks = json_object_get(host, "ranks");
-        printf("%-12s %s: rank%s", i ? "" : "hosts", text_of(host, "name"),
+        printf("%-12s %s: rank%s", i ? "" : "hosts", shown(json_object_get(host, "name"), name),
                json_array_size(ranks) == 1 ? "" : "s");
         json_array_foreach(ranks, k, rank)
         {
@@ -65,10 +71,11 @@ static void print_files(const json_t *status)
     const json_t *files = json_object_get(status, "open_files");
     size_t i;
     json_t *file;
+    char path[LIMEJOB_PATH_MAX];
     printf("%-12s %.0f\n", "open files", number_of(status, "open_file_count"));
     json_array_foreach(files, i, file)
     {
-        printf("%-12s %s\n", "", json_string_value(file) ? json_string_value(file) : "?");
+        printf("%-12s %s\n", "", shown(file, path));
     }
 }
 
@@ -95,8 +102,10 @@ static void print_counters(const json_t *status)
 
 static void print_status(const json_t *status)
 {
-    printf("%-12s %s, process %.0f, up %.0f s\n", "limefs-io", text_of(status, "version"),
-           number_of(status, "pid"), number_of(status, "uptime_s"));
+    char version[LIMEJOB_PATH_MAX];
+    printf("%-12s %s, process %.0f, up %.0f s\n", "limefs-io",
+           shown(json_object_get(status, "version"), version), number_of(status, "pid"),
+           number_of(status, "uptime_s"));
     printf("%-12s %.0f\n", "ranks", number_of(status, "ranks"));
     print_hosts(json_object_get(status, "hosts"));
     printf("%-12s %.0f bytes\n", "stripe", number_of(status, "stripe"));
@@ -114,16 +123,16 @@ static int show_status(const struct job_options *options, struct limejob_channel
         return fail(options, "status", strerror(-err));
     err = limejob_get_code(&reply, text, sizeof text);
     if (err || limejob_get_text(&reply, text, sizeof text) != 0)
-        return fail(options, "status", err ? text : "the answer is none");
-    if (options->json) {
-        puts(text);
-        return 0;
-    }
+        return fail(options, "status", err ? text : "invalid reply");
     json_error_t error;
     json_t *status = json_loads(text, 0, &error);
     if (!status)
         return fail(options, "status", error.text);
-    print_status(status);
+    limefile_text_defuse(text, ""); /* a job of ours has nothing of that in it, nor newlines */
+    if (options->json)
+        puts(text);
+    else
+        print_status(status);
     json_decref(status);
     return 0;
 }

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "ask.h"
 #include "listen.h"
+#include "say.h"
 #include "watch.h"
 #include "worker.h"
 
@@ -75,9 +76,9 @@ static int complain(const struct job_options *options, const char *action, int e
 {
     const char *reason = err == -EADDRINUSE
                              ? "a job serves it already; use it, or end it by --stop"
-                         : err == -EEXIST ? "something that is no socket is there"
+                         : err == -EEXIST ? "it exists and is not a socket"
                                           : strerror(-err);
-    fprintf(stderr, "limefs-io: %s: %s: %s\n", options->socket, action, reason);
+    job_say("%s: %s: %s", options->socket, action, reason);
     return err;
 }
 
@@ -208,7 +209,7 @@ static int printed(int code)
     errno = EIO; /* an earlier failure has left no better reason */
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    fprintf(stderr, "limefs-io: standard output: write: %s\n", strerror(errno));
+    job_say("standard output: write: %s", strerror(errno));
     return code ? code : 1;
 }
 
@@ -223,7 +224,7 @@ int main(int argc, char **argv)
         return printed(job_ask(&options));
     int err = job_watch_start(&wants_end);
     if (err) {
-        fprintf(stderr, "limefs-io: start: %s\n", strerror(-err));
+        job_say("start: %s", strerror(-err));
         return 1;
     }
     raise_limits();

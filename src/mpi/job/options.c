@@ -1,5 +1,6 @@
 /* options.c - the command line of limefs-io */
 #include "options.h"
+#include "say.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,6 +13,7 @@
 enum {
     USAGE = 2,
     STRIPE_MAX = 1 << 30, /* Lemon's */
+    WORD_MAX = 4096,      /* bytes of an argument that a message repeats */
 };
 
 static const char help[] =
@@ -27,16 +29,16 @@ static const char help[] =
     "                    default: what the file says, or 1M)\n"
     "  --hint KEY=VALUE  for MPI_File_open; may be repeated\n"
     "  --ready FD        write \"ready\" to rank 0's descriptor FD once it serves\n"
-    "                    (mpirun lets pass 1 and 2 only)\n"
+    "                    (mpirun forwards only 1 and 2)\n"
     "  --lifeline FD     end when rank 0's descriptor FD is at its end (0: when the\n"
     "                    standard input of mpirun is closed)\n"
     "  --stop PATH       end the job that serves PATH, and wait for it\n"
-    "  --status PATH     say how the job does; --json: for programs\n"
+    "  --status PATH     show job status; --json: for programs\n"
     "  --help, --version\n";
 
 static int wrong(const char *what, const char *reason)
 {
-    fprintf(stderr, "limefs-io: %s: %s; try limefs-io --help\n", what, reason);
+    job_say("%.*s: %s; try limefs-io --help", WORD_MAX, what, reason);
     return USAGE;
 }
 
@@ -73,7 +75,7 @@ static int take_descriptor(int *fd, const char *text)
 {
     int64_t value = number(text, INT_MAX, false);
     if (value < 0)
-        return wrong(text, "no number of a descriptor");
+        return wrong(text, "not a file descriptor");
     *fd = (int)value;
     return -1;
 }
@@ -95,7 +97,17 @@ static int take_socket(struct job_options *options, enum job_mode mode, const ch
     return -1;
 }
 
-static int take(struct job_options *options, int option)
+/* What getopt_long() answered with '?', or ':' where an argument is missing. */
+static int refuse(char **argv, int answer)
+{
+    const char *word = argv[optind - 1];
+    char letter[] = {'-', (char)optopt, '\0'};
+    if (optopt > ' ' && optopt < 0x7f && strncmp(word, "--", 2) != 0)
+        word = letter;
+    return wrong(word, answer == ':' ? "missing argument" : "unknown option");
+}
+
+static int take(struct job_options *options, int option, char **argv)
 {
     switch (option) {
     case 's':
@@ -122,8 +134,7 @@ static int take(struct job_options *options, int option)
         printf("limefs-io %s\n", LIMEFS_VERSION);
         return 0;
     default:
-        return wrong(optopt && optopt < 128 ? "an option lacks its value" : "no such option",
-                     "nothing is done");
+        return refuse(argv, option);
     }
 }
 
@@ -144,10 +155,9 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
     };
     *options = (struct job_options){.ready = -1, .lifeline = -1};
     int option;
-    while ((option = getopt_long(argc, argv, "", all, NULL)) != -1) {
-        if (option == '?')
-            return fputs("limefs-io: nothing is done; try limefs-io --help\n", stderr), USAGE;
-        int code = take(options, option);
+    opterr = 0; /* getopt prints words as they are */
+    while ((option = getopt_long(argc, argv, ":", all, NULL)) != -1) {
+        int code = take(options, option, argv);
         if (code >= 0)
             return code;
     }

@@ -2,11 +2,11 @@
 #define _GNU_SOURCE
 #include "server.h"
 #include "listen.h"
+#include "say.h"
 #include "watch.h"
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,17 +21,7 @@ enum {
     LOG_US = 60 * 1000 * 1000,
 };
 
-/* ---- words ---- */
-
-static void say(const char *format, va_list args)
-{
-    char line[LIMEJOB_PATH_MAX + 512];
-    vsnprintf(line, sizeof line, format, args);
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?'; /* a file's name must not steer a terminal */
-    fprintf(stderr, "limefs-io: %s\n", line);
-}
+/* ---- messages ---- */
 
 void job_log(const char *format, ...)
 {
@@ -46,7 +36,7 @@ void job_log(const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    say(format, args);
+    job_vsay(format, args);
     va_end(args);
 }
 
@@ -62,7 +52,7 @@ void job_server_fault(struct job_server *server, const char *format, ...)
     va_list args;
     remove_socket(server);
     va_start(args, format);
-    say(format, args);
+    job_vsay(format, args);
     va_end(args);
     job_watch_end();
 }
@@ -269,7 +259,7 @@ static struct job_server *start(const struct job_server_setup *setup)
     struct job_rank **workers = calloc((size_t)setup->ranks, sizeof(*workers));
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     if (!server || !workers || epoll < 0) {
-        fprintf(stderr, "limefs-io: start: %s\n", strerror(errno));
+        job_say("start: %s", strerror(errno));
         _exit(1);
     }
     *server = (struct job_server){

@@ -1,5 +1,6 @@
 /* status.c - what a job has done, as JSON */
 #include "server.h"
+#include "text.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -12,6 +13,18 @@ enum {
     HOSTS_MAX = 48,        /* that are named, with */
     RANKS_MAX = 2048,      /* ranks in all */
 };
+
+/* Control characters, which JSON would make longer, and what is not UTF-8 become question
+ * marks. */
+static json_t *shown(const char *name)
+{
+    char *copy = strdup(name);
+    if (copy)
+        limefile_text_defuse(copy, "");
+    json_t *text = copy ? json_string(copy) : NULL;
+    free(copy);
+    return text;
+}
 
 static json_t *ranks_on(const struct job_server *server, int first)
 {
@@ -36,27 +49,10 @@ static json_t *list_hosts(const struct job_server *server)
     json_t *hosts = json_array();
     for (int i = 0; i < server->ranks && json_array_size(hosts) < HOSTS_MAX; i++)
         if (is_first_on_host(server, i))
-            json_array_append_new(hosts, json_pack("{s:s, s:o}", "name", server->places[i].host,
-                                                   "ranks", ranks_on(server, i)));
+            json_array_append_new(hosts,
+                                  json_pack("{s:o, s:o}", "name", shown(server->places[i].host),
+                                            "ranks", ranks_on(server, i)));
     return hosts;
-}
-
-/* Control characters, which JSON would make longer, and what is no UTF-8 become question
- * marks. */
-static json_t *path_text(const char *path)
-{
-    char *copy = strdup(path);
-    for (char *c = copy; c && *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    json_t *text = copy ? json_string(copy) : NULL;
-    for (char *c = copy; !text && c && *c; c++)
-        if (*c & 0x80)
-            *c = '?';
-    if (!text && copy)
-        text = json_string(copy);
-    free(copy);
-    return text;
 }
 
 static json_t *list_files(const struct job_server *server, int *count)
@@ -70,7 +66,7 @@ static json_t *list_files(const struct job_server *server, int *count)
         ++*count;
         bytes += strlen(file->path) + 8;
         if (bytes < PATHS_MAX)
-            json_array_append_new(files, path_text(file->path));
+            json_array_append_new(files, shown(file->path));
     }
     return files;
 }

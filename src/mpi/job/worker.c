@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "worker.h"
 #include "listen.h"
+#include "say.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -20,12 +21,12 @@ enum {
 
 void job_worker_fault(struct job_worker *worker, const char *format, ...)
 {
+    char text[LIMEJOB_PATH_MAX + 256];
     va_list args;
-    fprintf(stderr, "limefs-io: rank %d on %s: ", worker->rank, worker->host);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fputc('\n', stderr);
+    job_say("rank %d on %s: %s", worker->rank, worker->host, text);
     job_watch_end();
 }
 
@@ -148,7 +149,7 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
     case JOB_END:
         return false;
     default:
-        job_worker_fault(worker, "a command that is none: %d", packet->opcode);
+        job_worker_fault(worker, "unknown command: %d", packet->opcode);
     }
 }
 

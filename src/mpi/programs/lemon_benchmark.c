@@ -6,6 +6,7 @@
 #include "field.h"
 #include "figures.h"
 #include "lemon.h"
+#include "text.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -21,6 +22,7 @@ enum {
     L_MAX = 1 << 30, /* 2 L is an int */
     MEASUREMENTS_MAX = 1000000,
     INFO_BYTES = 256,
+    MESSAGE_MAX = 4096 + 512, /* a path and what is wrong with it */
 };
 
 #define DATA_TYPE "benchmark"
@@ -110,10 +112,22 @@ static bool parse(int argc, char **argv, struct options *options)
 
 /* ---- what all processes do together ---- */
 
+/* "lemon_benchmark: text" on stderr: one line, with nothing in it that steers a terminal. */
+__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
+{
+    char line[MESSAGE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    limefile_text_defuse(line, "");
+    fprintf(stderr, "lemon_benchmark: %s\n", line);
+}
+
 static void report(const struct bench *b, const char *action, const char *reason)
 {
     if (b->rank == 0)
-        fprintf(stderr, "lemon_benchmark: %s: %s: %s\n", b->options.file, action, reason);
+        complain("%s: %s: %s", b->options.file, action, reason);
 }
 
 /* Whether all processes can go on; rank 0 tells why not. Collective. */
@@ -152,7 +166,7 @@ __attribute__((format(printf, 2, 3))) static void say(const struct bench *b, con
 static void say_what_lemon_says(char const *text, void *context)
 {
     (void)context;
-    fprintf(stderr, "lemon_benchmark: %s\n", text);
+    complain("%s", text);
 }
 
 static double slowest(const struct bench *b, double seconds)
@@ -413,10 +427,9 @@ static bool check_data(const struct bench *b, uint64_t seed)
 {
     int64_t first = 0, wrong[2] = {field_compare(&b->field, seed, b->data, &first)};
     if (wrong[0])
-        fprintf(stderr,
-                "lemon_benchmark: %s: check: rank %d: wrong bytes: %" PRId64
-                "; the first is byte %" PRId64 " of the rank's part\n",
-                b->options.file, b->rank, wrong[0], first);
+        complain("%s: check: rank %d: wrong bytes: %" PRId64 "; the first is byte %" PRId64
+                 " of the rank's part",
+                 b->options.file, b->rank, wrong[0], first);
     wrong[1] = wrong[0] != 0;
     MPI_Allreduce(MPI_IN_PLACE, wrong, 2, MPI_INT64_T, MPI_SUM, b->cartesian);
     if (wrong[0])
@@ -503,7 +516,7 @@ int main(int argc, char **argv)
     }
     errno = EIO; /* an earlier failure has left no better reason */
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "lemon_benchmark: standard output: write: %s\n", strerror(errno));
+        complain("standard output: write: %s", strerror(errno));
         status = status ? status : 1;
     }
     MPI_Finalize();
