@@ -98,7 +98,7 @@ class FakeJob:
                 head += self._exactly(connection, HEADER.size - len(head))
                 _, _, opcode, _, n, tag = HEADER.unpack(head)
                 payload = self._exactly(connection, n)
-                if opcode == HELLO:
+                if opcode == HELLO and fds:
                     self.window = mmap.mmap(fds[0], struct.unpack("<Q", payload)[0])
                     os.close(fds[0])
                 reply = self.handle(self, connection, opcode, tag, payload)
