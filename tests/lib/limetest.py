@@ -196,14 +196,15 @@ def _remove_tree(path):
     # Never walk into a mount that is still there: it may be writable.
     for point in mounts_under(path):
         _detach(point)
-    shutil.rmtree(path, onerror=lambda _f, p, _e: _make_removable(p))
+    shutil.rmtree(path, onerror=lambda _f, p, _e: _make_removable(p, path))
     if os.path.exists(path):
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _make_removable(path):
+def _make_removable(path, tree):
     with contextlib.suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
+        if path != tree:  # what holds the tree is everybody's
+            os.chmod(os.path.dirname(path), 0o700)
         if not os.path.islink(path):
             os.chmod(path, 0o700)
 
