@@ -156,12 +156,13 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         limefs_view_forget(fs, dir->view, 1);
 }
 
-/* A list begun anew, as by rewinddir(), is of what is there now. */
+/* A list begun again, as by rewinddir(), is of what is there now, if the caller may read that.
+ */
 static void renew(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefs_view *view;
     if (limefs_view_current(fs, dir->node, &view) != 0)
-        return; /* gone: the old list is as good as any */
+        return; /* gone, or another's: the old list is as good as any */
     limefs_view_unpin(fs, dir->view);
     dir->view = view;
 }

@@ -300,6 +300,10 @@ static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
 /* clang-format off */
 ASKS(op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
 ASKS(op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
+ASKS(op_readdir, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+     struct fuse_file_info *fi), ino, size, offset, fi)
+ASKS(op_readdirplus, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+     struct fuse_file_info *fi), ino, size, offset, fi)
 ASKS(op_getxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, size_t size), ino, name, size)
 ASKS(op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), ino, size)
 CHANGES(op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
@@ -369,8 +373,8 @@ const struct fuse_lowlevel_ops limefs_ops = {
     .release = moves_op_release,
     .lseek = op_lseek,
     .opendir = asks_op_opendir,
-    .readdir = op_readdir,
-    .readdirplus = op_readdirplus,
+    .readdir = asks_op_readdir,
+    .readdirplus = asks_op_readdirplus,
     .releasedir = op_releasedir,
     .statfs = op_statfs,
     .getxattr = asks_op_getxattr,

@@ -58,11 +58,6 @@ static int find(struct limefs *fs, const struct limefs_node *node, int flags)
     return fd;
 }
 
-int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
-{
-    return find(fs, node, 0);
-}
-
 /* A descriptor of what the kernel knows by the node, or else closed. */
 static int compared(struct limefs *fs, const struct limefs_node *node, int fd)
 {
@@ -84,6 +79,20 @@ int limefs_tree_hold(struct limefs *fs, const struct limefs_node *node)
 int limefs_tree_folder(struct limefs *fs, const struct limefs_node *node)
 {
     return compared(fs, node, find(fs, node, O_DIRECTORY));
+}
+
+int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
+{
+    if (!node->parent)
+        return find(fs, node, 0);
+    int folder = limefs_tree_folder(fs, node->parent);
+    if (folder < 0)
+        return folder;
+    limefs_own_begin();
+    int fd = limefile_open_beneath(folder, node->name, O_PATH);
+    limefs_own_end();
+    close(folder);
+    return fd;
 }
 
 int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct stat *st)
