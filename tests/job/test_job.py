@@ -11,6 +11,7 @@ import signal
 import socket
 import stat
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -787,6 +788,21 @@ class Socket(jobtest.TestCase):
         self.assertIn("it exists and is not a socket", job.stderr())
         with open(path, "rb") as file:
             self.assertEqual(file.read(), b"precious")
+
+    def test_folder_locked_by_another_user(self):
+        """As /tmp may be for ever: the job goes on without the lock."""
+        folder = self.tempdir()
+        os.chmod(folder, 0o755)
+        program = ("import fcntl, os, sys; os.geteuid() or os.setuid(65534); "
+                   "fd = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(fd, fcntl.LOCK_EX); "
+                   "print('locked', flush=True); sys.stdin.read()")
+        with subprocess.Popen([sys.executable, "-c", program, folder], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as holder:
+            self.assertEqual(holder.stdout.readline(), b"locked\n")
+            job = self.job(1, path=os.path.join(folder, "job"))
+            self.assertEqual(job.client().ranks, 1)
+            self.assertEqual(job.stop(), 0)
+            holder.stdin.close()
 
     def test_somebody_elses_stays(self):
         """A socket that took the place of the job's own is not the job's to remove."""

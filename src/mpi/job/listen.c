@@ -10,10 +10,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     BACKLOG = 1024,
+    LOCK_TRIES = 20,
+    LOCK_PAUSE_MS = 50,
 };
 
 static void address_of(const char *path, struct sockaddr_un *address)
@@ -44,8 +47,16 @@ int job_listen_check(const char *path)
     return -err;
 }
 
-/* The directory of the socket, locked, so that of two jobs that find a dead socket only one
- * replaces it; -1 where that cannot be had. */
+/* Not for long: in /tmp, anybody may hold it for ever. */
+static void lock_for_a_moment(int fd)
+{
+    struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
+    for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
+        nanosleep(&pause, NULL);
+}
+
+/* The directory of the socket, locked if possible, so that of two jobs that find a dead socket
+ * only one replaces it; -1 where it cannot be opened. */
 static int lock_directory(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -53,7 +64,7 @@ static int lock_directory(const char *path)
     int fd = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     free(name);
     if (fd >= 0)
-        flock(fd, LOCK_EX);
+        lock_for_a_moment(fd);
     return fd;
 }
 
