@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import random
+import resource
 import select
 import signal
 import socket
@@ -357,7 +358,8 @@ class Control(HostsTestCase):
                 one.sendall(wrong)
                 self.assertTrue(closed(one), wrong[:40])
         silent = [self.stranger(port) for _ in range(50)]
-        silent[0].sendall(jobclient.packet(JOIN, bytes(36))[:30])
+        with contextlib.suppress(OSError):
+            silent[0].sendall(jobclient.packet(JOIN, bytes(36))[:30])
         self.assertFalse(select.select([job.process.stdout], [], [], 0)[0], "ready too early")
         self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
         path, data = self.data_file()
@@ -366,11 +368,59 @@ class Control(HostsTestCase):
         with self.assertRaises(ConnectionRefusedError):
             self.stranger(port)
         for one in silent:
-            one.sendall(b"x" * 200)
+            self.assertTrue(closed(one), "a stranger was kept")
             one.close()
         self.assertReads(client, client.open(path), data, 5, 9_000_000, 1)
         self.assertEqual(job.stop(), 0)
         self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
+
+    def rank_0(self, job):
+        """Its process."""
+        there = job.pids_on("beta")
+        return next(pid for pid in job.rank_pids() if pid not in there)
+
+    def test_crowd(self):
+        """However many strangers come and stay, rank 0 keeps only some, and the ranks get in."""
+        job = self.job_that_waits()
+        port = self.control_port(job)
+        pid = self.rank_0(job)
+        before = len(os.listdir(f"/proc/{pid}/fd"))
+        crowd = [self.stranger(port) for _ in range(300)]
+        self.assertTrue(closed(crowd[230]))
+        self.assertLess(len(os.listdir(f"/proc/{pid}/fd")), before + 64 + 10)
+        self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
+        self.assertEqual(job.process.stdout.readline(), b"ready\n")
+        for one in crowd:
+            self.assertTrue(closed(one))
+            one.close()
+        self.assertEqual(job.stop(), 0)
+
+    def test_silent(self):
+        """Who says nothing is hung up on, while a rank is still waited for."""
+        job = self.job_that_waits()
+        port = self.control_port(job)
+        with jobtest.stopped(job.pids_on("beta")[0]):
+            one = self.stranger(port)
+            one.settimeout(10 + jobtest.END_S)
+            self.assertTrue(closed(one))
+            self.assertFalse(select.select([job.process.stdout], [], [], 0)[0], "ready too early")
+        self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
+        self.assertEqual(job.stop(), 0)
+
+    def test_no_descriptor_left(self):
+        """Rank 0 waits for one without turning in circles; then all come."""
+        job = self.job_that_waits()
+        port = self.control_port(job)
+        pid = self.rank_0(job)
+        limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+        with self.stranger(port):
+            before = jobtest.cpu_seconds([pid])
+            time.sleep(2)
+            self.assertLess(jobtest.cpu_seconds([pid]) - before, 0.4)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+            self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
+        self.assertEqual(job.stop(), 0)
 
 
 class Lost(HostsTestCase):

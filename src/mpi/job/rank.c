@@ -11,6 +11,9 @@
 
 enum {
     PACKETS_A_TURN = 64,
+    STRANGERS_MAX = 64,           /* that may wait beside the ranks that are still to come */
+    SILENT_US = 10 * 1000 * 1000, /* in which a rank has to join */
+    REST_US = 1000 * 1000,        /* where there is no descriptor left */
 };
 
 static void hear(struct job_server *server, struct job_rank *worker,
@@ -43,6 +46,53 @@ static void worker_ready(struct job_server *server, struct job_peer *peer, uint3
         job_server_fault(server, "rank %d on %s has ended: the job ends, too", worker->rank,
                          server->places[worker->rank].host);
     job_peer_drop(server, peer); /* it obeys */
+}
+
+/* ---- who has come, and not joined ---- */
+
+static void add_newcomer(struct job_server *server, struct job_rank *rank)
+{
+    rank->older = server->newest;
+    *(server->newest ? &server->newest->newer : &server->oldest) = rank;
+    server->newest = rank;
+    server->newcomers++;
+}
+
+static void remove_newcomer(struct job_server *server, struct job_rank *rank)
+{
+    *(rank->newer ? &rank->newer->older : &server->newest) = rank->older;
+    *(rank->older ? &rank->older->newer : &server->oldest) = rank->newer;
+    rank->newer = rank->older = NULL;
+    server->newcomers--;
+}
+
+static void drop_newcomer(struct job_server *server, struct job_rank *rank)
+{
+    remove_newcomer(server, rank);
+    job_peer_drop(server, &rank->peer);
+}
+
+static void rest(struct job_server *server, bool resting)
+{
+    server->rest_until_us = resting ? job_now_us() + REST_US : 0;
+    for (int i = 0; i < 2; i++)
+        if (server->meeting[i])
+            job_peer_rest(server, server->meeting[i], resting);
+}
+
+void job_ranks_tick(struct job_server *server)
+{
+    int64_t now = job_now_us();
+    while (server->oldest && now - server->oldest->since_us > SILENT_US)
+        drop_newcomer(server, server->oldest);
+    if (server->rest_until_us && now > server->rest_until_us)
+        rest(server, false);
+}
+
+void job_ranks_end_meeting(struct job_server *server)
+{
+    while (server->oldest)
+        drop_newcomer(server, server->oldest);
 }
 
 /* ---- joining ---- */
@@ -87,10 +137,11 @@ static void stranger_ready(struct job_server *server, struct job_peer *peer, uin
     if (done == 1 && packet.fd >= 0)
         close(packet.fd);
     if (done != 1 || !is_worker(server, &packet, &rank)) {
-        job_peer_drop(server, peer);
+        drop_newcomer(server, worker);
         return;
     }
     limejob_reply(&reply, &packet, 0, NULL);
+    remove_newcomer(server, worker);
     add(server, worker, rank);
     if (job_peer_put(server, peer, &reply) != 0)
         job_server_fault(server, "rank %u on %s has ended", rank, server->places[rank].host);
@@ -102,6 +153,7 @@ static struct job_rank *new_worker(struct job_server *server, int fd)
     if (!worker)
         return NULL;
     worker->rank = -1;
+    worker->since_us = job_now_us();
     worker->peer.ready = stranger_ready;
     if (job_peer_watch(server, &worker->peer, fd) == 0)
         return worker;
@@ -117,18 +169,36 @@ void job_ranks_add_own(struct job_server *server, int fd)
     add(server, worker, 0);
 }
 
+/* A rank speaks at once: so it is the one that has been silent for longest that goes, however
+ * many come. False: there is none. */
+static bool make_room(struct job_server *server)
+{
+    if (!server->oldest)
+        return false;
+    drop_newcomer(server, server->oldest);
+    return true;
+}
+
 void job_ranks_accept(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
     int fd = accept4(peer->channel.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     (void)events;
-    if (fd < 0)
+    if (fd < 0) {
+        if ((errno == EMFILE || errno == ENFILE) && !make_room(server))
+            rest(server, true); /* or who waits there would wake us for ever */
         return;
+    }
     if (peer == server->meeting[1]) {
         job_control_tune(fd);
     } else if (!limejob_peer_is_ours(fd)) {
         close(fd);
         return;
     }
-    if (!new_worker(server, fd))
+    if (server->newcomers >= STRANGERS_MAX + server->ranks - server->joined)
+        make_room(server);
+    struct job_rank *rank = new_worker(server, fd);
+    if (rank)
+        add_newcomer(server, rank);
+    else
         close(fd);
 }

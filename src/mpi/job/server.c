@@ -75,9 +75,16 @@ int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
 /* Watches for room as long as something waits for it. */
 static void update_events(struct job_server *server, struct job_peer *peer)
 {
-    uint32_t wanted = EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
+    uint32_t wanted =
+        peer->resting ? 0 : EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
     if (peer->channel.fd >= 0 && wanted != peer->events)
         set_events(server, peer, EPOLL_CTL_MOD, wanted);
+}
+
+void job_peer_rest(struct job_server *server, struct job_peer *peer, bool resting)
+{
+    peer->resting = resting;
+    update_events(server, peer);
 }
 
 int job_peer_put(struct job_server *server, struct job_peer *peer,
@@ -237,6 +244,7 @@ static void serve(struct job_server *server)
 {
     static struct limejob_packet packet;
     const char *path = server->options->socket;
+    job_ranks_end_meeting(server);
     hang_up(server, &server->meeting[0]);
     hang_up(server, &server->meeting[1]);
     int fd = job_listen(path, &server->socket_dev, &server->socket_ino);
@@ -294,6 +302,8 @@ static void tick(struct job_server *server)
 {
     if (server->strangers)
         job_clients_tick(server);
+    if (!server->serving)
+        job_ranks_tick(server);
     if (!server->serving && !server->ending && job_now_us() > server->join_until_us)
         job_server_fault(server,
                          "start: not all ranks have found rank 0, on %s: is there a "

@@ -36,6 +36,7 @@ struct job_peer {
     struct limejob_channel channel;
     struct job_outbox outbox;
     uint32_t events; /* that epoll watches for */
+    bool resting;    /* for none, for a while */
     bool dead;       /* freed when all events of this round are through */
     struct job_peer *next_dead;
 };
@@ -109,6 +110,7 @@ struct job_rank {
     struct job_peer peer; /* first */
     int rank;             /* -1: has not joined */
     int64_t since_us;
+    struct job_rank *newer, *older; /* of those that have not */
 };
 
 struct job_server {
@@ -122,6 +124,9 @@ struct job_server {
     struct job_rank **workers; /* by rank; NULL: has not joined */
     int joined;
     int64_t join_until_us;
+    struct job_rank *newest, *oldest; /* who has come and not joined: perhaps no rank at all */
+    int newcomers;
+    int64_t rest_until_us;      /* nobody is let in; 0: they are */
     struct job_client *clients; /* and those gone whose requests are in flight */
     int client_count, strangers;
     struct job_file *files;
@@ -158,6 +163,9 @@ int job_peer_watch(struct job_server *, struct job_peer *, int fd);
 int job_peer_put(struct job_server *, struct job_peer *, const struct limejob_packet *);
 void job_peer_drop(struct job_server *, struct job_peer *);
 
+/* Nothing is heard of it any more, or again. */
+void job_peer_rest(struct job_server *, struct job_peer *, bool resting);
+
 void job_server_end(struct job_server *);
 
 /* Nothing can be done but to end at once. */
@@ -171,6 +179,12 @@ void job_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void job_ranks_add_own(struct job_server *, int fd);
 void job_ranks_accept(struct job_server *, struct job_peer *, uint32_t events);
+
+/* While ranks are waited for: those that have not joined for too long go. */
+void job_ranks_tick(struct job_server *);
+
+/* All ranks have joined. */
+void job_ranks_end_meeting(struct job_server *);
 
 /* ---- client.c ---- */
 
