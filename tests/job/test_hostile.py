@@ -3,6 +3,7 @@
 and nobody else sees a thing."""
 
 import errno
+import fcntl
 import mmap
 import os
 import random
@@ -152,6 +153,13 @@ class Hostile(jobtest.TestCase):
                (jobclient.memfd(MIB), 1 << 63, errno.EINVAL),
                (jobclient.memfd(MIB, 2 | 8), MIB, errno.EPERM),  # F_SEAL_WRITE: cannot be mapped
                (None, MIB, errno.EINVAL)]
+        try:  # whose pages would be mapped beyond the window's end
+            huge = os.memfd_create("huge", os.MFD_ALLOW_SEALING | os.MFD_HUGETLB)
+            os.ftruncate(huge, 2 * MIB)
+            fcntl.fcntl(huge, jobclient.F_ADD_SEALS, jobclient.SHRINK)
+            fds.append((huge, 4096, errno.EPERM))
+        except OSError:
+            pass  # this kernel has none
         for fd, n, code in fds:
             connection = self.server.connection()
             connection.send(HELLO, struct.pack("<Q", n), [fd] if fd is not None else ())

@@ -408,6 +408,21 @@ static void test_windows_that_are_none(void **state)
     assert_int_equal(count_fds(), before);
 }
 
+/* A page of hugetlbfs is mapped as a whole, however little of it is asked for. */
+static void test_window_of_huge_pages(void **state)
+{
+    struct limejob_window window;
+    (void)state;
+    int fd = memfd_create("w", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    if (fd < 0)
+        skip();
+    assert_int_equal(ftruncate(fd, 2 << 20), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    assert_int_equal(limejob_window_check(fd, 4096), -EPERM);
+    assert_int_equal(limejob_window_map(&window, fd, 4096), -EPERM);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+}
+
 #define WITH_ENDS(test) cmocka_unit_test_setup_teardown(test, connect_ends, close_ends)
 
 int main(void)
@@ -432,6 +447,7 @@ int main(void)
         WITH_ENDS(test_surplus_descriptors_are_closed),
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_windows_that_are_none),
+        cmocka_unit_test(test_window_of_huge_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

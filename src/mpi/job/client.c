@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -104,19 +103,6 @@ void job_client_answer(struct job_server *server, struct job_client *client,
 
 /* ---- HELLO ---- */
 
-/* The workers find out what is wrong with a window; but it must not be dangerous. */
-static int check_window(int fd, uint64_t bytes)
-{
-    struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || !(seals & F_SEAL_SHRINK))
-        return EPERM;
-    if (fstat(fd, &st) != 0)
-        return errno;
-    return bytes == 0 || bytes > LIMEJOB_WINDOW_MAX || (uint64_t)st.st_size < bytes ? EINVAL
-                                                                                    : 0;
-}
-
 static void refuse_hello(struct job_server *server, struct job_client *client,
                          const struct limejob_packet *packet, int code, const char *text)
 {
@@ -128,10 +114,12 @@ static void map_window(struct job_server *server, struct job_client *client,
                        struct limejob_packet *packet, uint64_t bytes)
 {
     static struct limejob_packet command;
-    int code = check_window(packet->fd, bytes);
+    int code = -limejob_window_check(packet->fd, bytes);
     if (code) {
         refuse_hello(server, client, packet, code,
-                     code == EPERM    ? "the window is no memfd with F_SEAL_SHRINK"
+                     code == EPERM
+                         ? "the window is not a memfd of ordinary pages that is sealed with "
+                           "F_SEAL_SHRINK"
                      : code == EINVAL ? "the window is not as long as it is said to be"
                                       : NULL);
         return;

@@ -191,8 +191,13 @@ int limejob_window_create(struct limejob_window *, uint64_t bytes);
  * few pieces. Takes about 2 ms a MiB; the window may be used already. */
 void limejob_window_prepare(struct limejob_window *, const atomic_bool *stop);
 
-/* Takes over fd, closing it after an error. -EPERM if it can be made shorter, so that reading
- * it could kill us. */
+/* Whether fd may be mapped as a window. -EPERM: it can be made shorter, so that reading it
+ * could kill us, or its pages are huge, and a mapping of it would be longer than `bytes`;
+ * -EINVAL: it is not that long. */
+int limejob_window_check(int fd, uint64_t bytes);
+
+/* Takes over fd, closing it after an error: those of limejob_window_check(), and what mmap()
+ * says. */
 int limejob_window_map(struct limejob_window *, int fd, uint64_t bytes);
 void limejob_window_release(struct limejob_window *);
 

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum {
@@ -68,17 +70,29 @@ int limejob_window_create(struct limejob_window *window, uint64_t bytes)
     return err;
 }
 
-int limejob_window_map(struct limejob_window *window, int fd, uint64_t bytes)
+/* Huge pages of hugetlbfs are mapped whole, beyond the room that map() has reserved. */
+static bool has_huge_pages(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) != 0 || fs.f_type == HUGETLBFS_MAGIC;
+}
+
+int limejob_window_check(int fd, uint64_t bytes)
 {
     struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || has_huge_pages(fd))
+        return -EPERM;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    return bytes == 0 || bytes > LIMEJOB_WINDOW_MAX || (uint64_t)st.st_size < bytes ? -EINVAL
+                                                                                    : 0;
+}
+
+int limejob_window_map(struct limejob_window *window, int fd, uint64_t bytes)
+{
     *window = (struct limejob_window){.fd = fd, .bytes = bytes};
-    int seals = fcntl(fd, F_GET_SEALS), err = 0;
-    if (seals < 0 || !(seals & F_SEAL_SHRINK))
-        err = -EPERM;
-    else if (fstat(fd, &st) != 0)
-        err = -errno;
-    else if (bytes == 0 || bytes > LIMEJOB_WINDOW_MAX || (uint64_t)st.st_size < bytes)
-        err = -EINVAL;
+    int err = limejob_window_check(fd, bytes);
     if (!err)
         err = map(window);
     if (err)
