@@ -175,10 +175,18 @@ class Reading(jobtest.TestCase):
         self.assertReads(client, client.open(path), data, 1, 9_000_000, 1)
 
     def test_nothing_beside_the_container(self):
+        """Nor in memory, under a name that others could foresee."""
         path, data = self.data_file()
-        client = self.job(2).client(16 * MIB)
+        job, model = self.job(2), bytearray(data)
+        client = job.client(16 * MIB)
         self.assertReads(client, client.open(path), data, 0, 1000, 0)
+        writing = client.open_for_writing(path)
+        self.write_all(client, writing, model, 0, 1000, 0)
+        client.sync(writing)
         self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
+        for pid in job.rank_pids():
+            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
+                self.assertNotIn("/sem.", maps.read())
 
 
 class Writing(jobtest.TestCase):

@@ -40,9 +40,11 @@ static void start_mpi(int *argc, char ***argv)
     int provided;
     /* Ranks that wait in a collective call for one that reads must not take its processor. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Shared file pointers, which nobody uses here: between hosts, they are a file beside each
-     * container that is open. */
+    /* Shared file pointers, which nobody uses here: between hosts they are a file beside each
+     * container that is open, on one host a semaphore in /dev/shm, of a name that anybody can
+     * foresee. MPI must find a component for them, but need not take it. */
     setenv("OMPI_MCA_sharedfp", "^lockedfile,individual", 0);
+    setenv("OMPI_MCA_sharedfp_sm_priority", "-1", 0);
     /* Where the keeper of limefs clears up. On other hosts there is no such place. */
     const char *shm = getenv("LIMEFS_IO_SHM");
     if (shm && access(shm, W_OK | X_OK) == 0)
