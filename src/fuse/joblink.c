@@ -1,10 +1,12 @@
 /* joblink.c - requests to a job and its replies */
 #define _GNU_SOURCE
 #include "joblink.h"
+#include "descriptor.h"
 #include "tree.h"
 #include "writing.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,6 +93,7 @@ void limefs_job_send_store(struct limefs_job *job, unsigned parcel,
     clock_gettime(CLOCK_REALTIME, &now);
     limejob_put_u64(&packet, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec +
                                  (uint64_t)(limefs_job_lease(job) * 1e9));
+    limejob_put_u32(&packet, job->parcels[parcel].uid);
     send_packet(job, &packet);
 }
 
@@ -140,38 +143,74 @@ static bool is_quiet(const struct limefs_job *job, const struct limefs_view *vie
     return !writer->unsynced && !writer->syncing;
 }
 
-static void send_open(struct limefs_job *job, struct limefs_job_file *file,
-                      const struct limefs_view *view, bool writes)
+/* The container's path, and how much of it names what is mounted. False: it is too long. */
+static bool name_of(const struct limefs_job *job, const struct limefs_view *view,
+                    char path[LIMEJOB_PATH_MAX], size_t *root)
 {
-    char buf[PATH_MAX], path[LIMEJOB_PATH_MAX];
-    struct limejob_packet packet;
+    char buf[PATH_MAX];
     const char *label = limefs_tree_label(job->fs, view->node, buf, sizeof buf);
-    int n = view->node->parent ? snprintf(path, sizeof path, "%s/%s", job->fs->source, label)
-                               : snprintf(path, sizeof path, "%s", label);
-    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
-                                     .view = view->id,
-                                     .writes = writes,
-                                     .since = limefs_seconds()};
-    if (n < 0 || (size_t)n >= sizeof path)
-        return;
-    limejob_request(&packet, writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN,
-                    tag(TAG_OPEN, (unsigned)(file - job->files)));
-    struct stat st = limefs_view_stat(job->fs, view);
-    if (writer_of(view) && fstat(view->fd, &st) != 0)
-        return;
-    file->bytes = (uint64_t)st.st_size;
-    limejob_put_u64(&packet, st.st_ino);
-    if (!writes) { /* what is being written has no size and time that could be compared */
-        limejob_put_u64(&packet, (uint64_t)st.st_size);
-        limejob_put_u64(&packet, (uint64_t)st.st_mtim.tv_sec);
-        limejob_put_u32(&packet, (uint32_t)st.st_mtim.tv_nsec);
+    int n = view->node->parent
+                ? snprintf(path, LIMEJOB_PATH_MAX, "%s/%s", job->fs->source, label)
+                : snprintf(path, LIMEJOB_PATH_MAX, "%s", label);
+    *root = view->node->parent ? strlen(job->fs->source) : limejob_folder_bytes(path);
+    return n > 0 && n < LIMEJOB_PATH_MAX;
+}
+
+/* To write, the job gets another open file than the writer's: the lock goes with that one, and
+ * must end when the writer closes it. */
+static int descriptor_for(const struct limefs_view *view, bool writes)
+{
+    return writes ? limefile_reopen(writer_of(view)->fd, O_WRONLY) : view->fd;
+}
+
+/* What the job is to find: the container as it is, but with the data that the view shows. */
+static int identity_of(const struct limefs_job *job, const struct limefs_view *view, int fd,
+                       struct limejob_identity *identity)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (!writer_of(view)) {
+        struct stat shown = limefs_view_stat(job->fs, view);
+        st.st_size = shown.st_size;
+        st.st_mtim = shown.st_mtim;
     }
-    limejob_put_bytes(&packet, path, (size_t)n);
+    *identity = limejob_identity_of(&st);
+    return 0;
+}
+
+static void send_descriptor(struct limefs_job *job, struct limefs_job_file *file,
+                            const struct limefs_view *view, int fd)
+{
+    char path[LIMEJOB_PATH_MAX];
+    size_t root;
+    struct limejob_packet packet;
+    if (!name_of(job, view, path, &root) || identity_of(job, view, fd, &file->identity) != 0)
+        return;
+    limejob_request(&packet, file->writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN,
+                    tag(TAG_OPEN, (unsigned)(file - job->files)));
+    limejob_put_opening(&packet, &file->identity, path, root);
+    packet.fd = fd;
+    file->bytes = file->identity.bytes;
     file->state = LIMEFS_JOB_FILE_OPENING;
     send_packet(job, &packet);
 }
 
-/* It was refused because this mount has changed it meanwhile. */
+static void send_open(struct limefs_job *job, struct limefs_job_file *file,
+                      const struct limefs_view *view, bool writes)
+{
+    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
+                                     .view = view->id,
+                                     .writes = writes,
+                                     .since = limefs_seconds()};
+    int fd = descriptor_for(view, writes);
+    if (fd >= 0)
+        send_descriptor(job, file, view, fd);
+    if (fd >= 0 && writes)
+        close(fd);
+}
+
+/* It was refused because it was changed meanwhile. */
 static bool may_retry(const struct limefs_job_file *file)
 {
     return file->state == LIMEFS_JOB_FILE_REFUSED && file->touched &&
@@ -270,6 +309,36 @@ static struct limefs_job_file *file_of_view(struct limefs_job *job, uint64_t vie
     return NULL;
 }
 
+/* The view's descriptor once more, to be closed; -1 if nobody uses the view any more. */
+static int descriptor_of(struct limefs *fs, uint64_t id)
+{
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_view *view = fs->newest;
+    while (view && view->id != id)
+        view = view->older;
+    int fd = view ? fcntl(view->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    pthread_mutex_unlock(&fs->lock);
+    return fd;
+}
+
+/* The container is still what it was when the job was asked to open it. So ranks that have
+ * found the same by name, on another host, have found the same container: nobody can give a
+ * second file the first one's ctime. */
+static bool is_agreed(const struct limefs_job *job, const struct limefs_job_file *file)
+{
+    struct stat st;
+    int fd = descriptor_of(job->fs, file->view);
+    bool known = fd >= 0 && fstat(fd, &st) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!known)
+        return false;
+    struct limejob_identity now = limejob_identity_of(&st);
+    if (file->writes)
+        return now.device == file->identity.device && now.inode == file->identity.inode;
+    return limejob_identity_compare(&now, &file->identity, 0, NULL, 0) == 0;
+}
+
 static int on_opened(struct limefs_job *job, struct limefs_job_file *file,
                      struct limejob_packet *reply)
 {
@@ -285,9 +354,24 @@ static int on_opened(struct limefs_job *job, struct limefs_job_file *file,
     if (file->state == LIMEFS_JOB_FILE_REFUSED && !(err == -ESTALE && file->touched))
         limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
                    text[0] ? text : strerror(-err), file->writes ? "written" : "read");
-    if (file->state == LIMEFS_JOB_FILE_OPEN && file->moved)
+    file->refuted =
+        file->state == LIMEFS_JOB_FILE_OPEN && !file->moved && !is_agreed(job, file);
+    if (file->state == LIMEFS_JOB_FILE_OPEN && (file->moved || file->refuted))
         send_close(job, file);
     return reply->broken ? -EPROTO : 0;
+}
+
+/* One that was not what was asked for is asked for again, after a while. */
+static void on_closed(struct limefs_job_file *file)
+{
+    struct limefs_job_file closed = {0};
+    if (file->refuted)
+        closed = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
+                                          .view = file->view,
+                                          .writes = file->writes,
+                                          .touched = true,
+                                          .since = limefs_seconds()};
+    *file = closed;
 }
 
 /* Not again and again what has just failed; one line for all that fails now. */
@@ -325,9 +409,9 @@ static int on_loaded(struct limefs_job *job, unsigned slot, struct limejob_packe
 static int on_stored(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
-    struct limefs_parcel *parcel = &job->parcels[index];
-    if (index >= job->parcel_count || parcel->state != LIMEFS_PARCEL_SENT)
+    if (index >= job->parcel_count || job->parcels[index].state != LIMEFS_PARCEL_SENT)
         return -EPROTO;
+    struct limefs_parcel *parcel = &job->parcels[index];
     int err = limejob_get_code(reply, text, sizeof text);
     if (!err && limejob_get_u64(reply) != parcel->to - parcel->from)
         return -EPROTO;
@@ -400,7 +484,7 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
     case TAG_CLOSE:
         if (index >= LIMEFS_JOB_FILES_MAX || job->files[index].state != LIMEFS_JOB_FILE_CLOSING)
             return -EPROTO;
-        job->files[index] = (struct limefs_job_file){0};
+        on_closed(&job->files[index]);
         return 0;
     default:
         return -EPROTO;

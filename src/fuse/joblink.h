@@ -33,7 +33,9 @@ struct limefs_job_file {
     uint64_t view;
     bool writes; /* it is open for writing: another file than the same for reading */
     uint32_t number;
-    uint64_t bytes; /* how long it was when it was asked for */
+    uint64_t bytes;                   /* how long it was when it was asked for */
+    struct limejob_identity identity; /* what was asked for */
+    bool refuted; /* what the view had open by the reply was something else */
     /* What this mount has changed since: the job has it open as it was. */
     bool touched;
     uint64_t changed_from, changed_to;
@@ -61,6 +63,7 @@ enum {
 struct limefs_parcel {
     enum limefs_parcel_state state;
     struct limefs_writer *writer;
+    uid_t uid;                   /* for whom the job writes it */
     struct limefs_change change; /* until it is empty */
     uint64_t from, to;           /* in the container */
     struct limefs_spans there;

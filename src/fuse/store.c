@@ -250,6 +250,7 @@ static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
     *parcel = (struct limefs_parcel){
         .state = LIMEFS_PARCEL_FILLING,
         .writer = writer,
+        .uid = geteuid(),
         .from = begin >= run->begin ? begin : at, /* what comes before is on its way */
         .to = begin + extent,
     };

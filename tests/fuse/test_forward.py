@@ -71,6 +71,7 @@ class Forward(limetest.TestCase):
             self.assertLess(seen["local_bytes"], 20 * MIB)
             self.assertEqual(seen["job"]["ranks"], 3)
             self.assertEqual(job.opens, [self.container])
+            self.assertEqual(job.roots, [os.path.dirname(self.container)])
             for offset, n in job.reads:
                 self.assertEqual(offset % 4096, 0)
                 self.assertLessEqual(offset % (8 * MIB) + n, 8 * MIB, "across an extent")
@@ -219,7 +220,7 @@ class Forward(limetest.TestCase):
                 return None
             return handle
 
-        def packet(magic=fakejob.MAGIC, version=1, opcode=fakejob.READ, flags=1, tag=0,
+        def packet(magic=fakejob.MAGIC, version=fakejob.VERSION, opcode=fakejob.READ, flags=1, tag=0,
                    payload=struct.pack("<IQ", 0, 1), length=None):
             return fakejob.HEADER.pack(magic, version, opcode, flags,
                                        len(payload) if length is None else length, tag) + payload
@@ -231,6 +232,9 @@ class Forward(limetest.TestCase):
             "a request": lambda c, tag: c.sendall(packet(flags=0, tag=tag)),
             "another tag": lambda c, tag: c.sendall(packet(tag=tag ^ 1 << 20)),
             "another kind": lambda c, tag: c.sendall(packet(tag=7 << 32)),
+            "no such slot": lambda c, tag: c.sendall(packet(tag=2 << 32 | 0xffffffff)),
+            "no such parcel": lambda c, tag: c.sendall(packet(tag=4 << 32 | 0xffffffff)),
+            "no such file": lambda c, tag: c.sendall(packet(tag=3 << 32 | 0xffffffff)),
             "short count": lambda c, tag: c.sendall(packet(tag=tag)),
             "no code": lambda c, tag: c.sendall(packet(tag=tag, payload=b"")),
             "an odd code": lambda c, tag: c.sendall(packet(tag=tag, payload=b"\xff" * 4)),
@@ -245,9 +249,34 @@ class Forward(limetest.TestCase):
                 self.assertLess(time.monotonic() - begin, TIMEOUT + 5 * limetest.SLOWNESS)
                 self.assertEqual(stats(mount)["forwarded_bytes"], 0)
 
+    def test_changed_while_it_was_opened(self):
+        """What ranks elsewhere have found by its name may be another file: it is not read, but closed
+        and asked for again."""
+        changes, closes = 3, []
+
+        def handle(job, connection, opcode, tag, payload):
+            reply = FakeJob.answer(job, connection, opcode, tag, payload)
+            if opcode == fakejob.OPEN and len(job.opens) <= changes:
+                os.chmod(self.container, 0o600 | len(job.opens))
+            if opcode == fakejob.CLOSE and len(closes) < changes:
+                closes.append(list(job.reads))
+            return reply
+
+        with FakeJob(self.socket) as job, self.mount(PATIENT) as mount:
+            job.handle = handle
+            self.serving(mount)
+
+            def forwarded():
+                self.right(mount)
+                return stats(mount)["forwarded_bytes"] > 0
+
+            self.until(forwarded)
+            self.assertEqual(len(job.opens), changes + 1)
+            self.assertEqual(closes, [[]] * changes)
+
     def test_another_version(self):
         with FakeJob(self.socket) as job:
-            job.version = 2
+            job.version = fakejob.VERSION - 1
             with self.mount() as mount:
                 self.right(mount)
                 self.assertEqual(stats(mount)["job"]["connections"], 0)

@@ -19,7 +19,7 @@ import mpitest
 import scidac
 import test_ranks
 import writelib
-from fakejob import OPEN, SUM, SYNC, WRITE, FakeJob, ok
+from fakejob import OPEN, SUM, SYNC, WRITE, WRITING, FakeJob, ok
 from test_ranks import serving, stats
 from writelib import MIB, put, pwrite_all, until
 
@@ -137,7 +137,8 @@ class Fake(TestCase):
             begin = time.time()
             self.write_around(mount.join("a/data"), self.data)
             self.assertGreater(len(job.writes), 3)
-            for _, _, gate, end in job.writes:
+            for _, _, gate, end, uid in job.writes:
+                self.assertEqual(uid, os.geteuid())
                 self.assertEqual(struct.unpack_from("<I", job.window, gate)[0], 0)
                 self.assertLessEqual(begin + LEASE, end / 1e9 + 0.01)
                 self.assertLessEqual(end / 1e9, time.time() + LEASE)
@@ -146,6 +147,17 @@ class Fake(TestCase):
             self.assertEqual(struct.unpack_from("<I", window, gate)[0], 1)
             self.assertIsNot(job.window, window)
             mount.stop()
+
+    def test_the_lock_is_not_passed_on(self):
+        """It ends with the mount, whatever the job still has open."""
+        with FakeJob(self.socket) as job:
+            for turn in range(2):
+                mount = self.mounted(job, 1)
+                self.write_around(mount.join("a/data"), self.data)
+                self.assertGreater(len(job.writes), 3 * turn)
+                mount.stop()
+            self.assertGreaterEqual(len(job.files), 2)
+        self.assertHolds(os.path.join(self.folder, "a"), [("data", self.data)])
 
     def test_every_view_that_has_lost_hears_of_it(self):
         """Once each; what is written again then is safe."""
@@ -223,7 +235,7 @@ class Fake(TestCase):
 
         def handle(job, connection, opcode, tag, payload):
             if opcode == WRITE:
-                number, offset, n, at, _, _ = struct.unpack("<IQQQQQ", payload)
+                number, offset, n, at, *_ = WRITING.unpack(payload)
                 held.append((number, job.window[at:at + n], offset))
                 return ok("Q", n)
             while opcode == SYNC and held:

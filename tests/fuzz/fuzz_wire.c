@@ -27,30 +27,62 @@ static void check_payload(const struct limejob_packet *original)
         HOLDS(strlen(text) == original->bytes);
 }
 
+/* What an opening says is right, or nothing; sent again, it is the bytes that it came as. */
+static void check_opening(const struct limejob_packet *original)
+{
+    static struct limejob_packet packet, again;
+    static struct limejob_opening opening;
+    packet = *original;
+    if (limejob_get_opening(&packet, &opening) != 0)
+        return;
+    HOLDS(!packet.broken && packet.at == packet.bytes);
+    HOLDS(opening.path[0] == '/' && opening.root > 0 && opening.root < strlen(opening.path));
+    HOLDS(opening.identity.bytes <= INT64_MAX);
+    limejob_request(&again, original->opcode, original->tag);
+    limejob_put_opening(&again, &opening.identity, opening.path, opening.root);
+    HOLDS(again.bytes == original->bytes);
+    HOLDS(memcmp(again.payload, original->payload, again.bytes) == 0);
+    HOLDS(limejob_identity_compare(&opening.identity, &opening.identity, 0, NULL, 0) == 0);
+}
+
+/* How many 64-bit numbers follow the file's; -1: it is another kind of message. */
+static int numbers_of(uint16_t opcode)
+{
+    switch (opcode) {
+    case LIMEJOB_CLOSE:
+    case LIMEJOB_SYNC:
+        return 0;
+    case LIMEJOB_READ:
+        return 3;
+    case LIMEJOB_SUM:
+        return 4;
+    case LIMEJOB_WRITE:
+        return 5;
+    default:
+        return -1;
+    }
+}
+
 /* A request of a right length has all of its fields, as the job reads them. */
 static void check_request(const struct limejob_packet *original)
 {
     static struct limejob_packet packet;
-    static char path[LIMEJOB_PATH_MAX];
     const struct limejob_message *message = limejob_message_of(original->opcode);
     if (!message || original->flags || original->bytes < message->least ||
         original->bytes > message->most)
         return;
+    if (original->opcode == LIMEJOB_OPEN || original->opcode == LIMEJOB_OPEN_WRITE)
+        check_opening(original);
+    int numbers = numbers_of(original->opcode);
+    if (numbers < 0)
+        return;
     packet = *original;
-    int numbers = original->opcode == LIMEJOB_READ || original->opcode == LIMEJOB_WRITE ? 3
-                  : original->opcode == LIMEJOB_SUM                                     ? 4
-                  : original->opcode == LIMEJOB_OPEN_WRITE                              ? 1
-                                                                                        : 0;
-    if (numbers >= 3 || original->opcode == LIMEJOB_CLOSE || original->opcode == LIMEJOB_SYNC)
-        limejob_get_u32(&packet);
+    limejob_get_u32(&packet);
     for (int i = 0; i < numbers; i++)
         limejob_get_u64(&packet);
-    HOLDS(!packet.broken);
-    if (original->opcode == LIMEJOB_OPEN_WRITE)
-        HOLDS(limejob_get_text(&packet, path, sizeof path) == 0 ? path[0] != '\0'
-                                                                : packet.broken);
-    if (numbers >= 3 && original->opcode != LIMEJOB_WRITE) /* which may say more */
-        HOLDS(packet.at == packet.bytes);
+    if (original->opcode == LIMEJOB_WRITE)
+        limejob_get_u32(&packet);
+    HOLDS(!packet.broken && packet.at == packet.bytes);
 }
 
 /* A packet that came is, sent again, the bytes that it came as. */

@@ -63,20 +63,20 @@ class Hostile(jobtest.TestCase):
         self.check()
 
     def test_other_version(self):
-        for version in 0, 2, 0xffff:
+        for version in 0, 1, 3, 0xffff:
             connection = self.server.connection()
             connection.send(HELLO, HELLO_ALONE, version=version, tag=77)
             reply = connection.receive()
             self.assertEqual((reply.opcode, reply.flags, reply.tag), (HELLO, REPLY, 77))
             self.assertEqual(jobclient.code_of(reply), (
                 errno.EPROTONOSUPPORT,
-                f"limefs-io speaks version 1 of the protocol, the client {version}"))
+                f"limefs-io speaks version 2 of the protocol, the client {version}"))
             self.assertTrue(connection.is_dropped())
 
     def test_wrong_lengths(self):
-        lengths = {HELLO: (0, 7, 9, 65536), OPEN: (0, 28, 28 + 4096), CLOSE: (0, 3, 5),
-                   READ: (0, 27, 29), STATUS: (1,), STOP: (1, 4), OPEN_WRITE: (0, 8, 8 + 4096),
-                   WRITE: (0, 27, 29, 36, 43, 45), SYNC: (0, 3, 5)}
+        lengths = {HELLO: (0, 7, 9, 65536), OPEN: (0, 28, 61, 60 + 4096), CLOSE: (0, 3, 5),
+                   READ: (0, 27, 29), STATUS: (1,), STOP: (1, 4), OPEN_WRITE: (0, 61, 60 + 4096),
+                   WRITE: (0, 27, 28, 44, 47, 49), SYNC: (0, 3, 5)}
         for opcode, wrong in lengths.items():
             for n in wrong:
                 connection = self.server.connection() if opcode == HELLO else self.greeted()
@@ -84,8 +84,8 @@ class Hostile(jobtest.TestCase):
                 self.assertTrue(connection.is_dropped(), (opcode, n))
 
     def test_before_hello(self):
-        for opcode, payload in [(READ, bytes(28)), (STATUS, b""), (STOP, b""), (OPEN, b"/" * 40),
-                                (OPEN_WRITE, b"/" * 40), (WRITE, bytes(28)), (SYNC, bytes(4)),
+        for opcode, payload in [(READ, bytes(28)), (STATUS, b""), (STOP, b""), (OPEN, b"/" * 70),
+                                (OPEN_WRITE, b"/" * 70), (WRITE, bytes(48)), (SYNC, bytes(4)),
                                 (0x100, bytes(36)), (0x106, b"")]:
             connection = self.server.connection()
             connection.send(opcode, payload)
@@ -118,11 +118,11 @@ class Hostile(jobtest.TestCase):
     def test_mutations(self):
         """Right packets with some bytes changed: whatever comes of it, others don't notice."""
         random.seed(5)
-        right = [(OPEN, struct.pack("<QQqI", 1, 2, 3, 4) + os.fsencode(self.path)),
-                 (READ, struct.pack("<IQQQ", self.file, 0, 100, 0)),
-                 (OPEN_WRITE, struct.pack("<Q", os.stat(self.path).st_ino) +
-                  os.fsencode(self.path)),
-                 (WRITE, struct.pack("<IQQQ", self.file + 1, 0, 100, 0)),
+        fd = os.open(self.path, os.O_RDWR)
+        self.addCleanup(os.close, fd)
+        opening = jobclient.opening(self.path, **jobclient.identity(fd))
+        right = [(OPEN, opening), (READ, struct.pack("<IQQQ", self.file, 0, 100, 0)),
+                 (OPEN_WRITE, opening), (WRITE, jobclient.writing(self.file + 1, 0, 100, 0)),
                  (SYNC, struct.pack("<I", self.file + 1)),
                  (CLOSE, struct.pack("<I", self.file)), (STATUS, b"")]
         for _ in range(300):
@@ -135,7 +135,7 @@ class Hostile(jobtest.TestCase):
                                     if raw[i:i + 4] == b"LIMJ"):
                 continue  # STOP is obeyed, of course
             try:
-                connection.socket.sendall(raw)
+                socket.send_fds(connection.socket, [raw], [fd])
             except OSError:
                 pass
             connection.close()
@@ -209,6 +209,7 @@ class Hostile(jobtest.TestCase):
         other, data = self.data_file(1000)
         file, reading = client.open_for_writing(other), client.open(self.path)
         far = (1 << 63) - 1
+        self.assertRefused(errno.EINVAL, client.write, file, 0, 1, 0, uid=2 ** 32 - 1)
         for code, args in [
                 (errno.EBADF, (file + 9, 0, 1, 0)), (errno.EBADF, (0, 0, 1, 0)),
                 (errno.EBADF, (reading, 0, 1, 0)), (errno.EBADF, (self.file, 0, 1, 0)),
@@ -267,8 +268,8 @@ class Hostile(jobtest.TestCase):
         path = self.write("data", b"")
         file = client.open_for_writing(path)
         client.window[:8 * MIB] = os.urandom(MIB) * 8
-        raw = b"".join(jobclient.packet(WRITE, struct.pack("<IQQQ", file, i * 10_000, 10_000,
-                                                           i * 10_000), tag=i)
+        raw = b"".join(jobclient.packet(WRITE, jobclient.writing(file, i * 10_000, 10_000,
+                                                                 i * 10_000), tag=i)
                        for i in range(400))
         client.socket.sendall(raw)
         codes = {reply.tag: jobclient.code_of(reply)[0]
@@ -357,7 +358,7 @@ class Hostile(jobtest.TestCase):
         for _ in range(30):
             client = jobclient.Client(self.server.path, MIB)
             client.start_open_for_writing(self.path)
-            client.start_open_for_writing(self.path + "-not", inode=5)
+            client.start_open_for_writing(self.path, inode=5)
             client.close()
         self.check()
         self.assertTrue(jobtest.wait_until(
@@ -373,7 +374,7 @@ class Hostile(jobtest.TestCase):
         for _ in range(30):
             client = jobclient.Client(self.server.path, MIB)
             client.start_open(self.path)
-            client.start_open(self.path + "-not")
+            client.start_open(self.path, inode=5)
             client.close()
         other, data = self.data_file(10_000)
         for _ in range(10):

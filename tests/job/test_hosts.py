@@ -122,7 +122,7 @@ class Reading(HostsTestCase):
         client = job.client(16 * MIB)
         self.hosts.run("beta", ["mount", "--bind", other, path])
         text = self.assertRefused(errno.ESTALE, client.open, path)
-        self.assertIn(f"beta: {path}: it is another file there", text)
+        self.assertIn(f"beta: {path}: not the same file: inode ", text)
         self.hosts.run("beta", ["umount", path])
         self.hosts.run("gamma", ["mount", "-t", "tmpfs", "none", os.path.dirname(path)])
         text = self.assertRefused(errno.ENOENT, client.open, path)
@@ -213,7 +213,7 @@ class Writing(HostsTestCase):
         client = self.job("alpha:1,beta:1,gamma:1").client(16 * MIB)
         self.hosts.run("beta", ["mount", "--bind", other, path])
         text = self.assertRefused(errno.ESTALE, client.open_for_writing, path)
-        self.assertIn(f"beta: {path}: it is another file there", text)
+        self.assertIn(f"beta: {path}: not the same file: inode ", text)
         self.hosts.run("beta", ["umount", path])
         self.hosts.run("gamma", ["mount", "--bind", "-o", "ro", path, path])
         text = self.assertRefused(errno.EROFS, client.open_for_writing, path)
@@ -423,6 +423,105 @@ class Control(HostsTestCase):
         self.assertEqual(job.stop(), 0)
 
 
+@contextlib.contextmanager
+def tmpfs(case, folder, host=None):
+    """Of one name on two hosts, each with inodes 1, 2, 3 ... of its own; None: the first one."""
+    run = limetest.run if host is None else lambda command, check: case.hosts.run(host, command)
+    run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    try:
+        yield
+    finally:
+        run(["umount", "-l", folder], check=True)
+
+
+class Names(HostsTestCase):
+    """Ranks elsewhere go by the name, and have to find the client's file."""
+
+    names = ("alpha", "beta")
+
+    def setUp(self):
+        super().setUp()
+        self.root = self.tempdir()
+        self.folder = os.path.join(self.root, "a", "b")
+        os.makedirs(self.folder)
+        self.path = os.path.join(self.folder, "data")
+        self.data = random.randbytes(5 * MIB)
+        with open(self.path, "wb") as file:
+            file.write(self.data)
+        self.client = self.job("alpha:1,beta:1").client(16 * MIB)
+
+    def works(self, path, **kw):
+        model = bytearray(self.data)
+        writing = self.client.open_for_writing(path, **kw)
+        self.write_all(self.client, writing, model, 0, 5 * MIB - 1, 0)
+        self.client.sync(writing)
+        self.data = bytes(model)
+        self.client.close_file(writing)
+        reading = self.client.open(path, **kw)
+        self.assertReads(self.client, reading, self.data, 0, 5 * MIB, 0)
+        self.client.close_file(reading)
+
+    def refused(self, code, words, path, **kw):
+        for call in self.client.open, self.client.open_for_writing:
+            text = self.assertRefused(code, call, path, **kw)
+            self.assertIn(f"beta: {path}: {words}", text)
+
+    def test_links(self):
+        """None is followed below the root, though it leads to the very file; those of the root are
+        the administrator's."""
+        root = len(self.root)
+        os.link(self.path, os.path.join(self.root, "same"))
+        link = os.path.join(self.tempdir(), "link")
+        os.symlink(self.root, link)
+        self.works(self.path, root=root)
+        self.works(os.path.join(link, "a", "b", "data"), root=len(link))
+        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", self.folder])
+        self.hosts.run("beta", ["ln", "-s", "../../same", self.path])
+        self.refused(errno.ESTALE, "not the same file: inode ", self.path, root=root)
+        self.hosts.run("beta", ["umount", self.folder])
+        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", os.path.dirname(self.folder)])
+        self.hosts.run("beta", ["ln", "-s", "..", self.folder])
+        os.link(self.path, os.path.join(self.root, "data"))
+        self.refused(errno.ELOOP, "open: Too many levels", self.path, root=root)
+        self.hosts.run("beta", ["umount", os.path.dirname(self.folder)])
+        self.works(self.path, root=root)
+
+    def test_out_of_the_root(self):
+        path = os.path.join(self.folder, "..", "b", "..", "..", "..", os.path.basename(self.root),
+                            "a", "b", "data")
+        self.refused(errno.EXDEV, "open: ", path, root=len(self.folder))
+
+    def test_fifo(self):
+        """It is not opened: nothing waits for a writer."""
+        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", self.folder])
+        self.hosts.run("beta", ["mkfifo", self.path])
+        self.refused(errno.ESTALE, "not the same file: ", self.path, root=len(self.root))
+        self.hosts.run("beta", ["umount", self.folder])
+
+    def make_there(self, uid, mode):
+        """On beta, with the same inode number, size and mtime as here."""
+        there = (f"truncate -s 1000 {self.path}; chown {uid} {self.path}; chmod {mode:o} {self.path};"
+                 f"touch -d @1000000000 {self.path}")
+        self.hosts.run("beta", ["sh", "-ec", there])
+
+    def test_forged(self):
+        """Another user's file of the same number, size and time; and one in which nothing but the
+        time of the last change tells."""
+        with tmpfs(self, self.folder), tmpfs(self, self.folder, "beta"):
+            with open(self.path, "wb") as file:
+                file.truncate(1000)
+            os.chmod(self.path, 0o600)
+            os.utime(self.path, (1e9, 1e9))
+            for uid, mode, words in [(65534, 0o600, "uid 65534, not 0"),
+                                     (0, 0o644, "mode 0100644, not 0100600")]:
+                self.make_there(uid, mode)
+                self.refused(errno.ESTALE, f"not the same file: {words}", self.path)
+            self.make_there(0, 0o600)
+            text = self.assertRefused(errno.ESTALE, self.client.open, self.path)
+            self.assertIn(f"beta: {self.path}: not the same file: ctime ", text)
+        self.works(self.path)
+
+
 class Lost(HostsTestCase):
     def test_host_off(self):
         """The job ends everywhere, and says who was lost: it, or MPI if that is quicker. (mpirun
@@ -596,7 +695,7 @@ class Mounts(MountTestCase):
         """Refused, read locally, and the host named, once."""
         other = self.write("other", b"x" * os.path.getsize(self.container))
         for harm, words in [(["mount", "--bind", other, self.container],
-                             "it is another file there"),
+                             "not the same file: inode "),
                             (["mount", "-t", "tmpfs", "none", self.folder], "open: No such file")]:
             with self.mount("alpha:1,beta:1,gamma:1") as mount:
                 test_ranks.serving(mount)

@@ -3,12 +3,15 @@
     with FakeJob(path) as job:
         job.delay = 0.1            # before each answer to a read
         job.reads                  # (offset, bytes) of those that were served
-    job.writes                 # (offset, bytes, gate, until)
+        job.writes                 # (offset, bytes, gate, until, uid)
 
-What it speaks is docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag,
-payload) returns the reply's payload, None for no reply at all, or raises Hangup.
+It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. What it speaks is docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag,
+payload) returns the reply's payload, None for no reply at all, or raises Hangup. While it
+runs, job.passed is the descriptor that came with the request, or None.
 """
 
+import errno
+import fcntl
 import mmap
 import os
 import socket
@@ -16,9 +19,11 @@ import struct
 import threading
 import time
 
-MAGIC, VERSION = 0x4A4D494C, 1
+MAGIC, VERSION = 0x4A4D494C, 2
 HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
 HEADER = struct.Struct("<IHHIIQ")
+OPENING = struct.Struct("<QQIIQqIqII")
+WRITING = struct.Struct("<IQQQQQI")
 
 
 class Hangup(Exception):
@@ -39,12 +44,13 @@ class FakeJob:
         self.version, self.hosts = VERSION, 1
         self.delay = 0
         self.reads, self.writes, self.opens, self.hellos = [], [], [], 0
+        self.roots = []
         self.refuse = 0   # errno of openings
         self.fail = 0     # errno of reads
         self.silent = threading.Event()  # reads and writes get no answer
         self.hang_up_after = None        # so many reads
         self.handle = FakeJob.answer
-        self.files, self.last, self.window = {}, 0, None
+        self.files, self.last, self.window, self.passed = {}, 0, None, None
         self.connections, self.ended = [], False
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
@@ -98,10 +104,12 @@ class FakeJob:
                 head += self._exactly(connection, HEADER.size - len(head))
                 _, _, opcode, _, n, tag = HEADER.unpack(head)
                 payload = self._exactly(connection, n)
+                self.passed = fds[0] if fds else None
                 if opcode == HELLO and fds:
                     self.window = mmap.mmap(fds[0], struct.unpack("<Q", payload)[0])
-                    os.close(fds[0])
                 reply = self.handle(self, connection, opcode, tag, payload)
+                for fd in fds:
+                    os.close(fd)
                 if reply is not None:
                     connection.sendall(HEADER.pack(MAGIC, self.version, opcode, 1, len(reply),
                                                    tag) + reply)
@@ -112,18 +120,8 @@ class FakeJob:
         if opcode == HELLO:
             self.hellos += 1
             return ok("IIQ", self.ranks, self.hosts, 1 << 20)
-        if opcode == OPEN:
-            inode, size, _, _ = struct.unpack_from("<QQqI", payload)
-            path = payload[28:].decode()
-            self.opens.append(path)
-            if self.refuse:
-                return error(self.refuse, "refused by the test")
-            st = os.stat(path)
-            if (st.st_ino, st.st_size) != (inode, size):
-                return error(116, "another file")
-            number = self.last = self.last + 1
-            self.files[number] = os.open(path, os.O_RDONLY)
-            return ok("I", number)
+        if opcode in (OPEN, OPEN_WRITE):
+            return self.open(opcode, payload)
         if opcode == CLOSE:
             os.close(self.files.pop(struct.unpack("<I", payload)[0]))
             return ok()
@@ -140,13 +138,9 @@ class FakeJob:
             data = os.pread(self.files[number], n, offset)
             self.window[at:at + n] = data
             return ok("Q", len(data))
-        if opcode == OPEN_WRITE:
-            number = self.last = self.last + 1
-            self.files[number] = os.open(payload[8:].decode(), os.O_WRONLY)
-            return ok("I", number)
         if opcode == WRITE:
-            number, offset, n, at, gate, until = struct.unpack("<IQQQQQ", payload)
-            self.writes.append((offset, n, gate, until))
+            number, offset, n, at, gate, until, uid = WRITING.unpack(payload)
+            self.writes.append((offset, n, gate, until, uid))
             if self.silent.is_set():
                 return None
             os.pwrite(self.files[number], self.window[at:at + n], offset)
@@ -154,3 +148,28 @@ class FakeJob:
         if opcode == SYNC:
             return ok()
         return error(38)
+
+    def open(self, opcode, payload):
+        """As a job does: the descriptor must be there, be what is said of it, and do for it."""
+        device, inode, uid, mode, size, mtime, mtime_ns, ctime, ctime_ns, root = \
+            OPENING.unpack_from(payload)
+        path = payload[OPENING.size:].decode()
+        if opcode == OPEN:
+            self.opens.append(path)
+        self.roots.append(path[:root])
+        if self.refuse:
+            return error(self.refuse, "refused by the test")
+        if self.passed is None:
+            return error(errno.EBADF, "no descriptor")
+        st = os.fstat(self.passed)
+        state = (st.st_size, st.st_mtime_ns, st.st_ctime_ns)
+        if (st.st_dev, st.st_ino, st.st_uid, st.st_mode) != (device, inode, uid, mode) or (
+                opcode == OPEN and state != (size, mtime * 10 ** 9 + mtime_ns,
+                                             ctime * 10 ** 9 + ctime_ns)):
+            return error(errno.ESTALE, "another file")
+        access = fcntl.fcntl(self.passed, fcntl.F_GETFL) & os.O_ACCMODE
+        if access not in (os.O_RDWR, os.O_RDONLY if opcode == OPEN else os.O_WRONLY):
+            return error(errno.EBADF, "not open for that")
+        number = self.last = self.last + 1
+        self.files[number] = os.dup(self.passed)
+        return ok("I", number)

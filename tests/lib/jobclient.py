@@ -18,10 +18,14 @@ import os
 import socket
 import struct
 
-MAGIC, VERSION = 0x4A4D494C, 1
+MAGIC, VERSION = 0x4A4D494C, 2
 HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
 REPLY = 1
 HEADER = struct.Struct("<IHHIIQ")
+OPENING = struct.Struct("<QQIIQqIqII")  # the fields of OPEN before its path; the last one is root
+MOVE = struct.Struct("<IQQQ")
+PERMIT = struct.Struct("<QQI")  # the further fields of WRITE
+NO_GATE = 2 ** 64 - 1
 PAYLOAD_MAX = 64 * 1024
 F_ADD_SEALS, SEAL, SHRINK, GROW = 1033, 1, 2, 4
 
@@ -43,6 +47,28 @@ def memfd(n, seals=SEAL | SHRINK | GROW):
     if seals:
         fcntl.fcntl(fd, F_ADD_SEALS, seals)
     return fd
+
+
+def identity(fd):
+    """What an OPEN says of the file that fd has open."""
+    st = os.fstat(fd)
+    return {"device": st.st_dev, "inode": st.st_ino, "uid": st.st_uid, "mode": st.st_mode,
+            "size": st.st_size, "mtime_ns": st.st_mtime_ns, "ctime_ns": st.st_ctime_ns}
+
+
+def opening(path, device, inode, uid, mode, size, mtime_ns, ctime_ns, root=None):
+    """The payload of OPEN and OPEN_WRITE. root: how much of the path is the agreed root; as a
+    rule, its folder."""
+    path = os.fsencode(path)
+    root = max(len(os.path.dirname(path)), 1) if root is None else root
+    mtime, ctime = divmod(mtime_ns, 10 ** 9), divmod(ctime_ns, 10 ** 9)
+    return OPENING.pack(device, inode, uid, mode, size, *mtime, *ctime, root) + path
+
+
+def writing(file, offset, n, at, gate=None, until=0, uid=None):
+    """The payload of WRITE."""
+    return MOVE.pack(file, offset, n, at) + PERMIT.pack(
+        NO_GATE if gate is None else gate, until, os.geteuid() if uid is None else uid)
 
 
 class Connection:
@@ -142,24 +168,25 @@ class Client(Connection):
     def ask(self, opcode, payload=b"", fds=()):
         return self.finish(self.start(opcode, payload, fds))
 
-    def start_open(self, path, inode=None, size=None, mtime_ns=None):
-        with contextlib.suppress(OSError):
-            st = os.stat(path)
-            inode = st.st_ino if inode is None else inode
-            size = st.st_size if size is None else size
-            mtime_ns = st.st_mtime_ns if mtime_ns is None else mtime_ns
-        seconds, ns = divmod(mtime_ns or 0, 10 ** 9)
-        return self.start(OPEN, struct.pack("<QQqI", inode or 0, size or 0, seconds, ns) +
-                          os.fsencode(path))
+    def start_open(self, path, fd=None, opcode=OPEN, root=None, **wrong):
+        """Opens it here, if it is not open as fd, and sends that descriptor. `wrong` replaces
+        fields of identity()."""
+        mine = os.open(path, os.O_RDONLY if opcode == OPEN else os.O_WRONLY) if fd is None else fd
+        try:
+            return self.start(opcode, opening(path, **{**identity(mine), **wrong}, root=root),
+                              [mine])
+        finally:
+            if fd is None:
+                os.close(mine)
 
-    def open(self, path, **identity):
-        return struct.unpack("<I", self.finish(self.start_open(path, **identity)))[0]
+    def open(self, path, fd=None, **kw):
+        return struct.unpack("<I", self.finish(self.start_open(path, fd, **kw)))[0]
 
     def close_file(self, file):
         self.ask(CLOSE, struct.pack("<I", file))
 
     def start_read(self, file, offset, n, at):
-        return self.start(READ, struct.pack("<IQQQ", file, offset, n, at))
+        return self.start(READ, MOVE.pack(file, offset, n, at))
 
     def read(self, file, offset, n, at):
         return self.read_done(self.start_read(file, offset, n, at))
@@ -167,19 +194,15 @@ class Client(Connection):
     def read_done(self, tag):
         return struct.unpack("<Q", self.finish(tag))[0]
 
-    def start_open_for_writing(self, path, inode=None):
-        if inode is None:
-            with contextlib.suppress(OSError):
-                inode = os.stat(path).st_ino
-        return self.start(OPEN_WRITE, struct.pack("<Q", inode or 0) + os.fsencode(path))
+    def start_open_for_writing(self, path, fd=None, **kw):
+        return self.start_open(path, fd, OPEN_WRITE, **kw)
 
-    def open_for_writing(self, path, **identity):
-        return struct.unpack("<I", self.finish(self.start_open_for_writing(path, **identity)))[0]
+    def open_for_writing(self, path, fd=None, **kw):
+        return self.open(path, fd, opcode=OPEN_WRITE, **kw)
 
-    def start_write(self, file, offset, n, at, gate=None, until=0):
-        more = b"" if gate is None and not until else struct.pack(
-            "<QQ", 2**64 - 1 if gate is None else gate, until)
-        return self.start(WRITE, struct.pack("<IQQQ", file, offset, n, at) + more)
+    def start_write(self, file, offset, n, at, **permit):
+        """permit: gate, until, uid."""
+        return self.start(WRITE, writing(file, offset, n, at, **permit))
 
     def write(self, file, offset, n, at, **permit):
         return self.write_done(self.start_write(file, offset, n, at, **permit))

@@ -73,7 +73,7 @@ static void test_round_trip(void **state)
 static void test_bytes_on_the_wire(void **state)
 {
     static const unsigned char wanted[] = {
-        0x4c, 0x49, 0x4d, 0x4a, 1, 0, 1, 0, 0, 0, 0, 0, 8, 0, 0, 0,
+        0x4c, 0x49, 0x4d, 0x4a, 2, 0, 1, 0, 0, 0, 0, 0, 8, 0, 0, 0,
         1,    0,    0,    0,    0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0,
     };
     unsigned char raw[sizeof wanted];
@@ -88,9 +88,10 @@ static void test_bytes_on_the_wire(void **state)
 static void test_writes_on_the_wire(void **state)
 {
     static const unsigned char wanted[] = {
-        0x4c, 0x49, 0x4d, 0x4a, 1, 0, 8, 0, 0, 0, 0, 0,    28,   0, 0, 0, 6, 0,
-        0,    0,    0,    0,    0, 0, 8, 0, 0, 0, 0, 0,    0x10, 0, 0, 0, 0, 0,
-        0xd0, 3,    0x48, 0,    0, 0, 0, 0, 0, 0, 0, 0x02, 0,    0, 0, 0,
+        0x4c, 0x49, 0x4d, 0x4a, 2,    0,    8, 0, 0, 0, 0, 0, 48,   0, 0,    0, 6,    0,
+        0,    0,    0,    0,    0,    0,    8, 0, 0, 0, 0, 0, 0x10, 0, 0,    0, 0,    0,
+        0xd0, 3,    0x48, 0,    0,    0,    0, 0, 0, 0, 0, 2, 0,    0, 0,    0, 0xff, 0xff,
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0,    0, 0xe8, 3, 0,    0,
     };
     unsigned char raw[sizeof wanted];
     (void)state;
@@ -99,10 +100,14 @@ static void test_writes_on_the_wire(void **state)
     limejob_put_u64(&sent, 1 << 20);
     limejob_put_u64(&sent, 4719568);
     limejob_put_u64(&sent, 32 << 20);
+    limejob_put_u64(&sent, UINT64_MAX);
+    limejob_put_u64(&sent, 0);
+    limejob_put_u32(&sent, 1000);
     assert_int_equal(limejob_send(&near, &sent, 1000), 0);
     assert_int_equal(read(far.fd, raw, sizeof raw), sizeof raw);
     assert_memory_equal(raw, wanted, sizeof raw);
     assert_int_equal(limejob_message_of(LIMEJOB_WRITE)->least, sent.bytes);
+    assert_int_equal(limejob_message_of(LIMEJOB_WRITE)->most, sent.bytes);
 }
 
 static void test_replies(void **state)
@@ -186,6 +191,116 @@ static void test_messages(void **state)
     assert_null(limejob_message_of(LIMEJOB_INTERNAL));
 }
 
+/* ---- which container ---- */
+
+static const struct limejob_identity conf = {
+    .device = 2049,
+    .inode = 1048600,
+    .uid = 1000,
+    .mode = S_IFREG | 0640,
+    .bytes = 4719568,
+    .mtime_s = 1763632800,
+    .mtime_ns = 123456789,
+    .ctime_s = 1763632801,
+    .ctime_ns = 5,
+};
+
+static void test_opening(void **state)
+{
+    static struct limejob_opening opening;
+    char text[64];
+    (void)state;
+    limejob_request(&sent, LIMEJOB_OPEN, 2);
+    limejob_put_opening(&sent, &conf, "/data/conf.0001", 5);
+    assert_int_equal(sent.bytes, LIMEJOB_IDENTITY_BYTES + 4 + 15);
+    assert_int_equal(limejob_get_opening(&sent, &opening), 0);
+    assert_int_equal(limejob_identity_compare(&opening.identity, &conf, 0, text, 64), 0);
+    assert_int_equal(opening.root, 5);
+    assert_string_equal(opening.path, "/data/conf.0001");
+    assert_int_equal(limejob_folder_bytes(opening.path), 5);
+    assert_int_equal(limejob_folder_bytes("/conf"), 1);
+}
+
+static int get_opening(const char *path, size_t n, uint32_t root, uint64_t bytes)
+{
+    static struct limejob_opening opening;
+    struct limejob_identity identity = conf;
+    identity.bytes = bytes;
+    limejob_request(&sent, LIMEJOB_OPEN, 2);
+    limejob_put_opening(&sent, &identity, "", root);
+    limejob_put_bytes(&sent, path, n);
+    return limejob_get_opening(&sent, &opening);
+}
+
+static void test_roots(void **state)
+{
+    static const struct {
+        const char *path;
+        uint32_t root;
+        int err;
+    } rows[] = {
+        {"/a/b/c", 2, 0},       {"/a/b/c", 4, 0},       {"/a/b/c", 1, 0},
+        {"/a", 1, 0},           {"//a", 1, 0},          {"/a//b", 2, 0},
+        {"/a/b/c", 3, 0},       {"/a/b/c", 0, -EINVAL}, {"/a/b/c", 6, -EINVAL},
+        {"/a/b/c", 7, -EINVAL}, {"/ab/c", 2, -EINVAL},  {"/a/b/c", UINT32_MAX, -EINVAL},
+        {"/a/", 2, -EINVAL},    {"/a//", 3, -EINVAL},   {"a/b", 1, -EINVAL},
+        {"", 1, -EINVAL},       {"//", 1, -EINVAL},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(get_opening(rows[i].path, strlen(rows[i].path), rows[i].root, 1),
+                         rows[i].err);
+    assert_int_equal(get_opening("/a\0b/c", 6, 1, 1), -EINVAL);
+    assert_int_equal(get_opening("/a/b", 4, 2, INT64_MAX), 0);
+    assert_int_equal(get_opening("/a/b", 4, 2, (uint64_t)INT64_MAX + 1), -EINVAL);
+}
+
+static void test_differences(void **state)
+{
+    struct limejob_identity others[9];
+    static const char *const words[] = {
+        "device 7, not 2049",
+        "inode 7, not 1048600",
+        "uid 7, not 1000",
+        "mode 0100600, not 0100640",
+        "size 7, not 4719568",
+        "mtime 7.123456789, not 1763632800.123456789",
+        "mtime 1763632800.000000007, not 1763632800.123456789",
+        "ctime -7.000000005, not 1763632801.000000005",
+        "ctime 1763632801.000000007, not 1763632801.000000005",
+    };
+    char text[128];
+    (void)state;
+    for (size_t i = 0; i < COUNT(others); i++)
+        others[i] = conf;
+    others[0].device = others[1].inode = others[2].uid = others[4].bytes = 7;
+    others[3].mode = S_IFREG | 0600;
+    others[5].mtime_s = others[6].mtime_ns = others[8].ctime_ns = 7;
+    others[7].ctime_s = -7;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        assert_int_equal(limejob_identity_compare(&others[i], &conf, 0, text, 128), -ESTALE);
+        assert_string_equal(text, words[i]);
+        assert_int_equal(
+            limejob_identity_compare(&others[i], &conf, LIMEJOB_ANY_STATE, NULL, 0),
+            i < 4 ? -ESTALE : 0);
+        assert_int_equal(
+            limejob_identity_compare(&others[i], &conf, LIMEJOB_ANY_DEVICE, NULL, 0),
+            i > 0 ? -ESTALE : 0);
+    }
+}
+
+static void test_identity_of_a_file(void **state)
+{
+    struct stat st;
+    (void)state;
+    assert_int_equal(stat("/", &st), 0);
+    struct limejob_identity root = limejob_identity_of(&st);
+    assert_true(root.device == st.st_dev && root.inode == st.st_ino && root.uid == st.st_uid);
+    assert_true(root.mode == st.st_mode && root.bytes == (uint64_t)st.st_size);
+    assert_true(root.mtime_s == st.st_mtim.tv_sec && root.mtime_ns == st.st_mtim.tv_nsec);
+    assert_true(root.ctime_s == st.st_ctim.tv_sec && root.ctime_ns == st.st_ctim.tv_nsec);
+}
+
 /* ---- headers ---- */
 
 static void test_malformed_headers(void **state)
@@ -195,7 +310,7 @@ static void test_malformed_headers(void **state)
         unsigned char value;
         int err;
     } wrong[] = {
-        {0, 'X', -EPROTO},        {3, 'j', -EPROTO},  {4, 2, -EPROTONOSUPPORT},
+        {0, 'X', -EPROTO},        {3, 'j', -EPROTO},  {4, 1, -EPROTONOSUPPORT},
         {5, 1, -EPROTONOSUPPORT}, {8, 2, -EPROTO},    {8, 3, -EPROTO},
         {11, 0x80, -EPROTO},      {14, 2, -EMSGSIZE}, {15, 0xff, -EMSGSIZE},
         {4, 0, -EPROTONOSUPPORT},
@@ -436,6 +551,10 @@ int main(void)
         cmocka_unit_test(test_gets_end),
         WITH_ENDS(test_puts_end),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_roots),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_identity_of_a_file),
         cmocka_unit_test_teardown(test_malformed_headers, close_ends),
         WITH_ENDS(test_version_is_told),
         WITH_ENDS(test_longest_packet),

@@ -272,17 +272,12 @@ static int open_target(struct stage_file *f, struct stage_target *t)
 static void open_remote(struct stage_file *f, struct stage_target *t,
                         struct stage_remote_file files[2])
 {
-    struct stat st;
-    char path[64];
     f->source.remote = t->port.remote = NULL;
     if (!f->remote)
         return;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", f->source.fd);
-    if (stage_remote_open(f->remote, path, &f->st, false, &files[0]) == 0)
+    if (stage_remote_open(f->remote, f->source.fd, false, &files[0]) == 0)
         f->source.remote = &files[0];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", t->port.fd);
-    if (fstat(t->port.fd, &st) == 0 &&
-        stage_remote_open(f->remote, path, &st, true, &files[1]) == 0)
+    if (stage_remote_open(f->remote, t->port.fd, true, &files[1]) == 0)
         t->port.remote = &files[1];
 }
 

@@ -8,9 +8,11 @@
  */
 #define _GNU_SOURCE
 #include "remote.h"
+#include "descriptor.h"
 #include "limejob.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,29 +207,76 @@ static struct limejob_packet *begin(struct stage_remote *r, uint16_t opcode, str
     return request;
 }
 
-int stage_remote_open(struct stage_remote *r, const char *path, const struct stat *st,
-                      bool writing, struct stage_remote_file *out)
+static int identity_of(int fd, struct limejob_identity *identity)
 {
-    char name[LIMEJOB_PATH_MAX];
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    *identity = limejob_identity_of(&st);
+    return 0;
+}
+
+/* The name that the file has now: ranks on other hosts go by it. */
+static int name_of(int fd, char path[LIMEJOB_PATH_MAX])
+{
+    char link[LIMEFILE_FD_PATH_MAX];
+    limefile_fd_path(fd, link);
+    ssize_t n = readlink(link, path, LIMEJOB_PATH_MAX);
+    if (n <= 0 || n == LIMEJOB_PATH_MAX)
+        return n < 0 ? -errno : -ENAMETOOLONG;
+    path[n] = '\0';
+    return 0;
+}
+
+/* What ranks elsewhere have found is this file if it is still what they were to find. */
+static int check_opened(struct stage_remote_file *f, int fd,
+                        const struct limejob_identity *asked, bool writing)
+{
+    struct limejob_identity now;
+    int err = identity_of(fd, &now);
+    if (!err)
+        err = limejob_identity_compare(&now, asked, writing ? LIMEJOB_ANY_STATE : 0, NULL, 0);
+    if (err)
+        stage_remote_close(f);
+    return err;
+}
+
+/* The job gets this descriptor. */
+static int ask_to_open(struct stage_remote *r, int fd, bool writing,
+                       struct stage_remote_file *out)
+{
+    char path[LIMEJOB_PATH_MAX];
+    struct limejob_identity identity;
     struct slot *slot;
     uint64_t file;
-    ssize_t n = readlink(path, name, sizeof name);
-    if (n <= 0 || n == sizeof name)
-        return -ENAMETOOLONG;
+    int err = identity_of(fd, &identity);
+    if (!err)
+        err = name_of(fd, path);
+    if (err)
+        return err;
     struct limejob_packet *request =
         begin(r, writing ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN, &slot);
     if (!request)
         return -EPIPE;
-    limejob_put_u64(request, st->st_ino);
-    if (!writing) {
-        limejob_put_u64(request, (uint64_t)st->st_size);
-        limejob_put_u64(request, (uint64_t)st->st_mtim.tv_sec);
-        limejob_put_u32(request, (uint32_t)st->st_mtim.tv_nsec);
-    }
-    limejob_put_bytes(request, name, (size_t)n);
-    int err = ask(r, slot, request, &file);
+    limejob_put_opening(request, &identity, path, limejob_folder_bytes(path));
+    request->fd = fd;
+    err = ask(r, slot, request, &file);
     free(request);
     *out = (struct stage_remote_file){r, (uint32_t)file};
+    return err ? err : check_opened(out, fd, &identity, writing);
+}
+
+/* A target is locked: the lock goes with the open file, and must not live on in the job. */
+int stage_remote_open(struct stage_remote *r, int fd, bool writing,
+                      struct stage_remote_file *out)
+{
+    if (!writing)
+        return ask_to_open(r, fd, false, out);
+    int fresh = limefile_reopen(fd, O_WRONLY);
+    if (fresh < 0)
+        return fresh;
+    int err = ask_to_open(r, fresh, true, out);
+    close(fresh);
     return err;
 }
 
@@ -278,6 +327,7 @@ static int move(struct stage_remote_file *f, uint16_t opcode, const char *data, 
     if (opcode == LIMEJOB_WRITE) {
         limejob_put_u64(request, f->remote->gate);
         limejob_put_u64(request, latest(f->remote));
+        limejob_put_u32(request, geteuid());
     }
     int err = ask(f->remote, slot, request, &moved);
     free(request);

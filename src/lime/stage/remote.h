@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 struct stage_remote;
 
@@ -29,9 +28,9 @@ char *stage_remote_window(struct stage_remote *);
  */
 bool stage_remote_is_gone(struct stage_remote *, const char **why);
 
-/* The path is that of a file that the caller has open, and st what it says of it. */
-int stage_remote_open(struct stage_remote *, const char *path, const struct stat *st,
-                      bool writing, struct stage_remote_file *out);
+/* The file that fd has open, for reading or for writing. -ESTALE: it was changed meanwhile. */
+int stage_remote_open(struct stage_remote *, int fd, bool writing,
+                      struct stage_remote_file *out);
 void stage_remote_close(struct stage_remote_file *);
 
 /* All of n bytes, or -errno. data: a block's memory. Any thread. */

@@ -264,15 +264,6 @@ static void obey(struct job_server *server, struct job_client *client,
     }
 }
 
-/* What is optional is there as a whole or not at all. */
-static bool has_good_length(const struct limejob_message *message,
-                            const struct limejob_packet *packet)
-{
-    if (packet->opcode == LIMEJOB_WRITE)
-        return packet->bytes == message->least || packet->bytes == message->most;
-    return packet->bytes >= message->least && packet->bytes <= message->most;
-}
-
 static void take_packet(struct job_server *server, struct job_client *client,
                         struct limejob_packet *packet)
 {
@@ -284,7 +275,7 @@ static void take_packet(struct job_server *server, struct job_client *client,
     else if (!message)
         job_client_answer(server, client, packet, ENOSYS,
                           "this job does not know that message");
-    else if (!has_good_length(message, packet))
+    else if (packet->bytes < message->least || packet->bytes > message->most)
         throw_out(server, client, "a message of a wrong length");
     else if (!client->greeted)
         hello(server, client, packet);

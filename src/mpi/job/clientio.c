@@ -26,6 +26,7 @@ struct move {
     uint32_t file;
     uint64_t offset, bytes, at;
     uint64_t gate, until; /* of a WRITE; UINT64_MAX and 0: none */
+    uint32_t uid;
 };
 
 static struct move parse_move(struct limejob_packet *packet)
@@ -35,9 +36,10 @@ static struct move parse_move(struct limejob_packet *packet)
     move.offset = limejob_get_u64(packet);
     move.bytes = limejob_get_u64(packet);
     move.at = limejob_get_u64(packet);
-    bool more = packet->at < packet->bytes;
-    move.gate = more ? limejob_get_u64(packet) : UINT64_MAX;
-    move.until = more ? limejob_get_u64(packet) : 0;
+    bool writing = packet->opcode == LIMEJOB_WRITE;
+    move.gate = writing ? limejob_get_u64(packet) : UINT64_MAX;
+    move.until = writing ? limejob_get_u64(packet) : 0;
+    move.uid = writing ? limejob_get_u32(packet) : 0;
     return move;
 }
 
@@ -56,6 +58,8 @@ static const char *check_window_range(const struct job_client *client, const str
         (move->gate % sizeof(uint32_t) ||
          !is_inside(move->gate, sizeof(uint32_t), client->window_bytes)))
         return "the gate is not aligned, or outside of the window";
+    if (move->uid == UINT32_MAX)
+        return "no user has that uid";
     *code = EBUSY;
     if (overlaps(client, move->at, move->bytes))
         return "that part of the window belongs to a request in flight";
@@ -68,7 +72,9 @@ static const char *check_file_range(const struct job_server *server,
 {
     *code = ENXIO;
     if (!file->writing)
-        return is_inside(move->offset, move->bytes, file->bytes) ? NULL : "outside of the file";
+        return is_inside(move->offset, move->bytes, file->identity.bytes)
+                   ? NULL
+                   : "outside of the file";
     *code = EFBIG;
     if (!is_inside(move->offset, move->bytes, INT64_MAX))
         return "no file can be that long";
@@ -123,6 +129,7 @@ static void send_move(struct job_server *server, struct job_request *request)
     if (request->opcode == JOB_WRITE) {
         limejob_put_u64(&command, request->gate);
         limejob_put_u64(&command, request->until);
+        limejob_put_u32(&command, request->uid);
     }
     job_request_send(server, request, &command);
 }
@@ -155,6 +162,7 @@ void job_client_move(struct job_server *server, struct job_client *client,
     request->at = move.at;
     request->gate = move.gate;
     request->until = move.until;
+    request->uid = move.uid;
     request->next = client->moves;
     client->moves = request;
     send_move(server, request);
@@ -202,7 +210,7 @@ static const char *check_sum(const struct job_file *file, uint64_t offset, uint6
     if (bytes % site_bytes)
         return "sum: no whole sites";
     *code = ENXIO;
-    return is_inside(offset, bytes, file->bytes) ? NULL : "sum: outside of the file";
+    return is_inside(offset, bytes, file->identity.bytes) ? NULL : "sum: outside of the file";
 }
 
 void job_client_sum(struct job_server *server, struct job_client *client,

@@ -1,7 +1,8 @@
 /* container.c - containers, opened by all ranks together */
 #define _GNU_SOURCE
-#include "worker.h"
+#include "descriptor.h"
 #include "limefile.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,72 +11,91 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the client has, and wants. */
-struct identity {
-    bool writing; /* then size and time mean nothing */
-    uint64_t inode, bytes;
-    int64_t mtime_s;
-    uint32_t mtime_ns;
-    char path[LIMEJOB_PATH_MAX];
+/* What the client has open, and wants. */
+struct wanted {
+    bool writing; /* then size and times mean nothing */
+    struct limejob_opening opening;
 };
 
-static void parse(struct limejob_packet *packet, uint32_t *id, struct identity *wanted)
+static void parse(struct job_worker *worker, struct limejob_packet *packet, uint32_t *id,
+                  struct wanted *wanted)
 {
     *id = limejob_get_u32(packet);
     wanted->writing = limejob_get_u32(packet) != 0;
-    wanted->inode = limejob_get_u64(packet);
-    wanted->bytes = limejob_get_u64(packet);
-    wanted->mtime_s = (int64_t)limejob_get_u64(packet);
-    wanted->mtime_ns = limejob_get_u32(packet);
-    limejob_get_text(packet, wanted->path, sizeof wanted->path);
+    if (limejob_get_opening(packet, &wanted->opening) != 0)
+        job_worker_fault(worker, "open: not a path below a root"); /* others wait for this */
 }
 
 /* ---- is it that one? ---- */
 
-static int compare(const struct stat *st, const struct identity *wanted, char *text, size_t cap)
+/* With or without the state that it is in: 0 or an errno, with words. */
+static int compare(const struct job_worker *worker, int fd, const struct wanted *wanted,
+                   bool state, char *text, size_t cap)
 {
-    if (!S_ISREG(st->st_mode))
-        snprintf(text, cap, "it is no file there");
-    else if (st->st_ino != wanted->inode)
-        snprintf(text, cap, "it is another file there (inode %llu, not %llu)",
-                 (unsigned long long)st->st_ino, (unsigned long long)wanted->inode);
-    else if (wanted->writing)
+    struct stat st;
+    char difference[128];
+    unsigned any = (worker->places[worker->rank].local ? 0 : LIMEJOB_ANY_DEVICE) |
+                   (wanted->writing || !state ? LIMEJOB_ANY_STATE : 0);
+    if (fstat(fd, &st) != 0) {
+        int err = errno;
+        snprintf(text, cap, "fstat: %s", strerror(err));
+        return err;
+    }
+    struct limejob_identity found = limejob_identity_of(&st);
+    if (limejob_identity_compare(&found, &wanted->opening.identity, any, difference,
+                                 sizeof difference) == 0)
         return 0;
-    else if ((uint64_t)st->st_size != wanted->bytes)
-        snprintf(text, cap, "it has another size there (%lld, not %llu)",
-                 (long long)st->st_size, (unsigned long long)wanted->bytes);
-    else if (st->st_mtim.tv_sec != wanted->mtime_s ||
-             (uint32_t)st->st_mtim.tv_nsec != wanted->mtime_ns)
-        snprintf(text, cap, "it was changed at another time there (%lld.%09ld)",
-                 (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
-    else
-        return 0;
+    snprintf(text, cap, "not the same file: %s", difference);
     return ESTALE;
 }
 
-/* Opens it and compares: 0 or an errno, with words. */
-static int look(const struct identity *wanted, int *fd, char *text, size_t cap)
+/* On other hosts, the name is all there is: what leads to the root is the administrator's, what
+ * is below it may be anybody's, and no link is followed there. O_PATH: what is found, a device
+ * perhaps, is not touched. A descriptor or -errno. */
+static int open_by_name(const struct limejob_opening *opening)
 {
-    struct stat st;
-    *fd = open(wanted->path,
-               (wanted->writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0 || fstat(*fd, &st) != 0) {
-        int err = errno;
-        snprintf(text, cap, "open: %s", strerror(err));
-        return err;
-    }
-    return compare(&st, wanted, text, cap);
+    char root[LIMEJOB_PATH_MAX];
+    const char *path = opening->path + opening->root;
+    snprintf(root, sizeof root, "%.*s", (int)opening->root, opening->path);
+    int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -errno;
+    int fd = limefile_open_beneath(folder, path + strspn(path, "/"), O_PATH);
+    close(folder);
+    return fd;
 }
 
-/* Between our look and MPI's opening, another file may have taken the name. */
-static int look_again(const struct identity *wanted, char *text, size_t cap)
+/* A descriptor of our own to the file that `seen` has, if that is the one: 0 or an errno, with
+ * words. Size and times are compared afterwards: a network file system brings them up to date
+ * when a file is opened for I/O. */
+static int open_seen(const struct job_worker *worker, const struct wanted *wanted, int seen,
+                     int *fd, char *text, size_t cap)
 {
-    struct stat st;
-    if (stat(wanted->path, &st) != 0) {
-        snprintf(text, cap, "stat: %s", strerror(errno));
-        return ESTALE;
+    int code = compare(worker, seen, wanted, false, text, cap);
+    if (code)
+        return code;
+    *fd =
+        limefile_reopen(seen, (wanted->writing ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY);
+    if (*fd >= 0)
+        return compare(worker, *fd, wanted, true, text, cap);
+    snprintf(text, cap, "open: %s", strerror(-*fd));
+    return -*fd;
+}
+
+/* passed: the client's descriptor, on its host. */
+static int look(const struct job_worker *worker, const struct wanted *wanted, int passed,
+                int *fd, char *text, size_t cap)
+{
+    if (worker->places[worker->rank].local)
+        return open_seen(worker, wanted, passed, fd, text, cap);
+    int seen = open_by_name(&wanted->opening);
+    if (seen < 0) {
+        snprintf(text, cap, "open: %s", strerror(-seen));
+        return -seen;
     }
-    return compare(&st, wanted, text, cap);
+    int code = open_seen(worker, wanted, seen, fd, text, cap);
+    close(seen);
+    return code;
 }
 
 static int agree(const struct job_worker *worker, int code)
@@ -90,8 +110,9 @@ static int agree(const struct job_worker *worker, int code)
 static int open_by_mpi(struct job_worker *worker, struct job_container *container, int mode,
                        char *text, size_t cap)
 {
-    int err =
-        MPI_File_open(worker->comm, container->path, mode, worker->info, &container->file);
+    char path[LIMEFILE_FD_PATH_MAX]; /* which differs from rank to rank: MPI does not mind */
+    limefile_fd_path(container->fd, path);
+    int err = MPI_File_open(worker->comm, path, mode, worker->info, &container->file);
     int failed = err != MPI_SUCCESS, failures = failed;
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, worker->comm);
     if (failed) {
@@ -128,15 +149,17 @@ static void close_container(struct job_container *container)
             close(container->lemon->direct_fd);
         lemon_internal_free(container->lemon);
     }
-    job_store_close(container);
     if (container->file != MPI_FILE_NULL)
         MPI_File_close(&container->file);
+    job_store_close(container);
+    if (container->fd >= 0)
+        close(container->fd);
     free(container->path);
     free(container);
 }
 
 /* Collective. */
-static int open_together(struct job_worker *worker, const struct identity *wanted, int fd,
+static int open_together(struct job_worker *worker, const struct wanted *wanted,
                          struct job_container *container, char *text, size_t cap)
 {
     int code = open_by_mpi(worker, container,
@@ -148,11 +171,11 @@ static int open_together(struct job_worker *worker, const struct identity *wante
         snprintf(text, cap, code == EINVAL ? "the hints are wrong" : "no memory");
         return code;
     }
-    if (!wanted->writing)
-        container->lemon->direct_fd = limefile_open_direct(fd);
-    code = look_again(wanted, text, cap);
-    int agreed = agree(worker, code);
-    return code ? code : agreed;
+    if (wanted->writing)
+        job_store_open(container);
+    else
+        container->lemon->direct_fd = limefile_open_direct(container->fd);
+    return compare(worker, container->fd, wanted, true, text, cap);
 }
 
 static struct job_container *new_container(uint32_t id, const char *path)
@@ -171,24 +194,22 @@ static struct job_container *new_container(uint32_t id, const char *path)
     return container;
 }
 
-static int open_it(struct job_worker *worker, uint32_t id, const struct identity *wanted,
-                   char *text, size_t cap)
+static int open_it(struct job_worker *worker, uint32_t id, const struct wanted *wanted,
+                   int passed, char *text, size_t cap)
 {
-    int fd, code = look(wanted, &fd, text, cap);
-    struct job_container *container = code ? NULL : new_container(id, wanted->path);
+    int fd = -1, code = look(worker, wanted, passed, &fd, text, cap);
+    struct job_container *container = code ? NULL : new_container(id, wanted->opening.path);
     if (!code && !container)
         code = ENOMEM;
+    if (container)
+        container->fd = fd;
+    else if (fd >= 0)
+        close(fd);
     int agreed = agree(worker, code);
-    if (!agreed && wanted->writing) {
-        job_store_open(container, fd);
-        fd = -1;
-    }
     if (!agreed) {
-        code = open_together(worker, wanted, fd, container, text, cap);
+        code = open_together(worker, wanted, container, text, cap);
         agreed = agree(worker, code);
     }
-    if (fd >= 0)
-        close(fd);
     if (!agreed) {
         container->next = worker->containers;
         worker->containers = container;
@@ -200,14 +221,15 @@ static int open_it(struct job_worker *worker, uint32_t id, const struct identity
 
 void job_container_open(struct job_worker *worker, struct limejob_packet *packet)
 {
-    static struct identity wanted;
+    static struct wanted wanted;
     struct limejob_packet reply;
     char why[256] = "", text[JOB_TEXT_MAX] = "";
     uint32_t id;
-    parse(packet, &id, &wanted);
-    int code = open_it(worker, id, &wanted, why, sizeof why);
+    parse(worker, packet, &id, &wanted);
+    int code = open_it(worker, id, &wanted, packet->fd, why, sizeof why);
     if (why[0])
-        snprintf(text, sizeof text, "%.100s: %.300s: %.200s", worker->host, wanted.path, why);
+        snprintf(text, sizeof text, "%.100s: %.300s: %.200s", worker->host, wanted.opening.path,
+                 why);
     limejob_reply(&reply, packet, code, text);
     job_worker_answer(worker, &reply);
 }

@@ -19,13 +19,14 @@ enum job_control {
     JOB_WINDOW,
     /* u32 window */
     JOB_UNMAP,
-    /* u32 file, u32 whether for writing, then as LIMEJOB_OPEN */
+    /* u32 file, u32 whether for writing, then as LIMEJOB_OPEN; the descriptor goes to ranks on
+     * rank 0's host */
     JOB_OPEN,
     /* u32 file */
     JOB_CLOSE,
     /* u32 file, u32 window, u64 offset, u64 bytes, u64 at */
     JOB_READ,
-    /* the same, u64 gate (in the window; UINT64_MAX: none), u64 until */
+    /* the same, u64 gate (in the window; UINT64_MAX: none), u64 until, u32 uid */
     JOB_WRITE,
     /* u32 file */
     JOB_SYNC,

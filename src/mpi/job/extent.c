@@ -82,6 +82,7 @@ void job_extent_parse(struct job_worker *worker, struct limejob_packet *packet,
     if (direction == LEMON_WRITE) {
         uint64_t gate = limejob_get_u64(packet);
         extent->permit.until = limejob_get_u64(packet);
+        extent->permit.uid = limejob_get_u32(packet);
         if (gate != UINT64_MAX)
             extent->permit.gate =
                 (const uint32_t *)find_window(worker, window, gate, sizeof(uint32_t));

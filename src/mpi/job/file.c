@@ -1,53 +1,105 @@
 /* file.c - containers that are open on all ranks: once each, however many clients use them */
+#define _GNU_SOURCE
 #include "server.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+static unsigned compared_without(bool writing)
+{
+    return writing ? LIMEJOB_ANY_STATE : 0;
+}
 
 static bool is_same(const struct job_file *a, const struct job_file *b)
 {
-    return a->writing == b->writing && a->inode == b->inode && a->bytes == b->bytes &&
-           a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns &&
-           strcmp(a->path, b->path) == 0;
+    return a->writing == b->writing && a->root == b->root && strcmp(a->path, b->path) == 0 &&
+           limejob_identity_compare(&a->identity, &b->identity, compared_without(a->writing),
+                                    NULL, 0) == 0;
 }
 
-/* What the client's packet says; NULL: it says no such thing, or there is no memory. */
-static struct job_file *parse(struct limejob_packet *packet, int *code)
+/* ---- what a client asks for ---- */
+
+static bool may_access(int fd, bool writing)
 {
-    struct job_file *file = calloc(1, sizeof *file + LIMEJOB_PATH_MAX);
-    *code = ENOMEM;
+    int flags = fcntl(fd, F_GETFL), mode = flags & O_ACCMODE;
+    return flags >= 0 && !(flags & O_PATH) &&
+           (mode == O_RDWR || mode == (writing ? O_WRONLY : O_RDONLY));
+}
+
+/* The descriptor is of that very file: 0 or an errno, with words. */
+static int check_descriptor(int fd, bool writing, const struct limejob_identity *wanted,
+                            char *text, size_t cap)
+{
+    struct stat st;
+    char difference[128];
+    if (fd < 0) {
+        snprintf(text, cap, "no descriptor came with the request");
+        return EBADF;
+    }
+    if (fstat(fd, &st) != 0) {
+        int code = errno;
+        snprintf(text, cap, "fstat: %s", strerror(code));
+        return code;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        snprintf(text, cap, "the descriptor is not of a regular file");
+        return EINVAL;
+    }
+    if (!may_access(fd, writing)) {
+        snprintf(text, cap, "the descriptor is not open for %s",
+                 writing ? "writing" : "reading");
+        return EBADF;
+    }
+    struct limejob_identity found = limejob_identity_of(&st);
+    if (limejob_identity_compare(&found, wanted, compared_without(writing), difference,
+                                 sizeof difference) == 0)
+        return 0;
+    snprintf(text, cap, "not the same file: %s", difference);
+    return ESTALE;
+}
+
+static int check(struct limejob_packet *packet, struct limejob_opening *wanted, char *text,
+                 size_t cap)
+{
+    if (limejob_get_opening(packet, wanted) == 0)
+        return check_descriptor(packet->fd, packet->opcode == LIMEJOB_OPEN_WRITE,
+                                &wanted->identity, text, cap);
+    snprintf(text, cap,
+             "the path is not absolute or not below its root, or the size is negative");
+    return EINVAL;
+}
+
+static struct job_file *new_file(const struct limejob_opening *wanted, bool writing)
+{
+    size_t bytes = strlen(wanted->path) + 1;
+    struct job_file *file = calloc(1, sizeof *file + bytes);
     if (!file)
         return NULL;
-    file->writing = packet->opcode == LIMEJOB_OPEN_WRITE;
-    file->inode = limejob_get_u64(packet);
-    if (!file->writing) {
-        file->bytes = limejob_get_u64(packet);
-        file->mtime_s = limejob_get_u64(packet);
-        file->mtime_ns = limejob_get_u32(packet);
-    }
-    limejob_get_text(packet, file->path, LIMEJOB_PATH_MAX);
-    if (!packet->broken && file->path[0] == '/' && file->bytes <= INT64_MAX)
-        return file;
-    *code = EINVAL;
-    free(file);
-    return NULL;
+    file->writing = writing;
+    file->identity = wanted->identity;
+    file->root = wanted->root;
+    memcpy(file->path, wanted->path, bytes);
+    return file;
 }
 
-static void command(struct limejob_packet *packet, const struct job_file *file)
+/* ---- opening ---- */
+
+/* The descriptor goes to the ranks on this host; it stays the caller's. */
+static void command(struct limejob_packet *packet, const struct job_file *file, int fd)
 {
     limejob_request(packet, JOB_OPEN, 0);
     limejob_put_u32(packet, file->id);
     limejob_put_u32(packet, file->writing);
-    limejob_put_u64(packet, file->inode);
-    limejob_put_u64(packet, file->bytes);
-    limejob_put_u64(packet, file->mtime_s);
-    limejob_put_u32(packet, file->mtime_ns);
-    limejob_put_bytes(packet, file->path, strlen(file->path));
+    limejob_put_opening(packet, &file->identity, file->path, file->root);
+    packet->fd = fd;
 }
 
 /* Takes `wanted` over; NULL: no memory. The workers set about it if it is new. */
-static struct job_file *find_or_open(struct job_server *server, struct job_file *wanted)
+static struct job_file *find_or_open(struct job_server *server, struct job_file *wanted, int fd)
 {
     static struct limejob_packet packet;
     for (struct job_file *file = server->files; file; file = file->next)
@@ -63,7 +115,7 @@ static struct job_file *find_or_open(struct job_server *server, struct job_file 
     wanted->id = ++server->last_file;
     wanted->next = server->files;
     server->files = request->file = wanted;
-    command(&packet, wanted);
+    command(&packet, wanted, fd);
     job_request_send(server, request, &packet);
     return wanted;
 }
@@ -83,31 +135,27 @@ static void hand_over(struct job_server *server, struct job_request *request)
         job_file_unref(server, file);
 }
 
-static void refuse(struct job_server *server, struct job_client *client,
-                   const struct limejob_packet *packet, int code, const char *text)
-{
-    static struct limejob_packet reply;
-    limejob_reply(&reply, packet, code, text);
-    job_client_reply(server, client, &reply);
-}
-
 void job_file_open(struct job_server *server, struct job_client *client,
                    struct limejob_packet *packet)
 {
-    int code;
-    struct job_file *file = parse(packet, &code);
-    if (!file) {
-        refuse(server, client, packet, code,
-               code == EINVAL ? "open: the path is not absolute, or the size negative"
-                              : strerror(code));
+    static struct limejob_opening wanted;
+    char why[256] = "", text[JOB_TEXT_MAX];
+    int code = check(packet, &wanted, why, sizeof why);
+    if (code) {
+        snprintf(text, sizeof text, "%s: %.400s: %s", limejob_message_of(packet->opcode)->name,
+                 wanted.path, why);
+        job_client_answer(server, client, packet, code, text);
         return;
     }
     struct job_request *request = job_request_new(server, JOB_OPEN, client, packet);
-    file = request ? find_or_open(server, file) : (free(file), NULL);
+    struct job_file *file =
+        request ? new_file(&wanted, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
+    if (file)
+        file = find_or_open(server, file, packet->fd);
     if (!file) {
         if (request)
             job_request_free(server, request);
-        refuse(server, client, packet, ENOMEM, strerror(ENOMEM));
+        job_client_answer(server, client, packet, ENOMEM, NULL);
         return;
     }
     file->refs++;

@@ -25,7 +25,7 @@ enum {
 
 /* ---- before MPI ---- */
 
-/* Each client's window, and each container twice, takes a descriptor. */
+/* Each client's window takes a descriptor, and each container three or more. */
 static void raise_limits(void)
 {
     struct rlimit limit;

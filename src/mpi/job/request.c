@@ -76,12 +76,17 @@ void job_request_send(struct job_server *server, struct job_request *request,
     packet->fd = fd;
 }
 
+static bool is_same_inode(const struct job_file *a, const struct job_file *b)
+{
+    return a->identity.device == b->identity.device && a->identity.inode == b->identity.inode;
+}
+
 bool job_request_is_writing(const struct job_server *server, const struct job_file *file,
                             uint64_t offset, uint64_t bytes)
 {
     for (uint64_t i = 0; i < server->table_size; i++) {
         const struct job_request *write = server->table[i];
-        if (write && write->opcode == JOB_WRITE && write->file == file &&
+        if (write && write->opcode == JOB_WRITE && is_same_inode(write->file, file) &&
             offset < write->offset + write->bytes && write->offset < offset + bytes)
             return true;
     }

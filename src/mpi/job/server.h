@@ -50,9 +50,8 @@ struct job_file {
     bool open;     /* false: the workers are on it */
     bool writing;  /* opened for writing alone */
     struct job_request *waiters;
-    uint64_t inode;
-    uint64_t bytes, mtime_s; /* 0 if opened for writing */
-    uint32_t mtime_ns;
+    struct limejob_identity identity; /* when it was opened */
+    uint32_t root;
     /* Syncs that have failed, and what the last one said: the kernel says it once, but all who
      * have written must hear it. */
     unsigned failures;
@@ -74,6 +73,7 @@ struct job_request {
     uint64_t bytes, at;   /* of the window, that are read into or written */
     uint64_t offset;      /* in the file */
     uint64_t gate, until; /* of a write */
+    uint32_t uid;         /* for whom it is written */
     int waiting;          /* ranks that have not replied */
     uint64_t moved;       /* bytes that the ranks have read or written */
     uint32_t suma, sumb;  /* of a sum; so far */
@@ -231,7 +231,7 @@ void job_request_send(struct job_server *, struct job_request *, struct limejob_
 /* A worker's reply. */
 void job_request_reply(struct job_server *, int rank, struct limejob_packet *);
 
-/* Whether bytes of the file are being written, by anybody. */
+/* Whether bytes of the file are being written, by anybody and under any name. */
 bool job_request_is_writing(const struct job_server *, const struct job_file *, uint64_t offset,
                             uint64_t bytes);
 

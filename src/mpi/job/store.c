@@ -5,6 +5,7 @@
  * fewer bytes were written. What is opened by MPI serves MPI_File_sync.
  */
 #define _GNU_SOURCE
+#include "descriptor.h"
 #include "limefile.h"
 #include "worker.h"
 
@@ -20,21 +21,17 @@ enum {
     CHUNK = 8 << 20, /* longer writes into the page cache stall now and then */
 };
 
-void job_store_open(struct job_container *container, int fd)
+void job_store_open(struct job_container *container)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    container->fd = fd;
-    container->direct_fd = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+    int fd = limefile_reopen(container->fd, O_WRONLY | O_DIRECT);
+    container->direct_fd = fd < 0 ? -1 : fd;
 }
 
 void job_store_close(struct job_container *container)
 {
     if (container->direct_fd >= 0)
         close(container->direct_fd);
-    if (container->fd >= 0)
-        close(container->fd);
-    container->fd = container->direct_fd = -1;
+    container->direct_fd = -1;
 }
 
 /* ---- writing ---- */

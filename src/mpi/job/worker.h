@@ -22,7 +22,8 @@ struct job_container {
     char *path;
     MPI_File file;
     struct lemon_internal *lemon;
-    int fd, direct_fd; /* for writing; -1: none */
+    int fd;        /* the file, compared with what the client has; MPI has it opened by this */
+    int direct_fd; /* to write around the page cache; -1: none */
 };
 
 struct job_mapping {
@@ -80,14 +81,15 @@ void job_containers_close(struct job_worker *);
 
 /* ---- store.c: containers that are open for writing ---- */
 
-/* Takes fd over. */
-void job_store_open(struct job_container *, int fd);
+/* After the container has its descriptor. */
+void job_store_open(struct job_container *);
 void job_store_close(struct job_container *);
 
 /* A client's leave to write, looked at before each system call. */
 struct job_permit {
     const uint32_t *gate; /* in its window: gone when that is not 0; or NULL */
     uint64_t until;       /* ns of CLOCK_REALTIME; 0: for ever */
+    uid_t uid;            /* for whom: what binds that user binds the write (user.h) */
 };
 
 /* 0 or an errno; *offset becomes where that happened. */

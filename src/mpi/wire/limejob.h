@@ -20,10 +20,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #define LIMEJOB_MAGIC   UINT32_C(0x4a4d494c) /* "LIMJ" */
-#define LIMEJOB_VERSION 1
+#define LIMEJOB_VERSION 2
 
 enum {
     LIMEJOB_HEADER_BYTES = 24,
@@ -50,8 +51,12 @@ enum limejob_opcode {
     /* The first packet, with the window's descriptor (none: a client that only asks).
      * request: u64 window_bytes            reply: u32 ranks, u32 hosts, u64 stripe */
     LIMEJOB_HELLO = 1,
-    /* request: u64 inode, u64 bytes, i64 mtime s, u32 mtime ns, path (absolute)
-     * reply: u32 file. ESTALE: it is another one on the job's side. */
+    /* With a descriptor of the container, open for reading.
+     * request: the container's identity: u64 device, u64 inode, u32 uid, u32 mode, u64 bytes,
+     *          i64 mtime s, u32 mtime ns, i64 ctime s, u32 ctime ns;
+     *          u32 root (bytes of the path that name a folder which only the administrator
+     *          changes), path (absolute)
+     * reply: u32 file. ESTALE: the descriptor, or a rank on another host, has another file. */
     LIMEJOB_OPEN,
     /* request: u32 file                    reply: nothing */
     LIMEJOB_CLOSE,
@@ -62,11 +67,12 @@ enum limejob_opcode {
     LIMEJOB_STATUS,
     /* request: nothing                     reply: nothing; then the job ends */
     LIMEJOB_STOP,
-    /* For writing alone. What is being written has no size and time that could be compared.
-     * request: u64 inode, path (absolute)  reply: u32 file. ENOSYS: the job cannot write. */
+    /* The same for writing alone, with a descriptor that is open for writing. Size and times of
+     * what is being written are not compared. ENOSYS: the job cannot write. */
     LIMEJOB_OPEN_WRITE,
-    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), and perhaps
-     *          u64 gate (in the window), u64 until (ns of CLOCK_REALTIME, or 0)
+    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), u64 gate (in the
+     *          window, or UINT64_MAX), u64 until (ns of CLOCK_REALTIME, or 0), u32 uid (whose
+     *          bytes they are: a job of root's writes them with that user's rights)
      * reply: u64 bytes: all of them, else there is a code, and any of them may be written.
      * ECANCELED: the client has made the 32 bits at `gate` something else than 0; ETIMEDOUT. */
     LIMEJOB_WRITE,
@@ -128,6 +134,53 @@ int limejob_get_text(struct limejob_packet *, char *buf, size_t cap);
 /* The code that a reply begins with, as 0 or -errno; with the text, if there is one. A reply
  * that is too short is -EPROTO. */
 int limejob_get_code(struct limejob_packet *, char *text, size_t cap);
+
+/* ---- which container (identity.c) ---- */
+
+/* What tells a file from all others, and a state of it from later ones: nobody can set ctime.
+ */
+struct limejob_identity {
+    uint64_t device, inode;
+    uint32_t uid, mode; /* mode: with the type, as in struct stat */
+    uint64_t bytes;
+    int64_t mtime_s, ctime_s;
+    uint32_t mtime_ns, ctime_ns;
+};
+
+enum {
+    LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
+};
+
+/* What limejob_identity_compare() leaves out. */
+enum {
+    LIMEJOB_ANY_DEVICE = 1, /* the number means nothing on another host */
+    LIMEJOB_ANY_STATE = 2,  /* size and times of what is being written */
+};
+
+struct limejob_identity limejob_identity_of(const struct stat *);
+
+/* 0, or -ESTALE and the first difference in words ("inode 5, not 7"); cap may be 0. */
+int limejob_identity_compare(const struct limejob_identity *found,
+                             const struct limejob_identity *wanted, unsigned any, char *text,
+                             size_t cap);
+
+/* The payload of OPEN and OPEN_WRITE. */
+struct limejob_opening {
+    struct limejob_identity identity;
+    uint32_t root; /* bytes of path; what follows them is below that folder */
+    char path[LIMEJOB_PATH_MAX];
+};
+
+void limejob_put_opening(struct limejob_packet *, const struct limejob_identity *,
+                         const char *path, size_t root);
+
+/* -EINVAL: the path is not absolute, or root does not name a folder on it. */
+int limejob_get_opening(struct limejob_packet *, struct limejob_opening *);
+
+/* How many bytes of an absolute path name its folder. */
+size_t limejob_folder_bytes(const char *path);
+
+/* ---- headers (packet.c) ---- */
 
 void limejob_header_encode(const struct limejob_packet *, unsigned char *raw);
 

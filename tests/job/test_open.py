@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Which file limefs-io opens: that of the client's descriptor, whatever its name leads to."""
+
+import ctypes
+import errno
+import os
+import random
+import socket
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import jobclient
+import jobtest
+import limetest
+from jobclient import OPEN, OPEN_WRITE
+
+MIB = 1 << 20
+EXCHANGE, AT_FDCWD = 2, -100
+
+
+def exchange(one, two):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(two), EXCHANGE) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class TestCase(jobtest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.path, self.data = self.data_file(100_000)
+        self.server = self.job(2)
+        self.client = self.server.client(MIB)
+
+    def descriptor(self, path, flags):
+        fd = os.open(path, flags)
+        self.addCleanup(os.close, fd)
+        return fd
+
+    def works(self):
+        """The job is as good as before, and has nothing open."""
+        self.assertEqual(self.client.status()["open_file_count"], 0)
+        file = self.client.open(self.path)
+        self.assertReads(self.client, file, self.data, 0, 50_000, 0)
+        self.client.close_file(file)
+
+    def fds_of_ranks(self):
+        return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.server.rank_pids())
+
+    def assertFds(self, count):
+        """Soon: a reply to CLOSE comes before the ranks have closed it."""
+        self.assertTrue(jobtest.wait_until(lambda: self.fds_of_ranks() == count),
+                        (self.fds_of_ranks(), count))
+
+
+class Descriptors(TestCase):
+    def test_the_descriptor_counts_not_the_name(self):
+        """A name of another file, or of none, is a word in messages."""
+        other, other_data = self.data_file(100_000)
+        for name in other, self.path + "-not":
+            fd, model = self.descriptor(self.path, os.O_RDWR), bytearray(self.data)
+            reading, writing = self.client.open(name, fd), self.client.open_for_writing(name, fd)
+            self.assertReads(self.client, reading, self.data, 0, 100_000, 0)
+            self.write_all(self.client, writing, model, 10, 50_000, 0)
+            self.client.sync(writing)
+            for file in reading, writing:
+                self.client.close_file(file)
+            self.data = bytes(model)
+            self.assertHolds(self.path, model)
+            self.assertHolds(other, other_data)
+            self.assertFalse(os.path.exists(self.path + "-not"))
+
+    def test_without_a_name(self):
+        fd, model = self.descriptor(self.path, os.O_RDWR), bytearray(self.data)
+        os.unlink(self.path)
+        file = self.client.open_for_writing(self.path, fd)
+        self.write_all(self.client, file, model, 0, 100_001, 0)
+        self.assertTrue(os.pread(fd, 200_000, 0) == model)
+        self.assertReads(self.client, self.client.open(self.path, fd), bytes(model), 1, 100_000, 0)
+
+    def test_replaced(self):
+        """What is open stays what it was; a new open sees the new file."""
+        old, before = self.client.open(self.path), os.stat(self.path)
+        other, other_data = self.data_file(100_000)
+        os.rename(other, self.path)
+        self.assertRefused(errno.ESTALE, self.client.open, self.path, inode=before.st_ino)
+        new = self.client.open(self.path)
+        self.assertReads(self.client, new, other_data, 0, 50_000, 0)
+        self.assertReads(self.client, old, self.data, 0, 50_000, 0)
+
+    def test_any_field_that_disagrees(self):
+        """Is ESTALE; but what is being written changes its size and times."""
+        for field, value in jobclient.identity(self.descriptor(self.path, os.O_RDONLY)).items():
+            for call in self.client.open, self.client.open_for_writing:
+                wrong = {field: value ^ 1}
+                if call == self.client.open or field in ("device", "inode", "uid", "mode"):
+                    text = self.assertRefused(errno.ESTALE, call, self.path, **wrong)
+                    self.assertIn(f"{self.path}: not the same file: {field.split('_')[0]} ", text)
+                else:
+                    self.client.close_file(call(self.path, **wrong))
+        self.works()
+
+    def test_identities_are_apart(self):
+        """Two opens share a file if all of the identity agrees."""
+        one = self.client.open(self.path)
+        self.assertEqual(self.client.open(self.path), one)
+        self.assertNotEqual(self.client.open(self.path, root=1), one)
+        os.chmod(self.path, 0o600)
+        two = self.client.open(self.path)
+        self.assertNotEqual(two, one)
+        for file in one, two:
+            self.assertReads(self.client, file, self.data, 0, 1000, 0)
+
+    def test_same_bytes_by_two_names(self):
+        """They are the bytes of one file."""
+        path, model = self.write("data", b""), bytearray()
+        os.link(path, path + "-2")
+        one, two = (self.client.open_for_writing(name) for name in (path, path + "-2"))
+        self.assertNotEqual(one, two)
+        with jobtest.stopped(self.server.rank_pids_by_rank()[1]):
+            tag = self.start_write(self.client, one, model, 0, 500_000, 0)
+            self.assertRefused(errno.EBUSY, self.client.write, two, 499_999, 1, 600_000)
+        self.client.write_done(tag)
+        self.assertHolds(path, model)
+
+    def test_refused(self):
+        folder = os.path.dirname(self.path)
+        os.mkfifo(folder + "/pipe")
+        pair = socket.socketpair()
+        for one in pair:
+            self.addCleanup(one.close)
+        before = self.fds_of_ranks()
+        for opcode, code, fd in [
+                (OPEN, errno.EINVAL, self.descriptor(folder, os.O_RDONLY)),
+                (OPEN, errno.EINVAL, self.descriptor(folder + "/pipe", os.O_RDWR)),
+                (OPEN_WRITE, errno.EINVAL, self.descriptor(folder + "/pipe", os.O_RDWR)),
+                (OPEN, errno.EINVAL, self.descriptor("/dev/null", os.O_RDWR)),
+                (OPEN, errno.EINVAL, pair[0].fileno()),
+                (OPEN, errno.EBADF, self.descriptor(self.path, os.O_PATH)),
+                (OPEN_WRITE, errno.EBADF, self.descriptor(self.path, os.O_PATH)),
+                (OPEN, errno.EBADF, self.descriptor(self.path, os.O_WRONLY)),
+                (OPEN_WRITE, errno.EBADF, self.descriptor(self.path, os.O_RDONLY))]:
+            text = self.assertRefused(code, self.client.open, self.path, fd, opcode=opcode)
+            self.assertIn(f"{self.path}: the descriptor is not ", text)
+        identity = jobclient.identity(self.descriptor(self.path, os.O_RDWR))
+        for opcode in OPEN, OPEN_WRITE:
+            text = self.assertRefused(errno.EBADF, self.client.ask, opcode,
+                                      jobclient.opening(self.path, **identity))
+            self.assertIn("no descriptor came", text)
+        self.assertFds(before)
+        self.works()
+
+    def test_wrong_roots(self):
+        n = len(os.path.dirname(self.path))
+        for root in 0, n - 1, len(self.path), len(self.path) + 1, 2 ** 32 - 1:
+            text = self.assertRefused(errno.EINVAL, self.client.open, self.path, root=root)
+            self.assertIn("root", text)
+        fd = self.descriptor(self.path, os.O_RDONLY)
+        for name in "data", "x/data", "//", self.path + "\0":
+            self.assertRefused(errno.EINVAL, self.client.open, name, fd)
+        for root in 1, n, n + 1:
+            self.client.close_file(self.client.open(self.path, root=root))
+        self.works()
+
+    def test_nothing_is_left_open(self):
+        before = self.fds_of_ranks()
+        for _ in range(20):
+            for call in self.client.open, self.client.open_for_writing:
+                self.client.close_file(call(self.path))
+                self.assertRefused(errno.ESTALE, call, self.path, inode=5)
+        self.assertFds(before)
+
+
+class Exchanged(TestCase):
+    """The owner of a folder exchanges the container's name for a link to somebody else's file,
+    which the job's user may read and write."""
+
+    turns = 10_000
+
+    def setUp(self):
+        super().setUp()
+        self.secret, self.secret_data = self.data_file(100_000, "secret")
+        self.link = self.path + "-link"
+        os.symlink(self.secret, self.link)
+
+    def exchange_some(self):
+        """While the job is on it; the name is what it was, then."""
+        for _ in range(2 * random.randrange(3)):
+            exchange(self.path, self.link)
+
+    def test_reading(self):
+        """Each exchange sets ctime: so the job refuses it, or reads the client's file."""
+        fd, opened = self.descriptor(self.path, os.O_RDONLY), 0
+        for turn in range(self.turns):
+            tag = self.client.start_open(self.path, fd)
+            if turn % 10:
+                self.exchange_some()
+            reply = self.client.reply(tag)
+            code, _ = jobclient.code_of(reply)
+            self.assertIn(code, (0, errno.ESTALE))
+            if code:
+                self.assertTrue(turn % 10, "refused, though nobody has touched it")
+                continue
+            opened += 1
+            file = int.from_bytes(reply.payload[4:], "little")
+            self.client.read(file, 0, 4096, 0)
+            self.assertTrue(self.client.window[:4096] == self.data[:4096])
+            self.client.close_file(file)
+        self.assertGreaterEqual(opened, self.turns // 10)
+
+    def test_writing(self):
+        fd, model = self.descriptor(self.path, os.O_WRONLY), bytearray(self.data)
+        for _ in range(self.turns):
+            tag = self.client.start_open_for_writing(self.path, fd)
+            self.exchange_some()
+            file = int.from_bytes(self.client.finish(tag), "little")
+            self.write_all(self.client, file, model, random.randrange(90_000), 1000, 0)
+            self.client.close_file(file)
+        self.assertHolds(self.path, model)
+        self.assertHolds(self.secret, self.secret_data)
+
+
+if __name__ == "__main__":
+    limetest.main()
