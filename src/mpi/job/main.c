@@ -8,6 +8,7 @@
 #include "ask.h"
 #include "listen.h"
 #include "say.h"
+#include "user.h"
 #include "watch.h"
 #include "worker.h"
 
@@ -224,12 +225,14 @@ int main(int argc, char **argv)
         return printed(code);
     if (options.mode != JOB_SERVE)
         return printed(job_ask(&options));
-    int err = job_watch_start(&wants_end);
+    raise_limits();
+    int err = job_user_start();
+    if (!err)
+        err = job_watch_start(&wants_end);
     if (err) {
         job_say("start: %s", strerror(-err));
         return 1;
     }
-    raise_limits();
     start_mpi(&argc, &argv);
     return serve(&options, wants_end);
 }

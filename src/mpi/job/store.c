@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "descriptor.h"
 #include "limefile.h"
+#include "user.h"
 #include "worker.h"
 
 #include <errno.h>
@@ -94,8 +95,8 @@ static int write_blocks(struct job_container *container, const struct job_permit
     return 0;
 }
 
-int job_store_write(struct job_container *container, const struct job_permit *permit,
-                    const char *data, int64_t n, int64_t *offset)
+static int write_range(struct job_container *container, const struct job_permit *permit,
+                       const char *data, int64_t n, int64_t *offset)
 {
     int64_t head = 0, done = 0, end = *offset + n;
     int64_t blocks = container->direct_fd < 0 ? 0 : blocks_of(data, n, *offset, &head);
@@ -114,6 +115,17 @@ int job_store_write(struct job_container *container, const struct job_permit *pe
         return code;
     code = write_all(container->fd, permit, data, end - *offset, *offset, CHUNK, &done);
     *offset += done;
+    return code;
+}
+
+int job_store_write(struct job_container *container, const struct job_permit *permit,
+                    const char *data, int64_t n, int64_t *offset)
+{
+    int code = job_user_enter(permit->uid);
+    if (code)
+        return code;
+    code = write_range(container, permit, data, n, offset);
+    job_user_leave(permit->uid);
     return code;
 }
 

@@ -69,9 +69,21 @@ static void take_signal(void)
         job_watch_end();
 }
 
+/* The signal comes to the process, but is asked for by a thread: this one, since a worker's
+ * request ends when it changes its user (user.h). */
+static void follow_parent(void)
+{
+    if (!watch.parent)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != watch.parent)
+        job_watch_end(); /* it was quicker */
+}
+
 static void *run(void *unused)
 {
     (void)unused;
+    follow_parent();
     for (;;) {
         uint64_t count;
         struct pollfd fds[3] = {{watch.signals, POLLIN, 0},
@@ -103,19 +115,17 @@ static void block_signals(void)
     watch.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static void follow_parent(void)
+static void find_parent(void)
 {
-    if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMI_SIZE"))
-        return; /* started by hand: a shell may end before us */
-    watch.parent = getppid();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMI_SIZE"))
+        watch.parent = getppid(); /* else started by hand: a shell may end before us */
 }
 
 int job_watch_start(int *wants_end)
 {
     pthread_t thread;
     block_signals();
-    follow_parent();
+    find_parent();
     watch.woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     watch.wants_end = *wants_end = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (watch.signals < 0 || watch.woken < 0 || *wants_end < 0)

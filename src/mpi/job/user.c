@@ -1,0 +1,59 @@
+/* user.c - for whom a rank writes */
+#define _GNU_SOURCE
+#include "user.h"
+#include "say.h"
+#include "watch.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int dumpable = 1;
+
+int job_user_start(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    struct __user_cap_data_struct *sets = &data[CAP_TO_INDEX(CAP_SYS_RESOURCE)];
+    dumpable = prctl(PR_GET_DUMPABLE);
+    if (syscall(SYS_capget, &header, data) != 0)
+        return -errno;
+    if (!(sets->permitted & CAP_TO_MASK(CAP_SYS_RESOURCE)))
+        return 0;
+    sets->effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+    sets->permitted &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+    sets->inheritable &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+    return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
+}
+
+/* Of this thread alone. setfsuid() reports no failure, and no user has the uid -1. */
+static bool set_fsuid(uid_t uid)
+{
+    syscall(SYS_setfsuid, uid);
+    return (uid_t)syscall(SYS_setfsuid, (uid_t)-1) == uid;
+}
+
+static bool is_switched(uid_t uid)
+{
+    return uid != 0 && geteuid() == 0;
+}
+
+int job_user_enter(uid_t uid)
+{
+    return !is_switched(uid) || set_fsuid(uid) ? 0 : EPERM;
+}
+
+void job_user_leave(uid_t uid)
+{
+    if (!is_switched(uid))
+        return;
+    if (!set_fsuid(0)) {
+        job_say("setfsuid: cannot become root again");
+        job_watch_end();
+    }
+    /* The kernel has taken that, too; but MPI's ranks read each other's memory. */
+    prctl(PR_SET_DUMPABLE, dumpable);
+}
