@@ -1,6 +1,7 @@
 /*
  * joblink.h - a connection to a job, between the thread that keeps it (joblife.c), the requests
- * and replies that go over it (joblink.c) and the readers (jobread.c).
+ * and replies that go over it (joblink.c), the containers that are open by it (jobfile.c) and
+ * the readers (jobread.c).
  */
 #ifndef LIMEFS_JOBLINK_H
 #define LIMEFS_JOBLINK_H
@@ -149,10 +150,7 @@ struct limefs_job {
     size_t words_len;
 };
 
-/* ---- joblink.c: all with the lock held ---- */
-
-/* Asks for what the slot is to hold. */
-void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file *);
+/* ---- jobfile.c: containers that the job has open; all with the lock held ---- */
 
 /* The file for this view; asked for if it is not known. NULL: no room for it, or the container
  * is just being changed. */
@@ -167,10 +165,6 @@ void limefs_job_file_moved(struct limefs_job *, const struct limefs_view *);
 bool limefs_job_file_has(struct limefs_job *, struct limefs_job_file *,
                          const struct limefs_view *, uint64_t from, uint64_t to);
 
-/* A change of the view's container, in forward.h's sense; the lock is held. */
-void limefs_job_change_begin(struct limefs_job *, struct limefs_change *);
-void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct limefs_change *);
-
 /* The same for writing; only where the container is what it was when it was opened. */
 struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
                                                  const struct limefs_view *);
@@ -178,6 +172,27 @@ struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
 /* That one, if it is open by now; else nothing was written through it. */
 struct limefs_job_file *limefs_job_file_written(struct limefs_job *,
                                                 const struct limefs_view *);
+
+/* The one that loads of the view of that id are under way from; or NULL. */
+struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t view);
+
+/* The job has replied. -EPROTO if that makes no sense. */
+int limefs_job_file_opened(struct limefs_job *, struct limefs_job_file *,
+                           struct limejob_packet *reply);
+void limefs_job_file_closed(struct limefs_job_file *);
+
+/* What nobody has read for a while is closed; what was refused may be asked for again. */
+void limefs_job_tidy_files(struct limefs_job *, double now);
+
+/* ---- joblink.c: all with the lock held ---- */
+
+/* Asks for the file to be opened, as the packet says, and closed. */
+void limefs_job_send_open(struct limefs_job *, struct limefs_job_file *,
+                          struct limejob_packet *);
+void limefs_job_send_close(struct limefs_job *, struct limefs_job_file *);
+
+/* Asks for what the slot is to hold. */
+void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file *);
 
 /* Asks for bytes of a parcel to be written, and for the file to be brought to the disk. */
 void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct limefs_job_file *,
@@ -195,7 +210,18 @@ uint64_t limefs_job_gate(const struct limefs_job *);
 /* Seconds after which ranks write no more of what they are asked to. */
 double limefs_job_lease(const struct limefs_job *);
 
+/* Does what a reply says. -EPROTO if it makes no sense. */
+int limefs_job_on_reply(struct limefs_job *, struct limejob_packet *reply);
+
+/* Something has not been answered for too long: nothing else either, or it alone for very long.
+ */
+bool limefs_job_is_stalled(const struct limefs_job *, double now);
+
 /* ---- jobchange.c, with the lock held ---- */
+
+/* A change of the view's container, in forward.h's sense. */
+void limefs_job_change_begin(struct limefs_job *, struct limefs_change *);
+void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct limefs_change *);
 
 /* Whoever changes these bytes waits until then. */
 void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to,
@@ -205,15 +231,5 @@ void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_
 
 void limefs_store_on_written(struct limefs_job *, struct limefs_parcel *, int err);
 void limefs_store_rescue(struct limefs_job *);
-
-/* Does what a reply says. -EPROTO if it makes no sense. */
-int limefs_job_on_reply(struct limefs_job *, struct limejob_packet *reply);
-
-/* Something has not been answered for too long: nothing else either, or it alone for very long.
- */
-bool limefs_job_is_stalled(const struct limefs_job *, double now);
-
-/* What nobody has read for a while is closed; what was refused may be asked for again. */
-void limefs_job_tidy_files(struct limefs_job *, double now);
 
 #endif
