@@ -1,6 +1,7 @@
 /* jobfile.c - the containers that a job has open for us */
 #define _GNU_SOURCE
 #include "joblink.h"
+#include "caller.h"
 #include "descriptor.h"
 #include "tree.h"
 #include "writing.h"
@@ -60,10 +61,15 @@ static bool name_of(const struct limefs_job *job, const struct limefs_view *view
 }
 
 /* To write, the job gets another open file than the writer's: the lock goes with that one, and
- * must end when the writer closes it. */
+ * must end when the writer closes it. Whoever asks for it has been let in already. */
 static int descriptor_for(const struct limefs_view *view, bool writes)
 {
-    return writes ? limefile_reopen(writer_of(view)->fd, O_WRONLY) : view->fd;
+    if (!writes)
+        return view->fd;
+    limefs_own_begin();
+    int fd = limefile_reopen(writer_of(view)->fd, O_WRONLY);
+    limefs_own_end();
+    return fd;
 }
 
 /* What the job is to find: the container as it is, but with the data that the view shows. */
