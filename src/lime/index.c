@@ -15,13 +15,12 @@ struct entry {
     bool mb, me;
 };
 
-/* Each type is kept once, however many records are of it. */
+/* Each type is kept once, however many records are of it; but all may differ. */
 struct type {
-    uint64_t count;
+    uint32_t count;
     uint32_t first; /* ordinal of the first record that is of it */
     uint32_t hash;
-    uint32_t text; /* subscript of texts; NUL-terminated there */
-    uint8_t len;
+    uint32_t text; /* subscript of texts: its length, a byte, and the NUL-terminated text */
 };
 
 struct limefile_index {
@@ -59,6 +58,16 @@ static int grow(void **array, size_t *capacity, size_t used, size_t n, size_t el
     return 0;
 }
 
+static uint8_t len_of(const struct limefile_index *index, const struct type *type)
+{
+    return (uint8_t)index->texts[type->text];
+}
+
+static const char *text_of(const struct limefile_index *index, const struct type *type)
+{
+    return index->texts + type->text + 1;
+}
+
 /* The slot of a type, or the free one where it belongs. */
 static uint32_t *slot_of(const struct limefile_index *index, const char *type, size_t len,
                          uint32_t hash)
@@ -69,7 +78,8 @@ static uint32_t *slot_of(const struct limefile_index *index, const char *type, s
         if (*slot == 0)
             return slot;
         const struct type *t = &index->types[*slot - 1];
-        if (t->hash == hash && t->len == len && memcmp(index->texts + t->text, type, len) == 0)
+        if (t->hash == hash && len_of(index, t) == len &&
+            memcmp(text_of(index, t), type, len) == 0)
             return slot;
     }
 }
@@ -104,18 +114,18 @@ static int intern(struct limefile_index *index, const struct limefile_record *re
     uint32_t hash = hash_of(index, record->type, record->type_len);
     uint32_t *slot = slot_of(index, record->type, record->type_len, hash);
     if (*slot == 0) {
-        size_t text = record->type_len + 1u;
+        size_t text = record->type_len + 2u;
         if (index->text_size + text > UINT32_MAX)
             return -ENOMEM;
         if (grow((void **)&index->types, &index->type_capacity, index->type_count, 1,
                  sizeof *index->types) ||
             grow((void **)&index->texts, &index->text_capacity, index->text_size, text, 1))
             return -ENOMEM;
-        memcpy(index->texts + index->text_size, record->type, text);
+        index->texts[index->text_size] = (char)record->type_len;
+        memcpy(index->texts + index->text_size + 1, record->type, text - 1);
         index->types[index->type_count] = (struct type){
             .hash = hash,
             .text = (uint32_t)index->text_size,
-            .len = record->type_len,
         };
         index->text_size += text;
         *slot = (uint32_t)++index->type_count;
@@ -251,7 +261,7 @@ static int copy_of(const struct limefile_index *old, uint64_t count,
         duplicate((void **)&index->types, &index->type_capacity, old->types, old->type_count, 1,
                   sizeof *index->types) ||
         duplicate((void **)&index->texts, &index->text_capacity, old->texts, old->text_size,
-                  LIMEFILE_TYPE_BYTES + 1, 1) ||
+                  LIMEFILE_TYPE_BYTES + 2, 1) ||
         duplicate((void **)&index->slots, &slots, old->slots, old->slot_count, 0,
                   sizeof *index->slots)) {
         limefile_index_free(index);
@@ -360,8 +370,8 @@ int limefile_index_get(const struct limefile_index *index, uint64_t ordinal,
         .padding = (uint8_t)limefile_padding(entry->bytes),
         .mb = entry->mb,
         .me = entry->me,
-        .type_len = type->len,
-        .type = index->texts + type->text,
+        .type_len = len_of(index, type),
+        .type = text_of(index, type),
     };
     return 0;
 }
