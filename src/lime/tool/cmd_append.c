@@ -110,8 +110,11 @@ static int append(const struct options *o)
     if (status != TOOL_GOOD)
         return status;
     progress_begin(&progress, "append", 0);
-    for (size_t i = 0; good && i < o->list.count; i++)
-        good = put_item(&edit, &o->list.items[i], &progress);
+    for (size_t i = 0; good && i < o->list.count; i++) {
+        struct pack_item item;
+        packlist_get(&o->list, i, &item);
+        good = put_item(&edit, &item, &progress);
+    }
     progress_end(&progress);
     if (!good)
         status = take_back(&edit);
@@ -169,8 +172,11 @@ static int parse(struct options *o, int argc, char **argv)
 static int check(const struct options *o)
 {
     size_t streams = 0;
-    for (size_t i = 0; i < o->list.count; i++)
-        streams += strcmp(o->list.items[i].path, "-") == 0;
+    for (size_t i = 0; i < o->list.count; i++) {
+        struct pack_item item;
+        packlist_get(&o->list, i, &item);
+        streams += strcmp(item.path, "-") == 0;
+    }
     if (o->type)
         return usage_error(&cmd_append, "-t %s: no PATH after it", o->type);
     if (o->new_message)

@@ -143,9 +143,12 @@ static uint64_t total_of(const struct packing *p)
 {
     struct stat st;
     uint64_t total = 0;
-    for (size_t i = 0; isatty(STDERR_FILENO) && i < p->list->count; i++)
-        if (fstatat(p->folder, p->list->items[i].path, &st, 0) == 0)
+    for (size_t i = 0; isatty(STDERR_FILENO) && i < p->list->count; i++) {
+        struct pack_item item;
+        packlist_get(p->list, i, &item);
+        if (fstatat(p->folder, item.path, &st, 0) == 0)
             total += (uint64_t)st.st_size;
+    }
     return total;
 }
 
@@ -159,8 +162,11 @@ static bool put_all(const struct packing *p, int fd, const char *target)
     int err = limefile_writer_new(&to.source, 0, &out.writer);
     if (!err) {
         progress_begin(&out.progress, "pack", total_of(p));
-        for (size_t i = 0; good && i < p->list->count; i++)
-            good = put_item(&out, &p->list->items[i]);
+        for (size_t i = 0; good && i < p->list->count; i++) {
+            struct pack_item item;
+            packlist_get(p->list, i, &item);
+            good = put_item(&out, &item);
+        }
         progress_end(&out.progress);
         err = good ? limefile_writer_finish(out.writer, &size) : 0;
         limefile_writer_free(out.writer);

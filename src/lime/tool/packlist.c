@@ -6,35 +6,91 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct pack_entry {
+    size_t text; /* subscript of texts: the type, NUL-terminated, and so the path ... */
+    uint8_t type_len;
+    bool named; /* ... but where it follows from the type */
+    bool mb, me;
+};
+
+/* What 'lime unpack' calls the i-th one. */
+static void name_of(size_t i, const char *type, size_t type_len,
+                    char name[LIMEFILE_NAME_MAX + 1])
+{
+    const struct limefile_record record = {
+        .ordinal = i + 1,
+        .type = type,
+        .type_len = (uint8_t)type_len,
+    };
+    limefile_name_of(&record, name);
+}
+
+static bool reserve(struct packlist *list, size_t text)
+{
+    if (list->count == list->capacity) {
+        size_t more = list->capacity + list->capacity / 2 + 16;
+        void *bigger = reallocarray(list->entries, more, sizeof *list->entries);
+        if (!bigger)
+            return false;
+        list->entries = bigger;
+        list->capacity = more;
+    }
+    if (list->text_capacity - list->text_size < text) {
+        size_t more = list->text_capacity + list->text_capacity / 2 + text + 64;
+        char *bigger = realloc(list->texts, more);
+        if (!bigger)
+            return false;
+        list->texts = bigger;
+        list->text_capacity = more;
+    }
+    return true;
+}
+
 bool packlist_add(struct packlist *list, const char *path, const char *type, size_t type_len,
                   bool mb, bool me)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity * 2 + 16;
-        struct pack_item *items = reallocarray(list->items, capacity, sizeof *items);
-        if (items) {
-            list->items = items;
-            list->capacity = capacity;
-        }
-    }
-    struct pack_item item = {strdup(path), strndup(type, type_len), type_len, mb, me};
-    if (list->count == list->capacity || !item.path || !item.type) {
-        free(item.path);
-        free(item.type);
+    char name[LIMEFILE_NAME_MAX + 1];
+    size_t path_size = strlen(path) + 1;
+    name_of(list->count, type, type_len, name);
+    bool named = strcmp(path, name) == 0;
+    if (!reserve(list, type_len + 1 + path_size)) {
         message(NULL, "out of memory");
         return false;
     }
-    list->items[list->count++] = item;
+    list->entries[list->count++] = (struct pack_entry){
+        .text = list->text_size,
+        .type_len = (uint8_t)type_len,
+        .named = named,
+        .mb = mb,
+        .me = me,
+    };
+    char *to = list->texts + list->text_size;
+    memcpy(to, type, type_len);
+    to[type_len] = '\0';
+    list->text_size += type_len + 1;
+    if (!named) {
+        memcpy(to + type_len + 1, path, path_size);
+        list->text_size += path_size;
+    }
     return true;
+}
+
+void packlist_get(const struct packlist *list, size_t i, struct pack_item *out)
+{
+    const struct pack_entry *entry = &list->entries[i];
+    out->type = list->texts + entry->text;
+    out->type_len = entry->type_len;
+    out->mb = entry->mb;
+    out->me = entry->me;
+    out->path = entry->named ? out->name : out->type + out->type_len + 1;
+    if (entry->named)
+        name_of(i, out->type, out->type_len, out->name);
 }
 
 void packlist_release(struct packlist *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        free(list->items[i].path);
-        free(list->items[i].type);
-    }
-    free(list->items);
+    free(list->entries);
+    free(list->texts);
     *list = (struct packlist){0};
 }
 
@@ -43,12 +99,12 @@ uint64_t packlist_mend(struct packlist *list)
     uint64_t changed = 0;
     bool before_ends = true;
     for (size_t i = 0; i < list->count; i++) {
-        struct pack_item *item = &list->items[i];
-        bool next_begins = i + 1 == list->count || list->items[i + 1].mb;
-        bool mb = item->mb || before_ends, me = item->me || next_begins;
-        changed += mb != item->mb || me != item->me;
-        item->mb = mb;
-        item->me = before_ends = me;
+        struct pack_entry *entry = &list->entries[i];
+        bool next_begins = i + 1 == list->count || list->entries[i + 1].mb;
+        bool mb = entry->mb || before_ends, me = entry->me || next_begins;
+        changed += mb != entry->mb || me != entry->me;
+        entry->mb = mb;
+        entry->me = before_ends = me;
     }
     return changed;
 }

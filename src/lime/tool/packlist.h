@@ -2,25 +2,32 @@
 #ifndef PACKLIST_H
 #define PACKLIST_H
 
+#include "limefile.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct pack_item {
-    char *path; /* owned by the list */
-    char *type; /* owned; type_len bytes without a NUL among them, NUL-terminated */
+    const char *path; /* both as long-lived as the list and this struct */
+    const char *type; /* type_len bytes without a NUL among them, NUL-terminated */
     size_t type_len;
     bool mb, me;
+    char name[LIMEFILE_NAME_MAX + 1]; /* path, where it is what 'lime unpack' calls it */
 };
 
+/* Zero to begin with. What is kept of an item is small: there may be a million. */
 struct packlist {
-    struct pack_item *items;
+    struct pack_entry *entries;
     size_t count, capacity;
+    char *texts;
+    size_t text_size, text_capacity;
 };
 
 /* Copies path and type. False after a message: out of memory. */
 bool packlist_add(struct packlist *, const char *path, const char *type, size_t type_len,
                   bool mb, bool me);
+void packlist_get(const struct packlist *, size_t i, struct pack_item *out);
 void packlist_release(struct packlist *);
 
 /*
