@@ -181,47 +181,130 @@ static int has_no_checksum(const char *path)
 
 static int verify_folder(struct options *o, const char *path);
 
-/* named: by the user, not found in a folder */
-static int verify_path(struct options *o, const char *path, bool named)
+static int verify_path(struct options *o, const char *path)
 {
     struct stat st;
     char value[VALUE_MAX];
-    if (lstat(path, &st) != 0 || (named && stat(path, &st) != 0)) {
+    if (stat(path, &st) != 0) {
         message_code(path, "verify", -errno);
-        return named ? TOOL_UNUSABLE : TOOL_BAD;
+        return TOOL_UNUSABLE;
     }
     if (S_ISDIR(st.st_mode))
         return verify_folder(o, path);
     if (S_ISREG(st.st_mode) && attribute(path, ATTR_CHECKSUM, value) >= 0)
         return verify_record(o, path, (uint64_t)st.st_size);
-    return named ? has_no_checksum(path) : TOOL_GOOD;
+    return has_no_checksum(path);
 }
 
-static int is_not_dots(const struct dirent *entry)
+/* ---- folders ---- */
+
+struct names {
+    char **name;
+    size_t count, capacity;
+};
+
+static int add_name(struct names *names, const char *name)
 {
-    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (names->count == names->capacity) {
+        size_t more = names->capacity + names->capacity / 2 + 16;
+        void *bigger = reallocarray(names->name, more, sizeof *names->name);
+        if (!bigger)
+            return -ENOMEM;
+        names->name = bigger;
+        names->capacity = more;
+    }
+    char *copy = strdup(name);
+    if (!copy)
+        return -ENOMEM;
+    names->name[names->count++] = copy;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static char *inside(const char *folder, const char *name)
+{
+    char *path;
+    bool slash = folder[0] && folder[strlen(folder) - 1] == '/';
+    return asprintf(&path, "%s%s%s", folder, slash ? "" : "/", name) < 0 ? NULL : path;
+}
+
+/* True of what is neither a folder nor a record with a checksum: there may be a million. */
+static bool is_passed_over(const char *path, unsigned char type)
+{
+    struct stat st;
+    char value[VALUE_MAX];
+    if (type == DT_UNKNOWN && lstat(path, &st) == 0)
+        type = IFTODT(st.st_mode);
+    if (type != DT_REG)
+        return type != DT_DIR && type != DT_UNKNOWN;
+    int len = attribute(path, ATTR_CHECKSUM, value);
+    return len == -ENODATA || len == -ENOTSUP;
+}
+
+static int take_entry(struct names *names, const char *folder, const struct dirent *entry)
+{
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        return 0;
+    char *path = inside(folder, entry->d_name);
+    int err = !path                                 ? -ENOMEM
+              : is_passed_over(path, entry->d_type) ? 0
+                                                    : add_name(names, entry->d_name);
+    free(path);
+    return err;
+}
+
+/* In the order of their names. */
+static int read_folder(const char *path, struct names *names)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    int err = dir ? 0 : -errno;
+    while (!err && (errno = 0, entry = readdir(dir)))
+        err = take_entry(names, path, entry);
+    if (!err && errno)
+        err = -errno;
+    if (dir)
+        closedir(dir);
+    if (!err && names->count)
+        qsort(names->name, names->count, sizeof *names->name, by_name);
+    return err;
+}
+
+static int verify_found(struct options *o, const char *folder, const char *name)
+{
+    struct stat st;
+    char *path = inside(folder, name);
+    int status = TOOL_GOOD, err = !path ? -ENOMEM : lstat(path, &st) != 0 ? -errno : 0;
+    if (err) {
+        message_code(path ? path : folder, "verify", err);
+        status = TOOL_BAD;
+    } else if (S_ISDIR(st.st_mode)) {
+        status = verify_folder(o, path);
+    } else if (S_ISREG(st.st_mode)) {
+        status = verify_record(o, path, (uint64_t)st.st_size);
+    }
+    free(path);
+    return status;
 }
 
 static int verify_folder(struct options *o, const char *path)
 {
-    struct dirent **entries;
-    int worst = TOOL_GOOD, count = scandir(path, &entries, is_not_dots, alphasort);
-    if (count < 0) {
-        message_code(path, "verify", -errno);
-        return TOOL_BAD;
+    struct names names = {.count = 0};
+    int worst = TOOL_GOOD, err = read_folder(path, &names);
+    if (err) {
+        message_code(path, "verify", err);
+        worst = TOOL_BAD;
     }
-    for (int i = 0; i < count; i++) {
-        char *inner;
-        bool slash = path[0] && path[strlen(path) - 1] == '/';
-        int status = TOOL_BAD;
-        if (asprintf(&inner, "%s%s%s", path, slash ? "" : "/", entries[i]->d_name) >= 0) {
-            status = verify_path(o, inner, false);
-            free(inner);
-        }
+    for (size_t i = 0; i < names.count; i++) {
+        int status = err ? worst : verify_found(o, path, names.name[i]);
         worst = status > worst ? status : worst;
-        free(entries[i]);
+        free(names.name[i]);
     }
-    free(entries);
+    free(names.name);
     return worst;
 }
 
@@ -259,7 +342,7 @@ static int nothing_found(const struct options *o, const char *folder)
 static int verify_named(struct options *o, const char *path)
 {
     uint64_t before = o->seen;
-    int status = verify_path(o, path, true);
+    int status = verify_path(o, path);
     return status == TOOL_GOOD && o->seen == before ? nothing_found(o, path) : status;
 }
 
