@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,9 +83,17 @@ static void fill_standard_streams(void)
             _exit(TOOL_BAD);
 }
 
+/* Large arrays grow without a hole behind them, and are given back when they are freed, also
+ * after the first, which would raise the threshold. Buffers for a sum stay below it. */
+static void keep_memory_small(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+}
+
 int main(int argc, char **argv)
 {
     fill_standard_streams();
+    keep_memory_small();
     opterr = 0; /* option_error() says it in our words */
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
