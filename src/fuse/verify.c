@@ -88,9 +88,12 @@ static void begin_proof(struct limefs_proof *proof, const struct limefile_field 
 
 static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fields)
 {
+    struct limefile_field field;
     size_t count = 0;
-    for (size_t i = 0; i < fields->count; i++)
-        count += has_proof(&fields->field[i]);
+    for (size_t i = 0; i < fields->count; i++) {
+        limefile_fields_get(fields, i, &field);
+        count += has_proof(&field);
+    }
     if (count > FIELDS_MAX)
         count = 0;
     struct limefs_proofs *proofs = calloc(1, sizeof *proofs + count * sizeof proofs->proof[0]);
@@ -103,9 +106,11 @@ static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fiel
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&proofs->changed, &clock);
     pthread_condattr_destroy(&clock);
-    for (size_t i = 0; i < fields->count && proofs->count < count; i++)
-        if (has_proof(&fields->field[i]))
-            begin_proof(&proofs->proof[proofs->count++], &fields->field[i]);
+    for (size_t i = 0; i < fields->count && proofs->count < count; i++) {
+        limefile_fields_get(fields, i, &field);
+        if (has_proof(&field))
+            begin_proof(&proofs->proof[proofs->count++], &field);
+    }
     return proofs;
 }
 
@@ -127,7 +132,7 @@ static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limef
     struct limefile_fields fields;
     struct limefile_index *index = limefs_view_index(fs, view);
     limefile_fd_init(&file, view->fd);
-    int err = limefile_fields_build(&file.source, index, NULL, NULL, &fields);
+    int err = limefile_fields_build(&file.source, index, &fields);
     if (!err) {
         *out = proofs_of_fields(&fields);
         err = *out ? 0 : -ENOMEM;

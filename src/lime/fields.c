@@ -39,7 +39,7 @@ _Static_assert(sizeof types / sizeof types[0] == FIELD_TYPES, "fields.h has anot
 
 static int late(struct builder *b)
 {
-    return fields_note_record(b, LIMEFILE_D_FORMAT_LATE, b->format.ordinal, 0);
+    return fields_note(b, LIMEFILE_D_FORMAT_LATE, b->format.ordinal, 0);
 }
 
 static int hear_format(struct builder *b, const struct limefile_record *record)
@@ -59,19 +59,40 @@ static int hear_etmc(struct builder *b, const struct limefile_record *record, en
     return err;
 }
 
-static struct limefile_field *add_field(struct builder *b, const struct limefile_record *record)
+/* What is known of it replaces what was. */
+static int keep(struct builder *b, struct kept_field *to, const struct limefile_field *f)
 {
-    if (b->out->count == b->capacity) {
-        size_t more = b->capacity + b->capacity / 2 + 8;
-        void *bigger = reallocarray(b->out->field, more, sizeof *b->out->field);
-        if (!bigger)
-            return NULL;
-        b->out->field = bigger;
-        b->capacity = more;
+    uint64_t description = 0;
+    if (f->kind != LIMEFILE_KIND_UNKNOWN) {
+        int err = fieldpack_put(&b->out->kept->descriptions, f, &description);
+        if (err)
+            return err;
     }
-    struct limefile_field *f = &b->out->field[b->out->count++];
-    *f = (struct limefile_field){.record = *record};
-    return f;
+    *to = (struct kept_field){
+        .ordinal = (uint32_t)f->record.ordinal,
+        .by_format = (uint32_t)f->by_format,
+        .by_record = (uint32_t)f->by_record,
+        .by_file = (uint32_t)f->by_file,
+        .by_lfn = (uint32_t)f->by_lfn,
+        .description = description & INT64_MAX,
+    };
+    return 0;
+}
+
+static int add_field(struct builder *b, const struct limefile_field *f)
+{
+    struct limefile_fields_kept *kept = b->out->kept;
+    if (b->out->count == kept->capacity) {
+        size_t more = kept->capacity + kept->capacity / 2 + 8;
+        void *bigger = reallocarray(kept->field, more, sizeof *kept->field);
+        if (!bigger)
+            return -ENOMEM;
+        kept->field = bigger;
+        kept->capacity = more;
+    }
+    int err = keep(b, &kept->field[b->out->count], f);
+    b->out->count += !err;
+    return err;
 }
 
 static int take_ildg_data(struct builder *b, struct limefile_field *f,
@@ -82,54 +103,64 @@ static int take_ildg_data(struct builder *b, struct limefile_field *f,
         f->by_lfn = b->lfn.ordinal;
         b->lfn.ordinal = 0;
     }
-    b->last_ildg = b->out->count;
+    b->last_ildg = b->out->count + 1;
     if (b->format.ordinal && !b->format.used) {
         err = b->format.message == b->message ? 0 : late(b);
         return err ? err : fields_describe_gauge(b, f, record);
     }
-    b->formless = b->out->count;
+    b->formless = b->last_ildg;
+    return record ? fields_describe_scidac(b, f) : 0;
+}
+
+static int take_scidac_data(struct builder *b, struct limefile_field *f,
+                            const struct limefile_scidac_record *record)
+{
+    if (b->etmc.ordinal > b->record.ordinal)
+        return fields_describe_etmc(b, f);
     return record ? fields_describe_scidac(b, f) : 0;
 }
 
 static int take_data(struct builder *b, const struct limefile_record *data, enum role role)
 {
-    struct limefile_field *f = add_field(b, data);
-    if (!f)
-        return -ENOMEM;
+    struct limefile_field f = {.record = *data};
     const struct limefile_scidac_record *record = NULL;
     if (b->record.ordinal && !b->record.used) {
-        f->by_record = b->record.ordinal;
+        f.by_record = b->record.ordinal;
         b->record.used = true;
         record = b->record.good ? &b->record_value : NULL;
     }
-    if (role == ROLE_ILDG_DATA)
-        return take_ildg_data(b, f, record);
-    if (b->etmc.ordinal > b->record.ordinal)
-        return fields_describe_etmc(b, f);
-    return record ? fields_describe_scidac(b, f) : 0;
+    int err = role == ROLE_ILDG_DATA ? take_ildg_data(b, &f, record)
+                                     : take_scidac_data(b, &f, record);
+    return err ? err : add_field(b, &f);
+}
+
+/* An ildg-format that stands behind its data, in their message. */
+static int describe_late(struct builder *b)
+{
+    struct limefile_field f;
+    limefile_fields_get(b->out, b->formless - 1, &f);
+    f = (struct limefile_field){
+        .record = f.record,
+        .by_record = f.by_record,
+        .by_lfn = f.by_lfn,
+    };
+    int err = late(b);
+    if (!err)
+        err = fields_describe_gauge(b, &f, NULL);
+    return err ? err : keep(b, &b->out->kept->field[b->formless - 1], &f);
 }
 
 /* What has found nothing in this message is tried on what is near. */
 static int end_message(struct builder *b)
 {
     int err = 0;
-    if (b->format.ordinal && !b->format.used && b->formless) {
-        struct limefile_field *f = &b->out->field[b->formless - 1];
-        if (b->format.message == b->message) {
-            err = late(b);
-            *f = (struct limefile_field){
-                .record = f->record,
-                .by_record = f->by_record,
-                .by_lfn = f->by_lfn,
-            };
-            if (!err)
-                err = fields_describe_gauge(b, f, NULL);
-        }
-    }
+    if (b->format.ordinal && !b->format.used && b->formless && b->format.message == b->message)
+        err = describe_late(b);
     if (!err)
         err = fields_place_checksums(b);
-    if (b->lfn.ordinal && b->last_ildg && !b->out->field[b->last_ildg - 1].by_lfn) {
-        b->out->field[b->last_ildg - 1].by_lfn = b->lfn.ordinal;
+    struct kept_field *last = b->last_ildg ? &b->out->kept->field[b->last_ildg - 1] : NULL;
+    if (b->lfn.ordinal && last && !last->by_lfn) {
+        last->by_lfn = (uint32_t)b->lfn.ordinal;
         b->lfn.ordinal = 0;
     }
     b->message++;
@@ -228,76 +259,113 @@ static int note_formless(struct builder *b)
         if (types[i].role == ROLE_ILDG_DATA)
             ildg_data = b->of_type[i];
     for (size_t i = 0; b->out->described && !err && i < b->out->count; i++) {
-        const struct limefile_field *f = &b->out->field[i];
-        if (f->record.type == ildg_data && !f->by_format && !field_is_of_grid(f))
-            err = fields_note(b, LIMEFILE_D_FORMAT_MISSING, f->record.ordinal,
-                              f->record.header_offset, 0, 0);
+        struct limefile_field f;
+        if (b->out->kept->field[i].by_format)
+            continue;
+        limefile_fields_get(b->out, i, &f);
+        if (f.record.type == ildg_data && !field_is_of_grid(&f))
+            err = fields_note(b, LIMEFILE_D_FORMAT_MISSING, f.record.ordinal, 0);
     }
     return err;
 }
 
 int limefile_fields_build(struct limefile_source *source, const struct limefile_index *index,
-                          limefile_finding_fn *report, void *context,
                           struct limefile_fields *out)
 {
-    *out = (struct limefile_fields){.count = 0};
+    *out = (struct limefile_fields){.kept = calloc(1, sizeof *out->kept)};
     struct builder b = {.source = source, .index = index, .out = out};
+    if (!out->kept)
+        return -ENOMEM;
+    out->kept->index = index;
     int err = 0;
     if (resolve(&b)) {
         err = take_all(&b);
         if (!err)
             err = note_formless(&b);
     }
+    free(b.sums);
+    free(b.text);
     if (err)
         limefile_fields_release(out);
     else
-        findings_report(&b.findings, report, context);
-    free(b.findings.at);
-    free(b.sums);
-    free(b.text);
+        findings_sort(&out->kept->findings);
     return err;
-}
-
-static void demand(const struct limefile_field *f, bool described, limefile_finding_fn *report,
-                   void *context)
-{
-    struct limefile_finding finding = {.offset = f->record.header_offset,
-                                       .ordinal = f->record.ordinal};
-    bool ildg = strcmp(f->record.type, "ildg-binary-data") == 0;
-    finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
-    /* Of an ILDG container, note_formless() has said it. */
-    if (f->kind == LIMEFILE_KIND_UNKNOWN && !f->by_format && !f->by_record &&
-        !(ildg && described))
-        report(context, &finding);
-    finding.code = LIMEFILE_D_CHECKSUM_MISSING;
-    if (!f->by_checksum)
-        report(context, &finding);
-}
-
-void limefile_fields_demand(const struct limefile_fields *fields, limefile_finding_fn *report,
-                            void *context)
-{
-    for (size_t i = 0; i < fields->count; i++)
-        demand(&fields->field[i], fields->described, report, context);
 }
 
 void limefile_fields_release(struct limefile_fields *fields)
 {
-    free(fields->field);
+    if (fields->kept) {
+        free(fields->kept->field);
+        free(fields->kept->descriptions.at);
+        free(fields->kept->findings.at);
+        free(fields->kept);
+    }
     *fields = (struct limefile_fields){.count = 0};
 }
 
-const struct limefile_field *limefile_fields_of(const struct limefile_fields *fields,
-                                                uint64_t ordinal)
+/* ---- what is known of them ---- */
+
+void limefile_fields_get(const struct limefile_fields *fields, size_t i,
+                         struct limefile_field *out)
+{
+    const struct kept_field *kept = &fields->kept->field[i];
+    *out = (struct limefile_field){
+        .by_format = kept->by_format,
+        .by_record = kept->by_record,
+        .by_file = kept->by_file,
+        .by_checksum = kept->by_checksum,
+        .by_lfn = kept->by_lfn,
+        .has_checksum = kept->has_checksum,
+        .checksum = kept->checksum,
+    };
+    limefile_index_get(fields->kept->index, kept->ordinal, &out->record);
+    if (kept->description)
+        fieldpack_get(&fields->kept->descriptions, kept->description, out);
+}
+
+bool limefile_fields_of(const struct limefile_fields *fields, uint64_t ordinal,
+                        struct limefile_field *out)
 {
     size_t low = 0, high = fields->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (fields->field[middle].record.ordinal < ordinal)
+        if (fields->kept->field[middle].ordinal < ordinal)
             low = middle + 1;
         else
             high = middle;
     }
-    bool found = low < fields->count && fields->field[low].record.ordinal == ordinal;
-    return found ? &fields->field[low] : NULL;
+    bool found = low < fields->count && fields->kept->field[low].ordinal == ordinal;
+    if (found)
+        limefile_fields_get(fields, low, out);
+    return found;
+}
+
+bool limefile_fields_finding(const struct limefile_fields *fields, size_t i,
+                             struct limefile_finding *out)
+{
+    const struct limefile_fields_kept *kept = fields->kept;
+    if (!kept || i >= kept->findings.count)
+        return false;
+    findings_get(&kept->findings, kept->index, i, out);
+    return true;
+}
+
+unsigned limefile_fields_demand(const struct limefile_fields *fields, size_t i,
+                                struct limefile_finding out[2])
+{
+    struct limefile_field f;
+    unsigned n = 0;
+    limefile_fields_get(fields, i, &f);
+    bool ildg = strcmp(f.record.type, "ildg-binary-data") == 0;
+    struct limefile_finding finding = {.offset = f.record.header_offset,
+                                       .ordinal = f.record.ordinal};
+    finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
+    /* Of an ILDG container, note_formless() has said it. */
+    if (f.kind == LIMEFILE_KIND_UNKNOWN && !f.by_format && !f.by_record &&
+        !(ildg && fields->described))
+        out[n++] = finding;
+    finding.code = LIMEFILE_D_CHECKSUM_MISSING;
+    if (!f.by_checksum)
+        out[n++] = finding;
+    return n;
 }

@@ -6,6 +6,7 @@
 #define LIMEFILE_FIELDS_H
 
 #include "field.h"
+#include "fieldpack.h"
 #include "findings.h"
 
 enum role {
@@ -36,20 +37,35 @@ struct said {
     bool used;
 };
 
+/* A field, as it is kept: an ordinal fits 32 bits. */
+struct kept_field {
+    uint32_t ordinal;
+    uint32_t by_format, by_record, by_file, by_checksum, by_lfn;
+    struct limefile_checksum checksum;
+    uint64_t description : 63; /* of fieldpack.h; 0: nothing describes it */
+    uint64_t has_checksum : 1;
+};
+
+struct limefile_fields_kept {
+    const struct limefile_index *index;
+    struct kept_field *field;
+    size_t capacity;
+    struct fieldpack descriptions;
+    struct findings findings;
+};
+
 /* A checksum of this message. */
 struct heard_sum {
-    uint64_t ordinal;
-    size_t fields; /* how many there were before it */
-    bool good;
+    uint32_t ordinal;
+    uint32_t fields; /* how many there were before it */
     struct limefile_checksum value;
+    bool good;
 };
 
 struct builder {
     struct limefile_source *source;
     const struct limefile_index *index;
     struct limefile_fields *out;
-    size_t capacity;
-    struct findings findings;
     char *text; /* of the record that is being read */
     size_t text_capacity;
 
@@ -70,10 +86,8 @@ struct builder {
 
 /* ---- fieldwords.c: all give 0 or a code ---- */
 
-/* A finding; of the whole record. */
-int fields_note(struct builder *, int code, uint64_t ordinal, uint64_t offset, uint64_t have,
-                uint64_t want);
-int fields_note_record(struct builder *, int code, uint64_t ordinal, uint64_t have);
+/* A finding; `value` as in findings.h. */
+int fields_note(struct builder *, int code, uint64_t ordinal, uint64_t value);
 
 /* Parses the record by its role's parser into `value`. What cannot be understood is a finding.
  */

@@ -8,10 +8,11 @@
 
 int fields_hear_checksum(struct builder *b, const struct limefile_record *record)
 {
-    struct heard_sum sum = {.ordinal = record->ordinal, .fields = b->out->count};
+    struct heard_sum sum = {.ordinal = (uint32_t)record->ordinal,
+                            .fields = (uint32_t)b->out->count};
     struct said said;
     if (b->sum_count == b->sum_capacity) {
-        size_t more = 2 * b->sum_capacity + 8;
+        size_t more = b->sum_capacity + b->sum_capacity / 2 + 8;
         void *bigger = reallocarray(b->sums, more, sizeof *b->sums);
         if (!bigger)
             return -ENOMEM;
@@ -35,30 +36,30 @@ static bool all_stand_before(const struct builder *b)
 }
 
 /* The data before it in its message, or else those behind it, or else the last ones of all. */
-static struct limefile_field *owner_of(const struct builder *b, const struct heard_sum *sum,
-                                       bool before)
+static struct kept_field *owner_of(const struct builder *b, const struct heard_sum *sum,
+                                   bool before)
 {
-    const struct limefile_fields *out = b->out;
-    if (out->count == b->message_first)
-        return out->count ? &out->field[out->count - 1] : NULL;
+    struct kept_field *field = b->out->kept->field;
+    size_t count = b->out->count;
+    if (count == b->message_first)
+        return count ? &field[count - 1] : NULL;
     before = before || sum->fields == b->message_first;
-    return &out->field[before ? sum->fields : sum->fields - 1];
+    return &field[before ? sum->fields : sum->fields - 1];
 }
 
 /* The first one that stands behind the data counts, or else the last one before them. */
-static int give_checksum(struct builder *b, struct limefile_field *f,
-                         const struct heard_sum *sum)
+static int give_checksum(struct builder *b, struct kept_field *f, const struct heard_sum *sum)
 {
     bool yields =
-        f && f >= b->out->field + b->message_first && f->by_checksum < f->record.ordinal;
+        f && f >= b->out->kept->field + b->message_first && f->by_checksum < f->ordinal;
     bool taken = f && (!f->by_checksum || yields);
-    uint64_t alone = taken ? f->by_checksum : sum->ordinal;
+    uint32_t alone = taken ? f->by_checksum : sum->ordinal;
     if (taken) {
         f->by_checksum = sum->ordinal;
         f->has_checksum = sum->good;
         f->checksum = sum->value;
     }
-    return alone ? fields_note_record(b, LIMEFILE_D_CHECKSUM_ALONE, alone, 0) : 0;
+    return alone ? fields_note(b, LIMEFILE_D_CHECKSUM_ALONE, alone, 0) : 0;
 }
 
 int fields_place_checksums(struct builder *b)
@@ -81,9 +82,9 @@ int fields_hear_lfn(struct builder *b, const struct limefile_record *record)
         b->out->by_lfn = record->ordinal;
         strcpy(b->out->lfn, lfn);
     }
-    struct limefile_field *f = b->last_ildg ? &b->out->field[b->last_ildg - 1] : NULL;
+    struct kept_field *f = b->last_ildg ? &b->out->kept->field[b->last_ildg - 1] : NULL;
     if (f && b->last_ildg > b->message_first && !f->by_lfn) {
-        f->by_lfn = record->ordinal;
+        f->by_lfn = (uint32_t)record->ordinal;
         b->lfn.ordinal = 0;
     }
     return 0;

@@ -8,18 +8,11 @@
 
 /* ---- findings ---- */
 
-int fields_note(struct builder *b, int code, uint64_t ordinal, uint64_t offset, uint64_t have,
-                uint64_t want)
-{
-    return findings_add(&b->findings, code, ordinal, offset, have, want);
-}
-
-/* Of the whole record. */
-int fields_note_record(struct builder *b, int code, uint64_t ordinal, uint64_t have)
+int fields_note(struct builder *b, int code, uint64_t ordinal, uint64_t value)
 {
     struct limefile_record record;
     int err = limefile_index_get(b->index, ordinal, &record);
-    return err ? err : fields_note(b, code, ordinal, record.data_offset, have, 0);
+    return err ? err : findings_add(&b->out->kept->findings, code, &record, value);
 }
 
 /* ---- reading ---- */
@@ -92,8 +85,7 @@ int fields_hear(struct builder *b, const struct limefile_record *record, enum ro
     }
     said->good = err == 0;
     if (err == LIMEFILE_E_XML || err == LIMEFILE_E_XML_VALUE)
-        return fields_note(b, LIMEFILE_D_XML, record->ordinal, record->data_offset,
-                           (uint64_t)-err, 0);
+        return fields_note(b, LIMEFILE_D_XML, record->ordinal, (uint64_t)-err);
     return err;
 }
 
@@ -108,8 +100,7 @@ static int note_length(struct builder *b, const struct limefile_field *f)
 {
     if (limefile_field_fits(f))
         return 0;
-    return fields_note(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal,
-                       f->record.header_offset + 8, f->record.bytes, f->expected);
+    return fields_note(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->expected);
 }
 
 /* A description of more bytes than there can be is none. */
@@ -118,7 +109,7 @@ static int describe(struct builder *b, struct limefile_field *f, enum limefile_f
 {
     int err = field_describe(f, kind, words);
     if (err)
-        return fields_note_record(b, LIMEFILE_D_XML, by, (uint64_t)-err);
+        return fields_note(b, LIMEFILE_D_XML, by, (uint64_t)-err);
     return note_length(b, f);
 }
 
@@ -136,9 +127,9 @@ int fields_describe_gauge(struct builder *b, struct limefile_field *f,
     if (f->kind != LIMEFILE_KIND_GAUGE)
         return err;
     if (!err && !field_agrees_with_record(f, &words))
-        err = fields_note_record(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
     if (!err && !field_agrees_with_file(f, &words))
-        err = fields_note_record(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
+        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
     if (!strcasestr(f->name, "gauge"))
         f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG has no other fields; programs have */
     return err;
@@ -155,7 +146,7 @@ int fields_describe_scidac(struct builder *b, struct limefile_field *f)
     int err = describe(b, f, global ? LIMEFILE_KIND_GLOBAL : LIMEFILE_KIND_SCIDAC, &words,
                        f->by_record);
     if (!err && f->boxed && words.file && f->lattice.dims == 0)
-        err = fields_note_record(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+        err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
     return err;
 }
 

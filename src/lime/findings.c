@@ -1,39 +1,77 @@
 /* findings.c - findings that are kept until all are known */
 #define _GNU_SOURCE
 #include "findings.h"
+#include "bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-int findings_add(struct findings *f, int code, uint64_t ordinal, uint64_t offset, uint64_t have,
-                 uint64_t want)
+/* From the record's header on. */
+static unsigned place_of(int code)
+{
+    return code == LIMEFILE_D_FORMAT_MISSING ? 0
+           : code == LIMEFILE_D_FIELD_LENGTH ? AT_BYTES
+                                             : LIMEFILE_HEADER_BYTES;
+}
+
+int findings_add(struct findings *f, int code, const struct limefile_record *record,
+                 uint64_t value)
 {
     if (f->count == f->capacity) {
-        size_t more = 2 * f->capacity + 16;
+        size_t more = f->capacity + f->capacity / 2 + 16;
         void *bigger = reallocarray(f->at, more, sizeof *f->at);
         if (!bigger)
             return -ENOMEM;
         f->at = bigger;
         f->capacity = more;
     }
-    f->at[f->count++] = (struct limefile_finding){
-        .code = code, .offset = offset, .ordinal = ordinal, .have = have, .want = want};
+    f->at[f->count++] = (struct kept_finding){
+        .ordinal = (uint32_t)record->ordinal,
+        .code = code,
+        .at_next = record->bytes == 0 && place_of(code) == LIMEFILE_HEADER_BYTES,
+        .value = value,
+    };
     return 0;
 }
 
+/* By offset, which ordinal and place tell, then by code. */
 static int compare(const void *a, const void *b)
 {
-    const struct limefile_finding *x = a, *y = b;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
+    const struct kept_finding *x = a, *y = b;
+    uint64_t one = (uint64_t)x->ordinal + x->at_next, other = (uint64_t)y->ordinal + y->at_next;
+    if (one != other)
+        return one < other ? -1 : 1;
+    unsigned here = x->at_next ? 0 : place_of(x->code);
+    unsigned there = y->at_next ? 0 : place_of(y->code);
+    if (here != there)
+        return here < there ? -1 : 1;
     return (x->code > y->code) - (x->code < y->code);
 }
 
-void findings_report(struct findings *f, limefile_finding_fn *report, void *context)
+/* Mostly they are in order, and sorting takes as much memory again. */
+void findings_sort(struct findings *f)
 {
-    if (!report || f->count == 0)
-        return;
-    qsort(f->at, f->count, sizeof *f->at, compare);
-    for (size_t i = 0; i < f->count; i++)
-        report(context, &f->at[i]);
+    size_t i = 1;
+    while (i < f->count && compare(&f->at[i - 1], &f->at[i]) <= 0)
+        i++;
+    if (i < f->count)
+        qsort(f->at, f->count, sizeof *f->at, compare);
+}
+
+void findings_get(const struct findings *f, const struct limefile_index *index, size_t i,
+                  struct limefile_finding *out)
+{
+    const struct kept_finding *kept = &f->at[i];
+    struct limefile_record record = {.ordinal = 0};
+    limefile_index_get(index, kept->ordinal, &record);
+    *out = (struct limefile_finding){
+        .code = kept->code,
+        .offset = record.header_offset + place_of(kept->code),
+        .ordinal = kept->ordinal,
+        .have = kept->value,
+    };
+    if (kept->code == LIMEFILE_D_FIELD_LENGTH) {
+        out->have = record.bytes;
+        out->want = kept->value;
+    }
 }

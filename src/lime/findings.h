@@ -4,15 +4,25 @@
 
 #include "limefile.h"
 
+/* Where a finding is, follows from its code; a hostile container has millions of them. */
+struct kept_finding {
+    uint32_t ordinal;
+    int code : 31;
+    unsigned at_next : 1; /* where the next record begins, as this one is empty */
+    uint64_t value;       /* D_XML: what it has; D_FIELD_LENGTH: what it wants; else 0 */
+};
+
 struct findings {
-    struct limefile_finding *at; /* zero to begin with; to be freed */
+    struct kept_finding *at; /* zero to begin with; to be freed */
     size_t count, capacity;
 };
 
-int findings_add(struct findings *, int code, uint64_t ordinal, uint64_t offset, uint64_t have,
-                 uint64_t want);
+int findings_add(struct findings *, int code, const struct limefile_record *, uint64_t value);
 
-/* In the order of the file. `report` may be NULL. */
-void findings_report(struct findings *, limefile_finding_fn *report, void *context);
+/* In the order of the file. */
+void findings_sort(struct findings *);
+
+void findings_get(const struct findings *, const struct limefile_index *, size_t i,
+                  struct limefile_finding *out);
 
 #endif

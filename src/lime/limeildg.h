@@ -112,7 +112,7 @@ struct limefile_field {
     struct limefile_lattice lattice; /* of the whole; dims 0: not known */
     bool halved; /* every second site of it (Grid): the ranks are those of this hypercube */
     bool boxed;  /* a hypercube of it only: */
-    uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX];
+    uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX]; /* of each dimension of it */
     uint64_t sites;                /* in the record; 0: not known */
     uint64_t site_bytes;           /* 0: not known */
     uint64_t expected;             /* data length by lattice and precision; 0: not known */
@@ -161,30 +161,38 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
  * follow and are as long (one for each flavour). A private file XML holds for all that follows,
  * up to the next; a grid-format in the message of a field with a private record is nearer.
  *
- * Reads the metadata records only, each once. Deviations (LIMEFILE_D_XML and those after it) go
- * to `report`, in the order of the file, at the end; it may be NULL. -errno or
+ * Reads the metadata records only, each once. What is known takes 40 bytes for each field and
+ * what describes it, once for neighbours that are described alike, and 16 for each deviation: a
+ * container may have a million of either. The index must outlive it. -errno or
  * LIMEFILE_E_SHRUNK if reading fails.
  */
 struct limefile_fields {
-    struct limefile_field *field; /* in the order of the file */
     size_t count;
     char lfn[LIMEFILE_LFN_MAX]; /* the first; "" if none */
     uint64_t by_lfn;            /* ordinal of the record that says it, or 0 */
     bool described; /* some record is ILDG or SciDAC metadata: it is no plain LIME container */
+    struct limefile_fields_kept *kept; /* the library's own */
 };
 int limefile_fields_build(struct limefile_source *, const struct limefile_index *,
-                          limefile_finding_fn *report, void *context,
                           struct limefile_fields *out);
 void limefile_fields_release(struct limefile_fields *);
 
-/* What only the strict mind: data without a checksum or a description. In the order of the
- * fields. */
-void limefile_fields_demand(const struct limefile_fields *, limefile_finding_fn *report,
-                            void *context);
+/* The i-th field, counted from 0 in the order of the file. */
+void limefile_fields_get(const struct limefile_fields *, size_t i, struct limefile_field *out);
 
-/* The field whose binary record has that ordinal, or NULL. */
-const struct limefile_field *limefile_fields_of(const struct limefile_fields *,
-                                                uint64_t ordinal);
+/* The field whose binary record has that ordinal; false if there is none. */
+bool limefile_fields_of(const struct limefile_fields *, uint64_t ordinal,
+                        struct limefile_field *out);
+
+/* The i-th deviation (LIMEFILE_D_XML and those after it), counted from 0 in the order of the
+ * file; false if there are not so many. */
+bool limefile_fields_finding(const struct limefile_fields *, size_t i,
+                             struct limefile_finding *out);
+
+/* What only the strict mind of the i-th field: that it has no checksum, or no description. How
+ * many findings these are. */
+unsigned limefile_fields_demand(const struct limefile_fields *, size_t i,
+                                struct limefile_finding out[2]);
 
 /* ---- the sum of a field by all processors (sum.c) ----------------------------------- */
 

@@ -119,9 +119,8 @@ struct heard {
     unsigned of_sum;
 };
 
-static void report(void *context, const struct limefile_finding *f)
+static void check_finding(struct heard *heard, const struct limefile_finding *f)
 {
-    struct heard *heard = context;
     char text[256];
     HOLDS(f->code >= LIMEFILE_D_XML && f->code < LIMEFILE_D_CHECKSUM);
     HOLDS(!limefile_is_fault(f->code));
@@ -181,15 +180,19 @@ static void as_container(const uint8_t *data, size_t size)
     limefile_memory_lend(&memory, data, size);
     HOLDS(limefile_index_build(&memory.source, &index) == 0);
     struct heard heard = {.records = limefile_index_count(index)};
-    HOLDS(limefile_fields_build(&memory.source, index, report, &heard, &fields) == 0);
+    HOLDS(limefile_fields_build(&memory.source, index, &fields) == 0);
+    struct limefile_finding finding;
+    for (size_t i = 0; limefile_fields_finding(&fields, i, &finding); i++)
+        check_finding(&heard, &finding);
     uint64_t last = 0, binary = 0;
     for (size_t i = 0; i < fields.count; i++) {
-        const struct limefile_field *f = &fields.field[i];
-        HOLDS(f->record.ordinal > last);
-        last = f->record.ordinal;
-        HOLDS(limefile_fields_of(&fields, last) == f);
-        check_field(index, f);
-        check_proof(f);
+        struct limefile_field f, same;
+        limefile_fields_get(&fields, i, &f);
+        HOLDS(f.record.ordinal > last);
+        last = f.record.ordinal;
+        HOLDS(limefile_fields_of(&fields, last, &same) && same.record.ordinal == last);
+        check_field(index, &f);
+        check_proof(&f);
     }
     for (uint64_t i = 1; limefile_index_get(index, i, &r) == 0; i++)
         binary += strcmp(r.type, "ildg-binary-data") == 0 ||
@@ -197,7 +200,7 @@ static void as_container(const uint8_t *data, size_t size)
     HOLDS(binary == fields.count);
     HOLDS(!fields.by_lfn == !fields.lfn[0]);
     limefile_fields_release(&fields);
-    HOLDS(fields.field == NULL && fields.count == 0);
+    HOLDS(fields.kept == NULL && fields.count == 0);
     limefile_index_free(index);
 }
 

@@ -44,8 +44,16 @@ struct looked {
     struct limefile_memory memory;
     struct limefile_index *index;
     struct limefile_fields fields;
+    struct limefile_field *field; /* all of them */
     struct seen seen;
 };
+
+static void see(const struct limefile_fields *fields, struct seen *seen)
+{
+    struct limefile_finding finding;
+    for (size_t i = 0; limefile_fields_finding(fields, i, &finding); i++)
+        seen_report(seen, &finding);
+}
 
 static void look_at(struct looked *l, struct bytes bytes, size_t count)
 {
@@ -53,20 +61,24 @@ static void look_at(struct looked *l, struct bytes bytes, size_t count)
     limefile_memory_lend(&l->memory, l->bytes.at, l->bytes.n);
     l->index = index_of(&l->memory.source);
     assert_int_equal(limefile_index_count(l->index), count);
-    int err =
-        limefile_fields_build(&l->memory.source, l->index, seen_report, &l->seen, &l->fields);
-    assert_int_equal(err, 0);
+    assert_int_equal(limefile_fields_build(&l->memory.source, l->index, &l->fields), 0);
+    see(&l->fields, &l->seen);
     uint64_t before = 0;
     for (size_t i = 0; i < l->seen.findings && i < FINDINGS_MAX; i++) {
         assert_true(l->seen.finding[i].offset >= before);
         before = l->seen.finding[i].offset;
     }
+    l->field = calloc(l->fields.count + 1, sizeof *l->field);
+    assert_non_null(l->field);
     for (size_t i = 0; i < l->fields.count; i++) {
-        const struct limefile_field *f = &l->fields.field[i];
-        assert_ptr_equal(limefile_fields_of(&l->fields, f->record.ordinal), f);
+        struct limefile_field f;
+        limefile_fields_get(&l->fields, i, &l->field[i]);
+        assert_true(limefile_fields_of(&l->fields, l->field[i].record.ordinal, &f));
+        assert_int_equal(f.record.ordinal, l->field[i].record.ordinal);
+        assert_string_equal(f.name, l->field[i].name);
     }
-    assert_null(limefile_fields_of(&l->fields, 0));
-    assert_null(limefile_fields_of(&l->fields, count + 1));
+    assert_false(limefile_fields_of(&l->fields, 0, &l->field[l->fields.count]));
+    assert_false(limefile_fields_of(&l->fields, count + 1, &l->field[l->fields.count]));
 }
 
 static void look(struct looked *l, const struct row *rows, size_t count)
@@ -76,6 +88,7 @@ static void look(struct looked *l, const struct row *rows, size_t count)
 
 static void unlook(struct looked *l)
 {
+    free(l->field);
     limefile_fields_release(&l->fields);
     limefile_index_free(l->index);
     bytes_free(&l->bytes);
@@ -226,17 +239,17 @@ static void test_corpus(void **state)
         struct limefile_index *index = index_of(&file.source);
         struct limefile_fields fields;
         struct seen seen = {0};
-        assert_int_equal(
-            limefile_fields_build(&file.source, index, seen_report, &seen, &fields), 0);
+        assert_int_equal(limefile_fields_build(&file.source, index, &fields), 0);
+        see(&fields, &seen);
         assert_int_equal(seen.findings, 0);
         assert_true(fields.described);
         size_t of_file = 0;
         for (size_t j = 0; j < COUNT(corpus); j++)
             of_file += strcmp(corpus[j].file, corpus[i].file) == 0;
         assert_int_equal(fields.count, of_file);
-        const struct limefile_field *f = limefile_fields_of(&fields, corpus[i].ordinal);
-        assert_non_null(f);
-        assert_field(f, &corpus[i]);
+        struct limefile_field f;
+        assert_true(limefile_fields_of(&fields, corpus[i].ordinal, &f));
+        assert_field(&f, &corpus[i]);
         assert_string_equal(fields.lfn, corpus[i].by_lfn ? "lfn://test/lfn" : "");
         assert_int_equal(fields.by_lfn, corpus[i].by_lfn);
         limefile_fields_release(&fields);
@@ -257,14 +270,16 @@ static void test_plain_corpus(void **state)
         struct limefile_index *index = index_of(&file.source);
         struct limefile_fields fields;
         struct seen seen = {0};
-        assert_int_equal(
-            limefile_fields_build(&file.source, index, seen_report, &seen, &fields), 0);
+        assert_int_equal(limefile_fields_build(&file.source, index, &fields), 0);
+        see(&fields, &seen);
         assert_int_equal(seen.findings, 0);
         assert_false(fields.described);
         assert_int_equal(fields.count, i == 0 ? 2 : 0);
         for (size_t j = 0; j < fields.count; j++) {
-            assert_int_equal(fields.field[j].kind, LIMEFILE_KIND_UNKNOWN);
-            assert_false(limefile_field_is_summable(&fields.field[j]));
+            struct limefile_field f;
+            limefile_fields_get(&fields, j, &f);
+            assert_int_equal(f.kind, LIMEFILE_KIND_UNKNOWN);
+            assert_false(limefile_field_is_summable(&f));
         }
         limefile_fields_release(&fields);
         limefile_index_free(index);
@@ -289,15 +304,15 @@ static void test_flavours(void **state)
     LOOK(&l, rows);
     assert_int_equal(l.fields.count, 3);
     for (size_t i = 0; i < 2; i++) {
-        const struct limefile_field *f = &l.fields.field[i];
+        const struct limefile_field *f = &l.field[i];
         assert_int_equal(f->kind, LIMEFILE_KIND_PROPAGATOR);
         assert_int_equal(f->by_format, 2);
         assert_int_equal(f->by_checksum, 4 + 2 * i);
         assert_int_equal(f->checksum.suma, 1 + 2 * i);
         assert_true(limefile_field_is_summable(f));
     }
-    assert_int_equal(l.fields.field[2].kind, LIMEFILE_KIND_UNKNOWN);
-    assert_int_equal(l.fields.field[2].by_format, 0);
+    assert_int_equal(l.field[2].kind, LIMEFILE_KIND_UNKNOWN);
+    assert_int_equal(l.field[2].by_format, 0);
     assert_ends(&l, 0, 0);
 }
 
@@ -316,11 +331,11 @@ static void test_source_and_sink(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_SOURCE);
-    assert_int_equal(l.fields.field[0].precision, 64);
-    assert_int_equal(l.fields.field[0].by_checksum, 4);
-    assert_int_equal(l.fields.field[1].kind, LIMEFILE_KIND_PROPAGATOR);
-    assert_int_equal(l.fields.field[1].by_checksum, 7);
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SOURCE);
+    assert_int_equal(l.field[0].precision, 64);
+    assert_int_equal(l.field[0].by_checksum, 4);
+    assert_int_equal(l.field[1].kind, LIMEFILE_KIND_PROPAGATOR);
+    assert_int_equal(l.field[1].by_checksum, 7);
     assert_ends(&l, 0, 0);
 }
 
@@ -337,9 +352,9 @@ static void test_staggered(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_PROPAGATOR);
-    assert_int_equal(l.fields.field[0].site_bytes, 48);
-    assert_int_equal(l.fields.field[1].site_bytes, 192);
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_PROPAGATOR);
+    assert_int_equal(l.field[0].site_bytes, 48);
+    assert_int_equal(l.field[1].site_bytes, 192);
     assert_ends(&l, 0, 0);
 }
 
@@ -370,18 +385,18 @@ static void test_cvc(void **state)
     struct looked l;
     LOOK(&l, rows);
     for (size_t i = 0; i < 4; i++)
-        assert_true(limefile_field_is_summable(&l.fields.field[i]));
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_SCIDAC);
-    assert_string_equal(l.fields.field[0].name, "cvc-v-x");
-    assert_int_equal(l.fields.field[0].precision, 64);
-    assert_int_equal(l.fields.field[0].site_bytes, 256);
-    assert_int_equal(l.fields.field[0].lattice.dims, 4);
-    assert_int_equal(l.fields.field[0].by_checksum, 3);
-    assert_int_equal(l.fields.field[1].site_bytes, 256);
-    assert_int_equal(l.fields.field[2].site_bytes, 192);
-    assert_string_equal(l.fields.field[2].name, "");
-    assert_int_equal(l.fields.field[3].kind, LIMEFILE_KIND_PROPAGATOR);
-    assert_false(limefile_field_is_summable(&l.fields.field[4]));
+        assert_true(limefile_field_is_summable(&l.field[i]));
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SCIDAC);
+    assert_string_equal(l.field[0].name, "cvc-v-x");
+    assert_int_equal(l.field[0].precision, 64);
+    assert_int_equal(l.field[0].site_bytes, 256);
+    assert_int_equal(l.field[0].lattice.dims, 4);
+    assert_int_equal(l.field[0].by_checksum, 3);
+    assert_int_equal(l.field[1].site_bytes, 256);
+    assert_int_equal(l.field[2].site_bytes, 192);
+    assert_string_equal(l.field[2].name, "");
+    assert_int_equal(l.field[3].kind, LIMEFILE_KIND_PROPAGATOR);
+    assert_false(limefile_field_is_summable(&l.field[4]));
     assert_ends(&l, LIMEFILE_D_XML, 10);
 }
 
@@ -405,9 +420,9 @@ static void test_grid(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_SCIDAC);
-    assert_int_equal(l.fields.field[0].by_checksum, 6);
-    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SCIDAC);
+    assert_int_equal(l.field[0].by_checksum, 6);
+    assert_true(limefile_field_is_summable(&l.field[0]));
     assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 8);
 }
 
@@ -441,7 +456,7 @@ static void test_grid_lengths(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    const struct limefile_field *f = l.fields.field;
+    const struct limefile_field *f = l.field;
     assert_int_equal(f[0].sites, 512);
     assert_int_equal(f[0].by_file, 2);
     assert_false(f[0].boxed || f[0].halved);
@@ -477,7 +492,7 @@ static void test_blank_lfn(void **state)
         struct looked l;
         LOOK(&l, rows);
         assert_int_equal(l.fields.by_lfn, 0);
-        assert_int_equal(l.fields.field[0].by_lfn, 0);
+        assert_int_equal(l.field[0].by_lfn, 0);
         assert_ends(&l, 0, 0);
     }
 }
@@ -498,7 +513,7 @@ static void test_data_cut_off(void **state)
     look_at(&l, bytes, COUNT(rows));
     assert_non_null(limefile_index_fault(l.index));
     assert_int_equal(l.fields.count, 1);
-    assert_int_equal(l.fields.field[0].by_checksum, 0);
+    assert_int_equal(l.field[0].by_checksum, 0);
     assert_ends(&l, 0, 0);
 }
 
@@ -517,10 +532,10 @@ static void test_two_gauges(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].by_lfn, 4);
-    assert_int_equal(l.fields.field[1].by_lfn, 5);
-    assert_int_equal(l.fields.field[1].precision, 64);
-    assert_false(l.fields.field[1].has_checksum);
+    assert_int_equal(l.field[0].by_lfn, 4);
+    assert_int_equal(l.field[1].by_lfn, 5);
+    assert_int_equal(l.field[1].precision, 64);
+    assert_false(l.field[1].has_checksum);
     assert_int_equal(l.fields.by_lfn, 4);
     assert_string_equal(l.fields.lfn, "lfn://one");
     assert_ends(&l, 0, 0);
@@ -543,7 +558,7 @@ static void broken(unsigned a, unsigned b, unsigned c, unsigned d)
     struct looked l;
     LOOK(&l, rows);
     for (size_t i = 0; i < 2; i++) {
-        const struct limefile_field *f = &l.fields.field[i];
+        const struct limefile_field *f = &l.field[i];
         assert_int_equal(f->kind, LIMEFILE_KIND_GAUGE);
         assert_int_equal(f->precision, i ? 64 : 32);
         assert_int_equal(f->by_format, 1 + 4 * i);
@@ -581,9 +596,9 @@ static void test_each_record_a_message(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_GAUGE);
-    assert_int_equal(l.fields.field[0].by_checksum, 4);
-    assert_int_equal(l.fields.field[0].by_lfn, 2);
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_GAUGE);
+    assert_int_equal(l.field[0].by_checksum, 4);
+    assert_int_equal(l.field[0].by_lfn, 2);
     assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
     static const struct row scidac[] = {
         TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2"), MB | ME),
@@ -593,10 +608,10 @@ static void test_each_record_a_message(void **state)
         DATA("scidac-binary-data", 16 * 8, MB | ME),
     };
     LOOK(&l, scidac);
-    assert_int_equal(l.fields.field[0].by_record, 2);
-    assert_true(limefile_field_is_summable(&l.fields.field[0]));
-    assert_int_equal(l.fields.field[0].by_checksum, 4);
-    assert_int_equal(l.fields.field[1].kind, LIMEFILE_KIND_UNKNOWN);
+    assert_int_equal(l.field[0].by_record, 2);
+    assert_true(limefile_field_is_summable(&l.field[0]));
+    assert_int_equal(l.field[0].by_checksum, 4);
+    assert_int_equal(l.field[1].kind, LIMEFILE_KIND_UNKNOWN);
     assert_ends(&l, 0, 0);
 }
 
@@ -612,8 +627,8 @@ static void test_format_missing(void **state)
     struct looked l;
     LOOK(&l, rows);
     assert_true(l.fields.described);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_UNKNOWN);
-    assert_int_equal(l.fields.field[0].by_checksum, 2);
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_UNKNOWN);
+    assert_int_equal(l.field[0].by_checksum, 2);
     assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 1);
     static const struct row scidac[] = {
         TEXT("scidac-private-file-xml", FILE_XML("2 2 2 2 "), MB | ME),
@@ -621,8 +636,8 @@ static void test_format_missing(void **state)
         DATA("ildg-binary-data", GAUGE_2222, ME),
     };
     LOOK(&l, scidac);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_SCIDAC);
-    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SCIDAC);
+    assert_true(limefile_field_is_summable(&l.field[0]));
     assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 3);
 }
 
@@ -636,10 +651,10 @@ static void test_format_late(void **state)
     };
     struct looked l;
     LOOK(&l, behind);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_GAUGE);
-    assert_int_equal(l.fields.field[0].by_format, 3);
-    assert_int_equal(l.fields.field[0].by_checksum, 2);
-    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_GAUGE);
+    assert_int_equal(l.field[0].by_format, 3);
+    assert_int_equal(l.field[0].by_checksum, 2);
+    assert_true(limefile_field_is_summable(&l.field[0]));
     assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 3);
 
     static const struct row alone[] = {TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME)};
@@ -653,7 +668,7 @@ static void test_format_late(void **state)
         DATA("ildg-binary-data", GAUGE_2222, ME),
     };
     LOOK(&l, twice);
-    assert_int_equal(l.fields.field[0].by_format, 2);
+    assert_int_equal(l.field[0].by_format, 2);
     assert_ends(&l, LIMEFILE_D_FORMAT_LATE, 1);
 
     static const struct row between[] = {
@@ -662,7 +677,7 @@ static void test_format_late(void **state)
         DATA("ildg-binary-data", GAUGE_2222, ME),
     };
     LOOK(&l, between);
-    assert_int_equal(l.fields.field[1].by_format, 2);
+    assert_int_equal(l.field[1].by_format, 2);
     assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 1);
 }
 
@@ -677,7 +692,7 @@ static void disputed(const char *record, size_t record_n, size_t bytes, bool is)
     };
     struct looked l;
     LOOK(&l, rows);
-    const struct limefile_field *f = &l.fields.field[0];
+    const struct limefile_field *f = &l.field[0];
     struct limefile_field as;
     assert_int_equal(f->disputed, is);
     assert_int_equal(f->site_bytes, 288);
@@ -711,8 +726,8 @@ static void differs(const char *file, size_t file_n, const char *record, size_t 
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_GAUGE);
-    assert_true(limefile_field_is_summable(&l.fields.field[0])); /* as its format says */
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_GAUGE);
+    assert_true(limefile_field_is_summable(&l.field[0])); /* as its format says */
     assert_ends(&l, ordinal ? LIMEFILE_D_FORMAT_DIFFERS : 0, ordinal);
 }
 
@@ -749,7 +764,7 @@ static void test_length(void **state)
     assert_int_equal(l.seen.findings, 4);
     static const uint64_t want[] = {GAUGE_2222, SPINOR_2222, 128, 8};
     for (size_t i = 0; i < 4; i++) {
-        const struct limefile_field *f = &l.fields.field[i];
+        const struct limefile_field *f = &l.field[i];
         assert_found(&l, i, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal);
         assert_int_equal(l.seen.finding[i].offset, f->record.header_offset + 8);
         assert_int_equal(l.seen.finding[i].have, f->record.bytes);
@@ -778,8 +793,8 @@ static void test_astronomical(void **state)
     assert_found(&l, 0, LIMEFILE_D_XML, 1);
     assert_found(&l, 1, LIMEFILE_D_XML, 4);
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(l.fields.field[i].kind, LIMEFILE_KIND_UNKNOWN);
-        assert_false(limefile_field_is_summable(&l.fields.field[i]));
+        assert_int_equal(l.field[i].kind, LIMEFILE_KIND_UNKNOWN);
+        assert_false(limefile_field_is_summable(&l.field[i]));
     }
     unlook(&l);
 }
@@ -800,12 +815,12 @@ static void test_boxes(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].sites, 12);
-    assert_int_equal(l.fields.field[0].lattice.extent[0], 4);
-    assert_int_equal(l.fields.field[0].upper[0], 3);
-    assert_true(limefile_field_is_summable(&l.fields.field[0]));
-    assert_false(limefile_field_is_summable(&l.fields.field[1]));
-    assert_false(limefile_field_is_summable(&l.fields.field[2]));
+    assert_int_equal(l.field[0].sites, 12);
+    assert_int_equal(l.field[0].lattice.extent[0], 4);
+    assert_int_equal(l.field[0].upper[0], 3);
+    assert_true(limefile_field_is_summable(&l.field[0]));
+    assert_false(limefile_field_is_summable(&l.field[1]));
+    assert_false(limefile_field_is_summable(&l.field[2]));
     assert_int_equal(l.seen.findings, 2);
     assert_found(&l, 0, LIMEFILE_D_FORMAT_DIFFERS, 4);
     assert_found(&l, 1, LIMEFILE_D_FORMAT_DIFFERS, 6);
@@ -830,13 +845,13 @@ static void test_lattice_unknown(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].sites, 10);
-    assert_int_equal(l.fields.field[0].expected, 0);
-    assert_int_equal(l.fields.field[0].lattice.dims, 0);
-    assert_true(limefile_field_is_summable(&l.fields.field[0]));
+    assert_int_equal(l.field[0].sites, 10);
+    assert_int_equal(l.field[0].expected, 0);
+    assert_int_equal(l.field[0].lattice.dims, 0);
+    assert_true(limefile_field_is_summable(&l.field[0]));
     for (size_t i = 1; i < 4; i++)
-        assert_false(limefile_field_is_summable(&l.fields.field[i]));
-    assert_int_equal(l.fields.field[3].lattice.dims, 2);
+        assert_false(limefile_field_is_summable(&l.field[i]));
+    assert_int_equal(l.field[3].lattice.dims, 2);
     assert_int_equal(l.seen.finding[0].have, 81);
     assert_int_equal(l.seen.finding[0].want, 0); /* some whole number of sites */
     assert_ends(&l, LIMEFILE_D_FIELD_LENGTH, 4);
@@ -853,7 +868,7 @@ static void test_checksums_alone(void **state)
     };
     struct looked l;
     LOOK(&l, two);
-    assert_int_equal(l.fields.field[0].by_checksum, 3);
+    assert_int_equal(l.field[0].by_checksum, 3);
     assert_ends(&l, LIMEFILE_D_CHECKSUM_ALONE, 4);
 
     static const struct row nothing[] = {TEXT("scidac-checksum", SUM(1, 2), MB | ME)};
@@ -868,8 +883,8 @@ static void test_checksums_alone(void **state)
         DATA("scidac-binary-data", SPINOR_2222, ME),
     };
     LOOK(&l, before);
-    assert_int_equal(l.fields.field[0].by_checksum, 2);
-    assert_int_equal(l.fields.field[1].by_checksum, 4);
+    assert_int_equal(l.field[0].by_checksum, 2);
+    assert_int_equal(l.field[1].by_checksum, 4);
     assert_ends(&l, 0, 0);
 
     static const struct row around[] = {
@@ -879,8 +894,8 @@ static void test_checksums_alone(void **state)
         TEXT("scidac-checksum", SUM(3, 4), ME),
     };
     LOOK(&l, around);
-    assert_int_equal(l.fields.field[0].by_checksum, 4);
-    assert_int_equal(l.fields.field[0].checksum.suma, 3);
+    assert_int_equal(l.field[0].by_checksum, 4);
+    assert_int_equal(l.field[0].checksum.suma, 3);
     assert_ends(&l, LIMEFILE_D_CHECKSUM_ALONE, 1);
 
     static const struct row copy[] = {
@@ -889,7 +904,7 @@ static void test_checksums_alone(void **state)
         DATA("ildg-binary-data", GAUGE_2222, ME),
     };
     LOOK(&l, copy);
-    assert_false(l.fields.field[0].has_checksum);
+    assert_false(l.field[0].has_checksum);
     assert_ends(&l, 0, 0);
 }
 
@@ -909,8 +924,8 @@ static void assert_pairs(const char *order, const char *sums, uint64_t alone)
     look(&l, rows, count);
     assert_int_equal(l.fields.count, strlen(sums));
     for (size_t i = 0; sums[i]; i++) {
-        assert_int_equal(l.fields.field[i].has_checksum, sums[i] != '0');
-        assert_int_equal(l.fields.field[i].checksum.suma, sums[i] - '0');
+        assert_int_equal(l.field[i].has_checksum, sums[i] != '0');
+        assert_int_equal(l.field[i].checksum.suma, sums[i] - '0');
     }
     assert_ends(&l, alone ? LIMEFILE_D_CHECKSUM_ALONE : 0, alone);
 }
@@ -960,11 +975,11 @@ static void test_senseless_metadata(void **state)
         n++;
     }
     assert_int_equal(l.seen.findings, n);
-    assert_int_equal(l.fields.field[0].by_format, 3); /* there is one: it isn't missing */
-    assert_int_equal(l.fields.field[0].by_record, 2);
-    assert_int_equal(l.fields.field[0].by_checksum, 6);
-    assert_false(l.fields.field[0].has_checksum);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_UNKNOWN);
+    assert_int_equal(l.field[0].by_format, 3); /* there is one: it isn't missing */
+    assert_int_equal(l.field[0].by_record, 2);
+    assert_int_equal(l.field[0].by_checksum, 6);
+    assert_false(l.field[0].has_checksum);
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_UNKNOWN);
     assert_int_equal(l.fields.by_lfn, 9); /* the first that says one */
     assert_string_equal(l.fields.lfn, "lfn://good");
     unlook(&l);
@@ -983,15 +998,15 @@ static void test_other_gauge_groups(void **state)
     };
     struct looked l;
     LOOK(&l, rows);
-    assert_int_equal(l.fields.field[0].kind, LIMEFILE_KIND_GAUGE);
-    assert_int_equal(l.fields.field[0].site_bytes, 128);
-    assert_true(limefile_field_is_summable(&l.fields.field[0]));
-    assert_string_equal(l.fields.field[1].name, "sp4links");
-    assert_int_equal(l.fields.field[1].site_bytes, 0);
-    assert_int_equal(l.fields.field[1].expected, 0);
-    assert_int_equal(l.fields.field[2].kind, LIMEFILE_KIND_SCIDAC); /* not called gauge */
-    assert_int_equal(l.fields.field[2].site_bytes, 32);             /* there are 16 sites */
-    assert_true(limefile_field_is_summable(&l.fields.field[2]));
+    assert_int_equal(l.field[0].kind, LIMEFILE_KIND_GAUGE);
+    assert_int_equal(l.field[0].site_bytes, 128);
+    assert_true(limefile_field_is_summable(&l.field[0]));
+    assert_string_equal(l.field[1].name, "sp4links");
+    assert_int_equal(l.field[1].site_bytes, 0);
+    assert_int_equal(l.field[1].expected, 0);
+    assert_int_equal(l.field[2].kind, LIMEFILE_KIND_SCIDAC); /* not called gauge */
+    assert_int_equal(l.field[2].site_bytes, 32);             /* there are 16 sites */
+    assert_true(limefile_field_is_summable(&l.field[2]));
     assert_ends(&l, 0, 0);
 }
 
@@ -1011,7 +1026,7 @@ static void test_read_errors(void **state)
     faulty_init(&faulty, &b);
     struct limefile_index *index = index_of(&faulty.source);
     unsigned indexed = faulty.calls;
-    assert_int_equal(limefile_fields_build(&faulty.source, index, NULL, NULL, &fields), 0);
+    assert_int_equal(limefile_fields_build(&faulty.source, index, &fields), 0);
     assert_int_equal(fields.count, 1);
     limefile_fields_release(&fields);
     unsigned all = faulty.calls - indexed;
@@ -1019,13 +1034,11 @@ static void test_read_errors(void **state)
     for (unsigned i = 1; i <= all; i++) {
         faulty.fail_at = faulty.calls + i;
         faulty.fail_for = 1;
-        assert_int_equal(limefile_fields_build(&faulty.source, index, NULL, NULL, &fields),
-                         -EIO);
-        assert_null(fields.field);
+        assert_int_equal(limefile_fields_build(&faulty.source, index, &fields), -EIO);
+        assert_null(fields.kept);
     }
     faulty.memory.size = 150; /* the file was cut */
-    assert_int_equal(limefile_fields_build(&faulty.source, index, NULL, NULL, &fields),
-                     LIMEFILE_E_SHRUNK);
+    assert_int_equal(limefile_fields_build(&faulty.source, index, &fields), LIMEFILE_E_SHRUNK);
     limefile_index_free(index);
     bytes_free(&b);
 }
@@ -1054,7 +1067,7 @@ static void test_many(void **state)
     assert_int_equal(l.fields.count, 2 * TIMES);
     /* differs, metadata twice, a checksum alone */
     assert_int_equal(l.seen.findings, 4 * TIMES);
-    assert_int_equal(l.fields.field[2 * TIMES - 2].by_format, (TIMES - 1) * COUNT(rows) + 1);
+    assert_int_equal(l.field[2 * TIMES - 2].by_format, (TIMES - 1) * COUNT(rows) + 1);
     unlook(&l);
     free(all);
 }

@@ -1,9 +1,12 @@
 /* test_stage.c - sums of what passes, in pieces of any length */
+#define _GNU_SOURCE
 #include "sums.h"
 #include "unit.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static unsigned char *noise(size_t n)
 {
@@ -46,51 +49,135 @@ static void digests_agree(void **state)
     assert_false(stage_digest_agrees(&a, &b));
 }
 
+/* ---- fields that pass in pieces ---- */
+
+/* A container with three fields of any site, the one in the middle without a checksum. The last
+ * checksum may be wrong, and the first field late: described as a lattice of other sites, which
+ * its length contradicts. */
+struct passing {
+    struct bytes bytes;
+    struct limefile_memory memory;
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    bool bad, late;
+};
+
+static void add_text(struct bytes *b, const char *type, const char *text, unsigned flags)
+{
+    size_t n = strlen(text);
+    bytes_header(b, type, n, flags);
+    bytes_add(b, text, n);
+    bytes_fill(b, 0, (8 - n % 8) % 8);
+}
+
+static void add_description(struct bytes *b, size_t site_bytes, bool late)
+{
+    char text[256];
+    if (late)
+        add_text(b, "scidac-private-file-xml",
+                 "<scidacFile><dims>21 2</dims><volfmt>0</volfmt></scidacFile>", MB | ME);
+    snprintf(text, sizeof text,
+             "<scidacRecord><recordtype>0</recordtype><typesize>%zu</typesize>"
+             "<datacount>1</datacount></scidacRecord>",
+             site_bytes);
+    add_text(b, "scidac-private-record-xml", text, MB);
+}
+
+static void add_field(struct bytes *b, int i, bool wrong, bool late)
+{
+    char xml[LIMEFILE_CHECKSUM_XML_MAX];
+    size_t site_bytes = 1 + (size_t)rand() % 700, sites = 1 + (size_t)rand() % 20;
+    unsigned char *data = noise(site_bytes * sites);
+    struct limefile_checksum sum = {0};
+    add_description(b, site_bytes, late);
+    bytes_header(b, "scidac-binary-data", site_bytes * sites, i == 1 ? ME : 0);
+    bytes_add(b, data, site_bytes * sites);
+    bytes_fill(b, 0, (8 - site_bytes * sites % 8) % 8);
+    limefile_checksum_add(&sum, data, sites, site_bytes, 0);
+    sum.sumb ^= wrong;
+    limefile_checksum_xml(&sum, xml);
+    if (i != 1)
+        add_text(b, "scidac-checksum", xml, ME);
+    free(data);
+}
+
+static void make(struct passing *p, int round)
+{
+    *p = (struct passing){.bad = round % 4 == 0, .late = round % 3 == 0};
+    for (int i = 0; i < 3; i++) {
+        bytes_record(&p->bytes, "filler", (size_t)rand() % 3000, i, MB | ME);
+        add_field(&p->bytes, i, p->bad && i == 2, p->late);
+    }
+    limefile_memory_lend(&p->memory, p->bytes.at, p->bytes.n);
+    assert_int_equal(limefile_index_build(&p->memory.source, &p->index), 0);
+    assert_int_equal(limefile_fields_build(&p->memory.source, p->index, &p->fields), 0);
+    assert_int_equal(p->fields.count, 3);
+}
+
+static void unmake(struct passing *p)
+{
+    limefile_fields_release(&p->fields);
+    limefile_index_free(p->index);
+    bytes_free(&p->bytes);
+}
+
+static void pass(const struct passing *p, struct stage_fieldsums *sums, size_t most, size_t end)
+{
+    for (size_t done = 0, n; done < end; done += n) {
+        n = 1 + (size_t)rand() % most;
+        n = n < end - done ? n : end - done;
+        stage_fieldsums_add(sums, p->bytes.at + done, n, done);
+    }
+}
+
 /* Two fields among other bytes, cut anywhere, of sites of any size. */
 static void fields_in_pieces(void **state)
 {
     (void)state;
-    enum { BYTES = 60000 };
-    unsigned char *data = noise(BYTES);
     for (int round = 0; round < 200; round++) {
-        struct limefile_field field[3] = {0};
-        uint64_t at = 0;
-        for (int i = 0; i < 3; i++) {
-            field[i].site_bytes = 1 + (uint64_t)rand() % 700;
-            field[i].sites = 1 + (uint64_t)rand() % 20;
-            field[i].record.bytes = field[i].sites * field[i].site_bytes;
-            field[i].record.data_offset = at + (uint64_t)rand() % 3000;
-            field[i].record.ordinal = (uint64_t)i + 1;
-            field[i].has_checksum = i != 1;
-            at = field[i].record.data_offset + field[i].record.bytes;
-            limefile_field_add(&field[i], &field[i].checksum,
-                               data + field[i].record.data_offset, 0, field[i].sites);
-        }
-        bool bad = round % 4 == 0;
-        if (bad)
-            field[2].checksum.sumb ^= 1;
-        struct limefile_fields fields = {.field = field, .count = 3};
+        struct passing p;
         struct stage_fieldsums sums;
         struct limefile_checksum found;
-        assert_int_equal(stage_fieldsums_init(&sums, &fields), 0);
-        for (size_t done = 0, n; done < BYTES; done += n) {
-            n = 1 + (size_t)rand() % (round % 2 ? 300 : 20000);
-            n = n < BYTES - done ? n : BYTES - done;
-            stage_fieldsums_add(&sums, data + done, n, done);
-        }
-        assert_int_equal(stage_fieldsums_verdict(&sums, -1, &found), bad ? 3 : 0);
+        struct limefile_field last;
+        make(&p, round);
+        limefile_fields_get(&p.fields, 2, &last);
+        int fd = memfd_create("container", MFD_CLOEXEC);
+        assert_int_equal(write(fd, p.bytes.at, p.bytes.n), p.bytes.n);
+        assert_int_equal(stage_fieldsums_init(&sums, &p.fields), 0);
+        assert_int_equal(sums.count, 2);
+        pass(&p, &sums, round % 2 ? 300 : 20000, p.bytes.n);
+        assert_int_equal(stage_fieldsums_verdict(&sums, fd, &found),
+                         p.bad ? last.record.ordinal : 0);
         stage_fieldsums_release(&sums);
+        close(fd);
+        unmake(&p);
     }
-    free(data);
+}
+
+/* What has not come to its end is not right. */
+static void fields_cut_short(void **state)
+{
+    (void)state;
+    struct passing p;
+    struct stage_fieldsums sums;
+    struct limefile_checksum found;
+    struct limefile_field last;
+    make(&p, 1);
+    limefile_fields_get(&p.fields, 2, &last);
+    assert_int_equal(stage_fieldsums_init(&sums, &p.fields), 0);
+    pass(&p, &sums, 300, last.record.data_offset + last.record.bytes - 1);
+    assert_int_equal(stage_fieldsums_verdict(&sums, -1, &found), last.record.ordinal);
+    stage_fieldsums_release(&sums);
+    unmake(&p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-
         cmocka_unit_test(cksum_and_adler32),
         cmocka_unit_test(digests_agree),
         cmocka_unit_test(fields_in_pieces),
+        cmocka_unit_test(fields_cut_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

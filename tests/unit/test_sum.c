@@ -332,12 +332,15 @@ static size_t each_field(field_fn *call)
         assert_true(fd >= 0);
         limefile_fd_init(&file, fd);
         assert_int_equal(limefile_index_build(&file.source, &index), 0);
-        assert_int_equal(limefile_fields_build(&file.source, index, NULL, NULL, &fields), 0);
-        for (size_t i = 0; i < fields.count; i++)
-            if (fields.field[i].has_checksum) {
-                call(fd, &file.source, &fields.field[i]);
+        assert_int_equal(limefile_fields_build(&file.source, index, &fields), 0);
+        for (size_t i = 0; i < fields.count; i++) {
+            struct limefile_field field;
+            limefile_fields_get(&fields, i, &field);
+            if (field.has_checksum) {
+                call(fd, &file.source, &field);
                 count++;
             }
+        }
         limefile_fields_release(&fields);
         limefile_index_free(index);
         close(fd);

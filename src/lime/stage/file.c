@@ -72,16 +72,12 @@ int stage_file_judge(struct stage_file *f, struct stage_fieldsums *sums, int fd)
         f->result->read = true;
         return 0;
     }
-    for (size_t i = 0; i < sums->count; i++) {
-        const struct limefile_field *field = sums->of[i].field;
-        if ((int64_t)field->record.ordinal == bad)
-            return stage_fail(f->result, LIMEFILE_D_CHECKSUM,
-                              "record %" PRId64 ": wrong checksum: the data have %08" PRIx32
-                              " %08" PRIx32 ", the file says %08" PRIx32 " %08" PRIx32,
-                              bad, found.suma, found.sumb, field->checksum.suma,
-                              field->checksum.sumb);
-    }
-    return -EIO;
+    struct limefile_field field = {.kind = LIMEFILE_KIND_UNKNOWN};
+    limefile_fields_of(sums->fields, (uint64_t)bad, &field);
+    return stage_fail(f->result, LIMEFILE_D_CHECKSUM,
+                      "record %" PRId64 ": wrong checksum: the data have %08" PRIx32
+                      " %08" PRIx32 ", the file says %08" PRIx32 " %08" PRIx32,
+                      bad, found.suma, found.sumb, field.checksum.suma, field.checksum.sumb);
 }
 
 int stage_file_sum(struct stage_file *f, struct stage_port *port, uint64_t size, unsigned kinds,

@@ -86,17 +86,26 @@ static int name_deviations(struct limefile_source *source, struct look *look)
 static void name_unverified(const struct stage_plan *plan, struct look *look)
 {
     for (size_t i = 0; i < plan->fields.count; i++) {
-        const struct limefile_field *field = &plan->fields.field[i];
-        const char *why = limefile_field_why_unverified(field);
-        if (!field->by_checksum || !why)
+        struct limefile_field field;
+        limefile_fields_get(&plan->fields, i, &field);
+        const char *why = limefile_field_why_unverified(&field);
+        if (!field.by_checksum || !why)
             continue;
-        stage_words_add(&look->result->unverified, UNVERIFIED, field->record.ordinal, why);
+        stage_words_add(&look->result->unverified, UNVERIFIED, field.record.ordinal, why);
         if (look->options->strict && !look->err)
             look->err =
-                stage_fail(look->result, -EBADMSG, UNVERIFIED, field->record.ordinal, why);
+                stage_fail(look->result, -EBADMSG, UNVERIFIED, field.record.ordinal, why);
     }
-    if (look->options->strict)
-        limefile_fields_demand(&plan->fields, report, look);
+}
+
+static void demand(const struct stage_plan *plan, struct look *look)
+{
+    struct limefile_finding findings[2];
+    for (size_t i = 0; !look->err && i < plan->fields.count; i++) {
+        unsigned n = limefile_fields_demand(&plan->fields, i, findings);
+        for (unsigned j = 0; j < n; j++)
+            report(look, &findings[j]);
+    }
 }
 
 /* Data of another length than they are described with may have been cut, unless their checksum
@@ -104,26 +113,31 @@ static void name_unverified(const struct stage_plan *plan, struct look *look)
 static void judge_lengths(const struct stage_plan *plan, struct look *look)
 {
     for (size_t i = 0; i < plan->fields.count; i++) {
-        const struct limefile_field *field = &plan->fields.field[i];
-        struct limefile_field as;
-        if (limefile_field_fits(field))
+        struct limefile_field field, as;
+        limefile_fields_get(&plan->fields, i, &field);
+        if (limefile_field_fits(&field))
             continue;
-        struct limefile_finding finding = {
-            LIMEFILE_D_FIELD_LENGTH, field->record.header_offset + 8, field->record.ordinal,
-            field->record.bytes, field->expected};
-        take(look, &finding, !field->has_checksum || !limefile_field_reading(field, 0, &as));
+        struct limefile_finding finding = {LIMEFILE_D_FIELD_LENGTH,
+                                           field.record.header_offset + 8, field.record.ordinal,
+                                           field.record.bytes, field.expected};
+        take(look, &finding, !field.has_checksum || !limefile_field_reading(&field, 0, &as));
     }
 }
 
 static int look_at_fields(struct stage_plan *plan, struct limefile_source *source,
                           struct look *look)
 {
-    int err = limefile_fields_build(source, plan->index, report, look, &plan->fields);
+    struct limefile_finding finding;
+    int err = limefile_fields_build(source, plan->index, &plan->fields);
     if (err)
         return stage_fail(look->result, err, "read: %s", limefile_strerror(err));
+    for (size_t i = 0; limefile_fields_finding(&plan->fields, i, &finding); i++)
+        report(look, &finding);
     memcpy(look->result->lfn, plan->fields.lfn, sizeof look->result->lfn);
     judge_lengths(plan, look);
     name_unverified(plan, look);
+    if (look->options->strict)
+        demand(plan, look);
     return look->err;
 }
 
@@ -191,20 +205,20 @@ static bool same_record(const struct limefile_record *a, const struct limefile_r
 bool stage_plan_fits(const struct stage_plan *plan, int fd)
 {
     struct limefile_fd file;
-    struct limefile_index *index;
+    struct limefile_scan *scan;
+    struct limefile_record a, b;
+    uint64_t done, size, count = 0;
+    int got;
     limefile_fd_init(&file, fd);
     if (!plan->container)
         return true;
-    if (limefile_index_build(&file.source, &index) != 0)
+    if (limefile_scan_new(&file.source, NULL, NULL, &scan) != 0)
         return false;
-    uint64_t count = limefile_index_count(plan->index);
-    bool fits = limefile_index_count(index) == count && !limefile_index_fault(index) &&
-                limefile_index_size(index) == limefile_index_size(plan->index);
-    for (uint64_t i = 1; fits && i <= count; i++) {
-        struct limefile_record a, b;
-        fits = limefile_index_get(plan->index, i, &a) == 0 &&
-               limefile_index_get(index, i, &b) == 0 && same_record(&a, &b);
-    }
-    limefile_index_free(index);
-    return fits;
+    bool fits = true;
+    while (fits && (got = limefile_scan_next(scan, &b)) > 0)
+        fits = limefile_index_get(plan->index, ++count, &a) == 0 && same_record(&a, &b);
+    limefile_scan_progress(scan, &done, &size);
+    limefile_scan_free(scan);
+    return fits && got == 0 && count == limefile_index_count(plan->index) &&
+           size == limefile_index_size(plan->index);
 }

@@ -49,91 +49,127 @@ void stage_sums_result(const struct stage_sums *s, struct stage_digest *out)
 
 /* ---- of the fields ---- */
 
+static bool is_compared(const struct limefile_field *field)
+{
+    struct limefile_field as;
+    return field->has_checksum && limefile_field_reading(field, 0, &as);
+}
+
+static bool is_late(const struct limefile_field *field)
+{
+    return field->site_bytes > CARRY_MAX || !limefile_field_is_summable(field);
+}
+
 int stage_fieldsums_init(struct stage_fieldsums *s, const struct limefile_fields *fields)
 {
-    *s = (struct stage_fieldsums){.of = calloc(fields->count + 1, sizeof *s->of)};
-    if (!s->of)
-        return -ENOMEM;
+    size_t largest = 0;
+    *s = (struct stage_fieldsums){.fields = fields};
     for (size_t i = 0; i < fields->count; i++) {
-        const struct limefile_field *field = &fields->field[i];
-        struct limefile_field as;
-        if (!field->has_checksum || !limefile_field_reading(field, 0, &as))
+        struct limefile_field field;
+        limefile_fields_get(fields, i, &field);
+        if (!is_compared(&field))
             continue;
-        struct stage_fieldsum *f = &s->of[s->count++];
-        f->field = field;
-        f->late = field->site_bytes > CARRY_MAX || !limefile_field_is_summable(field);
-        if (!f->late && !(f->carry = malloc(field->site_bytes))) {
-            stage_fieldsums_release(s);
-            return -ENOMEM;
-        }
+        s->count++;
+        if (!is_late(&field) && field.site_bytes > largest)
+            largest = (size_t)field.site_bytes;
     }
-    return 0;
+    s->carry = malloc(largest + 1);
+    return s->carry ? 0 : -ENOMEM;
 }
 
 void stage_fieldsums_release(struct stage_fieldsums *s)
 {
-    for (size_t i = 0; i < s->count; i++)
-        free(s->of[i].carry);
-    free(s->of);
+    free(s->carry);
     *s = (struct stage_fieldsums){0};
 }
 
-static void add_sites(struct stage_fieldsum *f, const void *data, uint64_t sites)
+static void add_sites(struct stage_fieldsums *s, const void *data, uint64_t sites)
 {
-    limefile_field_add(f->field, &f->sum, data, f->sites, sites);
-    f->sites += sites;
+    limefile_field_add(&s->field, &s->sum, data, s->sites, sites);
+    s->sites += sites;
 }
 
-static void add_field_bytes(struct stage_fieldsum *f, const unsigned char *data, size_t n)
+static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data, size_t n)
 {
-    size_t site = f->field->site_bytes;
-    if (f->carried) {
-        size_t part = site - f->carried < n ? site - f->carried : n;
-        memcpy(f->carry + f->carried, data, part);
-        f->carried += part;
+    size_t site = (size_t)s->field.site_bytes;
+    if (s->carried) {
+        size_t part = site - s->carried < n ? site - s->carried : n;
+        memcpy(s->carry + s->carried, data, part);
+        s->carried += part;
         data += part;
         n -= part;
-        if (f->carried < site)
+        if (s->carried < site)
             return;
-        add_sites(f, f->carry, 1);
-        f->carried = 0;
+        add_sites(s, s->carry, 1);
+        s->carried = 0;
     }
     if (n >= site)
-        add_sites(f, data, n / site);
-    f->carried = n % site;
-    memcpy(f->carry, data + (n - f->carried), f->carried);
+        add_sites(s, data, n / site);
+    s->carried = n % site;
+    memcpy(s->carry, data + (n - s->carried), s->carried);
+}
+
+/* The next one that is summed while it passes; false if there is none. */
+static bool begin_field(struct stage_fieldsums *s)
+{
+    while (!s->passing && s->next < s->fields->count) {
+        limefile_fields_get(s->fields, s->next++, &s->field);
+        s->passing = is_compared(&s->field) && !is_late(&s->field);
+    }
+    return s->passing;
+}
+
+static bool is_right(const struct limefile_field *field, const struct limefile_checksum *sum)
+{
+    return sum->suma == field->checksum.suma && sum->sumb == field->checksum.sumb;
+}
+
+static void end_field(struct stage_fieldsums *s)
+{
+    if (!s->wrong && !is_right(&s->field, &s->sum)) {
+        s->wrong = s->field.record.ordinal;
+        s->found = s->sum;
+    }
+    s->sum = (struct limefile_checksum){0};
+    s->sites = s->carried = 0;
+    s->passing = false;
 }
 
 void stage_fieldsums_add(struct stage_fieldsums *s, const void *data, size_t n, uint64_t offset)
 {
     uint64_t end = offset + n;
-    for (size_t i = s->first; i < s->count; i++) {
-        struct stage_fieldsum *f = &s->of[i];
-        uint64_t begins = f->field->record.data_offset, ends = begins + f->field->record.bytes;
+    while (begin_field(s)) {
+        uint64_t begins = s->field.record.data_offset, ends = begins + s->field.record.bytes;
         if (begins >= end)
             return;
         uint64_t from = begins > offset ? begins : offset, to = ends < end ? ends : end;
-        if (from < to && !f->late)
-            add_field_bytes(f, (const unsigned char *)data + (from - offset),
+        if (from < to)
+            add_field_bytes(s, (const unsigned char *)data + (from - offset),
                             (size_t)(to - from));
-        if (ends <= end)
-            s->first = i + 1;
+        if (ends > end)
+            return;
+        end_field(s);
     }
 }
 
 int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
                                 struct limefile_checksum *found)
 {
-    for (size_t i = 0; i < s->count; i++) {
-        struct stage_fieldsum *f = &s->of[i];
-        struct limefile_field as;
-        int err =
-            f->late ? limefile_field_verify(fd, f->field, 1, NULL, NULL, &as, &f->sum) : 0;
+    if (begin_field(s)) /* it has not come to its end */
+        end_field(s);
+    for (size_t i = 0; i < s->fields->count; i++) {
+        struct limefile_field field, as;
+        limefile_fields_get(s->fields, i, &field);
+        if (s->wrong && s->wrong < field.record.ordinal)
+            break;
+        if (!is_compared(&field) || !is_late(&field))
+            continue;
+        int err = limefile_field_verify(fd, &field, 1, NULL, NULL, &as, found);
         if (err < 0)
             return err;
-        *found = f->sum;
-        if (f->sum.suma != f->field->checksum.suma || f->sum.sumb != f->field->checksum.sumb)
-            return (int64_t)f->field->record.ordinal;
+        if (!is_right(&field, found))
+            return (int64_t)field.record.ordinal;
     }
-    return 0;
+    *found = s->found;
+    return (int64_t)s->wrong;
 }

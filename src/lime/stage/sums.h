@@ -40,19 +40,23 @@ void stage_sums_result(const struct stage_sums *, struct stage_digest *out);
 
 /* ---- of the fields ---- */
 
-/* The fields that have a checksum and whose sites are known. */
-struct stage_fieldsum {
-    const struct limefile_field *field;
+/* The fields that have a checksum and whose sites are known, one after another. Some are late,
+ * summed from the file at the end: their sites are too large to be carried, or it is not
+ * certain what they are. */
+struct stage_fieldsums {
+    const struct limefile_fields *fields;
+    size_t count; /* of those that are compared */
+    size_t next;  /* subscript of the field behind the one that passes */
+
+    bool passing; /* this one does: */
+    struct limefile_field field;
     struct limefile_checksum sum;
     uint64_t sites;       /* that are in it */
     unsigned char *carry; /* the beginning of the next site */
     size_t carried;
-    bool late; /* summed from the file at the end: its sites are too large to be carried, or it
-                * is not certain what they are */
-};
-struct stage_fieldsums {
-    struct stage_fieldsum *of;
-    size_t count, first; /* those before `first` have passed */
+
+    uint64_t wrong; /* ordinal of the first that has passed and is wrong; 0: none */
+    struct limefile_checksum found;
 };
 
 /* `fields` must outlive it. -ENOMEM. */

@@ -17,12 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What became of the sum of a field. */
+/* What became of the sum of a field; for JSON, which names them all at the end. */
 struct sum {
-    const char *state, *reason; /* reason: of what was not summed */
     struct limefile_checksum is;
+    enum sum_state { SUM_OK, SUM_BAD, SUM_UNVERIFIED, SUM_UNREADABLE } state;
     bool known;
 };
+
+static const char *const state_words[] = {"ok", "bad", "unverified", "unreadable"};
 
 /* One file while it is open. */
 struct look {
@@ -31,12 +33,13 @@ struct look {
     struct limefile_fd file;
     struct limefile_index *index;
     struct limefile_fields fields;
-    struct sum *sums; /* one a field; NULL: none are wanted */
+    struct sum *sums; /* one a field; NULL: none are told */
 
-    /* Findings of meaning, which wait for their turn. */
-    struct limefile_finding *waiting;
-    size_t count, capacity, told;
-    bool no_memory;
+    /* Findings of meaning, which wait for their turn: those of the fields, and (--strict) what
+     * is demanded of them. */
+    size_t told, demanded; /* findings; fields */
+    struct limefile_finding demand[2];
+    unsigned demands;
 };
 
 /* ---- findings ---- */
@@ -59,25 +62,52 @@ static void report(struct check *check, const struct limefile_finding *finding)
     }
 }
 
-static void wait_in_line(void *context, const struct limefile_finding *finding)
+static int compare_findings(const struct limefile_finding *x, const struct limefile_finding *y)
 {
-    struct look *look = context;
-    if (look->count == look->capacity) {
-        size_t more = 2 * look->capacity + 16;
-        void *bigger = reallocarray(look->waiting, more, sizeof *finding);
-        look->no_memory |= !bigger;
-        if (!bigger)
-            return;
-        look->waiting = bigger;
-        look->capacity = more;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->code > y->code) - (x->code < y->code);
+}
+
+/* The next thing that is demanded of a field, or NULL. */
+static const struct limefile_finding *next_demand(struct look *look)
+{
+    struct limefile_finding *demand = look->demand;
+    while (look->check->options->strict && look->demands == 0 &&
+           look->demanded < look->fields.count)
+        look->demands = limefile_fields_demand(&look->fields, look->demanded++, demand);
+    if (look->demands == 2 && compare_findings(&demand[0], &demand[1]) > 0) {
+        struct limefile_finding first = demand[1];
+        demand[1] = demand[0];
+        demand[0] = first;
     }
-    look->waiting[look->count++] = *finding;
+    return look->demands ? demand : NULL;
+}
+
+/* The first one that waits, if it stands before that offset; it does not wait any more. */
+static bool take_waiting(struct look *look, uint64_t before, struct limefile_finding *out)
+{
+    const struct limefile_finding *demand = next_demand(look);
+    bool found = limefile_fields_finding(&look->fields, look->told, out);
+    if (demand && !(found && compare_findings(out, demand) <= 0)) {
+        *out = *demand;
+        if (out->offset >= before)
+            return false;
+        look->demand[0] = look->demand[1];
+        look->demands--;
+        return true;
+    }
+    if (!found || out->offset >= before)
+        return false;
+    look->told++;
+    return true;
 }
 
 static void report_waiting(struct look *look, uint64_t before)
 {
-    while (look->told < look->count && look->waiting[look->told].offset < before)
-        report(look->check, &look->waiting[look->told++]);
+    struct limefile_finding finding;
+    while (take_waiting(look, before, &finding))
+        report(look->check, &finding);
 }
 
 static void report_in_order(void *context, const struct limefile_finding *finding)
@@ -87,32 +117,13 @@ static void report_in_order(void *context, const struct limefile_finding *findin
     report(look->check, finding);
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const struct limefile_finding *x = a, *y = b;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return (x->code > y->code) - (x->code < y->code);
-}
-
 /* ---- structure and meaning ---- */
-
-static void demand(struct look *look)
-{
-    limefile_fields_demand(&look->fields, wait_in_line, look);
-    if (look->count)
-        qsort(look->waiting, look->count, sizeof *look->waiting, by_offset);
-}
 
 static int understand(struct look *look)
 {
     struct limefile_source *source = &look->file.source;
     int err = limefile_index_build(source, &look->index);
-    if (!err)
-        err = limefile_fields_build(source, look->index, wait_in_line, look, &look->fields);
-    if (!err && look->check->options->strict)
-        demand(look);
-    return err ? err : look->no_memory ? -ENOMEM : 0;
+    return err ? err : limefile_fields_build(source, look->index, &look->fields);
 }
 
 /* Of an empty file only its name tells what it should have become. */
@@ -174,7 +185,7 @@ static void compare(struct look *look, const struct limefile_field *f, struct su
     int right = limefile_field_verify(look->fd, f, check->options->threads, count_bytes, check,
                                       &as, &sum->is);
     sum->known = right >= 0;
-    sum->state = right < 0 ? "unreadable" : right ? "ok" : "bad";
+    sum->state = right < 0 ? SUM_UNREADABLE : right ? SUM_OK : SUM_BAD;
     if (right == 1) {
         check->verified++;
         return;
@@ -188,30 +199,43 @@ static void compare(struct look *look, const struct limefile_field *f, struct su
     check->wrong++;
 }
 
+/* Why there is no sum; NULL if there is one. */
+static const char *reason_of(const struct limefile_field *f)
+{
+    const char *bad = limefile_field_why_bad(f);
+    return bad ? bad : limefile_field_why_unverified(f);
+}
+
 /* Without a sum: its length has been reported. */
 static void judge(struct look *look, const struct limefile_field *f, struct sum *sum)
 {
     struct check *check = look->check;
-    const char *bad = limefile_field_why_bad(f);
-    sum->reason = bad ? bad : limefile_field_why_unverified(f);
-    if (!sum->reason) {
+    const char *reason = reason_of(f);
+    bool bad = limefile_field_why_bad(f);
+    if (!reason) {
         compare(look, f, sum);
         return;
     }
-    sum->state = bad ? "bad" : "unverified";
+    sum->state = bad ? SUM_BAD : SUM_UNVERIFIED;
     if (bad)
         check->wrong++;
     else
         check->unverified++;
     if (!check->options->quiet && !check->options->json)
-        answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal, sum->state,
-               sum->reason);
+        answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
+               state_words[sum->state], reason);
 }
 
 static void verify(struct look *look)
 {
-    for (size_t i = 0; i < look->fields.count; i++)
-        judge(look, &look->fields.field[i], &look->sums[i]);
+    for (size_t i = 0; i < look->fields.count; i++) {
+        struct limefile_field f;
+        struct sum sum = {.known = false};
+        limefile_fields_get(&look->fields, i, &f);
+        judge(look, &f, &sum);
+        if (look->sums)
+            look->sums[i] = sum;
+    }
 }
 
 /* ---- words ---- */
@@ -275,10 +299,13 @@ static void sums_json(const struct look *look)
     printf(", \"checksums\": [");
     for (size_t i = 0; look->sums && i < look->fields.count; i++) {
         const struct sum *s = &look->sums[i];
+        struct limefile_field f;
+        limefile_fields_get(&look->fields, i, &f);
+        const char *reason = reason_of(&f);
         printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "",
-               look->fields.field[i].record.ordinal, s->state);
-        if (s->reason)
-            printf(", \"reason\": \"%s\"", s->reason);
+               f.record.ordinal, state_words[s->state]);
+        if (reason)
+            printf(", \"reason\": \"%s\"", reason);
         if (s->known)
             printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", s->is.suma, s->is.sumb);
         putchar('}');
@@ -310,13 +337,13 @@ static int look_at(struct look *look)
 {
     struct check *check = look->check;
     int err = understand(look);
-    if (!err && check->options->data) {
+    if (!err && check->options->data && check->options->json) {
         look->sums = calloc(look->fields.count + 1, sizeof *look->sums);
         err = look->sums ? 0 : -ENOMEM;
     }
     if (!err)
         err = scan_all(look);
-    if (!err && look->sums)
+    if (!err && check->options->data)
         verify(look);
     if (err)
         message_code(check->path, "check", err);
@@ -359,7 +386,6 @@ int check_file(struct check *check)
     else if (!err && !o->quiet)
         print_summary(check);
     free(look.sums);
-    free(look.waiting);
     limefile_fields_release(&look.fields);
     if (look.index)
         limefile_index_free(look.index);

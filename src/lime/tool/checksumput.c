@@ -11,9 +11,11 @@ static bool may_come_last(const struct edit *edit, const struct limefile_fields 
                           const struct limefile_field *field)
 {
     struct limefile_record last;
+    struct limefile_field last_field;
+    limefile_fields_get(fields, fields->count - 1, &last_field);
     return limefile_index_get(edit->c.index, limefile_index_count(edit->c.index), &last) == 0 &&
            last.message == field->record.message &&
-           fields->field[fields->count - 1].record.ordinal == field->record.ordinal;
+           last_field.record.ordinal == field->record.ordinal;
 }
 
 int checksum_add(struct edit *edit, const struct limefile_fields *fields,

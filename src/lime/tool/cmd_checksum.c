@@ -1,5 +1,6 @@
 /* cmd_checksum.c - lime checksum: SciDAC checksums computed, compared, and added */
 #define _GNU_SOURCE
+#include "checksumitem.h"
 #include "checksumput.h"
 #include "jsonout.h"
 #include "progress.h"
@@ -54,20 +55,6 @@ struct options {
     size_t word_count;
 };
 
-/* A record that is wanted. */
-struct item {
-    struct limefile_field field; /* with what the options say */
-    struct limefile_checksum sum;
-    const char *state;  /* "ok", "bad", "none", or "failed", after a message */
-    const char *action; /* NULL, "added", "replaced" */
-};
-
-struct items {
-    struct item *item;
-    size_t count;
-    uint64_t bytes;
-};
-
 /* ---- which records ---- */
 
 /* Sites as the options say, or as the file does. */
@@ -84,46 +71,51 @@ static void apply(const struct options *o, struct limefile_field *f)
     f->sites = o->site_bytes ? bytes / by : by;
 }
 
-static void take(const struct options *o, struct items *items, const struct limefile_field *f)
+/* The field, or a record that is none, as the options say. False: there is no such record. */
+static bool look_at(const struct options *o, const struct container *c,
+                    const struct limefile_fields *fields, uint64_t ordinal,
+                    struct limefile_field *out)
 {
-    struct item *item = &items->item[items->count++];
-    *item = (struct item){.field = *f, .state = "failed"};
-    apply(o, &item->field);
-    items->bytes += f->record.bytes;
-}
-
-static bool take_words(const struct options *o, const struct container *c,
-                       const struct limefile_fields *fields, struct items *items)
-{
-    struct limefile_record record;
-    for (size_t i = 0; i < o->word_count; i++) {
-        if (!select_record(c, o->words[i], false, &record))
+    if (!limefile_fields_of(fields, ordinal, out)) {
+        *out = (struct limefile_field){.kind = LIMEFILE_KIND_UNKNOWN};
+        if (limefile_index_get(c->index, ordinal, &out->record) != 0)
             return false;
-        const struct limefile_field *f = limefile_fields_of(fields, record.ordinal);
-        take(o, items, f ? f : &(struct limefile_field){.record = record});
     }
+    apply(o, out);
     return true;
 }
 
-static int select_items(const struct options *o, const struct container *c,
-                        const struct limefile_fields *fields, struct items *items)
+static int take(const struct options *o, const struct container *c,
+                const struct limefile_fields *fields, uint64_t ordinal, struct sum_items *items)
 {
-    size_t most = o->word_count ? o->word_count : fields->count;
-    *items = (struct items){.item = calloc(most + 1, sizeof *items->item)};
-    if (!items->item) {
-        message_code(c->path, "checksum", -ENOMEM);
-        return TOOL_BAD;
+    struct limefile_field field;
+    int err = look_at(o, c, fields, ordinal, &field) ? sum_items_add(items, &field)
+                                                     : LIMEFILE_E_NO_RECORD;
+    if (err)
+        message_code(c->path, "checksum", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int select_items(const struct options *o, const struct container *c,
+                        const struct limefile_fields *fields, struct sum_items *items)
+{
+    struct limefile_record record;
+    struct limefile_field field;
+    int status = TOOL_GOOD;
+    for (size_t i = 0; !status && i < o->word_count; i++)
+        status = select_record(c, o->words[i], false, &record)
+                     ? take(o, c, fields, record.ordinal, items)
+                     : TOOL_BAD;
+    for (size_t i = 0; !status && !o->word_count && i < fields->count; i++) {
+        limefile_fields_get(fields, i, &field);
+        status = take(o, c, fields, field.record.ordinal, items);
     }
-    if (o->word_count)
-        return take_words(o, c, fields, items) ? TOOL_GOOD : TOOL_BAD;
-    for (size_t i = 0; i < fields->count; i++)
-        take(o, items, &fields->field[i]);
-    if (fields->count == 0) {
+    if (!status && items->count == 0) {
         message(c->path, "no record is ildg-binary-data or scidac-binary-data; name one, and "
                          "the size of its sites (--site-bytes)");
-        return TOOL_BAD;
+        status = TOOL_BAD;
     }
-    return TOOL_GOOD;
+    return status;
 }
 
 /* ---- sums ---- */
@@ -169,63 +161,49 @@ static bool same(const struct limefile_checksum *a, const struct limefile_checks
     return a->suma == b->suma && a->sumb == b->sumb;
 }
 
-/* 1: one of the ways to read data of a wrong length gives the checksum in the file. */
-static int sum_as_stored(const struct options *o, const struct container *c, struct item *item,
+/* 1: one of the ways to read data of a wrong length gives the checksum in the file; the field
+ * is read that way then. */
+static int sum_as_stored(const struct options *o, const struct container *c,
+                         struct limefile_field *f, struct limefile_checksum *sum,
                          struct progress *progress)
 {
-    struct limefile_field as, *f = &item->field;
+    struct limefile_field as;
     if (!f->has_checksum || limefile_field_is_summable(f) || o->site_bytes || o->sites)
         return 0;
-    int right =
-        limefile_field_verify(c->fd, f, o->threads, count_bytes, progress, &as, &item->sum);
+    int right = limefile_field_verify(c->fd, f, o->threads, count_bytes, progress, &as, sum);
     if (right == 1)
         *f = as;
     return right == LIMEFILE_E_STATE ? 0 : right;
 }
 
-static int sum_one(const struct options *o, const struct container *c, struct item *item,
-                   struct progress *progress)
+/* In one way or the other; an exit status, after a message if it is not GOOD. */
+static int take_sum(const struct options *o, const struct container *c,
+                    struct limefile_field *f, struct limefile_checksum *sum,
+                    struct progress *progress)
 {
-    struct limefile_field *f = &item->field;
-    int err = sum_as_stored(o, c, item, progress);
-    if (err == 1) {
-        item->state = "ok";
+    int err = sum_as_stored(o, c, f, sum, progress);
+    if (err == 1)
         return TOOL_GOOD;
-    }
     if (!err && !can_be_summed(o, c, f))
         return TOOL_BAD;
     if (!err)
-        err = limefile_field_sum(c->fd, f, o->threads, count_bytes, progress, &item->sum);
-    if (err) {
+        err = limefile_field_sum(c->fd, f, o->threads, count_bytes, progress, sum);
+    if (err)
         message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
                 limefile_strerror(err));
-        return TOOL_BAD;
-    }
-    item->state = !f->by_checksum                                     ? "none"
-                  : f->has_checksum && same(&item->sum, &f->checksum) ? "ok"
-                                                                      : "bad";
-    return strcmp(item->state, "bad") == 0 ? TOOL_BAD : TOOL_GOOD;
+    return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-/* ---- the answer ---- */
-
-static void print_item(const struct item *item)
+static int sum_one(const struct options *o, const struct container *c, struct sum_item *item,
+                   struct limefile_field *f, struct progress *progress)
 {
-    const struct limefile_field *f = &item->field;
-    char shown[TYPE_SHOWN_MAX], more[96] = "";
-    bool bad = strcmp(item->state, "bad") == 0;
-    if (strcmp(item->state, "failed") == 0)
-        return;
-    if (item->action)
-        snprintf(more, sizeof more, "  (%s)", item->action);
-    else if (bad && f->has_checksum)
-        snprintf(more, sizeof more, "  (record %" PRIu64 " says %08x %08x)", f->by_checksum,
-                 f->checksum.suma, f->checksum.sumb);
-    else if (bad)
-        snprintf(more, sizeof more, "  (record %" PRIu64 " cannot be understood)",
-                 f->by_checksum);
-    answer(NULL, "%08x %08x %-4s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb, item->state,
-           f->record.ordinal, type_shown(f->record.type, f->record.type_len, shown), more);
+    int status = take_sum(o, c, f, &item->sum, progress);
+    sum_item_set(item, f);
+    if (status == TOOL_GOOD)
+        item->state = !f->by_checksum                                     ? SUM_NONE
+                      : f->has_checksum && same(&item->sum, &f->checksum) ? SUM_OK
+                                                                          : SUM_BAD;
+    return item->state == SUM_BAD ? TOOL_BAD : status;
 }
 
 /* Where there is nothing else to print. */
@@ -239,62 +217,28 @@ static int json_failure(const struct options *o, int status)
     return status;
 }
 
-static void print_item_json(const struct item *item)
-{
-    const struct limefile_field *f = &item->field;
-    printf("{\"ordinal\": %" PRIu64 ", \"type\": ", f->record.ordinal);
-    jsonout_text(stdout, f->record.type, f->record.type_len);
-    printf(", \"bytes\": %" PRIu64 ", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64
-           ", \"state\": \"%s\"",
-           f->record.bytes, f->sites, f->site_bytes, item->state);
-    if (strcmp(item->state, "failed") != 0)
-        printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", item->sum.suma, item->sum.sumb);
-    if (f->has_checksum)
-        printf(", \"stored\": {\"ordinal\": %" PRIu64
-               ", \"suma\": \"%08x\", \"sumb\": \"%08x\"}",
-               f->by_checksum, f->checksum.suma, f->checksum.sumb);
-    if (item->action)
-        printf(", \"action\": \"%s\"", item->action);
-    putchar('}');
-}
-
-static void print_all(const struct options *o, const struct items *items)
-{
-    if (o->json) {
-        fputs("{\"file\": ", stdout);
-        jsonout_text(stdout, o->path, strlen(o->path));
-        fputs(", \"records\": [", stdout);
-    }
-    for (size_t i = 0; i < items->count; i++) {
-        if (o->json) {
-            fputs(i ? ",\n " : "\n ", stdout);
-            print_item_json(&items->item[i]);
-        } else {
-            print_item(&items->item[i]);
-        }
-    }
-    if (o->json)
-        fputs("]}\n", stdout);
-}
-
 /* ---- without --add ---- */
 
-static int sum_all(const struct options *o, const struct container *c, struct items *items)
+static int sum_all(const struct options *o, const struct container *c,
+                   const struct limefile_fields *fields, struct sum_items *items)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
     progress_begin(&progress, "checksum", items->bytes);
-    for (size_t i = 0; i < items->count; i++)
-        if (sum_one(o, c, &items->item[i], &progress) != TOOL_GOOD)
+    for (size_t i = 0; i < items->count; i++) {
+        struct limefile_field field;
+        if (!look_at(o, c, fields, items->item[i].ordinal, &field) ||
+            sum_one(o, c, &items->item[i], &field, &progress) != TOOL_GOOD)
             worst = TOOL_BAD;
+    }
     progress_end(&progress);
-    print_all(o, items);
+    sum_items_print(items, o->path, o->json);
     return worst;
 }
 
 static int understand(struct container *c, struct limefile_fields *fields)
 {
-    int err = limefile_fields_build(&c->file.source, c->index, NULL, NULL, fields);
+    int err = limefile_fields_build(&c->file.source, c->index, fields);
     if (err)
         message_code(c->path, "checksum", err);
     return err ? TOOL_BAD : TOOL_GOOD;
@@ -304,33 +248,33 @@ static int print_sums(const struct options *o)
 {
     struct container c;
     struct limefile_fields fields;
-    struct items items = {.count = 0};
+    struct sum_items items = {.count = 0};
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
         return json_failure(o, status);
     status = container_fault_message(&c);
     if (understand(&c, &fields) == TOOL_GOOD) {
         int done = select_items(o, &c, &fields, &items);
-        done = done == TOOL_GOOD ? sum_all(o, &c, &items) : json_failure(o, done);
+        done = done == TOOL_GOOD ? sum_all(o, &c, &fields, &items) : json_failure(o, done);
         status = done > status ? done : status;
-        free(items.item);
         limefile_fields_release(&fields);
     } else {
         status = json_failure(o, TOOL_BAD);
     }
+    sum_items_release(&items);
     container_close(&c);
     return status;
 }
 
 /* ---- with --add ---- */
 
-static int refuse(const struct container *c, const struct item *item)
+static int refuse(const struct container *c, const struct sum_item *item)
 {
     message(c->path,
-            "record %" PRIu64 ": record %" PRIu64
+            "record %" PRIu32 ": record %" PRIu32
             " says another checksum, so perhaps the data are "
             "wrong; --replace makes it say that of these data",
-            item->field.record.ordinal, item->field.by_checksum);
+            item->ordinal, item->by_checksum);
     return TOOL_BAD;
 }
 
@@ -352,59 +296,55 @@ static bool contradicts(const struct options *o, const struct edit *edit,
 }
 
 static int put(const struct options *o, struct edit *edit, const struct limefile_fields *fields,
-               struct item *item)
+               const struct limefile_field *f, struct sum_item *item)
 {
-    const struct limefile_field *f = &item->field;
-    if (strcmp(item->state, "ok") == 0)
+    if (item->state == SUM_OK)
         return TOOL_GOOD;
     if (f->by_checksum && !o->replace)
         return refuse(&edit->c, item);
     int status = f->by_checksum ? checksum_replace(edit, f->by_checksum, &item->sum)
                                 : checksum_add(edit, fields, f, &item->sum);
     if (status == TOOL_GOOD)
-        item->action = f->by_checksum ? "replaced" : "added";
+        item->action = f->by_checksum ? SUM_REPLACED : SUM_ADDED;
     return status;
 }
 
 /* The record may be another one by now: between two of them the container is not locked. */
-static bool is_still(const struct edit *edit, const struct limefile_record *record)
+static bool is_still(const struct edit *edit, const struct sum_item *item)
 {
     struct limefile_record now;
-    if (limefile_index_get(edit->c.index, record->ordinal, &now) == 0 &&
-        now.data_offset == record->data_offset && now.bytes == record->bytes)
+    if (limefile_index_get(edit->c.index, item->ordinal, &now) == 0 &&
+        now.data_offset == item->data_offset && now.bytes == item->bytes)
         return true;
     message(edit->c.path, "checksum: another process has changed the container meanwhile");
     return false;
 }
 
-static int add_in(const struct options *o, struct edit *edit, struct item *item,
+static int add_in(const struct options *o, struct edit *edit, struct sum_item *item,
                   struct progress *progress)
 {
     struct limefile_fields fields;
-    if (!is_still(edit, &item->field.record) || understand(&edit->c, &fields) != TOOL_GOOD)
+    struct limefile_field f;
+    if (!is_still(edit, item) || understand(&edit->c, &fields) != TOOL_GOOD)
         return TOOL_BAD;
-    const struct limefile_field *f = limefile_fields_of(&fields, item->field.record.ordinal);
     int status = TOOL_BAD;
-    if (f && !contradicts(o, edit, f)) {
-        const char *type = item->field.record.type;
-        item->field = *f;
-        apply(o, &item->field);
-        sum_one(o, &edit->c, item, progress);
-        progress_hide();
-        if (strcmp(item->state, "failed") != 0)
-            status = put(o, edit, &fields, item);
-        item->field.record.type = type;
-    } else if (!f) {
+    if (!limefile_fields_of(&fields, item->ordinal, &f)) {
         message(edit->c.path,
-                "record %" PRIu64 ": neither ildg-binary-data nor scidac-binary-data; a "
+                "record %" PRIu32 ": neither ildg-binary-data nor scidac-binary-data; a "
                 "checksum would not be taken for its own",
-                item->field.record.ordinal);
+                item->ordinal);
+    } else if (!contradicts(o, edit, &f)) {
+        apply(o, &f);
+        sum_one(o, &edit->c, item, &f, progress);
+        progress_hide();
+        if (item->state != SUM_FAILED)
+            status = put(o, edit, &fields, &f, item);
     }
     limefile_fields_release(&fields);
     return status;
 }
 
-static int add_one(const struct options *o, struct item *item, struct progress *progress)
+static int add_one(const struct options *o, struct sum_item *item, struct progress *progress)
 {
     struct edit edit;
     int status = edit_open(&edit, o->path);
@@ -415,50 +355,47 @@ static int add_one(const struct options *o, struct item *item, struct progress *
     return status;
 }
 
-static int compare_items(const void *a, const void *b)
-{
-    const struct item *x = a, *y = b;
-    return (x->field.record.ordinal > y->field.record.ordinal) -
-           (x->field.record.ordinal < y->field.record.ordinal);
-}
-
 /* The last one first, as those behind an inserted record are counted anew. */
-static int add_all(const struct options *o, struct items *items)
+static int add_all(const struct options *o, struct sum_items *items)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
-    qsort(items->item, items->count, sizeof *items->item, compare_items);
+    sum_items_sort(items);
     progress_begin(&progress, "checksum", items->bytes);
     for (size_t i = items->count; i-- > 0;) {
         int status = add_one(o, &items->item[i], &progress);
         worst = status > worst ? status : worst;
     }
     progress_end(&progress);
-    print_all(o, items);
+    sum_items_print(items, o->path, o->json);
     return worst;
 }
 
-/* `c` stays open for its index, which holds the types. */
-static int add_sums(const struct options *o)
+/* What to add; the container is closed again, as each edit opens it. */
+static int select_from_file(const struct options *o, struct sum_items *items)
 {
     struct container c;
     struct limefile_fields fields;
-    struct items items = {.count = 0};
     int status = container_open(&c, o->path);
     if (status != TOOL_GOOD)
-        return json_failure(o, status);
+        return status;
     status = understand(&c, &fields);
     if (status == TOOL_GOOD) {
-        status = select_items(o, &c, &fields, &items);
+        status = select_items(o, &c, &fields, items);
         if (status != TOOL_GOOD)
             container_fault_message(&c); /* the data are behind it, perhaps */
-        status = status == TOOL_GOOD ? add_all(o, &items) : json_failure(o, status);
-        free(items.item);
         limefile_fields_release(&fields);
-    } else {
-        json_failure(o, status);
     }
     container_close(&c);
+    return status;
+}
+
+static int add_sums(const struct options *o)
+{
+    struct sum_items items = {.count = 0};
+    int status = select_from_file(o, &items);
+    status = status == TOOL_GOOD ? add_all(o, &items) : json_failure(o, status);
+    sum_items_release(&items);
     return status;
 }
 

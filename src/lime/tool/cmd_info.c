@@ -28,20 +28,6 @@ static const char help[] =
     "is told), or cannot be read; 2 a file cannot be opened or is no container, or\n"
     "wrong usage.\n";
 
-static void keep(void *context, const struct limefile_finding *finding)
-{
-    struct info *info = context;
-    if (info->finding_count == info->finding_capacity) {
-        size_t more = 2 * info->finding_capacity + 8;
-        void *bigger = reallocarray(info->findings, more, sizeof *info->findings);
-        if (!bigger)
-            return;
-        info->findings = bigger;
-        info->finding_capacity = more;
-    }
-    info->findings[info->finding_count++] = *finding;
-}
-
 /* What a private record XML says; false if it is not there or cannot be understood. */
 bool info_private_record(struct info *info, uint64_t ordinal,
                          struct limefile_scidac_record *out)
@@ -72,8 +58,7 @@ int info_read_facts(struct info *info, const struct limefile_record *record,
 
 static int info_of(struct info *info, bool json)
 {
-    int err =
-        limefile_fields_build(&info->c.file.source, info->c.index, keep, info, &info->fields);
+    int err = limefile_fields_build(&info->c.file.source, info->c.index, &info->fields);
     if (err) {
         message_code(info->c.path, "read", err);
         if (json)
@@ -100,7 +85,6 @@ static int info_one(const char *path, bool json)
     } else if (json) {
         info_json_failure(path);
     }
-    free(info->findings);
     free(info);
     return status;
 }

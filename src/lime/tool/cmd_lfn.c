@@ -160,10 +160,10 @@ static bool is_data(const struct limefile_record *record)
 static uint64_t described_name(struct edit *edit, const struct limefile_record *data)
 {
     struct limefile_fields fields;
-    if (limefile_fields_build(&edit->c.file.source, edit->c.index, NULL, NULL, &fields) != 0)
+    struct limefile_field f;
+    if (limefile_fields_build(&edit->c.file.source, edit->c.index, &fields) != 0)
         return 0;
-    const struct limefile_field *f = limefile_fields_of(&fields, data->ordinal);
-    uint64_t ordinal = f ? f->by_lfn : 0;
+    uint64_t ordinal = limefile_fields_of(&fields, data->ordinal, &f) ? f.by_lfn : 0;
     limefile_fields_release(&fields);
     return ordinal;
 }

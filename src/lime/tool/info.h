@@ -9,8 +9,6 @@
 struct info {
     struct container c;
     struct limefile_fields fields;
-    struct limefile_finding *findings; /* what is wrong with the meaning of records */
-    size_t finding_count, finding_capacity;
     struct facts facts; /* of the record that is being told */
 };
 

@@ -130,14 +130,17 @@ int info_json(struct info *info)
     jsonout_finding(stdout, limefile_index_fault(index));
     json_word("lfn", info->fields.lfn);
     fputs(", \"deviations\": [", stdout);
-    for (size_t i = 0; i < info->finding_count; i++) {
+    struct limefile_finding finding;
+    for (size_t i = 0; limefile_fields_finding(&info->fields, i, &finding); i++) {
         fputs(i ? ",\n " : "\n ", stdout);
-        jsonout_finding(stdout, &info->findings[i]);
+        jsonout_finding(stdout, &finding);
     }
     fputs("], \"fields\": [", stdout);
     for (size_t i = 0; i < info->fields.count; i++) {
         fputs(i ? ",\n " : "\n ", stdout);
-        json_field(info, &info->fields.field[i]);
+        struct limefile_field field;
+        limefile_fields_get(&info->fields, i, &field);
+        json_field(info, &field);
     }
     int status = json_info(info);
     fputs("]}", stdout);

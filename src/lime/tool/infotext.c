@@ -194,18 +194,21 @@ static void tell_file(const struct info *info)
 
 static void tell_findings(const struct info *info)
 {
+    struct limefile_finding finding;
     char text[256];
-    if (!info->finding_count)
-        return;
-    putchar('\n');
-    heading("what is wrong with it");
-    size_t shown = info->finding_count < FINDINGS_TOLD ? info->finding_count : FINDINGS_TOLD;
-    for (size_t i = 0; i < shown; i++) {
-        limefile_finding_text(&info->findings[i], text, sizeof text);
+    size_t i = 0;
+    for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
+        if (i == 0) {
+            putchar('\n');
+            heading("what is wrong with it");
+        }
+        if (i >= FINDINGS_TOLD)
+            continue;
+        limefile_finding_text(&finding, text, sizeof text);
         printf("  %s\n", text);
     }
-    if (shown < info->finding_count)
-        printf("  ... and %zu more; 'lime check' names all\n", info->finding_count - shown);
+    if (i > FINDINGS_TOLD)
+        printf("  ... and %zu more; 'lime check' names all\n", i - FINDINGS_TOLD);
 }
 
 /* The user's XML of a record stands before its data; alone, it is told alone. */
@@ -222,12 +225,13 @@ static int flush_user(struct info *info, uint64_t *user)
 static int tell_record(struct info *info, const struct limefile_record *r, uint64_t *user)
 {
     enum facts_form form;
+    struct limefile_field f;
     int status = TOOL_GOOD;
-    const struct limefile_field *f = limefile_fields_of(&info->fields, r->ordinal);
+    bool is_field = limefile_fields_of(&info->fields, r->ordinal, &f);
     if (r->mb)
         status = flush_user(info, user);
-    if (!status && f) {
-        status = tell_field(info, f, *user);
+    if (!status && is_field) {
+        status = tell_field(info, &f, *user);
         *user = 0;
     } else if (!status && strcmp(r->type, "scidac-record-xml") == 0) {
         status = flush_user(info, user);
