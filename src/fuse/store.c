@@ -56,7 +56,9 @@ static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     parcel->state = LIMEFS_PARCEL_LOCAL;
     pthread_mutex_unlock(&job->lock);
+    uid_t caller = limefs_caller_swap(job->fs, parcel->uid);
     int err = write_out(job, parcel);
+    limefs_caller_swap(job->fs, caller);
     pthread_mutex_lock(&job->lock);
     if (err)
         parcel->writer->late = err;
@@ -235,8 +237,9 @@ static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
 {
     struct limefs_parcel *parcel;
     while ((parcel = overlapping(job, writer, at, at + n))) {
-        if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->from <= at &&
-            at + n <= parcel->to && limefs_spans_add(&parcel->there, at, at + n)) {
+        if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->uid == limefs_caller_uid() &&
+            parcel->from <= at && at + n <= parcel->to &&
+            limefs_spans_add(&parcel->there, at, at + n)) {
             fill(job, parcel, buf, n, at);
             return true;
         }
@@ -250,7 +253,7 @@ static bool put_part(struct limefs_job *job, struct limefs_writer *writer,
     *parcel = (struct limefs_parcel){
         .state = LIMEFS_PARCEL_FILLING,
         .writer = writer,
-        .uid = geteuid(),
+        .uid = limefs_caller_uid(),
         .from = begin >= run->begin ? begin : at, /* what comes before is on its way */
         .to = begin + extent,
     };
