@@ -126,7 +126,8 @@ class Measured(limetest.TestCase):
             self.assertLess(mb, limit, f"MB of {what}, {records} records")
 
     def measure(self, command, may_fail, container, records, what):
-        folder = self.tempdir()
+        folder = container + ".folder"
+        os.mkdir(folder)
         args = [container if word == "C" else folder if word == "D" else word
                 for word in command]
         mb = self.peak_mb(["lime", *args], may_fail)

@@ -109,10 +109,15 @@ static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data
     memcpy(s->carry, data + (n - s->carried), s->carried);
 }
 
+static size_t fields_of(const struct stage_fieldsums *s)
+{
+    return s->fields ? s->fields->count : 0;
+}
+
 /* The next one that is summed while it passes; false if there is none. */
 static bool begin_field(struct stage_fieldsums *s)
 {
-    while (!s->passing && s->next < s->fields->count) {
+    while (!s->passing && s->next < fields_of(s)) {
         limefile_fields_get(s->fields, s->next++, &s->field);
         s->passing = is_compared(&s->field) && !is_late(&s->field);
     }
@@ -157,7 +162,7 @@ int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
 {
     if (begin_field(s)) /* it has not come to its end */
         end_field(s);
-    for (size_t i = 0; i < s->fields->count; i++) {
+    for (size_t i = 0; i < fields_of(s); i++) {
         struct limefile_field field, as;
         limefile_fields_get(s->fields, i, &field);
         if (s->wrong && s->wrong < field.record.ordinal)

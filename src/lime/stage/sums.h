@@ -44,9 +44,9 @@ void stage_sums_result(const struct stage_sums *, struct stage_digest *out);
  * summed from the file at the end: their sites are too large to be carried, or it is not
  * certain what they are. */
 struct stage_fieldsums {
-    const struct limefile_fields *fields;
-    size_t count; /* of those that are compared */
-    size_t next;  /* subscript of the field behind the one that passes */
+    const struct limefile_fields *fields; /* NULL: none, it is no container */
+    size_t count;                         /* of those that are compared */
+    size_t next; /* subscript of the field behind the one that passes */
 
     bool passing; /* this one does: */
     struct limefile_field field;
