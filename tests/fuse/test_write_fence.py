@@ -145,7 +145,7 @@ class Fake(TestCase):
             window, gate = job.window, job.writes[0][2]
             self.drop(job, mount)
             self.assertEqual(struct.unpack_from("<I", window, gate)[0], 1)
-            self.assertIsNot(job.window, window)
+            until(lambda: job.window is not window)
             mount.stop()
 
     def test_the_lock_is_not_passed_on(self):

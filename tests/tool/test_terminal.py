@@ -434,7 +434,9 @@ class LimefsIo(Harmless):
             client.open(path)
             self.tame(jobtest.IO, "--status", socket, status=0)
             self.assertIsNone(harm_in(run([jobtest.IO, "--status", socket, "--json"]).stdout))
-            client.start_open(path + ".none")
+            with self.assertRaises(jobclient.JobError) as caught:
+                client.open(path, inode=1)
+            self.assertIsNone(harm_in(str(caught.exception.strerror).encode()))
             connection = job.connection()
             connection.send(99, HOSTILE)
             self.assertTrue(connection.is_dropped())

@@ -1,6 +1,7 @@
 /* client.c - what clients say, checked; a client that breaks the rules is dropped */
 #define _GNU_SOURCE
 #include "server.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +98,10 @@ void job_client_answer(struct job_server *server, struct job_client *client,
                        const struct limejob_packet *request, int code, const char *text)
 {
     static struct limejob_packet reply;
-    limejob_reply(&reply, request, code, code && !text ? strerror(code) : text);
+    char words[JOB_TEXT_MAX];
+    snprintf(words, sizeof words, "%s", code && !text ? strerror(code) : text ? text : "");
+    limefile_text_defuse(words, "");
+    limejob_reply(&reply, request, code, words);
     job_client_reply(server, client, &reply);
 }
 

@@ -1,5 +1,6 @@
 /* request.c - commands to all workers, and what comes of them */
 #include "server.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -118,6 +119,7 @@ void job_request_answer(struct job_server *server, struct job_request *request)
     struct limejob_packet of = {.opcode = 0};
     of.opcode = request->client_opcode;
     of.tag = request->client_tag;
+    limefile_text_defuse(request->text, ""); /* it names files: UTF-8 goes out, no controls */
     const char *text = request->text[0] ? request->text : strerror(request->code);
     limejob_reply(&reply, &of, request->code, text);
     if (!request->code)
