@@ -1,8 +1,7 @@
 /*
  * caller.c - with whose rights a thread works
  *
- * The raw system calls change the calling thread; glibc's wrappers of setgroups() and others
- * would change all threads. A change of the file system's uid from 0 takes the capabilities
+ * A change of the file system's uid from 0 takes the capabilities
  * that override permissions out of the effective set, and one back to 0 brings them again
  * (capabilities(7)); the others that could, the thread gives up before it serves anybody.
  */
@@ -18,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <syslog.h>
@@ -102,18 +102,27 @@ static int set_umask(mode_t mask)
     return 0;
 }
 
-/* There is no return value that would tell of a failure; an id that is none tells what is so.
- */
+/* They report no failure; an invalid id returns the current one. */
 static int set_fsuid(uid_t uid)
 {
-    syscall(SYS_setfsuid, uid);
-    return (uid_t)syscall(SYS_setfsuid, -1) == uid ? 0 : -EPERM;
+    setfsuid(uid);
+    return (uid_t)setfsuid((uid_t)-1) == uid ? 0 : -EPERM;
 }
 
 static int set_fsgid(gid_t gid)
 {
-    syscall(SYS_setfsgid, gid);
-    return (gid_t)syscall(SYS_setfsgid, -1) == gid ? 0 : -EPERM;
+    setfsgid(gid);
+    return (gid_t)setfsgid((gid_t)-1) == gid ? 0 : -EPERM;
+}
+
+/* Of this thread: glibc's setgroups() changes those of all. */
+static int set_list(size_t count, const gid_t *groups)
+{
+#ifdef SYS_setgroups32
+    return syscall(SYS_setgroups32, count, groups) == 0 ? 0 : -errno;
+#else
+    return syscall(SYS_setgroups, count, groups) == 0 ? 0 : -errno;
+#endif
 }
 
 static void must(int err)
@@ -190,8 +199,8 @@ static int set_groups(const struct limefs_caller *caller)
     else if (status && has_id(status, "\nUid:", caller->uid) &&
              has_id(status, "\nGid:", caller->gid))
         count = parse_groups(status, groups, most);
-    if (!err && syscall(SYS_setgroups, count, groups) != 0)
-        err = -errno;
+    if (!err)
+        err = set_list(count, groups);
     free(groups);
     free(status);
     return err;
@@ -250,7 +259,7 @@ static void unbecome(void)
         must(set_fsuid(0));
 }
 
-/* What follows for the thread from an attempt. */
+/* Finishes an attempt to switch. */
 static int acting(uid_t uid, int err)
 {
     rights.acting = !err;
@@ -277,12 +286,30 @@ int limefs_caller_begin(const struct limefs *fs, const struct limefs_caller *cal
     return acting(caller->uid, err ? err : become(caller));
 }
 
-int limefs_caller_begin_moving(const struct limefs *fs, uid_t uid)
+/* No groups: whoever had them last on this thread may be somebody else. */
+static int take_no_groups(uid_t uid, gid_t gid)
+{
+    if (rights.groups_since > 0 && rights.groups_of.uid == uid && rights.groups_of.gid == gid)
+        return 0;
+    rights.groups_since = 0;
+    int err = set_list(0, NULL);
+    if (!err)
+        err = set_fsgid(gid);
+    if (err)
+        return err;
+    rights.groups_of = (struct limefs_caller){.uid = uid, .gid = gid, .pid = -1};
+    rights.groups_since = limefs_seconds();
+    return 0;
+}
+
+int limefs_caller_begin_moving(const struct limefs *fs, uid_t uid, gid_t gid)
 {
     if (!fs->switches)
         return 0;
     rights.uid = uid;
     int err = prepare();
+    if (!err && uid)
+        err = take_no_groups(uid, gid);
     rights.moving = true;
     return acting(uid, err ? err : become_user(uid));
 }
@@ -344,11 +371,21 @@ uid_t limefs_caller_swap(const struct limefs *fs, uid_t uid)
     if (!fs->switches)
         return uid;
     must(prepare());
+    bool root = rights.acting && rights.uid == 0; /* with all that it may do */
+    if (root && uid != 0)
+        must(set_capabilities(BASE | FILE_CAPS));
     must(set_fsuid(uid));
+    if (root && uid == 0)
+        must(set_capabilities(UINT64_MAX));
     return rights.acting && !rights.own ? rights.uid : 0;
 }
 
 uid_t limefs_caller_uid(void)
 {
     return rights.acting ? rights.uid : geteuid();
+}
+
+gid_t limefs_caller_gid(void)
+{
+    return rights.acting ? (gid_t)setfsgid((gid_t)-1) : getegid();
 }

@@ -15,7 +15,8 @@
  * serves others cannot: it refuses their changes, and what they read the kernel checks by
  * modes.
  *
- * All of it concerns the calling thread alone.
+ * All of it concerns the calling thread alone. A thread begins with the rights of the one that
+ * starts it: so none is started while a request is served.
  */
 #ifndef LIMEFS_CALLER_H
 #define LIMEFS_CALLER_H
@@ -39,7 +40,7 @@ int limefs_caller_begin(const struct limefs *, const struct limefs_caller *, boo
 
 /* The same for bytes that are moved by descriptors, for the user who opened the file: no name
  * and no mode counts for these, but quotas and reserved blocks do. */
-int limefs_caller_begin_moving(const struct limefs *, uid_t);
+int limefs_caller_begin_moving(const struct limefs *, uid_t, gid_t);
 
 /* Never fails: rather than go on with the wrong rights, the daemon ends. */
 void limefs_caller_end(void);
@@ -54,6 +55,7 @@ int limefs_caller_may(int fd, int mode);
 
 /* Whose rights the thread has. */
 uid_t limefs_caller_uid(void);
+gid_t limefs_caller_gid(void);
 
 /* Bytes are moved for that user for a moment, whosever request this is: whom the thread has
  * worked for, to be given back in the same way. */

@@ -198,6 +198,15 @@ static int sync_made(int folder, int fd)
     return err;
 }
 
+/* Unless somebody has given the name to another file since. */
+static void unmake(int folder, const char *name, int fd)
+{
+    struct stat made, named;
+    if (fstat(fd, &made) == 0 && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        made.st_dev == named.st_dev && made.st_ino == named.st_ino)
+        unlinkat(folder, name, 0);
+}
+
 static int make_container(struct limefs *fs, struct limefs_node *directory, const char *name,
                           mode_t mode)
 {
@@ -212,6 +221,8 @@ static int make_container(struct limefs *fs, struct limefs_node *directory, cons
         err = -errno;
     if (!err)
         err = limefs_node_made(fs, directory, name, &st);
+    if (err && fd >= 0)
+        unmake(folder, name, fd);
     if (fd >= 0)
         close(fd);
     close(folder);
@@ -226,7 +237,7 @@ int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, 
     if (kind != LIMEFS_DIRECTORY) {
         if (node)
             say(fs, node, "mkdir", name,
-                "this is a container, which holds records; mkdir makes containers, and no "
+                "this is a container, which holds records; mkdir creates containers here, not "
                 "directories");
         return -EPERM;
     }
@@ -340,6 +351,13 @@ static bool keeps_times(const struct limefs_file *file, int fd, int which)
            ((file && (file->writes || file->target)) || limefs_caller_may(fd, W_OK) == 0);
 }
 
+/* Any time of access but now is for the owner to set. */
+static void only_what_writing_does(struct timespec times[2])
+{
+    if (times[0].tv_nsec != UTIME_NOW)
+        times[0].tv_nsec = UTIME_OMIT;
+}
+
 /* fd may be O_PATH. */
 static int set_times(const struct limefs_file *file, int fd, int which, const struct stat *st)
 {
@@ -350,6 +368,7 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
     int err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
     if ((err != -EPERM && err != -EACCES) || !keeps_times(file, fd, which))
         return err;
+    only_what_writing_does(times);
     limefs_own_begin();
     err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
     limefs_own_end();
@@ -398,6 +417,7 @@ static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_
     int err = limefs_record_set_times(fs, view, ordinal, times);
     if ((err != -EPERM && err != -EACCES) || !keeps_times(file, view->fd, which))
         return err;
+    only_what_writing_does(times);
     limefs_own_begin();
     err = limefs_record_set_times(fs, view, ordinal, times);
     limefs_own_end();

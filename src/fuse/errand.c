@@ -10,22 +10,9 @@ struct limefs_errands {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool started, ending;
+    bool ending;
     struct limefs_errand *first, **last; /* the first one may be under way */
 };
-
-int limefs_errands_begin(struct limefs *fs)
-{
-    struct limefs_errands *errands = calloc(1, sizeof *errands);
-    if (!errands)
-        return -ENOMEM;
-    errands->fs = fs;
-    errands->last = &errands->first;
-    pthread_mutex_init(&errands->lock, NULL);
-    pthread_cond_init(&errands->changed, NULL);
-    fs->errands = errands;
-    return 0;
-}
 
 static void on_interrupt(fuse_req_t req, void *data)
 {
@@ -58,18 +45,34 @@ static void *run_all(void *data)
     return NULL;
 }
 
-/* With the lock held. Signals are for the loop. */
+/* Before any request is served: a thread begins with the rights of the one that starts it.
+ * Signals are for the loop. */
 static int start_thread(struct limefs_errands *errands)
 {
     sigset_t all, before;
-    if (errands->started)
-        return 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = -pthread_create(&errands->thread, NULL, run_all, errands);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errands->started = err == 0;
     return err;
+}
+
+int limefs_errands_begin(struct limefs *fs)
+{
+    struct limefs_errands *errands = calloc(1, sizeof *errands);
+    if (!errands)
+        return -ENOMEM;
+    errands->fs = fs;
+    errands->last = &errands->first;
+    pthread_mutex_init(&errands->lock, NULL);
+    pthread_cond_init(&errands->changed, NULL);
+    int err = start_thread(errands);
+    if (err) {
+        free(errands);
+        return err;
+    }
+    fs->errands = errands;
+    return 0;
 }
 
 int limefs_errand_send(struct limefs *fs, const struct limefs_errand *what)
@@ -82,12 +85,6 @@ int limefs_errand_send(struct limefs *fs, const struct limefs_errand *what)
     errand->next = NULL;
     atomic_init(&errand->stop, false);
     pthread_mutex_lock(&errands->lock);
-    int err = start_thread(errands);
-    if (err) {
-        pthread_mutex_unlock(&errands->lock);
-        free(errand);
-        return err;
-    }
     fuse_req_interrupt_func(errand->req, on_interrupt, errand);
     *errands->last = errand;
     errands->last = &errand->next;
@@ -107,8 +104,7 @@ void limefs_errands_end(struct limefs *fs)
         atomic_store(&errand->stop, true);
     pthread_cond_signal(&errands->changed);
     pthread_mutex_unlock(&errands->lock);
-    if (errands->started)
-        pthread_join(errands->thread, NULL);
+    pthread_join(errands->thread, NULL);
     pthread_mutex_destroy(&errands->lock);
     pthread_cond_destroy(&errands->changed);
     free(errands);

@@ -27,7 +27,7 @@ struct limefs_errand {
 int limefs_errands_begin(struct limefs *);
 void limefs_errands_end(struct limefs *);
 
-/* Takes a copy. -ENOMEM, or -errno if there is no thread for it. */
+/* Takes a copy. -ENOMEM. */
 int limefs_errand_send(struct limefs *, const struct limefs_errand *);
 
 #endif

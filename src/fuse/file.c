@@ -17,6 +17,7 @@ static struct limefs_file *new_file(void)
         return NULL;
     file->fd = -1;
     file->uid = limefs_caller_uid();
+    file->gid = limefs_caller_gid();
     file->direct = LIMEFS_DIRECT_UNTRIED;
     pthread_mutex_init(&file->lock, NULL);
     return file;

@@ -32,9 +32,10 @@ struct limefs_file {
     struct limefs_node *node;      /* of a file of the tree */
     bool writes;                   /* such a file, open for writing */
     uid_t uid;                     /* who has opened it */
-    struct limefs_proofs *proofs;  /* what is served is to be looked at: */
-    struct limefs_proof *proof;    /* the record's; NULL: it is not */
-    pthread_mutex_t lock;          /* guards what follows */
+    gid_t gid;
+    struct limefs_proofs *proofs; /* what is served is to be looked at: */
+    struct limefs_proof *proof;   /* the record's; NULL: it is not */
+    pthread_mutex_t lock;         /* guards what follows */
     struct limefs_stream stream;
     int direct;                  /* the container with O_DIRECT; -1: cannot be had */
     struct limefs_stamp checked; /* the container when the record was last found good */

@@ -380,7 +380,8 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
 {
     pthread_mutex_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool known = node && (limefs_stamp_same_data(&node->stamp, stamp) || node->writers);
+    bool known = node && (limefs_stamp_same_data(&node->stamp, stamp) ||
+                          (node->writers && is_file(&node->stamp, stamp)));
     if (known)
         *kind = node->kind;
     pthread_mutex_unlock(&fs->lock);

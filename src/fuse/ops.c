@@ -264,7 +264,7 @@ static bool begin(fuse_req_t req, bool changes)
 static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
 {
     const struct limefs_file *file = (struct limefs_file *)(uintptr_t)fi->fh;
-    int err = limefs_caller_begin_moving(fs_of(req), file->uid);
+    int err = limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
     if (err)
         reply_error(req, err);
     return err == 0;
@@ -343,7 +343,8 @@ static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_fil
 /* With whatever rights, what is closed is closed. */
 static void moves_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    limefs_caller_begin_moving(fs_of(req), ((struct limefs_file *)(uintptr_t)fi->fh)->uid);
+    const struct limefs_file *file = (struct limefs_file *)(uintptr_t)fi->fh;
+    limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
     op_release(req, ino, fi);
     limefs_caller_end();
 }

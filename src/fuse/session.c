@@ -5,8 +5,8 @@
  * drop it: one request for each 4 KiB. It does not if the file system says that it drops such
  * things itself (FUSE_HANDLE_KILLPRIV_V2), which libfuse knows of from 3.17 on only. So the
  * answer to the first request, FUSE_INIT, is changed on its way. Records have no such
- * privileges; files of a tree lose them as the bytes are
- * written with the rights of who opened them (caller.h).
+ * privileges; files of a tree lose them as their bytes are written with the rights of the user
+ * who opened them (caller.h).
  */
 #include "session.h"
 

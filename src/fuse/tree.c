@@ -85,13 +85,12 @@ int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
 {
     if (!node->parent)
         return find(fs, node, 0);
-    int folder = limefs_tree_folder(fs, node->parent);
-    if (folder < 0)
-        return folder;
     limefs_own_begin();
-    int fd = limefile_open_beneath(folder, node->name, O_PATH);
+    int folder = limefs_tree_folder(fs, node->parent);
+    int fd = folder < 0 ? folder : limefile_open_beneath(folder, node->name, O_PATH);
     limefs_own_end();
-    close(folder);
+    if (folder >= 0)
+        close(folder);
     return fd;
 }
 
@@ -107,7 +106,7 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 /* ---- names ---- */
 
-/* A container begins with a good header. What cannot be read is no container, either. Whether
+/* A container begins with a good header. What cannot be read is not a container either. Whether
  * it is one does not depend on who asks, so the daemon looks for itself; of what it reads, the
  * caller learns no more than this. */
 static bool begins_like_container(int file)

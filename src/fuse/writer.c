@@ -78,8 +78,10 @@ static int create_kept(struct limefs_writer *writer, int folder, const char *con
     if (fstat(writer->fd, &st) != 0)
         return -errno;
     int fd = limefile_create_kept(folder, container, from, st.st_mode, made);
-    if (fd >= 0 && geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid) != 0)
-        limefs_log(LOG_WARNING, "%s: recover: change owner: %s", *made, strerror(errno));
+    if (fd >= 0 && ((geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid) != 0) ||
+                    fchmod(fd, st.st_mode & 0777) != 0))
+        limefs_log(LOG_WARNING, "%s: recover: change owner and mode: %s", *made,
+                   strerror(errno));
     return fd;
 }
 

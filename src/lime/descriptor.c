@@ -18,7 +18,7 @@ enum {
     STEP = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 };
 
-/* The component that *path begins with; *path goes behind it and its slashes. */
+/* The component that *path begins with; *path goes after it and its slashes. */
 static int next_component(const char **path, char name[NAME_MAX + 1])
 {
     size_t len = strcspn(*path, "/");
@@ -31,7 +31,7 @@ static int next_component(const char **path, char name[NAME_MAX + 1])
     return strcmp(name, "..") == 0 ? -EXDEV : 0;
 }
 
-/* A link in the middle is no directory to openat(); openat2() calls it a loop. */
+/* A link in the middle is not a directory to openat(); openat2() calls it a loop. */
 static int error_of(int folder, const char *name)
 {
     struct stat st;

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "limeedit.h"
 #include "bytes.h"
+#include "descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 enum {
+    NAME_TRIES = 100, /* where others have taken the temporary name */
     BUFFER_BYTES = 256 * 1024,
     STEP_BYTES = 64 * 1024 * 1024, /* progress is told in between */
     BLOCK = 4096,                  /* whole ones can be shared by file systems that do */
@@ -293,11 +295,36 @@ static int keep_owner(const struct rewrite *r)
 
 /* ---- names ---- */
 
-static void name_temporary(struct rewrite *r)
+static void name_temporary(struct rewrite *r, unsigned attempt)
 {
-    static const char end[] = ".limefs-new";
+    char end[32] = ".limefs-new";
+    if (attempt)
+        snprintf(end, sizeof end, ".limefs-new%u", attempt);
     snprintf(r->temporary, sizeof r->temporary, ".%.*s%s", (int)(NAME_MAX - sizeof end),
              r->name, end);
+}
+
+/* What a crash has left there is removed; what may be anybody else's is not. */
+static bool is_free(const struct rewrite *r, const struct stat *container)
+{
+    struct stat st;
+    if (fstatat(r->folder, r->temporary, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT;
+    return S_ISREG(st.st_mode) && (st.st_uid == container->st_uid || st.st_uid == geteuid()) &&
+           unlinkat(r->folder, r->temporary, 0) == 0;
+}
+
+static int choose_temporary(struct rewrite *r)
+{
+    struct stat st;
+    if (fstat(r->from, &st) != 0)
+        return -errno;
+    for (unsigned attempt = 0; attempt < NAME_TRIES; attempt++) {
+        name_temporary(r, attempt);
+        if (is_free(r, &st))
+            return 0;
+    }
+    return -EEXIST;
 }
 
 /* The name must still be that of the file: no link to it, and not replaced. */
@@ -312,22 +339,21 @@ static int check_name(const struct rewrite *r)
 
 static int create(struct rewrite *r)
 {
-    if (unlinkat(r->folder, r->temporary, 0) != 0 && errno != ENOENT)
-        return -errno;
     r->to = openat(r->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (r->to >= 0 || errno == ENOSPC || errno == EDQUOT || errno == EACCES || errno == EROFS)
         return r->to < 0 ? -errno : 0;
-    r->to = openat(r->folder, r->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    r->to = openat(r->folder, r->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                   0600);
     r->named = r->to >= 0;
     return r->to < 0 ? -errno : 0;
 }
 
 static int give_name(struct rewrite *r)
 {
-    char path[64];
+    char path[LIMEFILE_FD_PATH_MAX];
     if (r->named)
         return 0;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", r->to);
+    limefile_fd_path(r->to, path);
     if (linkat(AT_FDCWD, path, r->folder, r->temporary, AT_SYMLINK_FOLLOW) != 0)
         return -errno;
     r->named = true;
@@ -374,10 +400,11 @@ static int renew(struct rewrite *r, const struct limefile_record *record,
                  const struct limefile_piece *pieces, size_t count, int *new_fd)
 {
     *new_fd = r->to = -1;
-    name_temporary(r);
     int err = check_record(record, index);
     if (!err)
         err = check_name(r);
+    if (!err)
+        err = choose_temporary(r);
     if (!err)
         err = create(r);
     if (err)

@@ -238,7 +238,7 @@ static void moving(void **state)
 {
     (void)state;
     int fd = file_of("file", 0600, 0, 0);
-    assert_int_equal(limefs_caller_begin_moving(&shared, USER), 0);
+    assert_int_equal(limefs_caller_begin_moving(&shared, USER, GROUP), 0);
     assert_int_equal(fsuid(), USER);
     assert_false(has(CAP_SYS_RESOURCE));
     assert_int_equal(limefs_caller_may(fd, W_OK), 0); /* was settled when it was opened */

@@ -463,6 +463,32 @@ static void test_other_file_of_that_name(void **state)
     bytes_free(&start);
 }
 
+/* In a folder where all may make files: what has the temporary name may be another user's. */
+static void test_other_file_of_the_temporary_name(void **state)
+{
+    (void)state;
+    struct place p = {0};
+    struct bytes start = six();
+    struct stat st;
+    int new_fd;
+    if (geteuid() != 0)
+        skip();
+    place_make(&p, "c");
+    place_fill(&p, &start);
+    int fd = openat(p.folder, ".c.limefs-new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_int_equal(fchown(fd, 4711, 4711), 0);
+    close(fd);
+    close(openat(p.folder, ".c.limefs-new1", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    assert_int_equal(rewrite(&p, 2, NULL, 0, &new_fd), 0);
+    close(new_fd);
+    assert_int_equal(fstatat(p.folder, ".c.limefs-new", &st, 0), 0);
+    assert_int_equal(st.st_uid, 4711);
+    assert_int_equal(unlinkat(p.folder, ".c.limefs-new", 0), 0); /* the other one, a crash's, */
+    place_empty(&p);
+    place_remove(&p); /* is gone */
+    bytes_free(&start);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -631,6 +657,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_what_belongs_to_the_file),
         cmocka_unit_test(test_other_file_of_that_name),
+        cmocka_unit_test(test_other_file_of_the_temporary_name),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_kills),
