@@ -1,0 +1,913 @@
+"""What users of root's mount do to each other: attacks, and what must not come of them.
+
+The tree is a file system like any other: below the mount its users rename and exchange what they
+may. The victim owns what nobody else may read or write, ann is the one who wants it. Nothing that
+is kept may be read, changed, or given to anybody; what ann was told is written is in her own files.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import mmap
+import os
+import random
+import shutil
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+import users
+import writelib
+from writelib import MIB
+
+VICTIM, ANN, GROUP = 54321, 54322, 54400  # ann is in GROUP
+MARK = b"SECRET"
+SECRET = MARK * 2000
+BIG = 4 * MIB
+JOB = ("ranks=2", "forward_from=1M", "extent=1M", "window=8M", "job_timeout=30")
+
+# A job that opened files by their names was caught within 100 opens, a daemon that did within 500
+# tries, or the first round. Something changes places ten times as often, and more.
+OPENS = 1500 if limetest.STRESS else 200
+TRIES = 30000 if limetest.STRESS else 2500
+ROUNDS = 20 if limetest.STRESS else 3
+
+
+def secret_container():
+    return limetest.container([(MARK.decode() + "-type", SECRET), ("last", MARK * 100)])
+
+
+def own_container(n=100):
+    return limetest.container([("inner", b"m" * n), ("data", b"m" * n)])
+
+
+# ---- what ann does: in her own process ----
+
+_held = {}
+
+
+def hold(name, path, flags=os.O_PATH):
+    fd = os.open(path, flags)
+    if name in _held:
+        os.close(_held[name])
+    _held[name] = fd
+
+
+def let_go():
+    for fd in _held.values():
+        with contextlib.suppress(OSError):
+            os.close(fd)
+    _held.clear()
+
+
+def at(name):
+    """A path to what is held, which no renaming leads astray."""
+    return f"/proc/self/fd/{_held[name]}"
+
+
+def read_some(path, flags=0):
+    fd = os.open(path, os.O_RDONLY | flags)
+    try:
+        return os.read(fd, 1000)
+    finally:
+        os.close(fd)
+
+
+def write_some(path, flags=0):
+    fd = os.open(path, os.O_WRONLY | flags, 0o666)
+    try:
+        os.write(fd, b"ann was here")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def allocate(path):
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        users.fallocate(fd, 0, 0, 1 << 20)
+    finally:
+        os.close(fd)
+
+
+def make(path):
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+
+
+def read_through(fd, block=256 * 1024):
+    """Whether nothing but ann's own bytes comes; errors are none."""
+    with contextlib.suppress(OSError):
+        while data := os.read(fd, block):
+            if data.count(b"m") != len(data):
+                return False
+    return True
+
+
+def write_held(data):
+    fd = _held.pop("it")
+    return write_through(fd, data)
+
+
+def write_through(fd, data):
+    """Whether all of it was acknowledged."""
+    try:
+        for begin in range(0, len(data), 256 * 1024):
+            writelib.write_all(fd, data[begin:begin + 256 * 1024])
+        os.fsync(fd)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+        return False
+    try:
+        os.close(fd)
+    except OSError:
+        return False
+    return True
+
+
+def opens(name, flags, most, when):
+    """Descriptors of a record of the container that is held as `mount`. Before each, the one held
+    as `own` below it is touched: then everything about it is looked at and opened again. when: the
+    time that it gets; None: now."""
+    count = 0
+    for _ in range(most * 500):
+        if count == most:
+            break
+        os.utime(_held["own"], **({"ns": (when, when)} if when else {}))
+        with contextlib.suppress(OSError):
+            fd = os.open(name, flags, dir_fd=_held["mount"])
+            count += 1
+            yield fd
+
+
+def read_beside(name, most, when):
+    """How often she has opened a record, and how often read others' bytes then."""
+    count = foreign = 0
+    for fd in opens(name, os.O_RDONLY, most, when):
+        count += 1
+        if count % 3 == 0:
+            fcntl.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT)
+        foreign += not read_through(fd)
+        os.close(fd)
+        if foreign:
+            break
+    return count, foreign
+
+
+def write_beside(name, most, when):
+    """The same for writing, and how often what was acknowledged is not in her own file."""
+    count = lost = 0
+    for fd in opens(name, os.O_WRONLY, most, when):
+        count += 1
+        data = bytes([ord("a") + count % 20]) * BIG
+        if write_through(fd, data):
+            lost += os.pread(_held["own"], BIG, limetest.HEADER_BYTES) != data
+        if lost:
+            break
+    return count, lost
+
+
+def exchanging_slowly(one, other):
+    """users.exchanging(), each time for as long as a job needs to open something, or to look."""
+    dice = random.Random(1)
+    n = 0
+    while not users.stopped():
+        for _ in range(2):
+            with contextlib.suppress(OSError):
+                users.exchange(one, other)
+            end = time.perf_counter() + dice.uniform(0, 200e-6)
+            while time.perf_counter() < end:
+                pass
+        n += 2
+    return n
+
+
+FLAGS = {os.O_APPEND: "append", os.O_TRUNC: "empty", os.O_DIRECT: "direct", os.O_CREAT: "create",
+         os.O_EXCL: "anew"}
+
+
+def words(call):
+    """A call for a message."""
+    said = []
+    for word in call:
+        if callable(word):
+            said.append(word.__name__)
+        elif word in (0o666, 0o4755):
+            said.append(oct(word))
+        elif isinstance(word, int) and word > 0:
+            said += [name for flag, name in FLAGS.items() if word & flag] or [str(word)]
+        else:
+            said.append(str(word)[-24:])
+    return " ".join(said)
+
+
+def over_and_over(most, *functions_and_args):
+    """Each of some calls, so often; errors are none. Values that bear the mark."""
+    found = []
+    for i in range(most):
+        function, *args = functions_and_args[i % len(functions_and_args)]
+        with contextlib.suppress(OSError):
+            value = function(*args)
+            if MARK in repr(value).encode():
+                found.append(f"{words((function, *args))}: {value!r:.60}")
+    return found[:1]
+
+
+class TestCase(limetest.TestCase):
+    """A tree, its users, and a mount of it by root for all."""
+
+    OPTS = ()
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        self.job = "ranks=2" in self.OPTS
+        if self.job and not (shutil.which(mpitest.MPIRUN) and
+                             os.path.exists(limetest.program("limefs-io"))):
+            self.skipTest("needs MPI")
+        self.top = users.open_folder()
+        users.reach(self, self.top)
+        self.keeps = []
+        self.addCleanup(self.forget)
+        self.ann = users.User(self, ANN, groups=[GROUP], name="ann")
+        self.accomplice = users.User(self, ANN, groups=[GROUP], name="ann's accomplice")
+        self.count = 0
+
+    def under(self, *names):
+        return os.path.join(self.top, *names)
+
+    def shared_folder(self, mode=0o777):
+        """A new folder in which all may do everything; its name."""
+        self.count += 1
+        return os.path.basename(users.folder(self.under(f"both{self.count}"), 0, mode))
+
+    def mounted(self, *opts, source=None):
+        mount = writelib.Mount(source or self.top, timeout=60, env=mpitest.environment(),
+                               opts=["allow_other", *self.OPTS, *opts]).start()
+        self.addCleanup(mount.stop)
+        self.addCleanup(self.ann.attempt, let_go)
+        if self.job:
+            writelib.until(lambda: self.stats(mount)["job"]["state"] == "serving", 60)
+        return mount
+
+    def stats(self, mount):
+        return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
+
+    def keep(self, path):
+        self.keeps.append(users.Kept(path))
+        return path
+
+    def forget(self):
+        for kept in self.keeps:
+            kept.close()
+        self.keeps.clear()
+
+    def harm(self):
+        """What was done to anything that is kept, in words. Names in a folder of all, anybody may
+        take away."""
+        return [f"{os.path.relpath(kept.path, self.top)}: {what}: {then!s:.60} -> {now!s:.60}"
+                for kept in self.keeps for what, (then, now) in kept.changes().items()
+                if not (kept.removable and what == "links" and now < then)]
+
+    def assertKept(self, what, found=()):
+        """Nor was anything found that should not have been."""
+        harm = [*found, *self.harm()]
+        self.forget()
+        self.assertNone(harm, f"{what}: done to what is the victim's")
+
+    def assertNone(self, found, what):
+        """One line each."""
+        if found:
+            self.fail("\n".join([f"{what}:", *found]))
+
+
+# ---- large records, beside exchanges ----
+
+
+@limetest.needs_fuse
+class Large(TestCase):
+    """Ann's container and something else change places while she reads and writes her record."""
+
+    def scene(self, inside=False, elsewhere=None):
+        """Her container, as path, and root's file; elsewhere: in another file system."""
+        users.folder(self.under("ann"), ANN)
+        outside = self.under("root") if inside else (elsewhere or users.open_folder())
+        if inside:
+            users.folder(outside, 0, 0o755)
+        self.path = users.put(self.under("ann/big"), limetest.container([("data", b"m" * BIG)]),
+                              ANN)
+        self.secret = users.put(os.path.join(outside, "secret"), MARK * BIG, 0, 0o600)
+        os.truncate(self.secret, os.stat(self.path).st_size)
+
+    def attacked(self, mount, name, one, other, function, most=OPENS, when=None):
+        """What comes of it, while two names change places."""
+        self.keep(self.secret)
+        self.ann.call(hold, "own", self.path, os.O_RDWR)
+        self.ann.call(hold, "mount", mount.join(name), os.O_RDONLY)
+        with self.accomplice.busy(exchanging_slowly, one, other) as exchanges:
+            count, bad = self.ann.call(function, "data", most, when)
+        self.ann.call(let_go)
+        print(f"# {self.id()}: {function.__name__}: {count} opens, {exchanges[0]} exchanges")
+        with self.subTest(mount.opts, function=function.__name__):
+            self.assertKept(function.__name__, ["bytes that are not in ann's file"] * bad)
+
+    def reads_and_writes(self, name, one, other, source=None, when=None):
+        with self.mounted(source=source) as mount:
+            self.attacked(mount, name, one, other, read_beside, when=when)
+        with self.mounted("rw", source=source) as mount:
+            self.attacked(mount, name, one, other, read_beside, when=when)
+            self.attacked(mount, name, one, other, write_beside, OPENS // 4, when)
+            self.assertUsed(mount)
+
+    def assertUsed(self, mount):
+        """The job has worked for her."""
+        if self.job:
+            self.assertGreater(self.stats(mount)["forwarded_bytes"], 0)
+            self.assertGreater(self.stats(mount)["forwarded_written_bytes"], 0)
+
+    def linked(self, **scene):
+        self.scene(**scene)
+        os.symlink(self.secret, self.under("ann/link"))
+        self.reads_and_writes("ann/big", self.path, self.under("ann/link"))
+
+    def test_a_link_out_of_the_tree(self):
+        self.linked()
+
+    def test_a_link_within_the_tree(self):
+        self.linked(inside=True)
+
+    def test_the_folder_and_a_link_to_another(self):
+        self.scene()
+        outside = os.path.dirname(self.secret)
+        os.rename(self.secret, os.path.join(outside, "big"))
+        self.secret = os.path.join(outside, "big")
+        users.folder(self.under("ann/folder"), ANN)
+        os.rename(self.path, self.under("ann/folder/big"))
+        self.path = self.under("ann/folder/big")
+        os.symlink(outside, self.under("ann/link"))
+        self.reads_and_writes("ann/folder/big", self.under("ann/folder"), self.under("ann/link"))
+
+    def test_one_container_alone(self):
+        self.scene()
+        os.symlink(self.secret, self.under("ann/link"))
+        self.reads_and_writes("", self.path, self.under("ann/link"), source=self.path)
+
+    def test_the_victims_container(self):
+        """Without links. To a mount that may write names mean nothing for long."""
+        self.scene()
+        both = self.shared_folder()
+        os.rename(self.path, self.under(both, "big"))
+        self.path = self.under(both, "big")
+        self.secret = users.put(self.under(both, "theirs"),
+                                limetest.container([("data", (MARK * BIG)[:BIG])]), VICTIM, 0o600)
+        with self.mounted("rw") as mount:
+            for function, most in ((read_beside, OPENS), (write_beside, OPENS // 4)):
+                self.attacked(mount, f"{both}/big", self.path, self.secret, function, most)
+            self.assertUsed(mount)
+
+    def test_a_file_of_the_same_number(self):
+        """In another file system; its length and time are no secret, either."""
+        here, there = (writelib.SmallFs(self, "tmpfs", 64) for _ in range(2))
+        for fs in (here, there):
+            os.chmod(os.path.dirname(fs.path), 0o755)
+        self.top = here.path
+        os.mkdir(there.join("folder"))  # as many as on the other side
+        self.scene(elsewhere=there.path)
+        self.assertEqual(os.stat(self.path).st_ino, os.stat(self.secret).st_ino)
+        os.symlink(self.secret, self.under("ann/link"))
+        self.reads_and_writes("ann/big", self.path, self.under("ann/link"),
+                              when=os.stat(self.secret).st_mtime_ns)
+
+
+class LargeWithJob(Large):
+    OPTS = JOB
+
+
+# ---- names that lead elsewhere as soon as the kernel has seen them ----
+
+
+def inside(path, name, function, *args):
+    """Of what is in a folder or a container."""
+    return function(os.path.join(path, name), *args)
+
+
+def symlink_in(path, name):
+    os.symlink("nowhere", os.path.join(path, name))
+
+
+def link_in(path, name):
+    os.link(os.path.join(path, "../spare"), os.path.join(path, name))
+
+
+def rename_in(path, name):
+    os.rename(os.path.join(path, "../spare"), os.path.join(path, name))
+
+
+def rename_out(path, name):
+    os.rename(os.path.join(path, name), os.path.join(path, "../stolen"))
+
+
+def listed(path):
+    """As a whole, by what may be held open already."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
+
+
+THEIRS = "user.theirs"  # its name is for all to see, its value is not
+ATTRIBUTES = [
+    (os.chmod, 0o666), (os.chown, -1, GROUP), (os.utime,), (os.utime, (1, 1)),
+    (os.setxattr, "user.ann", b"1"), (os.setxattr, users.ACL, users.acl(0o660, ANN, 7)),
+    (os.removexattr, THEIRS), (os.getxattr, THEIRS), (os.listxattr,)]
+
+# By name or by what is held: what the kernel lets ann do to her own, and to nobody else's.
+CALLS = {
+    "file": ATTRIBUTES + [
+        (os.chmod, 0o4755), (os.chown, ANN, ANN), (os.truncate, 0), (os.truncate, 100000),
+        (read_some,), (read_some, os.O_DIRECT), (write_some,), (write_some, os.O_APPEND),
+        (write_some, os.O_TRUNC), (write_some, os.O_DIRECT), (write_some, os.O_CREAT),
+        (write_some, os.O_CREAT | os.O_TRUNC), (allocate,)],
+    "container": ATTRIBUTES + [
+        (listed,), (os.rmdir,),
+        *((inside, name, function, *args) for name in ("data", "new", "002-data", "002-last")
+          for function, *args in [
+              (make,), (read_some,), (write_some,), (write_some, os.O_TRUNC), (os.unlink,),
+              (write_some, os.O_APPEND), (write_some, os.O_CREAT), (os.truncate, 0),
+              (os.utime, (1, 1)), (os.setxattr, "user.lime.type", b"anns")])],
+    "folder": ATTRIBUTES + [
+        (os.setxattr, users.DEFAULT_ACL, users.acl(0o660, ANN, 7)), (listed,),
+        (symlink_in, "new"), (link_in, "new"), (link_in, "file"), (rename_in, "new"),
+        (rename_in, "file"), (rename_in, "c.lime"), (rename_out, "file"), (rename_out, "c.lime"),
+        (rename_out, "sub"), *((inside, *call) for call in [
+            ("new", make), ("new", os.mkdir), ("new", os.mknod), ("new", write_some, os.O_CREAT),
+            ("file", read_some), ("file", write_some), ("file", write_some, os.O_TRUNC),
+            ("file", write_some, os.O_CREAT), ("file", write_some, os.O_CREAT | os.O_TRUNC),
+            ("file", os.truncate, 0), ("file", os.chmod, 0o666), ("file", os.unlink),
+            ("empty", os.unlink), ("sub", os.rmdir), ("sub/new", make),
+            ("c.lime", listed), ("c.lime/data", read_some), ("c.lime/inner", read_some),
+            ("c.lime/data", write_some, os.O_TRUNC), ("c.lime/inner", write_some, os.O_TRUNC),
+            ("c.lime/new", make), ("c.lime/002-data", os.unlink), ("c.lime", os.unlink)])],
+}
+READS = (os.getxattr, read_some, listed)
+
+# By a descriptor that is open already: these change what it was opened for.
+BY_DESCRIPTOR = [
+    (os.fchmod, 0o666), (os.fchown, -1, GROUP), (os.ftruncate, 0), (os.ftruncate, 100000),
+    (os.utime, (1, 1)), (os.setxattr, "user.ann", b"1"),
+    (os.setxattr, users.ACL, users.acl(0o660, ANN, 7)), (os.pwrite, b"ann was here", 0),
+    (users.fallocate, 0, 0, 1 << 20)]
+
+
+def by_held(function, *args):
+    return function(at("it"), *args)
+
+
+def by_descriptor(function, *args):
+    value = function(_held["it"], *args)
+    os.fsync(_held["it"])
+    return value
+
+
+class Pairs(TestCase):
+    """Something of ann's, and something of the victim's that takes its place."""
+
+    def pair(self, kind, other, mode=0o777):
+        """In a folder of all; its name."""
+        both = self.shared_folder(mode)
+        users.put(self.under(both, "spare"), b"ann's", ANN)
+        self.thing(kind, self.under(both, "own"), ANN, 0o644)
+        self.thing(other, self.under(both, "theirs"), VICTIM, 0o600)
+        return both
+
+    def thing(self, kind, path, uid, mode):
+        """`mode`: whether others may look at it."""
+        theirs = uid == VICTIM
+        if kind == "link":
+            secret = users.put(os.path.join(users.open_folder(), "secret"), SECRET, 0, 0o600)
+            os.symlink(self.keep(secret), path)
+            return
+        if "folder" in kind:
+            self.folder(path, uid, 0o755 if kind == "open folder" or not theirs else 0o700)
+        elif kind == "container":
+            users.put(path, secret_container() if theirs else own_container(), uid, mode)
+        else:
+            users.put(path, SECRET if theirs else b"ann's", uid, mode)
+        if theirs:
+            os.setxattr(path, THEIRS, MARK)
+            self.keep(path)
+
+    def folder(self, path, uid, mode):
+        """With something of each kind in it."""
+        users.folder(path, uid)
+        users.folder(os.path.join(path, "sub"), uid)
+        users.put(os.path.join(path, "empty"), b"", uid)
+        for name, kind in (("file", "file"), ("c.lime", "container")):
+            self.thing(kind, os.path.join(path, name), uid, 0o644)
+        if uid == VICTIM:
+            users.put(os.path.join(path, MARK.decode()), b"", uid)
+        os.chmod(path, mode)
+
+    def swap(self, both):
+        users.exchange(self.under(both, "own"), self.under(both, "theirs"))
+
+    def known(self, path, kind):
+        """The kernel has looked at it, as ann does."""
+        names = {"container": ["002-data", "data"], "file": []}.get(
+            kind, ["file", "empty", "sub", "c.lime", "c.lime/002-data"])
+        calls = [(os.stat, path), *((os.stat, os.path.join(path, name)) for name in names)]
+        self.assertEqual([code for code, _ in self.ann.batch(calls)], [0] * len(calls), path)
+
+
+@limetest.needs_fuse
+class Stale(Pairs):
+    """The kernel knows a name for attr_timeout, in which it leads to something else already."""
+
+    def attack(self, mount, kind, others, calls, ways):
+        found = []
+        for other in others:
+            for way in ways:
+                for call in calls:
+                    harm = [line for _ in range(ROUNDS)
+                            for line in self.attack_once(mount, kind, other, call, way)]
+                    found += [f"{words(call)}: by {way}, of a {kind}, now a {other}: {line}"
+                              for line in harm[:1]]
+        self.assertNone(found, f"{len(found)} kinds of harm")
+
+    def attack_once(self, mount, kind, other, call, way):
+        """The harm that was done."""
+        both = self.pair(kind, other)
+        path = mount.join(both, "own")
+        self.known(path, kind)
+        own = users.Kept(self.under(both, "own"))
+        if way == "name":
+            call = (call[0], path, *call[1:])
+        else:
+            self.ann.call(hold, "it", path, os.O_PATH if way == "path" else os.O_RDWR)
+            call = (by_held if way == "path" else by_descriptor, *call)
+        self.swap(both)
+        code, value = self.ann.batch([call])[0]
+        self.ann.call(let_go)
+        harm = self.harm()
+        if MARK in repr(value).encode() and other != "open folder":
+            harm.append(f"read: {value[:60]}")
+        if way == "descriptor" and code == 0 and not own.changes():
+            harm.append("acknowledged, and not done to her own")
+        own.close()
+        self.forget()
+        return harm
+
+    def test_files(self):
+        self.attack(self.mounted("rw"), "file", ("file", "container", "link", "folder"),
+                    CALLS["file"], ("name", "path"))
+
+    def test_descriptors(self):
+        self.attack(self.mounted("rw"), "file", ("file", "container", "link", "folder"),
+                    BY_DESCRIPTOR, ("descriptor",))
+
+    def test_containers(self):
+        self.attack(self.mounted("rw"), "container", ("container", "file", "link", "folder"),
+                    CALLS["container"], ("name", "path"))
+
+    def test_folders(self):
+        self.attack(self.mounted("rw"), "folder", ("folder", "open folder"),
+                    CALLS["folder"], ("name", "path"))
+
+    def test_reading_only(self):
+        mount = self.mounted()
+        for kind, calls in CALLS.items():
+            with self.subTest(kind):
+                reads = [call for call in calls if call[0] in READS or call[-1] in READS]
+                self.attack(mount, kind, (kind,), reads, ("name", "path"))
+
+
+    def test_new_containers(self):
+        """Ann's mkdir, of which the mount remembers the name."""
+        mount = self.mounted("rw")
+        found = []
+        for other in ("file", "container", "link", "folder"):
+            for call in CALLS["container"]:
+                both = self.pair("file", other)
+                os.unlink(self.under(both, "own"))
+                self.ann.call(os.mkdir, mount.join(both, "own"))
+                self.swap(both)
+                _, value = self.ann.batch([(call[0], mount.join(both, "own"), *call[1:])])[0]
+                harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
+                found += [f"{words(call)}: of a new container, now a {other}: {line}"
+                          for line in harm[:1]]
+                self.forget()
+        self.assertNone(found, f"{len(found)} kinds of harm")
+
+    def test_records_that_are_open(self):
+        """What is written, and acknowledged, is in ann's container, wherever that is by then."""
+        mount = self.mounted("rw")
+        changes = {"data": (os.O_WRONLY, "in place"), "inner": (os.O_WRONLY | os.O_TRUNC, "anew"),
+                   "new": (os.O_WRONLY | os.O_CREAT, "appended"),
+                   "002-data": (os.O_WRONLY | os.O_APPEND, "grown")}
+        for place in ("own", "own/c.lime"):
+            kinds = ("container", "file", "link") if place == "own" else ("open folder",)
+            for other in kinds:
+                for name, (flags, how) in changes.items():
+                    with self.subTest(how, place=place, other=other):
+                        self.open_record(mount, place, other, name, flags)
+
+    def open_record(self, mount, place, other, name, flags):
+        both = self.pair("container" if place == "own" else "folder", other)
+        own = os.open(self.under(both, place), os.O_RDONLY)
+        self.addCleanup(os.close, own)
+        self.ann.call(hold, "it", mount.join(both, place, name), flags)
+        self.swap(both)
+        data = b"what ann has written" * 100
+        acknowledged = self.ann.call(write_held, data)
+        self.ann.call(let_go)
+        self.assertKept("an open record was written")
+        path = self.under(both, place.replace("own", "theirs"))  # which she may have written anew
+        held = os.pread(own, 1 << 20, 0) + (writelib.read(path) if os.path.isfile(path) else b"")
+        if acknowledged:
+            self.assertIn(data, held, "acknowledged, and not in her own container")
+
+
+@limetest.needs_fuse
+class Alone(Pairs):
+    def test_a_container_mounted_alone(self):
+        """In a folder of all: the mount is of a name, too."""
+        found = []
+        for other in ("container", "file", "link", "folder"):
+            for call in CALLS["container"]:
+                both = self.pair("container", other)
+                with self.mounted("rw", source=self.under(both, "own")) as mount:
+                    self.ann.batch([(os.stat, mount.path), (os.stat, mount.join("002-data"))])
+                    self.swap(both)
+                    _, value = self.ann.batch([(call[0], mount.path, *call[1:])])[0]
+                    harm = self.harm() + [f"read: {value}"] * (MARK in repr(value).encode())
+                found += [f"{words(call)}: now a {other}: {line}" for line in harm[:1]]
+                self.forget()
+        self.assertNone(found, f"{len(found)} kinds of harm")
+
+
+class StaleWithJob(Stale):
+    OPTS = JOB
+
+
+# ---- names that are made, and races for all of these ----
+
+
+def make_and_look(path, flags):
+    """What is in a file that ann has just made, or opened."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+    try:
+        return os.read(fd, 1000)
+    finally:
+        os.close(fd)
+
+
+def gone(path):
+    """Ann's own, if it is there, to be made again."""
+    if os.lstat(path).st_uid == ANN:
+        os.unlink(path)
+
+
+@limetest.needs_fuse
+class Races(Pairs):
+    def beside(self, user, loop, names, calls):
+        """What ann reads of others by calls, over and over, while something changes places."""
+        with user.busy(loop, *names):
+            return self.ann.call(over_and_over, TRIES, *calls)
+
+    def names_that_are_made(self, mode, loop, user):
+        """A file of the victim's gets the name just then; nobody may hand it to ann. Without a
+        timeout the kernel asks for the name each time."""
+        mount = self.mounted("rw", "entry_timeout=0")
+        for way, (function, *args) in {
+                "create": (make_and_look, 0), "create and empty": (make_and_look, os.O_TRUNC),
+                "create anew": (make_and_look, os.O_EXCL), "mkdir": (os.mkdir,),
+                "mknod": (os.mknod,), "symlink": (os.symlink,), "link": (os.link,)}.items():
+            with self.subTest(way):
+                both = self.pair("file", "file", mode)
+                path = mount.join(both, "name")
+                others = {"symlink": ["nowhere"], "link": [mount.join(both, "own")]}.get(way, [])
+                names = self.under(both, "theirs"), self.under(both, "name")
+                calls = [(function, *others, path, *args), (gone, names[1])]
+                found = self.beside(user, loop, names, calls[:1 if mode == 0o777 else 2])
+                self.assertKept(way, found)
+
+    def test_names_that_are_made(self):
+        self.names_that_are_made(0o777, users.moving, self.accomplice)
+
+    def test_names_that_are_made_in_a_folder_like_tmp(self):
+        """The victim's own program renames; ann could do nothing to its file."""
+        victim = users.User(self, VICTIM, name="victim")
+        self.names_that_are_made(0o1777, users.moving, victim)
+
+    def test_things_that_change_places(self):
+        mount = self.mounted("rw")
+        for kind, other in (("file", "file"), ("file", "link"), ("container", "container"),
+                            ("container", "file"), ("folder", "folder"), ("file", "container")):
+            with self.subTest(f"{kind} and {other}"):
+                both = self.pair(kind, other)
+                self.ann.call(hold, "it", mount.join(both, "own"))
+                natively = (os.rmdir, rename_in, rename_out)  # could be done below as well
+                calls = [(by_held, *call) for call in CALLS[kind] if call[0] not in natively]
+                names = self.under(both, "own"), self.under(both, "theirs")
+                found = self.beside(self.accomplice, users.exchanging, names, calls)
+                self.ann.call(let_go)
+                self.assertKept("a race", found)
+
+
+class RacesWithJob(Races):
+    OPTS = JOB
+
+
+# ---- without any race ----
+
+
+def fill(path, nbytes, flags):
+    """As much as is let in; whether that is all of it."""
+    fd = os.open(path, os.O_WRONLY | flags, 0o644)
+    return write_through(fd, bytes(nbytes))
+
+
+def fill_by_allocating(path, nbytes):
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        for at in range(0, nbytes, MIB):
+            users.fallocate(fd, 0, at, MIB)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def fill_by_mapping(path, nbytes):
+    """What the kernel writes later, when nobody waits for it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        os.ftruncate(fd, nbytes)
+        with mmap.mmap(fd, nbytes) as pages:
+            for i in range(0, nbytes, mmap.PAGESIZE):
+                pages[i] = 1
+            pages.flush()
+    except OSError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+    return True
+
+
+def sync(path):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        users.syncfs(fd)
+    finally:
+        os.close(fd)
+
+
+def link_held(path):
+    os.link(at("it"), path, src_dir_fd=_held["it"])  # which has it follow the link of /proc
+
+
+@limetest.needs_fuse
+class Belongings(Pairs):
+    """What is made through the mount belongs to whom it would natively."""
+
+    def test_a_folder_that_gives_its_group(self):
+        for place in ("native", "mounted"):
+            users.folder(self.under(place), 0, 0o2770, GROUP)
+        mount = self.mounted("rw")
+        for way, function, *args in (("file", make), ("mknod", os.mknod),
+                                     ("symlink", os.symlink, "nowhere")):
+            for path in (self.under("native", way), mount.join("mounted", way)):
+                self.assertEqual(self.ann.attempt(function, *args, path), 0, path)
+            natively, here = (os.lstat(self.under(place, way)) for place in ("native", "mounted"))
+            with self.subTest(way):
+                self.assertEqual([here.st_uid, here.st_gid, oct(here.st_mode)],
+                                 [natively.st_uid, natively.st_gid, oct(natively.st_mode)])
+        self.assertEqual(self.ann.attempt(os.mkdir, mount.join("mounted/c.lime")), 0)
+        found = os.stat(self.under("mounted/c.lime"))
+        self.assertEqual((found.st_uid, found.st_gid), (ANN, GROUP), "mkdir: a container")
+
+    def filled(self, fs, room, most):
+        """She gets no more than she may, whichever way. most(): what is wrong, if she did."""
+        os.chmod(os.path.dirname(fs.path), 0o755)
+        os.chmod(fs.path, 0o777)
+        mount = self.mounted("rw", source=fs.path)
+        found = []
+        for i, (function, name, *flags) in enumerate([
+                (fill, "file", os.O_CREAT), (fill, "file", os.O_CREAT | os.O_DIRECT),
+                (fill_by_allocating, "file"), (fill_by_mapping, "file"),
+                (fill, "c.lime/new", os.O_CREAT), (fill, "c.lime/new", os.O_CREAT | os.O_DIRECT),
+                (fill, "c.lime/data", os.O_APPEND), (fill, "c.lime/inner", os.O_TRUNC)]):
+            folder = users.folder(fs.join(str(i)), ANN)
+            users.put(os.path.join(folder, "c.lime"), own_container(), ANN)
+            code, all_of_it = self.ann.batch(
+                [(function, mount.join(str(i), name), room + 2 * MIB, *flags)])[0]
+            sync(fs.path)
+            what = f"{words((function, *flags))}: {name}"
+            self.assertEqual(users.word(code), "0", what)
+            found += [f"{what}: {wrong}" for wrong in ["acknowledged"] * all_of_it + most()]
+            shutil.rmtree(folder)
+            if found:  # then it may never be free again
+                break
+            writelib.until(lambda: fs.free() > room - MIB)
+        self.assertNone(found, "more than she may have")
+
+    def test_blocks_for_root(self):
+        """Of ext4, which has kept them back."""
+        fs = writelib.SmallFs(self, "ext4", 32, features=["-m", "30"])
+        found = os.statvfs(fs.path)
+        kept = (found.f_bfree - found.f_bavail) * found.f_frsize
+        self.assertGreater(kept, 4 * MIB)
+
+        def most():
+            found = os.statvfs(fs.path)
+            free = found.f_bfree * found.f_frsize
+            return [f"{free} bytes are left of {kept}"] if free < kept - 256 * 1024 else []
+
+        self.filled(fs, fs.free(), most)
+
+    def test_quota(self):
+        limit = 4 * MIB
+        fs = writelib.SmallFs(self, "ext4", 64, "usrquota", ["-O", "quota", "-E",
+                                                             "quotatype=usrquota"])
+        fs.limit(writelib.USER, ANN, limit)
+
+        def most():
+            blocks = sum(os.lstat(os.path.join(path, name)).st_blocks * 512
+                         for path, _, names in os.walk(fs.path) for name in names)
+            return [f"{blocks} bytes"] if blocks > limit + 64 * 1024 else []
+
+        self.filled(fs, limit, most)
+
+    def test_hard_links(self):
+        """As natively: of what is hers, or what she may write to (protected_hardlinks)."""
+        mount = self.mounted("rw")
+        for kind in ("file", "container"):
+            both = self.pair(kind, kind)
+            os.chmod(self.under(both, "theirs"), 0o644)
+            self.forget()
+            self.keep(self.under(both, "theirs"))
+            self.ann.call(hold, "it", self.under(both, "theirs"))
+            natively = self.ann.attempt(link_held, self.under(both, "link"))
+            self.ann.call(hold, "it", mount.join(both, "theirs"))
+            for call in ((os.link, mount.join(both, "theirs"), mount.join(both, "link")),
+                         (link_held, mount.join(both, "link"))):
+                code = self.ann.attempt(*call)
+                self.assertTrue(code, f"{kind}: natively {users.word(natively)}")
+            self.ann.call(hold, "it", mount.join(both, "own"))
+            self.swap(both)
+            self.ann.attempt(link_held, mount.join(both, "link"))
+            self.assertKept(kind)
+
+    def test_what_was_closed_a_moment_ago(self):
+        """The kernel still knows the old mode, the daemon does not."""
+        mount = self.mounted("rw")
+        both = self.shared_folder()
+        users.put(self.under(both, "file"), SECRET, VICTIM)
+        users.put(self.under(both, "c.lime"), secret_container(), VICTIM)
+        self.folder(self.under(both, "folder"), VICTIM, 0o755)
+        names = ("file", "c.lime", "folder", "c.lime/002-last", "folder/file", "folder/sub",
+                 "folder/c.lime/002-last")
+        self.assertEqual([self.ann.attempt(os.stat, mount.join(both, name)) for name in names],
+                         [0] * len(names))
+        for name in names[:3]:
+            os.chmod(self.under(both, name), 0o700 if name == "folder" else 0o600)
+        for name in names[:4]:
+            function = read_some if name in ("file", "c.lime/002-last") else listed
+            self.assertEqual(users.word(self.ann.attempt(function, mount.join(both, name))),
+                             "EACCES", name)
+        for name in names[4:]:  # to which the kernel knows the way
+            call = (listed if name == "folder/sub" else read_some, mount.join(both, name))
+            writelib.until(lambda: self.ann.attempt(*call) == errno.EACCES)
+
+    def test_what_the_kernel_knows_of_others(self):
+        """It was shown to root; to ann it is closed."""
+        mount = self.mounted("rw")
+        self.folder(self.under("closed"), VICTIM, 0o700)
+        names = ("file", "c.lime/002-last", "sub", "c.lime")
+        self.ann.call(hold, "it", mount.join("closed"))
+        for name in names:
+            os.stat(mount.join("closed", name))
+        found = []
+        for name in names:
+            functions = [os.stat, read_some if name in names[:2] else listed]
+            for way, path in (("name", mount.join("closed", name)), ("path", name)):
+                for function in functions:
+                    call = (function, path) if way == "name" else (by_held, inside, path, function)
+                    code, value = self.ann.batch([call])[0]
+                    if code != errno.EACCES:
+                        found.append(f"{words(call)}: {users.word(code)} {value!r:.60}")
+        self.assertNone(found, "done to what is closed")
+
+
+class BelongingsWithJob(Belongings):
+    OPTS = JOB
+
+
+if __name__ == "__main__":
+    limetest.main()
