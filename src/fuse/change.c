@@ -344,18 +344,22 @@ static void times_to_set(int which, const struct stat *st, struct timespec times
 }
 
 /* A kernel that caches what is written keeps the time of change itself, and tells it as any
- * other: also of a program that may write to a file that is another's. */
-static bool keeps_times(const struct limefs_file *file, int fd, int which)
+ * other: when a file that is open for writing is closed, or a program that may write to it, and
+ * does not own it, sets it to now. Of the first all is taken but times of access, which are for
+ * the owner to set; of the second, that it is now. True: with the daemon's own rights. */
+static bool is_of_writing(const struct limefs_file *file, struct timespec times[2])
 {
-    return which & FUSE_SET_ATTR_CTIME &&
-           ((file && (file->writes || file->target)) || limefs_caller_may(fd, W_OK) == 0);
+    bool opened = file && (file->writes || file->target);
+    if (!opened)
+        times[0].tv_nsec = times[1].tv_nsec = UTIME_NOW;
+    else if (times[0].tv_nsec != UTIME_NOW)
+        times[0].tv_nsec = UTIME_OMIT;
+    return opened;
 }
 
-/* Any time of access but now is for the owner to set. */
-static void only_what_writing_does(struct timespec times[2])
+static bool may_be_of_writing(int err, int which)
 {
-    if (times[0].tv_nsec != UTIME_NOW)
-        times[0].tv_nsec = UTIME_OMIT;
+    return (err == -EPERM || err == -EACCES) && which & FUSE_SET_ATTR_CTIME;
 }
 
 /* fd may be O_PATH. */
@@ -366,12 +370,14 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
     times_to_set(which, st, times);
     limefile_fd_path(fd, path);
     int err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
-    if ((err != -EPERM && err != -EACCES) || !keeps_times(file, fd, which))
+    if (!may_be_of_writing(err, which))
         return err;
-    only_what_writing_does(times);
-    limefs_own_begin();
+    bool own = is_of_writing(file, times);
+    if (own)
+        limefs_own_begin();
     err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
-    limefs_own_end();
+    if (own)
+        limefs_own_end();
     return err;
 }
 
@@ -415,12 +421,14 @@ static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_
     struct timespec times[2];
     times_to_set(which, st, times);
     int err = limefs_record_set_times(fs, view, ordinal, times);
-    if ((err != -EPERM && err != -EACCES) || !keeps_times(file, view->fd, which))
+    if (!may_be_of_writing(err, which))
         return err;
-    only_what_writing_does(times);
-    limefs_own_begin();
+    bool own = is_of_writing(file, times);
+    if (own)
+        limefs_own_begin();
     err = limefs_record_set_times(fs, view, ordinal, times);
-    limefs_own_end();
+    if (own)
+        limefs_own_end();
     return err;
 }
 
@@ -454,6 +462,14 @@ static int hold(struct limefs *fs, struct limefs_node *node)
     return fd < 0 ? limefs_tree_hold(fs, node) : fd;
 }
 
+/* By our own doing perhaps: its new file may have the old attributes. */
+static bool was_replaced(struct limefs *fs, struct limefs_node *node, int fd)
+{
+    struct stat set, named;
+    return fstat(fd, &set) == 0 && limefs_tree_stat(fs, node, &named) == 0 &&
+           (set.st_dev != named.st_dev || set.st_ino != named.st_ino);
+}
+
 static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_file *file,
                     int which, const struct stat *st)
 {
@@ -470,7 +486,9 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
         err = set_size(opened ? file : NULL, fd, st->st_size);
     if (!err && which & TIMES)
         err = set_times(file, fd, which, st);
-    if (!err && fstat(fd, &now) == 0)
+    if (!err && node->kind == LIMEFS_CONTAINER && was_replaced(fs, node, fd))
+        err = -ESTALE; /* the kernel does it once more, to the one that is there now */
+    else if (!err && fstat(fd, &now) == 0)
         limefs_node_touched(fs, node, &now);
     if (!opened)
         close(fd);

@@ -176,7 +176,11 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
         return 1;
     if (offset == 0)
         return limefs_view_stat(fs, dir->view).st_ino;
-    return limefs_tree_stat(fs, dir->node->parent, &st) == 0 ? st.st_ino : 1;
+    int folder = limefs_tree_parent(fs, dir->node);
+    ino_t ino = folder >= 0 && fstat(folder, &st) == 0 ? st.st_ino : 1;
+    if (folder >= 0)
+        close(folder);
+    return ino;
 }
 
 static void list_container(struct limefs *fs, struct limefs_dir *dir, struct listing *list,

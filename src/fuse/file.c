@@ -135,7 +135,7 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
         return file->fd;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     pthread_mutex_lock(&fs->lock);
-    *keep = limefs_stamp_same_data(&stamp, &node->cached);
+    *keep = limefs_stamp_equal(&stamp, &node->cached); /* an inode number may be used again */
     node->cached = stamp;
     file->node = node; /* the kernel keeps it as long as the file is open */
     if ((flags & O_ACCMODE) != O_RDONLY) {

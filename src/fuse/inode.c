@@ -230,6 +230,8 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false;
     if (kind == LIMEFS_CONTAINER)
         return true;
+    if (stamp->link && !limefs_stamp_equal(&node->stamp, stamp))
+        return false; /* the kernel keeps where it leads; a number may be used again */
     return is_file(&node->stamp, stamp) && (kind != LIMEFS_OTHER || !fs->options.rw ||
                                             node->writers || node->told_bytes == stamp->size);
 }

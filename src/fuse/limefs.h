@@ -101,6 +101,7 @@ struct limefs_stamp {
     ino_t ino;
     off_t size;
     struct timespec mtime, ctime;
+    bool link; /* it is a symbolic link */
 };
 
 struct limefs_stamp limefs_stamp_of(const struct stat *);

@@ -24,6 +24,7 @@ static char *prepend(char *at, const char *begin, const char *name)
     return at;
 }
 
+/* With fs->lock held: other requests rename, and forget. */
 static const char *path_of(const struct limefs_node *node, char *buf, size_t cap)
 {
     char *at = buf + cap - 1;
@@ -38,59 +39,114 @@ static const char *path_of(const struct limefs_node *node, char *buf, size_t cap
 const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node, char *buf,
                               size_t cap)
 {
-    if (!node->parent)
+    if (node == fs->root)
         return fs->source;
-    const char *path = path_of(node, buf, cap);
-    return path ? path : node->name;
+    pthread_mutex_lock(&fs->lock);
+    const char *path = path_of(node, buf, cap), *name = node->name;
+    pthread_mutex_unlock(&fs->lock);
+    return path ? path : name; /* names last as long as the mount */
 }
 
 /* ---- what nodes stand for ---- */
 
-static int find(struct limefs *fs, const struct limefs_node *node, int flags)
+/* Where a node was when the lock was held. */
+struct place {
+    char path[PATH_MAX], name[NAME_MAX + 1]; /* of its folder, and there */
+    struct limefs_stamp folder;
+};
+
+static int place_of(struct limefs *fs, const struct limefs_node *node, struct place *place)
 {
     char buf[PATH_MAX];
-    const char *path = fs->container ? fs->container : path_of(node, buf, sizeof buf);
-    if (!path)
-        return -ENAMETOOLONG;
-    limefs_own_begin();
-    int fd = limefile_open_beneath(fs->source_fd, path, O_PATH | flags);
-    limefs_own_end();
-    return fd;
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_node *parent = node->parent;
+    const char *path = path_of(parent, buf, sizeof buf);
+    bool fits = path && strlen(node->name) <= NAME_MAX;
+    if (fits) {
+        strcpy(place->path, path);
+        strcpy(place->name, node->name);
+        place->folder = parent->stamp;
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return fits ? 0 : -ENAMETOOLONG;
 }
 
-/* A descriptor of what the kernel knows by the node, or else closed. */
-static int compared(struct limefs *fs, const struct limefs_node *node, int fd)
+static bool is_file(const struct limefs_stamp *stamp, const struct stat *st)
+{
+    return stamp->dev == st->st_dev && stamp->ino == st->st_ino;
+}
+
+/* fd, if it is that file's, or else closed. */
+static int compared(int fd, const struct limefs_stamp *wanted)
 {
     struct stat st;
     if (fd < 0)
         return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
-    int err = fstat(fd, &st) != 0 ? -errno : limefs_node_is(fs, node, &st) ? 0 : -ESTALE;
+    int err = fstat(fd, &st) != 0 ? -errno : is_file(wanted, &st) ? 0 : -ESTALE;
     if (!err)
         return fd;
     close(fd);
     return err;
 }
 
+/* With the daemon's own rights. */
+static int open_own(int folder, const char *path, int flags)
+{
+    limefs_own_begin();
+    int fd = limefile_open_beneath(folder, path, O_PATH | flags);
+    limefs_own_end();
+    return fd;
+}
+
+/* The path of the node itself, and what the kernel knows by it. */
+static int open_node(struct limefs *fs, const struct limefs_node *node, int flags)
+{
+    char buf[PATH_MAX];
+    pthread_mutex_lock(&fs->lock);
+    const char *path = fs->container ? fs->container : path_of(node, buf, sizeof buf);
+    struct limefs_stamp stamp = node->stamp;
+    pthread_mutex_unlock(&fs->lock);
+    if (!path)
+        return -ENAMETOOLONG;
+    return compared(open_own(fs->source_fd, path, flags), &stamp);
+}
+
 int limefs_tree_hold(struct limefs *fs, const struct limefs_node *node)
 {
-    return compared(fs, node, find(fs, node, 0));
+    return open_node(fs, node, 0);
 }
 
 int limefs_tree_folder(struct limefs *fs, const struct limefs_node *node)
 {
-    return compared(fs, node, find(fs, node, O_DIRECTORY));
+    return open_node(fs, node, O_DIRECTORY);
+}
+
+/* Its folder, and its name there. */
+static int open_parent(struct limefs *fs, const struct limefs_node *node, struct place *place)
+{
+    int err = place_of(fs, node, place);
+    if (err)
+        return err;
+    return compared(open_own(fs->source_fd, place->path, O_DIRECTORY), &place->folder);
+}
+
+int limefs_tree_parent(struct limefs *fs, const struct limefs_node *node)
+{
+    struct place place;
+    return fs->container ? open_own(fs->source_fd, ".", O_DIRECTORY)
+                         : open_parent(fs, node, &place);
 }
 
 int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
 {
-    if (!node->parent)
-        return find(fs, node, 0);
-    limefs_own_begin();
-    int folder = limefs_tree_folder(fs, node->parent);
-    int fd = folder < 0 ? folder : limefile_open_beneath(folder, node->name, O_PATH);
-    limefs_own_end();
-    if (folder >= 0)
-        close(folder);
+    struct place place;
+    if (node == fs->root)
+        return open_own(fs->source_fd, fs->container ? fs->container : ".", 0);
+    int folder = open_parent(fs, node, &place);
+    if (folder < 0)
+        return folder;
+    int fd = open_own(folder, place.name, 0);
+    close(folder);
     return fd;
 }
 
@@ -108,8 +164,9 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 /* A container begins with a good header. What cannot be read is not a container either. Whether
  * it is one does not depend on who asks, so the daemon looks for itself; of what it reads, the
- * caller learns no more than this. */
-static bool begins_like_container(int file)
+ * caller learns no more than this. 0, 1, or -EAGAIN: somebody has a lease on it, and is asked
+ * to give it back. */
+static int begins_like_container(int file)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
@@ -118,7 +175,7 @@ static bool begins_like_container(int file)
     int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK);
     limefs_own_end();
     if (fd < 0)
-        return false;
+        return fd == -EAGAIN ? fd : 0;
     limefile_fd_init(&source, fd);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
     close(fd);
@@ -149,10 +206,11 @@ static int look_into(int folder, const char *name, struct stat *st, enum limefs_
         return fd;
     int err = fstat(fd, st) == 0 ? 0 : -errno;
     *kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
-    if (!err && S_ISREG(st->st_mode) && begins_like_container(fd))
+    int begins = !err && S_ISREG(st->st_mode) ? begins_like_container(fd) : 0;
+    if (begins > 0)
         *kind = LIMEFS_CONTAINER;
     close(fd);
-    return err;
+    return begins < 0 ? begins : err;
 }
 
 int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *name,

@@ -25,6 +25,9 @@ int limefs_tree_hold(struct limefs *, const struct limefs_node *);
 /* The same, for a directory of the tree in which names are looked up, made or removed. */
 int limefs_tree_folder(struct limefs *, const struct limefs_node *);
 
+/* The folder that holds the node's file, likewise. */
+int limefs_tree_parent(struct limefs *, const struct limefs_node *);
+
 /* The attributes of what the node's name leads to now. */
 int limefs_tree_stat(struct limefs *, const struct limefs_node *, struct stat *);
 

@@ -60,7 +60,7 @@ static int open_file(struct limefs *fs, const struct limefs_node *node)
         return file;
     if (fstat(file, &st) == 0 && S_ISREG(st.st_mode)) { /* opening others may do something */
         limefs_own_begin();
-        fd = limefile_reopen(file, O_RDONLY);
+        fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
         limefs_own_end();
     }
     close(file);

@@ -33,12 +33,11 @@ int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
     struct limefs *fs = writer->fs;
     const struct limefs_node *node = writer->view->node;
     *name = fs->container ? fs->container : node->name;
-    int folder = fs->container ? -1 : limefs_tree_folder(fs, node->parent);
-    if (folder < 0 && !fs->container)
+    int folder = limefs_tree_parent(fs, node);
+    if (folder < 0)
         return folder;
-    int fd = limefile_reopen(fs->container ? fs->source_fd : folder, O_RDONLY | O_DIRECTORY);
-    if (folder >= 0)
-        close(folder);
+    int fd = limefile_reopen(folder, O_RDONLY | O_DIRECTORY);
+    close(folder);
     return fd;
 }
 
@@ -70,21 +69,6 @@ static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uin
     return err ? err : fsync(folder) == 0 ? 0 : -errno;
 }
 
-/* A file like the container, of its owner. */
-static int create_kept(struct limefs_writer *writer, int folder, const char *container,
-                       uint64_t from, char **made)
-{
-    struct stat st;
-    if (fstat(writer->fd, &st) != 0)
-        return -errno;
-    int fd = limefile_create_kept(folder, container, from, st.st_mode, made);
-    if (fd >= 0 && ((geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid) != 0) ||
-                    fchmod(fd, st.st_mode & 0777) != 0))
-        limefs_log(LOG_WARNING, "%s: recover: change owner and mode: %s", *made,
-                   strerror(errno));
-    return fd;
-}
-
 /* Beside the container, as `lime repair` does; whether or not who writes may make files there.
  */
 static int keep(void *context, uint64_t from, uint64_t size)
@@ -94,7 +78,8 @@ static int keep(void *context, uint64_t from, uint64_t size)
     const char *container;
     limefs_own_begin();
     int folder = limefs_writer_folder(writer, &container);
-    int fd = folder < 0 ? folder : create_kept(writer, folder, container, from, &made);
+    int fd =
+        folder < 0 ? folder : limefile_create_kept(folder, container, from, writer->fd, &made);
     limefs_own_end();
     if (folder < 0)
         return folder;
@@ -260,7 +245,7 @@ static int open_container(struct limefs_writer *writer)
     if (writer->behind) /* another view shows what the container is now */
         return -ESTALE;
     limefs_own_begin(); /* to be shared; whether the caller may write was asked before */
-    writer->fd = limefile_reopen(view->fd, O_RDWR);
+    writer->fd = limefile_reopen(view->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
     limefs_own_end();
     if (writer->fd < 0)
         return writer->fd;

@@ -183,10 +183,18 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
 int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
                      limefile_keep_fn *keep, void *context);
 
+/* Owner, group, attributes, access control list and mode of `to` become those of `from`,
+ * another open file; before anything else is done to `to` it should be nobody else's to read.
+ */
+int limefile_copy_owner(int from, int to);
+
 /* A new file for such bytes, beside the container `name` of the folder (or AT_FDCWD, and a
- * path): NAME.cut-FROM, or with .1, .2 ... behind it if there are such already. A descriptor,
- * or -errno; *made, its name, is the caller's to free, whatever came of it, NULL perhaps. */
-int limefile_create_kept(int folder, const char *name, uint64_t from, mode_t mode, char **made);
+ * path): NAME.cut-FROM, or with .1, .2 ... after it if there are such already. Owner and mode
+ * are those of the container, which is open; or it is the caller's alone, where that is not
+ * allowed. A descriptor, or -errno; *made, its name, is the caller's to free, whatever came of
+ * it, NULL perhaps. */
+int limefile_create_kept(int folder, const char *name, uint64_t from, int container,
+                         char **made);
 
 /* ---- its steps, for who has to ask in between: lime repair ---- */
 

@@ -295,7 +295,18 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
 
 /* ---- what is kept ---- */
 
-int limefile_create_kept(int folder, const char *name, uint64_t from, mode_t mode, char **made)
+/* Until it is whose the container is, nobody else may read it. */
+static int create_private(int folder, const char *name, int container)
+{
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    limefile_copy_owner(container, fd); /* where that is not allowed, it stays private */
+    return fd;
+}
+
+int limefile_create_kept(int folder, const char *name, uint64_t from, int container,
+                         char **made)
 {
     for (unsigned n = 0;; n++) {
         char suffix[16] = "";
@@ -305,10 +316,9 @@ int limefile_create_kept(int folder, const char *name, uint64_t from, mode_t mod
             *made = NULL;
             return -ENOMEM;
         }
-        int fd = openat(folder, *made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                        mode & 0777);
-        if (fd >= 0 || errno != EEXIST || n == UINT16_MAX)
-            return fd < 0 ? -errno : fd;
+        int fd = create_private(folder, *made, container);
+        if (fd != -EEXIST || n == UINT16_MAX)
+            return fd;
         free(*made);
     }
 }

@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 enum {
+    OWNER_TRIES = 5,
     NAME_TRIES = 100, /* where others have taken the temporary name */
     BUFFER_BYTES = 256 * 1024,
     STEP_BYTES = 64 * 1024 * 1024, /* progress is told in between */
@@ -239,60 +239,6 @@ static int fill_with(struct rewrite *r, const struct limefile_record *after,
     return err || !after->me ? err : change_flags(r, after->header_offset, FLAG_ME, 0);
 }
 
-/* ---- what belongs to the file ---- */
-
-/* Those that only the system gives out are as the system gives them. */
-static bool must_keep(const char *attribute)
-{
-    return strncmp(attribute, "user.", 5) == 0 ||
-           strncmp(attribute, "system.posix_acl", 16) == 0;
-}
-
-static int keep_attribute(const struct rewrite *r, const char *attribute)
-{
-    int err = 0;
-    ssize_t n = fgetxattr(r->from, attribute, NULL, 0);
-    char *value = n < 0 ? NULL : malloc((size_t)n + 1);
-    if (n >= 0 && !value)
-        return -ENOMEM;
-    if (n >= 0)
-        n = fgetxattr(r->from, attribute, value, (size_t)n);
-    if (n < 0 || fsetxattr(r->to, attribute, value, (size_t)n, 0) != 0)
-        err = -errno;
-    free(value);
-    return err && must_keep(attribute) && err != -ENODATA ? err : 0;
-}
-
-static int keep_attributes(const struct rewrite *r)
-{
-    ssize_t n = flistxattr(r->from, NULL, 0);
-    if (n < 0)
-        return errno == ENOTSUP ? 0 : -errno;
-    char *list = malloc((size_t)n + 1);
-    if (!list)
-        return -ENOMEM;
-    n = flistxattr(r->from, list, (size_t)n);
-    int err = n < 0 ? -errno : 0;
-    for (ssize_t at = 0; !err && at < n; at += (ssize_t)strlen(list + at) + 1)
-        err = keep_attribute(r, list + at);
-    free(list);
-    return err;
-}
-
-static int keep_owner(const struct rewrite *r)
-{
-    struct stat old, new;
-    if (fstat(r->from, &old) != 0 || fstat(r->to, &new) != 0)
-        return -errno;
-    if ((old.st_uid != new.st_uid &&fchown(r->to, old.st_uid, (gid_t)-1) != 0) ||
-        (old.st_gid != new.st_gid &&fchown(r->to, (uid_t)-1, old.st_gid) != 0))
-        return -errno;
-    int err = keep_attributes(r);
-    if (!err && fchmod(r->to, old.st_mode & 07777) != 0)
-        err = -errno;
-    return err;
-}
-
 /* ---- names ---- */
 
 static void name_temporary(struct rewrite *r, unsigned attempt)
@@ -360,6 +306,25 @@ static int give_name(struct rewrite *r)
     return 0;
 }
 
+/* As late as possible, and again if they were changed meanwhile: whoever takes rights away is
+ * not to find them given once more. */
+static int keep_owner(const struct rewrite *r)
+{
+    struct stat before, after;
+    int err = 0;
+    for (int i = 0; i < OWNER_TRIES && !err; i++) {
+        if (fstat(r->from, &before) != 0)
+            return -errno;
+        err = limefile_copy_owner(r->from, r->to);
+        if (!err && (fsync(r->to) != 0 || fstat(r->from, &after) != 0))
+            err = -errno;
+        if (!err && before.st_ctim.tv_sec == after.st_ctim.tv_sec &&
+            before.st_ctim.tv_nsec == after.st_ctim.tv_nsec)
+            break;
+    }
+    return err;
+}
+
 /* Whole, synced and locked before anybody can see it. */
 static int replace(struct rewrite *r)
 {
@@ -368,6 +333,8 @@ static int replace(struct rewrite *r)
         limefile_lock(r->to); /* fails only where there are no locks */
         err = check_name(r);
     }
+    if (!err)
+        err = keep_owner(r);
     if (!err)
         err = give_name(r);
     if (!err && renameat(r->folder, r->temporary, r->folder, r->name) != 0)
@@ -410,8 +377,6 @@ static int renew(struct rewrite *r, const struct limefile_record *record,
     if (err)
         return err;
     err = new ? fill_with(r, record, index, new) : fill(r, record, index, pieces, count);
-    if (!err)
-        err = keep_owner(r);
     if (!err)
         err = replace(r);
     if (err) {

@@ -96,10 +96,7 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
 
 static int keep_copy(struct repair *repair, const struct limefile_survey *survey, char **path)
 {
-    struct stat st;
-    if (fstat(repair->fd, &st) != 0)
-        return -errno;
-    int fd = limefile_create_kept(AT_FDCWD, repair->path, survey->end, st.st_mode, path);
+    int fd = limefile_create_kept(AT_FDCWD, repair->path, survey->end, repair->fd, path);
     if (fd < 0)
         return fd;
     guard_set(AT_FDCWD, *path);

@@ -1,0 +1,74 @@
+/* owner.c - whose a file is, and who else may do what with it, for a copy of it */
+#define _GNU_SOURCE
+#include "limeedit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define ACL "system.posix_acl_access"
+
+/* Those that only the system gives out are as the system gives them. */
+static bool must_keep(const char *attribute)
+{
+    return strncmp(attribute, "user.", 5) == 0 ||
+           strncmp(attribute, "system.posix_acl", 16) == 0;
+}
+
+static int copy_attribute(int from, int to, const char *attribute)
+{
+    int err = 0;
+    ssize_t n = fgetxattr(from, attribute, NULL, 0);
+    char *value = n < 0 ? NULL : malloc((size_t)n + 1);
+    if (n >= 0 && !value)
+        return -ENOMEM;
+    if (n >= 0)
+        n = fgetxattr(from, attribute, value, (size_t)n);
+    if (n < 0 || fsetxattr(to, attribute, value, (size_t)n, 0) != 0)
+        err = -errno;
+    free(value);
+    return err && must_keep(attribute) && err != -ENODATA ? err : 0;
+}
+
+static int copy_attributes(int from, int to)
+{
+    ssize_t n = flistxattr(from, NULL, 0);
+    if (n < 0)
+        return errno == ENOTSUP ? 0 : -errno;
+    char *list = malloc((size_t)n + 1);
+    if (!list)
+        return -ENOMEM;
+    n = flistxattr(from, list, (size_t)n);
+    int err = n < 0 ? -errno : 0;
+    for (ssize_t at = 0; !err && at < n; at += (ssize_t)strlen(list + at) + 1)
+        err = copy_attribute(from, to, list + at);
+    free(list);
+    return err;
+}
+
+/* A folder's default list has given it one, perhaps. */
+static int remove_list(int from, int to)
+{
+    if (fgetxattr(from, ACL, NULL, 0) >= 0 || fremovexattr(to, ACL) == 0)
+        return 0;
+    return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
+}
+
+int limefile_copy_owner(int from, int to)
+{
+    struct stat old, new;
+    if (fstat(from, &old) != 0 || fstat(to, &new) != 0)
+        return -errno;
+    if ((old.st_uid != new.st_uid &&fchown(to, old.st_uid, (gid_t)-1) != 0) ||
+        (old.st_gid != new.st_gid &&fchown(to, (uid_t)-1, old.st_gid) != 0))
+        return -errno;
+    int err = remove_list(from, to);
+    if (!err)
+        err = copy_attributes(from, to);
+    if (!err && fchmod(to, old.st_mode & 07777) != 0)
+        err = -errno;
+    return err;
+}
