@@ -13,6 +13,8 @@ import mmap
 import os
 import random
 import shutil
+import signal
+import stat
 import sys
 import time
 
@@ -26,6 +28,7 @@ from writelib import MIB
 VICTIM, ANN, GROUP = 54321, 54322, 54400  # ann is in GROUP
 MARK = b"SECRET"
 SECRET = MARK * 2000
+SMALL = bytes(range(ord("a"), ord("z") + 1))
 BIG = 4 * MIB
 JOB = ("ranks=2", "forward_from=1M", "extent=1M", "window=8M", "job_timeout=30")
 
@@ -98,10 +101,10 @@ def make(path):
 
 
 def read_through(fd, block=256 * 1024):
-    """Whether nothing but ann's own bytes comes; errors are none."""
+    """Whether nothing but ann's own bytes comes, which are small letters; errors are none."""
     with contextlib.suppress(OSError):
         while data := os.read(fd, block):
-            if data.count(b"m") != len(data):
+            if data.translate(None, SMALL):
                 return False
     return True
 
@@ -314,18 +317,29 @@ class Large(TestCase):
         with self.subTest(mount.opts, function=function.__name__):
             self.assertKept(function.__name__, ["bytes that are not in ann's file"] * bad)
 
-    def reads_and_writes(self, name, one, other, source=None, when=None):
+    def reads_and_writes(self, name, one, other, source=None):
         with self.mounted(source=source) as mount:
-            self.attacked(mount, name, one, other, read_beside, when=when)
+            self.read_by_the_job(mount, name)
+            self.attacked(mount, name, one, other, read_beside)
         with self.mounted("rw", source=source) as mount:
-            self.attacked(mount, name, one, other, read_beside, when=when)
-            self.attacked(mount, name, one, other, write_beside, OPENS // 4, when)
-            self.assertUsed(mount)
+            self.attacked(mount, name, one, other, read_beside)
+            self.attacked(mount, name, one, other, write_beside, OPENS // 4)
+            self.assertWritten(mount)
 
-    def assertUsed(self, mount):
-        """The job has worked for her."""
+    def read_by_the_job(self, mount, name):
+        """Where nothing changes places, the job is at work."""
+        def forwarded():
+            fd = os.open(mount.join(name, "data"), os.O_RDONLY | os.O_DIRECT)
+            read_through(fd)
+            os.close(fd)
+            return self.stats(mount)["forwarded_bytes"]
+
         if self.job:
-            self.assertGreater(self.stats(mount)["forwarded_bytes"], 0)
+            writelib.until(forwarded)
+
+    def assertWritten(self, mount):
+        """By the job, too."""
+        if self.job:
             self.assertGreater(self.stats(mount)["forwarded_written_bytes"], 0)
 
     def linked(self, **scene):
@@ -366,7 +380,7 @@ class Large(TestCase):
         with self.mounted("rw") as mount:
             for function, most in ((read_beside, OPENS), (write_beside, OPENS // 4)):
                 self.attacked(mount, f"{both}/big", self.path, self.secret, function, most)
-            self.assertUsed(mount)
+            self.assertWritten(mount)
 
     def test_a_file_of_the_same_number(self):
         """In another file system; its length and time are no secret, either."""
@@ -378,8 +392,12 @@ class Large(TestCase):
         self.scene(elsewhere=there.path)
         self.assertEqual(os.stat(self.path).st_ino, os.stat(self.secret).st_ino)
         os.symlink(self.secret, self.under("ann/link"))
-        self.reads_and_writes("ann/big", self.path, self.under("ann/link"),
-                              when=os.stat(self.secret).st_mtime_ns)
+        for _ in range(ROUNDS + 1):  # a job that has a file, whichever, keeps it
+            for opts, function in (((), read_beside), (("rw",), read_beside),
+                                   (("rw",), write_beside)):
+                with self.mounted(*opts) as mount:
+                    self.attacked(mount, "ann/big", self.path, self.under("ann/link"), function, 5,
+                                  os.stat(self.secret).st_mtime_ns)
 
 
 class LargeWithJob(Large):
@@ -903,6 +921,124 @@ class Belongings(Pairs):
                     if code != errno.EACCES:
                         found.append(f"{words(call)}: {users.word(code)} {value!r:.60}")
         self.assertNone(found, "done to what is closed")
+
+
+def lease_all(paths):
+    """Nobody else may open them but after a while, if it is left to the kernel."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
+    for path in paths:
+        fd = os.open(path, os.O_RDWR)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        _held[path] = fd
+
+
+class Traces(TestCase):
+    """What is left of others' files, and what is made for them."""
+
+    def reused(self, path, then):
+        """A new file by that name, with the inode number of a deleted one, once the daemon has
+        closed that; False: none is to be had."""
+        for _ in range(2000):
+            users.put(path + ".new", bytes(then.st_size), ANN)
+            if os.stat(path + ".new").st_ino == then.st_ino:
+                os.utime(path + ".new", ns=(then.st_atime_ns, then.st_mtime_ns))
+                os.rename(path + ".new", path)
+                return True
+            os.unlink(path + ".new")
+        return False
+
+    def test_pages_of_a_deleted_file(self):
+        victim = users.User(self, VICTIM, name="victim")
+        for opts in ("ro", "rw"):
+            mount = self.mounted(opts)
+            both = self.shared_folder()
+            path = users.put(self.under(both, "file"), SECRET, VICTIM, 0o600)
+            self.assertEqual(victim.call(read_some, mount.join(both, "file")), SECRET[:1000])
+            self.ann.call(hold, "it", mount.join(both, "file"), os.O_PATH)
+            then = os.stat(path)
+            os.unlink(path)
+            if not self.reused(path, then):
+                self.skipTest("inode numbers are not used again at once")
+            writelib.until(lambda: self.ann.attempt(read_some, mount.join(both, "file")) == 0)
+            self.assertEqual(self.ann.call(read_some, mount.join(both, "file")), bytes(1000), opts)
+
+    def test_a_link_in_the_place_of_another(self):
+        mount = self.mounted("rw")
+        link = self.under("current")
+        os.symlink("conf.0100", link)
+        self.assertEqual(self.ann.call(os.readlink, mount.join("current")), "conf.0100")
+        os.unlink(link)
+        os.symlink("conf.0200", link)
+        writelib.until(lambda: self.ann.call(os.readlink, mount.join("current")) == "conf.0200")
+
+    def test_leases(self):
+        """They stop whoever opens that file, for as long as the kernel lets them; nobody else."""
+        mount = self.mounted("rw")
+        users.folder(self.under("ann"), ANN)
+        paths = [users.put(self.under("ann", f"c{i}"), own_container(), ANN) for i in range(12)]
+        users.put(self.under("file"), b"anybody's")
+        for path in paths:
+            self.ann.call(os.stat, mount.join("ann", os.path.basename(path)))
+        self.ann.call(lease_all, paths)
+        others = [users.User(self, 54330 + i) for i in range(len(paths))]
+        for user, path in zip(others, paths):
+            user.start((os.listdir, mount.join("ann", os.path.basename(path))))
+        for user in others: # long before /proc/sys/fs/lease-break-time ends
+            self.assertEqual(users.word(user.finish()[0][0]), "EAGAIN")
+        self.assertEqual(self.accomplice.call(read_some, mount.join("file")), b"anybody's")
+
+    def test_a_tail_that_is_kept(self):
+        """Nobody reads it who may not read the container."""
+        mount = self.mounted("rw")
+        both = self.shared_folder()
+        other = users.User(self, 54330, name="other")
+        path = users.put(self.under(both, "c"), own_container() + b"\1SECRET TAIL", ANN, 0o640, GROUP)
+        os.setxattr(self.under(both), users.DEFAULT_ACL, users.acl(0o777, 54330, 7))
+        self.assertNotEqual(other.attempt(read_some, path), 0)
+        self.ann.call(write_some, mount.join(both, "c/data"))
+        kept = [name for name in os.listdir(self.under(both)) if name.startswith("c.cut-")]
+        self.assertEqual(len(kept), 1)
+        found = os.stat(self.under(both, kept[0]))
+        self.assertEqual((found.st_uid, found.st_gid), (ANN, GROUP))
+        self.assertEqual(users.word(other.attempt(read_some, self.under(both, kept[0]))), "EACCES")
+
+    def test_the_temporary_name_of_a_container(self):
+        mount = self.mounted("rw")
+        both = self.shared_folder(0o1777)
+        users.put(self.under(both, "c"), own_container(), ANN)
+        self.keep(users.put(self.under(both, ".c.limefs-new"), SECRET, VICTIM, 0o600))
+        self.ann.call(os.truncate, mount.join(both, "c/inner"), 1000)
+        self.assertEqual(os.stat(self.under(both, "c")).st_uid, ANN)
+        self.assertKept("a container is rewritten")
+        self.assertTrue(os.path.exists(self.under(both, ".c.limefs-new")))
+
+    def test_an_ordinary_user_who_serves_others(self):
+        """They read what modes allow, and change nothing."""
+        folder = users.folder(self.under("nobodys"), 65534)
+        point = users.folder(self.under("mnt"), 65534)
+        users.put(os.path.join(folder, "c"), own_container(), 65534, 0o666)
+        private = os.path.join(limetest.tempdir(), "fuse")
+        os.mknod(private, stat.S_IFCHR | 0o666, os.stat("/dev/fuse").st_rdev)
+        os.chmod(private, 0o666)
+        config = os.path.join(os.path.dirname(private), "conf")
+        with open(config, "w", encoding="ascii") as file:
+            file.write("user_allow_other\n")
+        script = ("mount --make-rprivate / && mount --bind $0 /dev/fuse && mount --bind $1 /etc/fuse.conf &&"
+                  "setpriv --reuid 65534 --regid 65534 --clear-groups $2 -o rw,allow_other $3 $4 &&"
+                  "as() { setpriv --reuid $1 --regid $1 --clear-groups sh -c \"$2\"; } && cd $4 &&"
+                  "as 54322 'wc -c <c/data; echo x >new; echo x >c/data; rm c/data; chmod 777 c; mkdir d';"
+                  "as 65534 'echo x >new; ls'; cd /; umount $4")
+        if not os.path.exists("/etc/fuse.conf") or not shutil.which("fusermount3"):
+            self.skipTest("needs fusermount3")
+        shutil.copytree(limetest.BIN, self.under("bin"), symlinks=True)
+        for path, names, _ in os.walk(self.under("bin")):
+            os.chmod(path, 0o755)
+        done = limetest.run(["unshare", "-m", "sh", "-c", script, private, config,
+                             self.under("bin/limefs"), folder, point])
+        words = done.stderr.decode()
+        self.assertEqual(done.stdout.decode().split(), ["100", "c", "new"], words)
+        self.assertEqual(words.count("ermission denied") + words.count("Is a directory") +
+                         words.count("not permitted"), 5, words)
 
 
 class BelongingsWithJob(Belongings):
