@@ -194,20 +194,6 @@ static void list(fuse_req_t req, size_t size, off_t offset, struct fuse_file_inf
         fuse_reply_buf(req, buf, (size_t)got);
 }
 
-static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                       struct fuse_file_info *fi)
-{
-    (void)ino;
-    list(req, size, offset, fi, false);
-}
-
-static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                           struct fuse_file_info *fi)
-{
-    (void)ino;
-    list(req, size, offset, fi, true);
-}
-
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
     struct statvfs st;
@@ -300,10 +286,6 @@ static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
 /* clang-format off */
 ASKS(op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
 ASKS(op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
-ASKS(op_readdir, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-     struct fuse_file_info *fi), ino, size, offset, fi)
-ASKS(op_readdirplus, (fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-     struct fuse_file_info *fi), ino, size, offset, fi)
 ASKS(op_getxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, size_t size), ino, name, size)
 ASKS(op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), ino, size)
 CHANGES(op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
@@ -331,6 +313,31 @@ MOVES(limefs_op_fsync, (fuse_req_t req, fuse_ino_t ino, int data, struct fuse_fi
 MOVES(limefs_op_fallocate, (fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
       struct fuse_file_info *fi), ino, mode, offset, length, fi)
 /* clang-format on */
+
+static void may_ask_list(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi,
+                         bool plus)
+{
+    bool asks = limefs_dir_asks((struct limefs_dir *)(uintptr_t)fi->fh, offset);
+    if (asks && !begin(req, false))
+        return;
+    list(req, size, offset, fi, plus);
+    if (asks)
+        limefs_caller_end();
+}
+
+static void may_ask_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                            struct fuse_file_info *fi)
+{
+    (void)ino;
+    may_ask_list(req, size, offset, fi, false);
+}
+
+static void may_ask_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                                struct fuse_file_info *fi)
+{
+    (void)ino;
+    may_ask_list(req, size, offset, fi, true);
+}
 
 static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -374,8 +381,8 @@ const struct fuse_lowlevel_ops limefs_ops = {
     .release = moves_op_release,
     .lseek = op_lseek,
     .opendir = asks_op_opendir,
-    .readdir = asks_op_readdir,
-    .readdirplus = asks_op_readdirplus,
+    .readdir = may_ask_readdir,
+    .readdirplus = may_ask_readdirplus,
     .releasedir = op_releasedir,
     .statfs = op_statfs,
     .getxattr = asks_op_getxattr,

@@ -51,28 +51,24 @@ static bool is_still(int fd, const struct limefs_stamp *want)
     return limefs_stamp_same_data(&stamp, want);
 }
 
-/* Whoever asks first, all readers share it: with the daemon's own rights. */
-static int open_file(struct limefs *fs, const struct limefs_node *node)
+/* Whoever asks first, all readers share it: with the daemon's own rights. `file`: O_PATH. */
+static int open_file(int file)
 {
     struct stat st;
-    int file = limefs_tree_find(fs, node), fd = LIMEFILE_E_NOT_FILE;
-    if (file < 0)
-        return file;
+    int fd = LIMEFILE_E_NOT_FILE;
     if (fstat(file, &st) == 0 && S_ISREG(st.st_mode)) { /* opening others may do something */
         limefs_own_begin();
         fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
         limefs_own_end();
     }
-    close(file);
     return fd;
 }
 
 /* Opens the container; fails if it is none, or not the one of `want` where that is given. */
-static int open_container(struct limefs *fs, struct limefs_node *node,
-                          const struct limefs_stamp *want, int *fd_out, struct stat *st,
-                          struct limefile_index **index)
+static int open_container(int file_fd, const struct limefs_stamp *want, int *fd_out,
+                          struct stat *st, struct limefile_index **index)
 {
-    int fd = open_file(fs, node);
+    int fd = open_file(file_fd);
     if (fd < 0)
         return fd;
     int err = limefile_check_fd(fd);
@@ -207,12 +203,13 @@ static bool is_racy(const struct stat *st)
 }
 
 /* A new, pinned view of what is there now. The container's load lock is held. */
-static int make_view(struct limefs *fs, struct limefs_node *node, struct limefs_view **out)
+static int make_view(struct limefs *fs, struct limefs_node *node, int file,
+                     struct limefs_view **out)
 {
     struct limefs_view *view = calloc(1, sizeof *view);
     if (!view)
         return -ENOMEM;
-    int err = open_container(fs, node, NULL, &view->fd, &view->st, &view->index);
+    int err = open_container(file, NULL, &view->fd, &view->st, &view->index);
     if (err) {
         free(view);
         return err;
@@ -287,7 +284,7 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
 }
 
 /* Opens and indexes a pinned view again if it was asleep. The load lock is held. */
-static int wake(struct limefs *fs, struct limefs_view *view)
+static int wake(struct limefs *fs, struct limefs_view *view, int file)
 {
     struct stat st;
     struct limefile_index *index;
@@ -299,7 +296,7 @@ static int wake(struct limefs *fs, struct limefs_view *view)
         pthread_mutex_unlock(&fs->lock);
         return 0;
     }
-    int err = open_container(fs, view->node, &view->stamp, &fd, &st, &index);
+    int err = open_container(file, &view->stamp, &fd, &st, &index);
     if (err)
         return err;
     pthread_mutex_lock(&fs->lock);
@@ -318,19 +315,19 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
     pthread_mutex_lock(&container->load);
     struct limefs_view *view = NULL;
     uint64_t moves;
-    int err;
-    do { /* what was looked at may be the old one by now, by our own doing */
+    int err, file = -1;
+    limefs_own_begin(); /* once for all of it: changing rights is what takes time here */
+    do {                /* what was looked at may be the old one by now, by our own doing */
         moves = moves_of(fs, container);
-        err = limefs_tree_stat(fs, container, &st);
+        if (file >= 0)
+            close(file);
+        file = limefs_tree_find(fs, container);
+        err = file < 0 ? file : fstat(file, &st) == 0 ? 0 : -errno;
         if (!err)
             view = pin_if_current(fs, container, &st);
     } while (!err && !view && moves != moves_of(fs, container));
     if (!err) {
-        err = view ? wake(fs, view) : make_view(fs, container, &view);
-        if (!err)
-            err = limefs_caller_may(view->fd, R_OK);
-        if (err && view)
-            limefs_view_unpin(fs, view);
+        err = view ? wake(fs, view, file) : make_view(fs, container, file, &view);
         *out = view;
     } else if (err == -ENOENT) {
         pthread_mutex_lock(&fs->lock);
@@ -338,6 +335,13 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
         pthread_mutex_unlock(&fs->lock);
     }
     pthread_mutex_unlock(&container->load);
+    if (file >= 0)
+        close(file);
+    limefs_own_end();
+    if (!err)
+        err = limefs_caller_may(view->fd, R_OK);
+    if (err && view)
+        limefs_view_unpin(fs, view);
     return err;
 }
 
@@ -358,9 +362,12 @@ int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
     pthread_mutex_unlock(&fs->lock);
     if (awake)
         return 0;
+    int file = limefs_tree_find(fs, view->node);
     pthread_mutex_lock(&view->node->load);
-    int err = wake(fs, view);
+    int err = file < 0 ? file : wake(fs, view, file);
     pthread_mutex_unlock(&view->node->load);
+    if (file >= 0)
+        close(file);
     if (err)
         limefs_view_unpin(fs, view);
     return err ? -ESTALE : 0;
