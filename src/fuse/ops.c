@@ -351,7 +351,8 @@ static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_fil
 static void moves_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     const struct limefs_file *file = (struct limefs_file *)(uintptr_t)fi->fh;
-    limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
+    if (file->writes || file->target) /* else nothing is moved */
+        limefs_caller_begin_moving(fs_of(req), file->uid, file->gid);
     op_release(req, ino, fi);
     limefs_caller_end();
 }
