@@ -19,7 +19,6 @@ struct limefs_dir {
     DIR *stream;
     off_t offset;         /* where the stream stands */
     struct dirent *entry; /* read, but did not fit into the last reply */
-    bool read;            /* what was opened is not to be looked for again */
 };
 
 /* Where entries are put; `full` when one did not fit. */
@@ -187,9 +186,8 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
 static void list_container(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
                            uint64_t offset, bool plus)
 {
-    if (offset == 0 && dir->read)
+    if (offset == 0)
         renew(fs, dir);
-    dir->read = true;
     struct limefile_index *index = limefs_view_index(fs, dir->view);
     uint64_t count = limefile_index_count(index);
     for (; !list->full && offset < count + 2; offset++) {
@@ -237,7 +235,7 @@ static int list_directory(struct limefs_dir *dir, struct listing *list, off_t of
 bool limefs_dir_asks(struct limefs_dir *dir, off_t offset)
 {
     pthread_mutex_lock(&dir->lock);
-    bool asks = dir->view && dir->read && offset == 0;
+    bool asks = dir->view && offset == 0;
     pthread_mutex_unlock(&dir->lock);
     return asks;
 }
