@@ -376,15 +376,15 @@ class Limefs(Harmless):
             self.in_foreground("-o", "job=" + socket, path, until=b"connect: " + SHOWN)
 
     def test_demo(self):
-        stub = self.tempdir()
-        os.mkdir(os.path.join(stub, "bin"))
-        program = os.path.join(stub, "bin", "make-config")
+        built = self.tempdir()
+        os.mkdir(os.path.join(built, "bin"))
+        program = os.path.join(built, "bin", "make-config")
         with open(program, "wb") as file:
             file.write(b"#!/bin/sh\ncat \"$0.words\"; exit 1\n")
         with open(program + ".words", "wb") as file:
             file.write(HOSTILE.replace(b"\n", b"_"))
         os.chmod(program, 0o755)
-        self.tame(os.path.join(limetest.REPO, "scripts", "demo"), env={**os.environ, "B": stub},
+        self.tame(os.path.join(limetest.REPO, "scripts", "demo"), env={**os.environ, "B": built},
                   status=1, shows=(b"_FORGED",))
 
 
