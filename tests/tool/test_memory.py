@@ -45,6 +45,7 @@ KINDS = {
     "boxes": [("scidac-private-record-xml", BOX), ("scidac-binary-data", b"")],
     "names": [("ildg-binary-data", b""), ("ildg-data-lfn", b"lfn://a/%d")],
     "types": [("type-%d-" + 40 * "x", b"")],
+    "long types": [("%07d-" + 119 * "x", b"")],
     "texts": [("xlf-info", b"plaquette = 0.5\n"), ("scidac-record-xml", b"<a><b>c</b></a>")],
 }
 
@@ -75,6 +76,7 @@ SAMPLE = [
                        ["checksum", "--add", "C", "501"]]),
     ("empty formats", MILLION, [["info", "C"], ["check", "--strict", "--data", "C"]]),
     ("types", MILLION, [["ls", "C"], ["check", "C"], ["set", "--type", "other", "C", "5"]]),
+    ("long types", MILLION, [["info", "C"], ["stage", "C", "D"]]),
     ("configurations", 300 * 1000, [["info", "C"], ["checksum", "--json", "C"],
                                     ["stage", "C", "D"]]),
     ("boxes", 200 * 1000, [["checksum", "C"]]),

@@ -13,6 +13,7 @@ enum {
     BLOCK_BYTES = 1 << 20,
     BLOCKS = 32,
     BLOCKS_LEAST = 3, /* of a flow, however many there are: read, summed, written */
+    BLOCKS_MOST = 16, /* of a flow, be it the only one: as many again as requests can have */
     READERS = 4,      /* requests that a disk has at once */
     WRITERS = 4,
     SUMMERS_MOST = 8,
@@ -109,9 +110,7 @@ static struct stage_block *free_block(struct stage_pump *p)
 static unsigned share_of(const struct stage_pump *p)
 {
     unsigned share = BLOCKS / (p->flow_count ? p->flow_count : 1);
-    return share < BLOCKS_LEAST     ? BLOCKS_LEAST
-           : share > STAGE_RING / 2 ? STAGE_RING / 2
-                                    : share;
+    return share < BLOCKS_LEAST ? BLOCKS_LEAST : share > BLOCKS_MOST ? BLOCKS_MOST : share;
 }
 
 /* The flow that has the fewest blocks under way, among those that may have another. */
