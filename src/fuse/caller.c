@@ -109,6 +109,13 @@ static int set_fsuid(uid_t uid)
     return (uid_t)setfsuid((uid_t)-1) == uid ? 0 : -EPERM;
 }
 
+/* Back to the daemon's own. Not looked at: if it failed, the kernel would refuse what follows,
+ * and permit nothing that it should not. */
+static void own_fsuid(void)
+{
+    setfsuid(0);
+}
+
 static int set_fsgid(gid_t gid)
 {
     setfsgid(gid);
@@ -256,7 +263,7 @@ static void unbecome(void)
     if (rights.uid == 0)
         must(set_capabilities(BASE | FILE_CAPS));
     else
-        must(set_fsuid(0));
+        own_fsuid();
 }
 
 /* Finishes an attempt to switch. */
@@ -325,7 +332,7 @@ void limefs_caller_end(void)
 void limefs_own_begin(void)
 {
     if (rights.acting && rights.own++ == 0 && rights.uid != 0)
-        must(set_fsuid(0));
+        own_fsuid();
 }
 
 void limefs_own_end(void)

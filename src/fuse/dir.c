@@ -156,38 +156,23 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         limefs_view_forget(fs, dir->view, 1);
 }
 
-/* A list begun again, as by rewinddir(), is of what is there now, if the caller may read that.
- */
-static void renew(struct limefs *fs, struct limefs_dir *dir)
-{
-    struct limefs_view *view;
-    if (limefs_view_current(fs, dir->node, &view) != 0)
-        return; /* gone, or another's: the old list is as good as any */
-    limefs_view_unpin(fs, dir->view);
-    dir->view = view;
-}
-
 /* Of "." and "..", in a container of a tree; a container mounted by itself is its own parent.
  */
 static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t offset)
 {
-    struct stat st;
     if (!dir->node->parent)
         return 1;
     if (offset == 0)
         return limefs_view_stat(fs, dir->view).st_ino;
-    int folder = limefs_tree_parent(fs, dir->node);
-    ino_t ino = folder >= 0 && fstat(folder, &st) == 0 ? st.st_ino : 1;
-    if (folder >= 0)
-        close(folder);
+    pthread_mutex_lock(&fs->lock); /* others move it */
+    ino_t ino = dir->node->parent->stamp.ino;
+    pthread_mutex_unlock(&fs->lock);
     return ino;
 }
 
 static void list_container(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
                            uint64_t offset, bool plus)
 {
-    if (offset == 0)
-        renew(fs, dir);
     struct limefile_index *index = limefs_view_index(fs, dir->view);
     uint64_t count = limefile_index_count(index);
     for (; !list->full && offset < count + 2; offset++) {
@@ -232,12 +217,24 @@ static int list_directory(struct limefs_dir *dir, struct listing *list, off_t of
     }
 }
 
-bool limefs_dir_asks(struct limefs_dir *dir, off_t offset)
+bool limefs_dir_is_old(struct limefs *fs, struct limefs_dir *dir)
 {
     pthread_mutex_lock(&dir->lock);
-    bool asks = dir->view && offset == 0;
+    bool old = dir->view && !limefs_view_is_unchanged(fs, dir->view);
     pthread_mutex_unlock(&dir->lock);
-    return asks;
+    return old;
+}
+
+void limefs_dir_renew(struct limefs *fs, struct limefs_dir *dir)
+{
+    struct limefs_view *view;
+    if (limefs_view_current(fs, dir->node, &view) != 0)
+        return; /* gone, or another's: the old list is as good as any */
+    pthread_mutex_lock(&dir->lock);
+    struct limefs_view *old = dir->view;
+    dir->view = view;
+    pthread_mutex_unlock(&dir->lock);
+    limefs_view_unpin(fs, old);
 }
 
 ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *dir, char *buf,

@@ -15,9 +15,11 @@ int limefs_dir_sync(struct limefs_dir *);
 
 void limefs_dirs_release(struct limefs *); /* closes all */
 
-/* Whether the next list from there on is of what the directory's name leads to by then: the
- * caller is asked for. Others are of what was opened. */
-bool limefs_dir_asks(struct limefs_dir *, off_t offset);
+/* A container's list that begins, at first or as by rewinddir(), is of what its name leads to
+ * then: whether that may be something else than what was listed last, and the change to it, if
+ * the caller may read it. */
+bool limefs_dir_is_old(struct limefs *, struct limefs_dir *);
+void limefs_dir_renew(struct limefs *, struct limefs_dir *);
 
 /* Fills buf with entries after `offset`, with attributes if `plus`; bytes, or -errno. */
 ssize_t limefs_dir_read(struct limefs *, fuse_req_t, struct limefs_dir *, char *buf, size_t cap,

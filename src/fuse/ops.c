@@ -286,7 +286,6 @@ static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
 /* clang-format off */
 ASKS(op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
 ASKS(op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
-ASKS(op_getxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, size_t size), ino, name, size)
 ASKS(op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), ino, size)
 CHANGES(op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
         size_t size, int flags), ino, name, value, size, flags)
@@ -314,29 +313,41 @@ MOVES(limefs_op_fallocate, (fuse_req_t req, fuse_ino_t ino, int mode, off_t offs
       struct fuse_file_info *fi), ino, mode, offset, length, fi)
 /* clang-format on */
 
-static void may_ask_list(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi,
-                         bool plus)
+static void may_ask_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-    bool asks = limefs_dir_asks((struct limefs_dir *)(uintptr_t)fi->fh, offset);
+    bool asks = !limefs_xattr_is_acl(name);
     if (asks && !begin(req, false))
         return;
-    list(req, size, offset, fi, plus);
+    op_getxattr(req, ino, name, size);
     if (asks)
         limefs_caller_end();
 }
 
-static void may_ask_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                            struct fuse_file_info *fi)
+static bool asks_for_newest(fuse_req_t req, struct limefs_dir *dir)
 {
-    (void)ino;
-    may_ask_list(req, size, offset, fi, false);
+    if (!limefs_dir_is_old(fs_of(req), dir))
+        return true;
+    if (!begin(req, false))
+        return false;
+    limefs_dir_renew(fs_of(req), dir);
+    limefs_caller_end();
+    return true;
 }
 
-static void may_ask_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-                                struct fuse_file_info *fi)
+static void asks_first_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                               struct fuse_file_info *fi)
 {
     (void)ino;
-    may_ask_list(req, size, offset, fi, true);
+    if (offset > 0 || asks_for_newest(req, (struct limefs_dir *)(uintptr_t)fi->fh))
+        list(req, size, offset, fi, false);
+}
+
+static void asks_first_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                                   struct fuse_file_info *fi)
+{
+    (void)ino;
+    if (offset > 0 || asks_for_newest(req, (struct limefs_dir *)(uintptr_t)fi->fh))
+        list(req, size, offset, fi, true);
 }
 
 static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -382,11 +393,11 @@ const struct fuse_lowlevel_ops limefs_ops = {
     .release = moves_op_release,
     .lseek = op_lseek,
     .opendir = asks_op_opendir,
-    .readdir = may_ask_readdir,
-    .readdirplus = may_ask_readdirplus,
+    .readdir = asks_first_readdir,
+    .readdirplus = asks_first_readdirplus,
     .releasedir = op_releasedir,
     .statfs = op_statfs,
-    .getxattr = asks_op_getxattr,
+    .getxattr = may_ask_getxattr,
     .listxattr = asks_op_listxattr,
     .write = moves_limefs_op_write,
     .flush = moves_limefs_op_flush,

@@ -89,11 +89,16 @@ static int compared(int fd, const struct limefs_stamp *wanted)
     return err;
 }
 
-/* With the daemon's own rights. */
+/* With the daemon's own rights; O_PATH, as `folder` is. */
 static int open_own(int folder, const char *path, int flags)
 {
+    int fd;
+    if (strcmp(path, ".") == 0) {
+        fd = fcntl(folder, F_DUPFD_CLOEXEC, 0);
+        return fd < 0 ? -errno : fd;
+    }
     limefs_own_begin();
-    int fd = limefile_open_beneath(folder, path, O_PATH | flags);
+    fd = limefile_open_beneath(folder, path, O_PATH | flags);
     limefs_own_end();
     return fd;
 }

@@ -116,6 +116,13 @@ static void now_awake(struct limefs *fs, struct limefs_view *view)
     fs->index_memory += limefile_index_memory(view->index);
 }
 
+/* It is the last that will be put to sleep. */
+static void now_used(struct limefs *fs, struct limefs_view *view)
+{
+    list_remove(fs, view);
+    list_insert(fs, view);
+}
+
 static void put_to_sleep(struct limefs *fs, struct limefs_view *view)
 {
     list_remove(fs, view);
@@ -191,15 +198,15 @@ static void evict(struct limefs *fs)
 
 /* ---- making a view ---- */
 
-/* A change within a tick of the file system's clock leaves the same mtime behind. */
-static bool is_racy(const struct stat *st)
+/* A change within a tick of the file system's clock leaves the same time behind. */
+static bool is_racy(const struct timespec *time)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    int64_t age = (int64_t)now.tv_sec - st->st_mtim.tv_sec; /* of any sign and size */
+    int64_t age = (int64_t)now.tv_sec - time->tv_sec; /* of any sign and size */
     if (age < -1 || age > 1)
         return age < 0;
-    return age * 1000000000 + now.tv_nsec - st->st_mtim.tv_nsec < 20000000;
+    return age * 1000000000 + now.tv_nsec - time->tv_nsec < 20000000;
 }
 
 /* A new, pinned view of what is there now. The container's load lock is held. */
@@ -214,7 +221,9 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         free(view);
         return err;
     }
-    view->racy = is_racy(&view->st) || limefs_index_unread(view->index); /* to be tried again */
+    view->sure = !is_racy(&view->st.st_ctim);
+    view->racy =
+        is_racy(&view->st.st_mtim) || limefs_index_unread(view->index); /* to be tried again */
     view->stamp = limefs_stamp_of(&view->st);
     view->node = node;
     view->pins = 1;
@@ -246,7 +255,7 @@ static void look_again(struct limefs_view *view)
 {
     if (fstat(view->fd, &view->st) == 0)
         view->stamp = limefs_stamp_of(&view->st);
-    view->racy = false;
+    view->racy = view->sure = false;
 }
 
 /* Changes with each of our own changes after which an older look means nothing; odd while one
@@ -263,8 +272,12 @@ static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
 static bool shows(struct limefs_view *view, const struct stat *st)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    if (!view->written) /* once the tick is over, a new view will be sure */
-        return limefs_stamp_equal(&view->stamp, &stamp) && (!view->racy || is_racy(st));
+    if (!view->written) {
+        bool equal = limefs_stamp_equal(&view->stamp, &stamp);
+        view->sure = equal && !is_racy(&st->st_ctim);
+        /* Once the tick is over, a new view will tell. */
+        return equal && (!view->racy || is_racy(&st->st_mtim));
+    }
     look_again(view); /* first: after it was written anew that may have failed */
     return view->stamp.dev == stamp.dev && view->stamp.ino == stamp.ino; /* else replaced */
 }
@@ -291,8 +304,7 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
     int fd;
     if (view->fd >= 0) {
         pthread_mutex_lock(&fs->lock);
-        list_remove(fs, view);
-        list_insert(fs, view);
+        now_used(fs, view);
         pthread_mutex_unlock(&fs->lock);
         return 0;
     }
@@ -308,7 +320,27 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
     return 0;
 }
 
-int limefs_view_current(struct limefs *fs, struct limefs_node *container,
+/* The newest view, pinned, if it is awake and sure to show the container without a look at its
+ * name. */
+static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_node *container)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_view *view = container->view;
+    if (view && view->fd < 0)
+        view = NULL;
+    if (view) {
+        view->pins++;
+        now_used(fs, view);
+    }
+    pthread_mutex_unlock(&fs->lock);
+    if (!view || limefs_view_is_unchanged(fs, view))
+        return view;
+    limefs_view_unpin(fs, view);
+    return NULL;
+}
+
+/* What its name leads to now, pinned: by the newest view, or else a new one. */
+static int look_by_name(struct limefs *fs, struct limefs_node *container,
                         struct limefs_view **out)
 {
     struct stat st;
@@ -338,10 +370,21 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
     if (file >= 0)
         close(file);
     limefs_own_end();
-    if (!err)
-        err = limefs_caller_may(view->fd, R_OK);
     if (err && view)
         limefs_view_unpin(fs, view);
+    return err;
+}
+
+int limefs_view_current(struct limefs *fs, struct limefs_node *container,
+                        struct limefs_view **out)
+{
+    *out = pin_if_unchanged(fs, container);
+    int err = *out ? 0 : look_by_name(fs, container, out);
+    if (err)
+        return err;
+    err = limefs_caller_may((*out)->fd, R_OK);
+    if (err)
+        limefs_view_unpin(fs, *out);
     return err;
 }
 
@@ -440,6 +483,19 @@ bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
         return false;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     return is_known(fs, view, &stamp, &size);
+}
+
+bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
+{
+    struct stat st;
+    if (fstat(view->fd, &st) != 0)
+        return false;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    pthread_mutex_lock(&fs->lock);
+    bool unchanged = view->node->view == view && !view->written && !view->racy && view->sure &&
+                     limefs_stamp_equal(&stamp, &view->stamp);
+    pthread_mutex_unlock(&fs->lock);
+    return unchanged;
 }
 
 int limefs_view_check(struct limefs *fs, struct limefs_view *view,

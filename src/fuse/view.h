@@ -31,6 +31,7 @@ struct limefs_view {
     /* Guarded by fs->lock. */
     struct stat st; /* of the container then */
     struct limefs_stamp stamp;
+    bool sure; /* its file's ctime is so old that any change gives it another one */
     uint64_t lookups; /* the kernel's, of all records together */
     unsigned pins; /* files open and operations in progress; awake as long as there are any */
     struct limefs_view *newer, *older; /* in the list of those that are awake */
@@ -78,6 +79,10 @@ int limefs_view_check(struct limefs *, struct limefs_view *, const struct limefi
 
 /* A pinned view's container is as this mount has made it, or has seen it last. */
 bool limefs_view_is_known(struct limefs *, const struct limefs_view *);
+
+/* Its file is what it was when it was indexed, attributes and all, so that its name still leads
+ * to it: a file's ctime changes when its name is taken away. False if that is not sure. */
+bool limefs_view_is_unchanged(struct limefs *, const struct limefs_view *);
 
 /* ---- for the writer, who has it pinned ---- */
 

@@ -16,6 +16,10 @@
 ssize_t limefs_xattr_get(struct limefs *, uint64_t id, const char *name, char *buf, size_t cap);
 ssize_t limefs_xattr_list(struct limefs *, uint64_t id, char *buf, size_t cap);
 
+/* An access control list, which to get takes no rights; the kernel itself asks for it, often,
+ * to know what somebody may do. */
+bool limefs_xattr_is_acl(const char *name);
+
 /* Like setxattr(2); value NULL: removexattr(2). */
 int limefs_xattr_set(struct limefs *, uint64_t id, const char *name, const char *value,
                      size_t len, int flags);

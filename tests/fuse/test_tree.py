@@ -106,6 +106,20 @@ class Tree(limetest.TestCase):
             self.put("x/y")
             self.assertEqual(read(mount.join("x/y/info")), b"hello")
 
+    def test_containers_replaced_at_once_are_seen(self):
+        """Within a tick of the clock that ctimes come from, too, and with old mtimes."""
+        kinds = [limetest.container([(name, b"12345678")]) for name in ("even", "odd")]
+        path = self.put("x", kinds[1])
+        with limetest.Mount(self.top) as mount:
+            for i in range(500):
+                self.put("x.new", kinds[i % 2])
+                if i % 3 == 1:
+                    os.utime(path + ".new", (1e9, 1e9))
+                if i % 5 == 0:
+                    os.listdir(mount.join("x"))
+                os.rename(path + ".new", path)
+                self.assertEqual(os.listdir(mount.join("x")), ["001-odd" if i % 2 else "001-even"])
+
     def test_a_plain_file_that_changes_is_read_anew(self):
         self.put("notes", b"a" * 100000)
         with limetest.Mount(self.top) as mount:
