@@ -1,7 +1,7 @@
 /*
- * change.h - names made, removed and moved, attributes set: of records, containers and what
- * else a tree holds. Node ids as in inode.h; results 0 or a negative code for limefs_errno().
- * The thread has the caller's rights.
+ * change.h - names made, removed and moved: of records, containers and what else a tree holds.
+ * Node ids as in inode.h; results 0 or a negative code for limefs_errno(). The thread has the
+ * caller's rights.
  */
 #ifndef LIMEFS_CHANGE_H
 #define LIMEFS_CHANGE_H
@@ -21,9 +21,5 @@ int limefs_remove(struct limefs *, uint64_t parent, const char *name);
 int limefs_remove_directory(struct limefs *, uint64_t parent, const char *name);
 int limefs_rename(struct limefs *, uint64_t parent, const char *name, uint64_t new_parent,
                   const char *new_name, unsigned flags);
-
-/* `which` says, by FUSE_SET_ATTR_*, what of *st is to be set. */
-int limefs_set_attributes(struct limefs *, uint64_t id, struct limefs_file *, int which,
-                          const struct stat *st);
 
 #endif

@@ -1,5 +1,6 @@
 /* ops_change.c - FUSE operations that change something: unpack the request, call, reply */
 #define _GNU_SOURCE
+#include "attributes.h"
 #include "change.h"
 #include "dir.h"
 #include "ops.h"

@@ -31,7 +31,7 @@ struct limefs_view {
     /* Guarded by fs->lock. */
     struct stat st; /* of the container then */
     struct limefs_stamp stamp;
-    bool sure; /* its file's ctime is so old that any change gives it another one */
+    bool sure;        /* its file's ctime is so old that any change gives it another one */
     uint64_t lookups; /* the kernel's, of all records together */
     unsigned pins; /* files open and operations in progress; awake as long as there are any */
     struct limefs_view *newer, *older; /* in the list of those that are awake */
@@ -89,9 +89,6 @@ bool limefs_view_is_unchanged(struct limefs *, const struct limefs_view *);
 /* From now on (or no longer) the container changes by us alone. */
 void limefs_view_set_written(struct limefs *, struct limefs_view *, bool written);
 
-/* 0, or -errno of what could not be read: there may be more records than the index knows. */
-int limefs_index_unread(const struct limefile_index *);
-
 /* This is its index now; taken over. */
 void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_index *);
 
@@ -121,5 +118,16 @@ uint64_t limefs_view_generation(struct limefs *, const struct limefs_view *, uin
 
 /* Closes and frees all views. */
 void limefs_views_release(struct limefs *);
+
+/* ---- its file ---- */
+
+/* Opens and indexes what `file`, O_PATH, has open, for all who will read it. -errno, also if it
+ * is no regular file, or not the one of `want` where that is given. *st is as of then; the
+ * caller closes *fd and frees *index. */
+int limefs_view_open(int file, const struct limefs_stamp *want, int *fd, struct stat *st,
+                     struct limefile_index **index);
+
+/* 0, or -errno of what could not be read: there may be more records than the index knows. */
+int limefs_index_unread(const struct limefile_index *);
 
 #endif

@@ -1,0 +1,195 @@
+/* attributes.c - mode, owner, length and times set */
+#define _GNU_SOURCE
+#include "attributes.h"
+#include "caller.h"
+#include "descriptor.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum {
+    TIMES = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+            FUSE_SET_ATTR_MTIME_NOW,
+};
+
+static struct timespec time_to_set(int which, int value, int now, const struct timespec *time)
+{
+    struct timespec set = {0, which & now ? UTIME_NOW : UTIME_OMIT};
+    return which & value && !(which & now) ? *time : set;
+}
+
+static void times_to_set(int which, const struct stat *st, struct timespec times[2])
+{
+    times[0] = time_to_set(which, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW, &st->st_atim);
+    times[1] = time_to_set(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim);
+}
+
+/* A kernel that caches what is written keeps the time of change itself, and tells it as any
+ * other: when a file that is open for writing is closed, or a program that may write to it, and
+ * does not own it, sets it to now. Of the first all is taken but times of access, which are for
+ * the owner to set; of the second, that it is now. True: with the daemon's own rights. */
+static bool is_of_writing(const struct limefs_file *file, struct timespec times[2])
+{
+    bool opened = file && (file->writes || file->target);
+    if (!opened)
+        times[0].tv_nsec = times[1].tv_nsec = UTIME_NOW;
+    else if (times[0].tv_nsec != UTIME_NOW)
+        times[0].tv_nsec = UTIME_OMIT;
+    return opened;
+}
+
+static bool may_be_of_writing(int err, int which)
+{
+    return (err == -EPERM || err == -EACCES) && which & FUSE_SET_ATTR_CTIME;
+}
+
+/* fd may be O_PATH. */
+static int set_times(const struct limefs_file *file, int fd, int which, const struct stat *st)
+{
+    struct timespec times[2];
+    char path[LIMEFILE_FD_PATH_MAX];
+    times_to_set(which, st, times);
+    limefile_fd_path(fd, path);
+    int err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
+    if (!may_be_of_writing(err, which))
+        return err;
+    bool own = is_of_writing(file, times);
+    if (own)
+        limefs_own_begin();
+    err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
+    if (own)
+        limefs_own_end();
+    return err;
+}
+
+static int set_mode(int fd, int which, const struct stat *st)
+{
+    char path[LIMEFILE_FD_PATH_MAX];
+    uid_t uid = which & FUSE_SET_ATTR_UID ? st->st_uid : (uid_t)-1;
+    gid_t gid = which & FUSE_SET_ATTR_GID ? st->st_gid : (gid_t)-1;
+    limefile_fd_path(fd, path);
+    if ((uid != (uid_t)-1 || gid != (gid_t)-1) && chown(path, uid, gid) != 0)
+        return -errno;
+    if (which & FUSE_SET_ATTR_MODE && chmod(path, st->st_mode & 07777) != 0)
+        return -errno;
+    return 0;
+}
+
+/* By a descriptor that its opener may write to, or else if the caller may. */
+static int set_size(const struct limefs_file *file, int fd, off_t size)
+{
+    bool opened = file && file->writes;
+    int to = opened ? fd : limefile_reopen(fd, O_WRONLY | O_NONBLOCK);
+    if (to < 0)
+        return to;
+    int err = ftruncate(to, size) == 0 ? 0 : -errno;
+    if (!opened)
+        close(to);
+    return err;
+}
+
+/* Mode and owner of a record are the container's. */
+static bool asks_for_others(const struct stat *now, int which, const struct stat *st)
+{
+    return (which & FUSE_SET_ATTR_MODE && (st->st_mode & 0666) != (now->st_mode & 0666)) ||
+           (which & FUSE_SET_ATTR_UID && st->st_uid != now->st_uid) ||
+           (which & FUSE_SET_ATTR_GID && st->st_gid != now->st_gid);
+}
+
+static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                            const struct limefs_file *file, int which, const struct stat *st)
+{
+    struct timespec times[2];
+    times_to_set(which, st, times);
+    int err = limefs_record_set_times(fs, view, ordinal, times);
+    if (!may_be_of_writing(err, which))
+        return err;
+    bool own = is_of_writing(file, times);
+    if (own)
+        limefs_own_begin();
+    err = limefs_record_set_times(fs, view, ordinal, times);
+    if (own)
+        limefs_own_end();
+    return err;
+}
+
+static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                      const struct limefs_file *file, int which, const struct stat *st)
+{
+    struct stat now = limefs_view_stat(fs, view);
+    char path[PATH_MAX];
+    /* Those of a new one mean as little as the mode with which it was made. */
+    if (asks_for_others(&now, which, st) && !limefs_record_is_new(view, ordinal)) {
+        limefs_log(LOG_ERR, "%s: change mode or owner of record %llu: %s",
+                   limefs_tree_label(fs, view->node, path, sizeof path),
+                   (unsigned long long)ordinal, "they are the container's: change those");
+        return -EPERM;
+    }
+    int err = limefs_view_pin(fs, view);
+    if (err)
+        return err;
+    if (which & FUSE_SET_ATTR_SIZE)
+        err = limefs_record_resize(fs, view, ordinal, (uint64_t)st->st_size, false);
+    if (!err && which & TIMES)
+        err = set_record_times(fs, view, ordinal, file, which, st);
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+/* A file that is open may have lost its name. */
+static int hold(struct limefs *fs, struct limefs_node *node)
+{
+    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    return fd < 0 ? limefs_tree_hold(fs, node) : fd;
+}
+
+/* By our own doing perhaps: its new file may have the old attributes. */
+static bool was_replaced(struct limefs *fs, struct limefs_node *node, int fd)
+{
+    struct stat set, named;
+    return fstat(fd, &set) == 0 && limefs_tree_stat(fs, node, &named) == 0 &&
+           (set.st_dev != named.st_dev || set.st_ino != named.st_ino);
+}
+
+static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_file *file,
+                    int which, const struct stat *st)
+{
+    bool opened = file && file->fd >= 0;
+    int fd = opened ? file->fd : hold(fs, node);
+    if (fd < 0)
+        return fd;
+    struct stat mode = *st;
+    struct stat now;
+    if (node->kind == LIMEFS_CONTAINER && fstat(fd, &now) == 0) /* x bits are ours */
+        mode.st_mode = (now.st_mode & 07111) | (st->st_mode & 0666);
+    int err = set_mode(fd, which, &mode);
+    if (!err && which & FUSE_SET_ATTR_SIZE)
+        err = set_size(opened ? file : NULL, fd, st->st_size);
+    if (!err && which & TIMES)
+        err = set_times(file, fd, which, st);
+    if (!err && node->kind == LIMEFS_CONTAINER && was_replaced(fs, node, fd))
+        err = -ESTALE; /* the kernel does it once more, to the one that is there now */
+    else if (!err && fstat(fd, &now) == 0)
+        limefs_node_touched(fs, node, &now);
+    if (!opened)
+        close(fd);
+    return err;
+}
+
+int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *file, int which,
+                          const struct stat *st)
+{
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node && node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
+        return -EISDIR;
+    if (node)
+        return set_node(fs, node, file, which, st);
+    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    return view ? set_record(fs, view, ordinal, file, which, st) : -ESTALE;
+}

@@ -1,0 +1,138 @@
+/* viewfile.c - the file of a view: opened, indexed, and looked at for changes */
+#define _GNU_SOURCE
+#include "caller.h"
+#include "descriptor.h"
+#include "view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- opening and indexing ---- */
+
+int limefs_index_unread(const struct limefile_index *index)
+{
+    const struct limefile_finding *fault = limefile_index_fault(index);
+    return fault && fault->code > -4096 ? fault->code : 0; /* the others are of the format */
+}
+
+static bool is_still(int fd, const struct limefs_stamp *want)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return false;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    return limefs_stamp_same_data(&stamp, want);
+}
+
+/* Whoever asks first, all readers share it: with the daemon's own rights. `file`: O_PATH. */
+static int open_file(int file)
+{
+    struct stat st;
+    int fd = LIMEFILE_E_NOT_FILE;
+    if (fstat(file, &st) == 0 && S_ISREG(st.st_mode)) { /* opening others may do something */
+        limefs_own_begin();
+        fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
+        limefs_own_end();
+    }
+    return fd;
+}
+
+int limefs_view_open(int file_fd, const struct limefs_stamp *want, int *fd_out, struct stat *st,
+                     struct limefile_index **index)
+{
+    int fd = open_file(file_fd);
+    if (fd < 0)
+        return fd;
+    int err = limefile_check_fd(fd);
+    if (!err && fstat(fd, st) != 0)
+        err = -errno;
+    if (!err && want && !is_still(fd, want))
+        err = -ESTALE;
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    if (!err)
+        err = limefile_index_build(&file.source, index);
+    if (!err && want && !is_still(fd, want)) { /* nor may it have changed meanwhile */
+        limefile_index_free(*index);
+        err = -ESTALE;
+    }
+    if (err) {
+        close(fd);
+        return err;
+    }
+    *fd_out = fd;
+    return 0;
+}
+
+/* ---- is it still what it was? ---- */
+
+/* The header stands where it stood and says the same, and the data are whole. */
+static bool record_stands(struct limefs_view *view, const struct limefile_record *record,
+                          off_t size)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    struct limefile_header header;
+    struct limefile_fd file;
+    limefile_fd_init(&file, view->fd);
+    ssize_t got = limefile_read_full(&file.source, raw, sizeof raw, record->header_offset);
+    return got == sizeof raw && limefile_header_decode(raw, &header) == 0 &&
+           header.bytes == record->bytes && header.type_len == record->type_len &&
+           memcmp(header.type, record->type, record->type_len) == 0 &&
+           record->data_offset + record->bytes <= (uint64_t)size;
+}
+
+/* The container is as this mount knows it. */
+static bool is_known(struct limefs *fs, const struct limefs_view *view,
+                     const struct limefs_stamp *now, off_t *size)
+{
+    pthread_mutex_lock(&fs->lock);
+    bool known = view->written || limefs_stamp_same_data(now, &view->stamp);
+    *size = view->stamp.size;
+    pthread_mutex_unlock(&fs->lock);
+    return known;
+}
+
+bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
+{
+    struct stat st;
+    off_t size;
+    if (fstat(view->fd, &st) != 0)
+        return false;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    return is_known(fs, view, &stamp, &size);
+}
+
+bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
+{
+    struct stat st;
+    if (fstat(view->fd, &st) != 0)
+        return false;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    pthread_mutex_lock(&fs->lock);
+    bool unchanged = view->node->view == view && !view->written && !view->racy && view->sure &&
+                     limefs_stamp_equal(&stamp, &view->stamp);
+    pthread_mutex_unlock(&fs->lock);
+    return unchanged;
+}
+
+int limefs_view_check(struct limefs *fs, struct limefs_view *view,
+                      const struct limefile_record *record, struct limefs_stamp *checked)
+{
+    struct stat st;
+    off_t size;
+    if (fstat(view->fd, &st) != 0)
+        return -errno;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    if (checked && limefs_stamp_same_data(&stamp, checked))
+        return 0;
+    if (is_known(fs, view, &stamp, &size))
+        return 0;
+    /* Records were appended: those before stay. Anything else may have moved the data. */
+    if (stamp.size <= size || !record_stands(view, record, st.st_size))
+        return -ESTALE;
+    if (checked)
+        *checked = stamp;
+    return 0;
+}
