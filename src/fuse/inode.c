@@ -215,11 +215,6 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
     pthread_mutex_unlock(&fs->lock);
 }
 
-static bool is_file(const struct limefs_stamp *a, const struct limefs_stamp *b)
-{
-    return a->dev == b->dev && a->ino == b->ino;
-}
-
 /* A container may be replaced by another and keeps its node; anything else is a new file. So
  * is, for a kernel that caches what is written and so believes in no size but its own, a file
  * that somebody else has changed. */
@@ -232,15 +227,16 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return true;
     if (stamp->link && !limefs_stamp_equal(&node->stamp, stamp))
         return false; /* the kernel keeps where it leads; a number may be used again */
-    return is_file(&node->stamp, stamp) && (kind != LIMEFS_OTHER || !fs->options.rw ||
-                                            node->writers || node->told_bytes == stamp->size);
+    return limefs_stamp_same_file(&node->stamp, stamp) &&
+           (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
+            node->told_bytes == stamp->size);
 }
 
 bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
     pthread_mutex_lock(&fs->lock);
-    bool same = is_file(&node->stamp, &stamp);
+    bool same = limefs_stamp_same_file(&node->stamp, &stamp);
     pthread_mutex_unlock(&fs->lock);
     return same;
 }
@@ -372,7 +368,7 @@ bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const c
 {
     pthread_mutex_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
-    bool fresh = node && node->fresh && is_file(&node->made, stamp);
+    bool fresh = node && node->fresh && limefs_stamp_same_file(&node->made, stamp);
     pthread_mutex_unlock(&fs->lock);
     return fresh;
 }
@@ -383,7 +379,7 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     pthread_mutex_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     bool known = node && (limefs_stamp_same_data(&node->stamp, stamp) ||
-                          (node->writers && is_file(&node->stamp, stamp)));
+                          (node->writers && limefs_stamp_same_file(&node->stamp, stamp)));
     if (known)
         *kind = node->kind;
     pthread_mutex_unlock(&fs->lock);

@@ -182,7 +182,7 @@ static int on_synced(struct limefs_job *job, unsigned number, struct limejob_pac
     return 0;
 }
 
-/* Who asked may have gone. ENOSYS: the job is older than SUM. */
+/* Who asked may have gone. */
 static int on_summed(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -196,7 +196,7 @@ static int on_summed(struct limefs_job *job, unsigned number, struct limejob_pac
     if (reply->broken || file->loads == 0)
         return -EPROTO;
     file->loads--;
-    if (code && code != -ENOSYS && code != -EAGAIN)
+    if (code && code != -EAGAIN)
         limefs_log(LOG_WARNING, "job: sum: %s; it is taken locally",
                    text[0] ? text : strerror(-code));
     for (struct limefs_job_sum *piece = job->sums; piece; piece = piece->next)

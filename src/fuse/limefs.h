@@ -109,6 +109,9 @@ struct limefs_stamp limefs_stamp_of(const struct stat *);
 /* True if neither data nor attributes have changed. */
 bool limefs_stamp_equal(const struct limefs_stamp *, const struct limefs_stamp *);
 
+/* True if it is the same file, whatever was done to it. */
+bool limefs_stamp_same_file(const struct limefs_stamp *, const struct limefs_stamp *);
+
 /* True if the data have not changed; owner, mode or links may have. */
 bool limefs_stamp_same_data(const struct limefs_stamp *, const struct limefs_stamp *);
 

@@ -258,51 +258,38 @@ static bool begin_moving(fuse_req_t req, const struct fuse_file_info *fi)
 
 /* An operation with the caller's rights, which asks, or which changes something; and one that
  * moves bytes. */
-#define ASKS(name, parameters, ...)    \
-    static void asks_##name parameters \
-    {                                  \
-        if (begin(req, false)) {       \
-            name(req, __VA_ARGS__);    \
-            limefs_caller_end();       \
-        }                              \
+#define SERVED(how, may_begin, name, parameters, ...) \
+    static void how##_##name parameters               \
+    {                                                 \
+        if (may_begin) {                              \
+            name(req, __VA_ARGS__);                   \
+            limefs_caller_end();                      \
+        }                                             \
     }
-#define CHANGES(name, parameters, ...)       \
-    static void changes_##name parameters    \
-    {                                        \
-        if (begin(req, true)) {              \
-            limefs_##name(req, __VA_ARGS__); \
-            limefs_caller_end();             \
-        }                                    \
-    }
-#define MOVES(name, parameters, ...)    \
-    static void moves_##name parameters \
-    {                                   \
-        if (begin_moving(req, fi)) {    \
-            name(req, __VA_ARGS__);     \
-            limefs_caller_end();        \
-        }                               \
-    }
+#define ASKS(...)    SERVED(asks, begin(req, false), __VA_ARGS__)
+#define CHANGES(...) SERVED(changes, begin(req, true), __VA_ARGS__)
+#define MOVES(...)   SERVED(moves, begin_moving(req, fi), __VA_ARGS__)
 
 /* clang-format off */
 ASKS(op_lookup, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
 ASKS(op_opendir, (fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi), ino, fi)
 ASKS(op_listxattr, (fuse_req_t req, fuse_ino_t ino, size_t size), ino, size)
-CHANGES(op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+CHANGES(limefs_op_setxattr, (fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
         size_t size, int flags), ino, name, value, size, flags)
-CHANGES(op_removexattr, (fuse_req_t req, fuse_ino_t ino, const char *name), ino, name)
-CHANGES(op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+CHANGES(limefs_op_removexattr, (fuse_req_t req, fuse_ino_t ino, const char *name), ino, name)
+CHANGES(limefs_op_create, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
         struct fuse_file_info *fi), parent, name, mode, fi)
-CHANGES(op_mknod, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev),
+CHANGES(limefs_op_mknod, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev),
         parent, name, mode, dev)
-CHANGES(op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode),
+CHANGES(limefs_op_mkdir, (fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode),
         parent, name, mode)
-CHANGES(op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name),
+CHANGES(limefs_op_symlink, (fuse_req_t req, const char *target, fuse_ino_t parent, const char *name),
         target, parent, name)
-CHANGES(op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
-CHANGES(op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
-CHANGES(op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+CHANGES(limefs_op_unlink, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+CHANGES(limefs_op_rmdir, (fuse_req_t req, fuse_ino_t parent, const char *name), parent, name)
+CHANGES(limefs_op_rename, (fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
         const char *new_name, unsigned flags), parent, name, new_parent, new_name, flags)
-CHANGES(op_link, (fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name),
+CHANGES(limefs_op_link, (fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name),
         ino, parent, name)
 MOVES(limefs_op_write, (fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
       off_t offset, struct fuse_file_info *fi), ino, buf, size, offset, fi)
@@ -404,15 +391,15 @@ const struct fuse_lowlevel_ops limefs_ops = {
     .fsync = moves_limefs_op_fsync,
     .fallocate = moves_limefs_op_fallocate,
     .setattr = changes_or_moves_setattr,
-    .setxattr = changes_op_setxattr,
-    .removexattr = changes_op_removexattr,
-    .create = changes_op_create,
-    .mknod = changes_op_mknod,
-    .mkdir = changes_op_mkdir,
-    .symlink = changes_op_symlink,
-    .unlink = changes_op_unlink,
-    .rmdir = changes_op_rmdir,
-    .rename = changes_op_rename,
-    .link = changes_op_link,
+    .setxattr = changes_limefs_op_setxattr,
+    .removexattr = changes_limefs_op_removexattr,
+    .create = changes_limefs_op_create,
+    .mknod = changes_limefs_op_mknod,
+    .mkdir = changes_limefs_op_mkdir,
+    .symlink = changes_limefs_op_symlink,
+    .unlink = changes_limefs_op_unlink,
+    .rmdir = changes_limefs_op_rmdir,
+    .rename = changes_limefs_op_rename,
+    .link = changes_limefs_op_link,
     .fsyncdir = limefs_op_fsyncdir,
 };

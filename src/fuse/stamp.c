@@ -18,9 +18,14 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+bool limefs_stamp_same_file(const struct limefs_stamp *a, const struct limefs_stamp *b)
+{
+    return a->dev == b->dev && a->ino == b->ino;
+}
+
 bool limefs_stamp_same_data(const struct limefs_stamp *a, const struct limefs_stamp *b)
 {
-    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+    return limefs_stamp_same_file(a, b) && a->size == b->size &&
            same_time(&a->mtime, &b->mtime);
 }
 

@@ -71,18 +71,16 @@ static int place_of(struct limefs *fs, const struct limefs_node *node, struct pl
     return fits ? 0 : -ENAMETOOLONG;
 }
 
-static bool is_file(const struct limefs_stamp *stamp, const struct stat *st)
-{
-    return stamp->dev == st->st_dev && stamp->ino == st->st_ino;
-}
-
 /* fd, if it is that file's, or else closed. */
 static int compared(int fd, const struct limefs_stamp *wanted)
 {
     struct stat st;
     if (fd < 0)
         return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
-    int err = fstat(fd, &st) != 0 ? -errno : is_file(wanted, &st) ? 0 : -ESTALE;
+    int err = fstat(fd, &st) == 0 ? 0 : -errno;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    if (!err && !limefs_stamp_same_file(&stamp, wanted))
+        err = -ESTALE;
     if (!err)
         return fd;
     close(fd);

@@ -236,8 +236,7 @@ static int proof_of(struct limefs *fs, struct limefs_view *view, uint64_t ordina
 
 static bool is_right(const struct limefs_proof *proof, const struct limefile_checksum *sum)
 {
-    const struct limefile_checksum *want = &proof->field.checksum;
-    return sum->suma == want->suma && sum->sumb == want->sumb;
+    return limefile_field_matches(&proof->field, sum);
 }
 
 /* With the proofs' lock held. */

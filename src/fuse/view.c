@@ -219,7 +219,7 @@ static bool shows(struct limefs_view *view, const struct stat *st)
         return equal && (!view->racy || is_racy(&st->st_mtim));
     }
     look_again(view); /* first: after it was written anew that may have failed */
-    return view->stamp.dev == stamp.dev && view->stamp.ino == stamp.ino; /* else replaced */
+    return limefs_stamp_same_file(&view->stamp, &stamp); /* else replaced */
 }
 
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */

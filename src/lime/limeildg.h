@@ -142,6 +142,9 @@ bool limefile_field_is_summable(const struct limefile_field *);
 bool limefile_field_reading(const struct limefile_field *, unsigned i,
                             struct limefile_field *out);
 
+/* Whether that is the checksum in the file. */
+bool limefile_field_matches(const struct limefile_field *, const struct limefile_checksum *);
+
 /* Why the data are wrong whatever their sum, in words; NULL if that is not known. */
 const char *limefile_field_why_bad(const struct limefile_field *);
 

@@ -73,7 +73,7 @@ const char *limefile_field_why_unverified(const struct limefile_field *f)
                            : "there are no data";
 }
 
-static bool is_right(const struct limefile_field *f, const struct limefile_checksum *sum)
+bool limefile_field_matches(const struct limefile_field *f, const struct limefile_checksum *sum)
 {
     return sum->suma == f->checksum.suma && sum->sumb == f->checksum.sumb;
 }
@@ -89,7 +89,7 @@ int limefile_field_verify(int fd, const struct limefile_field *f, unsigned threa
         int err = limefile_field_sum(fd, &reading, threads, progress, context, &sum);
         if (err)
             return err;
-        right = is_right(f, &sum);
+        right = limefile_field_matches(f, &sum);
         if (i == 0 || right) {
             *as = reading;
             *out = sum;

@@ -124,14 +124,9 @@ static bool begin_field(struct stage_fieldsums *s)
     return s->passing;
 }
 
-static bool is_right(const struct limefile_field *field, const struct limefile_checksum *sum)
-{
-    return sum->suma == field->checksum.suma && sum->sumb == field->checksum.sumb;
-}
-
 static void end_field(struct stage_fieldsums *s)
 {
-    if (!s->wrong && !is_right(&s->field, &s->sum)) {
+    if (!s->wrong && !limefile_field_matches(&s->field, &s->sum)) {
         s->wrong = s->field.record.ordinal;
         s->found = s->sum;
     }
@@ -172,7 +167,7 @@ int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
         int err = limefile_field_verify(fd, &field, 1, NULL, NULL, &as, found);
         if (err < 0)
             return err;
-        if (!is_right(&field, found))
+        if (!limefile_field_matches(&field, found))
             return (int64_t)field.record.ordinal;
     }
     *found = s->found;

@@ -156,11 +156,6 @@ static bool count_bytes(void *context, uint64_t more)
     return true;
 }
 
-static bool same(const struct limefile_checksum *a, const struct limefile_checksum *b)
-{
-    return a->suma == b->suma && a->sumb == b->sumb;
-}
-
 /* 1: one of the ways to read data of a wrong length gives the checksum in the file; the field
  * is read that way then. */
 static int sum_as_stored(const struct options *o, const struct container *c,
@@ -200,9 +195,9 @@ static int sum_one(const struct options *o, const struct container *c, struct su
     int status = take_sum(o, c, f, &item->sum, progress);
     sum_item_set(item, f);
     if (status == TOOL_GOOD)
-        item->state = !f->by_checksum                                     ? SUM_NONE
-                      : f->has_checksum && same(&item->sum, &f->checksum) ? SUM_OK
-                                                                          : SUM_BAD;
+        item->state = !f->by_checksum                                            ? SUM_NONE
+                      : f->has_checksum && limefile_field_matches(f, &item->sum) ? SUM_OK
+                                                                                 : SUM_BAD;
     return item->state == SUM_BAD ? TOOL_BAD : status;
 }
 

@@ -68,7 +68,7 @@ enum limejob_opcode {
     /* request: nothing                     reply: nothing; then the job ends */
     LIMEJOB_STOP,
     /* The same for writing alone, with a descriptor that is open for writing. Size and times of
-     * what is being written are not compared. ENOSYS: the job cannot write. */
+     * what is being written are not compared. */
     LIMEJOB_OPEN_WRITE,
     /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), u64 gate (in the
      *          window, or UINT64_MAX), u64 until (ns of CLOCK_REALTIME, or 0), u32 uid (whose
@@ -82,7 +82,7 @@ enum limejob_opcode {
     /* The SciDAC checksum of whole sites, of which the first has that rank in its lattice; of a
      * file that is open for reading. No window is needed.
      * request: u32 file, u64 offset, u64 bytes, u64 site_bytes, u64 first
-     * reply: u32 suma, u32 sumb. ENOSYS: the job cannot do that. */
+     * reply: u32 suma, u32 sumb */
     LIMEJOB_SUM,
     /* Between the job's own processes: src/mpi/job/control.h */
     LIMEJOB_INTERNAL = 0x100,
