@@ -72,7 +72,7 @@ class Users(jobtest.TestCase):
         file = client.open_for_writing(path)
         client.write(file, 0, MIB, 0, uid=SOMEBODY)
         job.process.kill()
-        self.assertGone(job, 5 * limetest.SLOWNESS, mpirun_killed=True)
+        self.assertGone(job, mpirun_killed=True)
 
 
 if __name__ == "__main__":

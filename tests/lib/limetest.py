@@ -171,6 +171,26 @@ _late = contextlib.ExitStack()  # of what was made outside of any test
 atexit.register(_late.close)
 
 
+def read_terminal(ours):
+    """All that is shown on the terminal until nobody has it open; which is closed then."""
+    shown = b""
+    try:
+        while more := os.read(ours, 4096):
+            shown += more
+    except OSError:  # EIO: the end of a terminal
+        pass
+    os.close(ours)
+    return shown
+
+
+def run_on_terminal(args, **kw):
+    """run() with its stdout on a terminal, for some KB: what came of it, and what is shown."""
+    ours, theirs = os.openpty()
+    done = run(args, stdout=theirs, **kw)
+    os.close(theirs)
+    return done, read_terminal(ours)
+
+
 def _cleanup(function, *args):
     if _current is not None:
         _current.addCleanup(function, *args)

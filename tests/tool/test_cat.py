@@ -184,14 +184,7 @@ class Progress(limetest.TestCase):
             time.sleep(wait)
             self.assertEqual(1 + len(child.stdout.read()), len(BIG))
         self.assertEqual(child.returncode, 0)
-        shown = b""
-        try:
-            while part := os.read(master, 4096):
-                shown += part
-        except OSError:  # EIO: the end of a terminal
-            pass
-        os.close(master)
-        return shown
+        return limetest.read_terminal(master)
 
     def test_work_that_lasts(self):
         shown = self.bar(1.2)

@@ -63,16 +63,8 @@ class Contents(limetest.TestCase):
         path = self.write("f", container([(b"a\x1b[2J", b"one\n\x1b]0;x\x07\ttwo")]))
         self.assertIn(b"\x1b", self.run_ok(["lime_contents", path]))  # into a pipe: as it was
         for name in ("lime_contents", "lemon_contents"):
-            master, slave = os.openpty()
-            self.assertEqual(run([name, path], stdout=slave).returncode, 0)
-            os.close(slave)
-            out = b""
-            try:
-                while more := os.read(master, 4096):
-                    out += more
-            except OSError:  # the end of a terminal
-                pass
-            os.close(master)
+            done, out = limetest.run_on_terminal([name, path])
+            self.assertEqual(done.returncode, 0)
             self.assertIn(b"Type:           a?[2J\r\n", out)
             self.assertIn(b'"one\r\n?]0;x?\ttwo" \r\n', out)
 

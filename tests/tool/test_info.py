@@ -1,7 +1,6 @@
 """lime info: what is in containers, by all writers; --json; faults; hostile text."""
 import json
 import os
-import pty
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -146,12 +145,9 @@ gauge configuration su3gauge (record 3)
         path = corpus("lemon_canonical_n1")
         self.assertNotIn("\x1b", self.info(path))
         for env, bold in (({}, True), ({"NO_COLOR": "1"}, False)):
-            ours, theirs = pty.openpty()
-            run(["lime", "info", path], stdout=theirs,
+            _, out = limetest.run_on_terminal(
+                ["lime", "info", path],
                 env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **env})
-            os.close(theirs)
-            out = os.read(ours, 10000)
-            os.close(ours)
             self.assertEqual(b"\x1b[1m" in out, bold)
 
 

@@ -199,16 +199,8 @@ class Lime(Harmless):
     def test_old_names_on_a_terminal(self):
         path = self.write("f", container([*TYPES, ("ascii", b"\x1b[2J\x7f\x07text")]))
         for name in ("lime_contents", "lemon_contents"):
-            ours, theirs = os.openpty()
-            self.assertEqual(run([name, path], stdout=theirs).returncode, 0)
-            os.close(theirs)
-            output = b""
-            try:
-                while more := os.read(ours, 4096):
-                    output += more
-            except OSError:  # the end of a terminal
-                pass
-            os.close(ours)
+            done, output = limetest.run_on_terminal([name, path])
+            self.assertEqual(done.returncode, 0)
             self.assertIsNone(harm_in(output.replace(b"\r\n", b"\n")), output)
             self.assertIn(b"Type:           " + SHOWN, output)
             self.assertIn(b'"?[2J??text"', output)
