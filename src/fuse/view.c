@@ -138,21 +138,28 @@ static void report_fault(struct limefs *fs, struct limefs_node *node,
         limefs_log(LOG_WARNING, "%s: index: %s; this is no LIME container", label, text);
 }
 
-/* A change within a tick of the file system's clock leaves the same time behind. */
-static bool is_racy(const struct timespec *time)
+static struct timespec now(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t age = (int64_t)now.tv_sec - time->tv_sec; /* of any sign and size */
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return time;
+}
+
+/* A change within a tick of the file system's clock leaves the same time behind. `seen`: when
+ * it was looked at. */
+static bool is_racy(const struct timespec *time, const struct timespec *seen)
+{
+    int64_t age = (int64_t)seen->tv_sec - time->tv_sec; /* of any sign and size */
     if (age < -1 || age > 1)
         return age < 0;
-    return age * 1000000000 + now.tv_nsec - time->tv_nsec < 20000000;
+    return age * 1000000000 + seen->tv_nsec - time->tv_nsec < 20000000;
 }
 
 /* A new, pinned view of what is there now. The container's load lock is held. */
 static int make_view(struct limefs *fs, struct limefs_node *node, int file,
                      struct limefs_view **out)
 {
+    struct timespec seen = now();
     struct limefs_view *view = calloc(1, sizeof *view);
     if (!view)
         return -ENOMEM;
@@ -161,9 +168,9 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         free(view);
         return err;
     }
-    view->sure = !is_racy(&view->st.st_ctim);
-    view->racy =
-        is_racy(&view->st.st_mtim) || limefs_index_unread(view->index); /* to be tried again */
+    view->sure = !is_racy(&view->st.st_ctim, &seen);
+    view->racy = is_racy(&view->st.st_mtim, &seen) ||
+                 limefs_index_unread(view->index); /* to be tried again */
     view->stamp = limefs_stamp_of(&view->st);
     view->node = node;
     view->pins = 1;
@@ -213,10 +220,11 @@ static bool shows(struct limefs_view *view, const struct stat *st)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
     if (!view->written) {
+        struct timespec seen = now();
         bool equal = limefs_stamp_equal(&view->stamp, &stamp);
-        view->sure = equal && !is_racy(&st->st_ctim);
+        view->sure = equal && !is_racy(&st->st_ctim, &seen);
         /* Once the tick is over, a new view will tell. */
-        return equal && (!view->racy || is_racy(&st->st_mtim));
+        return equal && (!view->racy || is_racy(&st->st_mtim, &seen));
     }
     look_again(view); /* first: after it was written anew that may have failed */
     return limefs_stamp_same_file(&view->stamp, &stamp); /* else replaced */

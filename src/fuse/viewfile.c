@@ -26,34 +26,25 @@ static bool is_still(int fd, const struct limefs_stamp *want)
     return limefs_stamp_same_data(&stamp, want);
 }
 
-/* Whoever asks first, all readers share it: with the daemon's own rights. `file`: O_PATH. */
-static int open_file(int file)
-{
-    struct stat st;
-    int fd = LIMEFILE_E_NOT_FILE;
-    if (fstat(file, &st) == 0 && S_ISREG(st.st_mode)) { /* opening others may do something */
-        limefs_own_begin();
-        fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
-        limefs_own_end();
-    }
-    return fd;
-}
-
-int limefs_view_open(int file_fd, const struct limefs_stamp *want, int *fd_out, struct stat *st,
+/* Whoever asks first, all readers share it: with the daemon's own rights. */
+int limefs_view_open(int file, const struct limefs_stamp *want, int *fd_out, struct stat *st,
                      struct limefile_index **index)
 {
-    int fd = open_file(file_fd);
+    if (fstat(file, st) != 0)
+        return -errno;
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    if (!S_ISREG(st->st_mode))
+        return LIMEFILE_E_NOT_FILE; /* to open it may do something */
+    if (want && !limefs_stamp_same_data(&stamp, want))
+        return -ESTALE;
+    limefs_own_begin();
+    int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
+    limefs_own_end();
     if (fd < 0)
         return fd;
-    int err = limefile_check_fd(fd);
-    if (!err && fstat(fd, st) != 0)
-        err = -errno;
-    if (!err && want && !is_still(fd, want))
-        err = -ESTALE;
-    struct limefile_fd file;
-    limefile_fd_init(&file, fd);
-    if (!err)
-        err = limefile_index_build(&file.source, index);
+    struct limefile_fd source;
+    limefile_fd_init(&source, fd);
+    int err = limefile_index_build(&source.source, index);
     if (!err && want && !is_still(fd, want)) { /* nor may it have changed meanwhile */
         limefile_index_free(*index);
         err = -ESTALE;
