@@ -334,7 +334,7 @@ size_t limefile_checksum_xml(const struct limefile_checksum *sum,
 {
     return (size_t)snprintf(out, LIMEFILE_CHECKSUM_XML_MAX,
                             "<?xml version=\"1.0\" encoding=\"UTF-8\"?><scidacChecksum>"
-                            "<version>1.0</version><suma>%08x</suma><sumb>%08x</sumb>"
+                            "<version>1.0</version><suma>%x</suma><sumb>%x</sumb>"
                             "</scidacChecksum>",
                             (unsigned)sum->suma, (unsigned)sum->sumb);
 }

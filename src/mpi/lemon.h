@@ -108,19 +108,27 @@ void lemonDestroyHeader(LemonRecordHeader *h);
 LemonReader *lemonCreateReader(MPI_File *fp, MPI_Comm cartesian);
 void lemonDestroyReader(LemonReader *reader); /* waits for what is pending */
 
-/* Goes to the next record, closing the one that is open. LEMON_EOF after the last one. */
+/*
+ * Goes to the next record, closing the one that is open. LEMON_EOF after the last one. A
+ * damaged container gives an error once, LEMON_ERR_HEADER_NEXT or LEMON_ERR_READ, and LEMON_EOF
+ * from then on, as programs ask until they get it. If only reading failed, the next call tries
+ * again.
+ */
 int lemonReaderNextRecord(LemonReader *reader);
-int lemonReaderCloseRecord(LemonReader *reader);
+int lemonReaderCloseRecord(LemonReader *reader); /* LEMON_ERR_CLOSE if none is open */
 
-/* Of the open record; local. -1 or NULL if there is none. */
+/* Of the open record, or of the one that was closed last; local. LEMON_ERR_PARAM if there is
+ * none; the type is then NULL, or "" where a next record was asked for in vain. */
 int lemonReaderMBFlag(LemonReader *reader);
 int lemonReaderMEFlag(LemonReader *reader);
 int lemonEOM(LemonReader *reader);                /* 1 if the record ends its message, else 0 */
-char const *lemonReaderType(LemonReader *reader); /* lives until the next record */
+char const *lemonReaderType(LemonReader *reader); /* lives until the next is asked for */
 MPI_Offset lemonReaderBytes(LemonReader *reader);
 MPI_Offset lemonReaderPadBytes(LemonReader *reader);
 
-/* The position in the record's data. Seeking outside of [0, bytes] is LEMON_ERR_SEEK. */
+/* The position in the record's data; the file's own pointer follows it. With MPI_SEEK_END, +n
+ * and -n are both n bytes before the end. Seeking outside of [0, bytes] is LEMON_ERR_SEEK,
+ * LEMON_ERR_PARAM if no record is open. */
 MPI_Offset lemonGetReaderPointer(LemonReader *reader); /* local */
 int lemonSetReaderPointer(LemonReader *reader, MPI_Offset offset);
 int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence);
@@ -167,7 +175,8 @@ int lemonFinishReading(LemonReader *reader);
  * with MPI_MODE_APPEND. */
 LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian);
 
-/* Closes a full record. LEMON_ERR_LAST_NOT_WRITTEN if one is open and not full. */
+/* Closes a full record. LEMON_ERR_LAST_NOT_WRITTEN if one is open and not full. NULL is
+ * LEMON_SUCCESS. */
 int lemonDestroyWriter(LemonWriter *writer);
 
 /* LEMON_ERR_HEADER_NEXT if a record is open. LEMON_ERR_MBME if MB does not fit to the ME of the
@@ -230,6 +239,10 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
  *   cb_buffer_size  1 .. 1 GiB   bytes that each of them moves at once: rounded down to a
  *                                multiple of the stripe, but at least one (at first 8 MiB;
  *                                non-blocking calls move all at once)
+ *
+ *   lemon_overfull  1            records may hold more than their header says, as those of some
+ *                                old programs do; LEMON_COMPAT=overfull in the environment does
+ *                                it for all readers and writers. Told once, by rank 0
  *
  * Other keys are ignored; what is not named stays as it is, so MPI_INFO_NULL changes nothing.
  * LEMON_ERR_PARAM, and nothing changes, if a value is no such number or not the same on all

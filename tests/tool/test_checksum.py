@@ -216,7 +216,7 @@ class Add(SumCase):
     def compact(self, sums):
         """As it is written."""
         return ('<?xml version="1.0" encoding="UTF-8"?><scidacChecksum><version>1.0</version>'
-                f"<suma>{sums[0]:08x}</suma><sumb>{sums[1]:08x}</sumb></scidacChecksum>").encode()
+                f"<suma>{sums[0]:x}</suma><sumb>{sums[1]:x}</sumb></scidacChecksum>").encode()
 
     def test_at_the_end(self):
         new = ("scidac-checksum", self.compact(scidac.checksum(SMALL, 576)))

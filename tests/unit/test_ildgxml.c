@@ -390,7 +390,7 @@ static void test_checksum_xml(void **state)
 {
     (void)state;
     static const char qio[] = DECLARATION
-        "<scidacChecksum><version>1.0</version><suma>52e387af</suma><sumb>0848b848</sumb>"
+        "<scidacChecksum><version>1.0</version><suma>52e387af</suma><sumb>848b848</sumb>"
         "</scidacChecksum>";
     char xml[LIMEFILE_CHECKSUM_XML_MAX];
     struct limefile_checksum sum = {0x52e387af, 0x0848b848}, back;

@@ -19,12 +19,13 @@ static void test_what_is_written(void **state)
 {
     const struct limefile_checksum sums[] = {
         {0xf17ba6db, 0xebc2d919}, {0, 0}, {1, 0xffffffff}, {0x00abcdef, 0x0000000f}};
+    static const int lengths[] = {146, 132, 139, 137}; /* QIO writes no leading zeros */
     char text[LEMON_SCIDAC_BYTES];
     (void)state;
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
         struct limefile_checksum sum;
-        assert_int_equal(lemon_scidac_print(&sums[i], text), 146);
-        assert_int_equal(strlen(text), 146);
+        assert_int_equal(lemon_scidac_print(&sums[i], text), lengths[i]);
+        assert_int_equal(strlen(text), lengths[i]);
         assert_int_equal(parse(text, &sum), 0);
         assert_memory_equal(&sum, &sums[i], sizeof sum);
     }

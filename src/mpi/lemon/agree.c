@@ -7,6 +7,7 @@
 
 enum {
     VALUES_MAX = 64,
+    MESSAGE_MAX = 512,
 };
 
 int lemon_agree(const struct lemon_internal *in, int code)
@@ -47,18 +48,40 @@ void lemonSetMessageHandler(lemonMessageHandler *call, void *context)
     atomic_store(&handler, call);
 }
 
+static void compose(const struct lemon_internal *in, char text[MESSAGE_MAX], const char *format,
+                    va_list args)
+{
+    int n = in ? snprintf(text, MESSAGE_MAX, "lemon: rank %d: ", in->rank)
+               : snprintf(text, MESSAGE_MAX, "lemon: ");
+    vsnprintf(text + n, MESSAGE_MAX - (size_t)n, format, args);
+}
+
 int lemon_say(const struct lemon_internal *in, int code, const char *format, ...)
 {
     lemonMessageHandler *call = atomic_load(&handler);
     if (call) {
-        char text[512];
-        int n = in ? snprintf(text, sizeof text, "lemon: rank %d: ", in->rank)
-                   : snprintf(text, sizeof text, "lemon: ");
+        char text[MESSAGE_MAX];
         va_list args;
         va_start(args, format);
-        vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+        compose(in, text, format, args);
         va_end(args);
         call(text, atomic_load(&handler_context));
     }
     return code;
+}
+
+void lemon_warn(const struct lemon_internal *in, const char *format, ...)
+{
+    lemonMessageHandler *call = atomic_load(&handler);
+    if (in->rank != 0)
+        return;
+    char text[MESSAGE_MAX];
+    va_list args;
+    va_start(args, format);
+    compose(in, text, format, args);
+    va_end(args);
+    if (call)
+        call(text, atomic_load(&handler_context));
+    else
+        fprintf(stderr, "%s\n", text);
 }

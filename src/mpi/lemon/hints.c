@@ -13,7 +13,7 @@ static const struct hint {
     const char *key;
     int64_t most;
 } stripe_hint = {"striping_unit", 1 << 30}, movers_hint = {"cb_nodes", INT_MAX},
-  round_hint = {"cb_buffer_size", 1 << 30};
+  round_hint = {"cb_buffer_size", 1 << 30}, overfull_hint = {"lemon_overfull", 1};
 
 /* A decimal number, blanks around it allowed; 0 if it is none or out of range. */
 static int64_t number(const char *text, int64_t most)
@@ -51,14 +51,15 @@ static bool read_hint(MPI_Info info, const struct hint *hint, int64_t *value)
 
 int lemon_hints_read(struct lemon_internal *in, MPI_Info info)
 {
-    const struct hint *all[] = {&stripe_hint, &movers_hint, &round_hint};
-    int64_t values[3] = {0};
+    const struct hint *all[] = {&stripe_hint, &movers_hint, &round_hint, &overfull_hint};
+    enum { COUNT = sizeof all / sizeof all[0] };
+    int64_t values[COUNT] = {0};
     int code = LEMON_SUCCESS;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < COUNT; i++)
         if (!read_hint(info, all[i], &values[i]))
             code = lemon_say(in, LEMON_ERR_PARAM, "%s is a number from 1 to %lld", all[i]->key,
                              (long long)all[i]->most);
-    code = lemon_agree_on(in, code, values, 3);
+    code = lemon_agree_on(in, code, values, COUNT);
     if (code != LEMON_SUCCESS)
         return code;
     if (values[0])
@@ -67,6 +68,8 @@ int lemon_hints_read(struct lemon_internal *in, MPI_Info info)
         in->hints.movers = values[1];
     if (values[2])
         in->hints.round = values[2];
+    if (values[3])
+        in->overfull = true;
     return LEMON_SUCCESS;
 }
 

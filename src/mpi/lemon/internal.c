@@ -1,6 +1,7 @@
 /* internal.c - what reader and writer share, made and freed */
 #include "internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -28,14 +29,22 @@ static int learn_grid(struct lemon_internal *in)
     return 0;
 }
 
+/* LEMON_COMPAT=overfull in the environment. */
+static bool wants_overfull(void)
+{
+    const char *compat = getenv("LEMON_COMPAT");
+    return compat && strcmp(compat, "overfull") == 0;
+}
+
 /* True if all is well on all ranks; then the file's stripe is used, if all see the same. */
 static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm)
 {
     int64_t stripe = bad ? 0 : lemon_hints_stripe_of(*in->fp);
-    int64_t most[3] = {bad, stripe, -stripe};
-    MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT64_T, MPI_MAX, comm);
+    int64_t most[4] = {bad, stripe, -stripe, wants_overfull()};
+    MPI_Allreduce(MPI_IN_PLACE, most, 4, MPI_INT64_T, MPI_MAX, comm);
     if (most[0])
         return false;
+    in->overfull = most[3]; /* mpirun may have given it to rank 0 alone */
     in->hints.stripe = most[1] > 0 && most[1] == -most[2] ? most[1] : STRIPE;
     return true;
 }
@@ -80,6 +89,21 @@ void lemon_internal_free(struct lemon_internal *in)
     free(in);
 }
 
+bool lemon_fits(struct lemon_internal *in, int64_t bytes, int64_t left)
+{
+    if (bytes <= left)
+        return true;
+    if (in->overfull && !in->overfull_told)
+        lemon_warn(in,
+                   "%lld bytes, though its header leaves %lld: a record that holds more than "
+                   "its header says, which LEMON_COMPAT=overfull allows",
+                   (long long)bytes, (long long)left);
+    in->overfull_told = true;
+    return in->overfull;
+}
+
+/* From the end, positions are counted backwards, as ever in Lemon; as none is behind the end, a
+ * program that gives them as to lseek() means the same. */
 int lemon_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes,
                MPI_Offset offset, int whence, MPI_Offset *to)
 {
@@ -89,7 +113,7 @@ int lemon_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes
     else if (whence == MPI_SEEK_CUR)
         from = pos;
     else if (whence == MPI_SEEK_END)
-        from = bytes;
+        from = bytes, offset = offset > 0 ? -offset : offset;
     else
         return lemon_say(in, LEMON_ERR_PARAM, "seek: whence %d is not known", whence);
     if (offset < -from || offset > bytes - from)
@@ -97,4 +121,11 @@ int lemon_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes
                          (long long)offset);
     *to = from + offset;
     return LEMON_SUCCESS;
+}
+
+int lemon_point(const struct lemon_internal *in, MPI_Offset offset)
+{
+    int err = MPI_File_seek(*in->fp, offset, MPI_SEEK_SET);
+    return err == MPI_SUCCESS ? LEMON_SUCCESS
+                              : lemon_say(in, LEMON_ERR_SEEK, "seek: MPI error %d", err);
 }

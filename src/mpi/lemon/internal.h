@@ -85,8 +85,14 @@ struct lemon_internal {
     int64_t alignment;                 /* writer: of data, 0: none */
     int64_t align_from;                /* writer: bytes of the records whose data are aligned */
     bool threads;                      /* other threads may be in MPI: see pending.c */
-    int deviation;                     /* reader */
-    int before; /* reader: 1 if the record before had ME or there is none */
+    bool overfull;                     /* a record may hold more than its header says */
+    bool overfull_told;
+    int deviation; /* reader */
+    int padding;   /* reader: of the record that was closed last */
+    bool asked;    /* reader: for a first record */
+    bool damaged;  /* reader: there is no further record to be found */
+    bool failed;   /* reader: the last header could not be read, though it may be there */
+    int before;    /* reader: 1 if the record before had ME or there is none */
 };
 
 /* NULL if any rank has no memory. Collective. */
@@ -108,11 +114,23 @@ int lemon_failure(enum lemon_direction);
 int lemon_say(const struct lemon_internal *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same, once for all ranks, by rank 0; on stderr if there is no handler. */
+void lemon_warn(const struct lemon_internal *, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* ---- internal.c ---- */
+
+/* Whether `bytes` of data go into a record that has `left`: all of them do if records may be
+ * overfull, which is told once. */
+bool lemon_fits(struct lemon_internal *, int64_t bytes, int64_t left);
 
 /* Where a seek in a record of `bytes` leads; LEMON_ERR_SEEK, LEMON_ERR_PARAM. */
 int lemon_seek(const struct lemon_internal *, MPI_Offset pos, MPI_Offset bytes,
                MPI_Offset offset, int whence, MPI_Offset *to);
+
+/* The file's own pointer, of this rank, goes to `offset`: programs read on from where they have
+ * sought, by `fp`. LEMON_ERR_SEEK. */
+int lemon_point(const struct lemon_internal *, MPI_Offset offset);
 
 /* ---- hints.c ---- */
 

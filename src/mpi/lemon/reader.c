@@ -46,49 +46,57 @@ int lemonFinishReading(LemonReader *reader)
     return code;
 }
 
-static int ready(LemonReader *reader, const char *call)
+static int ready(LemonReader *reader, const char *call, int otherwise)
 {
     int code = lemonFinishReading(reader);
     if (code == LEMON_SUCCESS && reader->is_awaiting_header)
-        code =
-            lemon_say(reader->internal, LEMON_ERR_HEADER_NEXT, "%s: no record is open", call);
+        code = lemon_say(reader->internal, otherwise, "%s: no record is open", call);
     return code;
 }
 
 /* ---- from record to record ---- */
+
+/* What rank 0 finds where a header should be. */
+static int read_raw(const LemonReader *reader, unsigned char *raw, int *damaged)
+{
+    struct lemon_internal *in = reader->internal;
+    MPI_Offset size = 0;
+    if (MPI_File_get_size(*reader->fp, &size) != MPI_SUCCESS)
+        return lemon_say(in, LEMON_ERR_READ, "the size of the file cannot be had");
+    if (reader->off >= size && reader->off - size <= in->padding)
+        return LEMON_EOF; /* the last padding may be missing */
+    *damaged = size - reader->off < LIMEFILE_HEADER_BYTES;
+    if (size < reader->off)
+        return lemon_say(in, LEMON_ERR_READ, "the file ends, at %lld, inside a record",
+                         (long long)size);
+    if (*damaged)
+        return lemon_say(in, LEMON_ERR_HEADER_NEXT,
+                         "offset %lld: the file ends, at %lld, inside a header",
+                         (long long)reader->off, (long long)size);
+    return lemon_move_bytes(in, LEMON_READ, raw, LIMEFILE_HEADER_BYTES, reader->off);
+}
 
 /* Rank 0 reads the header for all. */
 static int fetch_header(LemonReader *reader, struct limefile_header *header)
 {
     struct lemon_internal *in = reader->internal;
     unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
-    int code = LEMON_SUCCESS;
-    if (in->rank == 0) {
-        MPI_Offset size = 0;
-        if (MPI_File_get_size(*reader->fp, &size) != MPI_SUCCESS)
-            code = lemon_say(in, LEMON_ERR_READ, "the size of the file cannot be had");
-        else if (reader->off >= size && reader->off - size < LIMEFILE_ALIGN)
-            code = LEMON_EOF; /* the last padding may be missing */
-        else if (size < reader->off || size - reader->off < (MPI_Offset)sizeof raw)
-            code = lemon_say(in, LEMON_ERR_READ,
-                             "offset %lld: the file ends, at %lld, inside a "
-                             "record",
-                             (long long)reader->off, (long long)size);
-        else
-            code = lemon_move_bytes(in, LEMON_READ, raw, sizeof raw, reader->off);
-    }
-    MPI_Bcast(&code, 1, MPI_INT, 0, in->comm);
-    if (code != LEMON_SUCCESS)
-        return code;
+    int found[2] = {LEMON_SUCCESS, false};
+    if (in->rank == 0)
+        found[0] = read_raw(reader, raw, &found[1]);
+    MPI_Bcast(found, 2, MPI_INT, 0, in->comm);
+    in->damaged = found[1];
+    if (found[0] != LEMON_SUCCESS)
+        return found[0];
     MPI_Bcast(raw, sizeof raw, MPI_BYTE, 0, in->comm);
     int err = limefile_header_decode(raw, header);
     uint64_t end, next;
     if (!err)
         err = limefile_extent_of((uint64_t)reader->off, header->bytes, &end, &next);
-    if (err)
-        return lemon_say(in, LEMON_ERR_READ, "offset %lld: a damaged header (%d)",
-                         (long long)reader->off, err);
-    return LEMON_SUCCESS;
+    in->damaged = err != 0;
+    return err ? lemon_say(in, LEMON_ERR_HEADER_NEXT, "offset %lld: a damaged header (%d)",
+                           (long long)reader->off, err)
+               : LEMON_SUCCESS;
 }
 
 static void note_deviation(struct lemon_internal *in, const struct limefile_header *header)
@@ -103,28 +111,54 @@ static void note_deviation(struct lemon_internal *in, const struct limefile_head
     in->before = header->me;
 }
 
+static int read_header(LemonReader *reader, struct limefile_header *header,
+                       LemonRecordHeader **record)
+{
+    int code = fetch_header(reader, header);
+    if (code != LEMON_SUCCESS)
+        return code;
+    *record =
+        lemonCreateHeader(header->mb, header->me, header->type, (MPI_Offset)header->bytes);
+    code = lemon_agree(reader->internal, *record ? LEMON_SUCCESS : LEMON_ERR_READ);
+    if (code != LEMON_SUCCESS)
+        lemonDestroyHeader(*record);
+    return code;
+}
+
+/* Programs go on to the next record until it is LEMON_EOF, whatever else comes in between. A
+ * header that could not be read they may try once more. */
+static int no_record(LemonReader *reader, int code)
+{
+    struct lemon_internal *in = reader->internal;
+    bool again = in->failed;
+    in->failed = code != LEMON_EOF;
+    in->damaged = in->damaged || (again && in->failed);
+    lemonDestroyHeader(reader->curr_header);
+    reader->curr_header = NULL;
+    return again ? LEMON_EOF : code;
+}
+
 int lemonReaderNextRecord(LemonReader *reader)
 {
     struct limefile_header header;
+    LemonRecordHeader *record;
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderNextRecord: no reader");
     struct lemon_internal *in = reader->internal;
     int code = lemonFinishReading(reader);
+    in->asked = true;
+    if (code == LEMON_SUCCESS && in->damaged)
+        return LEMON_EOF;
     if (code == LEMON_SUCCESS && !reader->is_awaiting_header)
         code = lemonReaderCloseRecord(reader);
-    if (code == LEMON_SUCCESS)
-        code = fetch_header(reader, &header);
     if (code != LEMON_SUCCESS)
-        return code;
-    LemonRecordHeader *record =
-        lemonCreateHeader(header.mb, header.me, header.type, (MPI_Offset)header.bytes);
-    code = lemon_agree(in, record ? LEMON_SUCCESS : LEMON_ERR_READ);
-    if (code != LEMON_SUCCESS) {
-        lemonDestroyHeader(record);
-        return code;
-    }
+        return code; /* of what the program has started before */
+    code = read_header(reader, &header, &record);
+    if (code != LEMON_SUCCESS)
+        return no_record(reader, code);
     lemonDestroyHeader(reader->curr_header);
     reader->curr_header = record;
+    in->failed = false;
     note_deviation(in, &header);
     lemon_sum_forget(in);
     reader->off += LIMEFILE_HEADER_BYTES;
@@ -140,9 +174,10 @@ int lemonReaderCloseRecord(LemonReader *reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderCloseRecord: no reader");
     int code = lemonFinishReading(reader);
     if (reader->is_awaiting_header)
-        return code;
+        return lemon_say(reader->internal, LEMON_ERR_CLOSE, "no record is open");
     uint64_t bytes = reader->curr_header->data_length;
-    reader->off += (MPI_Offset)(bytes + limefile_padding(bytes));
+    reader->internal->padding = (int)limefile_padding(bytes);
+    reader->off += (MPI_Offset)bytes + reader->internal->padding;
     reader->pos = 0;
     reader->is_awaiting_header = 1;
     return code;
@@ -159,48 +194,50 @@ static const LemonRecordHeader *record_of(const LemonReader *reader)
 int lemonReaderMBFlag(LemonReader *reader)
 {
     const LemonRecordHeader *record = record_of(reader);
-    return record ? record->MB_flag : -1;
+    return record ? record->MB_flag : LEMON_ERR_PARAM;
 }
 
 int lemonReaderMEFlag(LemonReader *reader)
 {
     const LemonRecordHeader *record = record_of(reader);
-    return record ? record->ME_flag : -1;
+    return record ? record->ME_flag : LEMON_ERR_PARAM;
 }
 
 int lemonEOM(LemonReader *reader)
 {
-    return reader ? reader->is_last : -1;
+    return lemonReaderMEFlag(reader);
 }
 
 char const *lemonReaderType(LemonReader *reader)
 {
     const LemonRecordHeader *record = record_of(reader);
-    return record ? record->type : NULL;
+    if (record)
+        return record->type;
+    return reader && reader->internal->asked ? "" : NULL; /* which programs compare at once */
 }
 
 MPI_Offset lemonReaderBytes(LemonReader *reader)
 {
     const LemonRecordHeader *record = record_of(reader);
-    return record ? (MPI_Offset)record->data_length : -1;
+    return record ? (MPI_Offset)record->data_length : LEMON_ERR_PARAM;
 }
 
 MPI_Offset lemonReaderPadBytes(LemonReader *reader)
 {
     const LemonRecordHeader *record = record_of(reader);
-    return record ? (MPI_Offset)limefile_padding(record->data_length) : -1;
+    return record ? (MPI_Offset)limefile_padding(record->data_length) : LEMON_ERR_PARAM;
 }
 
 int lemonReaderDeviation(LemonReader *reader)
 {
-    return reader ? reader->internal->deviation : -1;
+    return reader ? reader->internal->deviation : LEMON_ERR_PARAM;
 }
 
 /* ---- position ---- */
 
 MPI_Offset lemonGetReaderPointer(LemonReader *reader)
 {
-    return reader ? reader->pos : -1;
+    return reader ? reader->pos : LEMON_ERR_PARAM;
 }
 
 int lemonSetReaderPointer(LemonReader *reader, MPI_Offset offset)
@@ -212,7 +249,7 @@ int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence)
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSeek: no reader");
-    int code = ready(reader, "lemonReaderSeek");
+    int code = ready(reader, "lemonReaderSeek", LEMON_ERR_PARAM);
     int64_t values[2] = {offset, whence};
     code = lemon_agree_on(reader->internal, code, values, 2);
     if (code != LEMON_SUCCESS)
@@ -220,9 +257,10 @@ int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence)
     MPI_Offset to;
     code = lemon_seek(reader->internal, reader->pos, lemonReaderBytes(reader), offset, whence,
                       &to);
-    if (code == LEMON_SUCCESS)
-        reader->pos = to;
-    return code;
+    if (code != LEMON_SUCCESS)
+        return code;
+    reader->pos = to;
+    return lemon_point(reader->internal, reader->off + reader->pos);
 }
 
 int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
@@ -252,6 +290,10 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
     lemon_sum_forget(rdest->internal);
     rdest->internal->before = rsrc->internal->before;
     rdest->internal->deviation = rsrc->internal->deviation;
+    rdest->internal->padding = rsrc->internal->padding;
+    rdest->internal->asked = rsrc->internal->asked;
+    rdest->internal->damaged = rsrc->internal->damaged;
+    rdest->internal->failed = rsrc->internal->failed;
     return LEMON_SUCCESS;
 }
 
@@ -283,7 +325,7 @@ static int check_data(LemonReader *reader, int code, const void *dest, MPI_Offse
     if (code != LEMON_SUCCESS)
         return code;
     MPI_Offset left = lemonReaderBytes(reader) - reader->pos;
-    if (*n > 0 && left == 0)
+    if (*n > 0 && left <= 0)
         return LEMON_EOR;
     if (*n > left)
         *n = left;
@@ -295,7 +337,7 @@ int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader)
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadData: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = ready(reader, "lemonReaderReadData");
+    int code = ready(reader, "lemonReaderReadData", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
         code = lemon_say(in, LEMON_ERR_PARAM, "no length");
     MPI_Offset n = nbytes ? *nbytes : 0;
@@ -318,7 +360,7 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadDataNonBlocking: no reader");
-    int code = ready(reader, "lemonReaderReadDataNonBlocking");
+    int code = ready(reader, "lemonReaderReadDataNonBlocking", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
         code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no length");
     MPI_Offset n = nbytes ? *nbytes : 0;
@@ -339,14 +381,14 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = ready(reader, "lattice read");
+    int code = ready(reader, "lattice read", LEMON_ERR_READ);
     if (code == LEMON_SUCCESS)
         code = lemon_sum_reserve(in);
     code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
     if (code != LEMON_SUCCESS)
         return code;
     int64_t bytes = lemon_geometry_bytes(in), left = lemonReaderBytes(reader) - reader->pos;
-    if (bytes > left)
+    if (!lemon_fits(in, bytes, left))
         return lemon_say(in, LEMON_ERR_READ,
                          "a lattice of %lld bytes from the %lld that the record has left",
                          (long long)bytes, (long long)left);
@@ -422,7 +464,9 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadChecksum: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = lemonReaderSeek(reader, 0, MPI_SEEK_SET);
+    int code = ready(reader, "lemonReadChecksum", LEMON_ERR_HEADER_NEXT);
+    if (code == LEMON_SUCCESS)
+        code = lemonReaderSeek(reader, 0, MPI_SEEK_SET);
     MPI_Offset bytes = lemonReaderBytes(reader);
     if (code == LEMON_SUCCESS && (bytes < 1 || bytes > LEMON_SCIDAC_BYTES_MAX))
         return lemon_say(in, LEMON_ERR_READ, "a record of %lld bytes is no checksum",

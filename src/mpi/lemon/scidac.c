@@ -12,8 +12,8 @@ int lemon_scidac_print(const struct limefile_checksum *sum, char *text)
                     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                     "<scidacChecksum>\n"
                     "  <version>1.0</version>\n"
-                    "  <suma>%08" PRIx32 "</suma>\n"
-                    "  <sumb>%08" PRIx32 "</sumb>\n"
+                    "  <suma>%" PRIx32 "</suma>\n"
+                    "  <sumb>%" PRIx32 "</sumb>\n"
                     "</scidacChecksum>",
                     sum->suma, sum->sumb);
 }

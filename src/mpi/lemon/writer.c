@@ -62,12 +62,11 @@ static void begin_busy(LemonWriter *writer)
 }
 
 /* What each call begins with: waits, and makes sure that a record is open. */
-static int ready(LemonWriter *writer, const char *call)
+static int ready(LemonWriter *writer, const char *call, int otherwise)
 {
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && writer->is_awaiting_header)
-        code =
-            lemon_say(writer->internal, LEMON_ERR_HEADER_NEXT, "%s: no record is open", call);
+        code = lemon_say(writer->internal, otherwise, "%s: no record is open", call);
     return code;
 }
 
@@ -141,8 +140,8 @@ int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
     return LEMON_SUCCESS;
 }
 
-/* The padding, by rank 0; the file then reaches the end of the record even if its last bytes
- * were only sought, not written. */
+/* The padding, by rank 0, which begins at `end`; the file then reaches the end of the record
+ * even if its last bytes were only sought, not written. */
 static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
 {
     static unsigned char zeros[LIMEFILE_ALIGN];
@@ -169,8 +168,8 @@ int lemonWriterCloseRecord(LemonWriter *writer)
                          (long long)in->filled, (long long)writer->data_length);
     MPI_Offset end = writer->off + writer->data_length;
     int padding = (int)limefile_padding((uint64_t)writer->data_length);
-    if (in->rank == 0)
-        code = finish_record(in, end, padding);
+    if (in->rank == 0) /* behind the data, also where they are more than the header says */
+        code = finish_record(in, writer->off + in->filled, padding);
     int err = MPI_File_sync(*writer->fp);
     if (err != MPI_SUCCESS)
         code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
@@ -191,7 +190,7 @@ int lemonWriterCloseRecord(LemonWriter *writer)
 int lemonDestroyWriter(LemonWriter *writer)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonDestroyWriter: no writer");
+        return LEMON_SUCCESS;
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && !writer->is_awaiting_header) {
         code = lemonWriterCloseRecord(writer);
@@ -216,16 +215,18 @@ int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
 {
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSeek: no writer");
-    int code = ready(writer, "lemonWriterSeek");
+    struct lemon_internal *in = writer->internal;
+    int code = ready(writer, "lemonWriterSeek", LEMON_ERR_PARAM);
     int64_t values[2] = {offset, whence};
-    code = lemon_agree_on(writer->internal, code, values, 2);
+    code = lemon_agree_on(in, code, values, 2);
     if (code != LEMON_SUCCESS)
         return code;
     MPI_Offset to;
-    code = lemon_seek(writer->internal, writer->pos, writer->data_length, offset, whence, &to);
-    if (code == LEMON_SUCCESS)
-        move_on(writer, to - writer->pos);
-    return code;
+    code = lemon_seek(in, writer->pos, writer->data_length, offset, whence, &to);
+    if (code != LEMON_SUCCESS)
+        return code;
+    move_on(writer, to - writer->pos);
+    return lemon_point(in, writer->off + writer->pos);
 }
 
 int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
@@ -352,7 +353,8 @@ static int check_data(LemonWriter *writer, int code, const void *source, MPI_Off
     if (code == LEMON_SUCCESS && (n < 0 || (n > 0 && !source)))
         code = lemon_say(writer->internal, LEMON_ERR_PARAM, "no data, or a negative length");
     code = lemon_agree_on(writer->internal, code, values, 1);
-    if (code == LEMON_SUCCESS && n > writer->data_length - writer->pos)
+    if (code == LEMON_SUCCESS &&
+        !lemon_fits(writer->internal, n, writer->data_length - writer->pos))
         code = lemon_say(writer->internal, LEMON_ERR_WRITE,
                          "%lld bytes for the %lld that the record has left", (long long)n,
                          (long long)(writer->data_length - writer->pos));
@@ -364,7 +366,7 @@ int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer)
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordData: no writer");
     struct lemon_internal *in = writer->internal;
-    int code = ready(writer, "lemonWriteRecordData");
+    int code = ready(writer, "lemonWriteRecordData", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
         code = lemon_say(in, LEMON_ERR_PARAM, "lemonWriteRecordData: no length");
     MPI_Offset n = nbytes ? *nbytes : 0;
@@ -386,7 +388,7 @@ int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, Lemo
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordDataNonBlocking: no writer");
     struct lemon_internal *in = writer->internal;
-    int code = ready(writer, "lemonWriteRecordDataNonBlocking");
+    int code = ready(writer, "lemonWriteRecordDataNonBlocking", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
         code = lemon_say(in, LEMON_ERR_PARAM, "no length");
     MPI_Offset n = nbytes ? *nbytes : 0;
@@ -407,14 +409,14 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice write: no writer");
     struct lemon_internal *in = writer->internal;
-    int code = ready(writer, "lattice write");
+    int code = ready(writer, "lattice write", LEMON_ERR_WRITE);
     if (code == LEMON_SUCCESS)
         code = lemon_sum_reserve(in);
     code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
     if (code != LEMON_SUCCESS)
         return code;
     int64_t bytes = lemon_geometry_bytes(in);
-    if (bytes > writer->data_length - writer->pos)
+    if (!lemon_fits(in, bytes, writer->data_length - writer->pos))
         return lemon_say(in, LEMON_ERR_WRITE,
                          "a lattice of %lld bytes for the %lld that the record has left",
                          (long long)bytes, (long long)(writer->data_length - writer->pos));

@@ -1,0 +1,103 @@
+"""What calls answer in odd situations, as docs/lemon.md says; damaged and overfull containers."""
+
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+from mpitest import TestCase, mpirun
+
+DOCUMENT = os.path.join(limetest.REPO, "docs", "lemon.md")
+CONTAINERS = 500
+LOCAL = 12  # bytes of a rank's part, in overfull.c
+
+
+def table():
+    """Of the section "Odd situations": [call, situation, the reference, here, why] of each row."""
+    with open(DOCUMENT, encoding="utf-8") as document:
+        section = document.read().split("\n## Odd situations\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in section.splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+class Conduct(TestCase):
+    def test_odd_situations(self):
+        want = [(call.strip("`"), situation, here.replace("`", ""))
+                for call, situation, _, here, _ in table()]
+        self.assertGreater(len(want), 60)
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                done = mpirun(ranks, "conduct", os.path.join(self.tempdir(), "scratch.lime"))
+                self.assertEqual(done.returncode, 0, done.stderr.decode())
+                got = [tuple(line.split(" | ")) for line in done.stdout.decode().splitlines()]
+                self.assertEqual(got, want)
+
+    def test_every_difference_has_a_reason(self):
+        for call, situation, reference, here, why in table():
+            if reference not in (here, "crashes"):
+                self.assertTrue(why, (call, situation))
+
+
+class Damaged(TestCase):
+    def damaged(self, dice):
+        """A container of a few records, cut, followed by junk, or with wrong bytes in it."""
+        whole = limetest.container([[(f"type-{i}", dice.randbytes(dice.randrange(30)))
+                                     for i in range(dice.randrange(1, 4))]
+                                    for _ in range(dice.randrange(1, 4))])
+        kind = dice.randrange(4)
+        if kind == 0:
+            return whole[:dice.randrange(len(whole))]
+        if kind == 1:
+            return whole + dice.randbytes(dice.choice([1, 7, 8, 100, 144, 1000]))
+        harmed = bytearray(whole)
+        headers = [at for at in range(0, len(whole), 8) if whole[at:at + 4] == whole[:4]]
+        for _ in range(dice.randrange(1, 4)):
+            at = dice.choice(headers)
+            harmed[at + dice.randrange(16)] = dice.choice([0, 1, 0x7f, 0x80, 0xff])
+        return bytes(harmed) + (dice.randbytes(50) if kind == 3 else b"")
+
+    def test_the_loop_by_which_programs_search_ends(self):
+        folder, dice = self.tempdir(), random.Random(20140)
+        for i in range(CONTAINERS):
+            with open(os.path.join(folder, str(i)), "wb") as file:
+                file.write(self.damaged(dice))
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                self.tap(ranks, "search", folder, CONTAINERS)
+
+
+class Overfull(TestCase):
+    """Records of which the header gives the length of one rank's part."""
+
+    def file_of(self, ranks):
+        data = bytes(range(1, 1 + LOCAL * ranks))
+        padding = bytes(-LOCAL % 8)
+        return limetest.header("local", LOCAL, 1, 1) + data + padding
+
+    def test_refused(self):
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                path = os.path.join(self.tempdir(), "file")
+                self.tap(ranks, "overfull", path, "refused")
+                with open(path, "wb") as file:
+                    file.write(self.file_of(ranks))
+                self.tap(ranks, "overfull", path, "read")
+
+    def test_allowed(self):
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                path = os.path.join(self.tempdir(), "file")
+                done = mpirun(ranks, "overfull", path, "allowed", env={"LEMON_COMPAT": "overfull"})
+                self.assertEqual(done.returncode, 0, done.stdout.decode() + done.stderr.decode())
+                with open(path, "rb") as file:
+                    self.assertEqual(file.read(), self.file_of(ranks))
+                told = [line for line in done.stderr.decode().splitlines() if "lemon" in line]
+                self.assertEqual(len(told), 2 if ranks > 1 else 0, told)  # writer, and reader
+                for line in told:
+                    self.assertIn("LEMON_COMPAT=overfull", line)
+
+
+if __name__ == "__main__":
+    limetest.main()
