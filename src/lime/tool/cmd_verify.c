@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -306,25 +305,6 @@ static int verify_folder(struct options *o, const char *path)
     }
     free(names.name);
     return worst;
-}
-
-/* The kernel's list of mounts tells what is on the folder's device. */
-static bool is_in_limefs(const char *folder)
-{
-    struct stat st;
-    unsigned major, minor;
-    char *line = NULL;
-    size_t room = 0;
-    bool found = false;
-    FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    bool known = mounts && stat(folder, &st) == 0;
-    while (known && !found && getline(&line, &room, mounts) > 0)
-        found = sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 &&
-                makedev(major, minor) == st.st_dev && strstr(line, " - fuse.limefs ");
-    free(line);
-    if (mounts)
-        fclose(mounts);
-    return found;
 }
 
 /* Where nothing is mounted, by mistake perhaps, nothing is right. */
