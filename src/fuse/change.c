@@ -173,8 +173,11 @@ int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *nam
     int folder = limefs_tree_folder(fs, node), fd = limefs_tree_hold(fs, file);
     int err = folder < 0 ? folder : fd < 0 ? fd : 0;
     limefile_fd_path(fd, path);
+    struct stat st;
     if (!err && linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW) != 0)
         err = -errno;
+    if (!err && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) /* the same link as before */
+        limefs_node_touched(fs, file, &st);
     if (fd >= 0)
         close(fd);
     if (folder >= 0)
@@ -229,6 +232,24 @@ static int make_container(struct limefs *fs, struct limefs_node *directory, cons
     return err;
 }
 
+static bool names_container(const struct limefs *fs, const char *name)
+{
+    static const char ending[] = ".lime";
+    size_t n = strlen(name), len = sizeof ending - 1;
+    return fs->options.mkdir_container || (n > len && strcmp(name + n - len, ending) == 0);
+}
+
+static int make_folder(struct limefs *fs, struct limefs_node *directory, const char *name,
+                       mode_t mode)
+{
+    int folder = limefs_tree_folder(fs, directory);
+    if (folder < 0)
+        return folder;
+    int err = mkdirat(folder, name, mode & 07777) == 0 ? 0 : -errno;
+    close(folder);
+    return err;
+}
+
 int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, mode_t mode,
                           struct fuse_entry_param *entry)
 {
@@ -237,11 +258,26 @@ int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, 
     if (kind != LIMEFS_DIRECTORY) {
         if (node)
             say(fs, node, "mkdir", name,
-                "this is a container, which holds records; mkdir creates containers here, not "
-                "directories");
+                "this is a container, which holds records, no directories");
         return -EPERM;
     }
-    int err = make_container(fs, node, name, mode);
+    int err = names_container(fs, name) ? make_container(fs, node, name, mode)
+                                        : make_folder(fs, node, name, mode);
+    return err ? err : limefs_entry(fs, parent, name, entry);
+}
+
+int limefs_make_special(struct limefs *fs, uint64_t parent, const char *name, mode_t mode,
+                        dev_t dev, struct fuse_entry_param *entry)
+{
+    enum limefs_kind kind;
+    struct limefs_node *node = parent_of(fs, parent, &kind);
+    if (kind != LIMEFS_DIRECTORY)
+        return -EPERM;
+    int folder = limefs_tree_folder(fs, node);
+    if (folder < 0)
+        return folder;
+    int err = mknodat(folder, name, mode, dev) == 0 ? 0 : -errno;
+    close(folder);
     return err ? err : limefs_entry(fs, parent, name, entry);
 }
 
@@ -297,9 +333,23 @@ int limefs_remove(struct limefs *fs, uint64_t parent, const char *name)
     int folder = limefs_tree_folder(fs, node);
     if (folder < 0)
         return folder;
+    struct stat st = {0};
+    bool known = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     int err = unlinkat(folder, name, 0) == 0 ? 0 : -errno;
     close(folder);
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    if (!err && known && st.st_nlink < 2)
+        limefs_node_unfile(fs, &stamp);
     return err;
+}
+
+/* Under whatever name the kernel has it. */
+static void tell_name(struct limefs *fs, struct limefs_node *directory, int folder,
+                      const char *name)
+{
+    struct stat st;
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+        limefs_node_named(fs, directory, name, &st);
 }
 
 int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t new_parent,
@@ -323,6 +373,10 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
         err = -errno;
     if (!err)
         err = limefs_node_moved(fs, from, name, to, new_name, flags & RENAME_EXCHANGE);
+    if (!err)
+        tell_name(fs, to, new_folder, new_name);
+    if (!err && flags & RENAME_EXCHANGE)
+        tell_name(fs, from, folder, name);
     if (folder >= 0)
         close(folder);
     if (new_folder >= 0)

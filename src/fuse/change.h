@@ -13,6 +13,8 @@ int limefs_create(struct limefs *, uint64_t parent, const char *name, mode_t mod
                   struct limefs_file **, struct fuse_entry_param *);
 int limefs_make_directory(struct limefs *, uint64_t parent, const char *name, mode_t mode,
                           struct fuse_entry_param *);
+int limefs_make_special(struct limefs *, uint64_t parent, const char *name, mode_t mode, dev_t,
+                        struct fuse_entry_param *); /* a fifo, socket or device */
 int limefs_make_link(struct limefs *, uint64_t parent, const char *name, const char *target,
                      struct fuse_entry_param *);
 int limefs_link(struct limefs *, uint64_t id, uint64_t parent, const char *name,

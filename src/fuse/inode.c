@@ -154,12 +154,99 @@ static void unhash_node(struct limefs *fs, struct limefs_node *node)
     fs->name_count--;
 }
 
+/* ---- files, which may have several names, by number ---- */
+
+static size_t file_bucket_of(const struct limefs *fs, const struct limefs_stamp *stamp)
+{
+    uint64_t hash = ((uint64_t)stamp->ino ^ (uint64_t)stamp->dev << 32) * 0x9e3779b97f4a7c15u;
+    return (size_t)(hash ^ hash >> 32) & (fs->file_buckets - 1);
+}
+
+static struct limefs_node *find_file(struct limefs *fs, const struct limefs_stamp *stamp)
+{
+    struct limefs_node *node = fs->file_buckets ? fs->nodes[file_bucket_of(fs, stamp)] : NULL;
+    while (node && !limefs_stamp_same_file(&node->stamp, stamp))
+        node = node->next_file;
+    return node;
+}
+
+static void grow_files(struct limefs *fs)
+{
+    size_t old_count = fs->file_buckets, count = old_count ? old_count * 2 : 64;
+    struct limefs_node **old = fs->nodes;
+    struct limefs_node **nodes = calloc(count, sizeof(struct limefs_node *));
+    if (!nodes)
+        return;
+    fs->nodes = nodes;
+    fs->file_buckets = count;
+    for (size_t i = 0; i < old_count; i++)
+        for (struct limefs_node *node = old[i], *next; node; node = next) {
+            next = node->next_file;
+            size_t bucket = file_bucket_of(fs, &node->stamp);
+            node->next_file = nodes[bucket];
+            nodes[bucket] = node;
+        }
+    free(old);
+}
+
+/* Without memory it is found by its name alone. */
+static void put_file(struct limefs *fs, struct limefs_node *node)
+{
+    if (fs->file_count >= fs->file_buckets)
+        grow_files(fs);
+    if (!fs->file_buckets)
+        return;
+    size_t bucket = file_bucket_of(fs, &node->stamp);
+    node->next_file = fs->nodes[bucket];
+    fs->nodes[bucket] = node;
+    node->filed = true;
+    fs->file_count++;
+}
+
+static void take_file(struct limefs *fs, struct limefs_node *node)
+{
+    if (!node->filed)
+        return;
+    struct limefs_node **at = &fs->nodes[file_bucket_of(fs, &node->stamp)];
+    while (*at != node)
+        at = &(*at)->next_file;
+    *at = node->next_file;
+    node->filed = false;
+    fs->file_count--;
+}
+
 /* ---- nodes ---- */
+
+/* The node's own copy of a name, old or new: each lasts as long as the node, for who is reading
+ * it just now, and for when it is its only one again. NULL if there is no memory. */
+static struct limefs_name *keep_name(struct limefs_node *node, struct limefs_node *parent,
+                                     const char *name)
+{
+    struct limefs_name *kept = node->names;
+    while (kept && (kept->parent != parent || strcmp(kept->name, name) != 0))
+        kept = kept->next;
+    if (kept)
+        return kept;
+    kept = malloc(sizeof *kept + strlen(name) + 1);
+    if (!kept)
+        return NULL;
+    kept->parent = parent;
+    kept->next = node->names;
+    strcpy(kept->name, name);
+    node->names = kept;
+    if (parent)
+        limefs_node_hold(parent);
+    return kept;
+}
 
 static void free_node(struct limefs_node *node)
 {
     pthread_mutex_destroy(&node->load);
-    free(node->name);
+    while (node->names) {
+        struct limefs_name *name = node->names;
+        node->names = name->next;
+        free(name);
+    }
     free(node);
 }
 
@@ -173,13 +260,17 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
     node->id = ++fs->ids;
     node->kind = kind;
     node->parent = parent;
-    node->name = strdup(name);
-    if (!node->name || limefs_slot_take(fs, LIMEFS_SLOT_NODE, node, &node->slot) != 0) {
+    if (limefs_slot_take(fs, LIMEFS_SLOT_NODE, node, &node->slot) != 0) {
         free_node(node);
         return NULL;
     }
-    if (parent)
-        limefs_node_hold(parent);
+    const struct limefs_name *kept = keep_name(node, parent, name);
+    if (!kept) {
+        limefs_slot_give(fs, node->slot);
+        free_node(node);
+        return NULL;
+    }
+    node->name = kept->name;
     return node;
 }
 
@@ -191,14 +282,19 @@ void limefs_node_hold(struct limefs_node *node)
 /* Frees the node, and then its parents, when nothing holds them any more. */
 static void free_unheld(struct limefs *fs, struct limefs_node *node)
 {
-    while (node != fs->root && node->references == 0 && node->lookups == 0) {
-        struct limefs_node *parent = node->parent;
-        unhash_node(fs, node);
-        limefs_slot_give(fs, node->slot);
-        free_node(node);
-        parent->references--;
-        node = parent;
+    if (node == fs->root || node->references > 0 || node->lookups > 0)
+        return;
+    struct limefs_name *names = node->names;
+    node->names = NULL;
+    unhash_node(fs, node);
+    take_file(fs, node);
+    limefs_slot_give(fs, node->slot);
+    for (struct limefs_name *name = names, *next; name; name = next) {
+        next = name->next;
+        limefs_node_drop(fs, name->parent);
+        free(name);
     }
+    free_node(node);
 }
 
 void limefs_node_drop(struct limefs *fs, struct limefs_node *node)
@@ -225,8 +321,10 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false;
     if (kind == LIMEFS_CONTAINER)
         return true;
-    if (stamp->link && !limefs_stamp_equal(&node->stamp, stamp))
-        return false; /* the kernel keeps where it leads; a number may be used again */
+    if (node->stamp.type != stamp->type) /* a number may be used again */
+        return false;
+    if (S_ISLNK(stamp->type) && !limefs_stamp_equal(&node->stamp, stamp))
+        return false; /* the kernel keeps where it leads */
     return limefs_stamp_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
             node->told_bytes == stamp->size);
@@ -253,6 +351,46 @@ bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
     return same;
 }
 
+/* Its file is found by that name from now on. */
+static int rename_node(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
+                       const char *new_name)
+{
+    const struct limefs_name *kept = keep_name(node, to, new_name);
+    if (!kept)
+        return -ENOMEM;
+    unhash_node(fs, node);
+    node->parent = to;
+    node->name = kept->name;
+    hash_node(fs, node);
+    return 0;
+}
+
+bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
+{
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_name *name = node->kind == LIMEFS_OTHER ? node->names : NULL;
+    while (name && i-- > 0)
+        name = name->next;
+    if (name && !limefs_node_find(fs, name->parent, name->name))
+        rename_node(fs, node, name->parent, name->name);
+    pthread_mutex_unlock(&fs->lock);
+    return name != NULL;
+}
+
+/* The node of a file that is known by another name: one file is one node, so that the kernel
+ * has its pages once. */
+static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *parent,
+                                         const char *name, const struct limefs_stamp *stamp)
+{
+    struct limefs_node *node = find_file(fs, stamp);
+    if (!node)
+        return NULL;
+    if (is_same(fs, node, LIMEFS_OTHER, stamp) && rename_node(fs, node, parent, name) == 0)
+        return node;
+    take_file(fs, node);
+    return NULL;
+}
+
 struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *parent,
                                       const char *name, enum limefs_kind kind,
                                       const struct limefs_stamp *stamp)
@@ -263,6 +401,8 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
         unhash_node(fs, node);
         node = NULL;
     }
+    if (!node && kind == LIMEFS_OTHER)
+        node = child_of_file(fs, parent, name, stamp);
     if (!node) {
         node = new_node(fs, parent, name, kind);
         if (node)
@@ -272,9 +412,20 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
         node->stamp = *stamp;
         node->told_bytes = stamp->size;
         node->lookups++;
+        if (!node->filed && node->kind == LIMEFS_OTHER)
+            put_file(fs, node);
     }
     pthread_mutex_unlock(&fs->lock);
     return node;
+}
+
+void limefs_node_unfile(struct limefs *fs, const struct limefs_stamp *stamp)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *old = find_file(fs, stamp);
+    if (old)
+        take_file(fs, old);
+    pthread_mutex_unlock(&fs->lock);
 }
 
 /* ---- names that change ---- */
@@ -314,28 +465,6 @@ void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const cha
     pthread_mutex_unlock(&fs->lock);
 }
 
-/* The old name stays readable for who is reading it just now. */
-static int rename_node(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
-                       const char *new_name)
-{
-    struct limefs_name *old = malloc(sizeof *old);
-    char *name = strdup(new_name);
-    if (!old || !name) {
-        free(old);
-        free(name);
-        return -ENOMEM;
-    }
-    unhash_node(fs, node);
-    *old = (struct limefs_name){fs->old_names, node->name};
-    fs->old_names = old;
-    limefs_node_hold(to);
-    node->parent->references--; /* its directory is known to the kernel, and stays */
-    node->parent = to;
-    node->name = name;
-    hash_node(fs, node);
-    return 0;
-}
-
 int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *name,
                       struct limefs_node *to, const char *new_name, bool exchanged)
 {
@@ -353,12 +482,24 @@ int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *n
     return err;
 }
 
+void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char *name,
+                       const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = find_file(fs, &stamp);
+    if (node && !limefs_node_find(fs, parent, name))
+        rename_node(fs, node, parent, name);
+    pthread_mutex_unlock(&fs->lock);
+}
+
 void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const struct stat *st)
 {
     pthread_mutex_lock(&fs->lock);
     if (node->kind == LIMEFS_OTHER)
         node->told_bytes = st->st_size;
-    if (node->kind == LIMEFS_CONTAINER) /* which may have been replaced */
+    if (node->kind == LIMEFS_CONTAINER ||
+        S_ISLNK(node->stamp.type)) /* the first may be another file */
         node->stamp = limefs_stamp_of(st);
     pthread_mutex_unlock(&fs->lock);
 }
@@ -378,6 +519,8 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
 {
     pthread_mutex_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (!node)
+        node = find_file(fs, stamp);
     bool known = node && (limefs_stamp_same_data(&node->stamp, stamp) ||
                           (node->writers && limefs_stamp_same_file(&node->stamp, stamp)));
     if (known)
@@ -406,10 +549,5 @@ void limefs_inodes_release(struct limefs *fs)
             free_node(fs->slots[i].node);
     free(fs->slots);
     free(fs->names);
-    while (fs->old_names) {
-        struct limefs_name *old = fs->old_names;
-        fs->old_names = old->next;
-        free(old->name);
-        free(old);
-    }
+    free(fs->nodes);
 }

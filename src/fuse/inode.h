@@ -19,16 +19,25 @@ enum limefs_kind {
     LIMEFS_OTHER, /* a file that is no container, a link, a socket ... */
 };
 
+struct limefs_name {
+    struct limefs_name *next;
+    struct limefs_node *parent; /* a reference */
+    char name[];
+};
+
 struct limefs_node {
     uint32_t slot;
     uint64_t id; /* never used twice; a slot is */
     enum limefs_kind kind;
     struct limefs_node *parent; /* NULL for the root */
-    char *name;                 /* in parent; never changes */
+    const char *name;           /* in parent: of several, the one that was looked up last */
+    struct limefs_name *names;  /* that it has, or had */
     uint64_t lookups;
     unsigned references; /* children and views */
     bool hashed;         /* its name still leads to it */
     struct limefs_node *next;
+    bool filed; /* LIMEFS_OTHER: it is found by its file's number */
+    struct limefs_node *next_file;
 
     struct limefs_stamp stamp;  /* of the file, when the kernel was last told of it */
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
@@ -78,11 +87,20 @@ struct limefs_node *limefs_node_find(struct limefs *, struct limefs_node *parent
 
 /*
  * The child of that name, kind and file, with one more lookup; a new one when the name
- * now stands for something else. NULL if there is no memory.
+ * now stands for something else. A file with several names is one node, which has the name that
+ * was looked up last. NULL if there is no memory.
  */
 struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *parent,
                                       const char *name, enum limefs_kind,
                                       const struct limefs_stamp *);
+
+/* One that is not found by its name is to be looked for by its i-th one, old or new, from 0 on.
+ * False: it never had so many. */
+bool limefs_node_turn(struct limefs *, struct limefs_node *, unsigned i);
+
+/* What is known by that file's number is not it: it has just been made, or its last name was
+ * removed, and the number may be used again. */
+void limefs_node_unfile(struct limefs *, const struct limefs_stamp *);
 
 /* True if those are attributes of the very file that the kernel was last told of. */
 bool limefs_node_is(struct limefs *, const struct limefs_node *, const struct stat *);
@@ -101,6 +119,10 @@ void limefs_node_unmade(struct limefs *, struct limefs_node *parent, const char 
 /* A child has got another name, or two have changed theirs. */
 int limefs_node_moved(struct limefs *, struct limefs_node *from, const char *name,
                       struct limefs_node *to, const char *new_name, bool exchanged);
+
+/* A file that may be known by another of its names has got that one. */
+void limefs_node_named(struct limefs *, struct limefs_node *parent, const char *name,
+                       const struct stat *);
 
 /* The node's file is, by our own doing, like this now; or the kernel is told so. */
 void limefs_node_touched(struct limefs *, struct limefs_node *, const struct stat *);

@@ -38,9 +38,10 @@ struct limefs_options {
     unsigned ranks;     /* of a job of our own; 0: none */
     char *job, *mpirun; /* socket of another job; how to start our own; owned, or NULL */
     uint64_t window, extent, forward_from;
-    uint64_t stripe;    /* of a job of our own; 0: its default */
-    double job_timeout; /* seconds to wait for an answer */
-    int direct_io;      /* large records are read around this mount's page cache */
+    uint64_t stripe;     /* of a job of our own; 0: its default */
+    double job_timeout;  /* seconds to wait for an answer */
+    int mkdir_container; /* mkdir makes a container of any name */
+    int direct_io;       /* large records are read around this mount's page cache */
 };
 
 /* Bytes that the indices of unused containers may take together. */
@@ -67,7 +68,8 @@ struct limefs {
     struct limefs_handle *files, *dirs; /* file.c, dir.c; under the lock */
     struct limefs_node **names;         /* hash of (parent, name) */
     size_t name_buckets, name_count;
-    struct limefs_name *old_names; /* of nodes that were renamed */
+    struct limefs_node **nodes; /* hash of (dev, ino): of files that may have several names */
+    size_t file_buckets, file_count;
 
     /* view.c: views with an open container, most recently used first. */
     struct limefs_view *newest, *oldest;
@@ -85,11 +87,6 @@ struct limefs {
     struct limefs_errands *errands;                     /* errand.h */
 };
 
-struct limefs_name {
-    struct limefs_name *next;
-    char *name;
-};
-
 /* Open files and directories, so that none is left when the mount ends with some open. */
 struct limefs_handle {
     struct limefs_handle *next, **at;
@@ -101,7 +98,7 @@ struct limefs_stamp {
     ino_t ino;
     off_t size;
     struct timespec mtime, ctime;
-    bool link; /* it is a symbolic link */
+    mode_t type; /* S_IFREG, S_IFLNK ... */
 };
 
 struct limefs_stamp limefs_stamp_of(const struct stat *);

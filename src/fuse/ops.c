@@ -151,6 +151,10 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
                      struct fuse_file_info *fi)
 {
     (void)ino;
+    if (fs_of(req)->options.rw) { /* it knows what it has not sent yet: data up to the end */
+        fuse_reply_err(req, ENOSYS);
+        return;
+    }
     int64_t at = limefs_file_seek((struct limefs_file *)(uintptr_t)fi->fh, offset, whence);
     if (at < 0)
         reply_error(req, (int)at);

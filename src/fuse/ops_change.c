@@ -178,15 +178,14 @@ void limefs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 void limefs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                      dev_t dev)
 {
-    (void)dev;
     struct limefs *fs = fs_of(req);
     struct limefs_file *file;
     struct fuse_entry_param entry;
     if (!is_writable(req))
         return;
-    int err =
-        S_ISREG(mode) ? limefs_create(fs, parent, name, mode, O_EXCL, &file, &entry) : -EPERM;
-    if (!err) { /* nobody will close it */
+    int err = S_ISREG(mode) ? limefs_create(fs, parent, name, mode, O_EXCL, &file, &entry)
+                            : limefs_make_special(fs, parent, name, mode, dev, &entry);
+    if (!err && S_ISREG(mode)) { /* nobody will close it */
         err = limefs_file_sync(fs, file, false);
         limefs_file_close(fs, file);
         if (err)

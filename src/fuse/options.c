@@ -41,6 +41,8 @@ static const struct fuse_opt number_table[] = {
     OPTION("mpirun=%s", mpirun),
     OPTION("job_timeout=%lf", job_timeout),
     {"direct_io", offsetof(struct limefs_options, direct_io), 1},
+    {"mkdir=container", offsetof(struct limefs_options, mkdir_container), 1},
+    {"mkdir=folder", offsetof(struct limefs_options, mkdir_container), 0},
     {"allow_other", offsetof(struct limefs_options, shared), 1},
     {"allow_root", offsetof(struct limefs_options, shared), 1},
     FUSE_OPT_KEY("allow_other", FUSE_OPT_KEY_KEEP), /* these three are libfuse's, too */
@@ -88,6 +90,8 @@ static const char usage[] =
     "    -o rw                  records can be changed and appended (without it nothing is\n"
     "                           ever written); the container is locked meanwhile. By\n"
     "                           mount(8) and fstab: writable\n"
+    "    -o mkdir=container     mkdir in a tree makes a container of any name; without it\n"
+    "                           only of one that ends in .lime, else a folder\n"
     "    -o readahead=SIZE      how far the kernel reads ahead, K or M; 0 leaves its own\n"
     "                           setting (8M; takes effect when mounted by root)\n"
     "    -o attr_timeout=SEC    how long the kernel may keep attributes (1.0)\n"

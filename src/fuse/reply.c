@@ -157,6 +157,8 @@ static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
 int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const char *name,
                       const struct stat *st, struct fuse_entry_param *entry)
 {
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    limefs_node_unfile(fs, &stamp);
     return entry_of_node(fs, directory, name, LIMEFS_OTHER, st, entry);
 }
 

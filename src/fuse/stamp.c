@@ -9,7 +9,7 @@ struct limefs_stamp limefs_stamp_of(const struct stat *st)
         .size = st->st_size,
         .mtime = st->st_mtim,
         .ctime = st->st_ctim,
-        .link = S_ISLNK(st->st_mode),
+        .type = st->st_mode & S_IFMT,
     };
 }
 

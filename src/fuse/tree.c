@@ -114,9 +114,12 @@ static int open_node(struct limefs *fs, const struct limefs_node *node, int flag
     return compared(open_own(fs->source_fd, path, flags), &stamp);
 }
 
-int limefs_tree_hold(struct limefs *fs, const struct limefs_node *node)
+int limefs_tree_hold(struct limefs *fs, struct limefs_node *node)
 {
-    return open_node(fs, node, 0);
+    int fd = open_node(fs, node, 0);
+    for (unsigned i = 0; fd == -ESTALE && limefs_node_turn(fs, node, i); i++)
+        fd = open_node(fs, node, 0);
+    return fd;
 }
 
 int limefs_tree_folder(struct limefs *fs, const struct limefs_node *node)

@@ -20,7 +20,7 @@ int limefs_tree_find(struct limefs *, const struct limefs_node *);
 
 /* What the kernel knows by this node, -ESTALE if its name leads to something else by now: an
  * O_PATH descriptor or -errno. */
-int limefs_tree_hold(struct limefs *, const struct limefs_node *);
+int limefs_tree_hold(struct limefs *, struct limefs_node *);
 
 /* The same, for a directory of the tree in which names are looked up, made or removed. */
 int limefs_tree_folder(struct limefs *, const struct limefs_node *);

@@ -355,7 +355,7 @@ class Permissions(limetest.TestCase):
 
     # ---- all rows ----
 
-    def compare(self, make, shapes, table, mask=0o177777, states=True, inside="", opts=("rw",)):
+    def compare(self, make, shapes, table, mask=0o177777, inside="", opts=("rw",)):
         """All callers, shapes and operations. mask: of the modes that are compared; inside: the
         record that it is done to."""
         rows = [Row(caller, shape, name, *(call if isinstance(call[0], tuple) else (call, call, 0)))
@@ -373,7 +373,7 @@ class Permissions(limetest.TestCase):
             code = row.documented if natively[i] == 0 else natively[i]
             if here[i] != code:
                 wrong.append(f"{row}: {users.word(here[i])}, natively {users.word(natively[i])}")
-            elif states:
+            else:
                 side = "tree" if row.documented or inside else "native"
                 want = before[i] if side == "tree" else self.found(side, i, mask)
                 got = self.found("tree", i, mask)
@@ -403,7 +403,7 @@ class Permissions(limetest.TestCase):
         self.compare(self.folder, MODES + LISTS + FLAGS + DEFAULTS, FOLDER)
 
     def test_mkdir(self):
-        self.compare(self.folder, MODES + LISTS + FLAGS + DEFAULTS, MKDIR, states=False)
+        self.compare(self.folder, MODES + LISTS + FLAGS + DEFAULTS, MKDIR)
 
     def test_reading_only(self):
         reads = ("access r", "access x", "stat", "open r", "getxattr", "listxattr")

@@ -2017,7 +2017,7 @@ class Trees(writelib.TestCase):
         self.assertHoldsForAll(self.under("b.lime"), items)
 
     def test_rmdir_of_an_empty_container(self):
-        with self.rw(self.top) as mount:
+        with self.rw(self.top, "mkdir=container") as mount:
             os.mkdir(mount.join("a"))
             os.rmdir(mount.join("a"))
             self.assertEqual((os.listdir(mount), os.listdir(self.top)), ([], []))
@@ -2030,7 +2030,7 @@ class Trees(writelib.TestCase):
 
     def test_an_empty_container_after_the_next_mount(self):
         """Nothing in it says what it is."""
-        with self.rw(self.top) as mount:
+        with self.rw(self.top, "mkdir=container") as mount:
             self.assertErrno(errno.EPERM, os.makedirs, mount.join("a/b"))
             self.assertEqual(os.listdir(mount), ["a"])
             os.mkdir(mount.join("c"))

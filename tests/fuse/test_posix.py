@@ -1,0 +1,409 @@
+"""Folders, plain files and links of a tree, beside the same on the file system below: errno and
+outcome of each operation on each kind of object, and of random sequences of them."""
+
+import errno
+import hashlib
+import os
+import random
+import socket
+import stat
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import users
+import writelib
+
+STEPS = 100_000 if limetest.STRESS else 10_000
+STEPS //= 10 if limetest.SANITIZED else 1
+SEED = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 10 ** 6)
+THEN = (1_000_000_000_123456789, 1_100_000_000_987654321)  # ns
+LONG = "n" * 255
+
+
+# ---- the scene: every kind of object ----
+
+def file_of(path, data=b"some data\n", mode=0o644):
+    with open(path, "wb") as file:
+        file.write(data)
+    os.chmod(path, mode)
+
+
+def scene(top):
+    """The names in it are those of OBJECTS."""
+    at = lambda name: os.path.join(top, name)  # noqa: E731
+    file_of(at("file"))
+    file_of(at("other"), b"other data", 0o600)
+    file_of(at("set-id"), b"#!/bin/sh\n", 0o6755)
+    os.chmod(at("set-id"), 0o6755)
+    file_of(at("empty"), b"")
+    file_of(at("linked"), b"of two names")
+    os.link(at("linked"), at("linked-2"))
+    os.mkdir(at("folder"))
+    os.mkdir(at("full"))
+    file_of(at("full/inner"))
+    os.mkdir(at("full/deep"))
+    os.symlink("file", at("to-file"))
+    os.symlink("full", at("to-folder"))
+    os.symlink("missing", at("to-nothing"))
+    os.symlink("loop", at("loop"))
+    os.mkfifo(at("fifo"), 0o640)
+
+
+OBJECTS = ["file", "set-id", "empty", "linked", "linked-2", "folder", "full", "full/inner",
+           "full/deep", "to-file", "to-folder", "to-nothing", "loop", "fifo", "missing",
+           "missing/x", "file/x", "to-folder/inner", "folder/", "file/", "folder/.", "full/..",
+           LONG, LONG + "n"]
+
+PAIRS = ["file", "other", "linked", "linked-2", "folder", "full", "full/inner", "full/deep/x",
+         "full/deep", "to-file", "to-folder", "loop", "fifo", "missing", "missing/x", "file/x",
+         "folder/", "folder/x"]
+
+
+# ---- operations: of one path, or two; what they return is compared ----
+
+def opened(flags, act=None):
+    def operation(path):
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o6751)
+        try:
+            return act(fd) if act else None
+        finally:
+            os.close(fd)
+    return operation
+
+
+def regular(path):
+    """What follows is for files; a fifo would wait."""
+    if stat.S_ISFIFO(os.stat(path).st_mode):
+        raise OSError(errno.ESPIPE, "a fifo")
+    return path
+
+
+def write_beside_another(path):
+    """What is written by one descriptor is there by another, before and after fsync."""
+    with open(regular(path), "r+b", buffering=0) as one, open(path, "rb", buffering=0) as another:
+        one.write(b"NEW")
+        seen = another.read(100)
+        os.fsync(one.fileno())
+        return seen, os.fstat(another.fileno()).st_size
+
+
+def unlinked_and_used(path):
+    fd = os.open(regular(path), os.O_RDWR)
+    try:
+        os.unlink(path)
+        os.pwrite(fd, b"after", 2)
+        found = os.fstat(fd)
+        return os.pread(fd, 100, 0), found.st_nlink, found.st_size
+    finally:
+        os.close(fd)
+
+
+def seek_of_what_is_written(path):
+    """No byte that was written is a hole, flushed or not."""
+    with open(regular(path), "r+b", buffering=0) as file:
+        os.pwrite(file.fileno(), b"far", 100_000)
+        return (os.lseek(file.fileno(), 100_000, os.SEEK_DATA) == 100_000,
+                os.lseek(file.fileno(), 0, os.SEEK_END))
+
+
+def listen(path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+
+
+def copy_range(path):
+    with open(regular(path), "rb") as source, open(path + ".copy", "w+b") as target:
+        return os.copy_file_range(source.fileno(), target.fileno(), 100, 0, 7)
+
+
+READ, WRITE, BOTH, CREATE = os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_CREAT
+
+ONE = {
+    "lstat": lambda p: stat.S_IFMT(os.lstat(p).st_mode),
+    "stat": lambda p: os.stat(p).st_mode,
+    "readlink": os.readlink,
+    "listdir": lambda p: sorted(os.listdir(p)),
+    "access w": lambda p: os.access(p, os.W_OK),
+    "access x": lambda p: os.access(p, os.X_OK),
+    "read": opened(READ, lambda fd: os.read(fd, 100)),
+    "read at the end": opened(READ, lambda fd: os.pread(fd, 10, 1000)),
+    "open folder": opened(READ | os.O_DIRECTORY),
+    "open nofollow": opened(READ | os.O_NOFOLLOW),
+    "open path": opened(os.O_PATH),
+    "write": opened(WRITE, lambda fd: os.write(fd, b"new")),
+    "write far": opened(WRITE, lambda fd: os.pwrite(fd, b"far", 5000)),
+    "write to what is read": opened(READ, lambda fd: os.write(fd, b"x")),
+    "append": opened(WRITE | os.O_APPEND, lambda fd: os.write(fd, b"more")),
+    "truncated open": opened(WRITE | os.O_TRUNC),
+    "truncated read": opened(READ | os.O_TRUNC, lambda fd: os.read(fd, 10)),
+    "create": opened(CREATE | BOTH, lambda fd: os.write(fd, b"c")),
+    "create anew": opened(CREATE | os.O_EXCL | WRITE, lambda fd: os.write(fd, b"c")),
+    "create empty": opened(CREATE | os.O_TRUNC | WRITE),
+    "truncate": lambda p: os.truncate(p, 4),
+    "grow": lambda p: os.truncate(p, 10_000),
+    "truncate what is read": opened(READ, lambda fd: os.ftruncate(fd, 1)),
+    "allocate": opened(BOTH, lambda fd: os.posix_fallocate(fd, 100, 50)),
+    "allocate beyond": opened(BOTH, lambda fd: users.fallocate(fd, 1, 100, 50)),
+    "punch": opened(BOTH, lambda fd: users.fallocate(fd, 3, 2, 3)),
+    "chmod": lambda p: os.chmod(p, 0o750),
+    "chmod set-id": lambda p: os.chmod(p, 0o7711),
+    "fchmod": opened(READ, lambda fd: os.fchmod(fd, 0o604)),
+    "utime": lambda p: os.utime(p, ns=THEN),
+    "utime of a link": lambda p: os.utime(p, ns=THEN, follow_symlinks=False),
+    "mkdir": lambda p: os.mkdir(p, 0o7775),
+    "rmdir": os.rmdir,
+    "unlink": os.unlink,
+    "symlink": lambda p: os.symlink("where/ever", p),
+    "mkfifo": lambda p: os.mkfifo(p, 0o666),
+    "mknod": lambda p: os.mknod(p, 0o666),
+    "socket": listen,
+    "setxattr": lambda p: os.setxattr(p, "user.note", b"text"),
+    "setxattr create": lambda p: os.setxattr(p, "user.note", b"1", os.XATTR_CREATE),
+    "setxattr replace": lambda p: os.setxattr(p, "user.note", b"1", os.XATTR_REPLACE),
+    "getxattr": lambda p: os.getxattr(p, "user.note"),
+    "removexattr": lambda p: os.removexattr(p, "user.note"),
+    "fsync": opened(READ, os.fsync),
+    "written and read": write_beside_another,
+    "unlinked and used": unlinked_and_used,
+    "what is written is no hole": seek_of_what_is_written,
+    "copy_file_range": copy_range,
+}
+
+if os.geteuid() == 0:
+    ONE["chown"] = lambda p: os.chown(p, 4711, 4712)
+    ONE["lchown"] = lambda p: os.chown(p, 4711, -1, follow_symlinks=False)
+
+NOREPLACE, EXCHANGE = 1, 2
+
+
+def open_while_renamed(a, b):
+    with open(regular(a), "r+b", buffering=0) as file:
+        os.rename(a, b)
+        file.write(b"R")
+        return os.pread(file.fileno(), 20, 0), os.fstat(file.fileno()).st_nlink
+
+
+def both_names(a, b):
+    """Written by one name, read by the other; then the other way round."""
+    with open(regular(a), "r+b", buffering=0) as one, open(regular(b), "r+b", buffering=0) as two:
+        os.pwrite(one.fileno(), b"one", 0)
+        first = os.pread(two.fileno(), 20, 0)
+        os.pwrite(two.fileno(), b"two", 4)
+        os.fsync(two.fileno())
+        return first, os.pread(one.fileno(), 20, 0)
+
+
+TWO = {
+    "rename": os.rename,
+    "rename, not over": lambda a, b: users.rename2(a, b, NOREPLACE),
+    "exchange": lambda a, b: users.rename2(a, b, EXCHANGE),
+    "link": lambda a, b: os.link(a, b, follow_symlinks=False),
+    "renamed while open": open_while_renamed,
+    "both names": both_names,
+}
+
+
+# ---- what came of it ----
+
+def shown(path, top):
+    """All that is the same on both sides. Link counts of folders say nothing here."""
+    found = os.lstat(path)
+    is_folder = stat.S_ISDIR(found.st_mode)
+    what = [found.st_mode, found.st_uid, found.st_gid]
+    if not is_folder:
+        what += [found.st_nlink, found.st_size]
+    if stat.S_ISREG(found.st_mode):
+        with open(path, "rb") as file:
+            what.append(hashlib.md5(file.read()).hexdigest())
+        names = os.listxattr(path)
+        what += [(name, os.getxattr(path, name)) for name in sorted(names)]
+    if stat.S_ISLNK(found.st_mode):
+        what.append(os.readlink(path).replace(top, ""))
+    if found.st_mtime_ns == THEN[1] and not stat.S_ISFIFO(found.st_mode):
+        what.append("then")  # what passes through a fifo leaves no trace below
+    return what
+
+
+def tree(top):
+    found = {".": shown(top, top)}
+    for folder, folders, files in os.walk(top):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            found[os.path.relpath(path, top)] = shown(path, top)
+    return found
+
+
+def outcome(operation, *paths):
+    try:
+        return operation(*paths)
+    except OSError as error:
+        return errno.errorcode.get(error.errno, error.errno)
+
+
+def clear(top):
+    for name in os.listdir(top):
+        path = os.path.join(top, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            clear(path)
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+
+
+@limetest.needs_fuse
+class Posix(writelib.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = self.tempdir()
+        self.native, below = os.path.join(folder, "native"), os.path.join(folder, "below")
+        for path in (self.native, below):
+            os.mkdir(path)
+            scene(path)
+        self.mount = str(self.rw(below).path)
+        self.sides = (self.native, self.mount)
+
+    def both(self, what, operation, *names):
+        got = [outcome(operation, *[os.path.join(side, name) for name in names])
+               for side in self.sides]
+        self.assertEqual(got[1], got[0], what)
+        return got[0]
+
+    def assertAlike(self, what):
+        native, mounted = tree(self.native), tree(self.mount)
+        self.assertEqual(mounted, native, what)
+
+    def anew(self):
+        for side in self.sides:
+            clear(side)
+            scene(side)
+
+    def rows(self, operations, arguments):
+        for name, operation in operations.items():
+            for names in arguments:
+                what = (name, *names)
+                with self.subTest(what=what):
+                    result = self.both(what, operation, *names)
+                    if not (isinstance(result, str) and result.startswith("E")):
+                        self.assertAlike(what)
+                    self.anew_if_changed()
+
+    def anew_if_changed(self):
+        if tree(self.native) != self.scene:
+            self.anew()
+
+    def test_one_path(self):
+        self.scene = tree(self.native)
+        old = os.umask(0o027)
+        self.addCleanup(os.umask, old)
+        self.rows(ONE, [(name,) for name in OBJECTS])
+
+    def test_two_paths(self):
+        self.scene = tree(self.native)
+        self.rows(TWO, [(a, b) for a in PAIRS for b in PAIRS])
+
+    def test_random(self):
+        dice = random.Random(SEED)
+        operations = list(ONE.items()) + list(TWO.items()) * 3
+        done = []
+        for step in range(STEPS):
+            name, operation = dice.choice(operations)
+            names = ([dice.choice(PAIRS), dice.choice(PAIRS)] if operation in TWO.values()
+                     else [dice.choice(OBJECTS)])
+            done = done[-20:] + [(name, *names)]
+            what = f"SEED={SEED}, step {step}: {done}"
+            self.both(what, operation, *names)
+            if step % 10 == 9:
+                self.assertAlike(what)
+            if step % 200 == 199:
+                self.anew()
+        self.assertAlike(f"SEED={SEED}")
+
+
+@limetest.needs_fuse
+class Programs(writelib.TestCase):
+    def test_copies_of_what_is_being_written(self):
+        """By what looks for holes: all that was written before is in the copy."""
+        top, out = self.tempdir(), self.tempdir()
+        data = random.Random(5).randbytes(300_000)
+        with open(os.path.join(top, "c.lime"), "wb") as file:
+            file.write(limetest.container([("a", b"1")]))
+        with self.rw(top) as mount:
+            for name in ("plain", "c.lime/data"):
+                with open(mount.join(name), "wb", buffering=0) as file:
+                    file.write(data)
+                    for i, command in enumerate((["cp"], ["cp", "--sparse=always"],
+                                                 ["rsync", "-S"])):
+                        target = os.path.join(out, f"{i}-{os.path.basename(name)}")
+                        self.run_ok([*command, mount.join(name), target])
+                        with open(target, "rb") as copy:
+                            self.assertEqual(copy.read(), data, (name, command))
+                    archive = limetest.run(["tar", "-C", mount.path, "-S", "-cf", "-", name],
+                                           check=True).stdout
+                    took = limetest.run(["tar", "-xO"], input=archive, check=True).stdout
+                    self.assertEqual(took, data, name)
+
+    def test_two_names_used_by_many(self):
+        """Each program has its own part of the file, and reads it by the other name."""
+        top, many = self.tempdir(), 20
+        code = ("import os, sys\n"
+                "a, b, i, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])\n"
+                "for n in range(rounds):\n"
+                "    one, two = (a, b) if n % 2 else (b, a)\n"
+                "    part = bytes([(i * 7 + n) % 256]) * 5000\n"
+                "    with open(one, 'r+b', buffering=0) as file:\n"
+                "        os.pwrite(file.fileno(), part, i * 5000)\n"
+                "        if n % 5 == 0: os.fsync(file.fileno())\n"
+                "    with open(two, 'rb') as file:\n"
+                "        assert os.pread(file.fileno(), 5000, i * 5000) == part, (i, n)\n")
+        rounds = 2000 if limetest.STRESS else 60
+        with self.rw(top) as mount:
+            with open(mount.join("a"), "wb") as file:
+                file.write(bytes(5000 * many))
+            os.link(mount.join("a"), mount.join("b"))
+            children = [subprocess.Popen([sys.executable, "-c", code, mount.join("a"),
+                                          mount.join("b"), str(i), str(rounds)])
+                        for i in range(many)]
+            self.assertEqual([child.wait(600) for child in children], [0] * many)
+            self.assertEqual(os.stat(mount.join("b")).st_nlink, 2)
+        with open(os.path.join(top, "a"), "rb") as file:
+            self.assertEqual(file.read(), b"".join(bytes([(i * 7 + rounds - 1) % 256]) * 5000
+                                                   for i in range(many)))
+
+    def test_lime_new(self):
+        top = self.tempdir()
+        native = os.path.join(top, "native")
+        self.run_ok(["lime", "new", native])
+        self.assertEqual(os.stat(native).st_size, 0)
+        again = limetest.run(["lime", "new", native])
+        self.assertEqual(again.returncode, 1)
+        self.assertIn(b"new: File exists", again.stderr)
+        with self.rw(top) as mount:
+            self.run_ok(["lime", "new", mount.join("conf.0100")])
+            self.assertTrue(os.path.isdir(mount.join("conf.0100")))
+            with open(mount.join("conf.0100/log"), "wb") as file:
+                file.write(b"text")
+            again = limetest.run(["lime", "new", mount.join("conf.0100")])
+            self.assertEqual((again.returncode, again.stdout), (1, b""))
+            self.assertEqual(sorted(os.listdir(mount)), ["conf.0100", "native"])
+            inside = limetest.run(["lime", "new", mount.join("conf.0100/x")])
+            self.assertEqual(inside.returncode, 1)
+        self.run_ok(["lime", "check", os.path.join(top, "conf.0100")])
+
+    def test_what_mkdir_makes(self):
+        top = self.tempdir()
+        with self.rw(top) as mount:
+            os.makedirs(mount.join("a/b"))
+            os.mkdir(mount.join("c.lime"))
+            os.mkdir(mount.join(".lime"))
+        self.assertTrue(os.path.isdir(os.path.join(top, "a/b")))
+        self.assertTrue(os.path.isfile(os.path.join(top, "c.lime")))
+        self.assertTrue(os.path.isdir(os.path.join(top, ".lime")))
+        with self.rw(top, "mkdir=container") as mount:
+            os.mkdir(mount.join("d"))
+        self.assertTrue(os.path.isfile(os.path.join(top, "d")))
+
+
+if __name__ == "__main__":
+    limetest.main()
