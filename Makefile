@@ -101,12 +101,11 @@ help: ## list these targets
 deps: ## install from Debian what is missing (scripts/install-deps)
 	$(Q)scripts/install-deps
 
-check: deps ## set everything up and run all tests
-	$(Q)$(MAKE) --no-print-directory run-check
+check: ## set everything up and run all tests (scripts/check)
+	+$(Q)scripts/check B=$(B)
 
-demo: deps ## set everything up, mount a sample configuration and look into it
-	$(Q)$(MAKE) --no-print-directory all $(B)/helpers/make-config
-	$(Q)B=$(B) scripts/demo
+demo: ## set everything up, mount a sample configuration and look into it (scripts/demo)
+	+$(Q)B=$(abspath $(B)) scripts/demo
 
 bench: deps ## measure every speed that docs/performance.md names
 	$(Q)$(MAKE) --no-print-directory run-bench
@@ -284,7 +283,7 @@ c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 lint: ## cppcheck, shellcheck, man pages and formatting
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem -Isrc/lime src tests
-	shellcheck scripts/install-deps scripts/demo tests/run tests/fuzz/run .ci/run \
+	shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
 	    src/mpi/package/install
 	clang-format --dry-run -Werror $(c_files)
 	mandoc -T lint -W warning docs/man/*
