@@ -2123,6 +2123,8 @@ class Trees(writelib.TestCase):
         """The one may become the other."""
         with self.rw(self.top, "entry_timeout=0", "attr_timeout=0") as mount:
             put(mount.join("x"), limetest.container([A]))
+            # The kernel tells of the last close after close() has returned.
+            self.assertTrue(until(lambda: os.path.isdir(mount.join("x"))))
             self.assertEqual(read(mount.join("x/first")), A[1])
             put(mount.join("x/new"), b"n")
         self.assertHolds(self.under("x"), [A, ("new", b"n")])

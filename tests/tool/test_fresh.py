@@ -1,0 +1,86 @@
+"""The README's two commands, on a Debian of which nothing but the base system is installed."""
+
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+
+SUITES = ("bookworm", "trixie")
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+PROXIES = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
+
+
+def mirror():
+    """That this machine uses; None if it has none."""
+    listed = limetest.run(["apt-get", "indextargets", "--format", "$(REPO_URI)"]).stdout.decode()
+    return next((uri for uri in listed.split() if uri.rstrip("/").endswith("/debian")), None)
+
+
+@limetest.needs_fuse
+class Fresh(limetest.TestCase):
+    def setUp(self):
+        if os.geteuid() != 0 or not shutil.which("debootstrap"):
+            self.skipTest("needs root and debootstrap")
+        if limetest.SANITIZED:
+            self.skipTest("the same with sanitizers")
+
+    def debian(self, suite):
+        """A base system, with a copy of this tree in /src."""
+        root, uri = os.path.join(self.tempdir(), suite), mirror()
+        if not uri:
+            self.skipTest("no mirror of Debian is configured")
+        made = limetest.run(["debootstrap", "--variant=minbase", suite, root, uri], timeout=900)
+        if made.returncode != 0:
+            self.skipTest(f"debootstrap: {made.stdout.decode().splitlines()[-1:]}")
+        acquire = limetest.run(["apt-config", "dump", "Acquire"], check=True).stdout
+        with open(os.path.join(root, "etc/apt/apt.conf.d/90-here"), "wb") as file:
+            file.write(acquire)
+        shutil.copy("/etc/resolv.conf", os.path.join(root, "etc/resolv.conf"))
+        os.mkdir(os.path.join(root, "src"))
+        with subprocess.Popen(["tar", "-C", limetest.REPO, "--exclude=./build*", "--exclude=./.git",
+                               "-c", "."], stdout=subprocess.PIPE) as tar:
+            limetest.run(["tar", "-C", os.path.join(root, "src"), "-x"], stdin=tar.stdout,
+                         check=True)
+        limetest.run(["mount", "-t", "proc", "proc", root + "/proc"], check=True)
+        self.addCleanup(limetest.run, ["umount", "-l", root + "/proc"])
+        limetest.run(["mount", "--rbind", "--make-rslave", "/dev", root + "/dev"], check=True)
+        self.addCleanup(limetest.run, ["umount", "-R", "-l", root + "/dev"])
+        return root
+
+    def in_it(self, root, command, timeout):
+        done = limetest.run(["chroot", root, "/bin/sh", "-c", f"cd /src && {command}"],
+                            env={"PATH": PATH, "HOME": "/root", **PROXIES}, timeout=timeout)
+        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-3000:])
+        with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+            self.assertNotIn(f" {root}/tmp/", mounts.read())
+        return done.stdout.decode()
+
+    def demo(self, suite):
+        root = self.debian(suite)
+        self.assertFalse(os.path.exists(os.path.join(root, "usr/bin/make")))
+        shown = self.in_it(root, "scripts/demo", 900)
+        self.assertIn("same bytes as in the container", shown)
+        self.assertIn("conf.0001: good: 5 records", shown)
+        again = self.in_it(root, "scripts/demo", 900)
+        self.assertNotIn("installing", again)
+
+    def test_demo(self):
+        self.demo(SUITES[0])
+
+    @unittest.skipUnless(limetest.STRESS, "long: make stress")
+    def test_demo_of_the_next_debian(self):
+        self.demo(SUITES[1])
+
+    @unittest.skipUnless(limetest.STRESS, "long: make stress")
+    def test_check(self):
+        for suite in SUITES:
+            with self.subTest(suite=suite):
+                self.assertIn("Result: PASS", self.in_it(self.debian(suite), "scripts/check", 5400))
+
+
+if __name__ == "__main__":
+    limetest.main()
