@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -361,6 +362,15 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
 
 /* ---- room ---- */
 
+/* What fallocate() got behind the end before it failed. */
+static void give_back(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && ftruncate(fd, st.st_size) != 0)
+        limefs_log(LOG_WARNING, "fallocate failed, and its blocks are not given back: %s",
+                   strerror(errno));
+}
+
 static int allocate(struct limefs_target *target, int mode, uint64_t offset, uint64_t bytes)
 {
     struct limefs_writer *writer = target->writer;
@@ -397,8 +407,10 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     writer->unsynced = true;
     limefs_job_change(writer->fs, writer->view, &change, at, at + room, true);
     if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
-                                   (off_t)(room - offset)) != 0)
+                                   (off_t)(room - offset)) != 0) {
         err = -errno;
+        give_back(fd);
+    }
     limefs_job_changed(writer->fs, writer->view, &change);
     if (err)
         return err; /* before the length has changed */

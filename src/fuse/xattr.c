@@ -269,7 +269,7 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 /* ---- set ---- */
 
 static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                      const char *name, const char *value, size_t len)
+                      const char *name, const char *value, size_t len, int flags)
 {
     char path[PATH_MAX];
     const char *key = name + strlen(PREFIX);
@@ -282,6 +282,8 @@ static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordi
                    (unsigned long long)ordinal, name, PREFIX, PREFIX, PREFIX);
         return -EPERM;
     }
+    if (flags & XATTR_CREATE)
+        return -EEXIST; /* every record has them */
     int err = limefs_view_pin(fs, view);
     if (err)
         return err;
@@ -298,7 +300,7 @@ int limefs_xattr_set(struct limefs *fs, uint64_t id, const char *name, const cha
     struct limefs_node *node = limefs_inode_node(fs, id);
     struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
     if (view)
-        return flags & XATTR_CREATE ? -EEXIST : set_record(fs, view, ordinal, name, value, len);
+        return set_record(fs, view, ordinal, name, value, len, flags);
     if (!node)
         return -ESTALE;
     if (node->kind == LIMEFS_CONTAINER)

@@ -842,6 +842,16 @@ class Messages(writelib.TestCase):
             self.assertIn(b'user.lime.type="a new type"', found)
         self.assertHoldsForAll(path, [[A, ("a new type", B[1])], [C]])
 
+    def test_attributes_that_are_there_and_others(self):
+        with self.written([A, B, C]) as (_, mount):
+            path = mount.join("second")
+            for name, flags, error in (("user.lime.type", os.XATTR_CREATE, errno.EEXIST),
+                                       ("user.note", os.XATTR_CREATE, errno.EPERM),
+                                       ("user.note", 0, errno.EPERM),
+                                       ("security.note", os.XATTR_CREATE, errno.EOPNOTSUPP)):
+                self.assertErrno(error, os.setxattr, path, name, b"x", flags)
+            os.setxattr(path, "user.lime.type", b"other", os.XATTR_REPLACE)
+
     def test_refused_values(self):
         with self.written([A, B, C]) as (path, mount):
             for value in (b"2", b"-1", b"", b"yes", b"11", b"0x1"):

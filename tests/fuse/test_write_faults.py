@@ -307,6 +307,14 @@ class FullTmpfs(Faults):
             if result.error is not None:
                 self.assertHolds(self.path, [A, B, C])
 
+    def test_what_could_not_be_allocated_is_given_back(self):
+        with self.rw(self.path) as mount:
+            before = os.statvfs(self.fs.path).f_bavail
+            with open(mount.join("third"), "r+b") as file:
+                self.assertErrno(FULL, os.posix_fallocate, file.fileno(), 0, 1 << 30)
+                room = os.statvfs(self.fs.path)
+            self.assertGreater(room.f_bavail, before - MIB // room.f_bsize)
+
     def test_mapped(self):
         """A hole that is filled by a mapping: msync, fsync or close says it."""
         with self.rw(self.path) as mount:
