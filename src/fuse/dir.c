@@ -122,10 +122,11 @@ static void add_plus(struct listing *list, const char *name,
 }
 
 /* An entry without attributes: the kernel looks it up if somebody wants them. */
-static void add_name(struct listing *list, const char *name, ino_t ino, mode_t type, off_t next,
-                     bool plus)
+static void add_name(const struct limefs *fs, struct listing *list, const char *name, ino_t ino,
+                     mode_t type, off_t next, bool plus)
 {
-    struct fuse_entry_param entry = {.attr = {.st_ino = ino, .st_mode = type}};
+    struct fuse_entry_param entry = {
+        .attr = {.st_ino = limefs_shown_inode(fs, ino), .st_mode = type}};
     if (plus)
         add_plus(list, name, &entry, next);
     else
@@ -177,7 +178,7 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir, struct lis
     uint64_t count = limefile_index_count(index);
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
-            add_name(list, offset ? ".." : ".", dot_inode(fs, dir, offset), S_IFDIR,
+            add_name(fs, list, offset ? ".." : ".", dot_inode(fs, dir, offset), S_IFDIR,
                      (off_t)offset + 1, plus);
         else
             list_record(fs, dir, index, list, offset - 1, plus);
@@ -193,7 +194,8 @@ static mode_t type_of(const struct dirent *entry)
     return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
 }
 
-static int list_directory(struct limefs_dir *dir, struct listing *list, off_t offset, bool plus)
+static int list_directory(const struct limefs *fs, struct limefs_dir *dir, struct listing *list,
+                          off_t offset, bool plus)
 {
     if (offset != dir->offset) {
         seekdir(dir->stream, offset);
@@ -208,7 +210,7 @@ static int list_directory(struct limefs_dir *dir, struct listing *list, off_t of
                 return errno && list->used == 0 ? -errno : 0;
         }
         /* Names alone: attributes would mean a look into each file. */
-        add_name(list, dir->entry->d_name, dir->entry->d_ino, type_of(dir->entry),
+        add_name(fs, list, dir->entry->d_name, dir->entry->d_ino, type_of(dir->entry),
                  dir->entry->d_off, plus);
         if (list->full)
             return 0;
@@ -248,7 +250,7 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
     if (dir->view)
         list_container(fs, dir, &list, (uint64_t)offset, plus);
     else
-        err = list_directory(dir, &list, offset, plus);
+        err = list_directory(fs, dir, &list, offset, plus);
     pthread_mutex_unlock(&dir->lock);
     return err ? err : (ssize_t)list.used;
 }

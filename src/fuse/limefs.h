@@ -40,6 +40,7 @@ struct limefs_options {
     uint64_t window, extent, forward_from;
     uint64_t stripe;     /* of a job of our own; 0: its default */
     double job_timeout;  /* seconds to wait for an answer */
+    int ino32;           /* inode numbers have 32 bits */
     int mkdir_container; /* mkdir makes a container of any name */
     int direct_io;       /* large records are read around this mount's page cache */
 };

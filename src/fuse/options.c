@@ -41,6 +41,7 @@ static const struct fuse_opt number_table[] = {
     OPTION("mpirun=%s", mpirun),
     OPTION("job_timeout=%lf", job_timeout),
     {"direct_io", offsetof(struct limefs_options, direct_io), 1},
+    {"ino32", offsetof(struct limefs_options, ino32), 1},
     {"mkdir=container", offsetof(struct limefs_options, mkdir_container), 1},
     {"mkdir=folder", offsetof(struct limefs_options, mkdir_container), 0},
     {"allow_other", offsetof(struct limefs_options, shared), 1},
@@ -97,6 +98,8 @@ static const char usage[] =
     "    -o attr_timeout=SEC    how long the kernel may keep attributes (1.0)\n"
     "    -o entry_timeout=SEC   how long the kernel may keep names (1.0)\n"
     "    -o max_open=N          containers of a tree kept open for later (128)\n"
+    "    -o ino32               inode numbers of 32 bits, for 32-bit programs that know no\n"
+    "                           larger ones (\"Value too large for defined data type\")\n"
     "    -o direct_io           read large records around this mount's page cache: less\n"
     "                           memory, fast for requests of 1 MiB, slow for small ones\n"
     "    -o verify=WHEN         take the checksum of a record that has one: open (before it\n"

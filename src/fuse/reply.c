@@ -27,6 +27,14 @@ int limefs_errno(int code)
     }
 }
 
+ino_t limefs_shown_inode(const struct limefs *fs, uint64_t ino)
+{
+    if (!fs->options.ino32 || ino <= UINT32_MAX)
+        return ino;
+    uint32_t folded = (uint32_t)(ino ^ ino >> 32);
+    return folded ? folded : 1;
+}
+
 /* The same number for the same record in every mount; distinct from those of files. It rises
  * from record to record: programs that copy a directory take its files by their numbers. */
 static ino_t record_inode(const struct limefs *fs, ino_t container, uint64_t ordinal)
@@ -36,7 +44,9 @@ static ino_t record_inode(const struct limefs *fs, ino_t container, uint64_t ord
     uint64_t x = (uint64_t)container * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return ((x ^ x >> 31) + ordinal) | UINT64_C(1) << 63;
+    x ^= x >> 31;
+    return fs->options.ino32 ? (UINT32_C(1) << 31 | x >> 34) + ordinal
+                             : (x + ordinal) | UINT64_C(1) << 63;
 }
 
 static void set_size(struct stat *st, uint64_t bytes)
@@ -57,9 +67,11 @@ void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
     set_size(st, limefs_record_bytes(fs, view, record));
 }
 
-void limefs_attr_node(const struct limefs_node *node, const struct stat *st, struct stat *out)
+void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
+                      const struct stat *st, struct stat *out)
 {
     *out = *st;
+    out->st_ino = limefs_shown_inode(fs, st->st_ino);
     if (node->kind == LIMEFS_DIRECTORY)
         out->st_nlink = 1; /* "unknown", as elsewhere: containers are directories, too */
     if (node->kind != LIMEFS_CONTAINER)
@@ -138,7 +150,7 @@ static int entry_of_node(struct limefs *fs, struct limefs_node *directory, const
     if (!node)
         return -ENOMEM;
     memset(entry, 0, sizeof *entry);
-    limefs_attr_node(node, st, &entry->attr);
+    limefs_attr_node(fs, node, st, &entry->attr);
     fill_entry(fs, limefs_inode_of_node(node), node->id, entry);
     return 0;
 }
@@ -240,7 +252,7 @@ static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat
         return -ESTALE; /* let the kernel look it up again */
     if (node->kind == LIMEFS_CONTAINER)
         limefs_node_touched(fs, node, &st);
-    limefs_attr_node(node, &st, out);
+    limefs_attr_node(fs, node, &st, out);
     return 0;
 }
 

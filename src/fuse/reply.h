@@ -14,7 +14,11 @@ int limefs_errno(int code);
 /* Attributes of a record of a view, and of what a node stands for (st: its file's). */
 void limefs_attr_record(struct limefs *, struct limefs_view *, const struct limefile_record *,
                         struct stat *);
-void limefs_attr_node(const struct limefs_node *, const struct stat *st, struct stat *out);
+void limefs_attr_node(const struct limefs *, const struct limefs_node *, const struct stat *st,
+                      struct stat *out);
+
+/* A file's inode number as programs see it (-o ino32). */
+ino_t limefs_shown_inode(const struct limefs *, uint64_t ino);
 
 /* Look-ups for a reply; each takes one lookup, which limefs_forget() gives back. */
 int limefs_entry(struct limefs *, uint64_t parent, const char *name, struct fuse_entry_param *);

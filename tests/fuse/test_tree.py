@@ -106,6 +106,20 @@ class Tree(limetest.TestCase):
             self.put("x/y")
             self.assertEqual(read(mount.join("x/y/info")), b"hello")
 
+    def test_inode_numbers_of_32_bits(self):
+        os.makedirs(os.path.join(self.top, "deep"))
+        self.put("deep/x")
+        self.put("deep/plain", b"text")
+        with limetest.Mount(self.top, opts="ino32") as mount:
+            records = [os.stat(mount.join("deep/x", name)).st_ino
+                       for name in sorted(os.listdir(mount.join("deep/x")))]
+            self.assertEqual(records, [records[0], records[0] + 1])
+            for folder in ("", "deep", "deep/x"):
+                with os.scandir(mount.join(folder)) as entries:
+                    for entry in entries:
+                        self.assertLess(entry.inode(), 1 << 32)
+                        self.assertEqual(entry.inode(), os.stat(entry.path).st_ino)
+
     def test_containers_replaced_at_once_are_seen(self):
         """Within a tick of the clock that ctimes come from, too, and with old mtimes."""
         kinds = [limetest.container([(name, b"12345678")]) for name in ("even", "odd")]
