@@ -379,6 +379,64 @@ class Programs(writelib.TestCase):
             self.assertEqual(file.read(), b"".join(bytes([(i * 7 + rounds - 1) % 256]) * 5000
                                                    for i in range(many)))
 
+    SCRIPTS = {
+        "cp -r": 'cp -r "$GIVEN" there && cp -r there again',
+        "cp -a": 'cp -a "$GIVEN" there && cp -al there linked',
+        "tar": 'tar -C "$GIVEN" -cf given.tar . && mkdir there && tar -C there -xpf given.tar',
+        "rsync": 'rsync -aH "$GIVEN/" there && touch -d @5 there/file && rsync -a "$GIVEN/" there',
+        "mv": 'cp -a "$GIVEN" there && mkdir d && mv there d && mv d/there/file d/there/full',
+        "git": 'git init -q repo && cd repo && cp -r "$GIVEN/full" . && git add . && '
+               'git -c user.name=n -c user.email=e commit -qm one && git clone -q . ../clone && '
+               'git gc -q && git -C ../clone gc -q && git -C ../clone fsck && '
+               'rm -rf .git ../clone/.git',
+        "make": "printf 'int main(void) { return 0; }\\n' >a.c && "
+                "printf 'a: a.o\\n\\tcc -o a a.o\\na.o: a.c\\n\\tcc -c a.c\\n' >Makefile && "
+                "make -s && ./a && make -q && touch -d '1 hour' a.c && if make -q; then false; fi && "
+                "touch -d '1 hour ago' a.c && rm a && make -s && rm a a.o",
+        "sed -i": 'cp "$GIVEN/file" f && sed -i s/data/words/ f && sed -i.old s/some/few/ f',
+        "patch": "printf 'a\\nb\\n' >f && printf '%s\\n' '--- f' '+++ f' '@@ -1,2 +1,2 @@' ' a' "
+                 "'-b' '+c' >p && patch -s f p",
+        "python": "python3 -m venv --without-pip v && v/bin/python -c 'import sys' && "
+                  "rm -rf v/bin v/pyvenv.cfg",
+        "sqlite": "python3 -c \"import sqlite3; c = sqlite3.connect('db'); "
+                  "c.execute('create table t (a)'); "
+                  "[c.execute('insert into t values (?)', (i,)) for i in range(1000)]; "
+                  "c.commit(); c.execute('delete from t where a > 500'); c.rollback(); "
+                  "assert c.execute('select count(*) from t').fetchone() == (1000,); "
+                  "c.close()\" && rm db",
+        "find": 'cp -r "$GIVEN" there && find there -name "in*" -delete && '
+                'find there -type d -empty -delete',
+        "mkfifo": "mkfifo f && (cat f >copy & echo text >f; wait)",
+        "install": 'install -d a/b/c && install -m 750 "$GIVEN/file" a/b/c/file',
+        "links": 'echo 1 >a && ln a b && echo 2 >>b && ln -s a c && cp -a a b c "$PWD/../"; rm c',
+    }
+
+    def test_programs_as_below(self):
+        """Each works, and leaves the same behind."""
+        folder = self.tempdir()
+        given = os.path.join(folder, "given")
+        os.mkdir(given)
+        scene(given)
+        os.unlink(os.path.join(given, "loop"))
+        sides = os.path.join(folder, "native"), os.path.join(folder, "below")
+        for side in sides:
+            os.mkdir(side)
+        with self.rw(sides[1]) as mount:
+            for name, script in self.SCRIPTS.items():
+                with self.subTest(program=name):
+                    found = []
+                    for side in (sides[0], str(mount.path)):
+                        work = os.path.join(side, "d", "work")
+                        limetest.run(["rm", "-rf", os.path.dirname(work)], check=True)
+                        os.makedirs(work)
+                        done = limetest.run(["sh", "-ec", script], cwd=work, timeout=300,
+                                            env={**os.environ, "GIVEN": given})
+                        self.assertEqual(done.returncode, 0, (side, done.stderr.decode()[-2000:]))
+                        found.append(tree(os.path.join(side, "d")))
+                        limetest.run(["rm", "-rf", os.path.join(side, "d")], check=True)
+                    self.assertEqual(found[1], found[0])
+            self.assertEqual((os.listdir(sides[0]), os.listdir(mount)), ([], []))
+
     def test_lime_new(self):
         top = self.tempdir()
         native = os.path.join(top, "native")

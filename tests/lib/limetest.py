@@ -434,7 +434,7 @@ class _Tap(unittest.TestResult):
         super().startTest(test)
         _current = test
         self._verdict = ""
-        limit = int(os.environ.get("LIMETEST_TIMEOUT") or 300) * SLOWNESS
+        limit = int(os.environ.get("LIMETEST_TIMEOUT") or 1200) * SLOWNESS
         self._watchdog = threading.Timer(limit, self._bite, [test, limit])
         self._watchdog.daemon = True
         self._watchdog.start()

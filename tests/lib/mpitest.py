@@ -24,7 +24,7 @@ def environment(more=None):
             **(more or {})}
 
 
-def mpirun(ranks, program, *args, options=(), under=(), timeout=250, env=None, cwd=None):
+def mpirun(ranks, program, *args, options=(), under=(), timeout=1100, env=None, cwd=None):
     """Runs a program: one of tests/mpi by its name, any other by its path; `under` another."""
     oversubscribe = [] if MPICH else ["--oversubscribe"]
     return limetest.run([MPIRUN, *oversubscribe, *options, "-n", str(ranks), *under,

@@ -20,7 +20,7 @@ static inline int tap_begin_threads(int *argc, char ***argv, int level)
     MPI_Init_thread(argc, argv, level, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &tap_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &tap_ranks);
-    alarm(240); /* a rank that waits for ever ends the job */
+    alarm(1000); /* a rank that waits for ever ends the job */
     return level;
 }
 
