@@ -330,6 +330,88 @@ class Posix(writelib.TestCase):
 
 
 @limetest.needs_fuse
+class Records(writelib.TestCase):
+    """What they cannot do, and containers: the table of docs/writing.md."""
+
+    TYPE, CREATE = "user.lime.type", os.O_WRONLY | os.O_CREAT
+    OPERATIONS = {
+        "mkdir c/x": lambda: os.mkdir("c/x"),
+        "mkfifo c/x": lambda: os.mkfifo("c/x"),
+        "symlink c/x": lambda: os.symlink("where", "c/x"),
+        "link c/third c/x": lambda: os.link("c/third", "c/x"),
+        "link c/third x": lambda: os.link("c/third", "x"),
+        "link file c/x": lambda: os.link("file", "c/x"),
+        "link c x": lambda: os.link("c", "x"),
+        "rename c/third c/x": lambda: os.rename("c/third", "c/x"),
+        "rename c/third x": lambda: os.rename("c/third", "x"),
+        "rename file c/x": lambda: os.rename("file", "c/x"),
+        "exchange c/first c/second": lambda: users.exchange("c/first", "c/second"),
+        "unlink c/second": lambda: os.unlink("c/second"),
+        "unlink c": lambda: os.unlink("c"),
+        "rmdir c": lambda: os.rmdir("c"),
+        "rmdir c/third": lambda: os.rmdir("c/third"),
+        "listdir c/third": lambda: os.listdir("c/third"),
+        "open c for writing": lambda: opened(os.O_WRONLY)("c"),
+        "truncate c": lambda: os.truncate("c", 0),
+        "open c/second to append": lambda: opened(os.O_WRONLY | os.O_APPEND)("c/second"),
+        "create c/009-x": lambda: opened(Records.CREATE)("c/009-x"),
+        "create c/twice": lambda: opened(Records.CREATE)("c/twice"),
+        "create c/TYPE of 128 bytes": lambda: opened(Records.CREATE)("c/" + "t" * 128),
+        "create unnamed in c": lambda: opened(os.O_WRONLY | os.O_TMPFILE)("c"),
+        "chmod c/second": lambda: os.chmod("c/second", 0o600),
+        "chown c/second": lambda: os.chown("c/second", -1, os.getgid() + 1),
+        "collapse c/third": lambda: opened(
+            os.O_RDWR, lambda fd: users.fallocate(fd, 8, 0, 4096))("c/third"),
+        "setxattr c/second user.note": lambda: os.setxattr("c/second", "user.note", b"x"),
+        "setxattr c user.note": lambda: os.setxattr("c", "user.note", b"x"),
+        "getxattr c/second user.note": lambda: os.getxattr("c/second", "user.note"),
+        "getxattr c user.note": lambda: os.getxattr("c", "user.note"),
+        "setxattr c/second security.note": lambda: os.setxattr("c/second", "security.note", b"x"),
+        "setxattr c/second acl": lambda: os.setxattr("c/second", "system.posix_acl_access",
+                                                     users.acl(0o644, 1, 6)),
+        "setxattr c/second user.lime.offset": lambda: os.setxattr("c/second", "user.lime.offset",
+                                                                  b"0"),
+        "setxattr c/second user.lime.type anew": lambda: os.setxattr(
+            "c/second", Records.TYPE, b"x", os.XATTR_CREATE),
+        "setxattr c/second user.lime.type of 128 bytes": lambda: os.setxattr(
+            "c/second", Records.TYPE, b"t" * 128),
+        "setxattr c/second user.lime.mb 2": lambda: os.setxattr("c/second", "user.lime.mb", b"2"),
+        "setxattr c/first user.lime.mb 0": lambda: os.setxattr("c/first", "user.lime.mb", b"0"),
+        "setxattr c/third user.lime.me 0": lambda: os.setxattr("c/third", "user.lime.me", b"0"),
+        "removexattr c/second user.lime.type": lambda: os.removexattr("c/second", Records.TYPE),
+    }
+
+    @staticmethod
+    def table():
+        with open(os.path.join(limetest.REPO, "docs", "writing.md"), encoding="utf-8") as document:
+            section = document.read().split("One by one, in a tree")[1].split("\n\n")[1]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")]
+                for line in section.splitlines()[2:]]
+        return {what.strip("`"): word for what, word, _ in rows}
+
+    @writelib.as_root
+    def test_what_they_cannot_do(self):
+        top, documented = self.tempdir(), self.table()
+        items = [("first", b"1"), ("second", b"2" * 100), ("twice", b"a"), ("twice", b"b"),
+                 ("third", b"3" * 10)]
+        file_of(os.path.join(top, "file"))
+        file_of(os.path.join(top, "c"), limetest.container(items))
+        os.setxattr(os.path.join(top, "c"), "user.note", b"below")
+        before = tree(top)
+        self.assertEqual(set(documented), set(self.OPERATIONS))
+        with self.rw(top) as mount:
+            self.addCleanup(os.chdir, os.getcwd())
+            os.chdir(mount.path)
+            for what, operation in self.OPERATIONS.items():
+                with self.subTest(what=what):
+                    with self.assertRaises(OSError) as caught:
+                        operation()
+                    self.assertEqual(caught.exception.errno, getattr(errno, documented[what]))
+            os.chdir("/")
+        self.assertEqual(tree(top), before)
+
+
+@limetest.needs_fuse
 class Programs(writelib.TestCase):
     def test_copies_of_what_is_being_written(self):
         """By what looks for holes: all that was written before is in the copy."""
