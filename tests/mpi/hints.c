@@ -297,6 +297,43 @@ static int movers_of_file(MPI_Comm cart, const char *unit, const char *odd, bool
     return code == LEMON_SUCCESS ? n : -1;
 }
 
+static int told;
+
+static void count_told(char const *text, void *context)
+{
+    (void)context;
+    told += strstr(text, "holds more than its header says") != NULL;
+}
+
+/* A record whose header gives a part of its lattice. */
+static void overfull(MPI_Comm cart)
+{
+    size_t bytes;
+    unsigned char *part = part_of(cart, &bytes);
+    afresh();
+    lemonSetMessageHandler(count_told, NULL);
+    MPI_File file = open_file(MPI_MODE_RDWR, MPI_INFO_NULL);
+    LemonWriter *w = lemonCreateWriter(&file, cart);
+    tap_code(set_both(NULL, w, INFO("lemon_overfull", "2")), LEMON_ERR_PARAM, "1 or nothing");
+    begin(w, 1, 1, "part", SITE);
+    tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), LEMON_ERR_WRITE, "refused");
+    tap_code(set_both(NULL, w, INFO("lemon_overfull", "1")), 0, "from now on");
+    tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "written");
+    lemonWriterSeek(w, 0, MPI_SEEK_SET);
+    tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "and again");
+    tap_ok(told == (tap_rank == 0), "told once, by rank 0");
+    lemonDestroyWriter(w);
+    LemonReader *r = lemonCreateReader(&file, cart);
+    lemonReaderNextRecord(r);
+    tap_code(lemonReadLatticeParallel(r, part, SITE, lattice), LEMON_ERR_READ, "refused");
+    tap_code(set_both(r, NULL, INFO("lemon_overfull", "1")), 0, "from now on");
+    tap_code(lemonReadLatticeParallel(r, part, SITE, lattice), 0, "read");
+    lemonDestroyReader(r);
+    MPI_File_close(&file);
+    lemonSetMessageHandler(NULL, NULL);
+    free(part);
+}
+
 static void hints_of_the_file(MPI_Comm cart)
 {
     int few = tap_ranks < 2 ? tap_ranks : 2; /* stripes of 1 MiB that the lattice touches */
@@ -320,6 +357,7 @@ int main(int argc, char *argv[])
     writes_by_hints(cart);
     reads_by_hints(cart);
     bad_hints(cart);
+    overfull(cart);
     hints_of_the_file(cart);
     MPI_Comm_free(&cart);
     if (tap_rank == 0)

@@ -91,15 +91,15 @@ void lemon_internal_free(struct lemon_internal *in)
 
 bool lemon_fits(struct lemon_internal *in, int64_t bytes, int64_t left)
 {
-    if (bytes <= left)
-        return true;
-    if (in->overfull && !in->overfull_told)
+    if (bytes <= left || !in->overfull)
+        return bytes <= left;
+    if (!in->overfull_told)
         lemon_warn(in,
                    "%lld bytes, though its header leaves %lld: a record that holds more than "
                    "its header says, which LEMON_COMPAT=overfull allows",
                    (long long)bytes, (long long)left);
     in->overfull_told = true;
-    return in->overfull;
+    return true;
 }
 
 /* From the end, positions are counted backwards, as ever in Lemon; as none is behind the end, a
