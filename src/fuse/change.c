@@ -147,14 +147,18 @@ int limefs_create(struct limefs *fs, uint64_t parent, const char *name, mode_t m
     return create_plain(fs, node, name, mode, flags, file, entry);
 }
 
+/* In which something can be made that is no record. */
+static int open_folder(struct limefs *fs, uint64_t id)
+{
+    enum limefs_kind kind;
+    struct limefs_node *node = parent_of(fs, id, &kind);
+    return kind == LIMEFS_DIRECTORY ? limefs_tree_folder(fs, node) : -EPERM;
+}
+
 int limefs_make_link(struct limefs *fs, uint64_t parent, const char *name, const char *target,
                      struct fuse_entry_param *entry)
 {
-    enum limefs_kind kind;
-    struct limefs_node *node = parent_of(fs, parent, &kind);
-    if (kind != LIMEFS_DIRECTORY)
-        return -EPERM;
-    int folder = limefs_tree_folder(fs, node);
+    int folder = open_folder(fs, parent);
     if (folder < 0)
         return folder;
     int err = symlinkat(target, folder, name) == 0 ? 0 : -errno;
@@ -269,11 +273,7 @@ int limefs_make_directory(struct limefs *fs, uint64_t parent, const char *name, 
 int limefs_make_special(struct limefs *fs, uint64_t parent, const char *name, mode_t mode,
                         dev_t dev, struct fuse_entry_param *entry)
 {
-    enum limefs_kind kind;
-    struct limefs_node *node = parent_of(fs, parent, &kind);
-    if (kind != LIMEFS_DIRECTORY)
-        return -EPERM;
-    int folder = limefs_tree_folder(fs, node);
+    int folder = open_folder(fs, parent);
     if (folder < 0)
         return folder;
     int err = mknodat(folder, name, mode, dev) == 0 ? 0 : -errno;

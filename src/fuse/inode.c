@@ -1,5 +1,5 @@
 /* inode.c - slots and nodes */
-#include "inode.h"
+#include "names.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,153 +91,7 @@ uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal)
     return (uint64_t)slot << 32 | ordinal;
 }
 
-/* ---- nodes by name ---- */
-
-static size_t bucket_of(const struct limefs *fs, const struct limefs_node *parent,
-                        const char *name)
-{
-    uint64_t hash = 1469598103934665603u ^ parent->slot;
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
-    return (size_t)(hash ^ hash >> 29) & (fs->name_buckets - 1);
-}
-
-struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *parent,
-                                     const char *name)
-{
-    struct limefs_node *node = fs->names[bucket_of(fs, parent, name)];
-    while (node && (node->parent != parent || strcmp(node->name, name) != 0))
-        node = node->next;
-    return node;
-}
-
-/* More buckets; without memory for them the old ones do, only slower. */
-static void grow_names(struct limefs *fs)
-{
-    size_t old_count = fs->name_buckets;
-    struct limefs_node **old = fs->names;
-    struct limefs_node **names = calloc(old_count * 2, sizeof(struct limefs_node *));
-    if (!names)
-        return;
-    fs->names = names;
-    fs->name_buckets = old_count * 2;
-    for (size_t i = 0; i < old_count; i++)
-        for (struct limefs_node *node = old[i], *next; node; node = next) {
-            next = node->next;
-            size_t bucket = bucket_of(fs, node->parent, node->name);
-            node->next = names[bucket];
-            names[bucket] = node;
-        }
-    free(old);
-}
-
-static void hash_node(struct limefs *fs, struct limefs_node *node)
-{
-    if (fs->name_count >= fs->name_buckets)
-        grow_names(fs);
-    size_t bucket = bucket_of(fs, node->parent, node->name);
-    node->next = fs->names[bucket];
-    fs->names[bucket] = node;
-    node->hashed = true;
-    fs->name_count++;
-}
-
-static void unhash_node(struct limefs *fs, struct limefs_node *node)
-{
-    if (!node->hashed)
-        return;
-    struct limefs_node **at = &fs->names[bucket_of(fs, node->parent, node->name)];
-    while (*at != node)
-        at = &(*at)->next;
-    *at = node->next;
-    node->hashed = false;
-    fs->name_count--;
-}
-
-/* ---- files, which may have several names, by number ---- */
-
-static size_t file_bucket_of(const struct limefs *fs, const struct limefs_stamp *stamp)
-{
-    uint64_t hash = ((uint64_t)stamp->ino ^ (uint64_t)stamp->dev << 32) * 0x9e3779b97f4a7c15u;
-    return (size_t)(hash ^ hash >> 32) & (fs->file_buckets - 1);
-}
-
-static struct limefs_node *find_file(struct limefs *fs, const struct limefs_stamp *stamp)
-{
-    struct limefs_node *node = fs->file_buckets ? fs->nodes[file_bucket_of(fs, stamp)] : NULL;
-    while (node && !limefs_stamp_same_file(&node->stamp, stamp))
-        node = node->next_file;
-    return node;
-}
-
-static void grow_files(struct limefs *fs)
-{
-    size_t old_count = fs->file_buckets, count = old_count ? old_count * 2 : 64;
-    struct limefs_node **old = fs->nodes;
-    struct limefs_node **nodes = calloc(count, sizeof(struct limefs_node *));
-    if (!nodes)
-        return;
-    fs->nodes = nodes;
-    fs->file_buckets = count;
-    for (size_t i = 0; i < old_count; i++)
-        for (struct limefs_node *node = old[i], *next; node; node = next) {
-            next = node->next_file;
-            size_t bucket = file_bucket_of(fs, &node->stamp);
-            node->next_file = nodes[bucket];
-            nodes[bucket] = node;
-        }
-    free(old);
-}
-
-/* Without memory it is found by its name alone. */
-static void put_file(struct limefs *fs, struct limefs_node *node)
-{
-    if (fs->file_count >= fs->file_buckets)
-        grow_files(fs);
-    if (!fs->file_buckets)
-        return;
-    size_t bucket = file_bucket_of(fs, &node->stamp);
-    node->next_file = fs->nodes[bucket];
-    fs->nodes[bucket] = node;
-    node->filed = true;
-    fs->file_count++;
-}
-
-static void take_file(struct limefs *fs, struct limefs_node *node)
-{
-    if (!node->filed)
-        return;
-    struct limefs_node **at = &fs->nodes[file_bucket_of(fs, &node->stamp)];
-    while (*at != node)
-        at = &(*at)->next_file;
-    *at = node->next_file;
-    node->filed = false;
-    fs->file_count--;
-}
-
 /* ---- nodes ---- */
-
-/* The node's own copy of a name, old or new: each lasts as long as the node, for who is reading
- * it just now, and for when it is its only one again. NULL if there is no memory. */
-static struct limefs_name *keep_name(struct limefs_node *node, struct limefs_node *parent,
-                                     const char *name)
-{
-    struct limefs_name *kept = node->names;
-    while (kept && (kept->parent != parent || strcmp(kept->name, name) != 0))
-        kept = kept->next;
-    if (kept)
-        return kept;
-    kept = malloc(sizeof *kept + strlen(name) + 1);
-    if (!kept)
-        return NULL;
-    kept->parent = parent;
-    kept->next = node->names;
-    strcpy(kept->name, name);
-    node->names = kept;
-    if (parent)
-        limefs_node_hold(parent);
-    return kept;
-}
 
 static void free_node(struct limefs_node *node)
 {
@@ -264,13 +118,12 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
         free_node(node);
         return NULL;
     }
-    const struct limefs_name *kept = keep_name(node, parent, name);
-    if (!kept) {
+    node->name = limefs_name_keep(fs, node, parent, name);
+    if (!node->name) {
         limefs_slot_give(fs, node->slot);
         free_node(node);
         return NULL;
     }
-    node->name = kept->name;
     return node;
 }
 
@@ -286,15 +139,11 @@ static void free_unheld(struct limefs *fs, struct limefs_node *node)
         return;
     struct limefs_name *names = node->names;
     node->names = NULL;
-    unhash_node(fs, node);
-    take_file(fs, node);
+    limefs_name_take(fs, node);
+    limefs_number_take(fs, node);
     limefs_slot_give(fs, node->slot);
-    for (struct limefs_name *name = names, *next; name; name = next) {
-        next = name->next;
-        limefs_node_drop(fs, name->parent);
-        free(name);
-    }
     free_node(node);
+    limefs_names_free(fs, names);
 }
 
 void limefs_node_drop(struct limefs *fs, struct limefs_node *node)
@@ -355,13 +204,13 @@ bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
 static int rename_node(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
                        const char *new_name)
 {
-    const struct limefs_name *kept = keep_name(node, to, new_name);
+    const char *kept = limefs_name_keep(fs, node, to, new_name);
     if (!kept)
         return -ENOMEM;
-    unhash_node(fs, node);
+    limefs_name_take(fs, node);
     node->parent = to;
-    node->name = kept->name;
-    hash_node(fs, node);
+    node->name = kept;
+    limefs_name_put(fs, node);
     return 0;
 }
 
@@ -382,12 +231,12 @@ bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
 static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *parent,
                                          const char *name, const struct limefs_stamp *stamp)
 {
-    struct limefs_node *node = find_file(fs, stamp);
+    struct limefs_node *node = limefs_number_find(fs, stamp);
     if (!node)
         return NULL;
     if (is_same(fs, node, LIMEFS_OTHER, stamp) && rename_node(fs, node, parent, name) == 0)
         return node;
-    take_file(fs, node);
+    limefs_number_take(fs, node);
     return NULL;
 }
 
@@ -398,7 +247,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     pthread_mutex_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node && !is_same(fs, node, kind, stamp)) {
-        unhash_node(fs, node);
+        limefs_name_take(fs, node);
         node = NULL;
     }
     if (!node && kind == LIMEFS_OTHER)
@@ -406,14 +255,14 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     if (!node) {
         node = new_node(fs, parent, name, kind);
         if (node)
-            hash_node(fs, node);
+            limefs_name_put(fs, node);
     }
     if (node) {
         node->stamp = *stamp;
         node->told_bytes = stamp->size;
         node->lookups++;
         if (!node->filed && node->kind == LIMEFS_OTHER)
-            put_file(fs, node);
+            limefs_number_put(fs, node);
     }
     pthread_mutex_unlock(&fs->lock);
     return node;
@@ -422,9 +271,9 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
 void limefs_node_unfile(struct limefs *fs, const struct limefs_stamp *stamp)
 {
     pthread_mutex_lock(&fs->lock);
-    struct limefs_node *old = find_file(fs, stamp);
+    struct limefs_node *old = limefs_number_find(fs, stamp);
     if (old)
-        take_file(fs, old);
+        limefs_number_take(fs, old);
     pthread_mutex_unlock(&fs->lock);
 }
 
@@ -437,11 +286,11 @@ int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *
     pthread_mutex_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node && (node->kind != LIMEFS_CONTAINER || node->fresh)) {
-        unhash_node(fs, node);
+        limefs_name_take(fs, node);
         node = NULL;
     }
     if (!node && (node = new_node(fs, parent, name, LIMEFS_CONTAINER)))
-        hash_node(fs, node);
+        limefs_name_put(fs, node);
     if (node) {
         node->fresh = true;
         node->made = limefs_stamp_of(st);
@@ -458,7 +307,7 @@ void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const cha
     if (node) {
         bool fresh = node->fresh;
         node->fresh = false;
-        unhash_node(fs, node);
+        limefs_name_take(fs, node);
         if (fresh)
             limefs_node_drop(fs, node);
     }
@@ -473,11 +322,15 @@ int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *n
     struct limefs_node *node = limefs_node_find(fs, from, name);
     struct limefs_node *other = limefs_node_find(fs, to, new_name);
     if (other && other != node)
-        unhash_node(fs, other);
+        limefs_name_take(fs, other);
     if (node)
         err = rename_node(fs, node, to, new_name);
+    if (node && !err)
+        limefs_name_lose(fs, node, from, name);
     if (!err && exchanged && other)
         err = rename_node(fs, other, from, name);
+    if (!err && exchanged && other)
+        limefs_name_lose(fs, other, to, new_name);
     pthread_mutex_unlock(&fs->lock);
     return err;
 }
@@ -487,7 +340,7 @@ void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
     pthread_mutex_lock(&fs->lock);
-    struct limefs_node *node = find_file(fs, &stamp);
+    struct limefs_node *node = limefs_number_find(fs, &stamp);
     if (node && !limefs_node_find(fs, parent, name))
         rename_node(fs, node, parent, name);
     pthread_mutex_unlock(&fs->lock);
@@ -520,7 +373,7 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
     pthread_mutex_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (!node)
-        node = find_file(fs, stamp);
+        node = limefs_number_find(fs, stamp);
     bool known = node && (limefs_stamp_same_data(&node->stamp, stamp) ||
                           (node->writers && limefs_stamp_same_file(&node->stamp, stamp)));
     if (known)

@@ -21,7 +21,7 @@ enum limefs_kind {
 
 struct limefs_name {
     struct limefs_name *next;
-    struct limefs_node *parent; /* a reference */
+    struct limefs_node *parent; /* a reference; NULL: the node had it once */
     char name[];
 };
 

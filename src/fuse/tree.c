@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,9 +43,13 @@ const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node,
     if (node == fs->root)
         return fs->source;
     pthread_mutex_lock(&fs->lock);
-    const char *path = path_of(node, buf, cap), *name = node->name;
+    const char *path = path_of(node, buf, cap);
+    if (!path && cap > 0) { /* too long: its end is */
+        snprintf(buf, cap, "%s", node->name);
+        path = buf;
+    }
     pthread_mutex_unlock(&fs->lock);
-    return path ? path : name; /* names last as long as the mount */
+    return path;
 }
 
 /* ---- what nodes stand for ---- */
