@@ -1,6 +1,7 @@
 /* attributes.c - mode, owner, length and times set */
 #define _GNU_SOURCE
 #include "attributes.h"
+#include "append.h"
 #include "caller.h"
 #include "descriptor.h"
 #include "tree.h"
@@ -81,13 +82,14 @@ static int set_mode(int fd, int which, const struct stat *st)
 }
 
 /* By a descriptor that its opener may write to, or else if the caller may. */
-static int set_size(const struct limefs_file *file, int fd, off_t size)
+static int set_size(struct limefs *fs, struct limefs_node *node, const struct limefs_file *file,
+                    int fd, off_t size)
 {
     bool opened = file && file->writes;
     int to = opened ? fd : limefile_reopen(fd, O_WRONLY | O_NONBLOCK);
     if (to < 0)
         return to;
-    int err = ftruncate(to, size) == 0 ? 0 : -errno;
+    int err = limefs_append_cut(fs, node, to, (uint64_t)size);
     if (!opened)
         close(to);
     return err;
@@ -169,7 +171,7 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
         mode.st_mode = (now.st_mode & 07111) | (st->st_mode & 0666);
     int err = set_mode(fd, which, &mode);
     if (!err && which & FUSE_SET_ATTR_SIZE)
-        err = set_size(opened ? file : NULL, fd, st->st_size);
+        err = set_size(fs, node, opened ? file : NULL, fd, st->st_size);
     if (!err && which & TIMES)
         err = set_times(file, fd, which, st);
     if (!err && node->kind == LIMEFS_CONTAINER && was_replaced(fs, node, fd))

@@ -75,7 +75,7 @@ static int remove_record(struct limefs *fs, struct limefs_node *container, const
 /* fd is what has just been made, and the name's only as long as nobody renames it: so what the
  * kernel is told of, and opens, is what fd has open. Takes fd over. */
 static int open_made(struct limefs *fs, struct limefs_node *directory, const char *name, int fd,
-                     struct limefs_file **file, struct fuse_entry_param *entry)
+                     int flags, struct limefs_file **file, struct fuse_entry_param *entry)
 {
     struct stat st;
     int err = fstat(fd, &st) == 0 ? limefs_entry_made(fs, directory, name, &st, entry) : -errno;
@@ -83,7 +83,7 @@ static int open_made(struct limefs *fs, struct limefs_node *directory, const cha
         close(fd);
         return err;
     }
-    err = limefs_file_of_plain(fs, limefs_inode_node(fs, entry->ino), fd, file);
+    err = limefs_file_of_plain(fs, limefs_inode_node(fs, entry->ino), fd, flags, file);
     if (err)
         limefs_forget(fs, entry->ino, 1);
     return err;
@@ -127,7 +127,7 @@ static int create_plain(struct limefs *fs, struct limefs_node *directory, const 
     for (int i = 0; i < CREATE_TRIES && err == -ENOENT; i++) { /* others make and remove it */
         int fd = make_plain(fs, directory, name, mode);
         if (fd >= 0)
-            return open_made(fs, directory, name, fd, file, entry);
+            return open_made(fs, directory, name, fd, flags, file, entry);
         if (fd != -EEXIST || flags & O_EXCL)
             return fd;
         err = open_found(fs, directory, name, flags, file, entry);

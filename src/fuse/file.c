@@ -1,5 +1,6 @@
 /* file.c - files opened and closed */
 #include "file.h"
+#include "append.h"
 #include "caller.h"
 #include "descriptor.h"
 #include "tree.h"
@@ -93,13 +94,13 @@ static int open_plain_fd(int file, int flags)
 }
 
 /* O_TRUNC, once it is known that this is the file; by whom may write to it. */
-static int empty(int file, int fd, int flags)
+static int empty(struct limefs *fs, struct limefs_node *node, int file, int fd, int flags)
 {
     int to =
         (flags & O_ACCMODE) == O_RDONLY ? limefile_reopen(file, O_WRONLY | O_NONBLOCK) : fd;
     if (to < 0)
         return to;
-    int err = ftruncate(to, 0) == 0 ? 0 : -errno;
+    int err = limefs_append_cut(fs, node, to, 0);
     if (to != fd)
         close(to);
     return err;
@@ -113,10 +114,12 @@ static int open_node(struct limefs *fs, struct limefs_node *node, int flags, str
     if (file < 0)
         return file;
     int fd = -ESTALE, err = fstat(file, st) == 0 ? 0 : -errno;
-    if (!err && S_ISREG(st->st_mode) && (flags & O_TRUNC || limefs_node_stands(fs, node, st)))
+    if (!err && S_ISREG(st->st_mode) &&
+        (flags & O_TRUNC || limefs_node_stands(fs, node, st) ||
+         limefs_append_may_open(fs, node, flags, &st->st_mtim)))
         fd = open_plain_fd(file, flags);
     if (fd >= 0 && flags & O_TRUNC)
-        err = empty(file, fd, flags);
+        err = empty(fs, node, file, fd, flags);
     if (fd >= 0 && !err && fstat(fd, st) != 0)
         err = -errno;
     close(file);
@@ -124,6 +127,13 @@ static int open_node(struct limefs *fs, struct limefs_node *node, int flags, str
         return err ? err : fd;
     close(fd);
     return err;
+}
+
+/* With fs->lock held. */
+static void take_writer(struct limefs_file *file, int flags, const struct limefs_stamp *stamp)
+{
+    file->writes = true;
+    file->appends = limefs_append_opened(file->node, flags, stamp);
 }
 
 static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
@@ -138,10 +148,9 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     *keep = limefs_stamp_equal(&stamp, &node->cached); /* an inode number may be used again */
     node->cached = stamp;
     file->node = node; /* the kernel keeps it as long as the file is open */
-    if ((flags & O_ACCMODE) != O_RDONLY) {
-        file->writes = true;
-        node->writers++;
-    }
+    node->opened = true;
+    if ((flags & O_ACCMODE) != O_RDONLY)
+        take_writer(file, flags, &stamp);
     pthread_mutex_unlock(&fs->lock);
     return 0;
 }
@@ -191,19 +200,23 @@ int limefs_file_of_record(struct limefs *fs, struct limefs_view *view,
     return 0;
 }
 
-int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd,
+int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, int flags,
                          struct limefs_file **out)
 {
+    struct stat st;
+    struct limefs_stamp stamp = {0};
     struct limefs_file *file = new_file();
     if (!file) {
         close(fd);
         return -ENOMEM;
     }
     file->fd = fd;
+    if (fstat(fd, &st) == 0)
+        stamp = limefs_stamp_of(&st);
     pthread_mutex_lock(&fs->lock);
     file->node = node;
-    file->writes = true;
-    node->writers++;
+    node->opened = true;
+    take_writer(file, flags, &stamp);
     pthread_mutex_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
@@ -217,11 +230,9 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     bool known = file->writes && fstat(file->fd, &st) == 0;
     pthread_mutex_lock(&fs->lock);
     if (file->writes)
-        file->node->writers--;
-    if (known) {
+        limefs_append_closed(file->node, file->appends);
+    if (known)
         file->node->cached = limefs_stamp_of(&st);
-        file->node->told_bytes = st.st_size;
-    }
     pthread_mutex_unlock(&fs->lock);
     close(file->fd);
 }

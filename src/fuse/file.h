@@ -31,6 +31,7 @@ struct limefs_file {
     int fd;                        /* of a file of the tree, else -1 */
     struct limefs_node *node;      /* of a file of the tree */
     bool writes;                   /* such a file, open for writing */
+    bool appends;                  /* nothing else (append.h) */
     uid_t uid;                     /* who has opened it */
     gid_t gid;
     struct limefs_proofs *proofs; /* what is served is to be looked at: */
@@ -50,7 +51,8 @@ int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file
  * over, also after an error. */
 int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_target *,
                           struct limefs_file **);
-int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, struct limefs_file **);
+int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flags,
+                         struct limefs_file **);
 
 /* A file of the tree that is open, whether or not its name is still there: a descriptor that
  * the caller closes; -ENOENT: it is not open. */

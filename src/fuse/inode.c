@@ -1,4 +1,5 @@
 /* inode.c - slots and nodes */
+#include "append.h"
 #include "names.h"
 
 #include <errno.h>
@@ -96,6 +97,7 @@ uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal)
 static void free_node(struct limefs_node *node)
 {
     pthread_mutex_destroy(&node->load);
+    limefs_append_free(node);
     while (node->names) {
         struct limefs_name *name = node->names;
         node->names = name->next;
@@ -176,7 +178,7 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false; /* the kernel keeps where it leads */
     return limefs_stamp_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
-            node->told_bytes == stamp->size);
+            (!node->moved && node->told_bytes == stamp->size));
 }
 
 bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
@@ -254,12 +256,13 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
         node = child_of_file(fs, parent, name, stamp);
     if (!node) {
         node = new_node(fs, parent, name, kind);
-        if (node)
+        if (node) {
             limefs_name_put(fs, node);
+            node->told_bytes = stamp->size;
+        }
     }
     if (node) {
         node->stamp = *stamp;
-        node->told_bytes = stamp->size;
         node->lookups++;
         if (!node->filed && node->kind == LIMEFS_OTHER)
             limefs_number_put(fs, node);
@@ -349,8 +352,6 @@ void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char
 void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const struct stat *st)
 {
     pthread_mutex_lock(&fs->lock);
-    if (node->kind == LIMEFS_OTHER)
-        node->told_bytes = st->st_size;
     if (node->kind == LIMEFS_CONTAINER ||
         S_ISLNK(node->stamp.type)) /* the first may be another file */
         node->stamp = limefs_stamp_of(st);

@@ -42,11 +42,16 @@ struct limefs_node {
     struct limefs_stamp stamp;  /* of the file, when the kernel was last told of it */
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
     off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
-    unsigned writers;           /* LIMEFS_OTHER: files open for writing */
-    bool fresh;                 /* made by mkdir, and held until it looks like a container: */
-    struct limefs_stamp made;   /* this file */
-    struct limefs_view *view;   /* LIMEFS_CONTAINER: the newest; no reference */
-    struct limefs_stamp told;   /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
+    unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */
+    unsigned appenders;         /* to append only (append.h) */
+    bool opened;                /* LIMEFS_OTHER: the kernel may have its bytes */
+    bool moved;                 /* LIMEFS_OTHER: and they are not where it believes, or */
+    bool followed;              /* more have come (follow.h) */
+    struct limefs_append *append;
+    bool fresh;               /* made by mkdir, and held until it looks like a container: */
+    struct limefs_stamp made; /* this file */
+    struct limefs_view *view; /* LIMEFS_CONTAINER: the newest; no reference */
+    struct limefs_stamp told; /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
     /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
     pthread_mutex_t load;
 };

@@ -77,9 +77,11 @@ struct limefs {
     unsigned views_open;
     uint64_t index_memory;
 
-    unsigned threads;       /* that serve requests, at most */
-    unsigned waiting;       /* of these, for verdicts (verify.c); atomic */
-    struct limefs_job *job; /* job.h; NULL: none wanted */
+    struct fuse_session *session; /* NULL: not mounted yet */
+    unsigned threads;             /* that serve requests, at most */
+    bool following;               /* one of them is in limefs_follow() */
+    unsigned waiting;             /* of these, for verdicts (verify.c); atomic */
+    struct limefs_job *job;       /* job.h; NULL: none wanted */
     struct limefs_view
         *held; /* of a container that is mounted for writing; its writer has a user */
     uint64_t requests, local_bytes; /* reads so far; atomic */

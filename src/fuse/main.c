@@ -260,6 +260,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     int err = -EINVAL; /* libfuse says why it could not mount */
     if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = most_threads(fs, opts);
+        fs->session = session;
         err = fs->options.rw ? limefs_session_adjust(session) : 0;
         if (!err)
             err = limefs_errands_begin(fs);

@@ -1,6 +1,7 @@
 /*
  * read.c - a request for bytes of an open file, from whichever backend has them
  */
+#include "append.h"
 #include "buffer.h"
 #include "file.h"
 #include "tree.h"
@@ -220,7 +221,8 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
         int err = limefs_verify_end(fs, file, offset, answer->iov, answer->count);
         return got >= 0 && err ? err : got;
     }
-    ssize_t got = offset > INT64_MAX ? 0 : limefs_read_fd(file->fd, buf, n, offset);
+    ssize_t got =
+        offset > INT64_MAX ? 0 : limefs_append_read(file->node, file->fd, buf, n, offset);
     if (got > 0)
         answer_with(answer, buf, (size_t)got);
     return got;

@@ -2,6 +2,7 @@
 #include "reply.h"
 #include "caller.h"
 #include "file.h"
+#include "follow.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -231,13 +232,19 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
     return err;
 }
 
-/* A file that is open is there without its name, too. */
+/* A file that is open is there without its name, too, and whatever became of it. */
 static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
 {
     int fd = fs->options.rw && node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
-    if (fd < 0)
-        return limefs_tree_stat(fs, node, st);
+    if (fd < 0) {
+        int err = limefs_tree_stat(fs, node, st);
+        if (!err && !limefs_node_stands(fs, node, st))
+            err = -ESTALE; /* let the kernel look it up again */
+        return err;
+    }
     int err = fstat(fd, st) == 0 ? 0 : -errno;
+    if (!err)
+        limefs_follow(fs, node, fd, st);
     close(fd);
     return err;
 }
@@ -248,8 +255,6 @@ static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat
     int err = stat_of_node(fs, node, &st);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
-    if (!limefs_node_stands(fs, node, &st))
-        return -ESTALE; /* let the kernel look it up again */
     if (node->kind == LIMEFS_CONTAINER)
         limefs_node_touched(fs, node, &st);
     limefs_attr_node(fs, node, &st, out);

@@ -1,19 +1,12 @@
 /* write.c - a request to change an open file, for a record or a file of the tree */
 #define _GNU_SOURCE
+#include "append.h"
 #include "file.h"
 #include "verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
-
-static ssize_t write_plain(struct limefs_file *file, const char *buf, size_t n, uint64_t offset)
-{
-    struct limefile_fd to;
-    limefile_fd_init(&to, file->fd);
-    int err = limefile_write_full(&to.source, buf, n, offset);
-    return err ? err : (ssize_t)n;
-}
 
 ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const char *buf,
                           size_t n, uint64_t offset)
@@ -23,7 +16,8 @@ ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const cha
         limefs_verify_forget(fs, file->view);
         return put;
     }
-    return file->fd >= 0 ? write_plain(file, buf, n, offset) : -EBADF;
+    return file->fd >= 0 ? limefs_append_write(fs, file->node, file->fd, buf, n, offset)
+                         : -EBADF;
 }
 
 int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
@@ -48,5 +42,5 @@ int limefs_file_allocate(struct limefs *fs, struct limefs_file *file, int mode, 
     }
     if (file->fd < 0)
         return -EBADF;
-    return fallocate(file->fd, mode, (off_t)offset, (off_t)bytes) == 0 ? 0 : -errno;
+    return limefs_append_allocate(fs, file->node, file->fd, mode, offset, bytes);
 }

@@ -1,0 +1,411 @@
+/* append.c - bytes of plain files, where they stand as the kernel counts, and really */
+#define _GNU_SOURCE
+#include "append.h"
+#include "limefile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* From that byte on, as the kernel counts, bytes are further behind by that many. */
+struct move {
+    uint64_t from;
+    int64_t by;
+};
+
+/* As the kernel counts. */
+struct span {
+    uint64_t begin, end;
+};
+
+struct limefs_append {
+    pthread_mutex_t lock; /* guards the rest; held over I/O, taken before fs->lock */
+    size_t count;
+    struct move *moves; /* rising */
+    size_t owed_count;
+    struct span *owed;        /* of which the bytes are still to come */
+    struct limefs_stamp last; /* after our own last change, or when it was opened */
+};
+
+static const struct limefs_append NONE; /* moved */
+
+/* ---- what is known ---- */
+
+static struct limefs_append *append_of(struct limefs_node *node)
+{
+    return __atomic_load_n(&node->append, __ATOMIC_ACQUIRE);
+}
+
+static bool asks_to_append(int flags)
+{
+    return (flags & (O_ACCMODE | O_APPEND | O_TRUNC)) == (O_WRONLY | O_APPEND);
+}
+
+static bool only_appended_to(const struct limefs_node *node)
+{
+    return node->appenders == node->writers;
+}
+
+/* Somebody is at it. */
+static bool is_new(const struct timespec *changed)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec - changed->tv_sec <= 1;
+}
+
+bool limefs_append_may_open(struct limefs *fs, const struct limefs_node *node, int flags,
+                            const struct timespec *changed)
+{
+    bool reads = (flags & O_ACCMODE) == O_RDONLY, appends = asks_to_append(flags);
+    pthread_mutex_lock(&fs->lock);
+    bool may = node->opened ? appends && is_new(changed) && !node->followed : appends || reads;
+    pthread_mutex_unlock(&fs->lock);
+    return may;
+}
+
+/* Without memory it is written to as any other. */
+static struct limefs_append *begin(struct limefs_node *node)
+{
+    if (node->append)
+        return node->append;
+    struct limefs_append *append = calloc(1, sizeof *append);
+    if (!append)
+        return NULL;
+    pthread_mutex_init(&append->lock, NULL);
+    __atomic_store_n(&node->append, append, __ATOMIC_RELEASE);
+    return append;
+}
+
+bool limefs_append_opened(struct limefs_node *node, int flags, const struct limefs_stamp *stamp)
+{
+    bool appends = asks_to_append(flags) && only_appended_to(node) && begin(node);
+    if (appends && node->writers == 0) {
+        bool stands = !node->moved && node->told_bytes == stamp->size;
+        node->append->last = stands ? *stamp : (struct limefs_stamp){0};
+    }
+    node->writers++;
+    node->appenders += appends;
+    return appends;
+}
+
+/* The kernel goes on believing in the length that it knows. */
+void limefs_append_closed(struct limefs_node *node, bool appends)
+{
+    node->writers--;
+    node->appenders -= appends;
+}
+
+void limefs_append_free(struct limefs_node *node)
+{
+    if (!node->append)
+        return;
+    pthread_mutex_destroy(&node->append->lock);
+    free(node->append->moves);
+    free(node->append->owed);
+    free(node->append);
+}
+
+static uint64_t known_end(struct limefs *fs, const struct limefs_node *node, bool *only)
+{
+    pthread_mutex_lock(&fs->lock);
+    uint64_t end = (uint64_t)node->told_bytes;
+    *only = node->appenders > 0 && only_appended_to(node);
+    pthread_mutex_unlock(&fs->lock);
+    return end;
+}
+
+/* Whether or not it could be written: the kernel has counted it. */
+static void grown_to(struct limefs *fs, struct limefs_node *node, uint64_t end)
+{
+    pthread_mutex_lock(&fs->lock);
+    if (node->told_bytes < (off_t)end)
+        node->told_bytes = (off_t)end;
+    pthread_mutex_unlock(&fs->lock);
+}
+
+/* ---- what is translated ---- */
+
+/* Where a byte really stands; *n: at most so many that follow it there. */
+static uint64_t place(const struct limefs_append *append, uint64_t at, size_t *n)
+{
+    size_t i = append->count;
+    while (i > 0 && append->moves[i - 1].from > at)
+        i--;
+    if (i < append->count && append->moves[i].from - at < *n)
+        *n = (size_t)(append->moves[i].from - at);
+    return i > 0 ? at + (uint64_t)append->moves[i - 1].by : at;
+}
+
+static int move_from(struct limefs *fs, struct limefs_node *node, uint64_t at, uint64_t to)
+{
+    size_t n = 1;
+    struct limefs_append *append = node->append;
+    if (place(append, at, &n) == to)
+        return 0;
+    struct move *moves = reallocarray(append->moves, append->count + 1, sizeof *moves);
+    if (!moves)
+        return -ENOMEM;
+    moves[append->count++] = (struct move){at, (int64_t)(to - at)};
+    append->moves = moves;
+    pthread_mutex_lock(&fs->lock);
+    node->moved = true;
+    pthread_mutex_unlock(&fs->lock);
+    return 0;
+}
+
+static ssize_t read_all(const struct limefs_append *append, int fd, char *buf, size_t n,
+                        uint64_t offset)
+{
+    size_t done = 0;
+    struct limefile_fd from;
+    limefile_fd_init(&from, fd);
+    while (done < n) {
+        size_t part = n - done;
+        uint64_t at = place(append, offset + done, &part);
+        ssize_t got = limefile_read_full(&from.source, buf + done, part, at);
+        if (got < 0)
+            return got;
+        done += (size_t)got;
+        if ((size_t)got < part)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+ssize_t limefs_append_read(struct limefs_node *node, int fd, void *buf, size_t n,
+                           uint64_t offset)
+{
+    struct limefs_append *append = append_of(node);
+    if (!append)
+        return read_all(&NONE, fd, buf, n, offset);
+    pthread_mutex_lock(&append->lock);
+    ssize_t got = read_all(append, fd, buf, n, offset);
+    pthread_mutex_unlock(&append->lock);
+    return got;
+}
+
+static int write_to(int fd, const char *buf, size_t n, uint64_t offset)
+{
+    struct limefile_fd to;
+    limefile_fd_init(&to, fd);
+    return limefile_write_full(&to.source, buf, n, offset);
+}
+
+static int write_known(const struct limefs_append *append, int fd, const char *buf, size_t n,
+                       uint64_t offset)
+{
+    int err = 0;
+    while (n > 0 && !err) {
+        size_t part = n;
+        uint64_t at = place(append, offset, &part);
+        err = write_to(fd, buf, part, at);
+        buf += part, n -= part, offset += part;
+    }
+    return err;
+}
+
+static void note_ours(struct limefs_append *append, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0)
+        append->last = limefs_stamp_of(&st);
+}
+
+/* Nobody below has changed it. */
+static bool is_ours(const struct limefs_append *append, int fd)
+{
+    struct stat st;
+    struct limefs_stamp stamp;
+    if (fstat(fd, &st) != 0)
+        return false;
+    stamp = limefs_stamp_of(&st);
+    return limefs_stamp_same_data(&append->last, &stamp);
+}
+
+/* The descriptor's own position tells where they have come to; nothing else uses it. */
+static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
+                        size_t n, uint64_t offset)
+{
+    int err = 0;
+    while (n > 0 && !err) {
+        struct iovec iov = {(char *)buf, n};
+        ssize_t put = pwritev2(fd, &iov, 1, -1, RWF_APPEND);
+        if (put < 0 && errno == EINTR)
+            continue;
+        off_t end = put < 0 ? -1 : lseek(fd, 0, SEEK_CUR);
+        if (end < 0)
+            return -errno;
+        err = move_from(fs, node, offset, (uint64_t)(end - put));
+        buf += put, n -= (size_t)put, offset += (uint64_t)put;
+    }
+    return err;
+}
+
+static void owe(struct limefs_append *append, uint64_t begin, uint64_t end)
+{
+    if (begin >= end)
+        return;
+    struct span *owed = reallocarray(append->owed, append->owed_count + 1, sizeof *owed);
+    if (!owed)
+        return;
+    owed[append->owed_count++] = (struct span){begin, end};
+    append->owed = owed;
+}
+
+/* What is owed, of n known bytes, unless all of them are wanted: the rest was there before. */
+static int write_owed(struct limefs_append *append, int fd, const char *buf, size_t n,
+                      uint64_t offset, bool all)
+{
+    int err = all ? write_known(append, fd, buf, n, offset) : 0;
+    for (size_t i = append->owed_count; i-- > 0 && !err;) {
+        struct span span = append->owed[i];
+        uint64_t begin = span.begin > offset ? span.begin : offset;
+        uint64_t end = span.end < offset + n ? span.end : offset + n;
+        if (begin >= end)
+            continue;
+        if (!all)
+            err = write_known(append, fd, buf + (begin - offset), end - begin, begin);
+        append->owed[i] = append->owed[--append->owed_count];
+        owe(append, span.begin, begin);
+        owe(append, end, span.end);
+    }
+    return err;
+}
+
+/* The kernel may send a later piece first: the place of the others is taken with zeros. */
+static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uint64_t from,
+                        uint64_t to)
+{
+    static const char zeros[64 * 1024];
+    int err = 0;
+    while (from < to && !err) {
+        size_t n = to - from < sizeof zeros ? (size_t)(to - from) : sizeof zeros;
+        err = append_bytes(fs, node, fd, zeros, n, from);
+        owe(node->append, from, from + n);
+        from += n;
+    }
+    return err;
+}
+
+/* How many of n bytes from `offset` on are before byte `end`. */
+static size_t before(uint64_t end, size_t n, uint64_t offset)
+{
+    return offset >= end ? 0 : end - offset < n ? (size_t)(end - offset) : n;
+}
+
+/* The kernel sends whole pages: what has been in the file before is left alone if others have
+ * changed it; it would come back. */
+static int write_appended(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
+                          size_t n, uint64_t offset, uint64_t end)
+{
+    struct limefs_append *append = node->append;
+    bool ours = is_ours(append, fd);
+    size_t known = before(end, n, offset);
+    int err = write_owed(append, fd, buf, known, offset, ours);
+    if (!err && offset > end)
+        err = append_zeros(fs, node, fd, end, offset);
+    if (!err)
+        err = append_bytes(fs, node, fd, buf + known, n - known, offset + known);
+    if (ours)
+        note_ours(append, fd);
+    return err;
+}
+
+static int write_locked(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
+                        size_t n, uint64_t offset)
+{
+    bool only;
+    uint64_t end = known_end(fs, node, &only);
+    int err = only ? write_appended(fs, node, fd, buf, n, offset, end)
+                   : write_known(node->append, fd, buf, n, offset);
+    grown_to(fs, node, offset + n);
+    return err;
+}
+
+ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
+                            const char *buf, size_t n, uint64_t offset)
+{
+    struct limefs_append *append = append_of(node);
+    int err;
+    if (append) {
+        pthread_mutex_lock(&append->lock);
+        err = write_locked(fs, node, fd, buf, n, offset);
+        pthread_mutex_unlock(&append->lock);
+    } else {
+        err = write_to(fd, buf, n, offset);
+        grown_to(fs, node, offset + n);
+    }
+    return err ? err : (ssize_t)n;
+}
+
+/* ---- lengths ---- */
+
+static int cut(struct limefs_append *append, int fd, uint64_t bytes)
+{
+    size_t n = 1;
+    while (append->count > 0 && append->moves[append->count - 1].from >= bytes)
+        append->count--;
+    return ftruncate(fd, bytes ? (off_t)place(append, bytes - 1, &n) + 1 : 0) == 0 ? 0 : -errno;
+}
+
+/* What the kernel has not sent yet may be of bytes that are before the end now. */
+static int cut_locked(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
+{
+    bool only, ours = is_ours(node->append, fd);
+    uint64_t end = known_end(fs, node, &only);
+    int err = cut(node->append, fd, bytes);
+    if (!err)
+        owe(node->append, end, bytes);
+    if (ours)
+        note_ours(node->append, fd);
+    return err;
+}
+
+int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
+{
+    struct limefs_append *append = append_of(node);
+    if (append)
+        pthread_mutex_lock(&append->lock);
+    int err =
+        append ? cut_locked(fs, node, fd, bytes) : cut(&(struct limefs_append){0}, fd, bytes);
+    pthread_mutex_lock(&fs->lock);
+    if (!err)
+        node->told_bytes = (off_t)bytes;
+    pthread_mutex_unlock(&fs->lock);
+    if (append)
+        pthread_mutex_unlock(&append->lock);
+    return err;
+}
+
+static int allocate(struct limefs *fs, struct limefs_node *node, int fd, int mode,
+                    uint64_t offset, uint64_t bytes)
+{
+    bool only, longer = !(mode & FALLOC_FL_KEEP_SIZE);
+    uint64_t end = known_end(fs, node, &only);
+    if (node->append && node->append->count > 0)
+        return -EOPNOTSUPP;
+    if (fallocate(fd, mode, (off_t)offset, (off_t)bytes) != 0)
+        return -errno;
+    if (longer && node->append)
+        owe(node->append, end, offset + bytes);
+    if (longer)
+        grown_to(fs, node, offset + bytes);
+    return 0;
+}
+
+int limefs_append_allocate(struct limefs *fs, struct limefs_node *node, int fd, int mode,
+                           uint64_t offset, uint64_t bytes)
+{
+    struct limefs_append *append = append_of(node);
+    if (append)
+        pthread_mutex_lock(&append->lock);
+    int err = allocate(fs, node, fd, mode, offset, bytes);
+    if (append)
+        pthread_mutex_unlock(&append->lock);
+    return err;
+}

@@ -1,0 +1,47 @@
+/* follow.c - tells the kernel that a file has grown */
+#include "follow.h"
+
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <unistd.h>
+
+/* The length that the kernel knew, if it is to be told another; one at a time: who drops pages
+ * may wait for a read, which another thread must be left to serve. */
+static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, off_t *known)
+{
+    pthread_mutex_lock(&fs->lock);
+    *known = node->told_bytes;
+    bool ours = fs->session && fs->threads > 1 && !fs->following && !node->writers &&
+                *known < size && (node->followed || !node->moved);
+    if (ours) {
+        fs->following = true;
+        node->followed = node->moved = true;
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return ours;
+}
+
+/* The last byte extends it; the kernel reads the others when they are wanted. */
+static int tell(struct fuse_session *session, uint64_t ino, int fd, off_t known, off_t size)
+{
+    char last;
+    struct fuse_bufvec stored = FUSE_BUFVEC_INIT(1);
+    stored.buf[0].mem = &last;
+    if (pread(fd, &last, 1, size - 1) != 1)
+        return -EIO;
+    int err = fuse_lowlevel_notify_inval_inode(session, ino, known, 0);
+    return err ? err : fuse_lowlevel_notify_store(session, ino, size - 1, &stored, 0);
+}
+
+void limefs_follow(struct limefs *fs, struct limefs_node *node, int fd, const struct stat *st)
+{
+    off_t known;
+    if (!S_ISREG(st->st_mode) || !take_turn(fs, node, st->st_size, &known))
+        return;
+    int err = tell(fs->session, limefs_inode_of_node(node), fd, known, st->st_size);
+    pthread_mutex_lock(&fs->lock);
+    fs->following = false;
+    if (!err)
+        node->told_bytes = st->st_size;
+    pthread_mutex_unlock(&fs->lock);
+}

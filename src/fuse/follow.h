@@ -1,0 +1,16 @@
+/*
+ * follow.h - a file of the tree that grows below the mount while somebody reads it (tail -f).
+ *
+ * A kernel that caches what is written takes no length from us. So it is made to drop the
+ * file's last page, and then to extend the file as if a byte had been stored there.
+ */
+#ifndef LIMEFS_FOLLOW_H
+#define LIMEFS_FOLLOW_H
+
+#include "inode.h"
+
+/* The node's file, open as fd, is like that now. From the first time on, whoever opens it
+ * anew gets another node. */
+void limefs_follow(struct limefs *, struct limefs_node *, int fd, const struct stat *);
+
+#endif

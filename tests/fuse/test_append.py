@@ -1,0 +1,217 @@
+"""Plain files that are appended to on the mount and below it at the same time: each byte that was
+written is there once, in the order of its writer."""
+
+import errno
+import fcntl
+import mmap
+import os
+import random
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import writelib
+
+ROUNDS = 100 if limetest.STRESS else 6
+APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+
+def all_of(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def append(path, *parts):
+    fd = os.open(path, APPEND, 0o644)
+    for part in parts:
+        os.write(fd, part)
+    os.close(fd)
+
+
+class Appended(writelib.TestCase):
+    def setUp(self):
+        self.below = self.tempdir()
+        self.mount = str(self.rw(self.below).path)
+
+    def paths(self, name):
+        return os.path.join(self.below, name), os.path.join(self.mount, name)
+
+    def in_turn(self, path, lines, each, failed):
+        """each: lines for which it is open at a time."""
+        try:
+            for i in range(0, len(lines), each):
+                append(path, *lines[i:i + each])
+        except OSError as error:
+            failed.append((path, error))
+
+    def beside(self, name, many, line, each):
+        """Two writers on each side. What is there, by lines."""
+        below, mount = self.paths(name)
+        failed, writers = [], []
+        for i, path in enumerate((below, mount, below, mount)):
+            lines = [b"%d %d %s\n" % (i, n, line) for n in range(many)]
+            writers.append(threading.Thread(target=self.in_turn,
+                                            args=(path, lines, each[i], failed)))
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        self.assertEqual(failed, [])
+        self.assertEqual(all_of(mount), all_of(below))
+        return all_of(below).split(b"\n")[:-1]
+
+    def test_lines(self):
+        for turn in range(ROUNDS):
+            each = [random.choice((1, 1, 3, 50)) for _ in range(4)]
+            with self.subTest(turn=turn, each=each):
+                lines = self.beside(f"log{turn}", 200, b"", each)
+                self.assertEqual(len(lines), 800)
+                for i in range(4):
+                    mine = [line for line in lines if line.startswith(b"%d " % i)]
+                    self.assertEqual(mine, [b"%d %d " % (i, n) for n in range(200)])
+
+    def test_more_than_a_request(self):
+        """Which the kernel sends in pieces: they may lie between those of others."""
+        many, line = 4, b"x" * 3_000_000
+        below, _ = self.paths("big")
+        self.beside("big", many, line, [1, 1, 1, 1])
+        data = all_of(below)
+        self.assertEqual(data.count(b"x"), 4 * many * len(line))
+        self.assertEqual(len(data), sum(len(b"%d %d %s\n" % (i, n, line))
+                                        for i in range(4) for n in range(many)))
+
+    def test_open_all_the_while(self):
+        """Who has it open sees what was written on the mount; after that, all see all."""
+        below, mount = self.paths("log")
+        append(below, b"first\n")
+        fd = os.open(mount, APPEND)
+        for i in range(10):
+            append(below, b"below %d\n" % i)
+            os.write(fd, b"mount %d\n" % i)
+            if i % 3 == 0:
+                os.fsync(fd)
+        with open(mount, "rb") as reader:
+            self.assertEqual(reader.read(), b"first\n" + b"".join(b"mount %d\n" % i
+                                                                  for i in range(10)))
+        os.close(fd)
+        lines = all_of(below).decode().splitlines()
+        self.assertEqual(sorted(lines), sorted(["first"] + [f"{side} {i}" for i in range(10)
+                                                            for side in ("below", "mount")]))
+        self.assertEqual(all_of(mount), all_of(below))
+        self.assertEqual(os.stat(mount).st_size, os.stat(below).st_size)
+
+    def test_read_while_it_grows(self):
+        """As tail -f does."""
+        below, mount = self.paths("log")
+        data = b"first\n"
+        append(below, data)
+        with open(mount, "rb", buffering=0) as reader:
+            self.assertEqual(reader.read(), data)
+            for i in range(4):
+                more = b"%d" % i * 3000 + b"\n"
+                append((below, mount)[i % 2], more)
+                data += more
+                writelib.until(lambda: os.fstat(reader.fileno()).st_size == len(data), 300)
+                self.assertEqual(reader.read(), more)
+                self.assertEqual(all_of(mount), data)
+
+    def test_emptied_below(self):
+        """As logrotate's copytruncate does: what was there does not come back."""
+        below, mount = self.paths("log")
+        fd = os.open(mount, APPEND, 0o644)
+        os.write(fd, b"old\n" * 3000)
+        os.fsync(fd)
+        os.truncate(below, 0)
+        append(below, b"other\n" * 100)
+        os.write(fd, b"new\n")
+        os.close(fd)
+        self.assertEqual(all_of(below), b"other\n" * 100 + b"new\n")
+        self.assertEqual(all_of(mount), all_of(below))
+
+    def test_emptied_on_the_mount(self):
+        below, mount = self.paths("log")
+        append(below, b"old\n")
+        fd = os.open(mount, APPEND)
+        append(below, b"below\n")
+        os.write(fd, b"mount\n")
+        os.fsync(fd)
+        with open(mount, "wb"):
+            pass
+        os.write(fd, b"new\n")
+        os.close(fd)
+        self.assertEqual(all_of(below), b"new\n")
+        self.assertEqual(all_of(mount), b"new\n")
+
+    def test_together_with_other_writers_of_the_mount(self):
+        """What they write, by a descriptor or by memory, goes where they have written it."""
+        below, mount = self.paths("file")
+        append(below, b"0123456789")
+        fd = os.open(mount, APPEND)
+        other = os.open(mount, os.O_RDWR)
+        os.write(fd, b"abc")
+        os.pwrite(other, b"X", 0)
+        os.pwrite(other, b"far", 20)
+        with mmap.mmap(other, 10) as memory:
+            memory[5:6] = b"Y"
+        os.close(other)
+        os.write(fd, b"end")
+        os.close(fd)
+        self.assertEqual(all_of(below), b"X1234Y6789abc" + bytes(7) + b"far" + b"end")
+
+    def test_no_longer_to_append(self):
+        """A program may change its mind."""
+        below, mount = self.paths("file")
+        append(below, b"0123456789")
+        fd = os.open(mount, APPEND)
+        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+        os.pwrite(fd, b"XYZ", 2)
+        os.close(fd)
+        self.assertEqual(all_of(below), b"01XYZ56789")
+
+    def test_cut_and_allocated(self):
+        below, mount = self.paths("file")
+        append(below, b"0123456789")
+        fd = os.open(mount, APPEND)
+        os.ftruncate(fd, 5)
+        os.write(fd, b"abc")
+        os.ftruncate(fd, 12)
+        os.write(fd, b"d")
+        self.assertEqual(os.fstat(fd).st_size, 13)
+        try:
+            os.posix_fallocate(fd, 0, 20)
+        except OSError as error:
+            self.assertEqual(error.errno, errno.EOPNOTSUPP)
+            os.ftruncate(fd, 20)
+        os.write(fd, b"e")
+        os.close(fd)
+        self.assertEqual(all_of(below), b"01234abc" + bytes(4) + b"d" + bytes(7) + b"e")
+        self.assertEqual(all_of(mount), all_of(below))
+
+    @unittest.skipUnless(os.geteuid() == 0, "a small file system is made by root")
+    def test_a_full_disk(self):
+        """What did not fit is told, and what comes after it is appended to what did."""
+        below, mount = self.paths("small")
+        os.mkdir(below)
+        limetest.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", below], check=True)
+        self.addCleanup(limetest.run, ["umount", "-l", below])
+        log = os.path.join(mount, "log")
+        append(log, b"first\n")
+        fd = os.open(log, APPEND)
+        with self.assertRaises(OSError) as told:
+            os.write(fd, b"x" * 200_000)
+            os.fsync(fd)
+        self.assertEqual(told.exception.errno, errno.ENOSPC)
+        try:
+            os.close(fd)
+        except OSError:
+            pass
+        os.truncate(os.path.join(below, "log"), 6)
+        append(log, b"then\n")
+        self.assertEqual(all_of(os.path.join(below, "log")), b"first\nthen\n")
+        self.assertEqual(all_of(log), b"first\nthen\n")
+
+
+if __name__ == "__main__":
+    limetest.main()
