@@ -39,7 +39,8 @@ class Fresh(limetest.TestCase):
         acquire = limetest.run(["apt-config", "dump", "Acquire"], check=True).stdout
         with open(os.path.join(root, "etc/apt/apt.conf.d/90-here"), "wb") as file:
             file.write(acquire)
-        shutil.copy("/etc/resolv.conf", os.path.join(root, "etc/resolv.conf"))
+        for name in ("resolv.conf", "hosts"):  # without its own name a host waits for name servers
+            shutil.copy("/etc/" + name, os.path.join(root, "etc", name))
         os.mkdir(os.path.join(root, "src"))
         with subprocess.Popen(["tar", "-C", limetest.REPO, "--exclude=./build*", "--exclude=./.git",
                                "-c", "."], stdout=subprocess.PIPE) as tar:
@@ -47,6 +48,8 @@ class Fresh(limetest.TestCase):
                          check=True)
         limetest.run(["mount", "-t", "proc", "proc", root + "/proc"], check=True)
         self.addCleanup(limetest.run, ["umount", "-l", root + "/proc"])
+        limetest.run(["mount", "-t", "sysfs", "-o", "ro", "sysfs", root + "/sys"], check=True)
+        self.addCleanup(limetest.run, ["umount", "-l", root + "/sys"])
         limetest.run(["mount", "--rbind", "--make-rslave", "/dev", root + "/dev"], check=True)
         self.addCleanup(limetest.run, ["umount", "-R", "-l", root + "/dev"])
         return root
@@ -79,7 +82,9 @@ class Fresh(limetest.TestCase):
     def test_check(self):
         for suite in SUITES:
             with self.subTest(suite=suite):
-                self.assertIn("Result: PASS", self.in_it(self.debian(suite), "scripts/check", 5400))
+                shown = self.in_it(self.debian(suite), "scripts/check", 5400)
+                self.assertIn("Result: PASS", shown)
+                print(f"# {suite}:", *shown.splitlines()[-2:])
 
 
 if __name__ == "__main__":
