@@ -9,6 +9,8 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
@@ -20,6 +22,8 @@ STEPS //= 10 if limetest.SANITIZED else 1
 SEED = int(os.environ.get("SEED", "0")) or (random.SystemRandom().randrange(10 ** 6)
                                              if limetest.STRESS else 14)
 THEN = (1_000_000_000_123456789, 1_100_000_000_987654321)  # ns
+AGED = 900_000_000_000000000
+TICK = 10_000_000  # ns: of a file system's clock, with some room
 LONG = "n" * 255
 
 
@@ -243,6 +247,42 @@ def tree(top):
     return found
 
 
+def all_paths(top):
+    return [top] + [os.path.join(folder, name) for folder, folders, files in os.walk(top)
+                    for name in folders + files]
+
+
+def age(top):
+    for path in all_paths(top):
+        os.utime(path, ns=(AGED, AGED), follow_symlinks=False)
+
+
+def changes(top):
+    """When attributes were last changed; after that, the file system's clock has gone on."""
+    found = {path: os.lstat(path).st_ctime_ns for path in all_paths(top)}
+    with tempfile.TemporaryFile(dir=os.path.dirname(top)) as file:
+        while os.fstat(file.fileno()).st_ctime_ns <= max(found.values()):
+            os.fchmod(file.fileno(), 0o600)
+    return found
+
+
+def times(top, before, begun):
+    """Of each object: when it was modified, and whether its attributes are as they were."""
+    found = {}
+    for path in all_paths(top):
+        st = os.lstat(path)
+        if stat.S_ISFIFO(st.st_mode):  # what passes through one leaves no trace below
+            continue
+        named = {AGED: "aged", THEN[1]: "then"}
+        ended = time.time_ns() + TICK
+        now = "now" if begun - TICK <= st.st_mtime_ns <= ended else st.st_mtime_ns - begun
+        changed = st.st_ctime_ns != before.get(path)
+        if changed and not begun - TICK <= st.st_ctime_ns <= ended:
+            changed = st.st_ctime_ns - begun
+        found[os.path.relpath(path, top)] = named.get(st.st_mtime_ns, now), changed
+    return found
+
+
 def outcome(operation, *paths):
     try:
         return operation(*paths)
@@ -265,11 +305,11 @@ class Posix(writelib.TestCase):
     def setUp(self):
         super().setUp()
         folder = self.tempdir()
-        self.native, below = os.path.join(folder, "native"), os.path.join(folder, "below")
-        for path in (self.native, below):
+        self.native, self.below = os.path.join(folder, "native"), os.path.join(folder, "below")
+        for path in (self.native, self.below):
             os.mkdir(path)
             scene(path)
-        self.mount = str(self.rw(below).path)
+        self.mount = str(self.rw(self.below).path)
         self.sides = (self.native, self.mount)
 
     def both(self, what, operation, *names):
@@ -296,6 +336,26 @@ class Posix(writelib.TestCase):
                     if not (isinstance(result, str) and result.startswith("E")):
                         self.assertAlike(what)
                     self.anew_if_changed()
+
+    def test_times(self):
+        """Of what is changed, and of the folders that it is in."""
+        rows = [(name, operation, (path,)) for name, operation in ONE.items() for path in OBJECTS]
+        rows += [(name, operation, pair) for name, operation in TWO.items()
+                 for pair in [("file", "other"), ("full", "folder/x"), ("linked", "linked-2"),
+                              ("to-file", "x"), ("full/inner", "inner"), ("file", "full/inner")]]
+        for name, operation, names in rows:
+            for side in self.sides:
+                age(side)
+            before = [changes(side) for side in (*self.sides, self.below)]
+            begun = time.time_ns()
+            result = self.both((name, *names), operation, *names)
+            with self.subTest(operation=name, names=names):
+                native, mounted, below = (times(side, old, begun) for side, old in
+                                          zip((*self.sides, self.below), before))
+                self.assertEqual(mounted, native)
+                self.assertEqual(below, native)
+            if not (isinstance(result, str) and result.startswith("E")):
+                self.anew()
 
     def anew_if_changed(self):
         if tree(self.native) != self.scene:
@@ -478,6 +538,9 @@ class Programs(writelib.TestCase):
         "sed -i": 'cp "$GIVEN/file" f && sed -i s/data/words/ f && sed -i.old s/some/few/ f',
         "patch": "printf 'a\\nb\\n' >f && printf '%s\\n' '--- f' '+++ f' '@@ -1,2 +1,2 @@' ' a' "
                  "'-b' '+c' >p && patch -s f p",
+        "vim": 'cp -r "$GIVEN" there && cd there && for f in file full/inner; do '
+               "vim.tiny -u NONE -es -c 'set backup swapfile' -c '%s/a/vim/' -c wq $f; "
+               "vim.tiny -u NONE -es -c 'set backupcopy=yes' -c 'normal Gonew' -c wq $f; done",
         "python": "python3 -m venv --without-pip v && v/bin/python -c 'import sys' && "
                   "rm -rf v/bin v/pyvenv.cfg",
         "sqlite": "python3 -c \"import sqlite3; c = sqlite3.connect('db'); "
