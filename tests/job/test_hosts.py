@@ -279,6 +279,7 @@ class Writing(HostsTestCase):
 
 
 JOIN = 0x100
+BACKLOG = "1024"
 
 
 def closed(one):
@@ -307,32 +308,15 @@ class Control(HostsTestCase):
         return hosts.Job(self.hosts, "alpha:1,beta:1", env={
             "OMPI_MCA_oob_tcp_if_include": net, "OMPI_MCA_btl_tcp_if_include": net}).launch()
 
-    def ports_of(self, job):
-        """At which rank 0 listens, the last one last; MPI's are among them."""
-        inodes, ports = set(), {}
-        here = [pid for pid in job.rank_pids() if pid not in job.pids_on("beta")]
-        for pid in here:
-            for fd in os.listdir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
-            for table in "tcp", "tcp6":
-                with open(f"/proc/{pid}/net/{table}", encoding="ascii") as file:
-                    for line in file.readlines()[1:]:
-                        fields = line.split()
-                        if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
-                            ports[int(fields[9])] = int(fields[1].rpartition(":")[2], 16)
-        return [ports[inode] for inode in sorted(ports)]
-
     def control_port(self, job):
-        """The job's is opened after those of MPI."""
-        ports, since = [], time.monotonic()
-        while not ports or time.monotonic() - since < 0.5:
+        """By how many may wait at it; MPI's ports differ."""
+        def found():
             self.assertIsNone(job.process.poll(), job.stderr())
-            now = self.ports_of(job)
-            if now != ports:
-                ports, since = now, time.monotonic()
-            time.sleep(0.02)
-        return ports[-1]
+            listed = self.hosts.run("alpha", ["ss", "-Hltn"]).stdout.decode().splitlines()
+            return [line.split()[3].rpartition(":")[2] for line in listed
+                    if line.split()[2] == BACKLOG]
+        self.assertTrue(jobtest.wait_until(found, jobtest.START_S), job.stderr())
+        return int(found()[0])
 
     def stranger(self, port):
         """On beta."""
@@ -340,7 +324,8 @@ class Control(HostsTestCase):
                 open("/proc/self/ns/net", "rb") as here:
             hosts._libc("setns", there.fileno(), 0)
             try:
-                return socket.create_connection((self.hosts.address("alpha"), port), 5)
+                return socket.create_connection((self.hosts.address("alpha"), port),
+                                                jobtest.START_S)
             finally:
                 hosts._libc("setns", here.fileno(), 0)
 
@@ -348,19 +333,20 @@ class Control(HostsTestCase):
         """They come before the ranks: dropped, and the job starts and serves as if nothing were."""
         job = self.job_that_waits()
         port, dice = self.control_port(job), random.Random(3)
-        for wrong in [jobclient.packet(JOIN, b"\1\0\0\0" + bytes(32)),  # not the token
-                      jobclient.packet(JOIN, b"\1\0\0\0" + dice.randbytes(32)),
-                      jobclient.packet(JOIN, b""), jobclient.packet(JOIN, bytes(60000)),
-                      jobclient.packet(jobclient.HELLO, bytes(8)),
-                      jobclient.packet(jobclient.STOP), jobclient.packet(JOIN, flags=1),
-                      b"GET / HTTP/1.0\r\n\r\n" + bytes(30), dice.randbytes(5000)]:
-            with self.stranger(port) as one:
-                one.sendall(wrong)
-                self.assertTrue(closed(one), wrong[:40])
-        silent = [self.stranger(port) for _ in range(50)]
-        with contextlib.suppress(OSError):
-            silent[0].sendall(jobclient.packet(JOIN, bytes(36))[:30])
-        self.assertFalse(select.select([job.process.stdout], [], [], 0)[0], "ready too early")
+        with jobtest.stopped(job.pids_on("beta")[0]):
+            for wrong in [jobclient.packet(JOIN, b"\1\0\0\0" + bytes(32)),  # not the token
+                          jobclient.packet(JOIN, b"\1\0\0\0" + dice.randbytes(32)),
+                          jobclient.packet(JOIN, b""), jobclient.packet(JOIN, bytes(60000)),
+                          jobclient.packet(jobclient.HELLO, bytes(8)),
+                          jobclient.packet(jobclient.STOP), jobclient.packet(JOIN, flags=1),
+                          b"GET / HTTP/1.0\r\n\r\n" + bytes(30), dice.randbytes(5000)]:
+                with self.stranger(port) as one:
+                    one.sendall(wrong)
+                    self.assertTrue(closed(one), wrong[:40])
+            silent = [self.stranger(port) for _ in range(50)]
+            with contextlib.suppress(OSError):
+                silent[0].sendall(jobclient.packet(JOIN, bytes(36))[:30])
+            self.assertFalse(select.select([job.process.stdout], [], [], 0)[0], "ready too early")
         self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
         path, data = self.data_file()
         client = job.client(16 * MIB)
@@ -385,9 +371,10 @@ class Control(HostsTestCase):
         port = self.control_port(job)
         pid = self.rank_0(job)
         before = len(os.listdir(f"/proc/{pid}/fd"))
-        crowd = [self.stranger(port) for _ in range(300)]
-        self.assertTrue(closed(crowd[230]))
-        self.assertLess(len(os.listdir(f"/proc/{pid}/fd")), before + 64 + 10)
+        with jobtest.stopped(job.pids_on("beta")[0]):
+            crowd = [self.stranger(port) for _ in range(300)]
+            self.assertTrue(closed(crowd[230]))
+            self.assertLess(len(os.listdir(f"/proc/{pid}/fd")), before + 64 + 10)
         self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
         self.assertEqual(job.process.stdout.readline(), b"ready\n")
         for one in crowd:

@@ -562,7 +562,7 @@ class WritingFails(jobtest.TestCase):
             client.socket.settimeout(0.3)
             with self.assertRaises(socket.timeout):
                 client.receive()
-        client.socket.settimeout(30)
+        client.socket.settimeout(30 * limetest.SLOWNESS)
         for tag in tags:
             client.finish(tag)
         self.assertHolds(path, model)
@@ -776,7 +776,7 @@ class Socket(jobtest.TestCase):
         os.chmod(os.path.dirname(job.path), 0o755)
         os.chmod(job.path, 0o666)
         program = ("import os, socket, sys; os.setuid(65534); s = socket.socket(1); "
-                   "s.settimeout(20); s.connect(sys.argv[1]); "
+                   f"s.settimeout({20 * limetest.SLOWNESS}); s.connect(sys.argv[1]); "
                    "sys.exit(s.recv(1) != b'')")
         self.run_ok([sys.executable, "-c", program, job.path])
         self.assertEqual(job.client().status()["clients"], 0)

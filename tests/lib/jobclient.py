@@ -18,6 +18,8 @@ import os
 import socket
 import struct
 
+import limetest
+
 MAGIC, VERSION = 0x4A4D494C, 2
 HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
 REPLY = 1
@@ -77,7 +79,7 @@ class Connection:
     def __init__(self, path, timeout=30):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(path)
-        self.socket.settimeout(timeout)
+        self.socket.settimeout(timeout * limetest.SLOWNESS)
 
     def __enter__(self):
         return self

@@ -45,8 +45,9 @@ STRESS = bool(os.environ.get("STRESS"))
 
 MAGIC = 0x456789AB
 HEADER_BYTES = 144
-# Sanitized programs are several times slower.
-SLOWNESS = 4 if SANITIZED else 1
+# What every wait and limit is multiplied by: the machine may be busy, and sanitized programs are
+# several times slower.
+SLOWNESS = 16 if SANITIZED else 8
 # Given to the sanitizers by tests/run, so that a report cannot be taken for a program's own exit.
 SANITIZER_EXIT = 99
 NO_FUSE = "needs /dev/fuse"
@@ -434,7 +435,7 @@ class _Tap(unittest.TestResult):
         super().startTest(test)
         _current = test
         self._verdict = ""
-        limit = int(os.environ.get("LIMETEST_TIMEOUT") or 1200) * SLOWNESS
+        limit = int(os.environ.get("LIMETEST_TIMEOUT") or 1200) * (SLOWNESS // 8)
         self._watchdog = threading.Timer(limit, self._bite, [test, limit])
         self._watchdog.daemon = True
         self._watchdog.start()
