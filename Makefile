@@ -35,19 +35,22 @@ MISSING := $(strip $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null
 pkg_cflags = $(shell $(PKG) --cflags $(1))
 pkg_libs   = $(shell $(PKG) --libs $(1))
 
-# One folder, one set of include paths: the layers are what these allow.
-#   src/lime <- src/lime/tool      src/lime <- src/fuse -> src/mpi/wire
-#   src/lime/tool -> src/lime/stage -> src/mpi/wire (which knows no MPI)
-INC_lime := -Isrc/lime
-INC_tool := -Isrc/lime -Isrc/lime/tool -Isrc/lime/stage
-INC_stage := -Isrc/lime -Isrc/lime/stage -Isrc/mpi/wire
-INC_wire := -Isrc/mpi/wire
-INC_fuse  = -Isrc/lime -Isrc/mpi/wire -Isrc/fuse $(call pkg_cflags,fuse3 jansson)
+# Rooms: a folder, whose headers in include/ are for the rooms above it, and whose others are its
+# own. A room sees what its list of include paths allows, and no list leads upwards
+# (docs/architecture.md has the picture, tests/tool/test_rooms.py compares).
+INC_lime := -Isrc/lime/include
+INC_wire := -Isrc/mpi/wire/include
+INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
+INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
+INC_tool := -Isrc/lime/tool -Isrc/lime/stage/include $(INC_lime)
+# Of the daemon, from below.
+fuse_rooms := base names job write verify file ops process
+fuse_cflags = $(INC_lime) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
 lime_src := $(wildcard src/lime/*.c)
 tool_src := $(wildcard src/lime/tool/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
-fuse_src := $(wildcard src/fuse/*.c)
+fuse_src := $(wildcard src/fuse/*/*.c)
 wire_src := $(wildcard src/mpi/wire/*.c)
 unit_src := $(wildcard tests/unit/*.c)
 help_src := $(filter-out tests/helpers/fault.c,$(wildcard tests/helpers/*.c))
@@ -134,19 +137,27 @@ $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/tool,$(INC_tool)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
 $(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
-$(eval $(call compile,src/fuse,$$(INC_fuse) -DFUSE_USE_VERSION=312))
-$(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) -Isrc/fuse -Isrc/mpi/lemon $(INC_wire)))
-# Lemon and staging have headers of the same names.
-$(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage
+seen :=
+$(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
+    $(eval $(call compile,src/fuse/$(r),$(seen) $$(fuse_cflags))))
+# Units are tried from inside their rooms; some have headers of the same names.
+$(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
+    $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/lemon))
+$(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
 # To gcc, MPICH's MPI_STATUSES_IGNORE is an array without room.
 MPI_WARNINGS := $(if $(findstring mpich,$(MPICC)),-Wno-stringop-overflow)
 
-$(B)/obj/src/mpi/%.o: src/mpi/%.c $(B)/flags
-	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  MPICC $<')
-	$(Q)$(MPICC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(MPI_WARNINGS) -fPIC -Isrc/mpi -Isrc/lime \
-	    -MMD -MP -c -o $@ $<
+define compile_mpi
+$(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
+	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  MPICC $$<')
+	$(Q)$(MPICC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(MPI_WARNINGS) -fPIC $(2) -MMD -MP -c -o $$@ $$<
+endef
+$(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon)))
+$(eval $(call compile_mpi,src/mpi/job,$(INC_lemon) $(INC_wire) -Isrc/mpi))
+$(eval $(call compile_mpi,src/mpi/bench,$(INC_lemon)))
+$(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
 
 # What of Lemon needs no MPI, for its tests where there is none.
 $(B)/obj/no-mpi/%.o: src/mpi/lemon/%.c $(B)/flags
@@ -182,9 +193,9 @@ $(mpi_benches): $(B)/lib/liblemon.a
 	    $(lemon_libs)
 
 define mpi_programs
-$(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon.h $(B)/lib/liblemon.a
+$(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
-	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) -Isrc/mpi -o $$@ $$< $(B)/lib/liblemon.a \
+	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) -Isrc/mpi/lemon/include -o $$@ $$< $(B)/lib/liblemon.a \
 	    $(lemon_libs) -lm
 endef
 $(eval $(call mpi_programs,tests/mpi,mpi))
@@ -216,11 +227,11 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
 
 # Units of the daemon that need no FUSE.
-$(B)/tests/test_stream: $(call obj,src/fuse/stream.c)
-$(B)/tests/test_forward: $(call obj,src/fuse/forward.c)
-$(B)/tests/test_spans: $(call obj,src/fuse/spans.c)
-$(B)/tests/test_tally: $(call obj,src/fuse/tally.c)
-$(B)/tests/test_caller: $(call obj,src/fuse/caller.c src/fuse/clock.c)
+$(B)/tests/test_stream: $(call obj,src/fuse/file/stream.c)
+$(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)
+$(B)/tests/test_spans: $(call obj,src/fuse/job/spans.c)
+$(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c)
+$(B)/tests/test_caller: $(call obj,src/fuse/base/caller.c src/fuse/base/clock.c)
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.
@@ -264,7 +275,8 @@ run-bench: all $(helpers) $(if $(HAVE_MPI),$(mpi_benches))
 FUZZ_SECONDS ?= 600
 fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 
-$(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) $(wildcard src/lime/*.h src/mpi/wire/*.h) \
+$(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) \
+             $(wildcard src/lime/*.h src/lime/include/*.h src/mpi/wire/include/*.h) \
              $(B)/flags
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
@@ -282,7 +294,7 @@ c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 
 lint: ## cppcheck, shellcheck, man pages and formatting
 	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
-	    --error-exitcode=1 --suppress=missingIncludeSystem -Isrc/lime src tests
+	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
 	shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
 	    src/mpi/package/install
 	clang-format --dry-run -Werror $(c_files)

@@ -2,7 +2,7 @@
 #include "ask.h"
 #include "say.h"
 #include "text.h"
-#include "wire/limejob.h"
+#include "limejob.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -9,7 +9,7 @@
 #ifndef JOB_CONTROL_H
 #define JOB_CONTROL_H
 
-#include "wire/limejob.h"
+#include "limejob.h"
 
 /* Payloads; a reply has a code, as replies to clients. */
 enum job_control {

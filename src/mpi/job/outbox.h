@@ -2,7 +2,7 @@
 #ifndef JOB_OUTBOX_H
 #define JOB_OUTBOX_H
 
-#include "wire/limejob.h"
+#include "limejob.h"
 
 struct job_parcel;
 

@@ -1,7 +1,7 @@
 /* say.c - messages, a line each */
 #include "say.h"
 #include "text.h"
-#include "wire/limejob.h"
+#include "limejob.h"
 
 #include <stdio.h>
 

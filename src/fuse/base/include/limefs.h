@@ -1,0 +1,141 @@
+/*
+ * limefs.h - what all parts of the daemon share: the mount, its options, the log.
+ *
+ * The daemon shows a container as a directory of records, or a directory as a tree in
+ * which each container is such a directory. See docs/architecture.md.
+ */
+#ifndef LIMEFS_H
+#define LIMEFS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <time.h>
+
+struct limefs_handle;
+struct limefs_node;
+struct limefs_view;
+struct limefs_slot;
+
+enum limefs_verify {
+    LIMEFS_VERIFY_OFF, /* on request only */
+    LIMEFS_VERIFY_OPEN,
+    LIMEFS_VERIFY_STREAM,
+};
+
+struct limefs_options {
+    double attr_timeout, entry_timeout; /* seconds that the kernel may trust an answer */
+    unsigned max_open;                  /* containers kept open while nobody uses them */
+    uint64_t readahead;                 /* bytes the kernel reads ahead; 0: leave it alone */
+    int shared;                         /* allow_other or allow_root */
+    unsigned max_read;                  /* of one request; 0: as the kernel likes */
+    bool rw;                            /* containers may be written to */
+    enum limefs_verify verify;          /* of records with a checksum */
+
+    /* The job: all unset, and reads are local. */
+    unsigned ranks;     /* of a job of our own; 0: none */
+    char *job, *mpirun; /* socket of another job; how to start our own; owned, or NULL */
+    uint64_t window, extent, forward_from;
+    uint64_t stripe;     /* of a job of our own; 0: its default */
+    double job_timeout;  /* seconds to wait for an answer */
+    int ino32;           /* inode numbers have 32 bits */
+    int mkdir_container; /* mkdir makes a container of any name */
+    int direct_io;       /* large records are read around this mount's page cache */
+};
+
+/* Bytes that the indices of unused containers may take together. */
+#define LIMEFS_INDEX_MEMORY (UINT64_C(256) << 20)
+
+enum {
+    LIMEFS_WATCHES_MAX = 4,
+};
+
+struct limefs {
+    struct limefs_options options;
+    char *source;           /* absolute path of the container or the directory */
+    int source_fd;          /* O_PATH: the directory, or the one that holds the container */
+    const char *container;  /* its name there (in source); NULL for a tree */
+    const char *mountpoint; /* absolute; NULL: mounted for us, not known */
+    bool foreground;
+    bool switches; /* requests are served with their caller's rights (caller.h) */
+    bool refuses;  /* changes by others than our own user, whose rights we cannot take on */
+
+    /* Guards slots, nodes, reference counts and the list of views; held briefly, never
+     * over I/O. */
+    pthread_mutex_t lock;
+
+    struct limefs_slot *slots; /* inode.c */
+    uint32_t slot_count, slot_free;
+    uint64_t ids; /* given so far to nodes and views */
+    struct limefs_node *root;
+    struct limefs_handle *files, *dirs; /* file.c, dir.c; under the lock */
+    struct limefs_node **names;         /* hash of (parent, name) */
+    size_t name_buckets, name_count;
+    struct limefs_node **nodes; /* hash of (dev, ino): of files that may have several names */
+    size_t file_buckets, file_count;
+
+    /* view.c: views with an open container, most recently used first. */
+    struct limefs_view *newest, *oldest;
+    unsigned views_open;
+    uint64_t index_memory;
+    const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];
+    unsigned watch_count;
+
+    struct fuse_session *session; /* NULL: not mounted yet */
+    unsigned threads;             /* that serve requests, at most */
+    bool following;               /* one of them is in limefs_follow() */
+    unsigned waiting;             /* of these, for verdicts (verify.c); atomic */
+    struct limefs_job *job;       /* job.h; NULL: none wanted */
+    struct limefs_view
+        *held; /* of a container that is mounted for writing; its writer has a user */
+    uint64_t requests, local_bytes; /* reads so far; atomic */
+    uint64_t local_written_bytes;
+    uint64_t verified_bytes, verified_ok, verified_bad; /* records; atomic */
+    struct limefs_errands *errands;                     /* errand.h */
+};
+
+/* Open files and directories, so that none is left when the mount ends with some open. */
+struct limefs_handle {
+    struct limefs_handle *next, **at;
+};
+
+/* What tells that a file is still the one that was seen. */
+struct limefs_stamp {
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    struct timespec mtime, ctime;
+    mode_t type; /* S_IFREG, S_IFLNK ... */
+};
+
+struct limefs_stamp limefs_stamp_of(const struct stat *);
+
+/* True if neither data nor attributes have changed. */
+bool limefs_stamp_equal(const struct limefs_stamp *, const struct limefs_stamp *);
+
+/* True if it is the same file, whatever was done to it. */
+bool limefs_stamp_same_file(const struct limefs_stamp *, const struct limefs_stamp *);
+
+/* True if the data have not changed; owner, mode or links may have. */
+bool limefs_stamp_same_data(const struct limefs_stamp *, const struct limefs_stamp *);
+
+/* Into and out of fs->files or fs->dirs. */
+void limefs_handle_add(struct limefs *, struct limefs_handle **list, struct limefs_handle *);
+void limefs_handle_remove(struct limefs *, struct limefs_handle *);
+
+/* ---- log.c: stderr in the foreground, syslog behind it; nothing steers a terminal ---- */
+
+/* Takes libfuse's messages, too. */
+void limefs_log_open(bool foreground);
+
+/* Between these two, what programs that libfuse runs print on stderr is held back; then it is
+ * printed, made harmless but for the characters in `spared`. Only while there is one thread. */
+void limefs_log_catch(void);
+void limefs_log_release(const char *spared);
+
+/* priority: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO. One line, no newline at its end. */
+void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

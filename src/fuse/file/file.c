@@ -1,0 +1,280 @@
+/* file.c - files opened and closed */
+#include "file.h"
+#include "append.h"
+#include "caller.h"
+#include "descriptor.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct limefs_file *new_file(void)
+{
+    struct limefs_file *file = calloc(1, sizeof *file);
+    if (!file)
+        return NULL;
+    file->fd = -1;
+    file->uid = limefs_caller_uid();
+    file->gid = limefs_caller_gid();
+    file->direct = LIMEFS_DIRECT_UNTRIED;
+    pthread_mutex_init(&file->lock, NULL);
+    return file;
+}
+
+static void free_file(struct limefs_file *file)
+{
+    limefile_index_free(file->index);
+    pthread_mutex_destroy(&file->lock);
+    free(file);
+}
+
+/* Of a pinned view, which it keeps. */
+static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       struct limefs_file *file)
+{
+    file->index = limefs_view_index(fs, view);
+    int err = limefile_index_get(file->index, ordinal, &file->record);
+    if (err)
+        return -ESTALE;
+    struct stat st = limefs_view_stat(fs, view);
+    file->checked = limefs_stamp_of(&st);
+    file->generation = limefs_view_generation(fs, view, ordinal);
+    file->view = view;
+    return 0;
+}
+
+static int take_target(struct limefs *fs, struct limefs_file *file, int flags)
+{
+    uint64_t ordinal = file->record.ordinal;
+    bool appends = (flags & (O_APPEND | O_TRUNC)) == O_APPEND;
+    int err = limefs_target_open(fs, file->view, ordinal, appends, &file->target);
+    if (!err && flags & O_TRUNC)
+        err = limefs_record_resize(fs, file->view, ordinal, 0, true);
+    if (err && file->target)
+        limefs_target_close(fs, file->target, false);
+    return err;
+}
+
+/* The view must be the newest: if not, -ESTALE makes the kernel look the name up again. */
+static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal, int flags,
+                       struct limefs_file *file)
+{
+    struct limefs_view *current;
+    int err = limefs_view_current(fs, view->node, &current);
+    if (err)
+        return err == -ENOENT ? -ESTALE : err;
+    if (current != view)
+        err = -ESTALE;
+    if (!err)
+        err = take_record(fs, view, ordinal, file);
+    if (!err && (flags & O_ACCMODE) != O_RDONLY)
+        err = take_target(fs, file, flags);
+    if (err)
+        limefs_view_unpin(fs, current);
+    return err;
+}
+
+/* With the caller's rights. A kernel that caches what is written reads, too, from what is only
+ * written to: pages of which a part is written, and which only those see who may read. */
+static int open_plain_fd(int file, int flags)
+{
+    int fd = limefile_reopen(file, (flags & O_ACCMODE) | O_NONBLOCK);
+    if (fd < 0 || (flags & O_ACCMODE) != O_WRONLY)
+        return fd;
+    limefs_own_begin();
+    int both = limefile_reopen(file, O_RDWR | O_NONBLOCK);
+    limefs_own_end();
+    if (both < 0)
+        return fd;
+    close(fd);
+    return both;
+}
+
+/* O_TRUNC, once it is known that this is the file; by whom may write to it. */
+static int empty(struct limefs *fs, struct limefs_node *node, int file, int fd, int flags)
+{
+    int to =
+        (flags & O_ACCMODE) == O_RDONLY ? limefile_reopen(file, O_WRONLY | O_NONBLOCK) : fd;
+    if (to < 0)
+        return to;
+    int err = limefs_append_cut(fs, node, to, 0);
+    if (to != fd)
+        close(to);
+    return err;
+}
+
+/* What the kernel knows by the node, open; *st as it is then. Two files must not share the
+ * pages of one node. */
+static int open_node(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
+{
+    int file = limefs_tree_hold(fs, node);
+    if (file < 0)
+        return file;
+    int fd = -ESTALE, err = fstat(file, st) == 0 ? 0 : -errno;
+    if (!err && S_ISREG(st->st_mode) &&
+        (flags & O_TRUNC || limefs_node_stands(fs, node, st) ||
+         limefs_append_may_open(fs, node, flags, &st->st_mtim)))
+        fd = open_plain_fd(file, flags);
+    if (fd >= 0 && flags & O_TRUNC)
+        err = empty(fs, node, file, fd, flags);
+    if (fd >= 0 && !err && fstat(fd, st) != 0)
+        err = -errno;
+    close(file);
+    if (!err || fd < 0)
+        return err ? err : fd;
+    close(fd);
+    return err;
+}
+
+/* With fs->lock held. */
+static void take_writer(struct limefs_file *file, int flags, const struct limefs_stamp *stamp)
+{
+    file->writes = true;
+    file->appends = limefs_append_opened(file->node, flags, stamp);
+}
+
+static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
+                      struct limefs_file *file, bool *keep)
+{
+    struct stat st;
+    file->fd = open_node(fs, node, flags, &st);
+    if (file->fd < 0)
+        return file->fd;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    pthread_mutex_lock(&fs->lock);
+    *keep = limefs_stamp_equal(&stamp, &node->cached); /* an inode number may be used again */
+    node->cached = stamp;
+    file->node = node; /* the kernel keeps it as long as the file is open */
+    node->opened = true;
+    if ((flags & O_ACCMODE) != O_RDONLY)
+        take_writer(file, flags, &stamp);
+    pthread_mutex_unlock(&fs->lock);
+    return 0;
+}
+
+int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_file **out,
+                     bool *keep)
+{
+    uint64_t ordinal;
+    struct limefs_file *file = new_file();
+    if (!file)
+        return -ENOMEM;
+    *keep = true;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    int err = -ESTALE;
+    if (node)
+        err = node->kind == LIMEFS_OTHER ? open_other(fs, node, flags, file, keep) : -EISDIR;
+    else if (view)
+        err = open_record(fs, view, ordinal, flags, file);
+    if (err) {
+        free_file(file);
+        return err;
+    }
+    limefs_handle_add(fs, &fs->files, &file->handle);
+    if (file->view && !file->target)
+        limefs_verify_attach(fs, file->view, file->record.ordinal, &file->reader);
+    if (limefs_file_is_large(fs, file))
+        limefs_job_prepare(fs, file->view);
+    *out = file;
+    return 0;
+}
+
+int limefs_file_of_record(struct limefs *fs, struct limefs_view *view,
+                          struct limefs_target *target, struct limefs_file **out)
+{
+    struct limefs_file *file = new_file();
+    int err = file ? take_record(fs, view, target->ordinal, file) : -ENOMEM;
+    if (err) {
+        if (file)
+            free_file(file);
+        limefs_target_close(fs, target, true); /* what was not opened is not finished */
+        limefs_view_unpin(fs, view);
+        return err;
+    }
+    file->target = target;
+    limefs_handle_add(fs, &fs->files, &file->handle);
+    *out = file;
+    return 0;
+}
+
+int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, int flags,
+                         struct limefs_file **out)
+{
+    struct stat st;
+    struct limefs_stamp stamp = {0};
+    struct limefs_file *file = new_file();
+    if (!file) {
+        close(fd);
+        return -ENOMEM;
+    }
+    file->fd = fd;
+    if (fstat(fd, &st) == 0)
+        stamp = limefs_stamp_of(&st);
+    pthread_mutex_lock(&fs->lock);
+    file->node = node;
+    node->opened = true;
+    take_writer(file, flags, &stamp);
+    pthread_mutex_unlock(&fs->lock);
+    limefs_handle_add(fs, &fs->files, &file->handle);
+    *out = file;
+    return 0;
+}
+
+/* What the file is like now is our own doing. */
+static void close_plain(struct limefs *fs, struct limefs_file *file)
+{
+    struct stat st;
+    bool known = file->writes && fstat(file->fd, &st) == 0;
+    pthread_mutex_lock(&fs->lock);
+    if (file->writes)
+        limefs_append_closed(file->node, file->appends);
+    if (known)
+        file->node->cached = limefs_stamp_of(&st);
+    pthread_mutex_unlock(&fs->lock);
+    close(file->fd);
+}
+
+static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
+{
+    limefs_handle_remove(fs, &file->handle);
+    limefs_verify_detach(&file->reader);
+    if (file->target)
+        limefs_target_close(fs, file->target, forced);
+    if (file->view)
+        limefs_view_unpin(fs, file->view);
+    if (file->fd >= 0)
+        close_plain(fs, file);
+    if (file->direct >= 0)
+        close(file->direct);
+    free_file(file);
+}
+
+void limefs_file_close(struct limefs *fs, struct limefs_file *file)
+{
+    close_file(fs, file, false);
+}
+
+bool limefs_file_is_large(const struct limefs *fs, const struct limefs_file *file)
+{
+    return file->view && file->record.bytes >= fs->options.forward_from;
+}
+
+int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
+{
+    int fd = -ENOENT;
+    pthread_mutex_lock(&fs->lock);
+    for (struct limefs_handle *i = fs->files; i && fd < 0; i = i->next)
+        if (((struct limefs_file *)i)->node == node)
+            fd = fcntl(((struct limefs_file *)i)->fd, F_DUPFD_CLOEXEC, 0);
+    pthread_mutex_unlock(&fs->lock);
+    return fd == -1 ? -errno : fd;
+}
+
+void limefs_files_release(struct limefs *fs)
+{
+    while (fs->files)
+        close_file(fs, (struct limefs_file *)fs->files, true);
+}

@@ -1,0 +1,111 @@
+/* change.c - what this mount changes in a container that the job reads, or may still write
+ */
+#include "link.h"
+
+#include <string.h>
+
+/* ---- what a job may still do that was given up ---- */
+
+void limefs_job_dread(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to,
+                      double until)
+{
+    if (job->dread_count == LIMEFS_DREADS_MAX) { /* one for all of them */
+        job->dreads[0].view = 0;
+        if (job->dreads[0].until < until)
+            job->dreads[0].until = until;
+        return;
+    }
+    job->dreads[job->dread_count++] = (struct limefs_job_dread){view, from, to, until};
+}
+
+/* Until when; 0: nothing will come. What is past is forgotten. */
+static double dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+{
+    double now = limefs_seconds(), until = 0;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < job->dread_count; i++) {
+        const struct limefs_job_dread dread = job->dreads[i];
+        if (dread.until <= now)
+            continue;
+        job->dreads[kept++] = dread;
+        if (dread.view == 0 || (dread.view == view && dread.from < to && from < dread.to))
+            until = until < dread.until ? dread.until : until;
+    }
+    job->dread_count = kept;
+    return until;
+}
+
+/* Old bytes must not come after new ones. */
+static void outlast(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+{
+    double until;
+    while ((until = dreaded(job, view, from, to)) > 0 && !job->stopping) {
+        struct timespec time = limefs_clock_time(until);
+        pthread_cond_timedwait(&job->changed, &job->lock, &time);
+    }
+}
+
+/* ---- changes ---- */
+
+void limefs_job_change_begin(struct limefs_job *job, struct limefs_change *change)
+{
+    if (limefs_forward_change_begin(&job->forward, change))
+        pthread_cond_broadcast(&job->changed); /* who waits for that reads it locally */
+}
+
+void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
+                           struct limefs_change *change)
+{
+    limefs_forward_change_end(&job->forward, change);
+    limefs_job_view_of(view)->changed = limefs_seconds();
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++) {
+        if (file->state == LIMEFS_JOB_FILE_NONE || file->view != view->id)
+            continue;
+        file->touched = true;
+        if (change->from >= change->to)
+            continue;
+        if (file->changed_from >= file->changed_to) {
+            file->changed_from = change->from;
+            file->changed_to = change->to;
+            continue;
+        }
+        if (change->from < file->changed_from)
+            file->changed_from = change->from;
+        if (change->to > file->changed_to)
+            file->changed_to = change->to;
+    }
+}
+
+void limefs_job_change(struct limefs *fs, struct limefs_view *view,
+                       struct limefs_change *change, uint64_t from, uint64_t to, bool moves)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    *change = (struct limefs_change){.view = view->id, .from = from, .to = to};
+    pthread_mutex_lock(&job->lock);
+    outlast(job, view->id, from, to);
+    if (moves)
+        limefs_job_view_of(view)->shape++;
+    limefs_job_change_begin(job, change);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void limefs_job_changed(struct limefs *fs, struct limefs_view *view,
+                        struct limefs_change *change)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    pthread_mutex_lock(&job->lock);
+    limefs_job_change_end(job, view, change);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void limefs_job_touched(struct limefs *fs, struct limefs_view *view)
+{
+    struct limefs_change nothing;
+    limefs_job_change(fs, view, &nothing, 0, 0, false);
+    limefs_job_changed(fs, view, &nothing);
+}

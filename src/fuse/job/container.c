@@ -1,0 +1,293 @@
+/* container.c - the containers that a job has open for us */
+#define _GNU_SOURCE
+#include "link.h"
+#include "caller.h"
+#include "descriptor.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum {
+    UNUSED_SECONDS = 10, /* then the job closes a container */
+};
+
+/* A container that has just been changed, by this mount, may be so again, and then the job
+ * would not find it as it is told. */
+static const double quiet_seconds = 0.05, retry_seconds = 0.25;
+
+/* ---- asked for ---- */
+
+/* Whether the container stands still, as far as it is this mount that changes it, and other
+ * hosts can see it as it is. */
+static bool is_quiet(const struct limefs_job *job, const struct limefs_view *view)
+{
+    const struct limefs_job_view *written = limefs_job_view_of(view);
+    if (!written)
+        return true;
+    if (limefs_forward_is_changing(&job->forward, view->id) ||
+        limefs_seconds() - written->changed < quiet_seconds)
+        return false;
+    if (job->greeting.hosts < 2)
+        return true;
+    for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
+        if (job->files[i].view == view->id && job->files[i].writes && job->files[i].unsynced)
+            return false;
+    return !written->unsynced && !written->syncing;
+}
+
+/* The container's path, and how much of it names what is mounted. False: it is too long. */
+static bool name_of(const struct limefs_job *job, const struct limefs_view *view,
+                    char path[LIMEJOB_PATH_MAX], size_t *root)
+{
+    char buf[PATH_MAX];
+    const char *label = limefs_tree_label(job->fs, view->node, buf, sizeof buf);
+    int n = view->node->parent
+                ? snprintf(path, LIMEJOB_PATH_MAX, "%s/%s", job->fs->source, label)
+                : snprintf(path, LIMEJOB_PATH_MAX, "%s", label);
+    *root = view->node->parent ? strlen(job->fs->source) : limejob_folder_bytes(path);
+    return n > 0 && n < LIMEJOB_PATH_MAX;
+}
+
+/* To write, the job gets another open file than the writer's: the lock goes with that one, and
+ * must end when the writer closes it. Whoever asks for it has been let in already. */
+static int descriptor_for(const struct limefs_view *view, bool writes)
+{
+    if (!writes)
+        return view->fd;
+    limefs_own_begin();
+    int fd = limefile_reopen(limefs_job_view_of(view)->fd, O_WRONLY);
+    limefs_own_end();
+    return fd;
+}
+
+/* What the job is to find: the container as it is, but with the data that the view shows. */
+static int identity_of(const struct limefs_job *job, const struct limefs_view *view, int fd,
+                       struct limejob_identity *identity)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    if (!limefs_job_view_of(view)) {
+        struct stat shown = limefs_view_stat(job->fs, view);
+        st.st_size = shown.st_size;
+        st.st_mtim = shown.st_mtim;
+    }
+    *identity = limejob_identity_of(&st);
+    return 0;
+}
+
+static void send_descriptor(struct limefs_job *job, struct limefs_job_file *file,
+                            const struct limefs_view *view, int fd)
+{
+    char path[LIMEJOB_PATH_MAX];
+    size_t root;
+    struct limejob_packet packet;
+    if (!name_of(job, view, path, &root) || identity_of(job, view, fd, &file->identity) != 0)
+        return;
+    limejob_request(&packet, file->writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN, 0);
+    limejob_put_opening(&packet, &file->identity, path, root);
+    packet.fd = fd;
+    file->bytes = file->identity.bytes;
+    limefs_job_send_open(job, file, &packet);
+}
+
+static void send_open(struct limefs_job *job, struct limefs_job_file *file,
+                      const struct limefs_view *view, bool writes)
+{
+    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
+                                     .view = view->id,
+                                     .writes = writes,
+                                     .since = limefs_seconds()};
+    int fd = descriptor_for(view, writes);
+    if (fd >= 0)
+        send_descriptor(job, file, view, fd);
+    if (fd >= 0 && writes)
+        close(fd);
+}
+
+/* It was refused because it was changed meanwhile. */
+static bool may_retry(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_REFUSED && file->touched &&
+           limefs_seconds() - file->since > retry_seconds;
+}
+
+static struct limefs_job_file *find_or_open(struct limefs_job *job,
+                                            const struct limefs_view *view, bool writes)
+{
+    struct limefs_job_file *free_one = NULL, *idle = NULL;
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++) {
+        if (file->state != LIMEFS_JOB_FILE_NONE && file->view == view->id &&
+            file->writes == writes) {
+            if (!may_retry(file))
+                return file;
+            *file = (struct limefs_job_file){0};
+        }
+        if (file->state == LIMEFS_JOB_FILE_NONE || file->state == LIMEFS_JOB_FILE_REFUSED) {
+            if (!free_one || file->state == LIMEFS_JOB_FILE_NONE)
+                free_one = file;
+        } else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 && !file->unsynced &&
+                   (!idle || file->since < idle->since)) {
+            idle = file;
+        }
+    }
+    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
+        return NULL; /* loads go first */
+    if (!writes && !is_quiet(job, view))
+        return NULL;
+    if (free_one)
+        send_open(job, free_one, view, writes);
+    else if (idle)
+        limefs_job_send_close(job, idle); /* there will be room the next time */
+    return free_one;
+}
+
+struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
+                                           const struct limefs_view *view)
+{
+    return find_or_open(job, view, false);
+}
+
+struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *job,
+                                                 const struct limefs_view *view)
+{
+    return find_or_open(job, view, true);
+}
+
+struct limefs_job_file *limefs_job_file_written(struct limefs_job *job,
+                                                const struct limefs_view *view)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (file->state == LIMEFS_JOB_FILE_OPEN && file->view == view->id && file->writes)
+            return file;
+    return NULL;
+}
+
+bool limefs_job_file_has(struct limefs_job *job, struct limefs_job_file *file,
+                         const struct limefs_view *view, uint64_t from, uint64_t to)
+{
+    if (file->state != LIMEFS_JOB_FILE_OPEN)
+        return false;
+    if (to <= file->bytes && (from >= file->changed_to || file->changed_from >= to))
+        return true;
+    if (file->loads == 0 && is_quiet(job, view))
+        limefs_job_send_close(job, file);
+    return false;
+}
+
+void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *view)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++) {
+        if (file->view != view->id || !file->writes)
+            continue;
+        if (file->state == LIMEFS_JOB_FILE_OPEN)
+            limefs_job_send_close(job, file);
+        else if (file->state == LIMEFS_JOB_FILE_OPENING)
+            file->moved = true; /* which file it gets is not known before the reply */
+        else if (file->state == LIMEFS_JOB_FILE_REFUSED)
+            *file = (struct limefs_job_file){0}; /* perhaps as it was the other one */
+    }
+}
+
+/* ---- the replies ---- */
+
+/* The view's descriptor once more, to be closed; -1 if nobody uses the view any more. */
+static int descriptor_of(struct limefs *fs, uint64_t id)
+{
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_view *view = fs->newest;
+    while (view && view->id != id)
+        view = view->older;
+    int fd = view ? fcntl(view->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    pthread_mutex_unlock(&fs->lock);
+    return fd;
+}
+
+/* The container is still what it was when the job was asked to open it. So ranks that have
+ * found the same by name, on another host, have found the same container: nobody can give a
+ * second file the first one's ctime. */
+static bool is_agreed(const struct limefs_job *job, const struct limefs_job_file *file)
+{
+    struct stat st;
+    int fd = descriptor_of(job->fs, file->view);
+    bool known = fd >= 0 && fstat(fd, &st) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!known)
+        return false;
+    struct limejob_identity now = limejob_identity_of(&st);
+    if (file->writes)
+        return now.device == file->identity.device && now.inode == file->identity.inode;
+    return limejob_identity_compare(&now, &file->identity, 0, NULL, 0) == 0;
+}
+
+int limefs_job_file_opened(struct limefs_job *job, struct limefs_job_file *file,
+                           struct limejob_packet *reply)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    if (file->state != LIMEFS_JOB_FILE_OPENING)
+        return -EPROTO;
+    int err = limejob_get_code(reply, text, sizeof text);
+    file->number = err ? 0 : limejob_get_u32(reply);
+    bool again = err == -EAGAIN || file->moved; /* to be asked for */
+    file->state = !err    ? LIMEFS_JOB_FILE_OPEN
+                  : again ? LIMEFS_JOB_FILE_NONE
+                          : LIMEFS_JOB_FILE_REFUSED;
+    if (file->state == LIMEFS_JOB_FILE_REFUSED && !(err == -ESTALE && file->touched))
+        limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
+                   text[0] ? text : strerror(-err), file->writes ? "written" : "read");
+    file->refuted =
+        file->state == LIMEFS_JOB_FILE_OPEN && !file->moved && !is_agreed(job, file);
+    if (file->state == LIMEFS_JOB_FILE_OPEN && (file->moved || file->refuted))
+        limefs_job_send_close(job, file);
+    return reply->broken ? -EPROTO : 0;
+}
+
+/* One that was not what was asked for is asked for again, after a while. */
+void limefs_job_file_closed(struct limefs_job_file *file)
+{
+    struct limefs_job_file closed = {0};
+    if (file->refuted)
+        closed = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
+                                          .view = file->view,
+                                          .writes = file->writes,
+                                          .touched = true,
+                                          .since = limefs_seconds()};
+    *file = closed;
+}
+
+struct limefs_job_file *limefs_job_file_loading(struct limefs_job *job, uint64_t view)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (file->view == view && !file->writes &&
+            (file->state == LIMEFS_JOB_FILE_OPEN || file->state == LIMEFS_JOB_FILE_CLOSING))
+            return file;
+    return NULL;
+}
+
+/* ---- from time to time ---- */
+
+void limefs_job_tidy_files(struct limefs_job *job, double now)
+{
+    if (now - job->tidied < 1)
+        return;
+    job->tidied = now;
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (now - file->since <= UNUSED_SECONDS)
+            continue;
+        else if (file->state == LIMEFS_JOB_FILE_OPEN && file->loads == 0 && !file->unsynced)
+            limefs_job_send_close(job, file);
+        else if (file->state == LIMEFS_JOB_FILE_REFUSED)
+            *file = (struct limefs_job_file){0};
+}

@@ -1,0 +1,76 @@
+/*
+ * job.h - the daemon's side of a job: found or started, watched, given up and taken up again.
+ *
+ * One thread keeps the connection: it starts a job (ranks=N) or looks for one (job=PATH), says
+ * hello with a new window, takes the replies, and when the job has gone, or has not answered
+ * for job_timeout, drops it with its window and tries again after a while. Readers that wait
+ * are let go at once and read locally.
+ */
+#ifndef LIMEFS_JOB_H
+#define LIMEFS_JOB_H
+
+#include "forward.h"
+#include "limefs.h"
+#include "limeildg.h"
+
+#include <sys/uio.h>
+
+struct limefs_job; /* fs->job; NULL without ranks= or job= */
+
+/* After the process has become a daemon. 0 or -errno. */
+int limefs_job_start(struct limefs *);
+void limefs_job_stop(struct limefs *);
+
+/* A large record is opened: the job may as well open its container. */
+void limefs_job_prepare(struct limefs *, const struct limefs_view *);
+
+/* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it. */
+struct limefs_range {
+    struct limefs_view *view;
+    uint64_t begin, end, at;
+    size_t n;
+    uint64_t shape; /* of the view's writer, if it has one, when that was so */
+};
+
+/*
+ * The range out of the window: the pieces, and how many. 0: read it locally. What was given is
+ * released by limefs_job_release(), soon.
+ */
+struct limefs_pieces {
+    int count;
+    int slot[2];
+    struct iovec iov[2];
+};
+
+int limefs_job_read(struct limefs *, const struct limefs_range *, struct limefs_pieces *);
+void limefs_job_release(struct limefs *, struct limefs_pieces *);
+
+/* What was fetched of this container is out of date: of that nothing is found any more, and
+ * what somebody still holds of it is stale. */
+void limefs_job_drop(struct limefs *, const struct limefs_view *);
+bool limefs_job_is_stale(struct limefs *, const struct limefs_pieces *);
+
+/* Around whatever this mount changes in the container of a view that it writes to, from byte
+ * `from` on and before `to`. `moves`: a record may be elsewhere then, or of another length; the
+ * writer's lock is held alone. */
+void limefs_job_change(struct limefs *, struct limefs_view *, struct limefs_change *,
+                       uint64_t from, uint64_t to, bool moves);
+void limefs_job_changed(struct limefs *, struct limefs_view *, struct limefs_change *);
+
+/* After a change of no record's bytes: of headers, or of the container's times alone. */
+void limefs_job_touched(struct limefs *, struct limefs_view *);
+
+/* The checksum of a record, by the ranks: 1; 0: it is to be taken locally; -EINTR: `progress`
+ * has said so. */
+int limefs_job_sum(struct limefs *, const struct limefs_view *, const struct limefile_field *,
+                   limefile_sum_progress_fn *progress, void *context,
+                   struct limefile_checksum *);
+
+/* The attribute of the mount's root that shows them; it is not listed, as it is not the
+ * container's. */
+#define LIMEFS_STATS "user.limefs.stats"
+
+/* The statistics as JSON; its length, or -ERANGE if it is longer than cap. */
+int limefs_job_stats(struct limefs *, char *buf, size_t cap);
+
+#endif

@@ -1,0 +1,348 @@
+/* life.c - the thread that starts or finds a job, stays with it, and tries again */
+#define _GNU_SOURCE
+#include "link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum {
+    TICK_MS = 200,      /* how often the thread looks about */
+    START_SECONDS = 60, /* for mpirun */
+    HELLO_SECONDS = 5,  /* for the first answer: nobody unmounts sooner */
+};
+
+/* Between tries; a job that is only looked for costs nothing but the look. */
+static const double back_off_first = 0.25, back_off_start = 30, back_off_look = 2;
+static const double healthy_seconds = 5;
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_own(const struct limefs_job *job)
+{
+    return job->fs->options.ranks > 0;
+}
+
+static void trouble(struct limefs_job *job, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Says it once, not again and again while it is looked for. */
+static void trouble(struct limefs_job *job, const char *format, ...)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (strcmp(text, job->trouble) == 0)
+        return;
+    strcpy(job->trouble, text);
+    limefs_log(LOG_WARNING, "job: %s; reads go on locally", text);
+}
+
+/* ---- while the job serves ---- */
+
+/* What the job itself has to say: to the log. */
+static void drain_words(struct limefs_job *job)
+{
+    for (int rounds = 0; rounds < 16 && job->launch.words >= 0; rounds++) { /* others wait */
+        struct pollfd fd = {job->launch.words, POLLIN, 0};
+        if (poll(&fd, 1, 0) <= 0)
+            return;
+        ssize_t n =
+            read(fd.fd, job->words + job->words_len, sizeof job->words - 1 - job->words_len);
+        if (n <= 0) {
+            close(job->launch.words);
+            job->launch.words = -1;
+            return;
+        }
+        job->words_len += (size_t)n;
+        job->words[job->words_len] = '\0';
+        char *line = job->words, *end;
+        while ((end = strchr(line, '\n')) || job->words_len == sizeof job->words - 1) {
+            if (end)
+                *end = '\0';
+            if (*line)
+                limefs_log(LOG_NOTICE, "job: %s", line);
+            if (!end)
+                end = job->words + job->words_len - 1;
+            job->words_len -= (size_t)(end + 1 - line);
+            line = end + 1;
+        }
+        memmove(job->words, line, job->words_len);
+    }
+}
+
+/* Until the job is lost; why. */
+static const char *serve(struct limefs_job *job)
+{
+    static const char *const stalled = "it does not answer", *const gone = "it has gone",
+                             *const wrong = "it says what makes no sense";
+    struct limejob_packet reply;
+    for (;;) {
+        int got = limejob_receive(&job->channel, &reply, TICK_MS);
+        double now = limefs_seconds();
+        pthread_mutex_lock(&job->lock);
+        int err = got > 0 ? limefs_job_on_reply(job, &reply) : got;
+        bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
+        if (got > 0) {
+            job->heard = now;
+            pthread_cond_broadcast(&job->changed);
+        }
+        limefs_job_tidy_files(job, now);
+        pthread_mutex_unlock(&job->lock);
+        drain_words(job);
+        if (stopping)
+            return NULL;
+        if (err)
+            return err == -EPIPE ? gone : wrong;
+        if (late)
+            return stalled;
+    }
+}
+
+/* ---- from one job to the next ---- */
+
+/* True unless the daemon ends first. */
+static bool pause_for(struct limefs_job *job, double duration)
+{
+    struct timespec until = limefs_clock_time(limefs_seconds() + duration);
+    pthread_mutex_lock(&job->lock);
+    while (!job->stopping &&
+           pthread_cond_timedwait(&job->changed, &job->lock, &until) != ETIMEDOUT)
+        ;
+    bool go_on = !job->stopping;
+    pthread_mutex_unlock(&job->lock);
+    return go_on;
+}
+
+/* Reads what the job says until it says that it is ready. Of other lines the first tells why it
+ * is not. */
+static bool becomes_ready(struct limefs_job *job)
+{
+    char line[LIMEJOB_TEXT_MAX] = "", said[LIMEJOB_TEXT_MAX] = "";
+    size_t n = 0;
+    double until = limefs_seconds() + START_SECONDS;
+    while (limefs_seconds() < until && !job->stopping) {
+        struct pollfd fd = {job->launch.words, POLLIN, 0};
+        if (poll(&fd, 1, TICK_MS) <= 0)
+            continue;
+        char c;
+        if (read(fd.fd, &c, 1) <= 0) {
+            trouble(job, "it does not start: %s", said[0] ? said : "mpirun has ended");
+            return false;
+        }
+        if (c != '\n') {
+            if (n < sizeof line - 1)
+                line[n++] = c;
+            continue;
+        }
+        line[n] = '\0';
+        n = 0;
+        if (strcmp(line, "ready") == 0)
+            return true;
+        if (!said[0] && strncmp(line, "---", 3) != 0) /* mpirun frames what it says */
+            strcpy(said, line);
+    }
+    if (!job->stopping)
+        trouble(job, "it is not ready after %d s", START_SECONDS);
+    return false;
+}
+
+static bool find(struct limefs_job *job, const char **path)
+{
+    *path = job->fs->options.job;
+    if (!is_own(job))
+        return true;
+    int err = limefs_launch(&job->launch, &job->fs->options);
+    if (err) {
+        trouble(job, "start: %s", strerror(-err));
+        return false;
+    }
+    *path = job->launch.socket;
+    return becomes_ready(job);
+}
+
+static bool connect_to(struct limefs_job *job, const char *path)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    struct limejob_greeting greeting;
+    int err = limejob_window_create(&job->window, limefs_job_gate(job) + LIMEJOB_ALIGN);
+    if (err) {
+        trouble(job, "window: %s", strerror(-err));
+        return false;
+    }
+    err = limejob_connect(&job->channel, path, job->window.fd, job->window.bytes,
+                          (int)(smaller(job->fs->options.job_timeout, HELLO_SECONDS) * 1000),
+                          &greeting, text);
+    if (err) {
+        trouble(job, "%s: connect: %s", path, text);
+        limejob_window_release(&job->window);
+        return false;
+    }
+    limejob_window_prepare(&job->window, &job->stopping);
+    pthread_mutex_lock(&job->lock);
+    job->greeting = greeting;
+    job->broken = false;
+    job->state = LIMEFS_JOB_SERVING;
+    job->connections++;
+    pthread_mutex_unlock(&job->lock);
+    limefs_log(LOG_INFO, "job: %u rank%s on %u host%s serve large reads", greeting.ranks,
+               greeting.ranks == 1 ? "" : "s", greeting.hosts, greeting.hosts == 1 ? "" : "s");
+    return true;
+}
+
+/* What ranks of this host have written is in this host's page cache; of others nobody knows. */
+static void note_what_is_lost(struct limefs_job *job)
+{
+    for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
+        if (job->files[i].writes && job->files[i].unsynced && job->greeting.hosts > 1)
+            limefs_view_lose(job->fs, job->files[i].view);
+}
+
+/* Ranks of this host write nothing more of what they were asked to, should they wake up; those
+ * of others, until the lease ends. */
+static void take_back(struct limefs_job *job)
+{
+    uint32_t *gate = (uint32_t *)(job->window.data + limefs_job_gate(job));
+    __atomic_store_n(gate, 1, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < job->parcel_count && job->greeting.hosts > 1; i++) {
+        const struct limefs_parcel *parcel = &job->parcels[i];
+        if (parcel->state == LIMEFS_PARCEL_SENT) /* clocks may differ by a second */
+            limefs_job_dread(job, parcel->of->view->id, parcel->from, parcel->to,
+                             parcel->since + limefs_job_lease(job) + 1);
+    }
+}
+
+/* Nobody waits for it any more. */
+static void give_up(struct limefs_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    job->state = LIMEFS_JOB_ABSENT;
+    job->broken = true;
+    pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* What readers still hold of the window they give back in a moment; what was to be written is
+ * written here, once no rank of our own can do it later. */
+static void disconnect(struct limefs_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    while (job->holds)
+        pthread_cond_wait(&job->changed, &job->lock);
+    note_what_is_lost(job);
+    take_back(job);
+    limefs_store_rescue(job);
+    limefs_forward_reset(&job->forward);
+    memset(job->files, 0, sizeof job->files);
+    job->in_flight = 0;
+    pthread_mutex_unlock(&job->lock);
+    limejob_channel_close(&job->channel);
+    limejob_window_release(&job->window);
+}
+
+static void *run(void *data)
+{
+    struct limefs_job *job = data;
+    double back_off = back_off_first, most = is_own(job) ? back_off_start : back_off_look;
+    limefs_launch_sweep();
+    do {
+        const char *path;
+        pthread_mutex_lock(&job->lock);
+        job->state = LIMEFS_JOB_STARTING;
+        pthread_mutex_unlock(&job->lock);
+        bool found = find(job, &path);
+        if (found && connect_to(job, path)) {
+            double begin = limefs_seconds();
+            const char *why = serve(job);
+            give_up(job);
+            drain_words(job);
+            if (is_own(job) && why)
+                limefs_launch_end(&job->launch);
+            disconnect(job);
+            job->trouble[0] = '\0';
+            if (why)
+                trouble(job, "%s", why);
+            if (limefs_seconds() - begin > healthy_seconds)
+                back_off = back_off_first;
+        }
+        drain_words(job);
+        if (is_own(job))
+            limefs_launch_end(&job->launch);
+        pthread_mutex_lock(&job->lock);
+        job->state = LIMEFS_JOB_ABSENT;
+        pthread_mutex_unlock(&job->lock);
+        if (!pause_for(job, back_off))
+            break;
+        back_off = back_off * 2 < most ? back_off * 2 : most;
+    } while (!job->stopping);
+    return NULL;
+}
+
+/* ---- begin and end ---- */
+
+int limefs_job_start(struct limefs *fs)
+{
+    const struct limefs_options *options = &fs->options;
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    if (!options->ranks && !options->job)
+        return 0;
+    struct limefs_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return -ENOMEM;
+    job->fs = fs;
+    job->broken = true;
+    job->launch.lifeline = job->launch.lock = job->launch.words = -1;
+    /* Who writes has half of the window for that. */
+    uint64_t window = options->rw ? options->window / 2 : options->window;
+    limefs_forward_init(&job->forward, window > options->extent ? window : options->extent,
+                        options->extent, options->forward_from);
+    if (options->rw)
+        job->parcel_count =
+            job->forward.slots < LIMEFS_PARCELS_MAX ? job->forward.slots : LIMEFS_PARCELS_MAX;
+    pthread_mutex_init(&job->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&job->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    fs->job = job;
+    sigfillset(&all); /* signals are for the loop */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = -pthread_create(&job->thread, NULL, run, job);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err) {
+        free(job);
+        fs->job = NULL;
+    }
+    return err;
+}
+
+void limefs_job_stop(struct limefs *fs)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    pthread_mutex_lock(&job->lock);
+    job->stopping = true;
+    if (job->state == LIMEFS_JOB_SERVING)
+        shutdown(job->channel.fd, SHUT_RDWR);
+    pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+    pthread_join(job->thread, NULL);
+    pthread_cond_destroy(&job->changed);
+    pthread_mutex_destroy(&job->lock);
+    free(job);
+    fs->job = NULL;
+}

@@ -1,0 +1,241 @@
+/*
+ * link.h - a connection to a job, between the thread that keeps it (life.c), the requests
+ * and replies that go over it (link.c), the containers that are open by it (container.c) and
+ * the readers (read.c).
+ */
+#ifndef LIMEFS_LINK_H
+#define LIMEFS_LINK_H
+
+#include "clock.h"
+#include "forward.h"
+#include "job.h"
+#include "launch.h"
+#include "limejob.h"
+#include "spans.h"
+#include "store.h"
+
+#include <stdatomic.h>
+
+enum {
+    LIMEFS_JOB_FILES_MAX = 64, /* containers that the job has open for us */
+};
+
+enum limefs_job_file_state {
+    LIMEFS_JOB_FILE_NONE,
+    LIMEFS_JOB_FILE_OPENING,
+    LIMEFS_JOB_FILE_OPEN,
+    LIMEFS_JOB_FILE_REFUSED,
+    LIMEFS_JOB_FILE_CLOSING,
+};
+
+/* A container as the job has it. */
+struct limefs_job_file {
+    enum limefs_job_file_state state;
+    uint64_t view;
+    bool writes; /* it is open for writing: another file than the same for reading */
+    uint32_t number;
+    uint64_t bytes;                   /* how long it was when it was asked for */
+    struct limejob_identity identity; /* what was asked for */
+    bool refuted; /* what the view had open by the reply was something else */
+    /* What this mount has changed since: the job has it open as it was. */
+    bool touched;
+    uint64_t changed_from, changed_to;
+    bool moved;     /* while it was asked for, another file took its name */
+    unsigned loads; /* under way */
+    bool unsynced;  /* the ranks have written what is not on the disk */
+    unsigned syncs; /* under way */
+    double since;   /* last used */
+    double rests;   /* until then nothing is asked for: the job could not read it */
+};
+
+/* A slot of the window's second half: bytes on their way into a container (store.c). */
+enum limefs_parcel_state {
+    LIMEFS_PARCEL_EMPTY,
+    LIMEFS_PARCEL_FILLING,
+    LIMEFS_PARCEL_SENT,   /* the job writes them */
+    LIMEFS_PARCEL_FAILED, /* it has not */
+    LIMEFS_PARCEL_LOCAL,  /* the daemon writes them */
+};
+
+enum {
+    LIMEFS_PARCELS_MAX = 32,
+};
+
+struct limefs_parcel {
+    enum limefs_parcel_state state;
+    struct limefs_job_view *of;
+    uid_t uid;                   /* for whom the job writes it */
+    struct limefs_change change; /* until it is empty */
+    uint64_t from, to;           /* in the container */
+    struct limefs_spans there;
+    unsigned holds; /* copies under way */
+    double since;   /* sent, or the last copy */
+};
+
+/* Bytes that a job on other hosts, which was given up, may still write until then. */
+enum {
+    LIMEFS_DREADS_MAX = 64,
+};
+
+struct limefs_job_dread {
+    uint64_t view; /* 0: any, and all of it */
+    uint64_t from, to;
+    double until;
+};
+
+/* Somebody waits for the ranks to sync. */
+struct limefs_job_sync {
+    struct limefs_job_sync *next;
+    uint32_t tag;
+    bool done;
+    int code;
+    double since;
+};
+
+enum {
+    LIMEFS_SUM_TAGS = (1 << 24) - 1,
+};
+
+/* A piece of a checksum that the ranks take. */
+struct limefs_job_sum {
+    struct limefs_job_sum *next;
+    uint32_t tag; /* up to LIMEFS_SUM_TAGS */
+    uint64_t offset, bytes, site_bytes, first;
+    bool done;
+    int code;
+    struct limefile_checksum sum;
+    double since;
+};
+
+enum limefs_job_state {
+    LIMEFS_JOB_ABSENT, /* and looked for, or waited with */
+    LIMEFS_JOB_STARTING,
+    LIMEFS_JOB_SERVING,
+};
+
+struct limefs_job {
+    struct limefs *fs;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards all that follows */
+    pthread_cond_t changed;
+    atomic_bool stopping;
+    enum limefs_job_state state;
+    struct limejob_greeting greeting;
+    struct limejob_channel channel;
+    struct limejob_window window;
+    bool broken; /* nothing more is sent; the thread will see why */
+    struct limefs_job_file files[LIMEFS_JOB_FILES_MAX];
+    double asked[LIMEFS_SLOTS_MAX]; /* when a load under way was asked for */
+    double heard;                   /* when the job last answered */
+    unsigned in_flight;             /* requests without a reply */
+    unsigned waiting;               /* readers */
+    double tidied;                  /* when files were last closed */
+    unsigned holds;
+    struct limefs_forward forward;
+    struct limefs_parcel parcels[LIMEFS_PARCELS_MAX];
+    unsigned parcel_count;
+    struct limefs_job_sync *syncs;
+    uint32_t sync_tag;
+    struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
+    unsigned dread_count;
+    struct limefs_job_sum *sums;
+    uint32_t sum_tag;
+    uint64_t stored_bytes; /* written through it */
+    uint64_t summed_bytes; /* whose checksum the ranks have taken */
+    uint64_t forwarded_bytes, failed_loads, connections;
+    char trouble[LIMEJOB_TEXT_MAX]; /* what was last said of it */
+
+    struct limefs_launch launch; /* of the thread alone */
+    char words[512];
+    size_t words_len;
+};
+
+/* The part of its writer that the job sees; NULL: it is not written to. */
+static inline struct limefs_job_view *limefs_job_view_of(const struct limefs_view *view)
+{
+    return __atomic_load_n(&view->job, __ATOMIC_ACQUIRE);
+}
+
+/* ---- container.c: containers that the job has open; all with the lock held ---- */
+
+/* The file for this view; asked for if it is not known. NULL: no room for it, or the container
+ * is just being changed. */
+struct limefs_job_file *limefs_job_file_of(struct limefs_job *, const struct limefs_view *);
+
+/* Another file has taken the container's name: the one open for writing is closed, and asked
+ * for again. */
+void limefs_job_file_moved(struct limefs_job *, const struct limefs_view *);
+
+/* Whether loads of these bytes come as they are now. If not, it is soon closed, and asked for
+ * again. */
+bool limefs_job_file_has(struct limefs_job *, struct limefs_job_file *,
+                         const struct limefs_view *, uint64_t from, uint64_t to);
+
+/* The same for writing; only where the container is what it was when it was opened. */
+struct limefs_job_file *limefs_job_file_to_write(struct limefs_job *,
+                                                 const struct limefs_view *);
+
+/* That one, if it is open by now; else nothing was written through it. */
+struct limefs_job_file *limefs_job_file_written(struct limefs_job *,
+                                                const struct limefs_view *);
+
+/* The one that loads of the view of that id are under way from; or NULL. */
+struct limefs_job_file *limefs_job_file_loading(struct limefs_job *, uint64_t view);
+
+/* The job has replied. -EPROTO if that makes no sense. */
+int limefs_job_file_opened(struct limefs_job *, struct limefs_job_file *,
+                           struct limejob_packet *reply);
+void limefs_job_file_closed(struct limefs_job_file *);
+
+/* What nobody has read for a while is closed; what was refused may be asked for again. */
+void limefs_job_tidy_files(struct limefs_job *, double now);
+
+/* ---- link.c: all with the lock held ---- */
+
+/* Asks for the file to be opened, as the packet says, and closed. */
+void limefs_job_send_open(struct limefs_job *, struct limefs_job_file *,
+                          struct limejob_packet *);
+void limefs_job_send_close(struct limefs_job *, struct limefs_job_file *);
+
+/* Asks for what the slot is to hold. */
+void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file *);
+
+/* Asks for bytes of a parcel to be written, and for the file to be brought to the disk. */
+void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct limefs_job_file *,
+                           uint64_t offset, uint64_t bytes);
+void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
+
+/* Asks for a piece's sum. */
+void limefs_job_send_sum(struct limefs_job *, const struct limefs_job_sum *,
+                         const struct limefs_job_file *);
+
+/* Where in the window the word is that takes back what was asked to be written: ranks on this
+ * host look at it before they write. */
+uint64_t limefs_job_gate(const struct limefs_job *);
+
+/* Seconds after which ranks write no more of what they are asked to. */
+double limefs_job_lease(const struct limefs_job *);
+
+/* Does what a reply says. -EPROTO if it makes no sense. */
+int limefs_job_on_reply(struct limefs_job *, struct limejob_packet *reply);
+
+/* Something has not been answered for too long: nothing else either, or it alone for very long.
+ */
+bool limefs_job_is_stalled(const struct limefs_job *, double now);
+
+/* ---- change.c, with the lock held ---- */
+
+/* A change of the view's container, in forward.h's sense. */
+void limefs_job_change_begin(struct limefs_job *, struct limefs_change *);
+void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct limefs_change *);
+
+/* Whoever changes these bytes waits until then. */
+void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to,
+                      double until);
+
+/* ---- store.c, with the lock held ---- */
+
+void limefs_store_on_written(struct limefs_job *, struct limefs_parcel *, int err);
+void limefs_store_rescue(struct limefs_job *);
+
+#endif

@@ -1,0 +1,213 @@
+/* read.c - reads that go through the job */
+#include "link.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void limefs_job_prepare(struct limefs *fs, const struct limefs_view *view)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    pthread_mutex_lock(&job->lock);
+    if (job->state == LIMEFS_JOB_SERVING)
+        limefs_job_file_of(job, view);
+    pthread_mutex_unlock(&job->lock);
+}
+
+static struct limefs_want want_of(const struct limefs_range *range)
+{
+    return (struct limefs_want){.view = range->view->id,
+                                .begin = range->begin,
+                                .end = range->end,
+                                .at = range->at,
+                                .n = range->n,
+                                .now = limefs_seconds()};
+}
+
+/* The record is still there: what its writer has done since then moves none. */
+static bool stands(const struct limefs_range *range)
+{
+    const struct limefs_job_view *written = limefs_job_view_of(range->view);
+    return !written || written->shape == range->shape;
+}
+
+/* Readers may wait as long as some threads are left for other requests. */
+static bool may_wait(const struct limefs_job *job)
+{
+    return job->waiting + 4 < job->fs->threads;
+}
+
+/* One more round; the thread that keeps the connection sees to it that it ends. */
+static void wait_a_while(struct limefs_job *job)
+{
+    job->waiting++;
+    pthread_cond_wait(&job->changed, &job->lock);
+    job->waiting--;
+}
+
+/* Waits until the request's slots are ready. Their number, or 0: they never will be, or it is
+ * no part of a stream and does not wait. */
+static int wait_for_slots(struct limefs_job *job, const struct limefs_want *want, bool follows,
+                          int *slots)
+{
+    bool ready, waited = false;
+    for (;;) {
+        int count = job->state == LIMEFS_JOB_SERVING
+                        ? limefs_forward_find(&job->forward, want, slots, &ready)
+                        : 0;
+        if (count == 0)
+            return 0;
+        if (ready) {
+            job->forward.stats.hits += !waited;
+            return count;
+        }
+        if (!follows || !may_wait(job))
+            return 0;
+        if (!waited)
+            limefs_forward_waited(&job->forward, want);
+        waited = true;
+        wait_a_while(job);
+    }
+}
+
+static void hold(struct limefs_job *job, const struct limefs_want *want, const int *slots,
+                 int count, struct limefs_pieces *pieces)
+{
+    uint64_t at = want->at, end = want->at + want->n;
+    pieces->count = count;
+    for (int i = 0; i < count; i++) {
+        const struct limefs_extent *extent = &job->forward.slot[slots[i]];
+        uint64_t to = extent->to < end ? extent->to : end;
+        pieces->slot[i] = slots[i];
+        pieces->iov[i].iov_base =
+            job->window.data + (uint64_t)slots[i] * job->forward.extent + (at - extent->from);
+        pieces->iov[i].iov_len = to - at;
+        limefs_forward_hold(&job->forward, slots[i], want);
+        at = to;
+    }
+    job->holds++;
+    job->forwarded_bytes += want->n;
+}
+
+/* Asks for what the request makes worth fetching. True if the request is part of a stream. */
+static bool fetch(struct limefs_job *job, const struct limefs_want *want,
+                  const struct limefs_view *view)
+{
+    int loads[LIMEFS_SLOTS_MAX];
+    bool follows;
+    struct limefs_job_file *file = limefs_job_file_of(job, view);
+    if (file && file->state == LIMEFS_JOB_FILE_OPENING) {
+        limefs_forward_note(&job->forward, want, 0, loads, &follows);
+        if (!limefs_forward_is_stream(&job->forward, want))
+            return follows;
+        while (job->state == LIMEFS_JOB_SERVING && may_wait(job) &&
+               file->state == LIMEFS_JOB_FILE_OPENING) /* not for long */
+            wait_a_while(job);
+        if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
+            return follows;
+    }
+    bool may_load = file && want->now >= file->rests &&
+                    limefs_job_file_has(job, file, view, want->begin, want->end);
+    int most = may_load ? LIMEJOB_IN_FLIGHT_MAX - (int)job->in_flight : 0;
+    int count = limefs_forward_note(&job->forward, want, most, loads, &follows);
+    for (int i = 0; i < count; i++)
+        limefs_job_send_load(job, loads[i], file);
+    if (may_load)
+        file->since = want->now;
+    return follows;
+}
+
+int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
+                    struct limefs_pieces *pieces)
+{
+    struct limefs_job *job = fs->job;
+    int slots[LIMEFS_PIECES_MAX];
+    pieces->count = 0;
+    if (!job || range->n == 0 || range->end - range->begin < fs->options.forward_from)
+        return 0;
+    struct limefs_want want = want_of(range);
+    pthread_mutex_lock(&job->lock);
+    if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range)) {
+        bool follows = fetch(job, &want, range->view);
+        int count = wait_for_slots(job, &want, follows, slots);
+        if (count && stands(range))
+            hold(job, &want, slots, count, pieces);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return pieces->count;
+}
+
+void limefs_job_release(struct limefs *fs, struct limefs_pieces *pieces)
+{
+    struct limefs_job *job = fs->job;
+    if (pieces->count == 0)
+        return;
+    pthread_mutex_lock(&job->lock);
+    for (int i = 0; i < pieces->count; i++)
+        limefs_forward_release(&job->forward, pieces->slot[i]);
+    if (--job->holds == 0 && job->state != LIMEFS_JOB_SERVING)
+        pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+    pieces->count = 0;
+}
+
+void limefs_job_drop(struct limefs *fs, const struct limefs_view *view)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    pthread_mutex_lock(&job->lock);
+    limefs_forward_drop(&job->forward, view->id);
+    pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->lock);
+}
+
+bool limefs_job_is_stale(struct limefs *fs, const struct limefs_pieces *pieces)
+{
+    struct limefs_job *job = fs->job;
+    bool stale = false;
+    if (pieces->count == 0)
+        return false;
+    pthread_mutex_lock(&job->lock);
+    for (int i = 0; i < pieces->count; i++)
+        stale = stale || job->forward.slot[pieces->slot[i]].dropped;
+    pthread_mutex_unlock(&job->lock);
+    return stale;
+}
+
+int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
+{
+    static const char *const states[] = {"absent", "starting", "serving"};
+    static const struct limefs_job none;
+    struct limefs_job *job = fs->job;
+    const struct limefs_job *of = job ? job : &none;
+    if (job)
+        pthread_mutex_lock(&job->lock);
+    int n = snprintf(
+        buf, cap,
+        "{\"local_bytes\": %" PRIu64 ", \"forwarded_bytes\": %" PRIu64
+        ", \"local_written_bytes\": %" PRIu64 ", \"forwarded_written_bytes\": %" PRIu64
+        ", \"summed_bytes\": %" PRIu64 ", \"verified_bytes\": %" PRIu64
+        ", \"verified_ok\": %" PRIu64 ", \"verified_bad\": %" PRIu64 ", \"requests\": %" PRIu64
+        ", \"loads\": %" PRIu64 ", \"prefetch_hits\": %" PRIu64
+        ", \"prefetch_wasted_bytes\": %" PRIu64 ", \"waits\": %" PRIu64
+        ", \"failed_loads\": %" PRIu64 ", \"job\": {\"state\": \"%s\", \"ranks\": %u"
+        ", \"hosts\": %u, \"connections\": %" PRIu64 "}}",
+        __atomic_load_n(&fs->local_bytes, __ATOMIC_RELAXED), of->forwarded_bytes,
+        __atomic_load_n(&fs->local_written_bytes, __ATOMIC_RELAXED) - of->stored_bytes,
+        of->stored_bytes, of->summed_bytes,
+        __atomic_load_n(&fs->verified_bytes, __ATOMIC_RELAXED),
+        __atomic_load_n(&fs->verified_ok, __ATOMIC_RELAXED),
+        __atomic_load_n(&fs->verified_bad, __ATOMIC_RELAXED),
+        __atomic_load_n(&fs->requests, __ATOMIC_RELAXED), of->forward.stats.loads,
+        of->forward.stats.hits, of->forward.stats.wasted_bytes, of->forward.stats.waits,
+        of->failed_loads, job ? states[of->state] : "none",
+        of->state == LIMEFS_JOB_SERVING ? of->greeting.ranks : 0,
+        of->state == LIMEFS_JOB_SERVING ? of->greeting.hosts : 0, of->connections);
+    if (job)
+        pthread_mutex_unlock(&job->lock);
+    return n < 0 || (size_t)n >= cap ? -ERANGE : n;
+}

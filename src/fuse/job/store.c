@@ -1,0 +1,391 @@
+/* store.c - writes gathered into extents for the job */
+#define _GNU_SOURCE
+#include "store.h"
+#include "caller.h"
+#include "link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum {
+    SMALL = 64 * 1024, /* smaller writes are no stream */
+};
+
+/* A slot that no bytes have come to for so long is taken for another stream. */
+static const double idle_seconds = 1;
+
+#define NEAR (UINT64_C(16) << 20) /* requests of one stream are no further apart */
+
+static char *bytes_of(const struct limefs_job *job, const struct limefs_parcel *parcel)
+{
+    uint64_t slot = job->forward.slots + (uint64_t)(parcel - job->parcels);
+    return job->window.data + slot * job->forward.extent + parcel->from % job->forward.extent;
+}
+
+/* ---- by the daemon itself ---- */
+
+/* Out of the slot; without the job's lock. */
+static int write_out(const struct limefs_job *job, const struct limefs_parcel *parcel)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, parcel->of->fd);
+    const char *bytes = bytes_of(job, parcel);
+    for (unsigned i = 0; i < parcel->there.count; i++) {
+        const struct limefs_span *span = &parcel->there.span[i];
+        int err = limefile_write_full(&file.source, bytes + (span->from - parcel->from),
+                                      (size_t)(span->to - span->from), span->from);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+/* Its bytes are in the container, as well as they can be. */
+static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
+{
+    parcel->state = LIMEFS_PARCEL_EMPTY;
+    limefs_job_change_end(job, parcel->of->view, &parcel->change);
+}
+
+/* What nobody waits for is found by the next sync. */
+static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
+{
+    parcel->state = LIMEFS_PARCEL_LOCAL;
+    pthread_mutex_unlock(&job->lock);
+    uid_t caller = limefs_caller_swap(job->fs, parcel->uid);
+    int err = write_out(job, parcel);
+    limefs_caller_swap(job->fs, caller);
+    pthread_mutex_lock(&job->lock);
+    if (err)
+        parcel->of->late = err;
+    empty(job, parcel);
+    pthread_cond_broadcast(&job->changed);
+}
+
+/* ---- by the job ---- */
+
+static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
+{
+    struct limefs_job_file *file = limefs_job_file_to_write(job, parcel->of->view);
+    bool ready = file && file->state == LIMEFS_JOB_FILE_OPEN && !job->broken &&
+                 job->in_flight < LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX / 2;
+    parcel->state = ready ? LIMEFS_PARCEL_SENT : LIMEFS_PARCEL_FAILED;
+    if (!ready)
+        return;
+    file->unsynced = true;
+    file->loads++;
+    parcel->since = file->since = limefs_seconds();
+    limefs_job_send_store(job, (unsigned)(parcel - job->parcels), file, parcel->from,
+                          parcel->to - parcel->from);
+}
+
+void limefs_store_on_written(struct limefs_job *job, struct limefs_parcel *parcel, int err)
+{
+    if (err) {
+        parcel->state = LIMEFS_PARCEL_FAILED; /* to be tried once more, by ourselves */
+        return;
+    }
+    job->stored_bytes += parcel->to - parcel->from;
+    empty(job, parcel);
+}
+
+/* The job has gone; its window goes next. */
+void limefs_store_rescue(struct limefs_job *job)
+{
+    for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
+         parcel++) {
+        while (parcel->holds || parcel->state == LIMEFS_PARCEL_LOCAL)
+            pthread_cond_wait(&job->changed, &job->lock);
+        if (parcel->state != LIMEFS_PARCEL_EMPTY)
+            finish_locally(job, parcel);
+    }
+}
+
+/* ---- parcels ---- */
+
+static bool is_open(const struct limefs_job *job)
+{
+    return job->state == LIMEFS_JOB_SERVING && !job->broken;
+}
+
+/* One that has bytes of the range, or might get some. */
+static struct limefs_parcel *overlapping(struct limefs_job *job,
+                                         const struct limefs_job_view *written, uint64_t from,
+                                         uint64_t to)
+{
+    for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
+         parcel++)
+        if (parcel->state != LIMEFS_PARCEL_EMPTY && parcel->of == written &&
+            parcel->from < to && from < parcel->to)
+            return parcel;
+    return NULL;
+}
+
+/* Until its bytes are in the container. */
+static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
+{
+    while (parcel->holds || parcel->state == LIMEFS_PARCEL_SENT ||
+           parcel->state == LIMEFS_PARCEL_LOCAL)
+        pthread_cond_wait(&job->changed, &job->lock);
+    if (parcel->state != LIMEFS_PARCEL_EMPTY)
+        finish_locally(job, parcel);
+}
+
+/* The one whose stream has stopped first. */
+static struct limefs_parcel *idle(struct limefs_job *job)
+{
+    struct limefs_parcel *found = NULL;
+    double before = limefs_seconds() - idle_seconds;
+    for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
+         parcel++)
+        if (parcel->state == LIMEFS_PARCEL_FILLING && !parcel->holds &&
+            parcel->since < (found ? found->since : before))
+            found = parcel;
+    return found;
+}
+
+/* An empty one, waited for while the job has all of them; NULL: there will be none. */
+static struct limefs_parcel *take(struct limefs_job *job)
+{
+    while (is_open(job)) {
+        bool sent = false;
+        for (struct limefs_parcel *parcel = job->parcels;
+             parcel < job->parcels + job->parcel_count; parcel++) {
+            if (parcel->state == LIMEFS_PARCEL_FAILED && !parcel->holds)
+                finish_locally(job, parcel);
+            if (parcel->state == LIMEFS_PARCEL_EMPTY)
+                return parcel;
+            sent = sent || parcel->state == LIMEFS_PARCEL_SENT;
+        }
+        struct limefs_parcel *left = sent ? NULL : idle(job);
+        if (left) {
+            finish_locally(job, left);
+            continue;
+        }
+        if (!sent)
+            return NULL; /* all are being filled */
+        pthread_cond_wait(&job->changed, &job->lock);
+    }
+    return NULL;
+}
+
+/* ---- put ---- */
+
+static bool follows(struct limefs_run *run, size_t n, uint64_t at, uint64_t from)
+{
+    uint64_t apart = at > run->next ? at - run->next : run->next - at;
+    if (n < SMALL || apart > NEAR) {
+        *run = (struct limefs_run){at, at + n, n};
+        return false;
+    }
+    run->bytes += n;
+    if (run->next < at + n)
+        run->next = at + n;
+    return run->bytes >= from;
+}
+
+/* Into the parcel that the range lies in. The lock is let go while bytes are copied. */
+static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const char *buf,
+                 size_t n, uint64_t at)
+{
+    parcel->holds++;
+    pthread_mutex_unlock(&job->lock);
+    memcpy(bytes_of(job, parcel) + (at - parcel->from), buf, n);
+    pthread_mutex_lock(&job->lock);
+    parcel->holds--;
+    parcel->since = limefs_seconds();
+    if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->holds == 0 &&
+        limefs_spans_cover(&parcel->there, parcel->from, parcel->to))
+        send_out(job, parcel);
+    pthread_cond_broadcast(&job->changed);
+}
+
+/* The job has the container open for writing; it is soon done, or never. One that is just being
+ * closed, as another file or because nobody wrote for a while, is opened next. */
+static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
+{
+    struct limefs_job_file *file = NULL;
+    while (is_open(job) && (file = limefs_job_file_to_write(job, view)) &&
+           (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING))
+        pthread_cond_wait(&job->changed, &job->lock);
+    return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
+}
+
+/* No two parcels have bytes of one range: which of them came last would be forgotten.
+ * None has any at `at`. */
+static void keep_apart(struct limefs_job *job, struct limefs_parcel *parcel, uint64_t at)
+{
+    const struct limefs_parcel *other = job->parcels;
+    for (; other < job->parcels + job->parcel_count; other++) {
+        if (other == parcel || other->state == LIMEFS_PARCEL_EMPTY || other->of != parcel->of)
+            continue;
+        if (other->to <= at && other->to > parcel->from)
+            parcel->from = other->to;
+        if (other->from > at && other->from < parcel->to)
+            parcel->to = other->from;
+    }
+}
+
+/* The part of a request that lies within one extent. True: it was taken. */
+static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
+                     const struct limefs_run *run, const char *buf, size_t n, uint64_t at)
+{
+    struct limefs_parcel *parcel;
+    while ((parcel = overlapping(job, written, at, at + n))) {
+        if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->uid == limefs_caller_uid() &&
+            parcel->from <= at && at + n <= parcel->to &&
+            limefs_spans_add(&parcel->there, at, at + n)) {
+            fill(job, parcel, buf, n, at);
+            return true;
+        }
+        settle(job, parcel);
+    }
+    if (!run || !is_ready(job, written->view) || !(parcel = take(job)))
+        return false;
+    if (overlapping(job, written, at, at + n)) /* made while we waited */
+        return put_part(job, written, run, buf, n, at);
+    uint64_t extent = job->forward.extent, begin = at / extent * extent;
+    *parcel = (struct limefs_parcel){
+        .state = LIMEFS_PARCEL_FILLING,
+        .of = written,
+        .uid = limefs_caller_uid(),
+        .from = begin >= run->begin ? begin : at, /* what comes before is on its way */
+        .to = begin + extent,
+    };
+    keep_apart(job, parcel, at);
+    parcel->change = (struct limefs_change){
+        .view = written->view->id, .from = parcel->from, .to = parcel->to};
+    limefs_job_change_begin(job, &parcel->change);
+    limefs_spans_add(&parcel->there, at, at + n);
+    fill(job, parcel, buf, n, at);
+    return true;
+}
+
+static int write_part(struct limefs_job_view *written, const char *buf, size_t n, uint64_t at)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, written->fd);
+    return limefile_write_full(&file.source, buf, n, at);
+}
+
+int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct limefs_run *run,
+                     const char *buf, size_t n, uint64_t at)
+{
+    struct limefs_job *job = fs->job;
+    int err = 0;
+    if (!job || job->parcel_count == 0)
+        return 0;
+    pthread_mutex_lock(&job->lock);
+    bool stream = follows(run, n, at, fs->options.forward_from) && is_open(job);
+    while (n && !err) {
+        uint64_t room = job->forward.extent - at % job->forward.extent;
+        size_t part = n < room ? n : (size_t)room;
+        if (!put_part(job, written, stream ? run : NULL, buf, part, at)) {
+            pthread_mutex_unlock(&job->lock);
+            err = write_part(written, buf, part, at);
+            pthread_mutex_lock(&job->lock);
+        }
+        buf += part;
+        at += part;
+        n -= part;
+    }
+    pthread_mutex_unlock(&job->lock);
+    return err ? err : 1;
+}
+
+void limefs_store_prepare(struct limefs *fs, const struct limefs_view *view)
+{
+    struct limefs_job *job = fs->job;
+    if (!job || job->parcel_count == 0)
+        return;
+    pthread_mutex_lock(&job->lock);
+    if (is_open(job))
+        limefs_job_file_to_write(job, view);
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* ---- flush and sync ---- */
+
+int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint64_t from,
+                       uint64_t to)
+{
+    struct limefs_parcel *parcel;
+    struct limefs_job *job = fs->job;
+    if (!job || job->parcel_count == 0)
+        return 0;
+    pthread_mutex_lock(&job->lock);
+    while ((parcel = overlapping(job, written, from, to)))
+        settle(job, parcel);
+    int err = written->late;
+    written->late = 0;
+    pthread_mutex_unlock(&job->lock);
+    return err;
+}
+
+/* All ranks; waits for the reply. The job may go before it comes. */
+static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *elsewhere)
+{
+    struct limefs_job_sync sync = {.next = job->syncs, .tag = ++job->sync_tag};
+    uint64_t connection = job->connections;
+    bool others = job->greeting.hosts > 1;
+    sync.since = limefs_seconds();
+    /* cppcheck-suppress autoVariables ; it is taken out below */
+    job->syncs = &sync;
+    file->unsynced = false;
+    file->syncs++;
+    file->loads++;
+    limefs_job_send_sync(job, file, sync.tag);
+    while (!sync.done && job->connections == connection && is_open(job))
+        pthread_cond_wait(&job->changed, &job->lock);
+    for (struct limefs_job_sync **at = &job->syncs; *at; at = &(*at)->next)
+        if (*at == &sync) {
+            *at = sync.next;
+            break;
+        }
+    if (sync.done && job->connections == connection) {
+        file->syncs--;
+        file->loads--;
+    }
+    /* What ranks of this host have written is in this host's hands. */
+    *elsewhere = *elsewhere || (!sync.done && others);
+    return sync.done ? sync.code : 0;
+}
+
+int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
+{
+    struct limefs_job *job = fs->job;
+    int err = limefs_store_flush(fs, written, 0, UINT64_MAX);
+    if (!job || job->parcel_count == 0)
+        return err;
+    pthread_mutex_lock(&job->lock);
+    struct limefs_job_file *file =
+        is_open(job) ? limefs_job_file_written(job, written->view) : NULL;
+    bool elsewhere = limefs_view_take_loss(fs, written->view);
+    int met = 0;
+    if (file && (file->unsynced || file->syncs))
+        met = sync_ranks(job, file, &elsewhere);
+    if (elsewhere)
+        met = -EIO;
+    pthread_mutex_unlock(&job->lock);
+    if (met)
+        limefs_log(LOG_ERR, "job: sync: %s",
+                   elsewhere
+                       ? "it has gone before ranks on other hosts had brought to the disk "
+                         "what they had written"
+                       : strerror(-met));
+    return err ? err : met;
+}
+
+void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
+{
+    struct limefs_job *job = fs->job;
+    if (!job || job->parcel_count == 0)
+        return;
+    pthread_mutex_lock(&job->lock);
+    limefs_job_file_moved(job, view);
+    pthread_mutex_unlock(&job->lock);
+}

@@ -1,0 +1,152 @@
+/*
+ * inode.h - what the kernel knows by number.
+ *
+ * A FUSE node id is (slot << 32 | ordinal). A slot is a node (a directory, a container or
+ * another file of the tree: ordinal 0) or a view of a container, whose records are the
+ * ordinals from 1. So records cost no memory, however many the kernel has looked up. The
+ * root is node 1, as FUSE wants it, and has slot 0.
+ *
+ * The kernel holds a node or view by its lookups; others hold it by references.
+ */
+#ifndef LIMEFS_INODE_H
+#define LIMEFS_INODE_H
+
+#include "limefs.h"
+
+enum limefs_kind {
+    LIMEFS_DIRECTORY,
+    LIMEFS_CONTAINER,
+    LIMEFS_OTHER, /* a file that is no container, a link, a socket ... */
+};
+
+struct limefs_name {
+    struct limefs_name *next;
+    struct limefs_node *parent; /* a reference; NULL: the node had it once */
+    char name[];
+};
+
+struct limefs_node {
+    uint32_t slot;
+    uint64_t id; /* never used twice; a slot is */
+    enum limefs_kind kind;
+    struct limefs_node *parent; /* NULL for the root */
+    const char *name;           /* in parent: of several, the one that was looked up last */
+    struct limefs_name *names;  /* that it has, or had */
+    uint64_t lookups;
+    unsigned references; /* children and views */
+    bool hashed;         /* its name still leads to it */
+    struct limefs_node *next;
+    bool filed; /* LIMEFS_OTHER: it is found by its file's number */
+    struct limefs_node *next_file;
+
+    struct limefs_stamp stamp;  /* of the file, when the kernel was last told of it */
+    struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
+    off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
+    unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */
+    unsigned appenders;         /* to append only (append.h) */
+    bool opened;                /* LIMEFS_OTHER: the kernel may have its bytes */
+    bool moved;                 /* LIMEFS_OTHER: and they are not where it believes, or */
+    bool followed;              /* more have come (follow.h) */
+    struct limefs_append *append;
+    bool fresh;               /* made by mkdir, and held until it looks like a container: */
+    struct limefs_stamp made; /* this file */
+    struct limefs_view *view; /* LIMEFS_CONTAINER: the newest; no reference */
+    struct limefs_stamp told; /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
+    /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
+    pthread_mutex_t load;
+};
+
+enum limefs_slot_use {
+    LIMEFS_SLOT_FREE,
+    LIMEFS_SLOT_NODE,
+    LIMEFS_SLOT_VIEW,
+};
+
+struct limefs_slot {
+    enum limefs_slot_use use;
+    uint32_t next_free;
+    union {
+        struct limefs_node *node;
+        struct limefs_view *view;
+    };
+};
+
+int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
+void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
+
+/* What a node id from the kernel stands for: one of them, with *ordinal for a view. */
+struct limefs_node *limefs_inode_node(struct limefs *, uint64_t id);
+struct limefs_view *limefs_inode_view(struct limefs *, uint64_t id, uint64_t *ordinal);
+uint64_t limefs_inode_of_node(const struct limefs_node *);
+uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal);
+
+/* An inode number as programs see it (-o ino32): of a file; and of a record: the same in every
+ * mount, distinct from those of files. It rises from record to record: programs that copy a
+ * directory take its files by their numbers. */
+ino_t limefs_shown_inode(const struct limefs *, uint64_t ino);
+ino_t limefs_record_inode(const struct limefs *, ino_t container, uint64_t ordinal);
+
+/* With fs->lock held: */
+int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *what, uint32_t *slot);
+void limefs_slot_give(struct limefs *, uint32_t slot);
+void limefs_node_hold(struct limefs_node *);
+void limefs_node_drop(struct limefs *, struct limefs_node *);
+
+/* The child known by that name, or NULL; with fs->lock held. */
+struct limefs_node *limefs_node_find(struct limefs *, struct limefs_node *parent,
+                                     const char *name);
+
+/*
+ * The child of that name, kind and file, with one more lookup; a new one when the name
+ * now stands for something else. A file with several names is one node, which has the name that
+ * was looked up last. NULL if there is no memory.
+ */
+struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *parent,
+                                      const char *name, enum limefs_kind,
+                                      const struct limefs_stamp *);
+
+/* One that is not found by its name is to be looked for by its i-th one, old or new, from 0 on.
+ * False: it never had so many. */
+bool limefs_node_turn(struct limefs *, struct limefs_node *, unsigned i);
+
+/* What is known by that file's number is not it: it has just been made, or its last name was
+ * removed, and the number may be used again. */
+void limefs_node_unfile(struct limefs *, const struct limefs_stamp *);
+
+/* True if those are attributes of the very file that the kernel was last told of. */
+bool limefs_node_is(struct limefs *, const struct limefs_node *, const struct stat *);
+
+/* True if what the node's path leads to is what it stood for when it was looked up. False for
+ * another directory or file in its place, which is another node; containers are all the same.
+ */
+bool limefs_node_stands(struct limefs *, const struct limefs_node *, const struct stat *);
+
+/* The child of that name has been made, this file, an empty container; it is one for as long as
+ * it is empty, though nothing in it says so. Then, it has been removed. */
+int limefs_node_made(struct limefs *, struct limefs_node *parent, const char *name,
+                     const struct stat *);
+void limefs_node_unmade(struct limefs *, struct limefs_node *parent, const char *name);
+
+/* A child has got another name, or two have changed theirs. */
+int limefs_node_moved(struct limefs *, struct limefs_node *from, const char *name,
+                      struct limefs_node *to, const char *new_name, bool exchanged);
+
+/* A file that may be known by another of its names has got that one. */
+void limefs_node_named(struct limefs *, struct limefs_node *parent, const char *name,
+                       const struct stat *);
+
+/* The node's file is, by our own doing, like this now; or the kernel is told so. */
+void limefs_node_touched(struct limefs *, struct limefs_node *, const struct stat *);
+
+/* Made by limefs_node_made() and not yet removed. */
+bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const char *name,
+                          const struct limefs_stamp *);
+
+/* Whether the child is known, and its kind, if its file is still the one of `stamp`. */
+bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
+                            const struct limefs_stamp *, enum limefs_kind *);
+
+/* The kernel forgets n lookups of a node. */
+void limefs_node_forget(struct limefs *, struct limefs_node *, uint64_t n);
+
+#endif

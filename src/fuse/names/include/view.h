@@ -1,0 +1,148 @@
+/*
+ * view.h - a container as it was at one moment: its index and its descriptor.
+ *
+ * When the container changes, the next look-up makes a new view with a new slot, so the
+ * kernel's cached pages and names of the old one are never taken for the new. A view without
+ * users may be put to sleep (closed, its index freed); it wakes up only if the container is
+ * still the same.
+ *
+ * Only what this mount itself writes (writer.h) changes a view: records keep their numbers, as
+ * the kernel's pages of them are right, and the view gets another index.
+ */
+#ifndef LIMEFS_VIEW_H
+#define LIMEFS_VIEW_H
+
+#include "inode.h"
+#include "limefile.h"
+
+/* A record of that ordinal is another than before: the old one was removed, or the kernel's
+ * pages of it are wrong. */
+struct limefs_anew {
+    struct limefs_anew *next;
+    uint64_t ordinal, generation;
+};
+
+struct limefs_view {
+    uint32_t slot;
+    uint64_t id;              /* never used twice */
+    struct limefs_node *node; /* the container; a reference */
+    bool racy; /* modified so shortly before that the next change might not show */
+
+    /* Guarded by fs->lock. */
+    struct stat st; /* of the container then */
+    struct limefs_stamp stamp;
+    bool sure;        /* its file's ctime is so old that any change gives it another one */
+    uint64_t lookups; /* the kernel's, of all records together */
+    unsigned pins; /* files open and operations in progress; awake as long as there are any */
+    struct limefs_view *newer, *older; /* in the list of those that are awake */
+    bool written;   /* the container is locked and written to by us: it is what we make it */
+    uint64_t moves; /* odd: the name leads to this file or to the one that takes its place */
+    bool rewritten; /* it is another file by now */
+    bool lost;      /* ranks elsewhere had written, and gone before they had synced */
+    struct limefs_writer *writer; /* NULL if it never was; stays as long as the view */
+    struct limefs_job_view *job;  /* the job's part of it; set before it */
+    struct limefs_anew *anew;
+    struct limefs_proofs *proofs; /* verify.h; NULL if nobody has asked, or none hold */
+    uint64_t proof_changes;       /* how often they were forgotten */
+
+    /* Set while it is awake. */
+    int fd;
+    struct limefile_index *index; /* under fs->lock, too: limefs_view_index() */
+};
+
+/* The container as it is now, pinned. -errno: also when it is a container no longer. */
+int limefs_view_current(struct limefs *, struct limefs_node *container, struct limefs_view **);
+
+/* Nothing is there by that name: a view of what was there is of no use any more. */
+void limefs_view_gone(struct limefs *, struct limefs_node *parent, const char *name);
+
+/* Pins a view that the kernel knows, waking it up. -ESTALE if the container has changed. */
+int limefs_view_pin(struct limefs *, struct limefs_view *);
+void limefs_view_unpin(struct limefs *, struct limefs_view *);
+void limefs_view_hold(struct limefs *,
+                      struct limefs_view *); /* one pin more, of a pinned one */
+
+/* The kernel looks up, or forgets, n of its records. */
+void limefs_view_lookup(struct limefs *, struct limefs_view *, uint64_t n);
+void limefs_view_forget(struct limefs *, struct limefs_view *, uint64_t n);
+
+/* The index of a pinned view; the caller gives it back by limefile_index_free(). */
+struct limefile_index *limefs_view_index(struct limefs *, struct limefs_view *);
+
+/* The attributes of its container. */
+struct stat limefs_view_stat(struct limefs *, const struct limefs_view *);
+
+/* A record of a pinned view as it can be read right now. -ESTALE if the container was changed
+ * in place so that it is not sure to be the same record. *checked, if not NULL, remembers
+ * the last answer for an open file. */
+int limefs_view_check(struct limefs *, struct limefs_view *, const struct limefile_record *,
+                      struct limefs_stamp *checked);
+
+/* A pinned view's container is as this mount has made it, or has seen it last. */
+bool limefs_view_is_known(struct limefs *, const struct limefs_view *);
+
+/* Its file is what it was when it was indexed, attributes and all, so that its name still leads
+ * to it: a file's ctime changes when its name is taken away. False if that is not sure. */
+bool limefs_view_is_unchanged(struct limefs *, const struct limefs_view *);
+
+/* ---- who wants to know of views ---- */
+
+/* Called with fs->lock held; NULL: no matter. */
+struct limefs_view_watch {
+    void (*changed)(struct limefs_view *); /* what it shows is another, or is about to be */
+    void (*freed)(struct limefs_view *);
+};
+
+/* Before the first view; the watch is static. At most LIMEFS_WATCHES_MAX. */
+void limefs_view_watch(struct limefs *, const struct limefs_view_watch *);
+
+/* The bytes of the container have changed, or are about to, and its index has not. */
+void limefs_view_changed(struct limefs *, struct limefs_view *);
+
+/* ---- for the writer, who has it pinned ---- */
+
+/* From now on (or no longer) the container changes by us alone. */
+void limefs_view_set_written(struct limefs *, struct limefs_view *, bool written);
+
+/* This is its index now; taken over. */
+void limefs_view_show(struct limefs *, struct limefs_view *, struct limefile_index *);
+
+/* Ranks on other hosts have written to the view of that id what nobody knows to be on a disk;
+ * and whether that is so of one, which is told once. */
+void limefs_view_lose(struct limefs *, uint64_t id);
+bool limefs_view_take_loss(struct limefs *, struct limefs_view *);
+
+/* It no longer shows the container: the next look makes another one. */
+void limefs_view_distrust(struct limefs *, struct limefs_view *);
+
+/* Its times were set. */
+void limefs_view_touched(struct limefs *, struct limefs_view *);
+
+/* Soon, for a moment, its name leads to another file than fd; that is our own doing. */
+void limefs_view_set_moving(struct limefs *, struct limefs_view *, bool moving);
+
+/* The container is another file now, which fd has open. */
+int limefs_view_move(struct limefs *, struct limefs_view *, int fd);
+
+/* What the kernel knows of the ordinal's record is no longer so: it will look it up as another
+ * one. */
+int limefs_view_renew(struct limefs *, struct limefs_view *, uint64_t ordinal);
+
+/* What the kernel tells records of the same ordinal apart by; it takes 32 bits of it. */
+uint64_t limefs_view_generation(struct limefs *, const struct limefs_view *, uint64_t ordinal);
+
+/* Closes and frees all views. */
+void limefs_views_release(struct limefs *);
+
+/* ---- its file ---- */
+
+/* Opens and indexes what `file`, O_PATH, has open, for all who will read it. -errno, also if it
+ * is no regular file, or not the one of `want` where that is given. *st is as of then; the
+ * caller closes *fd and frees *index. */
+int limefs_view_open(int file, const struct limefs_stamp *want, int *fd, struct stat *st,
+                     struct limefile_index **index);
+
+/* 0, or -errno of what could not be read: there may be more records than the index knows. */
+int limefs_index_unread(const struct limefile_index *);
+
+#endif

@@ -1,0 +1,429 @@
+/* inode.c - slots and nodes */
+#include "append.h"
+#include "names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FUSE_ROOT 1
+
+/* ---- slots ---- */
+
+static int grow_slots(struct limefs *fs)
+{
+    uint32_t count = fs->slot_count ? fs->slot_count * 2 : 64;
+    if (count < fs->slot_count)
+        return -ENOMEM;
+    struct limefs_slot *slots = reallocarray(fs->slots, count, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    for (uint32_t i = fs->slot_count; i < count; i++)
+        slots[i] = (struct limefs_slot){.next_free = i + 1 < count ? i + 1 : 0};
+    fs->slot_free = fs->slot_count; /* only called when nothing is free */
+    fs->slots = slots;
+    fs->slot_count = count;
+    return 0;
+}
+
+/* Slot 0, the root's, is taken first and never given back: so 0 can mean "none free". */
+int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, uint32_t *slot)
+{
+    if (fs->slot_free == 0) {
+        int err = grow_slots(fs);
+        if (err)
+            return err;
+    }
+    *slot = fs->slot_free;
+    struct limefs_slot *taken = &fs->slots[*slot];
+    fs->slot_free = taken->next_free;
+    taken->use = use;
+    if (use == LIMEFS_SLOT_NODE)
+        taken->node = what;
+    else
+        taken->view = what;
+    return 0;
+}
+
+void limefs_slot_give(struct limefs *fs, uint32_t slot)
+{
+    fs->slots[slot].use = LIMEFS_SLOT_FREE;
+    fs->slots[slot].next_free = fs->slot_free;
+    fs->slot_free = slot;
+}
+
+/* ---- node ids ---- */
+
+static uint32_t slot_of(uint64_t id)
+{
+    return id == FUSE_ROOT ? 0 : (uint32_t)(id >> 32);
+}
+
+struct limefs_node *limefs_inode_node(struct limefs *fs, uint64_t id)
+{
+    uint32_t slot = slot_of(id);
+    struct limefs_node *node = NULL;
+    pthread_mutex_lock(&fs->lock);
+    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_NODE)
+        node = fs->slots[slot].node;
+    pthread_mutex_unlock(&fs->lock);
+    return node;
+}
+
+struct limefs_view *limefs_inode_view(struct limefs *fs, uint64_t id, uint64_t *ordinal)
+{
+    uint32_t slot = slot_of(id);
+    struct limefs_view *view = NULL;
+    pthread_mutex_lock(&fs->lock);
+    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_VIEW)
+        view = fs->slots[slot].view;
+    pthread_mutex_unlock(&fs->lock);
+    *ordinal = (uint32_t)id;
+    return view;
+}
+
+uint64_t limefs_inode_of_node(const struct limefs_node *node)
+{
+    return node->slot ? (uint64_t)node->slot << 32 : FUSE_ROOT;
+}
+
+uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal)
+{
+    return (uint64_t)slot << 32 | ordinal;
+}
+
+/* ---- numbers that programs see ---- */
+
+ino_t limefs_shown_inode(const struct limefs *fs, uint64_t ino)
+{
+    if (!fs->options.ino32 || ino <= UINT32_MAX)
+        return ino;
+    uint32_t folded = (uint32_t)(ino ^ ino >> 32);
+    return folded ? folded : 1;
+}
+
+ino_t limefs_record_inode(const struct limefs *fs, ino_t container, uint64_t ordinal)
+{
+    if (fs->container)
+        return ordinal + 1;
+    uint64_t x = (uint64_t)container * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    x ^= x >> 31;
+    return fs->options.ino32 ? (UINT32_C(1) << 31 | x >> 34) + ordinal
+                             : (x + ordinal) | UINT64_C(1) << 63;
+}
+
+/* ---- nodes ---- */
+
+static void free_node(struct limefs_node *node)
+{
+    pthread_mutex_destroy(&node->load);
+    limefs_append_free(node);
+    while (node->names) {
+        struct limefs_name *name = node->names;
+        node->names = name->next;
+        free(name);
+    }
+    free(node);
+}
+
+static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *parent,
+                                    const char *name, enum limefs_kind kind)
+{
+    struct limefs_node *node = calloc(1, sizeof *node);
+    if (!node)
+        return NULL;
+    pthread_mutex_init(&node->load, NULL);
+    node->id = ++fs->ids;
+    node->kind = kind;
+    node->parent = parent;
+    if (limefs_slot_take(fs, LIMEFS_SLOT_NODE, node, &node->slot) != 0) {
+        free_node(node);
+        return NULL;
+    }
+    node->name = limefs_name_keep(fs, node, parent, name);
+    if (!node->name) {
+        limefs_slot_give(fs, node->slot);
+        free_node(node);
+        return NULL;
+    }
+    return node;
+}
+
+void limefs_node_hold(struct limefs_node *node)
+{
+    node->references++;
+}
+
+/* Frees the node, and then its parents, when nothing holds them any more. */
+static void free_unheld(struct limefs *fs, struct limefs_node *node)
+{
+    if (node == fs->root || node->references > 0 || node->lookups > 0)
+        return;
+    struct limefs_name *names = node->names;
+    node->names = NULL;
+    limefs_name_take(fs, node);
+    limefs_number_take(fs, node);
+    limefs_slot_give(fs, node->slot);
+    free_node(node);
+    limefs_names_free(fs, names);
+}
+
+void limefs_node_drop(struct limefs *fs, struct limefs_node *node)
+{
+    node->references--;
+    free_unheld(fs, node);
+}
+
+void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
+{
+    pthread_mutex_lock(&fs->lock);
+    node->lookups -= n < node->lookups ? n : node->lookups;
+    free_unheld(fs, node);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+/* A container may be replaced by another and keeps its node; anything else is a new file. So
+ * is, for a kernel that caches what is written and so believes in no size but its own, a file
+ * that somebody else has changed. */
+static bool is_same(const struct limefs *fs, const struct limefs_node *node,
+                    enum limefs_kind kind, const struct limefs_stamp *stamp)
+{
+    if (node->kind != kind)
+        return false;
+    if (kind == LIMEFS_CONTAINER)
+        return true;
+    if (node->stamp.type != stamp->type) /* a number may be used again */
+        return false;
+    if (S_ISLNK(stamp->type) && !limefs_stamp_equal(&node->stamp, stamp))
+        return false; /* the kernel keeps where it leads */
+    return limefs_stamp_same_file(&node->stamp, stamp) &&
+           (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
+            (!node->moved && node->told_bytes == stamp->size));
+}
+
+bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    pthread_mutex_lock(&fs->lock);
+    bool same = limefs_stamp_same_file(&node->stamp, &stamp);
+    pthread_mutex_unlock(&fs->lock);
+    return same;
+}
+
+bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
+                        const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY))
+        return false;
+    pthread_mutex_lock(&fs->lock);
+    bool same = !node->parent || is_same(fs, node, node->kind, &stamp);
+    pthread_mutex_unlock(&fs->lock);
+    return same;
+}
+
+/* Its file is found by that name from now on. */
+static int rename_node(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
+                       const char *new_name)
+{
+    const char *kept = limefs_name_keep(fs, node, to, new_name);
+    if (!kept)
+        return -ENOMEM;
+    limefs_name_take(fs, node);
+    node->parent = to;
+    node->name = kept;
+    limefs_name_put(fs, node);
+    return 0;
+}
+
+bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
+{
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_name *name = node->kind == LIMEFS_OTHER ? node->names : NULL;
+    while (name && i-- > 0)
+        name = name->next;
+    if (name && !limefs_node_find(fs, name->parent, name->name))
+        rename_node(fs, node, name->parent, name->name);
+    pthread_mutex_unlock(&fs->lock);
+    return name != NULL;
+}
+
+/* The node of a file that is known by another name: one file is one node, so that the kernel
+ * has its pages once. */
+static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *parent,
+                                         const char *name, const struct limefs_stamp *stamp)
+{
+    struct limefs_node *node = limefs_number_find(fs, stamp);
+    if (!node)
+        return NULL;
+    if (is_same(fs, node, LIMEFS_OTHER, stamp) && rename_node(fs, node, parent, name) == 0)
+        return node;
+    limefs_number_take(fs, node);
+    return NULL;
+}
+
+struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *parent,
+                                      const char *name, enum limefs_kind kind,
+                                      const struct limefs_stamp *stamp)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (node && !is_same(fs, node, kind, stamp)) {
+        limefs_name_take(fs, node);
+        node = NULL;
+    }
+    if (!node && kind == LIMEFS_OTHER)
+        node = child_of_file(fs, parent, name, stamp);
+    if (!node) {
+        node = new_node(fs, parent, name, kind);
+        if (node) {
+            limefs_name_put(fs, node);
+            node->told_bytes = stamp->size;
+        }
+    }
+    if (node) {
+        node->stamp = *stamp;
+        node->lookups++;
+        if (!node->filed && node->kind == LIMEFS_OTHER)
+            limefs_number_put(fs, node);
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return node;
+}
+
+void limefs_node_unfile(struct limefs *fs, const struct limefs_stamp *stamp)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *old = limefs_number_find(fs, stamp);
+    if (old)
+        limefs_number_take(fs, old);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+/* ---- names that change ---- */
+
+/* A reference keeps it until it is removed, or the mount ends. */
+int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *name,
+                     const struct stat *st)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (node && (node->kind != LIMEFS_CONTAINER || node->fresh)) {
+        limefs_name_take(fs, node);
+        node = NULL;
+    }
+    if (!node && (node = new_node(fs, parent, name, LIMEFS_CONTAINER)))
+        limefs_name_put(fs, node);
+    if (node) {
+        node->fresh = true;
+        node->made = limefs_stamp_of(st);
+        limefs_node_hold(node);
+    }
+    pthread_mutex_unlock(&fs->lock);
+    return node ? 0 : -ENOMEM;
+}
+
+void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const char *name)
+{
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (node) {
+        bool fresh = node->fresh;
+        node->fresh = false;
+        limefs_name_take(fs, node);
+        if (fresh)
+            limefs_node_drop(fs, node);
+    }
+    pthread_mutex_unlock(&fs->lock);
+}
+
+int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *name,
+                      struct limefs_node *to, const char *new_name, bool exchanged)
+{
+    int err = 0;
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_node_find(fs, from, name);
+    struct limefs_node *other = limefs_node_find(fs, to, new_name);
+    if (other && other != node)
+        limefs_name_take(fs, other);
+    if (node)
+        err = rename_node(fs, node, to, new_name);
+    if (node && !err)
+        limefs_name_lose(fs, node, from, name);
+    if (!err && exchanged && other)
+        err = rename_node(fs, other, from, name);
+    if (!err && exchanged && other)
+        limefs_name_lose(fs, other, to, new_name);
+    pthread_mutex_unlock(&fs->lock);
+    return err;
+}
+
+void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char *name,
+                       const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    pthread_mutex_lock(&fs->lock);
+    struct limefs_node *node = limefs_number_find(fs, &stamp);
+    if (node && !limefs_node_find(fs, parent, name))
+        rename_node(fs, node, parent, name);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const struct stat *st)
+{
+    pthread_mutex_lock(&fs->lock);
+    if (node->kind == LIMEFS_CONTAINER ||
+        S_ISLNK(node->stamp.type)) /* the first may be another file */
+        node->stamp = limefs_stamp_of(st);
+    pthread_mutex_unlock(&fs->lock);
+}
+
+bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const char *name,
+                          const struct limefs_stamp *stamp)
+{
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_node *node = limefs_node_find(fs, parent, name);
+    bool fresh = node && node->fresh && limefs_stamp_same_file(&node->made, stamp);
+    pthread_mutex_unlock(&fs->lock);
+    return fresh;
+}
+
+bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
+                            const struct limefs_stamp *stamp, enum limefs_kind *kind)
+{
+    pthread_mutex_lock(&fs->lock);
+    const struct limefs_node *node = limefs_node_find(fs, parent, name);
+    if (!node)
+        node = limefs_number_find(fs, stamp);
+    bool known = node && (limefs_stamp_same_data(&node->stamp, stamp) ||
+                          (node->writers && limefs_stamp_same_file(&node->stamp, stamp)));
+    if (known)
+        *kind = node->kind;
+    pthread_mutex_unlock(&fs->lock);
+    return known;
+}
+
+int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const struct stat *root)
+{
+    fs->name_buckets = 64;
+    fs->names = calloc(fs->name_buckets, sizeof(struct limefs_node *));
+    if (!fs->names)
+        return -ENOMEM;
+    fs->root = new_node(fs, NULL, "", root_kind);
+    if (!fs->root)
+        return -ENOMEM;
+    fs->root->stamp = limefs_stamp_of(root);
+    return 0;
+}
+
+void limefs_inodes_release(struct limefs *fs)
+{
+    for (uint32_t i = 0; i < fs->slot_count; i++)
+        if (fs->slots[i].use == LIMEFS_SLOT_NODE)
+            free_node(fs->slots[i].node);
+    free(fs->slots);
+    free(fs->names);
+    free(fs->nodes);
+}

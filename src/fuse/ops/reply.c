@@ -1,0 +1,250 @@
+/* reply.c - attributes, entries and errors for the kernel */
+#include "reply.h"
+#include "caller.h"
+#include "file.h"
+#include "follow.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+int limefs_errno(int code)
+{
+    if (code >= 0)
+        return 0;
+    if (code == -EINTR) /* programs would try for ever to get what failed for good */
+        return EIO;
+    if (code > -4096)
+        return -code;
+    switch (code) {
+    case LIMEFILE_E_NO_RECORD:
+        return ENOENT;
+    case LIMEFILE_E_NOT_FILE:
+    case LIMEFILE_E_SHRUNK:
+        return ESTALE;
+    default:
+        return EIO;
+    }
+}
+
+static void set_size(struct stat *st, uint64_t bytes)
+{
+    st->st_size = (off_t)bytes;
+    st->st_blocks = (blkcnt_t)(bytes / 512 + (bytes % 512 != 0));
+    st->st_blksize = 128 * 1024;
+}
+
+void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
+                        const struct limefile_record *record, struct stat *st)
+{
+    *st = limefs_view_stat(fs, view);
+    st->st_ino = limefs_record_inode(fs, st->st_ino, record->ordinal);
+    st->st_mode = S_IFREG | (st->st_mode & 0666);
+    st->st_nlink = 1;
+    st->st_rdev = 0;
+    set_size(st, limefs_record_bytes(fs, view, record));
+}
+
+void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
+                      const struct stat *st, struct stat *out)
+{
+    *out = *st;
+    out->st_ino = limefs_shown_inode(fs, st->st_ino);
+    if (node->kind == LIMEFS_DIRECTORY)
+        out->st_nlink = 1; /* "unknown", as elsewhere: containers are directories, too */
+    if (node->kind != LIMEFS_CONTAINER)
+        return;
+    /* Who may read the container may enter it. */
+    out->st_mode = S_IFDIR | (st->st_mode & 0666) | (st->st_mode & 0444) >> 2;
+    out->st_nlink = 2;
+    if (!node->parent)
+        out->st_ino = 1;
+    set_size(out, 0);
+}
+
+static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation,
+                       struct fuse_entry_param *entry)
+{
+    entry->ino = id;
+    entry->generation = generation;
+    entry->attr_timeout = fs->options.attr_timeout;
+    entry->entry_timeout = fs->options.entry_timeout;
+}
+
+/* Seconds that it takes to read the list of all records and to ask for each. */
+static double listing_seconds(struct limefs *fs, struct limefs_view *view)
+{
+    struct limefile_index *index = limefs_view_index(fs, view);
+    double seconds = (double)limefile_index_count(index) / 50000;
+    limefile_index_free(index);
+    return seconds;
+}
+
+/* A list of very many records is good for so long: else ls would look all of them up once more.
+ */
+static double at_least(double listing, double timeout)
+{
+    return timeout > 0 && timeout < listing ? listing : timeout;
+}
+
+void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
+                         const struct limefile_record *record, struct fuse_entry_param *entry)
+{
+    memset(entry, 0, sizeof *entry);
+    limefs_attr_record(fs, view, record, &entry->attr);
+    limefs_view_lookup(fs, view, 1);
+    fill_entry(fs, limefs_inode_of_record(view->slot, record->ordinal),
+               limefs_view_generation(fs, view, record->ordinal), entry);
+    double listing = listing_seconds(fs, view);
+    entry->attr_timeout = at_least(listing, entry->attr_timeout);
+    entry->entry_timeout = at_least(listing, entry->entry_timeout);
+    if (fs->options.rw && entry->entry_timeout <= fs->options.entry_timeout)
+        entry->entry_timeout = 0; /* a plain name's meaning changes when records come */
+}
+
+static int entry_in_container(struct limefs *fs, struct limefs_node *container,
+                              const char *name, struct fuse_entry_param *entry)
+{
+    struct limefs_view *view;
+    struct limefile_record record;
+    int err = limefs_view_current(fs, container, &view);
+    if (err)
+        return err;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    err = limefile_name_find(index, name, &record);
+    if (!err)
+        limefs_entry_record(fs, view, &record, entry);
+    limefile_index_free(index);
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+static int entry_of_node(struct limefs *fs, struct limefs_node *directory, const char *name,
+                         enum limefs_kind kind, const struct stat *st,
+                         struct fuse_entry_param *entry)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefs_node *node = limefs_node_child(fs, directory, name, kind, &stamp);
+    if (!node)
+        return -ENOMEM;
+    memset(entry, 0, sizeof *entry);
+    limefs_attr_node(fs, node, st, &entry->attr);
+    fill_entry(fs, limefs_inode_of_node(node), node->id, entry);
+    return 0;
+}
+
+static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
+                              const char *name, struct fuse_entry_param *entry)
+{
+    struct stat st;
+    enum limefs_kind kind;
+    int err = limefs_tree_look(fs, directory, name, &st, &kind);
+    if (err == -ENOENT)
+        limefs_view_gone(fs, directory, name);
+    return err ? err : entry_of_node(fs, directory, name, kind, &st, entry);
+}
+
+int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const char *name,
+                      const struct stat *st, struct fuse_entry_param *entry)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    limefs_node_unfile(fs, &stamp);
+    return entry_of_node(fs, directory, name, LIMEFS_OTHER, st, entry);
+}
+
+int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,
+                 struct fuse_entry_param *entry)
+{
+    struct limefs_node *node = limefs_inode_node(fs, parent);
+    if (!node)
+        return -ENOTDIR;
+    switch (node->kind) {
+    case LIMEFS_CONTAINER:
+        return entry_in_container(fs, node, name, entry);
+    case LIMEFS_DIRECTORY:
+        return entry_in_directory(fs, node, name, entry);
+    default:
+        return -ENOTDIR;
+    }
+}
+
+void limefs_forget(struct limefs *fs, uint64_t id, uint64_t n)
+{
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node) {
+        limefs_node_forget(fs, node, n);
+        return;
+    }
+    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    if (view)
+        limefs_view_forget(fs, view, n);
+}
+
+static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                          struct stat *out)
+{
+    struct limefile_record record;
+    struct stat st;
+    int err = limefs_view_pin(fs, view);
+    if (err)
+        return err;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    err = limefile_index_get(index, ordinal, &record);
+    if (!err)
+        err = limefs_view_check(fs, view, &record, NULL);
+    if (!err) {
+        limefs_attr_record(fs, view, &record, out);
+        /* A new mtime, after an append, makes the kernel drop what it has cached. */
+        if (fstat(view->fd, &st) == 0) {
+            out->st_mode = S_IFREG | (st.st_mode & 0666);
+            out->st_uid = st.st_uid;
+            out->st_gid = st.st_gid;
+            out->st_mtim = st.st_mtim;
+            out->st_ctim = st.st_ctim;
+        }
+    }
+    limefile_index_free(index);
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+/* A file that is open is there without its name, too, and whatever became of it. */
+static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
+{
+    int fd = fs->options.rw && node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    if (fd < 0) {
+        int err = limefs_tree_stat(fs, node, st);
+        if (!err && !limefs_node_stands(fs, node, st))
+            err = -ESTALE; /* let the kernel look it up again */
+        return err;
+    }
+    int err = fstat(fd, st) == 0 ? 0 : -errno;
+    if (!err)
+        limefs_follow(fs, node, fd, st);
+    close(fd);
+    return err;
+}
+
+static int attr_of_node(struct limefs *fs, struct limefs_node *node, struct stat *out)
+{
+    struct stat st;
+    int err = stat_of_node(fs, node, &st);
+    if (err)
+        return err == -ENOENT ? -ESTALE : err;
+    if (node->kind == LIMEFS_CONTAINER)
+        limefs_node_touched(fs, node, &st);
+    limefs_attr_node(fs, node, &st, out);
+    return 0;
+}
+
+int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
+{
+    uint64_t ordinal;
+    struct limefs_node *node = limefs_inode_node(fs, id);
+    if (node)
+        return attr_of_node(fs, node, out);
+    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    return view ? attr_of_record(fs, view, ordinal, out) : -ESTALE;
+}

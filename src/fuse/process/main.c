@@ -1,0 +1,345 @@
+/* main.c - the limefs process: from the command line to the loop and back */
+#define _GNU_SOURCE
+#include "dir.h"
+#include "errand.h"
+#include "file.h"
+#include "launch.h"
+#include "ops.h"
+#include "options.h"
+#include "buffer.h"
+#include "caller.h"
+#include "ready.h"
+#include "session.h"
+#include "status.h"
+#include "verify.h"
+#include "tree.h"
+#include "writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+static int fail(const char *file, const char *action, int err)
+{
+    limefs_log(LOG_ERR, "%s: %s: %s", file, action, limefile_strerror(err));
+    return err;
+}
+
+/* ---- the file system ---- */
+
+/* A single container is looked into now, so that what is wrong is said now. */
+static int try_container(struct limefs *fs)
+{
+    struct limefs_view *view;
+    int err = limefs_view_current(fs, fs->root, &view);
+    if (err)
+        return fail(fs->source, "open", err);
+    if (fs->options.rw)
+        err = limefs_writer_hold(fs, view);
+    if (err) {
+        limefs_view_unpin(fs, view);
+        return fail(fs->source, "open for writing", err);
+    }
+    struct limefile_index *index = limefs_view_index(fs, view);
+    if (!limefile_index_is_container(index))
+        err = limefile_index_fault(index)->code; /* the log has it */
+    limefile_index_free(index);
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+/* By way of its directory a container is reached even if the mount comes to lie over its path.
+ */
+static int open_holder(struct limefs *fs)
+{
+    char *slash = strrchr(fs->source, '/');
+    fs->container = slash + 1;
+    if (slash == fs->source)
+        return open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *slash = '\0';
+    int fd = open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    *slash = '/';
+    return fd;
+}
+
+static int open_source(struct limefs *fs, const char *given)
+{
+    struct stat st;
+    fs->source = realpath(given, NULL);
+    if (!fs->source)
+        return fail(given, "open", -errno);
+    if (stat(fs->source, &st) != 0)
+        return fail(given, "open", -errno);
+    bool tree = S_ISDIR(st.st_mode);
+    fs->source_fd = tree ? open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_holder(fs);
+    if (fs->source_fd < 0)
+        return fail(given, "open", -errno);
+    limefs_writers_begin(fs);
+    limefs_verify_begin(fs);
+    int err = limefs_inodes_init(fs, tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER, &st);
+    if (err)
+        return fail(given, "open", err);
+    return tree ? 0 : try_container(fs);
+}
+
+static void init_fs(struct limefs *fs)
+{
+    memset(fs, 0, sizeof *fs);
+    fs->source_fd = -1;
+    pthread_mutex_init(&fs->lock, NULL);
+}
+
+static void release_fs(struct limefs *fs)
+{
+    limefs_files_release(fs);
+    limefs_dirs_release(fs);
+    limefs_writer_let_go(fs);
+    limefs_views_release(fs);
+    limefs_inodes_release(fs);
+    if (fs->source_fd >= 0)
+        close(fs->source_fd);
+    free(fs->source);
+}
+
+/* ---- the mount ---- */
+
+/* A directory, but none inside the tree that is shown: the daemon would wait for itself. */
+static int check_place(const struct limefs *fs, const char *mountpoint)
+{
+    struct stat st;
+    size_t len = strlen(fs->source);
+    bool there = stat(mountpoint, &st) == 0;
+    if (!there && errno == ENOTCONN) {
+        limefs_log(LOG_ERR,
+                   "%s: mount: stale mount: its daemon has exited; run 'fusermount3 -u'",
+                   mountpoint);
+        return -ENOTCONN;
+    }
+    if (there && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
+        return fail(mountpoint, "mount", -ENOTDIR); /* /dev/fd/N is a /dev/fuse opened for us */
+    if (fs->container || strncmp(mountpoint, fs->source, len) != 0 ||
+        (mountpoint[len] != '/' && len > 1) || mountpoint[len] == '\0')
+        return 0;
+    limefs_log(LOG_ERR, "%s: mount: it is inside %s, the tree to be shown; mount elsewhere",
+               mountpoint, fs->source);
+    return -EINVAL;
+}
+
+/* Many containers may be open at once; those kept for later leave half of the descriptors. */
+static void arrange_open_files(struct limefs *fs)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (fs->options.max_open > limit.rlim_max / 2)
+        fs->options.max_open = (unsigned)(limit.rlim_max / 2);
+}
+
+struct settle {
+    const struct limefs *fs;
+    const char *mountpoint;
+};
+
+/* Only root may change what the kernel reads ahead; for others its 128 KiB remain. */
+static void set_readahead(const struct statx *root, uint64_t bytes)
+{
+    char path[64];
+    if (bytes == 0)
+        return;
+    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", root->stx_dev_major,
+             root->stx_dev_minor);
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return;
+    fprintf(file, "%llu\n", (unsigned long long)bytes / 1024);
+    fclose(file);
+}
+
+/* True for the root of a mount, or where Linux does not tell (before 5.8). */
+static bool is_mounted(const struct statx *root)
+{
+    return root->stx_attributes & STATX_ATTR_MOUNT_ROOT ||
+           !(root->stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
+}
+
+/* Waits until the mount answers: only then is it ready, and only then has the kernel made the
+ * setting that is changed here. False if the mount has ended before. */
+static bool answers(const struct settle *settle)
+{
+    struct statx st;
+    int root = open(settle->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) /* EACCES and others are answers */
+        return errno != ECONNREFUSED && errno != ECONNABORTED && errno != ENOTCONN;
+    bool ours =
+        statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 && is_mounted(&st);
+    if (ours)
+        set_readahead(&st, settle->fs->options.readahead);
+    close(root);
+    return ours;
+}
+
+/* Runs beside the loop. Where the mount has ended, main() tells the parent so. */
+static void *settle(void *data)
+{
+    const struct settle *settle = data;
+    if (!answers(settle))
+        return NULL;
+    if (!settle->fs->foreground)
+        limefs_log_open(false);
+    limefs_ready(0);
+    return NULL;
+}
+
+enum {
+    THREADS = 10, /* libfuse's default, which it does not tell from one that is given */
+    THREADS_WAITING =
+        80, /* all that the kernel reads ahead (max_background), and some for others */
+};
+
+/* With a job, for whose loads readers wait, more. */
+static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_opts *opts)
+{
+    if (opts->singlethread)
+        return 1;
+    unsigned threads = opts->max_threads == UINT_MAX ? THREADS : opts->max_threads;
+    return threads == THREADS && (fs->options.ranks || fs->options.job) ? THREADS_WAITING
+                                                                        : threads;
+}
+
+static int loop(struct fuse_session *session, const struct limefs *fs,
+                const struct fuse_cmdline_opts *opts)
+{
+    struct settle what = {fs, opts->mountpoint};
+    pthread_t thread;
+    sigset_t all, before;
+    struct fuse_loop_config *config = fuse_loop_cfg_create();
+    if (!config)
+        return -ENOMEM;
+    fuse_loop_cfg_set_clone_fd(config, 1);
+    if (opts->max_idle_threads != UINT_MAX) /* given */
+        fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
+    fuse_loop_cfg_set_max_threads(config, fs->threads);
+    sigfillset(&all); /* signals are for the loop */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = -pthread_create(&thread, NULL, settle, &what);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!err) {
+        err = opts->singlethread ? fuse_session_loop(session)
+                                 : fuse_session_loop_mt(session, config);
+        fuse_session_unmount(session); /* wakes the thread, should it still wait */
+        pthread_join(thread, NULL);
+    }
+    limefs_caller_release();
+    fuse_loop_cfg_destroy(config);
+    return err > 0 ? 0 : err; /* ended by a signal: that is how it is stopped */
+}
+
+/* libfuse may run fusermount3 or mount, which print the mount point as it is. */
+static int mount_session(struct fuse_session *session, const char *mountpoint)
+{
+    limefs_log_catch();
+    int err = fuse_session_mount(session, mountpoint);
+    /* Their lines stay lines, unless the mount point could have made some of them. */
+    limefs_log_release(strchr(mountpoint, '\n') ? "" : "\n");
+    return err;
+}
+
+/* Mounts, serves until it is unmounted or a signal comes, unmounts. */
+static int serve(struct limefs *fs, struct fuse_session *session,
+                 const struct fuse_cmdline_opts *opts)
+{
+    if (fuse_set_signal_handlers(session) != 0)
+        return fail(opts->mountpoint, "set signal handlers", -errno);
+    int err = -EINVAL; /* libfuse says why it could not mount */
+    if (mount_session(session, opts->mountpoint) == 0) {
+        fs->threads = most_threads(fs, opts);
+        fs->session = session;
+        err = fs->options.rw ? limefs_session_adjust(session) : 0;
+        if (!err)
+            err = limefs_errands_begin(fs);
+        if (!err)
+            err = limefs_job_start(fs);
+        if (!err)
+            err = loop(session, fs, opts);
+        if (err)
+            limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
+        fuse_session_unmount(session);
+    }
+    limefs_errands_end(fs);
+    limefs_job_stop(fs);
+    fuse_remove_signal_handlers(session);
+    return err;
+}
+
+/* The exit code. */
+static int run(struct limefs *fs, struct limefs_command *command)
+{
+    if (open_source(fs, command->source) != 0 || check_place(fs, command->fuse.mountpoint) != 0)
+        return 1;
+    int err = limefs_options_finish(command, fs->options.rw, fs->source);
+    if (err)
+        fail(command->source, "mount", err);
+    struct fuse_session *session =
+        err ? NULL : fuse_session_new(&command->args, &limefs_ops, sizeof limefs_ops, fs);
+    if (!session)
+        return 2; /* libfuse has named the option that it does not know */
+    bool opened_for_us = strncmp(command->fuse.mountpoint, "/dev/fd/", 8) == 0;
+    fs->mountpoint = opened_for_us ? NULL : command->fuse.mountpoint;
+    err = fs->foreground ? 0 : limefs_daemonise(opened_for_us);
+    if (err)
+        fail(fs->source, "start a daemon", err);
+    else
+        err = serve(fs, session, &command->fuse);
+    fuse_session_destroy(session);
+    return err ? 1 : 0;
+}
+
+/* The exit code, 1 if what was printed did not get out. */
+static int printed(int exit_code)
+{
+    errno = EIO; /* an earlier failure has left no better reason */
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return exit_code;
+    fail("standard output", "write", -errno);
+    return exit_code ? exit_code : 1;
+}
+
+int main(int argc, char *argv[])
+{
+    static struct limefs fs;
+    struct limefs_command command;
+    if (argc > 1 && strcmp(argv[1], "--keeper") == 0)
+        return limefs_keeper_main(argc, argv);
+    if (argc > 1 && strcmp(argv[1], "--status") == 0)
+        return printed(limefs_status_main(argc, argv));
+    limefs_log_open(true);
+    init_fs(&fs);
+    signal(SIGXFSZ, SIG_IGN); /* a write that is too long is to fail with EFBIG */
+    int exit_code = 0;
+    int done = limefs_options_read(argc, argv, &command, &fs.options);
+    if (done < 0)
+        exit_code = 2;
+    if (done > 0)
+        exit_code = printed(0);
+    if (done == 0) {
+        limefs_caller_init(&fs);
+        fs.foreground = command.fuse.foreground || command.fuse.debug;
+        arrange_open_files(&fs);
+        exit_code = run(&fs, &command);
+    }
+    limefs_ready(exit_code ? exit_code : 1); /* does nothing once it was mounted */
+    release_fs(&fs);
+    limefs_buffer_release();
+    limefs_options_release(&command, &fs.options);
+    return exit_code;
+}

@@ -1,0 +1,79 @@
+/*
+ * verify.h - whether a record with a SciDAC checksum is right: its verdict.
+ *
+ * Of a view's records, those that have a checksum have a proof each, made from the container's
+ * metadata when first asked for. Of some, these tell the verdict: a length that no sites have
+ * is bad, and without the size of a site there is none. Else it is found by reading the whole
+ * record, by the job's ranks or by this host's processors; or, with -o verify=stream, on the
+ * way, from the very bytes that readers are served. It holds until the container changes.
+ */
+#ifndef LIMEFS_VERIFY_H
+#define LIMEFS_VERIFY_H
+
+#include "limefs.h"
+
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+struct limefs_proof;
+struct limefs_proofs;
+struct limefs_view;
+
+enum limefs_verdict {
+    LIMEFS_UNVERIFIED,
+    LIMEFS_OK,
+    LIMEFS_BAD,
+    LIMEFS_UNVERIFIABLE, /* and will stay so */
+};
+
+/* "unverified", "ok", "bad", "unverified" */
+const char *limefs_verdict_word(enum limefs_verdict);
+
+/* Before anything is mounted: verdicts go when views change. */
+void limefs_verify_begin(struct limefs *);
+
+/* What is known of a record of a pinned view. -ENODATA: it has no checksum. */
+int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
+                      enum limefs_verdict *);
+
+/* Why it has its verdict without a sum, or has none, in words. -ENODATA: it takes a sum. */
+int limefs_verify_why(struct limefs *, struct limefs_view *, uint64_t ordinal,
+                      const char **why);
+
+/* Reads the record and takes its sum, if it takes one: takes its time. *stop ends it early,
+ * with -EINTR. -ESTALE: the container was changed meanwhile. A bad one is said in the log. */
+int limefs_verify_now(struct limefs *, struct limefs_view *, uint64_t ordinal,
+                      const atomic_bool *stop, enum limefs_verdict *);
+
+/* Of a verification that is under way, how many bytes are done; else 0. */
+uint64_t limefs_verify_progress(struct limefs *, struct limefs_view *, uint64_t ordinal);
+
+/* ---- -o verify=stream ---- */
+
+/* Of a record that is open to be read. */
+struct limefs_verify_reader {
+    struct limefs_view *view;
+    struct limefs_proofs *proofs; /* NULL: what is served is not looked at */
+    struct limefs_proof *proof;
+};
+
+/* Somebody reads the record from now on, and no longer. */
+void limefs_verify_attach(struct limefs *, struct limefs_view *, uint64_t ordinal,
+                          struct limefs_verify_reader *);
+void limefs_verify_detach(struct limefs_verify_reader *);
+
+/* True if it is attached, and known to be wrong. */
+bool limefs_verify_is_bad(const struct limefs_verify_reader *);
+
+/* Around a read: what was got out of it is looked at. -EIO: the record is wrong, and this is
+ * its end. */
+void limefs_verify_enter(const struct limefs_verify_reader *);
+int limefs_verify_leave(struct limefs *, const struct limefs_verify_reader *, uint64_t offset,
+                        const struct iovec *iov, int count);
+
+/* ---- for views ---- */
+
+/* The container has changed, or is about to: no verdict holds. Cheap where there is none. */
+void limefs_verify_forget(struct limefs *, struct limefs_view *);
+
+#endif

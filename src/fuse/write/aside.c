@@ -1,0 +1,265 @@
+/* aside.c - inner records that are replaced: collected beside the container, then put into it
+ */
+#define _GNU_SOURCE
+#include "caller.h"
+#include "descriptor.h"
+#include "job.h"
+#include "store.h"
+#include "tree.h"
+#include "writing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    COPY_BYTES = 1 << 20,
+};
+
+/* ---- bytes from file to file ---- */
+
+static int copy_by_hand(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n)
+{
+    char *buffer = malloc(COPY_BYTES);
+    int err = buffer ? 0 : -ENOMEM;
+    while (n && !err) {
+        size_t step = n < COPY_BYTES ? (size_t)n : COPY_BYTES;
+        struct limefile_fd source, sink;
+        limefile_fd_init(&source, from);
+        limefile_fd_init(&sink, to);
+        ssize_t got = limefile_read_full(&source.source, buffer, step, from_at);
+        if (got <= 0)
+            err = got < 0 ? (int)got : -EIO;
+        else
+            err = limefile_write_full(&sink.source, buffer, (size_t)got, to_at);
+        if (err)
+            break;
+        from_at += (uint64_t)got;
+        to_at += (uint64_t)got;
+        n -= (uint64_t)got;
+    }
+    free(buffer);
+    return err;
+}
+
+static int copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n)
+{
+    while (n) {
+        off64_t in = (off64_t)from_at, out = (off64_t)to_at;
+        ssize_t moved = copy_file_range(from, &in, to, &out, n, 0);
+        if (moved <= 0)
+            return copy_by_hand(from, from_at, to, to_at, n);
+        from_at += (uint64_t)moved;
+        to_at += (uint64_t)moved;
+        n -= (uint64_t)moved;
+    }
+    return 0;
+}
+
+/* ---- a file without a name ---- */
+
+static int create_nameless(int folder)
+{
+    char in_folder[LIMEFILE_FD_PATH_MAX], path[64];
+    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) {
+        limefile_fd_path(folder, in_folder);
+        snprintf(path, sizeof path, "%s/.limefs-XXXXXX", in_folder);
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd >= 0)
+            unlink(path);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+/* Of the container's owner, as if the bytes were in it already; also where who writes may make
+ * no files in its folder. */
+static int nameless(const struct limefs_writer *writer)
+{
+    struct stat st;
+    const char *name;
+    limefs_own_begin();
+    int folder = limefs_writer_folder(writer, &name);
+    int fd = folder < 0 ? folder : create_nameless(folder);
+    if (fd >= 0 && geteuid() == 0 &&
+        (fstat(writer->shared.fd, &st) != 0 || fchown(fd, st.st_uid, st.st_gid) != 0)) {
+        int err = -errno;
+        close(fd);
+        fd = err;
+    }
+    if (folder >= 0)
+        close(folder);
+    limefs_own_end();
+    return fd;
+}
+
+static void forget_times(struct limefs_target *target)
+{
+    target->times[0].tv_nsec = target->times[1].tv_nsec = UTIME_OMIT;
+}
+
+int limefs_aside_begin(struct limefs_target *target, const struct limefile_record *record,
+                       uint64_t bytes, bool emptied)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefs_change change;
+    uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
+    int fd = nameless(writer);
+    if (fd < 0)
+        return fd;
+    int err = copy(writer->shared.fd, record->data_offset, fd, 0, kept);
+    if (!err && ftruncate(fd, (off_t)bytes) != 0)
+        err = -errno;
+    if (err) {
+        close(fd);
+        return err;
+    }
+    limefs_job_change(writer->fs, writer->view, &change, 0, 0, true);
+    target->aside = fd;
+    target->aside_bytes = bytes;
+    target->aside_changed = true;
+    target->aside_written = !emptied;
+    if (bytes == 0)
+        target->failed = 0;
+    forget_times(target);
+    limefs_job_changed(writer->fs, writer->view, &change);
+    return 0;
+}
+
+int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
+{
+    if (ftruncate(target->aside, (off_t)bytes) != 0)
+        return -errno;
+    target->aside_changed = target->aside_changed || target->aside_bytes != bytes;
+    target->aside_written = target->aside_written || target->aside_bytes != bytes;
+    if (bytes == 0 &&
+        target->aside_bytes != 0) /* else it may be the kernel, after the failure */
+        target->failed = 0;
+    target->aside_bytes = bytes;
+    return 0;
+}
+
+/* ---- its times ---- */
+
+static int set_times(struct limefs *fs, struct limefs_view *view,
+                     const struct timespec times[2])
+{
+    int err = futimens(view->fd, times) == 0 ? 0 : -errno;
+    limefs_view_touched(fs, view);
+    return err;
+}
+
+/* Those who have the container that is to be replaced would take it for one that was changed.
+ */
+static bool keep_times(struct limefs_target *target, const struct timespec times[2])
+{
+    if (!target || target->aside < 0 || !target->aside_changed)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (times[i].tv_nsec != UTIME_OMIT)
+            target->times[i] = times[i];
+    return true;
+}
+
+int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                            const struct timespec times[2])
+{
+    struct limefs_writer *writer = __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE);
+    if (!writer)
+        return set_times(fs, view, times);
+    pthread_rwlock_wrlock(&writer->lock);
+    int err = keep_times(limefs_writer_target(writer, ordinal), times)
+                  ? 0
+                  : set_times(fs, view, times);
+    pthread_rwlock_unlock(&writer->lock);
+    return err;
+}
+
+/* ---- put into the container ---- */
+
+/* The new file is the container, whatever fails. */
+static int move_to(struct limefs_writer *writer, int fd)
+{
+    int err = dup3(fd, writer->shared.fd, O_CLOEXEC) < 0 ? -errno : 0;
+    if (!err)
+        err = limefs_view_move(writer->fs, writer->view, fd);
+    close(fd);
+    if (err)
+        return err;
+    writer->behind = true;
+    return limefs_writer_catch_up(writer);
+}
+
+int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_record *record,
+                          const struct limefile_piece *pieces, size_t count)
+{
+    const char *name;
+    struct limefile_last last;
+    struct limefs_change change;
+    int fd = -1;
+    if (limefile_editor_last(writer->editor, &last) == 0 && (!last.committed || writer->grown))
+        return -EBUSY;
+    int err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
+    if (err)
+        return err;
+    limefs_own_begin();
+    int folder = limefs_writer_folder(writer, &name);
+    limefs_own_end();
+    if (folder < 0)
+        return folder;
+    limefs_job_change(writer->fs, writer->view, &change, 0, UINT64_MAX, true);
+    limefs_view_set_moving(writer->fs, writer->view, true);
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    limefs_own_begin();
+    err = limefile_rewrite(folder, name, writer->shared.fd, record, index, pieces, count, NULL,
+                           NULL, &fd);
+    limefs_own_end();
+    limefile_index_free(index);
+    close(folder);
+    int moved = fd < 0 ? err : move_to(writer, fd);
+    if (fd >= 0)
+        limefs_store_moved(writer->fs, writer->view);
+    limefs_view_set_moving(writer->fs, writer->view, false);
+    limefs_job_changed(writer->fs, writer->view, &change);
+    return moved ? moved : err;
+}
+
+static int put(struct limefs_target *target, const struct limefile_record *record)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefs_change change;
+    const struct limefile_piece piece = {.fd = target->aside, .bytes = target->aside_bytes};
+    if (target->aside_bytes != record->bytes)
+        return limefs_writer_rewrite(writer, record, &piece, 1);
+    limefs_job_change(writer->fs, writer->view, &change, record->data_offset,
+                      record->data_offset + record->bytes, true);
+    int err = copy(target->aside, 0, writer->shared.fd, record->data_offset, record->bytes);
+    limefs_job_changed(writer->fs, writer->view, &change);
+    limefs_view_changed(writer->fs, writer->view);
+    return err ? err : limefs_writer_fsync(writer);
+}
+
+int limefs_aside_finish(struct limefs_target *target)
+{
+    struct limefile_record record;
+    struct limefile_index *index;
+    int err = limefs_writer_catch_up(target->writer);
+    if (!err)
+        err = limefs_writer_record(target->writer, target->ordinal, &record, &index);
+    if (err)
+        return err;
+    err = put(target, &record);
+    limefile_index_free(index);
+    if (err)
+        return err;
+    target->aside_changed = false;
+    limefs_own_begin(); /* who was let set them has gone, perhaps */
+    set_times(target->writer->fs, target->writer->view, target->times);
+    limefs_own_end();
+    forget_times(target);
+    return 0;
+}

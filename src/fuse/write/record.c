@@ -1,0 +1,531 @@
+/* record.c - records appended, resized, removed, and given other types and flags */
+#define _GNU_SOURCE
+#include "job.h"
+#include "tree.h"
+#include "writing.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+
+enum {
+    PATIENCE_S = 2, /* for a record that was closed, but whose release has not come yet */
+};
+
+/* ---- what there is ---- */
+
+bool limefs_writer_is_last(const struct limefs_writer *writer, uint64_t ordinal,
+                           struct limefile_last *last)
+{
+    return limefile_editor_last(writer->editor, last) == 0 && last->ordinal == ordinal;
+}
+
+int limefs_writer_record(struct limefs_writer *writer, uint64_t ordinal,
+                         struct limefile_record *record, struct limefile_index **index)
+{
+    *index = limefs_view_index(writer->fs, writer->view);
+    int err = limefile_index_get(*index, ordinal, record);
+    if (err)
+        limefile_index_free(*index);
+    return err ? -ESTALE : 0;
+}
+
+int limefs_writer_check(struct limefs_writer *writer)
+{
+    struct stat st;
+    char path[PATH_MAX];
+    struct limefile_last last;
+    if (writer->behind)
+        return -EIO;
+    if (fstat(writer->shared.fd, &st) != 0)
+        return -errno;
+    bool gone = st.st_nlink == 0;
+    bool cut = limefile_editor_last(writer->editor, &last) == 0 &&
+               (uint64_t)st.st_size < last.data_offset + last.bytes;
+    if (!gone && !cut)
+        return limefs_writer_beyond(writer, (uint64_t)st.st_size) ? -ESTALE : 0;
+    limefs_log(LOG_ERR, "%s: write: %s", limefs_writer_label(writer, path, sizeof path),
+               gone ? "the container was removed, or replaced by another"
+                    : "somebody else has made the container shorter");
+    return -ESTALE;
+}
+
+/* ---- the last record in the index ---- */
+
+/* The view shows the last record as the editor has it. */
+static int show_last(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    struct limefile_record before, record;
+    struct limefile_index *old = limefs_view_index(writer->fs, writer->view), *index;
+    int err = limefile_editor_last(writer->editor, &last);
+    if (!err) {
+        bool first = limefile_index_get(old, last.ordinal - 1, &before) != 0;
+        record = (struct limefile_record){
+            .ordinal = last.ordinal,
+            .message = first ? 1 : before.message + last.mb,
+            .record = first || last.mb ? 1 : before.record + 1,
+            .header_offset = last.header_offset,
+            .data_offset = last.data_offset,
+            .bytes = last.bytes,
+            .padding = (uint8_t)limefile_padding(last.bytes),
+            .mb = last.mb,
+            .me = true,
+            .type_len = last.type_len,
+            .type = last.type,
+        };
+        err = limefile_index_with(old, &record, &index);
+    }
+    if (!err)
+        limefs_view_show(writer->fs, writer->view, index);
+    limefile_index_free(old);
+    return err;
+}
+
+int limefs_writer_commit(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    int err = limefile_editor_last(writer->editor, &last);
+    if (!err)
+        err = limefs_writer_sync_store(writer); /* before its length says that it is there */
+    if (!err && writer->failed)
+        err = writer->failed;
+    if (!err)
+        err = limefile_commit(writer->editor, writer->length);
+    if (err)
+        return err;
+    writer->grown = false;
+    return show_last(writer);
+}
+
+static int drop_last(struct limefs_writer *writer, const struct limefile_last *dropped)
+{
+    struct limefile_last last;
+    struct limefile_index *old, *index;
+    int err = limefile_remove_last(writer->editor);
+    if (err && limefile_editor_last(writer->editor, &last) == 0 &&
+        last.ordinal == dropped->ordinal)
+        return err; /* else it is gone, though perhaps not after a power failure */
+    old = limefs_view_index(writer->fs, writer->view);
+    int shown = limefile_index_without_last(old, &index);
+    limefile_index_free(old);
+    if (!shown)
+        shown = limefs_view_renew(writer->fs, writer->view, dropped->ordinal);
+    if (!shown)
+        limefs_view_show(writer->fs, writer->view, index);
+    writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
+    writer->grown = false;
+    writer->failed = 0;
+    return err ? err : shown;
+}
+
+int limefs_writer_drop_last(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    struct limefs_change change;
+    int err = limefile_editor_last(writer->editor, &last);
+    if (err)
+        return err;
+    limefs_job_change(writer->fs, writer->view, &change, last.header_offset, UINT64_MAX, true);
+    err = drop_last(writer, &last);
+    limefs_job_changed(writer->fs, writer->view, &change);
+    return err;
+}
+
+/* ---- appended ---- */
+
+/* The type that a new file's name stands for; -errno with a line in the log. */
+static int type_of_name(struct limefs_writer *writer, const char *name, char *type,
+                        size_t *type_len)
+{
+    char path[PATH_MAX], *end;
+    const char *label = limefs_writer_label(writer, path, sizeof path), *plain = name;
+    struct limefile_record first;
+    uint64_t count = 0;
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    uint64_t next = limefile_index_count(index) + 1;
+    int err = 0;
+    if (name[0] >= '0' && name[0] <= '9') {
+        uint64_t ordinal = strtoull(name, &end, 10);
+        if (*end == '-') {
+            plain = end + 1;
+            if (ordinal != next) {
+                limefs_log(LOG_ERR, "%s: create %s: the next record is number %03llu", label,
+                           name, (unsigned long long)next);
+                err = -EPERM;
+            }
+        }
+    }
+    *type_len = limefile_name_decode(plain, strlen(plain), type, LIMEFILE_TYPE_BYTES + 1);
+    if (!err && (*type_len == 0 || *type_len >= LIMEFILE_TYPE_BYTES)) {
+        limefs_log(LOG_ERR, "%s: create %s: a record's type has 1 to 127 bytes", label, name);
+        err = -EINVAL;
+    }
+    if (!err && plain == name &&
+        limefile_index_by_type(index, type, *type_len, &first, &count) == 0) {
+        limefs_log(LOG_ERR, "%s: create %s: %llu records are of this type; %03llu-%s adds one",
+                   label, name, (unsigned long long)count, (unsigned long long)next, name);
+        err = -EEXIST;
+    }
+    limefile_index_free(index);
+    return err;
+}
+
+/* Said once, when the record gets it. */
+static void judge_type(const struct limefs_writer *writer, uint64_t ordinal, const char *type,
+                       size_t len)
+{
+    char path[PATH_MAX], shown[LIMEFILE_NAME_MAX + 1];
+    size_t good = 0;
+    while (good < len && (unsigned char)type[good] >= 0x20 && (unsigned char)type[good] < 0x7f)
+        good++;
+    if (good == len)
+        return;
+    limefile_name_encode(type, len, shown, sizeof shown);
+    limefs_log(LOG_WARNING,
+               "%s: record %llu: control or non-ASCII bytes in its type (%s), for lime check "
+               "a deviation",
+               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal,
+               shown);
+}
+
+/* ---- waiting for a release ---- */
+
+static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    struct limefile_last last;
+    (void)ordinal;
+    if (limefile_editor_last(writer->editor, &last) != 0)
+        return true;
+    return last.committed && !writer->grown;
+}
+
+/* Nor is it an empty one that somebody has open to fill it. */
+static bool is_complete(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    struct limefile_last last;
+    bool empty = limefile_editor_last(writer->editor, &last) == 0 && writer->length == 0;
+    return is_settled(writer, ordinal) &&
+           !(empty && limefs_writer_target(writer, last.ordinal));
+}
+
+static bool is_closed(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    return !limefs_writer_target(writer, ordinal);
+}
+
+/* A file that was closed is so for us when its release comes, soon after; one thread would keep
+ * it out. */
+static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
+                       bool (*holds)(const struct limefs_writer *, uint64_t))
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_S;
+    for (int late = writer->fs->threads < 2; !holds(writer, ordinal) && !late;) {
+        pthread_mutex_lock(&writer->parting);
+        pthread_rwlock_unlock(&writer->lock);
+        late = pthread_cond_timedwait(&writer->parted, &writer->parting, &until);
+        pthread_mutex_unlock(&writer->parting);
+        pthread_rwlock_wrlock(&writer->lock);
+    }
+    return holds(writer, ordinal);
+}
+
+/* The last record is finished, soon; else -EBUSY, or why it can be neither finished nor taken
+ * away, and a line in the log. The lock is let go meanwhile. */
+static int settle(struct limefs_writer *writer, const char *action,
+                  bool (*holds)(const struct limefs_writer *, uint64_t))
+{
+    char path[PATH_MAX];
+    struct limefile_last last;
+    int err = 0;
+    if (!is_settled(writer, 0) && limefile_editor_last(writer->editor, &last) == 0 &&
+        !limefs_writer_target(writer, last.ordinal))
+        err = limefs_writer_give_up_last(writer, &last, false);
+    if (err && !is_settled(writer, 0))
+        return err;
+    if (wait_until(writer, 0, holds))
+        return 0;
+    limefs_log(LOG_ERR, "%s: %s: another record is being appended; wait until it is closed",
+               limefs_writer_label(writer, path, sizeof path), action);
+    return -EBUSY;
+}
+
+int limefs_writer_make_ready(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    int err = 0;
+    if (limefile_editor_last(writer->editor, &last) == 0 && last.committed && writer->grown &&
+        !writer->failed) {
+        err = limefs_writer_flush_store(writer);
+        if (!err)
+            err = limefs_writer_commit(writer); /* it may go on growing afterwards */
+    }
+    return err ? err : settle(writer, "write the container anew", is_settled);
+}
+
+static int append(struct limefs_writer *writer, const char *name)
+{
+    char type[LIMEFILE_TYPE_BYTES + 1];
+    size_t type_len;
+    struct limefile_last last;
+    struct limefs_change change;
+    uint64_t end = 0;
+    int err = settle(writer, "create", is_complete);
+    if (!err)
+        err = type_of_name(writer, name, type, &type_len);
+    if (err)
+        return err;
+    if (limefile_editor_last(writer->editor, &last) == 0)
+        end = last.data_offset + last.bytes;
+    limefs_job_change(writer->fs, writer->view, &change, end, UINT64_MAX, true);
+    err = limefile_append_begin(writer->editor, type, type_len);
+    limefs_job_changed(writer->fs, writer->view, &change);
+    if (err)
+        return err == LIMEFILE_E_TYPE ? -EINVAL : err;
+    writer->length = 0;
+    writer->grown = true;
+    writer->failed = 0;
+    err = show_last(writer);
+    if (err)
+        limefile_remove_last(writer->editor);
+    else if (limefile_editor_last(writer->editor, &last) == 0)
+        judge_type(writer, last.ordinal, type, type_len);
+    return err;
+}
+
+int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char *name,
+                         struct limefs_target **target)
+{
+    struct limefs_writer *writer;
+    struct limefile_last last = {0};
+    int err = limefs_writer_enter(fs, view, &writer);
+    if (err)
+        return err;
+    err = append(writer, name);
+    if (!err)
+        err = limefile_editor_last(writer->editor, &last);
+    if (!err) {
+        err = limefs_target_attach(writer, last.ordinal, target);
+        if (err)
+            limefs_writer_drop_last(writer);
+    }
+    limefs_writer_leave(writer);
+    return err;
+}
+
+bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
+{
+    struct limefs_writer *writer = __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE);
+    struct limefile_last last;
+    if (!writer)
+        return false;
+    pthread_rwlock_rdlock(&writer->lock);
+    bool fresh =
+        writer->editor && limefs_writer_is_last(writer, ordinal, &last) && !last.committed;
+    pthread_rwlock_unlock(&writer->lock);
+    return fresh;
+}
+
+/* ---- removed ---- */
+
+int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+{
+    struct limefs_writer *writer;
+    struct limefile_last last;
+    char path[PATH_MAX];
+    int err = limefs_writer_enter(fs, view, &writer);
+    if (err)
+        return err;
+    const char *label = limefs_writer_label(writer, path, sizeof path);
+    if (!limefs_writer_is_last(writer, ordinal, &last)) {
+        limefs_log(LOG_ERR, "%s: remove: record %llu is not the last one; lime rm removes any",
+                   label, (unsigned long long)ordinal);
+        err = -EPERM;
+    } else if (!wait_until(writer, ordinal, is_closed)) {
+        limefs_log(LOG_ERR, "%s: remove: record %llu is being written to", label,
+                   (unsigned long long)ordinal);
+        err = -EBUSY;
+    } else {
+        err = limefs_writer_drop_last(writer);
+    }
+    limefs_writer_leave(writer);
+    return err;
+}
+
+/* ---- another length ---- */
+
+/* A write behind the end that has failed may have left a part of it there: the kernel then asks
+ * for the length that the record has. */
+static int resize_end(struct limefs_writer *writer, uint64_t bytes)
+{
+    struct limefile_last last;
+    if (writer->grown && bytes == writer->length &&
+        limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
+        last.bytes == bytes)
+        return limefile_commit(writer->editor, bytes);
+    return limefile_resize(writer->editor, writer->length, bytes);
+}
+
+static int resize_last(struct limefs_writer *writer, uint64_t bytes)
+{
+    struct limefile_last last;
+    struct limefs_change change;
+    int err = limefile_editor_last(writer->editor, &last);
+    if (err)
+        return err;
+    limefs_job_change(writer->fs, writer->view, &change, last.data_offset, UINT64_MAX, true);
+    err = resize_end(writer, bytes);
+    uint64_t before = writer->length;
+    if (!err)
+        writer->length = bytes;
+    limefs_job_changed(writer->fs, writer->view, &change);
+    if (err) { /* it may be done all the same, but for what comes behind it */
+        limefile_editor_last(writer->editor, &last);
+        if (last.committed && !writer->grown && writer->length != last.bytes) {
+            writer->length = last.bytes;
+            show_last(writer);
+        }
+        return err;
+    }
+    writer->shared.unsynced = true;
+    if (bytes == 0 && before != 0) /* else it may be the kernel, after the failure */
+        writer->failed = 0;
+    limefile_editor_last(writer->editor, &last);
+    writer->grown = !last.committed || last.bytes != bytes;
+    return show_last(writer);
+}
+
+/* Nobody has it open: at once. */
+static int rewrite(struct limefs_writer *writer, const struct limefile_record *record,
+                   uint64_t bytes)
+{
+    uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
+    const struct limefile_piece pieces[] = {
+        {.fd = writer->shared.fd, .offset = record->data_offset, .bytes = kept},
+        {.fd = -1, .bytes = bytes - kept},
+    };
+    return limefs_writer_rewrite(writer, record, pieces, 2);
+}
+
+int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_t bytes,
+                         bool emptied)
+{
+    struct limefile_last last;
+    struct limefile_record record;
+    struct limefile_index *index;
+    struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    if (target && target->aside >= 0)
+        return limefs_aside_resize(target, bytes);
+    if (limefs_writer_is_last(writer, ordinal, &last))
+        return resize_last(writer, bytes);
+    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    if (err)
+        return err;
+    if (bytes != record.bytes || (target && emptied))
+        err = target ? limefs_aside_begin(target, &record, bytes, emptied)
+                     : rewrite(writer, &record, bytes);
+    limefile_index_free(index);
+    return err;
+}
+
+int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                         uint64_t bytes, bool emptied)
+{
+    struct limefs_writer *writer;
+    if (bytes > LIMEFILE_BYTES_MAX)
+        return -EFBIG;
+    int err = limefs_writer_enter(fs, view, &writer);
+    if (err)
+        return err;
+    struct limefile_last last;
+    bool closed = !limefs_writer_target(writer, ordinal);
+    if (closed && !limefs_writer_is_last(writer, ordinal, &last))
+        err = limefs_writer_make_ready(writer);
+    if (!err)
+        err = limefs_writer_resize(writer, ordinal, bytes, emptied);
+    if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) && writer->grown)
+        err = limefs_writer_commit(writer); /* nobody will close it */
+    limefs_writer_leave(writer);
+    return err == LIMEFILE_E_LENGTH ? -EFBIG : err;
+}
+
+/* ---- types and flags ---- */
+
+/* After a change of headers: the last record may be one that no scan finds. */
+static int show_all(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    int err = limefs_writer_reindex(writer);
+    if (!err && limefile_editor_last(writer->editor, &last) == 0)
+        err = show_last(writer);
+    return err;
+}
+
+static int set_type(struct limefs_writer *writer, const struct limefile_record *record,
+                    const char *type, size_t len)
+{
+    struct limefile_last last;
+    int err = limefs_writer_is_last(writer, record->ordinal, &last)
+                  ? limefile_editor_set_type(writer->editor, type, len)
+                  : limefile_set_type(&writer->file.source, record->header_offset, type, len);
+    if (!err)
+        judge_type(writer, record->ordinal, type, len);
+    return err == LIMEFILE_E_TYPE ? -EINVAL : err;
+}
+
+/* Whether a message begins with the record of that ordinal. */
+static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool begins)
+{
+    struct limefile_last last;
+    struct limefile_record before, record;
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    int err = 0;
+    if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
+        limefile_index_get(index, ordinal, &record) != 0)
+        err = begins ? 0 : -EINVAL; /* the ends of the container are those of messages */
+    else if (limefs_writer_is_last(writer, ordinal, &last))
+        err = limefile_append_message(writer->editor, begins);
+    else
+        err = limefile_set_boundary(&writer->file.source, before.header_offset,
+                                    record.header_offset, begins);
+    limefile_index_free(index);
+    return err;
+}
+
+static int set(struct limefs_writer *writer, uint64_t ordinal, const char *key,
+               const char *value, size_t len)
+{
+    struct limefile_record record;
+    struct limefile_index *index;
+    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    if (err)
+        return err;
+    bool flag = len == 1 && (value[0] == '0' || value[0] == '1');
+    if (strcmp(key, "type") == 0)
+        err = set_type(writer, &record, value, len);
+    else if (strcmp(key, "mb") == 0)
+        err = flag ? set_beginning(writer, ordinal, value[0] == '1') : -EINVAL;
+    else if (strcmp(key, "me") == 0)
+        err = flag ? set_beginning(writer, ordinal + 1, value[0] == '1') : -EINVAL;
+    else
+        err = -EPERM;
+    limefile_index_free(index);
+    return err ? err : show_all(writer);
+}
+
+int limefs_record_set(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                      const char *key, const char *value, size_t len)
+{
+    struct limefs_writer *writer;
+    int err = limefs_writer_enter(fs, view, &writer);
+    if (err)
+        return err;
+    err = set(writer, ordinal, key, value, len);
+    limefs_writer_leave(writer);
+    return err;
+}

@@ -1,0 +1,503 @@
+/* target.c - bytes that are written to records, and when they are on the disk */
+#define _GNU_SOURCE
+#include "holders.h"
+#include "job.h"
+#include "store.h"
+#include "tree.h"
+#include "writing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum {
+    PAGE = 4096,
+    LARGE = 256 * 1024,
+};
+
+static int write_all(int fd, const char *buf, size_t n, uint64_t at)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_write_full(&file.source, buf, n, at);
+}
+
+/* The lock, shared, once it was had alone to catch up. */
+static void share_anew(struct limefs_writer *writer)
+{
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_rwlock_wrlock(&writer->lock);
+    limefs_writer_catch_up(writer);
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_rwlock_rdlock(&writer->lock);
+}
+
+/* The lock, shared, also on error: the container cannot be written to. */
+static int share_to_write(struct limefs_writer *writer)
+{
+    pthread_rwlock_rdlock(&writer->lock);
+    int err = limefs_writer_check(writer);
+    if (!err || (!writer->behind && !limefs_writer_added(writer)))
+        return err;
+    share_anew(writer);
+    return limefs_writer_check(writer);
+}
+
+static void raise_to(_Atomic uint64_t *length, uint64_t end)
+{
+    uint64_t now = *length;
+    while (now < end && !atomic_compare_exchange_weak(length, &now, end))
+        ;
+}
+
+/* ---- the three kinds ---- */
+
+static int write_aside(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
+{
+    int err = write_all(target->aside, buf, n, offset);
+    if (err)
+        return err;
+    raise_to(&target->aside_bytes, offset + n);
+    target->aside_changed = target->aside_written = true;
+    return 0;
+}
+
+/* Starts bringing a large request to the disk, but for the page that the next one goes on with:
+ * while the disk works, more comes, and there is less to wait for in the end. */
+static void start_writeback(int fd, size_t n, uint64_t at)
+{
+    uint64_t from = at & ~(uint64_t)(PAGE - 1), to = (at + n) & ~(uint64_t)(PAGE - 1);
+    if (n >= LARGE && to > from)
+        sync_file_range(fd, (off64_t)from, (off64_t)(to - from), SYNC_FILE_RANGE_WRITE);
+}
+
+/* Through the job, or by ourselves. */
+static int write_bytes(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
+{
+    struct limefs_writer *writer = target->writer;
+    int taken = limefs_store_put(writer->fs, &writer->shared, &target->run, buf, n, at);
+    if (taken)
+        return taken < 0 ? taken : 0;
+    int err = write_all(writer->shared.fd, buf, n, at);
+    if (!err)
+        start_writeback(writer->shared.fd, n, at);
+    return err;
+}
+
+static int write_in_place(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefs_change change;
+    limefs_job_change(writer->fs, writer->view, &change, at, at + n, false);
+    int err = write_bytes(target, buf, n, at);
+    limefs_job_changed(writer->fs, writer->view, &change);
+    return err;
+}
+
+static int write_last(struct limefs_target *target, const struct limefile_last *last,
+                      const char *buf, size_t n, uint64_t offset)
+{
+    struct limefs_writer *writer = target->writer;
+    if (writer->failed) /* what comes now would hide the gap */
+        return writer->failed;
+    int err = write_in_place(target, buf, n, last->data_offset + offset);
+    if (!err)
+        raise_to(&writer->length, offset + n);
+    return err;
+}
+
+int limefs_writer_may_append(const struct limefs_writer *writer, uint64_t ordinal)
+{
+    char path[PATH_MAX];
+    struct limefile_last last;
+    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    if (limefs_writer_is_last(writer, ordinal, &last) || (target && target->aside >= 0))
+        return 0;
+    limefs_log(LOG_ERR,
+               "%s: record %llu: append: only the last record can grow where it is; write it "
+               "anew (cp), or use lime replace",
+               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
+    return -EPERM;
+}
+
+/* The record is to grow before this can be written. */
+static const int beyond = 1;
+
+static int write_inner(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_record record;
+    struct limefile_index *index;
+    int err = limefs_writer_record(writer, target->ordinal, &record, &index);
+    if (err)
+        return err;
+    err = offset + n > record.bytes
+              ? beyond
+              : write_in_place(target, buf, n, record.data_offset + offset);
+    limefile_index_free(index);
+    return err;
+}
+
+/* ---- growth ---- */
+
+/* An inner record that is to become longer is collected beside the container. With the lock
+ * alone. */
+static int grow_inner(struct limefs_target *target, uint64_t end)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_record record;
+    struct limefile_index *index;
+    int err = target->failed; /* what comes now would hide the gap */
+    if (!err)
+        err = limefs_writer_check(writer);
+    if (!err)
+        err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
+    if (!err)
+        err = limefs_writer_record(writer, target->ordinal, &record, &index);
+    if (err)
+        return err;
+    if (end > record.bytes)
+        err = limefs_aside_begin(target, &record, record.bytes, false);
+    limefile_index_free(index);
+    if (err) {
+        char path[PATH_MAX];
+        limefs_log(LOG_ERR,
+                   "%s: record %llu: it is not the last one, and to grow it is "
+                   "collected beside the container: %s",
+                   limefs_writer_label(writer, path, sizeof path),
+                   (unsigned long long)target->ordinal, limefile_strerror(err));
+        limefs_view_renew(writer->fs, writer->view, target->ordinal); /* it may show more */
+    }
+    return err;
+}
+
+/* A committed record says so before it grows; until somebody commits it again, which may be at
+ * once.
+ */
+static int begin_growth(struct limefs_target *target, uint64_t end)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    int err = 0;
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_rwlock_wrlock(&writer->lock);
+    if (target->aside >= 0) {
+        /* Somebody was faster. */
+    } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
+        err = grow_inner(target, end);
+    } else if (!writer->grown && end > last.bytes) {
+        err = limefile_growth_begin(writer->editor);
+        writer->grown = !err;
+    }
+    pthread_rwlock_unlock(&writer->lock);
+    pthread_rwlock_rdlock(&writer->lock);
+    return err;
+}
+
+/* `beyond`, if it must begin to grow. */
+static int write_where_it_is(struct limefs_target *target, const char *buf, size_t n,
+                             uint64_t offset)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    int err;
+    if (target->aside >= 0)
+        return write_aside(target, buf, n, offset);
+    if (!limefs_writer_is_last(writer, target->ordinal, &last))
+        err = write_inner(target, buf, n, offset);
+    else if (last.committed && !writer->grown && offset + n > last.bytes)
+        err = beyond;
+    else
+        err = write_last(target, &last, buf, n, offset);
+    if (err != beyond)
+        writer->shared.unsynced =
+            true; /* not before: somebody may just have synced what there was */
+    return err;
+}
+
+static int write_locked(struct limefs_target *target, const char *buf, size_t n,
+                        uint64_t offset)
+{
+    int err;
+    while ((err = write_where_it_is(target, buf, n, offset)) == beyond) {
+        err = begin_growth(target, offset + n); /* others may do anything meanwhile */
+        if (err)
+            return err;
+    }
+    return err;
+}
+
+/* What was to be written is not there, for whatever reason: what is collected, or grows, or was
+ * to grow, has a gap. */
+static void note_gap(struct limefs_target *target, uint64_t end, int err)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    struct limefile_record record;
+    struct limefile_index *index;
+    if (target->aside >= 0) {
+        target->failed = err;
+    } else if (writer->editor && limefs_writer_is_last(writer, target->ordinal, &last)) {
+        if (end > last.bytes)
+            writer->failed = err;
+    } else if (limefs_writer_record(writer, target->ordinal, &record, &index) == 0) {
+        if (end > record.bytes)
+            target->failed = err;
+        limefile_index_free(index);
+    }
+}
+
+ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, const char *buf,
+                            size_t n, uint64_t offset)
+{
+    struct limefs_writer *writer = target->writer;
+    if (offset > LIMEFILE_BYTES_MAX || n > LIMEFILE_BYTES_MAX - offset)
+        return -EFBIG;
+    int err = share_to_write(writer);
+    if (!err)
+        err = write_locked(target, buf, n, offset);
+    if (err)
+        note_gap(target, offset + n, err);
+    pthread_rwlock_unlock(&writer->lock);
+    if (err)
+        __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_add(&fs->local_written_bytes, n, __ATOMIC_RELAXED);
+    return err ? err : (ssize_t)n;
+}
+
+/* ---- on the disk ---- */
+
+/* A failure concerns all that was written before, by whomever. */
+static void tell_all(struct limefs_writer *writer, int err)
+{
+    for (struct limefs_target *target = writer->targets; target; target = target->next)
+        __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
+}
+
+/* The last record, while it grows, may not be what was written to it. */
+static int spread(struct limefs_writer *writer, int err)
+{
+    if (err && writer->grown)
+        writer->failed = err;
+    if (err)
+        tell_all(writer, err);
+    return err;
+}
+
+int limefs_writer_flush_store(struct limefs_writer *writer)
+{
+    return spread(writer, limefs_store_flush(writer->fs, &writer->shared, 0, UINT64_MAX));
+}
+
+int limefs_writer_sync_store(struct limefs_writer *writer)
+{
+    return spread(writer, limefs_store_sync(writer->fs, &writer->shared));
+}
+
+int limefs_writer_fsync(struct limefs_writer *writer)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, writer->shared.fd);
+    return spread(writer, file.source.ops->sync(&file.source));
+}
+
+/* A new record, or an inner one that was emptied, to which nothing was written yet. */
+static bool is_bare(const struct limefs_target *target)
+{
+    const struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    if (target->aside >= 0)
+        return target->aside_changed && !target->aside_written && !target->failed;
+    return writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
+           !last.committed && writer->length == 0 && !writer->failed;
+}
+
+/* `held`: a copy of the descriptor that is closed is still there, for somebody to write by. */
+static int settle(struct limefs_target *target, bool held)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    if ((target->aside >= 0 && !target->aside_changed) ||
+        (held && target->users == 1 && is_bare(target)))
+        return 0;
+    if (target->aside >= 0) {
+        int err = target->failed;
+        if (!err)
+            err = limefs_writer_make_ready(writer);
+        return err ? err : limefs_aside_finish(target);
+    }
+    if (!limefs_writer_is_last(writer, target->ordinal, &last) || !writer->grown)
+        return 0;
+    return limefs_writer_commit(writer);
+}
+
+int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool closing)
+{
+    struct limefs_writer *writer = target->writer;
+    int err = share_to_write(writer);
+    if (!err)
+        err = limefs_writer_sync_store(writer);
+    /* The bulk of it, while others go on. */
+    bool others =
+        writer->shared.syncing++ > 0; /* which may have taken the mark, and not be through */
+    if (!err && (atomic_exchange(&writer->shared.unsynced, false) || others))
+        err = limefs_writer_fsync(writer);
+    writer->shared.syncing--;
+    /* With another user there is another open file, of which we could find a descriptor. */
+    bool held = closing && !err && target->users == 1 && is_bare(target);
+    pthread_rwlock_unlock(&writer->lock);
+    held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
+    pthread_rwlock_wrlock(&writer->lock);
+    int met = __atomic_exchange_n(&target->error, 0, __ATOMIC_RELAXED);
+    if (!err)
+        err = met;
+    if (!err)
+        err = settle(target, held);
+    limefs_job_touched(writer->fs, writer->view);
+    pthread_rwlock_unlock(&writer->lock);
+    return err;
+}
+
+/* ---- room ---- */
+
+/* What fallocate() got behind the end before it failed. */
+static void give_back(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && ftruncate(fd, st.st_size) != 0)
+        limefs_log(LOG_WARNING, "fallocate failed, and its blocks are not given back: %s",
+                   strerror(errno));
+}
+
+static int allocate(struct limefs_target *target, int mode, uint64_t offset, uint64_t bytes)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    struct limefile_record record;
+    struct limefile_index *index;
+    struct limefs_change change;
+    uint64_t end = offset + bytes, length, at;
+    bool grows = !(mode & FALLOC_FL_KEEP_SIZE);
+    int err = 0;
+    if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+        return -EOPNOTSUPP;
+    bool is_last = limefs_writer_is_last(writer, target->ordinal, &last);
+    if (grows && !is_last && target->aside < 0)
+        err = grow_inner(target, end);
+    if (err)
+        return err;
+    int fd = target->aside >= 0 ? target->aside : writer->shared.fd;
+    if (target->aside >= 0) {
+        at = 0;
+        length = target->aside_bytes;
+    } else if (is_last) {
+        at = last.data_offset;
+        length = writer->length;
+    } else {
+        err = limefs_writer_record(writer, target->ordinal, &record, &index);
+        if (err)
+            return err;
+        limefile_index_free(index);
+        at = record.data_offset;
+        length = record.bytes;
+    }
+    uint64_t room = end > length && !grows ? length : end; /* none behind the record */
+    writer->shared.unsynced = true;
+    limefs_job_change(writer->fs, writer->view, &change, at, at + room, true);
+    if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
+                                   (off_t)(room - offset)) != 0) {
+        err = -errno;
+        give_back(fd);
+    }
+    limefs_job_changed(writer->fs, writer->view, &change);
+    if (err)
+        return err; /* before the length has changed */
+    if (target->aside >= 0)
+        target->aside_changed = target->aside_written = true;
+    return grows && end > length ? limefs_writer_resize(writer, target->ordinal, end, false)
+                                 : 0;
+}
+
+int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int mode,
+                           uint64_t offset, uint64_t bytes)
+{
+    struct limefs_writer *writer = target->writer;
+    (void)fs;
+    if (offset > LIMEFILE_BYTES_MAX || bytes > LIMEFILE_BYTES_MAX - offset)
+        return -EFBIG;
+    pthread_rwlock_wrlock(&writer->lock);
+    int err = limefs_writer_catch_up(writer);
+    if (!err)
+        err = limefs_writer_check(writer);
+    if (!err)
+        err = limefs_writer_flush_store(writer);
+    if (!err)
+        err = allocate(target, mode, offset, bytes);
+    pthread_rwlock_unlock(&writer->lock);
+    return err;
+}
+
+/* ---- for readers ---- */
+
+static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limefs_place *place)
+{
+    struct limefile_record record;
+    struct limefile_index *index;
+    struct limefile_last last;
+    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    uint64_t shape = writer->shared.shape;
+    if (target && target->aside >= 0) {
+        *place = (struct limefs_place){target->aside, 0, target->aside_bytes, shape};
+        return 0;
+    }
+    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    if (err)
+        return err;
+    *place = (struct limefs_place){writer->view->fd, record.data_offset, record.bytes, shape};
+    if (writer->editor && limefs_writer_is_last(writer, ordinal, &last))
+        place->bytes = writer->length;
+    limefile_index_free(index);
+    return 0;
+}
+
+void limefs_place_gather(struct limefs *fs, struct limefs_view *view, uint64_t at, size_t n)
+{
+    spread(view->writer, limefs_store_flush(fs, &view->writer->shared, at, at + n));
+}
+
+int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                       struct limefs_place *place)
+{
+    struct limefs_writer *writer = view->writer;
+    (void)fs;
+    pthread_rwlock_rdlock(&writer->lock);
+    if (writer->behind)
+        share_anew(writer);
+    int err = writer->behind ? -EIO : place_of(writer, ordinal, place);
+    if (err)
+        pthread_rwlock_unlock(&writer->lock);
+    return err;
+}
+
+void limefs_place_leave(struct limefs_view *view)
+{
+    pthread_rwlock_unlock(&view->writer->lock);
+}
+
+uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
+                             const struct limefile_record *record)
+{
+    struct limefs_place place;
+    uint64_t bytes = record->bytes;
+    if (__atomic_load_n(&view->writer, __ATOMIC_ACQUIRE) &&
+        limefs_place_enter(fs, view, record->ordinal, &place) == 0) {
+        bytes = place.bytes;
+        limefs_place_leave(view);
+    }
+    return bytes;
+}

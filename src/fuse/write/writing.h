@@ -1,0 +1,111 @@
+/*
+ * writing.h - the inside of a writer, between its parts: life (writer.c), records that come, go
+ * and change their length (record.c), those that are replaced (aside.c), bytes (target.c).
+ */
+#ifndef LIMEFS_WRITING_H
+#define LIMEFS_WRITING_H
+
+#include "limeedit.h"
+#include "store.h"
+#include "writer.h"
+
+#include <stdatomic.h>
+
+struct limefs_writer {
+    struct limefs *fs;
+    struct limefs_view *view;
+    pthread_mutex_t life; /* of who is the first or the last user; taken before lock */
+    atomic_uint users;    /* targets, operations, the mount */
+    pthread_rwlock_t lock;
+    pthread_mutex_t parting;       /* taken after lock */
+    pthread_cond_t parted;         /* a target was closed */
+    struct limefs_job_view shared; /* with the job; its fd is the container, locked; -1: nobody
+                                    * uses it */
+    struct limefile_fd file;
+    struct limefile_source_ops ops; /* of `file`, but for its sync */
+    struct limefile_editor *editor;
+    struct limefs_target *targets; /* changed under the lock alone */
+
+    /* The last record. */
+    _Atomic uint64_t length; /* of its data, whether or not that is committed */
+    atomic_bool grown;       /* not all of that is committed */
+    atomic_int failed;       /* what a write to it met: what it holds is not what was written */
+
+    atomic_bool behind; /* the container was written anew, and could not be indexed yet */
+};
+
+/* With the lock held, shared or alone. */
+bool limefs_writer_is_last(const struct limefs_writer *, uint64_t ordinal,
+                           struct limefile_last *last);
+int limefs_writer_record(struct limefs_writer *, uint64_t ordinal, struct limefile_record *,
+                         struct limefile_index **index); /* which the caller gives back */
+struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_t ordinal);
+
+/* -EPERM if whoever writes to the record's end alone could write nothing. */
+int limefs_writer_may_append(const struct limefs_writer *, uint64_t ordinal);
+
+/* -ESTALE if the container is no longer what it was, by somebody else's doing; -EIO while the
+ * writer is behind. */
+int limefs_writer_check(struct limefs_writer *);
+
+/* What is gathered for the job is in the container; then, on the ranks' disks, too. An error is
+ * told to all targets, and stays with the last record. */
+int limefs_writer_flush_store(struct limefs_writer *);
+int limefs_writer_sync_store(struct limefs_writer *);
+
+/* The same for the container itself. The kernel tells each failure once, and may have dropped
+ * what it could not write: so nothing else syncs it, the editor neither. */
+int limefs_writer_fsync(struct limefs_writer *);
+
+/* How many bytes somebody else has added, who knows nothing of locks. With the lock, in any
+ * way. */
+uint64_t limefs_writer_added(const struct limefs_writer *);
+uint64_t limefs_writer_beyond(const struct limefs_writer *, uint64_t size); /* the file has */
+
+/* With the lock held alone. */
+int limefs_writer_commit(struct limefs_writer *);  /* the last record */
+int limefs_writer_reindex(struct limefs_writer *); /* the view shows what the file holds */
+int limefs_writer_reopen(struct limefs_writer *);  /* the editor, for a file that has changed */
+/* Both, if the writer is behind, or somebody else has appended. */
+int limefs_writer_catch_up(struct limefs_writer *);
+int limefs_writer_drop_last(struct limefs_writer *);
+int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes,
+                         bool emptied);
+
+/* The last record's writer has gone: what it has not committed goes, too. After an error it is
+ * tried again when the next one wants to write. `forced`: as for limefs_target_close(). */
+int limefs_writer_give_up_last(struct limefs_writer *, const struct limefile_last *,
+                               bool forced);
+
+/* For who is about to write the container anew: the last record is finished, soon, and
+ * committed if it only grows; else -EBUSY, or why it can be neither finished nor taken away,
+ * and a line in the log. The lock is let go meanwhile. */
+int limefs_writer_make_ready(struct limefs_writer *);
+
+/* In, with the lock alone, and out. */
+int limefs_writer_enter(struct limefs *, struct limefs_view *, struct limefs_writer **);
+void limefs_writer_leave(struct limefs_writer *);
+
+/* A user more of the record's target, which is made if there is none. */
+int limefs_target_attach(struct limefs_writer *, uint64_t ordinal, struct limefs_target **);
+
+/* What is written to the record is collected from now on; it is `bytes` long and begins like
+ * the old one. `emptied`, by O_TRUNC: somebody is about to write. Then its length, and the end:
+ * it takes the record's place. */
+int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
+                       bool emptied);
+int limefs_aside_resize(struct limefs_target *, uint64_t bytes);
+int limefs_aside_finish(struct limefs_target *);
+
+/* The container, written anew with other data in one record. -EBUSY while the last one is being
+ * appended. */
+int limefs_writer_rewrite(struct limefs_writer *, const struct limefile_record *,
+                          const struct limefile_piece *, size_t count);
+
+/* The folder that holds the container: a descriptor to be closed, and its name there. */
+int limefs_writer_folder(const struct limefs_writer *, const char **name);
+
+/* The container in messages. */
+const char *limefs_writer_label(const struct limefs_writer *, char *buf, size_t cap);
+
+#endif
