@@ -46,10 +46,14 @@ static void start_mpi(int *argc, char ***argv)
      * foresee. MPI must find a component for them, but need not take it. */
     setenv("OMPI_MCA_sharedfp", "^lockedfile,individual", 0);
     setenv("OMPI_MCA_sharedfp_sm_priority", "-1", 0);
+    /* Open MPI 5 locks what it reads and writes, and waits for ever where a mount has it locked. */
+    setenv("OMPI_MCA_fs_ufs_lock_algorithm", "1", 0);
     /* Where the keeper of limefs clears up. On other hosts there is no such place. */
     const char *shm = getenv("LIMEFS_IO_SHM");
-    if (shm && access(shm, W_OK | X_OK) == 0)
-        setenv("OMPI_MCA_btl_vader_backing_directory", shm, 0);
+    if (shm && access(shm, W_OK | X_OK) == 0) {
+        setenv("OMPI_MCA_btl_vader_backing_directory", shm, 0); /* of Open MPI 4; of 5: */
+        setenv("OMPI_MCA_btl_sm_backing_directory", shm, 0);
+    }
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
 }
 
