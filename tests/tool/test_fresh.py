@@ -46,6 +46,8 @@ class Fresh(limetest.TestCase):
                                "-c", "."], stdout=subprocess.PIPE) as tar:
             limetest.run(["tar", "-C", os.path.join(root, "src"), "-x"], stdin=tar.stdout,
                          check=True)
+        limetest.run(["mount", "--bind", root, root], check=True)  # for tests that unshare mounts
+        self.addCleanup(limetest.run, ["umount", "-l", root])
         limetest.run(["mount", "-t", "proc", "proc", root + "/proc"], check=True)
         self.addCleanup(limetest.run, ["umount", "-l", root + "/proc"])
         limetest.run(["mount", "-t", "sysfs", "-o", "ro", "sysfs", root + "/sys"], check=True)
