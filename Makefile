@@ -9,8 +9,10 @@ MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/limefs
 
 # SAN=address,undefined builds with these sanitizers, in a folder of its own.
+# LOCKS=1, and any SAN, builds a daemon that watches the order of its locks (src/fuse/base/lock.h).
 SAN ?=
-B   ?= build$(if $(SAN),-san)
+LOCKS ?= $(if $(SAN),1)
+B   ?= build$(if $(findstring thread,$(SAN)),-tsan,$(if $(SAN),-san,$(if $(LOCKS),-locks)))
 V   ?= 0
 Q   := $(if $(filter 1,$(V)),,@)
 
@@ -24,7 +26,7 @@ HARDLINK  ?= -Wl,-z,relro,-z,now
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=undefined \
             -fno-omit-frame-pointer)
 BASE     := -std=gnu11 $(WARNINGS) -D_FILE_OFFSET_BITS=64 -DLIMEFS_VERSION='"$(VERSION)"' \
-            $(SANFLAGS)
+            $(SANFLAGS) $(if $(LOCKS),-DLIMEFS_LOCKS)
 LINKFLAGS = $(CFLAGS) $(SANFLAGS) $(if $(HARDLINK),-pie) $(HARDLINK) $(LDFLAGS)
 LINK      = $(CC) $(LINKFLAGS) -o $@
 
@@ -53,7 +55,8 @@ stage_src := $(wildcard src/lime/stage/*.c)
 fuse_src := $(wildcard src/fuse/*/*.c)
 wire_src := $(wildcard src/mpi/wire/*.c)
 unit_src := $(wildcard tests/unit/*.c)
-help_src := $(filter-out tests/helpers/fault.c,$(wildcard tests/helpers/*.c))
+help_src := $(filter-out tests/helpers/fault.c tests/helpers/waits.c,$(wildcard tests/helpers/*.c))
+waits := $(shell sed -n '/^WAITS/s/^[^,]*, *\([a-z0-9]*\),.*/\1/p' tests/helpers/waits.c)
 obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 liblimefile := $(B)/lib/liblimefile.a
@@ -97,7 +100,7 @@ helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src)) $(B)/hel
 all: require $(programs) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(mpi_all),no-mpi) ## build programs and libraries
 
 help: ## list these targets
-	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [V=1]'
+	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [LOCKS=1] [V=1]'
 	@echo '                   [PREFIX=$(PREFIX)] [DESTDIR=dir] [MPICC=mpicc]'
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
 
@@ -143,7 +146,7 @@ $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
 # Units are tried from inside their rooms; some have headers of the same names.
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
     $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/lemon))
-$(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
+$(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
 # To gcc, MPICH's MPI_STATUSES_IGNORE is an array without room.
@@ -219,9 +222,9 @@ $(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat jansson) -pthread
 
-$(B)/bin/limefs: $(call obj,$(fuse_src)) $(liblimefile) $(libwire)
+$(B)/bin/limefs: $(call obj,$(fuse_src) $(if $(LOCKS),tests/helpers/waits.c)) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,fuse3 jansson libisal expat) -pthread
+	$(Q)$(LINK) $^ $(if $(LOCKS),$(waits:%=-Wl,--wrap=%)) $(call pkg_libs,fuse3 jansson libisal expat) -pthread
 
 $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
@@ -231,7 +234,7 @@ $(B)/tests/test_stream: $(call obj,src/fuse/file/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/job/spans.c)
 $(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c)
-$(B)/tests/test_caller: $(call obj,src/fuse/base/caller.c src/fuse/base/clock.c)
+$(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c clock.c lock.c))
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.
@@ -327,4 +330,4 @@ uninstall: ## remove what install put there
 	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/cmake/lemon
 
 clean: ## remove what was built
-	rm -rf build build-san build-mpich build-san-mpich $(B) $(B)-mpich
+	rm -rf build build-san build-tsan build-locks build-mpich build-san-mpich $(B) $(B)-mpich

@@ -85,6 +85,7 @@ enum how {
     HOW_FAIL,  /* nothing is done */
     HOW_SHORT, /* half of it is done, which is no error */
     HOW_TORN,  /* half of it is done, and that is an error */
+    HOW_HANG,  /* nothing is done until the test disarms it; then all of it is */
 };
 
 /* As tests/lib/faults.py has it. */
@@ -185,6 +186,12 @@ static bool strikes(enum call call, bool ours, size_t *n)
     if (control->nth == 0 || strcmp(control->call, names[call]) != 0 ||
         (control->lasts ? count < control->nth : count != control->nth))
         return false;
+    if (control->how == HOW_HANG) {
+        __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST);
+        while (__atomic_load_n(&control->nth, __ATOMIC_SEQ_CST))
+            usleep(1000);
+        return false;
+    }
     if (control->how != HOW_FAIL && (!n || *n < 2))
         return false; /* nothing to be done by half */
     __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST);

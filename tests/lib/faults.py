@@ -7,7 +7,8 @@ import struct
 
 import limetest
 
-FAIL, SHORT, TORN = range(3)  # how: nothing is done, half of it and no error, half of it and one
+# How: nothing is done, half of it and no error, half of it and one, nothing before it is disarmed.
+FAIL, SHORT, TORN, HANG = range(4)
 DAEMON = 0  # who; a rank is 1 + its number
 _HEAD = struct.Struct("=24siiiiQQ")
 _CALL = struct.Struct("=24sQ")

@@ -45,20 +45,20 @@ static void write_text(int priority, const char *format, ...)
  * for in the last, when a new one begins. */
 static bool has_room(unsigned long *left_out)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct limefs_lock lock = {PTHREAD_MUTEX_INITIALIZER, LIMEFS_LOCK_LOG};
     static time_t begin;
     static unsigned long count;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     *left_out = 0;
-    pthread_mutex_lock(&lock);
+    limefs_lock(&lock);
     if (now.tv_sec - begin >= PERIOD) {
         *left_out = count > LINES ? count - LINES : 0;
         begin = now.tv_sec;
         count = 0;
     }
     bool room = ++count <= LINES;
-    pthread_mutex_unlock(&lock);
+    limefs_unlock(&lock);
     return room;
 }
 

@@ -43,11 +43,11 @@ ssize_t limefs_read_fd(int fd, void *buf, size_t n, uint64_t offset)
 /* The container once more, for direct reads; -1 where the file system has no such thing. */
 static int direct_fd(struct limefs_file *file)
 {
-    pthread_mutex_lock(&file->lock);
+    limefs_lock(&file->lock);
     if (file->direct == LIMEFS_DIRECT_UNTRIED)
         file->direct = limefile_open_direct(file->view->fd);
     int fd = file->direct;
-    pthread_mutex_unlock(&file->lock);
+    limefs_unlock(&file->lock);
     return fd;
 }
 
@@ -77,9 +77,9 @@ static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
 {
     const struct limefile_record *record = &file->record;
     uint64_t ahead;
-    pthread_mutex_lock(&file->lock);
+    limefs_lock(&file->lock);
     uint64_t from = limefs_stream_note(&file->stream, offset, n, record->bytes, &ahead);
-    pthread_mutex_unlock(&file->lock);
+    limefs_unlock(&file->lock);
     if (ahead)
         posix_fadvise(file->view->fd, (off_t)(record->data_offset + from), (off_t)ahead,
                       POSIX_FADV_WILLNEED);

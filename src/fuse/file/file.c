@@ -19,14 +19,14 @@ static struct limefs_file *new_file(void)
     file->uid = limefs_caller_uid();
     file->gid = limefs_caller_gid();
     file->direct = LIMEFS_DIRECT_UNTRIED;
-    pthread_mutex_init(&file->lock, NULL);
+    limefs_lock_init(&file->lock, LIMEFS_LOCK_FILE);
     return file;
 }
 
 static void free_file(struct limefs_file *file)
 {
     limefile_index_free(file->index);
-    pthread_mutex_destroy(&file->lock);
+    limefs_lock_destroy(&file->lock);
     free(file);
 }
 
@@ -143,14 +143,14 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     if (file->fd < 0)
         return file->fd;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     *keep = limefs_stamp_equal(&stamp, &node->cached); /* an inode number may be used again */
     node->cached = stamp;
     file->node = node; /* the kernel keeps it as long as the file is open */
     node->opened = true;
     if ((flags & O_ACCMODE) != O_RDONLY)
         take_writer(file, flags, &stamp);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return 0;
 }
 
@@ -213,11 +213,11 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     file->fd = fd;
     if (fstat(fd, &st) == 0)
         stamp = limefs_stamp_of(&st);
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     file->node = node;
     node->opened = true;
     take_writer(file, flags, &stamp);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
     return 0;
@@ -228,12 +228,12 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;
     bool known = file->writes && fstat(file->fd, &st) == 0;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
     if (known)
         file->node->cached = limefs_stamp_of(&st);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     close(file->fd);
 }
 
@@ -265,11 +265,11 @@ bool limefs_file_is_large(const struct limefs *fs, const struct limefs_file *fil
 int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
 {
     int fd = -ENOENT;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     for (struct limefs_handle *i = fs->files; i && fd < 0; i = i->next)
         if (((struct limefs_file *)i)->node == node)
             fd = fcntl(((struct limefs_file *)i)->fd, F_DUPFD_CLOEXEC, 0);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return fd == -1 ? -errno : fd;
 }
 

@@ -27,18 +27,18 @@ static bool sample_stands(const struct limefs_file *file)
 static void take_sample(struct limefs_file *file, const char *bytes, size_t n, uint64_t at)
 {
     struct limefs_sample *sample = &file->sample;
-    pthread_mutex_lock(&file->lock);
+    limefs_lock(&file->lock);
     sample->n = n < sizeof sample->bytes ? n : sizeof sample->bytes;
     sample->at = at;
     memcpy(sample->bytes, bytes, sample->n);
-    pthread_mutex_unlock(&file->lock);
+    limefs_unlock(&file->lock);
 }
 
 /* *grown: something was added since the last check. A container that was written anew, and is
  * longer, looks the same from outside; but then the sample is seldom where it was. */
 static int check(struct limefs *fs, struct limefs_file *file, bool *grown)
 {
-    pthread_mutex_lock(&file->lock);
+    limefs_lock(&file->lock);
     struct limefs_stamp before = file->checked;
     int err = limefs_view_check(fs, file->view, &file->record, &file->checked);
     *grown = !limefs_stamp_same_data(&before, &file->checked);
@@ -48,7 +48,7 @@ static int check(struct limefs *fs, struct limefs_file *file, bool *grown)
         file->checked = before; /* so that it fails for ever */
         err = -ESTALE;
     }
-    pthread_mutex_unlock(&file->lock);
+    limefs_unlock(&file->lock);
     return err;
 }
 

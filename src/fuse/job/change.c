@@ -41,7 +41,7 @@ static void outlast(struct limefs_job *job, uint64_t view, uint64_t from, uint64
     double until;
     while ((until = dreaded(job, view, from, to)) > 0 && !job->stopping) {
         struct timespec time = limefs_clock_time(until);
-        pthread_cond_timedwait(&job->changed, &job->lock, &time);
+        limefs_wait_until(&job->changed, &job->lock, &time);
     }
 }
 
@@ -84,12 +84,12 @@ void limefs_job_change(struct limefs *fs, struct limefs_view *view,
     if (!job)
         return;
     *change = (struct limefs_change){.view = view->id, .from = from, .to = to};
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     outlast(job, view->id, from, to);
     if (moves)
         limefs_job_view_of(view)->shape++;
     limefs_job_change_begin(job, change);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
 }
 
 void limefs_job_changed(struct limefs *fs, struct limefs_view *view,
@@ -98,9 +98,9 @@ void limefs_job_changed(struct limefs *fs, struct limefs_view *view,
     struct limefs_job *job = fs->job;
     if (!job)
         return;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     limefs_job_change_end(job, view, change);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
 }
 
 void limefs_job_touched(struct limefs *fs, struct limefs_view *view)

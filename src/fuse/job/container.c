@@ -82,33 +82,68 @@ static int identity_of(const struct limefs_job *job, const struct limefs_view *v
     return 0;
 }
 
-static void send_descriptor(struct limefs_job *job, struct limefs_job_file *file,
-                            const struct limefs_view *view, int fd)
-{
+/* What is asked for; without the job's lock. */
+struct opening {
+    int fd;
     char path[LIMEJOB_PATH_MAX];
     size_t root;
+    struct limejob_identity identity;
+};
+
+static int prepare(const struct limefs_job *job, const struct limefs_view *view, bool writes,
+                   struct opening *opening)
+{
+    opening->fd = descriptor_for(view, writes);
+    if (opening->fd < 0)
+        return opening->fd;
+    if (!name_of(job, view, opening->path, &opening->root))
+        return -ENAMETOOLONG;
+    return identity_of(job, view, opening->fd, &opening->identity);
+}
+
+static void send_open(struct limefs_job *job, struct limefs_job_file *file,
+                      const struct opening *opening)
+{
     struct limejob_packet packet;
-    if (!name_of(job, view, path, &root) || identity_of(job, view, fd, &file->identity) != 0)
-        return;
     limejob_request(&packet, file->writes ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN, 0);
-    limejob_put_opening(&packet, &file->identity, path, root);
-    packet.fd = fd;
+    limejob_put_opening(&packet, &opening->identity, opening->path, opening->root);
+    packet.fd = opening->fd;
+    file->identity = opening->identity;
     file->bytes = file->identity.bytes;
     limefs_job_send_open(job, file, &packet);
 }
 
-static void send_open(struct limefs_job *job, struct limefs_job_file *file,
-                      const struct limefs_view *view, bool writes)
+/* The lock is let go while the container is looked at, which may take its time; who looks for
+ * it meanwhile finds it as one that is being opened. NULL: the job has gone. */
+static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_job_file *file,
+                                         const struct limefs_view *view, bool writes)
 {
-    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_REFUSED,
+    struct opening opening;
+    uint64_t connection = job->connections;
+    *file = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_OPENING,
                                      .view = view->id,
                                      .writes = writes,
                                      .since = limefs_seconds()};
-    int fd = descriptor_for(view, writes);
-    if (fd >= 0)
-        send_descriptor(job, file, view, fd);
-    if (fd >= 0 && writes)
-        close(fd);
+    limefs_unlock(&job->lock);
+    int err = prepare(job, view, writes, &opening);
+    limefs_lock(&job->lock);
+    bool there = job->connections == connection && job->state == LIMEFS_JOB_SERVING;
+    bool moved = there && file->moved; /* to be asked for */
+    if (moved)
+        *file = (struct limefs_job_file){0};
+    else if (there && err)
+        file->state = LIMEFS_JOB_FILE_REFUSED;
+    else if (there)
+        send_open(job, file, &opening);
+    if (moved || err)
+        pthread_cond_broadcast(&job->changed);
+    if (opening.fd >= 0 && writes) {
+        limefs_unlock(&job->lock);
+        close(opening.fd);
+        limefs_lock(&job->lock);
+        there = there && job->connections == connection && job->state == LIMEFS_JOB_SERVING;
+    }
+    return there && !moved ? file : NULL;
 }
 
 /* It was refused because it was changed meanwhile. */
@@ -143,10 +178,10 @@ static struct limefs_job_file *find_or_open(struct limefs_job *job,
     if (!writes && !is_quiet(job, view))
         return NULL;
     if (free_one)
-        send_open(job, free_one, view, writes);
-    else if (idle)
+        return open_file(job, free_one, view, writes);
+    if (idle)
         limefs_job_send_close(job, idle); /* there will be room the next time */
-    return free_one;
+    return NULL;
 }
 
 struct limefs_job_file *limefs_job_file_of(struct limefs_job *job,
@@ -203,25 +238,28 @@ void limefs_job_file_moved(struct limefs_job *job, const struct limefs_view *vie
 /* The view's descriptor once more, to be closed; -1 if nobody uses the view any more. */
 static int descriptor_of(struct limefs *fs, uint64_t id)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     const struct limefs_view *view = fs->newest;
     while (view && view->id != id)
         view = view->older;
     int fd = view ? fcntl(view->fd, F_DUPFD_CLOEXEC, 3) : -1;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return fd;
 }
 
 /* The container is still what it was when the job was asked to open it. So ranks that have
  * found the same by name, on another host, have found the same container: nobody can give a
- * second file the first one's ctime. */
-static bool is_agreed(const struct limefs_job *job, const struct limefs_job_file *file)
+ * second file the first one's ctime. The lock is let go meanwhile: nobody but the thread of the
+ * replies, which this is, takes the file out of its state. */
+static bool is_agreed(struct limefs_job *job, const struct limefs_job_file *file)
 {
     struct stat st;
+    limefs_unlock(&job->lock);
     int fd = descriptor_of(job->fs, file->view);
     bool known = fd >= 0 && fstat(fd, &st) == 0;
     if (fd >= 0)
         close(fd);
+    limefs_lock(&job->lock);
     if (!known)
         return false;
     struct limejob_identity now = limejob_identity_of(&st);
@@ -234,10 +272,12 @@ int limefs_job_file_opened(struct limefs_job *job, struct limefs_job_file *file,
                            struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
-    if (file->state != LIMEFS_JOB_FILE_OPENING)
+    if (file->state != LIMEFS_JOB_FILE_OPENING || !file->asked)
         return -EPROTO;
     int err = limejob_get_code(reply, text, sizeof text);
     file->number = err ? 0 : limejob_get_u32(reply);
+    if (!err && !file->moved)
+        file->refuted = !is_agreed(job, file);
     bool again = err == -EAGAIN || file->moved; /* to be asked for */
     file->state = !err    ? LIMEFS_JOB_FILE_OPEN
                   : again ? LIMEFS_JOB_FILE_NONE
@@ -245,8 +285,6 @@ int limefs_job_file_opened(struct limefs_job *job, struct limefs_job_file *file,
     if (file->state == LIMEFS_JOB_FILE_REFUSED && !(err == -ESTALE && file->touched))
         limefs_log(LOG_WARNING, "job: open: %s; this container is %s locally",
                    text[0] ? text : strerror(-err), file->writes ? "written" : "read");
-    file->refuted =
-        file->state == LIMEFS_JOB_FILE_OPEN && !file->moved && !is_agreed(job, file);
     if (file->state == LIMEFS_JOB_FILE_OPEN && (file->moved || file->refuted))
         limefs_job_send_close(job, file);
     return reply->broken ? -EPROTO : 0;

@@ -92,7 +92,9 @@ static const char *serve(struct limefs_job *job)
     for (;;) {
         int got = limejob_receive(&job->channel, &reply, TICK_MS);
         double now = limefs_seconds();
-        pthread_mutex_lock(&job->lock);
+        if (got > 0 && reply.fd >= 0)
+            close(reply.fd); /* nobody has asked for one */
+        limefs_lock(&job->lock);
         int err = got > 0 ? limefs_job_on_reply(job, &reply) : got;
         bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
         if (got > 0) {
@@ -100,7 +102,7 @@ static const char *serve(struct limefs_job *job)
             pthread_cond_broadcast(&job->changed);
         }
         limefs_job_tidy_files(job, now);
-        pthread_mutex_unlock(&job->lock);
+        limefs_unlock(&job->lock);
         drain_words(job);
         if (stopping)
             return NULL;
@@ -117,12 +119,11 @@ static const char *serve(struct limefs_job *job)
 static bool pause_for(struct limefs_job *job, double duration)
 {
     struct timespec until = limefs_clock_time(limefs_seconds() + duration);
-    pthread_mutex_lock(&job->lock);
-    while (!job->stopping &&
-           pthread_cond_timedwait(&job->changed, &job->lock, &until) != ETIMEDOUT)
+    limefs_lock(&job->lock);
+    while (!job->stopping && limefs_wait_until(&job->changed, &job->lock, &until))
         ;
     bool go_on = !job->stopping;
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     return go_on;
 }
 
@@ -191,12 +192,12 @@ static bool connect_to(struct limefs_job *job, const char *path)
         return false;
     }
     limejob_window_prepare(&job->window, &job->stopping);
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     job->greeting = greeting;
     job->broken = false;
     job->state = LIMEFS_JOB_SERVING;
     job->connections++;
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     limefs_log(LOG_INFO, "job: %u rank%s on %u host%s serve large reads", greeting.ranks,
                greeting.ranks == 1 ? "" : "s", greeting.hosts, greeting.hosts == 1 ? "" : "s");
     return true;
@@ -227,27 +228,27 @@ static void take_back(struct limefs_job *job)
 /* Nobody waits for it any more. */
 static void give_up(struct limefs_job *job)
 {
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     job->state = LIMEFS_JOB_ABSENT;
     job->broken = true;
     pthread_cond_broadcast(&job->changed);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
 }
 
 /* What readers still hold of the window they give back in a moment; what was to be written is
  * written here, once no rank of our own can do it later. */
 static void disconnect(struct limefs_job *job)
 {
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     while (job->holds)
-        pthread_cond_wait(&job->changed, &job->lock);
+        limefs_wait(&job->changed, &job->lock);
     note_what_is_lost(job);
     take_back(job);
     limefs_store_rescue(job);
     limefs_forward_reset(&job->forward);
     memset(job->files, 0, sizeof job->files);
     job->in_flight = 0;
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     limejob_channel_close(&job->channel);
     limejob_window_release(&job->window);
 }
@@ -259,9 +260,9 @@ static void *run(void *data)
     limefs_launch_sweep();
     do {
         const char *path;
-        pthread_mutex_lock(&job->lock);
+        limefs_lock(&job->lock);
         job->state = LIMEFS_JOB_STARTING;
-        pthread_mutex_unlock(&job->lock);
+        limefs_unlock(&job->lock);
         bool found = find(job, &path);
         if (found && connect_to(job, path)) {
             double begin = limefs_seconds();
@@ -280,9 +281,9 @@ static void *run(void *data)
         drain_words(job);
         if (is_own(job))
             limefs_launch_end(&job->launch);
-        pthread_mutex_lock(&job->lock);
+        limefs_lock(&job->lock);
         job->state = LIMEFS_JOB_ABSENT;
-        pthread_mutex_unlock(&job->lock);
+        limefs_unlock(&job->lock);
         if (!pause_for(job, back_off))
             break;
         back_off = back_off * 2 < most ? back_off * 2 : most;
@@ -295,7 +296,6 @@ static void *run(void *data)
 int limefs_job_start(struct limefs *fs)
 {
     const struct limefs_options *options = &fs->options;
-    pthread_condattr_t monotonic;
     sigset_t all, before;
     if (!options->ranks && !options->job)
         return 0;
@@ -312,11 +312,8 @@ int limefs_job_start(struct limefs *fs)
     if (options->rw)
         job->parcel_count =
             job->forward.slots < LIMEFS_PARCELS_MAX ? job->forward.slots : LIMEFS_PARCELS_MAX;
-    pthread_mutex_init(&job->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&job->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    limefs_lock_init(&job->lock, LIMEFS_LOCK_JOB);
+    limefs_condition_init(&job->changed);
     fs->job = job;
     sigfillset(&all); /* signals are for the loop */
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -334,15 +331,15 @@ void limefs_job_stop(struct limefs *fs)
     struct limefs_job *job = fs->job;
     if (!job)
         return;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     job->stopping = true;
     if (job->state == LIMEFS_JOB_SERVING)
         shutdown(job->channel.fd, SHUT_RDWR);
     pthread_cond_broadcast(&job->changed);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     pthread_join(job->thread, NULL);
     pthread_cond_destroy(&job->changed);
-    pthread_mutex_destroy(&job->lock);
+    limefs_lock_destroy(&job->lock);
     free(job);
     fs->job = NULL;
 }

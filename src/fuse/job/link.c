@@ -58,6 +58,7 @@ void limefs_job_send_open(struct limefs_job *job, struct limefs_job_file *file,
 {
     packet->tag = tag(TAG_OPEN, (unsigned)(file - job->files));
     file->state = LIMEFS_JOB_FILE_OPENING;
+    file->asked = true;
     send_packet(job, packet);
 }
 
@@ -210,8 +211,6 @@ static int on_summed(struct limefs_job *job, unsigned number, struct limejob_pac
 int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
 {
     unsigned index = (unsigned)(reply->tag & UINT32_MAX);
-    if (reply->fd >= 0)
-        close(reply->fd);
     if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
         return -EPROTO;
     job->in_flight--;
@@ -261,7 +260,7 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
         if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING && now - job->asked[i] > oldest)
             oldest = now - job->asked[i];
     for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
-        if ((job->files[i].state == LIMEFS_JOB_FILE_OPENING ||
+        if (((job->files[i].state == LIMEFS_JOB_FILE_OPENING && job->files[i].asked) ||
              job->files[i].state == LIMEFS_JOB_FILE_CLOSING) &&
             now - job->files[i].since > oldest)
             oldest = now - job->files[i].since;

@@ -40,6 +40,7 @@ struct limefs_job_file {
     /* What this mount has changed since: the job has it open as it was. */
     bool touched;
     uint64_t changed_from, changed_to;
+    bool asked;     /* OPENING: the job was asked; else the container is being looked at */
     bool moved;     /* while it was asked for, another file took its name */
     unsigned loads; /* under way */
     bool unsynced;  /* the ranks have written what is not on the disk */
@@ -116,7 +117,7 @@ enum limefs_job_state {
 struct limefs_job {
     struct limefs *fs;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards all that follows */
+    struct limefs_lock lock; /* guards all that follows */
     pthread_cond_t changed;
     atomic_bool stopping;
     enum limefs_job_state state;

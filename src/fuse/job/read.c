@@ -11,10 +11,10 @@ void limefs_job_prepare(struct limefs *fs, const struct limefs_view *view)
     struct limefs_job *job = fs->job;
     if (!job)
         return;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     if (job->state == LIMEFS_JOB_SERVING)
         limefs_job_file_of(job, view);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
 }
 
 static struct limefs_want want_of(const struct limefs_range *range)
@@ -44,7 +44,7 @@ static bool may_wait(const struct limefs_job *job)
 static void wait_a_while(struct limefs_job *job)
 {
     job->waiting++;
-    pthread_cond_wait(&job->changed, &job->lock);
+    limefs_wait(&job->changed, &job->lock);
     job->waiting--;
 }
 
@@ -129,14 +129,14 @@ int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
     if (!job || range->n == 0 || range->end - range->begin < fs->options.forward_from)
         return 0;
     struct limefs_want want = want_of(range);
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range)) {
         bool follows = fetch(job, &want, range->view);
         int count = wait_for_slots(job, &want, follows, slots);
         if (count && stands(range))
             hold(job, &want, slots, count, pieces);
     }
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     return pieces->count;
 }
 
@@ -145,12 +145,12 @@ void limefs_job_release(struct limefs *fs, struct limefs_pieces *pieces)
     struct limefs_job *job = fs->job;
     if (pieces->count == 0)
         return;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     for (int i = 0; i < pieces->count; i++)
         limefs_forward_release(&job->forward, pieces->slot[i]);
     if (--job->holds == 0 && job->state != LIMEFS_JOB_SERVING)
         pthread_cond_broadcast(&job->changed);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     pieces->count = 0;
 }
 
@@ -159,10 +159,10 @@ void limefs_job_drop(struct limefs *fs, const struct limefs_view *view)
     struct limefs_job *job = fs->job;
     if (!job)
         return;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     limefs_forward_drop(&job->forward, view->id);
     pthread_cond_broadcast(&job->changed);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
 }
 
 bool limefs_job_is_stale(struct limefs *fs, const struct limefs_pieces *pieces)
@@ -171,10 +171,10 @@ bool limefs_job_is_stale(struct limefs *fs, const struct limefs_pieces *pieces)
     bool stale = false;
     if (pieces->count == 0)
         return false;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     for (int i = 0; i < pieces->count; i++)
         stale = stale || job->forward.slot[pieces->slot[i]].dropped;
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     return stale;
 }
 
@@ -185,7 +185,7 @@ int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
     struct limefs_job *job = fs->job;
     const struct limefs_job *of = job ? job : &none;
     if (job)
-        pthread_mutex_lock(&job->lock);
+        limefs_lock(&job->lock);
     int n = snprintf(
         buf, cap,
         "{\"local_bytes\": %" PRIu64 ", \"forwarded_bytes\": %" PRIu64
@@ -208,6 +208,6 @@ int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
         of->state == LIMEFS_JOB_SERVING ? of->greeting.ranks : 0,
         of->state == LIMEFS_JOB_SERVING ? of->greeting.hosts : 0, of->connections);
     if (job)
-        pthread_mutex_unlock(&job->lock);
+        limefs_unlock(&job->lock);
     return n < 0 || (size_t)n >= cap ? -ERANGE : n;
 }

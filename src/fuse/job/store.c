@@ -55,11 +55,11 @@ static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
 static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     parcel->state = LIMEFS_PARCEL_LOCAL;
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     uid_t caller = limefs_caller_swap(job->fs, parcel->uid);
     int err = write_out(job, parcel);
     limefs_caller_swap(job->fs, caller);
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     if (err)
         parcel->of->late = err;
     empty(job, parcel);
@@ -70,9 +70,9 @@ static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
 
 static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
 {
-    struct limefs_job_file *file = limefs_job_file_to_write(job, parcel->of->view);
-    bool ready = file && file->state == LIMEFS_JOB_FILE_OPEN && !job->broken &&
-                 job->in_flight < LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX / 2;
+    struct limefs_job_file *file = limefs_job_file_written(job, parcel->of->view);
+    bool ready =
+        file && !job->broken && job->in_flight < LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX / 2;
     parcel->state = ready ? LIMEFS_PARCEL_SENT : LIMEFS_PARCEL_FAILED;
     if (!ready)
         return;
@@ -99,7 +99,7 @@ void limefs_store_rescue(struct limefs_job *job)
     for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
          parcel++) {
         while (parcel->holds || parcel->state == LIMEFS_PARCEL_LOCAL)
-            pthread_cond_wait(&job->changed, &job->lock);
+            limefs_wait(&job->changed, &job->lock);
         if (parcel->state != LIMEFS_PARCEL_EMPTY)
             finish_locally(job, parcel);
     }
@@ -130,7 +130,7 @@ static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     while (parcel->holds || parcel->state == LIMEFS_PARCEL_SENT ||
            parcel->state == LIMEFS_PARCEL_LOCAL)
-        pthread_cond_wait(&job->changed, &job->lock);
+        limefs_wait(&job->changed, &job->lock);
     if (parcel->state != LIMEFS_PARCEL_EMPTY)
         finish_locally(job, parcel);
 }
@@ -168,7 +168,7 @@ static struct limefs_parcel *take(struct limefs_job *job)
         }
         if (!sent)
             return NULL; /* all are being filled */
-        pthread_cond_wait(&job->changed, &job->lock);
+        limefs_wait(&job->changed, &job->lock);
     }
     return NULL;
 }
@@ -193,9 +193,9 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
                  size_t n, uint64_t at)
 {
     parcel->holds++;
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     memcpy(bytes_of(job, parcel) + (at - parcel->from), buf, n);
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     parcel->holds--;
     parcel->since = limefs_seconds();
     if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->holds == 0 &&
@@ -211,7 +211,7 @@ static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
     struct limefs_job_file *file = NULL;
     while (is_open(job) && (file = limefs_job_file_to_write(job, view)) &&
            (file->state == LIMEFS_JOB_FILE_OPENING || file->state == LIMEFS_JOB_FILE_CLOSING))
-        pthread_cond_wait(&job->changed, &job->lock);
+        limefs_wait(&job->changed, &job->lock);
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
 
@@ -244,10 +244,14 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
         }
         settle(job, parcel);
     }
-    if (!run || !is_ready(job, written->view) || !(parcel = take(job)))
+    if (!run || !is_ready(job, written->view))
         return false;
-    if (overlapping(job, written, at, at + n)) /* made while we waited */
+    /* One may be made while we wait: for the job, and then for a parcel. */
+    parcel = overlapping(job, written, at, at + n) ? NULL : take(job);
+    if (overlapping(job, written, at, at + n))
         return put_part(job, written, run, buf, n, at);
+    if (!parcel)
+        return false;
     uint64_t extent = job->forward.extent, begin = at / extent * extent;
     *parcel = (struct limefs_parcel){
         .state = LIMEFS_PARCEL_FILLING,
@@ -279,21 +283,21 @@ int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct 
     int err = 0;
     if (!job || job->parcel_count == 0)
         return 0;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     bool stream = follows(run, n, at, fs->options.forward_from) && is_open(job);
     while (n && !err) {
         uint64_t room = job->forward.extent - at % job->forward.extent;
         size_t part = n < room ? n : (size_t)room;
         if (!put_part(job, written, stream ? run : NULL, buf, part, at)) {
-            pthread_mutex_unlock(&job->lock);
+            limefs_unlock(&job->lock);
             err = write_part(written, buf, part, at);
-            pthread_mutex_lock(&job->lock);
+            limefs_lock(&job->lock);
         }
         buf += part;
         at += part;
         n -= part;
     }
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     return err ? err : 1;
 }
 
@@ -302,10 +306,10 @@ void limefs_store_prepare(struct limefs *fs, const struct limefs_view *view)
     struct limefs_job *job = fs->job;
     if (!job || job->parcel_count == 0)
         return;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     if (is_open(job))
         limefs_job_file_to_write(job, view);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
 }
 
 /* ---- flush and sync ---- */
@@ -317,12 +321,12 @@ int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint6
     struct limefs_job *job = fs->job;
     if (!job || job->parcel_count == 0)
         return 0;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     while ((parcel = overlapping(job, written, from, to)))
         settle(job, parcel);
     int err = written->late;
     written->late = 0;
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     return err;
 }
 
@@ -340,7 +344,7 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool
     file->loads++;
     limefs_job_send_sync(job, file, sync.tag);
     while (!sync.done && job->connections == connection && is_open(job))
-        pthread_cond_wait(&job->changed, &job->lock);
+        limefs_wait(&job->changed, &job->lock);
     for (struct limefs_job_sync **at = &job->syncs; *at; at = &(*at)->next)
         if (*at == &sync) {
             *at = sync.next;
@@ -361,7 +365,7 @@ int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
     int err = limefs_store_flush(fs, written, 0, UINT64_MAX);
     if (!job || job->parcel_count == 0)
         return err;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     struct limefs_job_file *file =
         is_open(job) ? limefs_job_file_written(job, written->view) : NULL;
     bool elsewhere = limefs_view_take_loss(fs, written->view);
@@ -370,7 +374,7 @@ int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
         met = sync_ranks(job, file, &elsewhere);
     if (elsewhere)
         met = -EIO;
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     if (met)
         limefs_log(LOG_ERR, "job: sync: %s",
                    elsewhere
@@ -385,7 +389,7 @@ void limefs_store_moved(struct limefs *fs, const struct limefs_view *view)
     struct limefs_job *job = fs->job;
     if (!job || job->parcel_count == 0)
         return;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     limefs_job_file_moved(job, view);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
 }

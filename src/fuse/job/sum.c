@@ -36,7 +36,7 @@ static struct limefs_job_file *wait_for_file(const struct work *work,
             return file;
         if (file->state != LIMEFS_JOB_FILE_OPENING && file->state != LIMEFS_JOB_FILE_CLOSING)
             return NULL;
-        pthread_cond_wait(&work->job->changed, &work->job->lock);
+        limefs_wait(&work->job->changed, &work->job->lock);
     }
     return NULL;
 }
@@ -119,13 +119,13 @@ static int sum_all(struct work *work, struct limefs_job_file *file,
         if (collect(work, sum, &bytes) != 0)
             return 0;
         if (bytes == 0) {
-            pthread_cond_wait(&work->job->changed, &work->job->lock);
+            limefs_wait(&work->job->changed, &work->job->lock);
             continue;
         }
         work->job->summed_bytes += bytes;
-        pthread_mutex_unlock(&work->job->lock);
+        limefs_unlock(&work->job->lock);
         bool on = progress(context, bytes);
-        pthread_mutex_lock(&work->job->lock);
+        limefs_lock(&work->job->lock);
         if (!on)
             return -EINTR;
     }
@@ -149,11 +149,11 @@ int limefs_job_sum(struct limefs *fs, const struct limefs_view *view,
     if (!job || field->boxed || field->site_bytes > LIMEJOB_SITE_MAX ||
         field->record.bytes < fs->options.forward_from || view->rewritten)
         return 0;
-    pthread_mutex_lock(&job->lock);
+    limefs_lock(&job->lock);
     struct work work = {.job = job, .connection = job->connections, .field = field};
     struct limefs_job_file *file = wait_for_file(&work, view);
     int done = file ? sum_all(&work, file, progress, context, sum) : 0;
     withdraw(&work);
-    pthread_mutex_unlock(&job->lock);
+    limefs_unlock(&job->lock);
     return done;
 }

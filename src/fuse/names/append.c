@@ -23,7 +23,7 @@ struct span {
 };
 
 struct limefs_append {
-    pthread_mutex_t lock; /* guards the rest; held over I/O, taken before fs->lock */
+    struct limefs_lock lock; /* guards the rest; held over I/O, taken before fs->lock */
     size_t count;
     struct move *moves; /* rising */
     size_t owed_count;
@@ -62,9 +62,9 @@ bool limefs_append_may_open(struct limefs *fs, const struct limefs_node *node, i
                             const struct timespec *changed)
 {
     bool reads = (flags & O_ACCMODE) == O_RDONLY, appends = asks_to_append(flags);
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     bool may = node->opened ? appends && is_new(changed) && !node->followed : appends || reads;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return may;
 }
 
@@ -76,7 +76,7 @@ static struct limefs_append *begin(struct limefs_node *node)
     struct limefs_append *append = calloc(1, sizeof *append);
     if (!append)
         return NULL;
-    pthread_mutex_init(&append->lock, NULL);
+    limefs_lock_init(&append->lock, LIMEFS_LOCK_APPEND);
     __atomic_store_n(&node->append, append, __ATOMIC_RELEASE);
     return append;
 }
@@ -104,7 +104,7 @@ void limefs_append_free(struct limefs_node *node)
 {
     if (!node->append)
         return;
-    pthread_mutex_destroy(&node->append->lock);
+    limefs_lock_destroy(&node->append->lock);
     free(node->append->moves);
     free(node->append->owed);
     free(node->append);
@@ -112,20 +112,20 @@ void limefs_append_free(struct limefs_node *node)
 
 static uint64_t known_end(struct limefs *fs, const struct limefs_node *node, bool *only)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     uint64_t end = (uint64_t)node->told_bytes;
     *only = node->appenders > 0 && only_appended_to(node);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return end;
 }
 
 /* Whether or not it could be written: the kernel has counted it. */
 static void grown_to(struct limefs *fs, struct limefs_node *node, uint64_t end)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (node->told_bytes < (off_t)end)
         node->told_bytes = (off_t)end;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 /* ---- what is translated ---- */
@@ -152,9 +152,9 @@ static int move_from(struct limefs *fs, struct limefs_node *node, uint64_t at, u
         return -ENOMEM;
     moves[append->count++] = (struct move){at, (int64_t)(to - at)};
     append->moves = moves;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     node->moved = true;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return 0;
 }
 
@@ -183,9 +183,9 @@ ssize_t limefs_append_read(struct limefs_node *node, int fd, void *buf, size_t n
     struct limefs_append *append = append_of(node);
     if (!append)
         return read_all(&NONE, fd, buf, n, offset);
-    pthread_mutex_lock(&append->lock);
+    limefs_lock(&append->lock);
     ssize_t got = read_all(append, fd, buf, n, offset);
-    pthread_mutex_unlock(&append->lock);
+    limefs_unlock(&append->lock);
     return got;
 }
 
@@ -333,9 +333,9 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
     struct limefs_append *append = append_of(node);
     int err;
     if (append) {
-        pthread_mutex_lock(&append->lock);
+        limefs_lock(&append->lock);
         err = write_locked(fs, node, fd, buf, n, offset);
-        pthread_mutex_unlock(&append->lock);
+        limefs_unlock(&append->lock);
     } else {
         err = write_to(fd, buf, n, offset);
         grown_to(fs, node, offset + n);
@@ -370,15 +370,15 @@ int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint6
 {
     struct limefs_append *append = append_of(node);
     if (append)
-        pthread_mutex_lock(&append->lock);
+        limefs_lock(&append->lock);
     int err =
         append ? cut_locked(fs, node, fd, bytes) : cut(&(struct limefs_append){0}, fd, bytes);
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (!err)
         node->told_bytes = (off_t)bytes;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     if (append)
-        pthread_mutex_unlock(&append->lock);
+        limefs_unlock(&append->lock);
     return err;
 }
 
@@ -403,9 +403,9 @@ int limefs_append_allocate(struct limefs *fs, struct limefs_node *node, int fd, 
 {
     struct limefs_append *append = append_of(node);
     if (append)
-        pthread_mutex_lock(&append->lock);
+        limefs_lock(&append->lock);
     int err = allocate(fs, node, fd, mode, offset, bytes);
     if (append)
-        pthread_mutex_unlock(&append->lock);
+        limefs_unlock(&append->lock);
     return err;
 }

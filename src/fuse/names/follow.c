@@ -9,7 +9,7 @@
  * may wait for a read, which another thread must be left to serve. */
 static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, off_t *known)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     *known = node->told_bytes;
     bool ours = fs->session && fs->threads > 1 && !fs->following && !node->writers &&
                 *known < size && (node->followed || !node->moved);
@@ -17,7 +17,7 @@ static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, o
         fs->following = true;
         node->followed = node->moved = true;
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return ours;
 }
 
@@ -39,9 +39,9 @@ void limefs_follow(struct limefs *fs, struct limefs_node *node, int fd, const st
     if (!S_ISREG(st->st_mode) || !take_turn(fs, node, st->st_size, &known))
         return;
     int err = tell(fs->session, limefs_inode_of_node(node), fd, known, st->st_size);
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     fs->following = false;
     if (!err)
         node->told_bytes = st->st_size;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }

@@ -63,10 +63,10 @@ struct limefs_node *limefs_inode_node(struct limefs *fs, uint64_t id)
 {
     uint32_t slot = slot_of(id);
     struct limefs_node *node = NULL;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_NODE)
         node = fs->slots[slot].node;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return node;
 }
 
@@ -74,10 +74,10 @@ struct limefs_view *limefs_inode_view(struct limefs *fs, uint64_t id, uint64_t *
 {
     uint32_t slot = slot_of(id);
     struct limefs_view *view = NULL;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_VIEW)
         view = fs->slots[slot].view;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     *ordinal = (uint32_t)id;
     return view;
 }
@@ -118,7 +118,7 @@ ino_t limefs_record_inode(const struct limefs *fs, ino_t container, uint64_t ord
 
 static void free_node(struct limefs_node *node)
 {
-    pthread_mutex_destroy(&node->load);
+    limefs_lock_destroy(&node->load);
     limefs_append_free(node);
     while (node->names) {
         struct limefs_name *name = node->names;
@@ -134,7 +134,7 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
     struct limefs_node *node = calloc(1, sizeof *node);
     if (!node)
         return NULL;
-    pthread_mutex_init(&node->load, NULL);
+    limefs_lock_init(&node->load, LIMEFS_LOCK_LOAD);
     node->id = ++fs->ids;
     node->kind = kind;
     node->parent = parent;
@@ -178,10 +178,10 @@ void limefs_node_drop(struct limefs *fs, struct limefs_node *node)
 
 void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     node->lookups -= n < node->lookups ? n : node->lookups;
     free_unheld(fs, node);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 /* A container may be replaced by another and keeps its node; anything else is a new file. So
@@ -206,9 +206,9 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
 bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     bool same = limefs_stamp_same_file(&node->stamp, &stamp);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return same;
 }
 
@@ -218,9 +218,9 @@ bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
     struct limefs_stamp stamp = limefs_stamp_of(st);
     if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY))
         return false;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     bool same = !node->parent || is_same(fs, node, node->kind, &stamp);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return same;
 }
 
@@ -240,13 +240,13 @@ static int rename_node(struct limefs *fs, struct limefs_node *node, struct limef
 
 bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     const struct limefs_name *name = node->kind == LIMEFS_OTHER ? node->names : NULL;
     while (name && i-- > 0)
         name = name->next;
     if (name && !limefs_node_find(fs, name->parent, name->name))
         rename_node(fs, node, name->parent, name->name);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return name != NULL;
 }
 
@@ -268,7 +268,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
                                       const char *name, enum limefs_kind kind,
                                       const struct limefs_stamp *stamp)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node && !is_same(fs, node, kind, stamp)) {
         limefs_name_take(fs, node);
@@ -289,17 +289,17 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
         if (!node->filed && node->kind == LIMEFS_OTHER)
             limefs_number_put(fs, node);
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return node;
 }
 
 void limefs_node_unfile(struct limefs *fs, const struct limefs_stamp *stamp)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_node *old = limefs_number_find(fs, stamp);
     if (old)
         limefs_number_take(fs, old);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 /* ---- names that change ---- */
@@ -308,7 +308,7 @@ void limefs_node_unfile(struct limefs *fs, const struct limefs_stamp *stamp)
 int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *name,
                      const struct stat *st)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node && (node->kind != LIMEFS_CONTAINER || node->fresh)) {
         limefs_name_take(fs, node);
@@ -321,13 +321,13 @@ int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *
         node->made = limefs_stamp_of(st);
         limefs_node_hold(node);
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return node ? 0 : -ENOMEM;
 }
 
 void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const char *name)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node) {
         bool fresh = node->fresh;
@@ -336,14 +336,14 @@ void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const cha
         if (fresh)
             limefs_node_drop(fs, node);
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *name,
                       struct limefs_node *to, const char *new_name, bool exchanged)
 {
     int err = 0;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, from, name);
     struct limefs_node *other = limefs_node_find(fs, to, new_name);
     if (other && other != node)
@@ -356,7 +356,7 @@ int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *n
         err = rename_node(fs, other, from, name);
     if (!err && exchanged && other)
         limefs_name_lose(fs, other, to, new_name);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return err;
 }
 
@@ -364,36 +364,36 @@ void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char
                        const struct stat *st)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_number_find(fs, &stamp);
     if (node && !limefs_node_find(fs, parent, name))
         rename_node(fs, node, parent, name);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const struct stat *st)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (node->kind == LIMEFS_CONTAINER ||
         S_ISLNK(node->stamp.type)) /* the first may be another file */
         node->stamp = limefs_stamp_of(st);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const char *name,
                           const struct limefs_stamp *stamp)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     bool fresh = node && node->fresh && limefs_stamp_same_file(&node->made, stamp);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return fresh;
 }
 
 bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
                             const struct limefs_stamp *stamp, enum limefs_kind *kind)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (!node)
         node = limefs_number_find(fs, stamp);
@@ -401,7 +401,7 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
                           (node->writers && limefs_stamp_same_file(&node->stamp, stamp)));
     if (known)
         *kind = node->kind;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return known;
 }
 

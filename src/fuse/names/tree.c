@@ -42,13 +42,13 @@ const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node,
 {
     if (node == fs->root)
         return fs->source;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     const char *path = path_of(node, buf, cap);
     if (!path && cap > 0) { /* too long: its end is */
         snprintf(buf, cap, "%s", node->name);
         path = buf;
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return path;
 }
 
@@ -63,7 +63,7 @@ struct place {
 static int place_of(struct limefs *fs, const struct limefs_node *node, struct place *place)
 {
     char buf[PATH_MAX];
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     const struct limefs_node *parent = node->parent;
     const char *path = path_of(parent, buf, sizeof buf);
     bool fits = path && strlen(node->name) <= NAME_MAX;
@@ -72,7 +72,7 @@ static int place_of(struct limefs *fs, const struct limefs_node *node, struct pl
         strcpy(place->name, node->name);
         place->folder = parent->stamp;
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return fits ? 0 : -ENAMETOOLONG;
 }
 
@@ -110,10 +110,10 @@ static int open_own(int folder, const char *path, int flags)
 static int open_node(struct limefs *fs, const struct limefs_node *node, int flags)
 {
     char buf[PATH_MAX];
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     const char *path = fs->container ? fs->container : path_of(node, buf, sizeof buf);
     struct limefs_stamp stamp = node->stamp;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     if (!path)
         return -ENAMETOOLONG;
     return compared(open_own(fs->source_fd, path, flags), &stamp);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -53,9 +54,9 @@ static void has_changed(struct limefs *fs, struct limefs_view *view)
 
 void limefs_view_changed(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     has_changed(fs, view);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 /* ---- awake and asleep ---- */
@@ -67,15 +68,33 @@ static void now_used(struct limefs *fs, struct limefs_view *view)
     list_insert(fs, view);
 }
 
-static void put_to_sleep(struct limefs *fs, struct limefs_view *view)
+/* Closing may take as long as a store likes: it is left to unlock(). Where too much is left,
+ * the view stays awake for now. */
+static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 {
+    if (fs->leaving_count == LIMEFS_LEAVING_MAX)
+        return false;
     list_remove(fs, view);
     fs->views_open--;
     fs->index_memory -= limefile_index_memory(view->index);
-    close(view->fd);
-    limefile_index_free(view->index);
+    fs->leaving[fs->leaving_count++] = (struct limefs_leaving){view->fd, view->index};
     view->fd = -1;
     view->index = NULL;
+    return true;
+}
+
+/* Gives fs->lock back, after anything that may put views to sleep. */
+static void unlock(struct limefs *fs)
+{
+    struct limefs_leaving leaving[LIMEFS_LEAVING_MAX];
+    unsigned count = fs->leaving_count;
+    memcpy(leaving, fs->leaving, count * sizeof leaving[0]);
+    fs->leaving_count = 0;
+    limefs_unlock(&fs->lock);
+    for (unsigned i = 0; i < count; i++) {
+        close(leaving[i].fd);
+        limefile_index_free(leaving[i].index);
+    }
 }
 
 static void free_view(struct limefs *fs, struct limefs_view *view)
@@ -133,10 +152,8 @@ static void evict(struct limefs *fs)
     while (view && (fs->views_open > fs->options.max_open ||
                     (fs->index_memory > LIMEFS_INDEX_MEMORY && view != fs->newest))) {
         struct limefs_view *newer = view->newer;
-        if (view->pins == 0) {
-            put_to_sleep(fs, view);
+        if (view->pins == 0 && put_to_sleep(fs, view))
             free_unheld(fs, view);
-        }
         view = newer;
     }
 }
@@ -199,7 +216,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     view->pins = 1;
     report_fault(fs, node, view);
 
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     err = limefs_slot_take(fs, LIMEFS_SLOT_VIEW, view, &view->slot);
     if (!err) {
         view->id = ++fs->ids;
@@ -209,7 +226,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         now_awake(fs, view);
         evict(fs);
     }
-    pthread_mutex_unlock(&fs->lock);
+    unlock(fs);
     if (err) {
         close(view->fd);
         limefile_index_free(view->index);
@@ -220,51 +237,86 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     return 0;
 }
 
-/* With fs->lock held. */
-static void look_again(struct limefs_view *view)
+static bool is_older(const struct stat *st, const struct stat *than)
 {
-    if (fstat(view->fd, &view->st) == 0)
-        view->stamp = limefs_stamp_of(&view->st);
+    const struct timespec *a = &st->st_ctim, *b = &than->st_ctim;
+    return st->st_ino == than->st_ino &&
+           (a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec));
+}
+
+/* With fs->lock held; st: of its file, or NULL if it could not be told. Somebody else may have
+ * looked since. */
+static void note_look(struct limefs_view *view, const struct stat *st)
+{
+    if (st && !is_older(st, &view->st)) {
+        view->st = *st;
+        view->stamp = limefs_stamp_of(st);
+    }
     view->racy = view->sure = false;
+}
+
+/* A pinned one. */
+static void look_again(struct limefs *fs, struct limefs_view *view)
+{
+    struct stat st;
+    bool told = fstat(view->fd, &st) == 0;
+    limefs_lock(&fs->lock);
+    note_look(view, told ? &st : NULL);
+    limefs_unlock(&fs->lock);
 }
 
 /* Changes with each of our own changes after which an older look means nothing; odd while one
  * is under way. */
 static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     uint64_t moves = node->view ? node->view->moves : 0;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return moves;
 }
 
-/* With fs->lock held. */
+/* With fs->lock held. One that is written to shows it, unless it was replaced. */
 static bool shows(struct limefs_view *view, const struct stat *st)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    if (!view->written) {
-        struct timespec seen = now();
-        bool equal = limefs_stamp_equal(&view->stamp, &stamp);
-        view->sure = equal && !is_racy(&st->st_ctim, &seen);
-        /* Once the tick is over, a new view will tell. */
-        return equal && (!view->racy || is_racy(&st->st_mtim, &seen));
-    }
-    look_again(view); /* first: after it was written anew that may have failed */
-    return limefs_stamp_same_file(&view->stamp, &stamp); /* else replaced */
+    if (view->written)
+        return limefs_stamp_same_file(&view->stamp, &stamp);
+    struct timespec seen = now();
+    bool equal = limefs_stamp_equal(&view->stamp, &stamp);
+    view->sure = equal && !is_racy(&st->st_ctim, &seen);
+    /* Once the tick is over, a new view will tell. */
+    return equal && (!view->racy || is_racy(&st->st_mtim, &seen));
+}
+
+static struct limefs_view *pin_newest(struct limefs *fs, struct limefs_node *node,
+                                      bool *written)
+{
+    limefs_lock(&fs->lock);
+    struct limefs_view *view = node->view;
+    *written = view && view->written;
+    if (view)
+        view->pins++;
+    limefs_unlock(&fs->lock);
+    return view;
 }
 
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
 static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node *node,
                                           const struct stat *st)
 {
-    pthread_mutex_lock(&fs->lock);
-    struct limefs_view *view = node->view;
-    if (view && view->moves % 2 == 0 && !shows(view, st))
-        view = NULL;
-    if (view)
-        view->pins++;
-    pthread_mutex_unlock(&fs->lock);
-    return view;
+    bool written;
+    struct limefs_view *view = pin_newest(fs, node, &written);
+    if (!view)
+        return NULL;
+    if (written) /* first: after it was written anew that may have failed */
+        look_again(fs, view);
+    limefs_lock(&fs->lock);
+    bool current = view == node->view && (view->moves % 2 || shows(view, st));
+    limefs_unlock(&fs->lock);
+    if (current)
+        return view;
+    limefs_view_unpin(fs, view);
+    return NULL;
 }
 
 /* Opens and indexes a pinned view again if it was asleep. The load lock is held. */
@@ -274,20 +326,20 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
     struct limefile_index *index;
     int fd;
     if (view->fd >= 0) {
-        pthread_mutex_lock(&fs->lock);
+        limefs_lock(&fs->lock);
         now_used(fs, view);
-        pthread_mutex_unlock(&fs->lock);
+        limefs_unlock(&fs->lock);
         return 0;
     }
     int err = limefs_view_open(file, &view->stamp, &fd, &st, &index);
     if (err)
         return err;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     view->fd = fd;
     view->index = index;
     now_awake(fs, view);
     evict(fs);
-    pthread_mutex_unlock(&fs->lock);
+    unlock(fs);
     return 0;
 }
 
@@ -295,7 +347,7 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
  * name. */
 static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_node *container)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_view *view = container->view;
     if (view && view->fd < 0)
         view = NULL;
@@ -303,7 +355,7 @@ static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_nod
         view->pins++;
         now_used(fs, view);
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     if (!view || limefs_view_is_unchanged(fs, view))
         return view;
     limefs_view_unpin(fs, view);
@@ -315,7 +367,7 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
                         struct limefs_view **out)
 {
     struct stat st;
-    pthread_mutex_lock(&container->load);
+    limefs_lock(&container->load);
     struct limefs_view *view = NULL;
     uint64_t moves;
     int err, file = -1;
@@ -333,11 +385,11 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
         err = view ? wake(fs, view, file) : make_view(fs, container, file, &view);
         *out = view;
     } else if (err == -ENOENT) {
-        pthread_mutex_lock(&fs->lock);
+        limefs_lock(&fs->lock);
         retire_gone(fs, container);
-        pthread_mutex_unlock(&fs->lock);
+        unlock(fs);
     }
-    pthread_mutex_unlock(&container->load);
+    limefs_unlock(&container->load);
     if (file >= 0)
         close(file);
     limefs_own_end();
@@ -361,25 +413,25 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
 
 void limefs_view_gone(struct limefs *fs, struct limefs_node *parent, const char *name)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node)
         retire_gone(fs, node);
-    pthread_mutex_unlock(&fs->lock);
+    unlock(fs);
 }
 
 int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     bool awake = view->fd >= 0;
     view->pins++;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     if (awake)
         return 0;
     int file = limefs_tree_find(fs, view->node);
-    pthread_mutex_lock(&view->node->load);
+    limefs_lock(&view->node->load);
     int err = file < 0 ? file : wake(fs, view, file);
-    pthread_mutex_unlock(&view->node->load);
+    limefs_unlock(&view->node->load);
     if (file >= 0)
         close(file);
     if (err)
@@ -389,33 +441,33 @@ int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
 
 void limefs_view_hold(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     view->pins++;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 void limefs_view_unpin(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     view->pins--;
     if (!free_unheld(fs, view))
         evict(fs);
-    pthread_mutex_unlock(&fs->lock);
+    unlock(fs);
 }
 
 void limefs_view_lookup(struct limefs *fs, struct limefs_view *view, uint64_t n)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     view->lookups += n;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 void limefs_view_forget(struct limefs *fs, struct limefs_view *view, uint64_t n)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     view->lookups -= n < view->lookups ? n : view->lookups;
     free_unheld(fs, view);
-    pthread_mutex_unlock(&fs->lock);
+    unlock(fs);
 }
 
 void limefs_views_release(struct limefs *fs)
@@ -424,8 +476,10 @@ void limefs_views_release(struct limefs *fs)
         if (fs->slots[i].use != LIMEFS_SLOT_VIEW)
             continue;
         struct limefs_view *view = fs->slots[i].view;
+        limefs_lock(&fs->lock);
         if (view->fd >= 0)
             put_to_sleep(fs, view);
+        unlock(fs);
         free_view(fs, view);
     }
 }
@@ -434,17 +488,17 @@ void limefs_views_release(struct limefs *fs)
 
 struct limefile_index *limefs_view_index(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefile_index *index = limefile_index_hold(view->index);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return index;
 }
 
 struct stat limefs_view_stat(struct limefs *fs, const struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct stat st = view->st;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return st;
 }
 
@@ -459,10 +513,10 @@ static struct limefs_anew *anew_of(const struct limefs_view *view, uint64_t ordi
 uint64_t limefs_view_generation(struct limefs *fs, const struct limefs_view *view,
                                 uint64_t ordinal)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     const struct limefs_anew *anew = anew_of(view, ordinal);
     uint64_t generation = anew ? anew->generation : view->id;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return generation;
 }
 
@@ -470,81 +524,81 @@ uint64_t limefs_view_generation(struct limefs *fs, const struct limefs_view *vie
 
 void limefs_view_set_written(struct limefs *fs, struct limefs_view *view, bool written)
 {
-    pthread_mutex_lock(&fs->lock);
-    look_again(view);
+    look_again(fs, view);
+    limefs_lock(&fs->lock);
     view->written = written;
     view->moves += 2; /* who has looked before must look again */
     has_changed(fs, view);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 void limefs_view_lose(struct limefs *fs, uint64_t id)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     for (uint32_t i = 0; i < fs->slot_count; i++)
         if (fs->slots[i].use == LIMEFS_SLOT_VIEW && fs->slots[i].view->id == id)
             fs->slots[i].view->lost = true;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 bool limefs_view_take_loss(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     bool lost = view->lost;
     view->lost = false;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return lost;
 }
 
 void limefs_view_distrust(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     view->stamp = (struct limefs_stamp){0};
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 void limefs_view_touched(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock);
-    look_again(view);
-    pthread_mutex_unlock(&fs->lock);
+    look_again(fs, view);
 }
 
 void limefs_view_show(struct limefs *fs, struct limefs_view *view, struct limefile_index *index)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefile_index *old = view->index;
     fs->index_memory += limefile_index_memory(index);
     fs->index_memory -= limefile_index_memory(old);
     view->index = index;
     has_changed(fs, view);
-    look_again(view);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
+    look_again(fs, view);
     limefile_index_free(old);
 }
 
 void limefs_view_set_moving(struct limefs *fs, struct limefs_view *view, bool moving)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (moving != view->moves % 2)
         view->moves++;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 /* Descriptors keep their numbers: others are reading by them. */
 int limefs_view_move(struct limefs *fs, struct limefs_view *view, int fd)
 {
+    struct stat st;
     limefs_own_begin();
     int fresh = limefile_reopen(fd, O_RDONLY);
     limefs_own_end();
-    pthread_mutex_lock(&fs->lock);
     /* Not to have it would be worse than to keep the lock for as long as the view is awake. */
     int err = dup3(fresh < 0 ? fd : fresh, view->fd, O_CLOEXEC) < 0 ? -errno : 0;
+    bool told = fstat(view->fd, &st) == 0;
+    limefs_lock(&fs->lock);
     view->rewritten = true;
     has_changed(fs, view);
-    look_again(view);
+    note_look(view, told ? &st : NULL);
     view->node->stamp = view->node->made = view->stamp; /* what the kernel means by it now */
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     if (fresh >= 0)
         close(fresh);
     return err;
@@ -555,7 +609,7 @@ int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     struct limefs_anew *fresh = calloc(1, sizeof *fresh);
     if (!fresh)
         return -ENOMEM;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_anew *anew = anew_of(view, ordinal);
     if (!anew) {
         *fresh = (struct limefs_anew){.next = view->anew, .ordinal = ordinal};
@@ -563,7 +617,7 @@ int limefs_view_renew(struct limefs *fs, struct limefs_view *view, uint64_t ordi
         fresh = NULL;
     }
     anew->generation = ++fs->ids;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     free(fresh);
     return 0;
 }

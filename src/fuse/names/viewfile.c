@@ -78,10 +78,10 @@ static bool record_stands(struct limefs_view *view, const struct limefile_record
 static bool is_known(struct limefs *fs, const struct limefs_view *view,
                      const struct limefs_stamp *now, off_t *size)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     bool known = view->written || limefs_stamp_same_data(now, &view->stamp);
     *size = view->stamp.size;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return known;
 }
 
@@ -101,10 +101,10 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
     if (fstat(view->fd, &st) != 0)
         return false;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     bool unchanged = view->node->view == view && !view->written && !view->racy && view->sure &&
                      limefs_stamp_equal(&stamp, &view->stamp);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return unchanged;
 }
 

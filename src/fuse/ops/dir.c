@@ -14,7 +14,7 @@ struct limefs_dir {
     struct limefs_handle handle; /* first: the list leads here */
     struct limefs_node *node;
 
-    pthread_mutex_t lock;     /* guards what follows */
+    struct limefs_lock lock;  /* guards what follows */
     struct limefs_view *view; /* pinned; NULL for a directory of the tree */
     DIR *stream;
     off_t offset;         /* where the stream stands */
@@ -68,7 +68,7 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
         free(dir);
         return err;
     }
-    pthread_mutex_init(&dir->lock, NULL);
+    limefs_lock_init(&dir->lock, LIMEFS_LOCK_DIR);
     limefs_handle_add(fs, &fs->dirs, &dir->handle);
     *out = dir;
     return 0;
@@ -81,16 +81,16 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
         limefs_view_unpin(fs, dir->view);
     if (dir->stream)
         closedir(dir->stream);
-    pthread_mutex_destroy(&dir->lock);
+    limefs_lock_destroy(&dir->lock);
     free(dir);
 }
 
 int limefs_dir_sync(struct limefs_dir *dir)
 {
-    pthread_mutex_lock(&dir->lock);
+    limefs_lock(&dir->lock);
     int fd = dir->view ? dir->view->fd : dirfd(dir->stream);
     int err = fsync(fd) == 0 ? 0 : -errno;
-    pthread_mutex_unlock(&dir->lock);
+    limefs_unlock(&dir->lock);
     return err;
 }
 
@@ -165,9 +165,9 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
         return 1;
     if (offset == 0)
         return limefs_view_stat(fs, dir->view).st_ino;
-    pthread_mutex_lock(&fs->lock); /* others move it */
+    limefs_lock(&fs->lock); /* others move it */
     ino_t ino = dir->node->parent->stamp.ino;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return ino;
 }
 
@@ -221,9 +221,9 @@ static int list_directory(const struct limefs *fs, struct limefs_dir *dir, struc
 
 bool limefs_dir_is_old(struct limefs *fs, struct limefs_dir *dir)
 {
-    pthread_mutex_lock(&dir->lock);
+    limefs_lock(&dir->lock);
     bool old = dir->view && !limefs_view_is_unchanged(fs, dir->view);
-    pthread_mutex_unlock(&dir->lock);
+    limefs_unlock(&dir->lock);
     return old;
 }
 
@@ -232,10 +232,10 @@ void limefs_dir_renew(struct limefs *fs, struct limefs_dir *dir)
     struct limefs_view *view;
     if (limefs_view_current(fs, dir->node, &view) != 0)
         return; /* gone, or another's: the old list is as good as any */
-    pthread_mutex_lock(&dir->lock);
+    limefs_lock(&dir->lock);
     struct limefs_view *old = dir->view;
     dir->view = view;
-    pthread_mutex_unlock(&dir->lock);
+    limefs_unlock(&dir->lock);
     limefs_view_unpin(fs, old);
 }
 
@@ -246,11 +246,11 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
     if (offset < 0)
         return -EINVAL;
     int err = 0;
-    pthread_mutex_lock(&dir->lock);
+    limefs_lock(&dir->lock);
     if (dir->view)
         list_container(fs, dir, &list, (uint64_t)offset, plus);
     else
         err = list_directory(fs, dir, &list, offset, plus);
-    pthread_mutex_unlock(&dir->lock);
+    limefs_unlock(&dir->lock);
     return err ? err : (ssize_t)list.used;
 }

@@ -8,7 +8,7 @@
 struct limefs_errands {
     struct limefs *fs;
     pthread_t thread;
-    pthread_mutex_t lock;
+    struct limefs_lock lock;
     pthread_cond_t changed;
     bool ending;
     struct limefs_errand *first, **last; /* the first one may be under way */
@@ -24,24 +24,24 @@ static void on_interrupt(fuse_req_t req, void *data)
 static void *run_all(void *data)
 {
     struct limefs_errands *errands = data;
-    pthread_mutex_lock(&errands->lock);
+    limefs_lock(&errands->lock);
     for (;;) {
         struct limefs_errand *errand = errands->first;
         if (!errand && errands->ending)
             break;
         if (!errand) {
-            pthread_cond_wait(&errands->changed, &errands->lock);
+            limefs_wait(&errands->changed, &errands->lock);
             continue;
         }
-        pthread_mutex_unlock(&errands->lock);
+        limefs_unlock(&errands->lock);
         errand->run(errands->fs, errand);
-        pthread_mutex_lock(&errands->lock);
+        limefs_lock(&errands->lock);
         errands->first = errand->next;
         if (!errands->first)
             errands->last = &errands->first;
         free(errand);
     }
-    pthread_mutex_unlock(&errands->lock);
+    limefs_unlock(&errands->lock);
     return NULL;
 }
 
@@ -64,7 +64,7 @@ int limefs_errands_begin(struct limefs *fs)
         return -ENOMEM;
     errands->fs = fs;
     errands->last = &errands->first;
-    pthread_mutex_init(&errands->lock, NULL);
+    limefs_lock_init(&errands->lock, LIMEFS_LOCK_ERRANDS);
     pthread_cond_init(&errands->changed, NULL);
     int err = start_thread(errands);
     if (err) {
@@ -84,12 +84,12 @@ int limefs_errand_send(struct limefs *fs, const struct limefs_errand *what)
     *errand = *what;
     errand->next = NULL;
     atomic_init(&errand->stop, false);
-    pthread_mutex_lock(&errands->lock);
+    limefs_lock(&errands->lock);
     fuse_req_interrupt_func(errand->req, on_interrupt, errand);
     *errands->last = errand;
     errands->last = &errand->next;
     pthread_cond_signal(&errands->changed);
-    pthread_mutex_unlock(&errands->lock);
+    limefs_unlock(&errands->lock);
     return 0;
 }
 
@@ -98,14 +98,14 @@ void limefs_errands_end(struct limefs *fs)
     struct limefs_errands *errands = fs->errands;
     if (!errands)
         return;
-    pthread_mutex_lock(&errands->lock);
+    limefs_lock(&errands->lock);
     errands->ending = true;
     for (struct limefs_errand *errand = errands->first; errand; errand = errand->next)
         atomic_store(&errand->stop, true);
     pthread_cond_signal(&errands->changed);
-    pthread_mutex_unlock(&errands->lock);
+    limefs_unlock(&errands->lock);
     pthread_join(errands->thread, NULL);
-    pthread_mutex_destroy(&errands->lock);
+    limefs_lock_destroy(&errands->lock);
     pthread_cond_destroy(&errands->changed);
     free(errands);
     fs->errands = NULL;

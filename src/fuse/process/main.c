@@ -94,7 +94,7 @@ static void init_fs(struct limefs *fs)
 {
     memset(fs, 0, sizeof *fs);
     fs->source_fd = -1;
-    pthread_mutex_init(&fs->lock, NULL);
+    limefs_lock_init(&fs->lock, LIMEFS_LOCK_FS);
 }
 
 static void release_fs(struct limefs *fs)

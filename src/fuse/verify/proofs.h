@@ -30,7 +30,7 @@ struct limefs_proof {
 /* Of one state of a container. */
 struct limefs_proofs {
     atomic_uint holders;
-    pthread_mutex_t lock; /* taken after fs->lock, where both are */
+    struct limefs_lock lock; /* taken after fs->lock, where both are */
     pthread_cond_t changed;
     bool dropped; /* the container has changed */
     size_t count;

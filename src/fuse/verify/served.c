@@ -45,10 +45,10 @@ void limefs_verify_attach(struct limefs *fs, struct limefs_view *view, uint64_t 
         __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE) ||
         limefs_proof_of(fs, view, ordinal, &reader->proofs, &proof) != 0)
         return;
-    pthread_mutex_lock(&reader->proofs->lock);
+    limefs_lock(&reader->proofs->lock);
     if (proof->serving == 0 && is_hopeless(proof))
         limefs_proof_drop_tallies(proof); /* a new reader, a new chance */
-    pthread_mutex_unlock(&reader->proofs->lock);
+    limefs_unlock(&reader->proofs->lock);
     reader->proof = proof;
 }
 
@@ -63,9 +63,9 @@ bool limefs_verify_is_bad(const struct limefs_verify_reader *reader)
 {
     if (!reader->proof)
         return false;
-    pthread_mutex_lock(&reader->proofs->lock);
+    limefs_lock(&reader->proofs->lock);
     bool bad = !reader->proofs->dropped && reader->proof->verdict == LIMEFS_BAD;
-    pthread_mutex_unlock(&reader->proofs->lock);
+    limefs_unlock(&reader->proofs->lock);
     return bad;
 }
 
@@ -73,9 +73,9 @@ void limefs_verify_enter(const struct limefs_verify_reader *reader)
 {
     if (!reader->proof)
         return;
-    pthread_mutex_lock(&reader->proofs->lock);
+    limefs_lock(&reader->proofs->lock);
     reader->proof->serving++;
-    pthread_mutex_unlock(&reader->proofs->lock);
+    limefs_unlock(&reader->proofs->lock);
 }
 
 /* Bytes [from, from + n) of the record are about to be served. With the lock held, which is
@@ -86,9 +86,9 @@ static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
     struct limefs_part part;
     uint64_t at = from, end = from + n;
     while (limefs_tally_claim(tally, &at, &end)) {
-        pthread_mutex_unlock(&proofs->lock);
+        limefs_unlock(&proofs->lock);
         limefs_tally_sum(tally, at, bytes + (at - from), (size_t)(end - at), &part);
-        pthread_mutex_lock(&proofs->lock);
+        limefs_lock(&proofs->lock);
         limefs_tally_merge(tally, &part);
         __atomic_fetch_add(&fs->verified_bytes, part.n, __ATOMIC_RELAXED);
         at = end;
@@ -140,7 +140,7 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *proofs,
     while (may && is_worth_waiting(proofs, proof, waited)) {
         double next = waited < moment ? moment : waited < grace ? grace : waited + grace;
         struct timespec until = limefs_clock_time(begin + next);
-        pthread_cond_timedwait(&proofs->changed, &proofs->lock, &until);
+        limefs_wait_until(&proofs->changed, &proofs->lock, &until);
         waited = limefs_seconds() - begin;
     }
     proof->waiting--;
@@ -176,11 +176,11 @@ int limefs_verify_leave(struct limefs *fs, const struct limefs_verify_reader *re
     struct limefile_checksum sum;
     if (!reader->proof)
         return 0;
-    pthread_mutex_lock(&reader->proofs->lock);
+    limefs_lock(&reader->proofs->lock);
     int err = look_at(fs, reader, offset, iov, count, &judged, &sum);
     reader->proof->serving--;
     pthread_cond_broadcast(&reader->proofs->changed);
-    pthread_mutex_unlock(&reader->proofs->lock);
+    limefs_unlock(&reader->proofs->lock);
     if (judged)
         limefs_proof_report(fs, reader->view, reader->proof, &sum, "what was read has");
     return err;

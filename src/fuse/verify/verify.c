@@ -35,7 +35,7 @@ void limefs_proofs_release(struct limefs_proofs *proofs)
         return;
     for (size_t i = 0; i < proofs->count; i++)
         limefs_proof_drop_tallies(&proofs->proof[i]);
-    pthread_mutex_destroy(&proofs->lock);
+    limefs_lock_destroy(&proofs->lock);
     pthread_cond_destroy(&proofs->changed);
     free(proofs);
 }
@@ -69,12 +69,8 @@ static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fiel
     if (!proofs)
         return NULL;
     atomic_init(&proofs->holders, 1);
-    pthread_mutex_init(&proofs->lock, NULL);
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&proofs->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    limefs_lock_init(&proofs->lock, LIMEFS_LOCK_PROOFS);
+    limefs_condition_init(&proofs->changed);
     for (size_t i = 0; i < fields->count && proofs->count < count; i++) {
         limefile_fields_get(fields, i, &field);
         if (has_proof(&field))
@@ -117,12 +113,12 @@ static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limef
 static struct limefs_proofs *hold(struct limefs *fs, struct limefs_view *view,
                                   uint64_t *changes)
 {
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_proofs *proofs = view->proofs;
     if (proofs)
         atomic_fetch_add(&proofs->holders, 1);
     *changes = view->proof_changes;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return proofs;
 }
 
@@ -135,7 +131,7 @@ static int proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_
     if (err)
         return err;
     struct limefs_proofs *superfluous = NULL;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (changes != view->proof_changes) {
         proofs->dropped = true; /* good for nothing but to say what there was */
     } else if (!view->proofs) {
@@ -146,7 +142,7 @@ static int proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_
         proofs = view->proofs;
         atomic_fetch_add(&proofs->holders, 1);
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     limefs_proofs_release(superfluous);
     *out = proofs;
     return 0;
@@ -159,18 +155,18 @@ static void forget(struct limefs_view *view)
     __atomic_store_n(&view->proofs, NULL, __ATOMIC_RELEASE);
     if (!proofs)
         return;
-    pthread_mutex_lock(&proofs->lock);
+    limefs_lock(&proofs->lock);
     proofs->dropped = true;
     pthread_cond_broadcast(&proofs->changed);
-    pthread_mutex_unlock(&proofs->lock);
+    limefs_unlock(&proofs->lock);
     limefs_proofs_release(proofs);
 }
 
 void limefs_verify_forget(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_mutex_lock(&fs->lock); /* a proof may be in the making */
+    limefs_lock(&fs->lock); /* a proof may be in the making */
     forget(view);
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
 }
 
 void limefs_verify_begin(struct limefs *fs)
@@ -249,9 +245,9 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     if (err)
         return err;
     err = limefs_view_check(fs, view, &proof->field.record, NULL);
-    pthread_mutex_lock(&proofs->lock);
+    limefs_lock(&proofs->lock);
     *verdict = err || proofs->dropped ? LIMEFS_UNVERIFIED : proof->verdict;
-    pthread_mutex_unlock(&proofs->lock);
+    limefs_unlock(&proofs->lock);
     limefs_proofs_release(proofs);
     return 0;
 }
@@ -371,14 +367,14 @@ static int verify(struct limefs *fs, struct limefs_view *view, struct limefs_pro
         err = read_all(fs, view, &reading, &sum, &what);
     if (!err)
         err = limefs_view_check(fs, view, &proof->field.record, NULL);
-    pthread_mutex_lock(&proofs->lock);
+    limefs_lock(&proofs->lock);
     if (!err && proofs->dropped)
         err = -ESTALE;
     if (!err) {
         __atomic_fetch_add(&fs->verified_bytes, proof->field.record.bytes, __ATOMIC_RELAXED);
         limefs_proof_judge(fs, proofs, proof, &sum);
     }
-    pthread_mutex_unlock(&proofs->lock);
+    limefs_unlock(&proofs->lock);
     if (!err)
         limefs_proof_report(fs, view, proof, &sum, what);
     return err;
@@ -393,10 +389,10 @@ int limefs_verify_now(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     if (err)
         return err;
     err = proof->why ? 0 : verify(fs, view, proofs, proof, stop);
-    pthread_mutex_lock(&proofs->lock);
+    limefs_lock(&proofs->lock);
     *verdict = proof->verdict;
     atomic_store(&proof->done, 0);
-    pthread_mutex_unlock(&proofs->lock);
+    limefs_unlock(&proofs->lock);
     limefs_proofs_release(proofs);
     return err;
 }

@@ -171,11 +171,11 @@ int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_
     struct limefs_writer *writer = __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE);
     if (!writer)
         return set_times(fs, view, times);
-    pthread_rwlock_wrlock(&writer->lock);
+    limefs_take(&writer->lock);
     int err = keep_times(limefs_writer_target(writer, ordinal), times)
                   ? 0
                   : set_times(fs, view, times);
-    pthread_rwlock_unlock(&writer->lock);
+    limefs_leave(&writer->lock);
     return err;
 }
 

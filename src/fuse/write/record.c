@@ -1,5 +1,6 @@
 /* record.c - records appended, resized, removed, and given other types and flags */
 #define _GNU_SOURCE
+#include "clock.h"
 #include "job.h"
 #include "tree.h"
 #include "writing.h"
@@ -222,15 +223,13 @@ static bool is_closed(const struct limefs_writer *writer, uint64_t ordinal)
 static bool wait_until(struct limefs_writer *writer, uint64_t ordinal,
                        bool (*holds)(const struct limefs_writer *, uint64_t))
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_S;
-    for (int late = writer->fs->threads < 2; !holds(writer, ordinal) && !late;) {
-        pthread_mutex_lock(&writer->parting);
-        pthread_rwlock_unlock(&writer->lock);
-        late = pthread_cond_timedwait(&writer->parted, &writer->parting, &until);
-        pthread_mutex_unlock(&writer->parting);
-        pthread_rwlock_wrlock(&writer->lock);
+    struct timespec until = limefs_clock_time(limefs_seconds() + PATIENCE_S);
+    for (bool late = writer->fs->threads < 2; !holds(writer, ordinal) && !late;) {
+        limefs_lock(&writer->parting);
+        limefs_leave(&writer->lock);
+        late = !limefs_wait_until(&writer->parted, &writer->parting, &until);
+        limefs_unlock(&writer->parting);
+        limefs_take(&writer->lock);
     }
     return holds(writer, ordinal);
 }
@@ -324,10 +323,10 @@ bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
     struct limefile_last last;
     if (!writer)
         return false;
-    pthread_rwlock_rdlock(&writer->lock);
+    limefs_share(&writer->lock);
     bool fresh =
         writer->editor && limefs_writer_is_last(writer, ordinal, &last) && !last.committed;
-    pthread_rwlock_unlock(&writer->lock);
+    limefs_leave(&writer->lock);
     return fresh;
 }
 

@@ -29,17 +29,17 @@ static int write_all(int fd, const char *buf, size_t n, uint64_t at)
 /* The lock, shared, once it was had alone to catch up. */
 static void share_anew(struct limefs_writer *writer)
 {
-    pthread_rwlock_unlock(&writer->lock);
-    pthread_rwlock_wrlock(&writer->lock);
+    limefs_leave(&writer->lock);
+    limefs_take(&writer->lock);
     limefs_writer_catch_up(writer);
-    pthread_rwlock_unlock(&writer->lock);
-    pthread_rwlock_rdlock(&writer->lock);
+    limefs_leave(&writer->lock);
+    limefs_share(&writer->lock);
 }
 
 /* The lock, shared, also on error: the container cannot be written to. */
 static int share_to_write(struct limefs_writer *writer)
 {
-    pthread_rwlock_rdlock(&writer->lock);
+    limefs_share(&writer->lock);
     int err = limefs_writer_check(writer);
     if (!err || (!writer->behind && !limefs_writer_added(writer)))
         return err;
@@ -183,8 +183,8 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     int err = 0;
-    pthread_rwlock_unlock(&writer->lock);
-    pthread_rwlock_wrlock(&writer->lock);
+    limefs_leave(&writer->lock);
+    limefs_take(&writer->lock);
     if (target->aside >= 0) {
         /* Somebody was faster. */
     } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
@@ -193,8 +193,8 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
         err = limefile_growth_begin(writer->editor);
         writer->grown = !err;
     }
-    pthread_rwlock_unlock(&writer->lock);
-    pthread_rwlock_rdlock(&writer->lock);
+    limefs_leave(&writer->lock);
+    limefs_share(&writer->lock);
     return err;
 }
 
@@ -262,7 +262,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
         err = write_locked(target, buf, n, offset);
     if (err)
         note_gap(target, offset + n, err);
-    pthread_rwlock_unlock(&writer->lock);
+    limefs_leave(&writer->lock);
     if (err)
         __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
     else
@@ -350,16 +350,16 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     writer->shared.syncing--;
     /* With another user there is another open file, of which we could find a descriptor. */
     bool held = closing && !err && target->users == 1 && is_bare(target);
-    pthread_rwlock_unlock(&writer->lock);
+    limefs_leave(&writer->lock);
     held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
-    pthread_rwlock_wrlock(&writer->lock);
+    limefs_take(&writer->lock);
     int met = __atomic_exchange_n(&target->error, 0, __ATOMIC_RELAXED);
     if (!err)
         err = met;
     if (!err)
         err = settle(target, held);
     limefs_job_touched(writer->fs, writer->view);
-    pthread_rwlock_unlock(&writer->lock);
+    limefs_leave(&writer->lock);
     return err;
 }
 
@@ -430,7 +430,7 @@ int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int 
     (void)fs;
     if (offset > LIMEFILE_BYTES_MAX || bytes > LIMEFILE_BYTES_MAX - offset)
         return -EFBIG;
-    pthread_rwlock_wrlock(&writer->lock);
+    limefs_take(&writer->lock);
     int err = limefs_writer_catch_up(writer);
     if (!err)
         err = limefs_writer_check(writer);
@@ -438,7 +438,7 @@ int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int 
         err = limefs_writer_flush_store(writer);
     if (!err)
         err = allocate(target, mode, offset, bytes);
-    pthread_rwlock_unlock(&writer->lock);
+    limefs_leave(&writer->lock);
     return err;
 }
 
@@ -475,18 +475,18 @@ int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ord
 {
     struct limefs_writer *writer = view->writer;
     (void)fs;
-    pthread_rwlock_rdlock(&writer->lock);
+    limefs_share(&writer->lock);
     if (writer->behind)
         share_anew(writer);
     int err = writer->behind ? -EIO : place_of(writer, ordinal, place);
     if (err)
-        pthread_rwlock_unlock(&writer->lock);
+        limefs_leave(&writer->lock);
     return err;
 }
 
 void limefs_place_leave(struct limefs_view *view)
 {
-    pthread_rwlock_unlock(&view->writer->lock);
+    limefs_leave(&view->writer->lock);
 }
 
 uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,

@@ -288,24 +288,20 @@ static void close_container(struct limefs_writer *writer)
 
 static struct limefs_writer *writer_of(struct limefs *fs, struct limefs_view *view)
 {
-    pthread_rwlockattr_t kind;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     struct limefs_writer *writer = view->writer;
     if (!writer && (writer = calloc(1, sizeof *writer))) {
         writer->fs = fs;
         writer->view = writer->shared.view = view;
         writer->shared.fd = -1;
-        pthread_mutex_init(&writer->life, NULL);
-        pthread_mutex_init(&writer->parting, NULL);
-        pthread_cond_init(&writer->parted, NULL);
-        pthread_rwlockattr_init(&kind);
-        pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-        pthread_rwlock_init(&writer->lock, &kind);
-        pthread_rwlockattr_destroy(&kind);
+        limefs_lock_init(&writer->life, LIMEFS_LOCK_LIFE);
+        limefs_lock_init(&writer->parting, LIMEFS_LOCK_PARTING);
+        limefs_condition_init(&writer->parted);
+        limefs_rwlock_init(&writer->lock, LIMEFS_LOCK_WRITER);
         view->job = &writer->shared;
         __atomic_store_n(&view->writer, writer, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     return writer;
 }
 
@@ -317,9 +313,9 @@ static void free_writer(struct limefs_writer *writer)
     if (writer->shared.fd >= 0)
         close(writer->shared.fd);
     pthread_cond_destroy(&writer->parted);
-    pthread_mutex_destroy(&writer->parting);
-    pthread_mutex_destroy(&writer->life);
-    pthread_rwlock_destroy(&writer->lock);
+    limefs_lock_destroy(&writer->parting);
+    limefs_lock_destroy(&writer->life);
+    limefs_rwlock_destroy(&writer->lock);
     free(writer);
 }
 
@@ -338,13 +334,13 @@ static void give_up(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     struct limefs_view *view = writer->view;
-    pthread_mutex_lock(&writer->life);
+    limefs_lock(&writer->life);
     if (--writer->users == 0) {
-        pthread_rwlock_wrlock(&writer->lock);
+        limefs_take(&writer->lock);
         close_container(writer);
-        pthread_rwlock_unlock(&writer->lock);
+        limefs_leave(&writer->lock);
     }
-    pthread_mutex_unlock(&writer->life);
+    limefs_unlock(&writer->life);
     limefs_view_unpin(fs, view); /* which may be the end of both */
 }
 
@@ -355,12 +351,12 @@ static void give_up(struct limefs_writer *writer)
 static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
 {
     struct limefs_view *held = NULL;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     if (fs->held != view && view->node->view == view) {
         held = fs->held;
         fs->held = NULL;
     }
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     if (held)
         give_up(held->writer);
 }
@@ -369,11 +365,11 @@ static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
 static void hold_on(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
-    pthread_mutex_lock(&fs->lock);
+    limefs_lock(&fs->lock);
     bool first = fs->container && !fs->held && writer->view->node->view == writer->view;
     if (first)
         fs->held = writer->view;
-    pthread_mutex_unlock(&fs->lock);
+    limefs_unlock(&fs->lock);
     if (!first)
         return;
     writer->users++;
@@ -398,22 +394,22 @@ static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer
     if (!writer)
         return -ENOMEM;
     let_go_of_others(fs, view);
-    pthread_mutex_lock(&writer->life);
+    limefs_lock(&writer->life);
     if (writer->users == 0) {
-        pthread_rwlock_wrlock(&writer->lock);
+        limefs_take(&writer->lock);
         limefs_job_change(fs, view, &change, 0, UINT64_MAX, true);
         err = open_container(writer);
         if (err)
             close_container(writer);
         limefs_job_changed(fs, view, &change);
-        pthread_rwlock_unlock(&writer->lock);
+        limefs_leave(&writer->lock);
     }
     if (!err) {
         writer->users++;
         limefs_view_hold(fs, view);
         hold_on(writer);
     }
-    pthread_mutex_unlock(&writer->life);
+    limefs_unlock(&writer->life);
     *out = writer;
     return err;
 }
@@ -423,7 +419,7 @@ int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct lime
     int err = use(fs, view, out);
     if (err)
         return err;
-    pthread_rwlock_wrlock(&(*out)->lock);
+    limefs_take(&(*out)->lock);
     err = limefs_writer_catch_up(*out);
     if (!err)
         err = limefs_writer_check(*out);
@@ -437,7 +433,7 @@ int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct lime
 void limefs_writer_leave(struct limefs_writer *writer)
 {
     limefs_job_touched(writer->fs, writer->view);
-    pthread_rwlock_unlock(&writer->lock);
+    limefs_leave(&writer->lock);
     give_up(writer);
 }
 
@@ -488,7 +484,7 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ord
     int err = use(fs, view, &writer);
     if (err)
         return err;
-    pthread_rwlock_wrlock(&writer->lock);
+    limefs_take(&writer->lock);
     err = limefs_writer_catch_up(writer);
     if (!err)
         err = limefs_writer_check(writer);
@@ -496,7 +492,7 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ord
         err = limefs_writer_may_append(writer, ordinal);
     if (!err)
         err = limefs_target_attach(writer, ordinal, out);
-    pthread_rwlock_unlock(&writer->lock);
+    limefs_leave(&writer->lock);
     give_up(writer);
     return err;
 }
@@ -572,7 +568,7 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    pthread_rwlock_wrlock(&writer->lock);
+    limefs_take(&writer->lock);
     limefs_writer_flush_store(writer);
     int err = limefs_writer_catch_up(writer);
     if (!err && target->aside >= 0 && target->aside_changed && !forced)
@@ -585,9 +581,9 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
         forget_target(writer, target);
         limefs_job_touched(fs, writer->view);
     }
-    pthread_rwlock_unlock(&writer->lock);
-    pthread_mutex_lock(&writer->parting);
+    limefs_leave(&writer->lock);
+    limefs_lock(&writer->parting);
     pthread_cond_broadcast(&writer->parted);
-    pthread_mutex_unlock(&writer->parting);
+    limefs_unlock(&writer->parting);
     give_up(writer);
 }

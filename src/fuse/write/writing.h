@@ -14,10 +14,10 @@
 struct limefs_writer {
     struct limefs *fs;
     struct limefs_view *view;
-    pthread_mutex_t life; /* of who is the first or the last user; taken before lock */
-    atomic_uint users;    /* targets, operations, the mount */
-    pthread_rwlock_t lock;
-    pthread_mutex_t parting;       /* taken after lock */
+    struct limefs_lock life; /* of who is the first or the last user; taken before lock */
+    atomic_uint users;       /* targets, operations, the mount */
+    struct limefs_rwlock lock;
+    struct limefs_lock parting;    /* taken after lock */
     pthread_cond_t parted;         /* a target was closed */
     struct limefs_job_view shared; /* with the job; its fd is the container, locked; -1: nobody
                                     * uses it */

@@ -7,7 +7,8 @@
 #ifndef LIMEFS_H
 #define LIMEFS_H
 
-#include <pthread.h>
+#include "lock.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,13 @@ struct limefs_options {
 
 enum {
     LIMEFS_WATCHES_MAX = 4,
+    LIMEFS_LEAVING_MAX = 64,
+};
+
+/* What a view had open. */
+struct limefs_leaving {
+    int fd;
+    struct limefile_index *index;
 };
 
 struct limefs {
@@ -64,7 +72,7 @@ struct limefs {
 
     /* Guards slots, nodes, reference counts and the list of views; held briefly, never
      * over I/O. */
-    pthread_mutex_t lock;
+    struct limefs_lock lock;
 
     struct limefs_slot *slots; /* inode.c */
     uint32_t slot_count, slot_free;
@@ -79,6 +87,8 @@ struct limefs {
     /* view.c: views with an open container, most recently used first. */
     struct limefs_view *newest, *oldest;
     unsigned views_open;
+    struct limefs_leaving leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
+    unsigned leaving_count;
     uint64_t index_memory;
     const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];
     unsigned watch_count;

@@ -36,7 +36,7 @@ struct limefs_file {
     uid_t uid;                     /* who has opened it */
     gid_t gid;
     struct limefs_verify_reader reader; /* what is served is looked at */
-    pthread_mutex_t lock;               /* guards what follows */
+    struct limefs_lock lock;            /* guards what follows */
     struct limefs_stream stream;
     int direct;                  /* the container with O_DIRECT; -1: cannot be had */
     struct limefs_stamp checked; /* the container when the record was last found good */

@@ -53,7 +53,7 @@ struct limefs_node {
     struct limefs_view *view; /* LIMEFS_CONTAINER: the newest; no reference */
     struct limefs_stamp told; /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
     /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
-    pthread_mutex_t load;
+    struct limefs_lock load;
 };
 
 enum limefs_slot_use {

@@ -1,0 +1,97 @@
+/* lock.c - locks made, and, where it is built with LOCKS=1, watched */
+#include "lock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void limefs_lock_init(struct limefs_lock *lock, enum limefs_rank rank)
+{
+    pthread_mutex_init(&lock->mutex, NULL);
+    lock->rank = rank;
+}
+
+void limefs_lock_destroy(struct limefs_lock *lock)
+{
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+void limefs_rwlock_init(struct limefs_rwlock *lock, enum limefs_rank rank)
+{
+    pthread_rwlockattr_t kind;
+    pthread_rwlockattr_init(&kind);
+    pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&lock->lock, &kind);
+    pthread_rwlockattr_destroy(&kind);
+    lock->rank = rank;
+}
+
+void limefs_rwlock_destroy(struct limefs_rwlock *lock)
+{
+    pthread_rwlock_destroy(&lock->lock);
+}
+
+void limefs_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+#ifdef LIMEFS_LOCKS
+
+static _Thread_local unsigned held; /* a bit a rank */
+
+static const char *name_of(unsigned rank)
+{
+    static const char *const names[] = {"dir",    "load",    "append",  "life",
+                                        "writer", "parting", "file",    "job",
+                                        "fs",     "proofs",  "errands", "log"};
+    return names[rank];
+}
+
+static unsigned highest(void)
+{
+    unsigned rank = 0;
+    while (held >> rank >> 1)
+        rank++;
+    return rank;
+}
+
+/* A daemon's stderr is nowhere: into the file that tests/run names, too. */
+static void die(const char *what)
+{
+    const char *path = getenv("LIMEFS_LOCK_REPORT"), *held_name = name_of(highest());
+    held = 0; /* for what opens it */
+    FILE *report = path ? fopen(path, "ae") : NULL;
+    FILE *const to[] = {stderr, report};
+    for (int i = 0; i < 2; i++)
+        if (to[i])
+            fprintf(to[i], "limefs: locks: %s while %s is held\n", what, held_name);
+    if (report)
+        fclose(report);
+    abort();
+}
+
+void limefs_lock_taken(enum limefs_rank rank)
+{
+    if (held >> rank)
+        die(name_of(rank));
+    held |= 1u << rank;
+}
+
+void limefs_lock_left(enum limefs_rank rank)
+{
+    held &= ~(1u << rank);
+}
+
+/* Called around what may wait for a file system (tests/helpers/waits.c). */
+void limefs_lock_waits(const char *call);
+void limefs_lock_waits(const char *call)
+{
+    if (held >> LIMEFS_LOCK_JOB)
+        die(call);
+}
+
+#endif
