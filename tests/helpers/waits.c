@@ -1,6 +1,6 @@
 /*
- * waits.c - linked into a daemon that is built with LOCKS=1: system calls that may wait for a file
- * system, each of which asks src/fuse/base/lock.c whether it may, now.
+ * waits.c - linked into a daemon that is built with LOCKS=1: system calls that may wait for a
+ * file system, each of which asks src/fuse/base/lock.c whether it may, now.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -23,9 +23,10 @@ void limefs_lock_waits(const char *call);
 WAITS(int, fstat64, (int fd, struct stat *st), fd, st)
 WAITS(int, stat64, (const char *path, struct stat *st), path, st)
 WAITS(int, lstat64, (const char *path, struct stat *st), path, st)
-WAITS(int, fstatat64, (int fd, const char *path, struct stat *st, int flags), fd, path, st, flags)
-WAITS(int, statx, (int fd, const char *path, int flags, unsigned mask, void *out), fd, path, flags,
-      mask, out)
+WAITS(int, fstatat64, (int fd, const char *path, struct stat *st, int flags), fd, path, st,
+      flags)
+WAITS(int, statx, (int fd, const char *path, int flags, unsigned mask, void *out), fd, path,
+      flags, mask, out)
 WAITS(int, fstatvfs64, (int fd, struct statvfs *st), fd, st)
 WAITS(int, open64, (const char *path, int flags, mode_t mode), path, flags, mode)
 WAITS(int, openat64, (int fd, const char *path, int flags, mode_t mode), fd, path, flags, mode)
@@ -39,8 +40,9 @@ WAITS(ssize_t, pwrite64, (int fd, const void *buf, size_t n, off_t at), fd, buf,
 WAITS(int, linkat, (int a, const char *from, int b, const char *to, int flags), a, from, b, to,
       flags)
 WAITS(int, unlinkat, (int fd, const char *path, int flags), fd, path, flags)
-WAITS(int, renameat2, (int a, const char *from, int b, const char *to, unsigned flags), a, from, b,
-      to, flags)
-WAITS(int, utimensat, (int fd, const char *path, const struct timespec *times, int flags), fd, path,
-      times, flags)
-WAITS(long, syscall, (long n, long a, long b, long c, long d, long e, long f), n, a, b, c, d, e, f)
+WAITS(int, renameat2, (int a, const char *from, int b, const char *to, unsigned flags), a, from,
+      b, to, flags)
+WAITS(int, utimensat, (int fd, const char *path, const struct timespec *times, int flags), fd,
+      path, times, flags)
+WAITS(long, syscall, (long n, long a, long b, long c, long d, long e, long f), n, a, b, c, d, e,
+      f)
