@@ -334,12 +334,30 @@ static void overfull(MPI_Comm cart)
     free(part);
 }
 
+/* Open MPI 5 does not: then Lemon takes the stripe that it takes without any. */
+static bool file_tells_its_stripe(void)
+{
+    char value[MPI_MAX_INFO_VAL + 1];
+    int known = 0;
+    MPI_Info info = INFO("striping_unit", "8192"), used;
+    MPI_File file = open_file(MPI_MODE_RDONLY, info);
+    MPI_Info_free(&info);
+    if (MPI_File_get_info(file, &used) == MPI_SUCCESS) {
+        MPI_Info_get(used, "striping_unit", MPI_MAX_INFO_VAL, value, &known);
+        MPI_Info_free(&used);
+    }
+    MPI_File_close(&file);
+    return known;
+}
+
 static void hints_of_the_file(MPI_Comm cart)
 {
+    bool tells = file_tells_its_stripe();
     int few = tap_ranks < 2 ? tap_ranks : 2; /* stripes of 1 MiB that the lattice touches */
     for (int read = 0; read < 2; read++) {
         int n = movers_of_file(cart, "8192", "8192", read);
-        tap_ok(n == tap_ranks && !watch.between, "the file's stripe: %d ranks", n);
+        tap_ok(tells ? n == tap_ranks && !watch.between : n == few,
+               "the file's stripe: %d ranks", n);
         n = movers_of_file(cart, "8192", "4096", read);
         tap_ok(n == (tap_ranks == 1 ? 1 : few), "stripes that differ: %d ranks", n);
         n = movers_of_file(cart, "-1", "-1", read);

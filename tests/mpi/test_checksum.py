@@ -54,7 +54,7 @@ class Checksum(TestCase):
     def test_with_romio(self):
         if MPICH:
             self.skipTest("MPICH has nothing else")
-        self.on(RANKS if limetest.STRESS else (3, 4), options=["--mca", "io", "romio321"])
+        self.on(RANKS if limetest.STRESS else (3, 4), options=["--mca", "io", "^ompio"])
 
     def test_on_tmpfs(self):
         """Which is never on a disk: reading back cannot be around the page cache."""

@@ -25,7 +25,7 @@ class Faults(TestCase):
         if MPICH:
             self.skipTest("MPICH has nothing else")
         for ranks in RANKS if limetest.STRESS else (1, 3):
-            self.faults(ranks, options=["--mca", "io", "romio321"])
+            self.faults(ranks, options=["--mca", "io", "^ompio"])
 
 
 if __name__ == "__main__":

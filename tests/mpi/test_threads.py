@@ -30,7 +30,7 @@ class Threads(TestCase):
     def test_with_romio(self):
         if MPICH:
             self.skipTest("MPICH has nothing else")
-        self.threads("main", "--mca", "io", "romio321", few=(3,))
+        self.threads("main", "--mca", "io", "^ompio", few=(3,))
 
 
 if __name__ == "__main__":

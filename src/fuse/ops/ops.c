@@ -36,6 +36,10 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
         want |= FUSE_CAP_POSIX_ACL;
     if (fs->options.rw) /* the umask is ours to apply, or the folder's default list instead */
         want |= FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_DONT_MASK;
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
+    if (fs->options.rw) /* an older libfuse does not know it: session.c */
+        want |= FUSE_CAP_HANDLE_KILLPRIV_V2;
+#endif
     conn->want |= want & conn->capable;
     /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
     conn->want &=

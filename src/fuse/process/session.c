@@ -1,5 +1,5 @@
 /*
- * session.c - what libfuse 3.14 cannot ask the kernel for
+ * session.c - what libfuse before 3.17 cannot ask the kernel for
  *
  * A kernel that caches what is written asks before each write(2) for "security.capability", to
  * drop it: one request for each 4 KiB. It does not if the file system says that it drops such
@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
 
 enum init_state {
     UNSEEN,
@@ -71,8 +73,16 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
     return writev(fd, iov, count);
 }
 
+#endif
+
 int limefs_session_adjust(struct fuse_session *session)
 {
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
+    (void)session; /* it asks itself, as the table of operations says; and its threads then have
+                    * descriptors of their own, which custom input and output would cost them */
+    return 0;
+#else
     const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
     return fuse_session_custom_io(session, &io, fuse_session_fd(session));
+#endif
 }
