@@ -216,7 +216,7 @@ static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_
                                                                         : threads;
 }
 
-static int loop(struct fuse_session *session, const struct limefs *fs,
+static int loop(struct fuse_session *session, struct limefs *fs,
                 const struct fuse_cmdline_opts *opts)
 {
     struct settle what = {fs, opts->mountpoint};
@@ -236,6 +236,7 @@ static int loop(struct fuse_session *session, const struct limefs *fs,
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
+        limefs_errands_end(fs);        /* their replies go where unmounting closes */
         fuse_session_unmount(session); /* wakes the thread, should it still wait */
         pthread_join(thread, NULL);
     }

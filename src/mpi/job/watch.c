@@ -20,7 +20,7 @@ static struct {
     int signals, wants_end, woken;
     atomic_int channel; /* -1: none, or it means nothing any more */
     atomic_bool ending;
-    void (*remove)(void);
+    _Atomic(void (*)(void)) remove;
 } watch = {.channel = -1};
 
 /* ---- the end ---- */
@@ -33,7 +33,8 @@ static void remove_shared_memory(void)
     while (maps && fgets(line, sizeof line, maps)) {
         char *path = strchr(line, '/'), *name = strrchr(line, '/');
         line[strcspn(line, "\n")] = '\0';
-        if (path && strncmp(name, "/vader_segment.", 15) == 0)
+        if (path && (strncmp(name, "/vader_segment.", 15) == 0 || /* of Open MPI 4, and 5 */
+                     strncmp(name, "/sm_segment.", 12) == 0))
             unlink(path);
     }
     if (maps)
@@ -49,8 +50,9 @@ void job_watch_end(void)
 {
     if (atomic_exchange(&watch.ending, true))
         pause(); /* another thread is on it */
-    if (watch.remove)
-        watch.remove();
+    void (*remove)(void) = watch.remove;
+    if (remove)
+        remove();
     remove_shared_memory();
     _exit(1);
 }
