@@ -44,13 +44,13 @@ INC_lime := -Isrc/lime/include
 INC_wire := -Isrc/mpi/wire/include
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
-INC_tool := -Isrc/lime/tool -Isrc/lime/stage/include $(INC_lime)
+INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 # Of the daemon, from below.
 fuse_rooms := base names job write verify file ops process
 fuse_cflags = $(INC_lime) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
 lime_src := $(wildcard src/lime/*.c)
-tool_src := $(wildcard src/lime/tool/*.c)
+tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
 fuse_src := $(wildcard src/fuse/*/*.c)
 wire_src := $(wildcard src/mpi/wire/*.c)
@@ -137,7 +137,10 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) -MMD -MP -c -o $$@ $$<
 endef
 $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
-$(eval $(call compile,src/lime/tool,$(INC_tool)))
+$(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
+$(eval $(call compile,src/lime/tool/cmd,$(INC_shared) -Isrc/lime/stage/include))
+$(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
+$(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
 $(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
 seen :=

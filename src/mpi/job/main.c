@@ -46,7 +46,8 @@ static void start_mpi(int *argc, char ***argv)
      * foresee. MPI must find a component for them, but need not take it. */
     setenv("OMPI_MCA_sharedfp", "^lockedfile,individual", 0);
     setenv("OMPI_MCA_sharedfp_sm_priority", "-1", 0);
-    /* Open MPI 5 locks what it reads and writes, and waits for ever where a mount has it locked. */
+    /* Open MPI 5 locks what it reads and writes, and waits for ever where a mount has it
+     * locked. */
     setenv("OMPI_MCA_fs_ufs_lock_algorithm", "1", 0);
     /* Where the keeper of limefs clears up. On other hosts there is no such place. */
     const char *shm = getenv("LIMEFS_IO_SHM");
