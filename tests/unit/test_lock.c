@@ -1,0 +1,106 @@
+/* The order of locks, as builds with LOCKS=1 watch it. */
+#ifndef LIMEFS_LOCKS
+#define LIMEFS_LOCKS
+#endif
+#include "../../src/fuse/base/lock.c"
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct limefs_lock load, job, fs;
+static struct limefs_rwlock writer;
+
+static void in_order(void)
+{
+    limefs_lock(&load);
+    limefs_share(&writer);
+    limefs_lock(&job);
+    limefs_lock(&fs);
+    limefs_unlock(&job); /* let go in any order */
+    limefs_unlock(&fs);
+    limefs_leave(&writer);
+    limefs_take(&writer);
+    limefs_lock_waits("open");
+    limefs_leave(&writer);
+    limefs_unlock(&load);
+    limefs_lock(&load);
+}
+
+static void downwards(void)
+{
+    limefs_lock(&fs);
+    limefs_lock(&job);
+}
+
+static void twice(void)
+{
+    limefs_share(&writer);
+    limefs_share(&writer);
+}
+
+static void waits(void)
+{
+    limefs_lock(&load);
+    limefs_lock(&fs);
+    limefs_unlock(&load);
+    limefs_lock_waits("fstat");
+}
+
+static void waits_elsewhere(void)
+{
+    limefs_lock(&job);
+    limefs_unlock(&job);
+    limefs_lock_waits("fstat");
+}
+
+/* In a process of its own, without a word or a core: whether it ended by abort(). */
+static bool aborts(void (*what)(void))
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        unsetenv("LIMEFS_LOCK_REPORT");
+        signal(SIGABRT, SIG_DFL);
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, 2);
+        what();
+        _exit(0);
+    }
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    assert_false(aborts(in_order));
+    assert_true(aborts(downwards));
+    assert_true(aborts(twice));
+}
+
+static void test_no_waiting(void **state)
+{
+    (void)state;
+    assert_true(aborts(waits));
+    assert_false(aborts(waits_elsewhere));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_no_waiting),
+    };
+    limefs_lock_init(&load, LIMEFS_LOCK_LOAD);
+    limefs_lock_init(&job, LIMEFS_LOCK_JOB);
+    limefs_lock_init(&fs, LIMEFS_LOCK_FS);
+    limefs_rwlock_init(&writer, LIMEFS_LOCK_WRITER);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
