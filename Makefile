@@ -299,12 +299,12 @@ fuzz-short: $(fuzzers)
 c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 
 lint: ## cppcheck, shellcheck, man pages and formatting
-	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
-	shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
+	$(Q)shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
 	    src/mpi/package/install
-	clang-format --dry-run -Werror $(c_files)
-	mandoc -T lint -W warning docs/man/*
+	$(Q)clang-format --dry-run -Werror $(c_files)
+	$(Q)mandoc -T lint -W warning docs/man/*
 
 format: ## clang-format all C files
 	clang-format -i $(c_files)

@@ -105,7 +105,7 @@ void limefs_job_send_sync(struct limefs_job *job, const struct limefs_job_file *
     send_packet(job, &packet);
 }
 
-void limefs_job_send_sum(struct limefs_job *job, const struct limefs_job_sum *piece,
+void limefs_job_send_sum(struct limefs_job *job, const struct limefs_sum_piece *piece,
                          const struct limefs_job_file *file)
 {
     struct limejob_packet packet;
@@ -199,7 +199,7 @@ static int on_summed(struct limefs_job *job, unsigned number, struct limejob_pac
     if (code && code != -EAGAIN)
         limefs_log(LOG_WARNING, "job: sum: %s; it is taken locally",
                    text[0] ? text : strerror(-code));
-    for (struct limefs_job_sum *piece = job->sums; piece; piece = piece->next)
+    for (struct limefs_sum_piece *piece = job->sums; piece; piece = piece->next)
         if (piece->tag == (number & LIMEFS_SUM_TAGS) && !piece->done) {
             piece->code = code;
             piece->sum = sum;
@@ -267,7 +267,7 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
     for (unsigned i = 0; i < job->parcel_count; i++)
         if (job->parcels[i].state == LIMEFS_PARCEL_SENT && now - job->parcels[i].since > oldest)
             oldest = now - job->parcels[i].since;
-    for (const struct limefs_job_sum *piece = job->sums; piece; piece = piece->next)
+    for (const struct limefs_sum_piece *piece = job->sums; piece; piece = piece->next)
         if (!piece->done && now - piece->since > oldest)
             oldest = now - piece->since;
     for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)

@@ -98,8 +98,8 @@ enum {
 };
 
 /* A piece of a checksum that the ranks take. */
-struct limefs_job_sum {
-    struct limefs_job_sum *next;
+struct limefs_sum_piece {
+    struct limefs_sum_piece *next;
     uint32_t tag; /* up to LIMEFS_SUM_TAGS */
     uint64_t offset, bytes, site_bytes, first;
     bool done;
@@ -139,7 +139,7 @@ struct limefs_job {
     uint32_t sync_tag;
     struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
     unsigned dread_count;
-    struct limefs_job_sum *sums;
+    struct limefs_sum_piece *sums;
     uint32_t sum_tag;
     uint64_t stored_bytes; /* written through it */
     uint64_t summed_bytes; /* whose checksum the ranks have taken */
@@ -207,7 +207,7 @@ void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct li
 void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
 
 /* Asks for a piece's sum. */
-void limefs_job_send_sum(struct limefs_job *, const struct limefs_job_sum *,
+void limefs_job_send_sum(struct limefs_job *, const struct limefs_sum_piece *,
                          const struct limefs_job_file *);
 
 /* Where in the window the word is that takes back what was asked to be written: ranks on this

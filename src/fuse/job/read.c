@@ -2,8 +2,6 @@
 #include "link.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 void limefs_job_prepare(struct limefs *fs, const struct limefs_view *view)
@@ -176,38 +174,4 @@ bool limefs_job_is_stale(struct limefs *fs, const struct limefs_pieces *pieces)
         stale = stale || job->forward.slot[pieces->slot[i]].dropped;
     limefs_unlock(&job->lock);
     return stale;
-}
-
-int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
-{
-    static const char *const states[] = {"absent", "starting", "serving"};
-    static const struct limefs_job none;
-    struct limefs_job *job = fs->job;
-    const struct limefs_job *of = job ? job : &none;
-    if (job)
-        limefs_lock(&job->lock);
-    int n = snprintf(
-        buf, cap,
-        "{\"local_bytes\": %" PRIu64 ", \"forwarded_bytes\": %" PRIu64
-        ", \"local_written_bytes\": %" PRIu64 ", \"forwarded_written_bytes\": %" PRIu64
-        ", \"summed_bytes\": %" PRIu64 ", \"verified_bytes\": %" PRIu64
-        ", \"verified_ok\": %" PRIu64 ", \"verified_bad\": %" PRIu64 ", \"requests\": %" PRIu64
-        ", \"loads\": %" PRIu64 ", \"prefetch_hits\": %" PRIu64
-        ", \"prefetch_wasted_bytes\": %" PRIu64 ", \"waits\": %" PRIu64
-        ", \"failed_loads\": %" PRIu64 ", \"job\": {\"state\": \"%s\", \"ranks\": %u"
-        ", \"hosts\": %u, \"connections\": %" PRIu64 "}}",
-        __atomic_load_n(&fs->local_bytes, __ATOMIC_RELAXED), of->forwarded_bytes,
-        __atomic_load_n(&fs->local_written_bytes, __ATOMIC_RELAXED) - of->stored_bytes,
-        of->stored_bytes, of->summed_bytes,
-        __atomic_load_n(&fs->verified_bytes, __ATOMIC_RELAXED),
-        __atomic_load_n(&fs->verified_ok, __ATOMIC_RELAXED),
-        __atomic_load_n(&fs->verified_bad, __ATOMIC_RELAXED),
-        __atomic_load_n(&fs->requests, __ATOMIC_RELAXED), of->forward.stats.loads,
-        of->forward.stats.hits, of->forward.stats.wasted_bytes, of->forward.stats.waits,
-        of->failed_loads, job ? states[of->state] : "none",
-        of->state == LIMEFS_JOB_SERVING ? of->greeting.ranks : 0,
-        of->state == LIMEFS_JOB_SERVING ? of->greeting.hosts : 0, of->connections);
-    if (job)
-        limefs_unlock(&job->lock);
-    return n < 0 || (size_t)n >= cap ? -ERANGE : n;
 }

@@ -15,7 +15,7 @@ struct work {
     const struct limefile_field *field;
     uint64_t next; /* site that is asked for next */
     unsigned under_way;
-    struct limefs_job_sum piece[AT_ONCE];
+    struct limefs_sum_piece piece[AT_ONCE];
 };
 
 static bool goes_on(const struct work *work)
@@ -41,13 +41,13 @@ static struct limefs_job_file *wait_for_file(const struct work *work,
     return NULL;
 }
 
-static void ask(struct work *work, struct limefs_job_sum *piece, struct limefs_job_file *file)
+static void ask(struct work *work, struct limefs_sum_piece *piece, struct limefs_job_file *file)
 {
     const struct limefile_field *field = work->field;
     uint64_t sites = PIECE_BYTES / field->site_bytes, left = field->sites - work->next;
     if (sites > left)
         sites = left;
-    *piece = (struct limefs_job_sum){
+    *piece = (struct limefs_sum_piece){
         .next = work->job->sums,
         .tag = ++work->job->sum_tag & LIMEFS_SUM_TAGS,
         .offset = field->record.data_offset + work->next * field->site_bytes,
@@ -64,9 +64,9 @@ static void ask(struct work *work, struct limefs_job_sum *piece, struct limefs_j
     limefs_job_send_sum(work->job, piece, file);
 }
 
-static void unlink_piece(struct limefs_job *job, const struct limefs_job_sum *piece)
+static void unlink_piece(struct limefs_job *job, const struct limefs_sum_piece *piece)
 {
-    struct limefs_job_sum **at = &job->sums;
+    struct limefs_sum_piece **at = &job->sums;
     while (*at && *at != piece)
         at = &(*at)->next;
     if (*at)
@@ -74,7 +74,7 @@ static void unlink_piece(struct limefs_job *job, const struct limefs_job_sum *pi
 }
 
 /* A place for the next piece. */
-static struct limefs_job_sum *free_piece(struct work *work)
+static struct limefs_sum_piece *free_piece(struct work *work)
 {
     const struct limefs_job *job = work->job;
     if (work->next >= work->field->sites ||
@@ -92,7 +92,7 @@ static int collect(struct work *work, struct limefile_checksum *sum, uint64_t *b
     int err = 0;
     *bytes = 0;
     for (int i = 0; i < AT_ONCE; i++) {
-        struct limefs_job_sum *piece = &work->piece[i];
+        struct limefs_sum_piece *piece = &work->piece[i];
         if (piece->bytes == 0 || !piece->done)
             continue;
         unlink_piece(work->job, piece);
@@ -114,7 +114,7 @@ static int sum_all(struct work *work, struct limefs_job_file *file,
 {
     uint64_t bytes;
     while (goes_on(work) && (work->next < work->field->sites || work->under_way)) {
-        for (struct limefs_job_sum *piece; (piece = free_piece(work));)
+        for (struct limefs_sum_piece *piece; (piece = free_piece(work));)
             ask(work, piece, file);
         if (collect(work, sum, &bytes) != 0)
             return 0;

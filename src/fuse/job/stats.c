@@ -1,0 +1,45 @@
+/* stats.c - what the mount and its job have done so far, as JSON */
+#include "link.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+static json_int_t counted(const uint64_t *count)
+{
+    return (json_int_t)__atomic_load_n(count, __ATOMIC_RELAXED);
+}
+
+/* The names are part of the interface (docs/man/limefs.1). */
+static json_t *stats_of(const struct limefs *fs, const struct limefs_job *job)
+{
+    static const char *const states[] = {"absent", "starting", "serving"};
+    const struct limefs_forward_stats *forward = &job->forward.stats;
+    bool serves = job->state == LIMEFS_JOB_SERVING;
+    json_int_t stored = (json_int_t)job->stored_bytes;
+    return json_pack(
+        "{sI sI sI sI sI sI sI sI sI sI sI sI sI sI s{ss si si sI}}", "local_bytes",
+        counted(&fs->local_bytes), "forwarded_bytes", (json_int_t)job->forwarded_bytes,
+        "local_written_bytes", counted(&fs->local_written_bytes) - stored,
+        "forwarded_written_bytes", stored, "summed_bytes", (json_int_t)job->summed_bytes,
+        "verified_bytes", counted(&fs->verified_bytes), "verified_ok",
+        counted(&fs->verified_ok), "verified_bad", counted(&fs->verified_bad), "requests",
+        counted(&fs->requests), "loads", (json_int_t)forward->loads, "prefetch_hits",
+        (json_int_t)forward->hits, "prefetch_wasted_bytes", (json_int_t)forward->wasted_bytes,
+        "waits", (json_int_t)forward->waits, "failed_loads", (json_int_t)job->failed_loads,
+        "job", "state", fs->job ? states[job->state] : "none", "ranks",
+        serves ? (int)job->greeting.ranks : 0, "hosts", serves ? (int)job->greeting.hosts : 0,
+        "connections", (json_int_t)job->connections);
+}
+
+int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
+{
+    static const struct limefs_job none;
+    if (fs->job)
+        limefs_lock(&fs->job->lock);
+    json_t *stats = stats_of(fs, fs->job ? fs->job : &none);
+    if (fs->job)
+        limefs_unlock(&fs->job->lock);
+    size_t n = stats ? json_dumpb(stats, buf, cap, JSON_PRESERVE_ORDER) : 0;
+    json_decref(stats);
+    return !stats ? -ENOMEM : n > cap ? -ERANGE : (int)n;
+}
