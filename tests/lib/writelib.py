@@ -9,6 +9,7 @@ import fcntl
 import functools
 import json
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -20,6 +21,44 @@ import limetest
 
 MIB = 1 << 20
 HEADER = struct.Struct(">IHBBQ128s")
+
+
+A = ("first", b"a" * 1000)
+B = ("second", b"b" * 2001)
+C = ("third", b"c" * 3003)
+
+FALLOC_KEEP_SIZE, FALLOC_PUNCH, FALLOC_COLLAPSE, FALLOC_INSERT = 1, 2, 8, 32
+
+
+def some(n, seed=1):
+    return random.Random(seed).randbytes(n)
+
+
+def fallocate(fd, mode, offset, n):
+    libc = ctypes.CDLL(None, use_errno=True)
+    call = libc.fallocate
+    call.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    if call(fd, mode, offset, n) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def opened(path, mode, data=None):
+    """Opens, writes, closes."""
+    fd = os.open(path, mode, 0o644)
+    try:
+        if data is not None:
+            write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def lock(fd):
+    """As limefs does it: F_OFD_SETLK, which Python 3.11 has no name for."""
+    fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0))
+
+
+def sizes(mount):
+    return [os.stat(mount.join(name)).st_size for name in sorted(os.listdir(mount))]
 
 
 def until(what, timeout=20):

@@ -1,0 +1,500 @@
+"""Records that are appended, and the last one, which is of any length."""
+
+import concurrent.futures
+import errno
+import json
+import mmap
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import writelib
+from writelib import (
+    A, B, C, FALLOC_COLLAPSE, FALLOC_INSERT, FALLOC_KEEP_SIZE, FALLOC_PUNCH, fallocate, MIB,
+    opened, put, read, records, some, until, whole_records, write_all)
+
+
+@limetest.needs_fuse
+class Appending(writelib.TestCase):
+    def test_names(self):
+        with self.written([A]) as (path, mount):
+            put(mount.join("plain"), b"1")
+            put(mount.join("003-numbered"), b"2")
+            put(mount.join("a%2Fb"), b"3")
+            put(mount.join("005-x%20y%25"), b"4")
+            put(mount.join("006-plain"), b"5")
+            self.assertEqual(sorted(os.listdir(mount)),
+                             ["001-first", "002-plain", "003-numbered", "004-a%2Fb",
+                              "005-x y%25", "006-plain"])
+            self.assertEqual(read(mount.join("a%2Fb")), b"3")
+            self.assertEqual(read(mount.join("002-plain")), b"1")
+            self.assertFalse(os.path.exists(mount.join("plain")))  # of two
+        self.assertHoldsForAll(path, [A, ("plain", b"1"), ("numbered", b"2"), ("a/b", b"3"),
+                                      ("x y%", b"4"), ("plain", b"5")])
+
+    def test_the_longest_type(self):
+        long = "t" * 127
+        with self.written([A]) as (path, mount):
+            put(mount.join(long), b"x")
+            for name in ("t" * 128, "003-" + "t" * 128):
+                self.assertErrno((errno.EINVAL, errno.ENAMETOOLONG), put, mount.join(name), b"")
+        self.assertHolds(path, [A, (long, b"x")])
+
+    def test_types_that_no_header_can_hold(self):
+        with self.written([A]) as (path, mount):
+            for name in ("%00", "a%00b", "t" * 128, "002-%00"):
+                self.assertErrno((errno.EINVAL, errno.ENAMETOOLONG), put, mount.join(name), b"")
+        self.assertHolds(path, [A])
+
+    def test_an_ordinal_that_is_not_the_next(self):
+        with self.written([A, B]) as (path, mount):
+            for name in ("001-first!", "002-x", "004-x", "000-x", "999-x", "001-second"):
+                self.assertErrno(errno.EPERM, put, mount.join(name), b"data")
+            self.assertEqual(len(os.listdir(mount)), 2)
+        self.assertHolds(path, [A, B])
+
+    def test_a_type_that_occurs(self):
+        with self.written([A, B, ("first", b"!")]) as (path, mount):
+            self.assertErrno(errno.EEXIST, put, mount.join("first"), b"data")
+            self.assertErrno(errno.EEXIST, opened, mount.join("first"), os.O_WRONLY | os.O_CREAT)
+            opened(mount.join("second"), os.O_WRONLY | os.O_CREAT, b"new")
+            opened(mount.join("003-first"), os.O_WRONLY | os.O_CREAT, b"?")
+            put(mount.join("004-second"), b"more")
+            self.assertErrno(errno.EEXIST, put, mount.join("second"), b"data")
+        self.assertHolds(path, [A, ("second", b"new" + B[1][3:]), ("first", b"?"),
+                                ("second", b"more")])
+
+    def test_exclusive(self):
+        exclusive = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with self.written([A, B]) as (path, mount):
+            for name in ("first", "001-first", "second", "002-second"):
+                self.assertErrno(errno.EEXIST, opened, mount.join(name), exclusive, b"x")
+            opened(mount.join("new"), exclusive, b"x")
+            self.assertErrno(errno.EEXIST, opened, mount.join("new"), exclusive, b"y")
+            self.assertErrno(errno.EEXIST, opened, mount.join("003-new"), exclusive, b"y")
+            opened(mount.join("004-new"), exclusive, b"z")
+            self.assertErrno(errno.EEXIST, opened, mount.join("new"), exclusive)
+        self.assertHolds(path, [A, B, ("new", b"x"), ("new", b"z")])
+
+    def test_one_at_a_time(self):
+        with self.written([A]) as (path, mount):
+            with open(mount.join("b"), "wb", buffering=0) as file:
+                file.write(b"12")
+                for name in ("c", "003-c"):
+                    self.assertErrno(errno.EBUSY, put, mount.join(name), b"no")
+                file.write(b"34")
+                self.assertErrno(errno.EBUSY, put, mount.join("c"), b"no")
+            put(mount.join("c"), b"yes")  # at once: nothing is to be waited for
+        self.assertHolds(path, [A, ("b", b"1234"), ("c", b"yes")])
+
+    def test_none_behind_one_that_is_to_be_filled(self):
+        """Also where it was there before, or fsync has said that it is."""
+        with self.written([A, B]) as (path, mount):
+            writer = writelib.Remote(self)
+            for name, mode in (("second", os.O_TRUNC), ("new", os.O_CREAT)):
+                fd = writer.open(mount.join(name), os.O_WRONLY | mode)
+                writer.fsync(fd)
+                self.assertErrno(errno.EBUSY, put, mount.join("other"), b"x")
+                put(mount.join("first"), b"f" * 2000)
+                writer.write(fd, b"abc")
+                writer.close(fd)
+            put(mount.join("other"), b"x")
+        self.assertHolds(path, [("first", b"f" * 2000), ("second", b"abc"), ("new", b"abc"),
+                                ("other", b"x")])
+
+    def test_one_right_after_the_other(self):
+        count = 500 if limetest.STRESS else 60
+        with self.written([A]) as (path, mount):
+            for i in range(count):
+                opened(mount.join(f"t{i}"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, b"%d" % i)
+        self.assertHolds(path, [A, *((f"t{i}", b"%d" % i) for i in range(count))])
+
+    def test_many_who_want_to_append(self):
+        """One gets it, the others EBUSY, and nothing is mixed."""
+        with self.written([A]) as (path, mount):
+            def one(i):
+                done, data = 0, bytes([65 + i]) * (20000 + i)
+                for j in range(20):
+                    try:
+                        opened(mount.join(f"{i}.{j}"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, data)
+                        done += 1
+                    except OSError as error:
+                        if error.errno != errno.EBUSY:
+                            raise
+                return done
+            with concurrent.futures.ThreadPoolExecutor(6) as pool:
+                done = list(pool.map(one, range(6)))
+            self.assertGreater(sum(done), 0)
+        found = records(read(path))[1:]
+        self.assertEqual(len(found), sum(done))
+        for record in found:
+            i = int(record.type.split(b".")[0])
+            self.assertBytes(record.data, bytes([65 + i]) * (20000 + i), record.type)
+
+    def test_nothing_written(self):
+        with self.written([A]) as (path, mount):
+            self.run_ok(["touch", mount.join("empty")])
+            self.assertEqual(os.stat(mount.join("empty")).st_size, 0)
+            self.assertEqual(read(mount.join("empty")), b"")
+        self.assertHolds(path, [A, ("empty", b"")])
+
+    def test_nothing_written_is_there_when_it_is_closed(self):
+        with self.written([A]) as (path, mount):
+            writer = writelib.Remote(self)
+            for i in range(2, 30):
+                name = mount.join(f"{i:03d}-empty")
+                if i % 4:
+                    writer.close(writer.open(name, os.O_WRONLY | os.O_CREAT))
+                elif i % 8:
+                    writer.mknod(name)
+                else:
+                    self.run_ok(["sh", "-c", ': >"$1"', "sh", name])
+                self.assertBytes(read(path), limetest.container([A, *[("empty", b"")] * (i - 1)]))
+
+    def test_nothing_written_yet(self):
+        """A copy of the descriptor is closed, and by processes that were started; then it goes
+        on."""
+        with self.written([A]) as (path, mount):
+            writer = writelib.Remote(self)
+            fd = writer.open(mount.join("new"), os.O_WRONLY | os.O_CREAT)
+            writer.close(writer.dup(fd))
+            self.assertEqual(writer.system("true"), 0)
+            self.assertEqual(len(whole_records(read(path))[0]), 1)
+            writer.write(fd, b"abc")
+            writer.close(fd)
+            self.assertHolds(path, [A, ("new", b"abc")])
+
+    def test_what_everybody_sees_meanwhile(self):
+        """The writer, the same mount, another mount, lime; step by step; with what is written in
+        the kernel's cache, and with it in the container."""
+        for direct in (0, os.O_DIRECT):
+            with self.subTest(direct=direct):
+                self.everybody_sees(direct)
+
+    def everybody_sees(self, direct):
+        old = limetest.container([A, B])
+        path = self.write("c.lime", old)
+        mount, other = self.rw(path), self.mount(path)
+
+        def others_see(items):
+            data = read(path)
+            found, _ = whole_records(data)
+            self.assertEqual([(r.type.decode(), r.data) for r in found], items)
+            self.assertEqual(len(os.listdir(other)), len(items))
+            for i, (type, data) in enumerate(items, 1):
+                self.assertBytes(read(other.join(f"{i:03d}-{type}")), data, type)
+            done = limetest.run(["lime", "ls", path])
+            self.assertEqual(done.stdout.count(b"\n"), limetest.run(
+                ["lime", "ls", self.write("x", limetest.container(items))]).stdout.count(b"\n"))
+            return done
+
+        writer = writelib.Remote(self)
+        fd = writer.open(mount.join("new"), os.O_RDWR | os.O_CREAT | direct)
+        self.assertEqual(sorted(os.listdir(mount))[-1], "003-new")
+        for n in (0, 1, 1000, 70000):
+            writer.ftruncate(fd, 0)
+            self.assertEqual(writer.pwrite(fd, b"n" * n, 0), n)
+            self.assertEqual(writer.lseek(fd, 0, os.SEEK_END), n)
+            self.assertEqual(os.stat(mount.join("new")).st_size, n)
+            self.assertEqual(read(mount.join("003-new")), b"n" * n)
+            self.assertEqual(read(path)[:len(old)], old)
+            done = others_see([A, B])
+            self.assertEqual((done.returncode, done.stderr != b""), (1, True), done)
+        writer.fsync(fd)
+        others_see([A, B, ("new", b"n" * 70000)])
+        self.assertHolds(path, [A, B, ("new", b"n" * 70000)])
+        writer.pwrite(fd, b"m" * 10000, 70000)
+        self.assertEqual(os.stat(mount.join("new")).st_size, 80000)
+        others_see([A, B, ("new", b"n" * 70000)])
+        writer.close(fd)
+        others_see([A, B, ("new", b"n" * 70000 + b"m" * 10000)])
+        mount.stop(), other.stop()
+        self.assertHolds(path, [A, B, ("new", b"n" * 70000 + b"m" * 10000)])
+
+    def test_data_that_look_like_records(self):
+        """Containers in records: nobody takes what is not committed for records, where a header
+        may stand behind what is."""
+        image = limetest.container([("fake", b"f" * 100), ("fake", b"e" * 8)]) * 3
+        path = self.write("c.lime", limetest.container([A, ("last", b"12345678")]))
+
+        def others_see(items):
+            want = [(type.encode(), len(data)) for type, data in items]
+            with limetest.Mount(path) as other:
+                self.assertEqual([os.stat(other.join(name)).st_size
+                                  for name in sorted(os.listdir(other))], [n for _, n in want])
+            listed = json.loads(limetest.run(["lime", "ls", "--json", path]).stdout)["records"]
+            self.assertEqual([(r["type"].encode(), r["bytes"]) for r in listed], want)
+
+        with self.rw(path) as mount:
+            writer = writelib.Remote(self)
+            for name, data in (("last", b"12345678"), ("new", b"")):
+                fd = writer.open(mount.join(name), os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o644)
+                before = [A] if name == "last" else [A, ("last", b"12345678" + image * 2)]
+                known = [*before, (name, data)] if data else before
+                for part in (image, image):
+                    writer.pwrite(fd, part, len(data))
+                    others_see(known)
+                    writer.fsync(fd)
+                    data += part
+                    known = [*before, (name, data)]
+                    others_see(known)
+                writer.close(fd)
+                others_see(known)
+        self.assertHoldsForAll(path, known)
+
+    def test_several_programs_into_one_record(self):
+        """Each of them closes it at its end; the record goes on."""
+        with self.written([A]) as (path, mount):
+            self.run_ok(["sh", "-c", '{ echo one; echo two | cat; dd if=/dev/zero bs=8 count=1 '
+                                     'status=none; cat "$2"; } >"$1"', "sh", mount.join("new"),
+                         self.write("image", limetest.container([A, B]))])
+            self.run_ok(["sh", "-c", '(cat; echo end) >>"$1"', "sh", mount.join("new")],
+                        input=b"more")
+        self.assertHolds(path, [A, ("new", b"one\ntwo\n" + bytes(8) + limetest.container([A, B])
+                                    + b"moreend\n")])
+
+    def test_removed_while_it_is_open(self):
+        """As any file: who has it open goes on with it; the container does not have it."""
+        with self.written([A]) as (path, mount):
+            fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+            write_all(fd, b"x" * 100000)
+            try:
+                os.unlink(mount.join("new"))
+            except OSError as error:
+                self.assertEqual(error.errno, errno.EBUSY)
+                os.close(fd)
+                self.assertHolds(path, [A, ("new", b"x" * 100000)])
+                os.unlink(mount.join("new"))
+                return
+            self.assertEqual(os.listdir(mount), ["001-first"])
+            self.assertHolds(path, [A])
+            for call in (lambda: os.write(fd, b"y"), lambda: os.fsync(fd)):
+                try:  # like a file that has gone, or an error; but nowhere else
+                    call()
+                except OSError as error:
+                    self.assertIn(error.errno, (errno.ESTALE, errno.ENOENT, errno.EIO))
+            self.assertHolds(path, [A])
+            put(mount.join("other"), b"z" * 50)
+            self.assertHolds(path, [A, ("other", b"z" * 50)])
+            try:
+                os.close(fd)
+            except OSError as error:
+                self.assertIn(error.errno, (errno.ESTALE, errno.ENOENT, errno.EIO))
+            self.assertHolds(path, [A, ("other", b"z" * 50)])
+
+    def test_unmounted_while_it_is_written(self):
+        """What was written by then and never closed may be gone; the container is good."""
+        path = self.write("c.lime", limetest.container([A, B]))
+        for number in (15, 2):
+            mount = self.rw(path)
+            fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+            write_all(fd, b"x" * 300000)
+            os.kill(mount.pid, number)
+            mount.wait_for_end()
+            with self.assertRaises(OSError):
+                os.fsync(fd)
+            with self.assertRaises(OSError):
+                os.close(fd)
+            mount.stop()
+            with self.rw(path):
+                pass
+            found = self.assertClean(path)
+            self.assertEqual([r.data for r in found[:2]], [A[1], B[1]])
+
+
+class AppendingByOneThread(Appending):
+    OPTS = ("attr_timeout=0", "entry_timeout=0")
+    ARGS = ("-s",)
+
+
+@limetest.needs_fuse
+class Last(writelib.TestCase):
+    """The last record may have any length, at any time."""
+
+    def too_far(self, fd, data, at):
+        """That is told by write, fsync or close, which closes it."""
+        def steps():
+            os.pwrite(fd, data, at)
+            os.fsync(fd)
+        try:
+            self.assertErrno((errno.EFBIG, errno.EINVAL), steps)
+        finally:
+            try:
+                os.close(fd)
+            except OSError as error:  # who has not synced hears it now
+                self.assertIn(error.errno, (errno.EFBIG, errno.EINVAL, errno.EIO))
+
+    def test_goes_on(self):
+        with self.written([A, B]) as (path, mount):
+            for name in ("second", "002-second"):
+                with open(mount.join(name), "ab") as file:
+                    file.write(b"more")
+            self.assertEqual(os.stat(mount.join("second")).st_size, len(B[1]) + 8)
+        self.assertHolds(path, [A, ("second", B[1] + b"moremore")])
+
+    def test_written_anew(self):
+        for new in (b"n" * len(B[1]), b"", b"short", some(MIB + 3)):
+            with self.subTest(len(new)), self.written([A, B]) as (path, mount):
+                with open(mount.join("second"), "wb", buffering=0) as file:
+                    self.assertEqual(os.stat(mount.join("second")).st_size, 0)
+                    if new:
+                        write_all(file.fileno(), new)
+                    self.assertEqual(os.stat(mount.join("second")).st_size, len(new))
+                self.assertHolds(path, [A, ("second", new)])
+                self.assertBytes(read(mount.join("second")), new)
+
+    def test_truncated(self):
+        """By path, by descriptor, by a program; each is there at once."""
+        with self.written([A, B]) as (path, mount):
+            data = B[1]
+            for n in (2000, 1999, 1, 0, 7, 4096, 5000, 300000, 100):
+                data = data[:n].ljust(n, b"\0")
+                os.truncate(mount.join("second"), n)
+                self.assertEqual(os.stat(mount.join("second")).st_size, n)
+                self.assertBytes(read(mount.join("second")), data)
+                self.assertHolds(path, [A, ("second", data)])
+            for n in (0, 3, 70000, 15):
+                data = data[:n].ljust(n, b"\0")
+                self.run_ok(["truncate", "-s", str(n), mount.join("second")])
+                self.assertHolds(path, [A, ("second", data)])
+            with open(mount.join("second"), "r+b", buffering=0) as file:
+                for n in (2000, 1, 0, 123456, 77):
+                    data = data[:n].ljust(n, b"\0")
+                    file.truncate(n)
+                    self.assertEqual(os.fstat(file.fileno()).st_size, n)
+                    os.fsync(file.fileno())
+                    self.assertHolds(path, [A, ("second", data)])
+
+    def test_what_was_cut_off_stays_away(self):
+        """Grown again, zeros stand there; also where pages were mapped or cached."""
+        with self.written([A, ("data", b"x" * 100000)]) as (path, mount):
+            with open(mount.join("data"), "r+b", buffering=0) as file:
+                pages = mmap.mmap(file.fileno(), 100000)
+                self.assertEqual(pages[99999], ord("x"))
+                file.truncate(50001)
+                file.truncate(100000)
+                self.assertBytes(pages[:], b"x" * 50001 + bytes(49999))
+                pages.close()
+                self.assertBytes(file.read(), b"x" * 50001 + bytes(49999))
+        self.assertHolds(path, [A, ("data", b"x" * 50001 + bytes(49999))])
+
+    def test_allocated(self):
+        with self.written([A, B]) as (path, mount):
+            with open(mount.join("second"), "r+b", buffering=0) as file:
+                os.posix_fallocate(file.fileno(), 0, 10)  # it has them
+                self.assertEqual(os.fstat(file.fileno()).st_size, len(B[1]))
+                os.posix_fallocate(file.fileno(), 100, 100000)
+                self.assertEqual(os.fstat(file.fileno()).st_size, 100100)
+                for mode in (FALLOC_COLLAPSE, FALLOC_INSERT):
+                    self.assertErrno((errno.EOPNOTSUPP, errno.EINVAL), fallocate, file.fileno(),
+                                     mode, 4096, 4096)
+                self.assertBytes(file.read(), B[1].ljust(100100, b"\0"))
+            self.run_ok(["fallocate", "-l", "200000", mount.join("second")])
+        self.assertHolds(path, [A, ("second", B[1].ljust(200000, b"\0"))])
+
+    def test_holes_are_zeros(self):
+        """Where the file system can, they are punched; what is behind the record stays."""
+        with self.written([A, ("data", b"x" * 100000), C]) as (path, mount):
+            want = b"x" * 100000
+            with open(mount.join("data"), "r+b", buffering=0) as file:
+                try:
+                    fallocate(file.fileno(), FALLOC_PUNCH | FALLOC_KEEP_SIZE, 10000, 50000)
+                    fallocate(file.fileno(), FALLOC_PUNCH | FALLOC_KEEP_SIZE, 90000, 50000)
+                    want = want[:10000] + bytes(50000) + want[60000:90000] + bytes(10000)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.EOPNOTSUPP)
+                self.assertBytes(file.read(), want)
+        self.assertHolds(path, [A, ("data", want), C])
+
+    def test_written_far_behind_its_end(self):
+        with self.written([A, B]) as (path, mount):
+            with open(mount.join("second"), "r+b", buffering=0) as file:
+                os.pwrite(file.fileno(), b"far", 5 * MIB)
+                self.assertEqual(os.fstat(file.fileno()).st_size, 5 * MIB + 3)
+                self.assertEqual(os.pread(file.fileno(), 10, 5 * MIB - 5), bytes(5) + b"far")
+        self.assertHolds(path, [A, ("second", B[1].ljust(5 * MIB, b"\0") + b"far")])
+
+    def test_sizes_that_no_file_has(self):
+        with self.written([A, B]) as (path, mount):
+            for n in (1 << 62, (1 << 63) - 1):
+                self.assertErrno((errno.EFBIG, errno.EINVAL), os.truncate, mount.join("second"), n)
+            self.too_far(os.open(mount.join("second"), os.O_RDWR), b"x", (1 << 63) - 2)
+            until(lambda: os.stat(mount.join("second")).st_size == len(B[1]))
+        self.assertHolds(path, [A, B])
+
+    def test_removed(self):
+        with self.written([[A], [B, C]]) as (path, mount):
+            self.run_ok(["rm", mount.join("third")])
+            self.assertHolds(path, [[A], [B]])
+            self.assertEqual(sorted(os.listdir(mount)), ["001-first", "002-second"])
+            os.unlink(mount.join("002-second"))
+            self.assertHolds(path, [[A]])
+            put(mount.join("other"), b"x")
+            self.assertHolds(path, [[A, ("other", b"x")]])
+            os.unlink(mount.join("other"))
+            os.unlink(mount.join("first"))
+            self.assertEqual(os.listdir(mount), [])
+            self.assertEqual(read(path), b"")
+            put(mount.join("again"), b"y")
+        self.assertHolds(path, [("again", b"y")])
+
+    def test_removed_while_it_is_read(self):
+        """No other bytes come; an inner record may become the last meanwhile."""
+        data = b"d" * (2 * MIB)
+        with self.written([A, ("data", data)]) as (path, mount):
+            fd = os.open(mount.join("data"), os.O_RDONLY)
+            self.assertEqual(os.read(fd, 4096), b"d" * 4096)
+            os.unlink(mount.join("data"))
+            self.assertHolds(path, [A])
+            put(mount.join("data"), b"n" * (2 * MIB))
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            try:
+                while part := os.read(fd, MIB):
+                    self.assertEqual(set(part), {ord("d")})
+            except OSError as error:
+                self.assertIn(error.errno, (errno.ESTALE, errno.EIO, errno.ENOENT))
+            try:
+                os.close(fd)
+            except OSError as error:
+                self.assertEqual(error.errno, errno.EIO)
+            self.assertBytes(read(mount.join("data")), b"n" * (2 * MIB))
+        self.assertHolds(path, [A, ("data", b"n" * (2 * MIB))])
+
+    def test_removed_and_made_again_many_times(self):
+        with self.written([A]) as (path, mount):
+            for i in range(200 if limetest.STRESS else 30):
+                put(mount.join("data"), b"%d" % i * 1000)
+                self.assertBytes(read(mount.join("data")), b"%d" % i * 1000)
+                os.unlink(mount.join("data"))
+                self.assertFalse(os.path.exists(mount.join("data")))
+        self.assertHolds(path, [A])
+
+    def test_becomes_an_inner_one(self):
+        """Who has it open for writing goes on, in it and behind its end."""
+        with self.written([A, B]) as (path, mount):
+            fd = os.open(mount.join("second"), os.O_RDWR)
+            os.pwrite(fd, b"1234", len(B[1]))
+            os.fsync(fd)
+            try:
+                put(mount.join("new"), b"n" * 100)
+            except OSError as error:
+                self.assertEqual(error.errno, errno.EBUSY)
+                os.close(fd)
+                self.assertHolds(path, [A, ("second", B[1] + b"1234")])
+                return
+            os.pwrite(fd, b"56", len(B[1]))
+            os.fsync(fd)
+            os.pwrite(fd, b"78", len(B[1]) + 4)
+            os.close(fd)
+        self.assertHolds(path, [A, ("second", B[1] + b"563478"), ("new", b"n" * 100)])
+
+
+class LastByOneThread(Last):
+    OPTS = ("attr_timeout=0", "entry_timeout=0")
+    ARGS = ("-s",)
+
+
+if __name__ == "__main__":
+    limetest.main()

@@ -1,0 +1,401 @@
+"""Records between others: in place, and anew."""
+
+import errno
+import mmap
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import writelib
+from writelib import (
+    A, B, C, lock, MIB, opened, put, pwrite_all, read, records, sizes, some, until, write_all)
+
+
+@limetest.needs_fuse
+class Inner(writelib.TestCase):
+    """A record with others behind it."""
+
+    def test_in_place(self):
+        with self.written([A, B, C]) as (path, mount):
+            inode = os.stat(path).st_ino
+            with open(mount.join("second"), "r+b", buffering=0) as file:
+                os.pwrite(file.fileno(), b"12345", 0)
+                os.pwrite(file.fileno(), b"end", len(B[1]) - 3)
+                self.assertBytes(file.read(), b"12345" + B[1][8:] + b"end")
+            self.run_ok(["dd", f"of={mount.join('001-first')}", "conv=notrunc", "bs=10", "seek=3",
+                         "status=none"], input=b"in the middle")
+            self.assertEqual(os.stat(path).st_ino, inode)
+        self.assertHolds(path, [("first", b"a" * 30 + b"in the middle" + b"a" * 957),
+                                ("second", b"12345" + B[1][8:] + b"end"), C])
+
+    def test_mapped(self):
+        data = some(3 * MIB + 5)
+        with self.written([A, ("data", bytes(len(data))), C]) as (path, mount):
+            with open(mount.join("data"), "r+b") as file, mmap.mmap(file.fileno(), 0) as pages:
+                pages[:] = data
+        self.assertHolds(path, [A, ("data", data), C])
+
+    def test_direct(self):
+        """Aligned writes that are not aligned in the container."""
+        data = some(2 * MIB)
+        with self.written([A, ("data", bytes(len(data))), C]) as (path, mount):
+            self.run_ok(["dd", f"of={mount.join('data')}", "conv=notrunc", "oflag=direct",
+                         "bs=256k", "status=none"], input=data)
+            fd = os.open(mount.join("data"), os.O_RDWR | os.O_DIRECT)
+            with mmap.mmap(-1, 8192) as block:
+                block[:] = b"z" * 8192
+                self.assertEqual(os.pwrite(fd, block, 4096), 8192)
+            os.close(fd)
+            self.assertBytes(read(mount.join("data")), data[:4096] + b"z" * 8192 + data[12288:])
+        self.assertHolds(path, [A, ("data", data[:4096] + b"z" * 8192 + data[12288:]), C])
+
+    def test_behind_its_end(self):
+        """It grows: collected beside the container, which is written anew at close."""
+        size = len(B[1])
+        for at in (size, size + 1, size + 144, 3 * MIB, size - 3):
+            for sync in (True, False):
+                with self.written([A, B, C]) as (path, mount):
+                    want = (B[1][:at].ljust(at, b"\0") + b"ENDxyz").ljust(size, b"\0")
+                    self.write_there(mount.join("second"), b"ENDxyz", at, sync)
+                    self.assertEqual(os.stat(mount.join("second")).st_size, len(want))
+                    self.assertBytes(read(mount.join("second")), want)
+                    self.assertEqual(read(mount.join("third")), C[1])
+                self.assertHolds(path, [A, ("second", want), C])
+
+    def test_behind_its_end_after_all_of_it(self):
+        """As rsync --inplace does: over what is there and on, the length at last."""
+        new = some(3 * MIB + 5, 4)
+        for sync in (False, True):
+            with self.written([A, B, C]) as (path, mount):
+                with open(mount.join("second"), "r+b", buffering=0) as file:
+                    for at in range(0, len(new), 100_000):
+                        pwrite_all(file.fileno(), new[at:at + 100_000], at)
+                        if sync:
+                            os.fsync(file.fileno())
+                    self.assertBytes(os.pread(file.fileno(), len(new), 0), new)
+                    os.ftruncate(file.fileno(), len(new))
+            self.assertHolds(path, [A, ("second", new), C])
+
+    def test_allocated_behind_its_end(self):
+        with self.written([A, B, C]) as (path, mount):
+            with open(mount.join("second"), "r+b", buffering=0) as file:
+                os.posix_fallocate(file.fileno(), len(B[1]) - 10, 100)
+                self.assertEqual(os.fstat(file.fileno()).st_size, len(B[1]) + 90)
+        self.assertHolds(path, [A, ("second", B[1] + bytes(90)), C])
+
+    def test_too_far_behind_its_end(self):
+        """Farther than any file or disk goes."""
+        with self.written([A, B, C]) as (path, mount):
+            for at in (1 << 45, 1 << 62):
+                for sync in (True, False):
+                    self.assertErrno((errno.EFBIG, errno.ENOSPC, errno.EIO, errno.EINVAL),
+                                     self.write_there, mount.join("second"), b"x", at, sync)
+                    until(lambda: os.stat(mount.join("second")).st_size == len(B[1]), 3)
+                    self.assertEqual(read(mount.join("second")), B[1])
+        self.assertHolds(path, [A, B, C])
+
+    def test_appended_to(self):
+        """Refused at once: the shell's echo does not look at what close says."""
+        items = [A, ("empty", b""), C]
+        with self.written(items) as (path, mount):
+            for name in ("first", "empty", "001-first"):
+                for mode in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_CREAT):
+                    self.assertErrno(errno.EPERM, os.open, mount.join(name), mode | os.O_APPEND)
+                for shell in ("sh", "bash"):
+                    done = limetest.run([shell, "-c", 'echo abc >>"$1"', "sh", mount.join(name)])
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertIn(b"not permitted", done.stderr)
+                done = limetest.run(["dd", f"of={mount.join(name)}", "oflag=append",
+                                     "conv=notrunc", "status=none"], input=b"more")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(b"not permitted", done.stderr)
+                with open(mount.join(name), "r+b"):
+                    pass
+            self.assertHolds(path, items)
+            fd = os.open(mount.join("third"), os.O_WRONLY | os.O_APPEND)
+            os.write(fd, b"1")
+            os.fsync(fd)
+            put(mount.join("new"), b"n")
+            os.write(fd, b"more")  # what was opened before goes on, by a new container
+            os.close(fd)
+            # Emptied, it is collected beside the container, and grows.
+            with open(mount.join("first"), "wb", buffering=0) as file:
+                file.write(b"12")
+                with open(mount.join("first"), "ab", buffering=0) as other:
+                    other.write(b"34")
+            fd = os.open(mount.join("empty"), os.O_WRONLY | os.O_APPEND | os.O_TRUNC)
+            write_all(fd, b"full")
+            os.close(fd)
+        self.assertHolds(path, [("first", b"1234"), ("empty", b"full"), ("third", C[1] + b"1more"),
+                                ("new", b"n")])
+
+    def write_there(self, path, data, at, sync):
+        fd = os.open(path, os.O_RDWR)
+        try:
+            pwrite_all(fd, data, at)
+            if sync:
+                os.fsync(fd)
+        except OSError:
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+            raise
+        os.close(fd)
+
+    def test_a_big_write_over_its_end(self):
+        """The kernel sends it in parts, some inside and some behind."""
+        old, new = b"o" * (3 * MIB + 11), b"n" * (5 * MIB)
+        with self.written([A, ("data", old), C]) as (path, mount):
+            self.run_ok(["dd", f"of={mount.join('data')}", "conv=notrunc", "bs=5M",
+                         "iflag=fullblock", "status=none"], input=new)
+        self.assertHolds(path, [A, ("data", new), C])
+
+    def test_written_anew(self):
+        for new in (b"n" * len(B[1]), b"", b"short", some(3 * MIB + 3)):
+            for program in (False, True):
+                with self.subTest(len(new), program=program), \
+                        self.written([[A], [B, C]]) as (path, mount):
+                    want = [[A], [("second", new), C]]
+                    if program:
+                        self.run_ok(["cp", self.write("new", new), mount.join("second")])
+                    else:
+                        with open(mount.join("second"), "wb", buffering=0) as file:
+                            self.assertEqual(os.fstat(file.fileno()).st_size, 0)
+                            if new:
+                                write_all(file.fileno(), new)
+                            self.assertEqual(os.fstat(file.fileno()).st_size, len(new))
+                            self.assertBytes(read(path), limetest.container([[A], [B, C]]))
+                    self.assertHolds(path, want)
+                    self.assertEqual(sizes(mount), [len(A[1]), len(new), len(C[1])])
+                    self.assertBytes(read(mount.join("second")), new)
+                    self.assertBytes(read(mount.join("third")), C[1])
+                    self.assertBytes(read(mount.join("001-first")), A[1])
+                self.assertEqual(os.listdir(os.path.dirname(path)), ["c.lime"])
+
+    def test_an_empty_one_anew(self):
+        with self.written([A, ("second", b""), C]) as (path, mount):
+            for new in (b"x", b"", b"longer"):
+                put(mount.join("second"), new)
+                self.assertHolds(path, [A, ("second", new), C])
+            put(mount.join("second"), b"")
+            self.assertHolds(path, [A, ("second", b""), C])
+            with open(mount.join("second"), "r+b", buffering=0) as file:
+                file.truncate(10)
+                file.write(b"y")
+        self.assertHolds(path, [A, ("second", b"y" + bytes(9)), C])
+
+    def test_emptied_when_it_is_closed(self):
+        """Each time, and at once; in a tree, too."""
+        path = self.write("c.lime", limetest.container([A, B, C]))
+        for tree in (False, True):
+            with self.rw(os.path.dirname(path) if tree else path) as mount:
+                name = mount.join("c.lime/second" if tree else "second")
+                writer = writelib.Remote(self)
+                for _ in range(20):
+                    writer.close(writer.open(name, os.O_WRONLY | os.O_TRUNC))
+                    self.assertHolds(path, [A, ("second", b""), C])
+                    put(name, B[1])
+                    self.run_ok(["cp", "/dev/null", name])
+                    self.assertHolds(path, [A, ("second", b""), C])
+                    put(name, B[1])
+                    self.run_ok(["sh", "-c", ': >"$1"', "sh", name])
+                    self.assertHolds(path, [A, ("second", b""), C])
+                    put(name, B[1])
+
+    def test_emptied_and_not_yet_written(self):
+        """The container is written anew once, when the last copy of the descriptor goes."""
+        old = limetest.container([A, B, C])
+        path = self.write("c.lime", old)
+        for tree in (False, True):
+            with self.rw(os.path.dirname(path) if tree else path) as mount:
+                name = mount.join("c.lime/002-second" if tree else "second")
+                writer = writelib.Remote(self)
+                fd = writer.open(name, os.O_WRONLY | os.O_TRUNC)
+                writer.close(writer.dup(fd))
+                self.assertEqual(writer.system("true"), 0)
+                self.assertBytes(read(path), old)
+                writer.write(fd, b"abc")
+                writer.close(fd)
+                self.assertHolds(path, [A, ("second", b"abc"), C])
+                self.run_ok(["sh", "-c", '{ cat /dev/null; cmp "$2" "$3"; cat "$3"; } >"$1"', "sh",
+                             name, path, self.write("same", read(path))])
+                found = self.assertClean(path)
+                self.assertBytes(found[1].data, limetest.container([A, ("second", b"abc"), C]))
+                put(name, B[1])
+                self.assertBytes(read(path), old)
+
+    def test_emptied_and_open_twice(self):
+        """Who closes it has it done, whoever else has it open."""
+        with self.written([A, B, C]) as (path, mount):
+            one, two = writelib.Remote(self), writelib.Remote(self)
+            other = two.open(mount.join("second"), os.O_RDWR)
+            one.close(one.open(mount.join("second"), os.O_WRONLY | os.O_TRUNC))
+            self.assertHolds(path, [A, ("second", b""), C])
+            two.write(other, b"x")
+            two.close(other)
+            self.assertHolds(path, [A, ("second", b"x"), C])
+
+    def test_written_anew_and_synced(self):
+        """fsync says that it is there."""
+        for new in (b"n" * len(B[1]), some(MIB)):
+            with self.written([A, B, C]) as (path, mount):
+                with open(mount.join("second"), "wb", buffering=0) as file:
+                    write_all(file.fileno(), new)
+                    os.fsync(file.fileno())
+                    self.assertHolds(path, [A, ("second", new), C])
+                    os.fsync(file.fileno())
+                self.assertHolds(path, [A, ("second", new), C])
+
+    def test_written_anew_twice_at_once(self):
+        """Two records, the two open at the same time."""
+        with self.written([A, B, C]) as (path, mount):
+            with open(mount.join("first"), "wb", buffering=0) as one, \
+                    open(mount.join("second"), "wb", buffering=0) as two:
+                for i in range(50):
+                    one.write(b"%d" % i)
+                    two.write(b"%d," % i)
+            numbers = [b"%d" % i for i in range(50)]
+        self.assertHolds(path, [("first", b"".join(numbers)),
+                                ("second", b",".join(numbers) + b","), C])
+
+    def test_resized(self):
+        """By path, by descriptor, by a program."""
+        for n in (len(B[1]) - 1, 1, 0, len(B[1]) + 1, 500000):
+            new = B[1][:n].ljust(n, b"\0")
+            for how in ("truncate", "ftruncate", "program"):
+                with self.subTest(n, how=how), self.written([A, B, C]) as (path, mount):
+                    if how == "truncate":
+                        os.truncate(mount.join("second"), n)
+                    elif how == "program":
+                        self.run_ok(["truncate", "-s", str(n), mount.join("second")])
+                    else:
+                        with open(mount.join("second"), "r+b", buffering=0) as file:
+                            file.truncate(n)
+                            self.assertEqual(os.fstat(file.fileno()).st_size, n)
+                            self.assertBytes(file.read(), new)
+                    self.assertHolds(path, [A, ("second", new), C])
+                    self.assertBytes(read(mount.join("second")), new)
+                    self.assertEqual(sizes(mount), [len(A[1]), n, len(C[1])])
+
+    def test_resized_and_written(self):
+        with self.written([A, B, C]) as (path, mount):
+            with open(mount.join("second"), "r+b", buffering=0) as file:
+                file.truncate(100)
+                file.seek(90)
+                file.write(b"0123456789abcdef")
+                self.assertEqual(os.fstat(file.fileno()).st_size, 106)
+                self.assertBytes(os.pread(file.fileno(), 1000, 0),
+                                 B[1][:90] + b"0123456789abcdef")
+        self.assertHolds(path, [A, ("second", B[1][:90] + b"0123456789abcdef"), C])
+
+    def test_others_are_used_meanwhile(self):
+        """A container that is written anew leaves open files of other records what they were."""
+        with self.written([A, B, C]) as (path, mount):
+            with open(mount.join("third"), "r+b", buffering=0) as third, \
+                    open(mount.join("first"), "rb", buffering=0) as first:
+                self.assertEqual(first.read(10), A[1][:10])
+                third.write(b"before")
+                put(mount.join("second"), b"another length")
+                third.write(b"after!")
+                self.assertEqual(os.pread(third.fileno(), 12, 0), b"beforeafter!")
+                os.posix_fadvise(first.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                self.assertBytes(first.read(), A[1][10:])
+                os.fsync(third.fileno())
+            self.assertEqual(os.stat(mount.join("second")).st_size, 14)
+        self.assertHolds(path, [A, ("second", b"another length"),
+                                ("third", b"beforeafter!" + C[1][12:])])
+
+    def test_another_mount_reads_what_is_replaced(self):
+        """The old container's bytes and times stay, and so do those who have it open."""
+        for how in ("anew", "truncated", "touched"):
+            path = self.write("c.lime", limetest.container([A, B, C]))
+            os.utime(path, (1000000000, 1000000000))
+            with self.rw(path) as mount, limetest.Mount(path) as reader, \
+                    open(path, "rb", buffering=0) as old, \
+                    open(reader.join("second"), "rb", buffering=0) as second:
+                self.assertBytes(os.pread(second.fileno(), 10, 0), B[1][:10])
+                if how == "truncated":
+                    os.truncate(mount.join("first"), 13)
+                else:
+                    with open(mount.join("first"), "wb", buffering=0) as file:
+                        file.write(b"a" * 13)
+                        if how == "touched":
+                            os.utime(file.fileno(), (1500000000, 1500000000))
+                self.assertEqual(os.fstat(old.fileno()).st_nlink, 0)
+                self.assertEqual(os.fstat(old.fileno()).st_mtime, 1000000000)
+                os.posix_fadvise(second.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                self.assertBytes(os.pread(second.fileno(), len(B[1]), 0), B[1])
+                if how == "touched":
+                    self.assertEqual(os.stat(path).st_mtime, 1500000000)
+                else:
+                    self.assertGreater(os.stat(path).st_mtime, 1000000000)
+            self.assertHolds(path, [("first", b"a" * 13), B, C])
+
+    def test_the_last_one_grows_meanwhile(self):
+        with self.written([A, B, C]) as (path, mount):
+            with open(mount.join("third"), "ab", buffering=0) as third:
+                third.write(b"one")
+                put(mount.join("first"), b"another length")
+                third.write(b"two")
+        self.assertHolds(path, [("first", b"another length"), B, ("third", C[1] + b"onetwo")])
+
+    def test_owner_mode_and_attributes_stay(self):
+        with self.written([A, B, C]) as (path, mount):
+            os.chmod(path, 0o640)
+            os.setxattr(path, "user.mine", b"yes")
+            if os.geteuid() == 0:
+                os.chown(path, 4711, 4712)
+            want = os.stat(path)
+            put(mount.join("second"), b"another length")
+            got = os.stat(path)
+            self.assertNotEqual(got.st_ino, want.st_ino)
+            self.assertEqual((got.st_mode, got.st_uid, got.st_gid),
+                             (want.st_mode, want.st_uid, want.st_gid))
+            self.assertEqual(os.getxattr(path, "user.mine"), b"yes")
+            self.assertErrno(errno.EBUSY, self.another_writer, path)
+
+    def another_writer(self, path):
+        """The lock is on the new file, too."""
+        fd = os.open(path, os.O_RDWR)
+        try:
+            lock(fd)
+        except BlockingIOError:
+            raise OSError(errno.EBUSY, "locked") from None
+        finally:
+            os.close(fd)
+
+    def test_anew_when_it_has_been_read_before(self):
+        """Neither pages nor attributes of the old one are shown."""
+        for new in (b"n" * 300000, b"n" * 200000, b"n" * 400000):
+            with self.written([A, ("data", b"o" * 300000), C]) as (path, mount):
+                self.assertBytes(read(mount.join("data")), b"o" * 300000)
+                with open(mount.join("data"), "rb", buffering=0) as reader:
+                    put(mount.join("data"), new)
+                    self.assertBytes(read(mount.join("data")), new)
+                    self.assertEqual(os.stat(mount.join("data")).st_size, len(new))
+                    try:
+                        self.assertLessEqual(set(reader.read()), {ord("o"), ord("n")})
+                    except OSError as error:
+                        self.assertIn(error.errno, (errno.ESTALE, errno.EIO))
+                self.assertBytes(read(mount.join("third")), C[1])
+
+    def test_not_removed(self):
+        with self.written([A, B, C]) as (path, mount):
+            for name in ("first", "001-first", "second", "002-second"):
+                self.assertErrno(errno.EPERM, os.unlink, mount.join(name))
+            done = limetest.run(["rm", "-f", mount.join("first")])
+            self.assertIn(b"Operation not permitted", done.stderr)
+            self.assertEqual(len(os.listdir(mount)), 3)
+        self.assertHolds(path, [A, B, C])
+
+
+class InnerByOneThread(Inner):
+    OPTS = ("attr_timeout=0", "entry_timeout=0")
+    ARGS = ("-s",)
+
+
+if __name__ == "__main__":
+    limetest.main()

@@ -1,0 +1,345 @@
+"""What cannot be done is refused, with the errno that docs/writing.md names."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import writelib
+from writelib import A, B, C, flags, lock, opened, put, read, some, until
+
+
+@limetest.needs_fuse
+class Refused(writelib.TestCase):
+    def test_what_records_are_not(self):
+        with self.written([A, B, C]) as (path, mount):
+            outside = self.write("outside", b"x")
+            not_here = (errno.EPERM, errno.EOPNOTSUPP)
+            for name in ("first", "002-second"):
+                self.assertErrno(errno.EPERM, os.link, mount.join(name), mount.join("link"))
+                self.assertErrno(errno.EPERM, os.rename, mount.join(name), mount.join("new"))
+                self.assertErrno(errno.EPERM, os.rename, mount.join(name), mount.join("third"))
+                self.assertErrno(errno.EPERM, os.rename, mount.join("third"), mount.join(name))
+            self.assertErrno(errno.EPERM, os.link, mount.join("third"), mount.join("link"))
+            self.assertErrno(not_here, os.mkdir, mount.join("folder"))
+            self.assertErrno(not_here, os.mkfifo, mount.join("fifo"))
+            self.assertErrno(not_here, os.symlink, outside, mount.join("symlink"))
+            self.assertErrno((errno.EXDEV, errno.EPERM), os.rename, outside, mount.join("new"))
+            self.assertErrno((errno.ENOTDIR, errno.EPERM), os.rmdir, mount.join("third"))
+            self.assertErrno(errno.ENOENT, os.unlink, mount.join("none"))
+            self.assertErrno(errno.ENOENT, os.unlink, mount.join("004-none"))
+            self.assertEqual(len(os.listdir(mount)), 3)
+        self.assertHolds(path, [A, B, C])
+
+    def test_mode_and_owner(self):
+        with self.written([A, B]) as (path, mount):
+            before = os.stat(path)
+            for name in ("first", "second"):
+                self.assertErrno(errno.EPERM, os.chmod, mount.join(name), 0o600)
+                if os.geteuid() == 0:
+                    self.assertErrno(errno.EPERM, os.chown, mount.join(name), 4711, -1)
+                    self.assertErrno(errno.EPERM, os.chown, mount.join(name), -1, 4711)
+            after = os.stat(path)
+            for field in ("st_mode", "st_uid", "st_gid"):
+                self.assertEqual(getattr(after, field), getattr(before, field))
+
+    def test_mode_and_owner_of_a_new_one(self):
+        """As with the mode that is asked for when it is made, nothing comes of them."""
+        with self.written([A, B]) as (path, mount):
+            os.chmod(path, 0o644)
+            before = os.stat(path)
+            with open(mount.join("new"), "wb", buffering=0) as file:
+                os.fchmod(file.fileno(), 0o600)
+                if os.geteuid() == 0:
+                    os.fchown(file.fileno(), 4711, 4712)
+                got = os.fstat(file.fileno())
+                self.assertEqual((got.st_mode, got.st_uid), (before.st_mode, before.st_uid))
+                file.write(b"new")
+                os.fsync(file.fileno())
+                self.assertErrno(errno.EPERM, os.fchmod, file.fileno(), 0o600)
+            given = self.write("given", b"given")
+            os.chmod(given, 0o600)
+            if os.geteuid() == 0:
+                os.chown(given, 4711, 4712)
+            self.run_ok(["cp", "-p", given, mount.join("cp-p")])
+            self.run_ok(["cp", "-a", given, mount.join("cp-a")])
+            self.run_ok(["install", "-m", "644", given, mount.join("install")])
+            self.run_ok(["install", given, mount.join("install-once-more")])
+            for field in ("st_mode", "st_uid", "st_gid"):
+                self.assertEqual(getattr(os.stat(path), field), getattr(before, field))
+        self.assertHolds(path, [A, B, ("new", b"new"), ("cp-p", b"given"), ("cp-a", b"given"),
+                                ("install", b"given"), ("install-once-more", b"given")])
+
+    def test_times(self):
+        """They are the container's; touch and cp -p are content."""
+        given = self.write("given", some(5000))
+        os.utime(given, (1000000000, 1000000000))
+        os.chmod(given, 0o644)
+        path = self.write("c.lime", limetest.container([A, B]))
+        os.chmod(path, 0o644)
+        with self.rw(path) as mount:
+            self.run_ok(["touch", mount.join("first")])
+            self.run_ok(["touch", "-d", "2020-02-02 02:02:02 UTC", mount.join("second")])
+            self.run_ok(["cp", "-p", given, mount.join("new")])
+            self.run_ok(["cp", "-p", given, mount.join("first")])
+        self.assertHolds(path, [("first", some(5000)), B, ("new", some(5000))])
+
+    def test_times_tell_of_changes(self):
+        path = self.write("c.lime", limetest.container([A, B]))
+        os.utime(path, (1000000000, 1000000000))
+        with self.rw(path, "attr_timeout=0") as mount:
+            self.assertEqual(int(os.stat(mount.join("first")).st_mtime), 1000000000)
+            with open(mount.join("first"), "r+b") as file:
+                file.write(b"x")
+            self.assertGreater(os.stat(mount.join("first")).st_mtime, 1000000000)
+            self.assertGreater(os.stat(path).st_mtime, 1000000000)
+
+    def test_opened_for_reading_only(self):
+        with self.written([A, B]) as (_, mount):
+            with open(mount.join("second"), "rb", buffering=0) as file:
+                self.assertErrno(errno.EBADF, os.write, file.fileno(), b"x")
+                self.assertErrno(errno.EINVAL, os.ftruncate, file.fileno(), 5)
+
+    def test_what_it_says(self):
+        """The log has what to do instead; programs have a reason."""
+        path = self.write("c.lime", limetest.container([A, B, C]))
+        where = self.tempdir()
+        log = open(self.write("log", b""), "w+b")
+        self.addCleanup(log.close)
+        daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", "rw", path, where],
+                                  stderr=log, stdin=subprocess.DEVNULL)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        until(lambda: limetest.mounts_under(where))
+
+        def words():
+            log.seek(0)
+            return log.read().decode()
+
+        def says(call, *args):
+            before = len(words())
+            with self.assertRaises(OSError):
+                call(*args)
+            until(lambda: len(words()) > before, 5)
+
+        def go_on(name):
+            fd = os.open(name, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(fd, b"x")
+            finally:
+                os.close(fd)
+
+        def inside(name):
+            return os.path.join(where, name)
+
+        says(put, inside("007-x"), b"")
+        says(os.unlink, inside("first"))
+        says(go_on, inside("first"))
+        says(os.setxattr, inside("first"), "user.other", b"x")
+        says(os.mkdir, inside("folder"))
+        says(os.rename, inside("first"), inside("x"))
+        # What programs try, and do without, is no error.
+        os.chmod(path, 0o644)
+        before = words()
+        self.run_ok(["cp", "-p", path, inside("copied")])
+        self.run_ok(["install", "-m", "644", path, inside("installed")])
+        self.run_ok(["mv", inside("installed"), self.tempdir()])
+        os.unlink(inside("copied"))
+        self.assertEqual(words(), before)
+        # Once for each record.
+        for name in ("a b\u00e4", "c\nd"):
+            before = words()
+            put(inside(name), b"x" * 10000)
+            os.truncate(inside(name), 5)
+            os.setxattr(inside(name), "user.lime.type", b"plain")
+            os.setxattr(inside("plain"), "user.lime.type", b"\xff")
+            said = words()[len(before):].splitlines()
+            self.assertEqual(len(said), 2, said)
+            self.assertIn({"c\nd": "c%0Ad"}.get(name, "a b%C3%A4"), said[0])
+            self.assertIn("%FF", said[1])
+            os.unlink(os.path.join(where, "004-%FF"))
+        daemon.terminate()
+        self.assertEqual(daemon.wait(20 * limetest.SLOWNESS), 0)
+        self.assertHolds(path, [A, B, C])
+
+
+@limetest.needs_fuse
+class ReadOnly(writelib.TestCase):
+    """Without rw nothing is changed, and nothing is opened so that it could be."""
+
+    def setUp(self):
+        self.path = self.write("c.lime", limetest.container([A, B]))
+
+    def refused(self, mount, inside=""):
+        def at(name):
+            return mount.join(inside, name)
+        calls = [(put, at("new"), b""), (put, at("003-new"), b""), (put, at("first"), b""),
+                 (open, at("first"), "r+b"), (open, at("second"), "ab"),
+                 (os.truncate, at("second"), 0), (os.unlink, at("second")),
+                 (os.rename, at("second"), at("x")), (os.link, at("second"), at("x")),
+                 (os.symlink, "x", at("y")), (os.mkdir, at("x")), (os.mkfifo, at("x")),
+                 (os.chmod, at("second"), 0o600), (os.utime, at("second")),
+                 (os.setxattr, at("second"), "user.lime.mb", b"1"),
+                 (os.removexattr, at("second"), "user.lime.mb")]
+        for call in calls:
+            with self.subTest(str(call[0].__name__), args=call[1:]):
+                self.assertErrno(errno.EROFS, *call)
+
+    def never_written_by(self, mount):
+        """Its descriptors: none of a file below here is open for writing."""
+        folder = os.path.dirname(self.path)
+        for fd in os.listdir(f"/proc/{mount.pid}/fd"):
+            try:
+                if os.readlink(f"/proc/{mount.pid}/fd/{fd}").startswith(folder):
+                    with open(f"/proc/{mount.pid}/fdinfo/{fd}", encoding="ascii") as file:
+                        mode = [line for line in file if line.startswith("flags:")][0]
+                    self.assertEqual(int(mode.split()[1], 8) & os.O_ACCMODE, os.O_RDONLY)
+            except FileNotFoundError:
+                pass
+
+    def test_a_container(self):
+        before = os.stat(self.path)
+        for opts in (None, "ro"):
+            with limetest.Mount(self.path, opts=opts) as mount:
+                self.assertEqual(read(mount.join("first")), A[1])
+                self.refused(mount)
+                self.never_written_by(mount)
+        after = os.stat(self.path)
+        self.assertEqual((after.st_mtime_ns, after.st_ctime_ns),
+                         (before.st_mtime_ns, before.st_ctime_ns))
+
+    def test_a_tree(self):
+        folder = os.path.dirname(self.path)
+        put(os.path.join(folder, "first"), b"plain")
+        put(os.path.join(folder, "second"), b"plain")
+        with limetest.Mount(folder) as mount:
+            self.assertEqual(read(mount.join("c.lime/first")), A[1])
+            self.refused(mount, "c.lime")
+            self.refused(mount)
+            self.assertErrno(errno.EROFS, os.rmdir, mount.join("c.lime"))
+            self.never_written_by(mount)
+
+    def test_an_unfinished_record_is_left_alone(self):
+        """A mount that only reads recovers nothing."""
+        header = limetest.header("unfinished", 0, 0, 1, magic=0)
+        with open(self.path, "ab") as file:
+            file.write(header + b"data")
+        before = read(self.path)
+        with limetest.Mount(self.path) as mount:
+            self.assertEqual(len(os.listdir(mount)), 2)
+            self.assertIn(b"offset", os.getxattr(mount.path, "user.lime.fault"))
+        self.assertEqual(read(self.path), before)
+
+    def test_the_mount_table(self):
+        def options(mount):
+            with open("/proc/self/mounts", encoding="utf-8") as table:
+                return [line for line in table if mount.path in line][0].split()[3].split(",")
+        with limetest.Mount(self.path) as mount:
+            self.assertIn("ro", options(mount))
+        with self.rw(self.path) as mount:
+            self.assertIn("rw", options(mount))
+
+    def test_the_last_one_of_ro_and_rw_counts(self):
+        """As mount(8) has it."""
+        with limetest.Mount(self.path, opts="rw,ro") as mount:
+            self.refused(mount)
+        with limetest.Mount(self.path, opts="ro,rw") as mount:
+            put(mount.join("new"), b"x")
+        self.assertHolds(self.path, [A, B, ("new", b"x")])
+
+
+@limetest.needs_fuse
+class Locks(writelib.TestCase):
+    def setUp(self):
+        self.path = self.write("c.lime", limetest.container([A, B]))
+
+    def refused(self, *args):
+        done = limetest.run(args, timeout=20)
+        self.assertNotEqual(done.returncode, 0, args)
+        self.assertRegex(done.stderr.decode().lower(), "busy|locked|mounted|writ", args)
+        return done
+
+    def test_a_second_writer(self):
+        with self.rw(self.path) as mount:
+            self.refused("limefs", "-o", "rw", self.path, self.tempdir())
+            put(mount.join("new"), b"x")
+            self.refused("limefs", "-o", "rw", self.path, self.tempdir())
+        with self.rw(self.path) as mount:
+            put(mount.join("newer"), b"y")
+        self.assertHolds(self.path, [A, B, ("new", b"x"), ("newer", b"y")])
+
+    def test_by_another_name(self):
+        """It is the file that is locked."""
+        link = os.path.join(self.tempdir(), "link")
+        os.symlink(self.path, link)
+        hard = self.path + ".hard"
+        os.link(self.path, hard)
+        with self.rw(self.path):
+            self.refused("limefs", "-o", "rw", link, self.tempdir())
+            self.refused("limefs", "-o", "rw", hard, self.tempdir())
+
+    def test_the_commands(self):
+        commands = [("repair",)]
+        usage = limetest.run(["lime", "--help"]).stdout.decode()
+        data = self.write("data", b"x")
+        for name, more in (("append", ("-t", "x", data)), ("rm", ("2",)),
+                           ("replace", ("2", data)), ("set", ("2", "--type", "x"))):
+            if f"lime {name}" in usage or f" {name} " in usage:
+                commands.append((name, *more))
+        with self.rw(self.path) as mount:
+            put(mount.join("new"), b"x")
+            for name, *more in commands:
+                self.refused("lime", name, self.path, *more)
+        self.assertHolds(self.path, [A, B, ("new", b"x")])
+        self.run_ok(["lime", "repair", self.path])
+
+    def test_readers_go_on(self):
+        with self.rw(self.path) as mount, limetest.Mount(self.path) as reader:
+            put(mount.join("new"), b"x" * 100000)
+            self.assertEqual(read(reader.join("new")), b"x" * 100000)
+            self.assertEqual(self.run_ok(["lime", "cat", self.path, "new"]), b"x" * 100000)
+            self.run_ok(["lime", "check", self.path])
+
+    def test_locked_by_somebody_else(self):
+        with open(self.path, "r+b") as file:
+            lock(file.fileno())
+            self.refused("limefs", "-o", "rw", self.path, self.tempdir())
+            with limetest.Mount(self.path) as reader:
+                self.assertEqual(read(reader.join("first")), A[1])
+
+    def test_a_tree(self):
+        """A container of it from the first change on; others are free."""
+        folder = os.path.dirname(self.path)
+        other = shutil.copy(self.path, os.path.join(folder, "other.lime"))
+        with self.rw(folder) as tree:
+            with self.rw(self.path) as mount:
+                self.assertEqual(read(tree.join("c.lime/first")), A[1])
+                self.assertErrno(errno.EBUSY, put, tree.join("c.lime/new"), b"x")
+                self.assertErrno(errno.EBUSY, open, tree.join("c.lime/first"), "r+b")
+                self.assertErrno(errno.EBUSY, os.unlink, tree.join("c.lime/second"))
+                put(tree.join("other.lime/new"), b"y")
+                put(mount.join("new"), b"x")
+            put(tree.join("c.lime/newer"), b"z")
+            with open(tree.join("c.lime/newer"), "ab") as file:
+                file.write(b"!")
+                self.refused("lime", "repair", self.path)
+                self.refused("limefs", "-o", "rw", self.path, self.tempdir())
+        self.assertHolds(self.path, [A, B, ("new", b"x"), ("newer", b"z!")])
+        self.assertHolds(other, [A, B, ("new", b"y")])
+
+    def test_a_tree_lets_go(self):
+        """After a while nobody writes, and others may."""
+        folder = os.path.dirname(self.path)
+        with self.rw(folder) as tree:
+            put(tree.join("c.lime/new"), b"x")
+            until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0, 60)
+            self.run_ok(["lime", "check", self.path])
+            put(tree.join("c.lime/newer"), b"y")
+        self.assertHolds(self.path, [A, B, ("new", b"x"), ("newer", b"y")])
+
+
+if __name__ == "__main__":
+    limetest.main()
