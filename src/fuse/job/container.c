@@ -113,6 +113,11 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     limefs_job_send_open(job, file, &packet);
 }
 
+static bool is_connected(const struct limefs_job *job, uint64_t connection)
+{
+    return job->connections == connection && job->state == LIMEFS_JOB_SERVING;
+}
+
 /* The lock is let go while the container is looked at, which may take its time; who looks for
  * it meanwhile finds it as one that is being opened. NULL: the job has gone. */
 static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_job_file *file,
@@ -127,7 +132,7 @@ static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_j
     limefs_unlock(&job->lock);
     int err = prepare(job, view, writes, &opening);
     limefs_lock(&job->lock);
-    bool there = job->connections == connection && job->state == LIMEFS_JOB_SERVING;
+    bool there = is_connected(job, connection);
     bool moved = there && file->moved; /* to be asked for */
     if (moved)
         *file = (struct limefs_job_file){0};
@@ -141,7 +146,7 @@ static struct limefs_job_file *open_file(struct limefs_job *job, struct limefs_j
         limefs_unlock(&job->lock);
         close(opening.fd);
         limefs_lock(&job->lock);
-        there = there && job->connections == connection && job->state == LIMEFS_JOB_SERVING;
+        there = there && is_connected(job, connection);
     }
     return there && !moved ? file : NULL;
 }

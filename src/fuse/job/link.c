@@ -165,7 +165,7 @@ static int on_stored(struct limefs_job *job, unsigned index, struct limejob_pack
     if (err)
         limefs_log(LOG_WARNING, "job: write: %s; it is written locally",
                    text[0] ? text : strerror(-err));
-    struct limefs_job_file *file = limefs_job_file_written(job, parcel->of->view);
+    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
     if (file && file->loads)
         file->loads--;
     limefs_store_on_written(job, parcel, err);

@@ -64,7 +64,7 @@ enum {
 
 struct limefs_parcel {
     enum limefs_parcel_state state;
-    struct limefs_job_view *of;
+    struct limefs_job_view *written; /* whose bytes they are */
     uid_t uid;                   /* for whom the job writes it */
     struct limefs_change change; /* until it is empty */
     uint64_t from, to;           /* in the container */

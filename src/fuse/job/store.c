@@ -32,7 +32,7 @@ static char *bytes_of(const struct limefs_job *job, const struct limefs_parcel *
 static int write_out(const struct limefs_job *job, const struct limefs_parcel *parcel)
 {
     struct limefile_fd file;
-    limefile_fd_init(&file, parcel->of->fd);
+    limefile_fd_init(&file, parcel->written->fd);
     const char *bytes = bytes_of(job, parcel);
     for (unsigned i = 0; i < parcel->there.count; i++) {
         const struct limefs_span *span = &parcel->there.span[i];
@@ -48,7 +48,7 @@ static int write_out(const struct limefs_job *job, const struct limefs_parcel *p
 static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     parcel->state = LIMEFS_PARCEL_EMPTY;
-    limefs_job_change_end(job, parcel->of->view, &parcel->change);
+    limefs_job_change_end(job, parcel->written->view, &parcel->change);
 }
 
 /* What nobody waits for is found by the next sync. */
@@ -61,7 +61,7 @@ static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
     limefs_caller_swap(job->fs, caller);
     limefs_lock(&job->lock);
     if (err)
-        parcel->of->late = err;
+        parcel->written->late = err;
     empty(job, parcel);
     pthread_cond_broadcast(&job->changed);
 }
@@ -70,7 +70,7 @@ static void finish_locally(struct limefs_job *job, struct limefs_parcel *parcel)
 
 static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
 {
-    struct limefs_job_file *file = limefs_job_file_written(job, parcel->of->view);
+    struct limefs_job_file *file = limefs_job_file_written(job, parcel->written->view);
     bool ready =
         file && !job->broken && job->in_flight < LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX / 2;
     parcel->state = ready ? LIMEFS_PARCEL_SENT : LIMEFS_PARCEL_FAILED;
@@ -119,7 +119,7 @@ static struct limefs_parcel *overlapping(struct limefs_job *job,
 {
     for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
          parcel++)
-        if (parcel->state != LIMEFS_PARCEL_EMPTY && parcel->of == written &&
+        if (parcel->state != LIMEFS_PARCEL_EMPTY && parcel->written == written &&
             parcel->from < to && from < parcel->to)
             return parcel;
     return NULL;
@@ -221,7 +221,8 @@ static void keep_apart(struct limefs_job *job, struct limefs_parcel *parcel, uin
 {
     const struct limefs_parcel *other = job->parcels;
     for (; other < job->parcels + job->parcel_count; other++) {
-        if (other == parcel || other->state == LIMEFS_PARCEL_EMPTY || other->of != parcel->of)
+        if (other == parcel || other->state == LIMEFS_PARCEL_EMPTY ||
+            other->written != parcel->written)
             continue;
         if (other->to <= at && other->to > parcel->from)
             parcel->from = other->to;
@@ -255,7 +256,7 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
     uint64_t extent = job->forward.extent, begin = at / extent * extent;
     *parcel = (struct limefs_parcel){
         .state = LIMEFS_PARCEL_FILLING,
-        .of = written,
+        .written = written,
         .uid = limefs_caller_uid(),
         .from = begin >= run->begin ? begin : at, /* what comes before is on its way */
         .to = begin + extent,

@@ -31,13 +31,21 @@ struct limefs_append {
     struct limefs_stamp last; /* after our own last change, or when it was opened */
 };
 
-static const struct limefs_append NONE; /* moved */
-
 /* ---- what is known ---- */
 
-static struct limefs_append *append_of(struct limefs_node *node)
+/* NULL: its file was never opened to append. Else the lock is taken; leave() gives it back. */
+static struct limefs_append *enter(struct limefs_node *node)
 {
-    return __atomic_load_n(&node->append, __ATOMIC_ACQUIRE);
+    struct limefs_append *append = __atomic_load_n(&node->append, __ATOMIC_ACQUIRE);
+    if (append)
+        limefs_lock(&append->lock);
+    return append;
+}
+
+static void leave(struct limefs_append *append)
+{
+    if (append)
+        limefs_unlock(&append->lock);
 }
 
 static bool asks_to_append(int flags)
@@ -63,7 +71,8 @@ bool limefs_append_may_open(struct limefs *fs, const struct limefs_node *node, i
 {
     bool reads = (flags & O_ACCMODE) == O_RDONLY, appends = asks_to_append(flags);
     limefs_lock(&fs->lock);
-    bool may = node->opened ? appends && is_new(changed) && !node->followed : appends || reads;
+    bool may = node->opened ? appends && is_new(changed) && node->bytes != LIMEFS_GROWN
+                            : appends || reads;
     limefs_unlock(&fs->lock);
     return may;
 }
@@ -85,7 +94,7 @@ bool limefs_append_opened(struct limefs_node *node, int flags, const struct lime
 {
     bool appends = asks_to_append(flags) && only_appended_to(node) && begin(node);
     if (appends && node->writers == 0) {
-        bool stands = !node->moved && node->told_bytes == stamp->size;
+        bool stands = node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size;
         node->append->last = stands ? *stamp : (struct limefs_stamp){0};
     }
     node->writers++;
@@ -133,7 +142,9 @@ static void grown_to(struct limefs *fs, struct limefs_node *node, uint64_t end)
 /* Where a byte really stands; *n: at most so many that follow it there. */
 static uint64_t place(const struct limefs_append *append, uint64_t at, size_t *n)
 {
-    size_t i = append->count;
+    size_t i = append ? append->count : 0;
+    if (i == 0)
+        return at;
     while (i > 0 && append->moves[i - 1].from > at)
         i--;
     if (i < append->count && append->moves[i].from - at < *n)
@@ -153,7 +164,7 @@ static int move_from(struct limefs *fs, struct limefs_node *node, uint64_t at, u
     moves[append->count++] = (struct move){at, (int64_t)(to - at)};
     append->moves = moves;
     limefs_lock(&fs->lock);
-    node->moved = true;
+    node->bytes = LIMEFS_MOVED;
     limefs_unlock(&fs->lock);
     return 0;
 }
@@ -180,12 +191,9 @@ static ssize_t read_all(const struct limefs_append *append, int fd, char *buf, s
 ssize_t limefs_append_read(struct limefs_node *node, int fd, void *buf, size_t n,
                            uint64_t offset)
 {
-    struct limefs_append *append = append_of(node);
-    if (!append)
-        return read_all(&NONE, fd, buf, n, offset);
-    limefs_lock(&append->lock);
+    struct limefs_append *append = enter(node);
     ssize_t got = read_all(append, fd, buf, n, offset);
-    limefs_unlock(&append->lock);
+    leave(append);
     return got;
 }
 
@@ -282,13 +290,14 @@ static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uin
                         uint64_t to)
 {
     static const char zeros[64 * 1024];
+    uint64_t at = from;
     int err = 0;
-    while (from < to && !err) {
-        size_t n = to - from < sizeof zeros ? (size_t)(to - from) : sizeof zeros;
-        err = append_bytes(fs, node, fd, zeros, n, from);
-        owe(node->append, from, from + n);
-        from += n;
+    while (at < to && !err) {
+        size_t n = to - at < sizeof zeros ? (size_t)(to - at) : sizeof zeros;
+        err = append_bytes(fs, node, fd, zeros, n, at);
+        at += n;
     }
+    owe(node->append, from, at);
     return err;
 }
 
@@ -316,69 +325,47 @@ static int write_appended(struct limefs *fs, struct limefs_node *node, int fd, c
     return err;
 }
 
-static int write_locked(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
-                        size_t n, uint64_t offset)
-{
-    bool only;
-    uint64_t end = known_end(fs, node, &only);
-    int err = only ? write_appended(fs, node, fd, buf, n, offset, end)
-                   : write_known(node->append, fd, buf, n, offset);
-    grown_to(fs, node, offset + n);
-    return err;
-}
-
 ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
                             const char *buf, size_t n, uint64_t offset)
 {
-    struct limefs_append *append = append_of(node);
-    int err;
-    if (append) {
-        limefs_lock(&append->lock);
-        err = write_locked(fs, node, fd, buf, n, offset);
-        limefs_unlock(&append->lock);
-    } else {
-        err = write_to(fd, buf, n, offset);
-        grown_to(fs, node, offset + n);
-    }
+    bool only = false;
+    struct limefs_append *append = enter(node);
+    uint64_t end = append ? known_end(fs, node, &only) : 0;
+    int err = only ? write_appended(fs, node, fd, buf, n, offset, end)
+                   : write_known(append, fd, buf, n, offset);
+    grown_to(fs, node, offset + n);
+    leave(append);
     return err ? err : (ssize_t)n;
 }
 
 /* ---- lengths ---- */
 
+/* Moves of what is cut off are over. */
 static int cut(struct limefs_append *append, int fd, uint64_t bytes)
 {
     size_t n = 1;
-    while (append->count > 0 && append->moves[append->count - 1].from >= bytes)
+    while (append && append->count > 0 && append->moves[append->count - 1].from >= bytes)
         append->count--;
     return ftruncate(fd, bytes ? (off_t)place(append, bytes - 1, &n) + 1 : 0) == 0 ? 0 : -errno;
 }
 
 /* What the kernel has not sent yet may be of bytes that are before the end now. */
-static int cut_locked(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
-{
-    bool only, ours = is_ours(node->append, fd);
-    uint64_t end = known_end(fs, node, &only);
-    int err = cut(node->append, fd, bytes);
-    if (!err)
-        owe(node->append, end, bytes);
-    if (ours)
-        note_ours(node->append, fd);
-    return err;
-}
-
 int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
 {
-    struct limefs_append *append = append_of(node);
-    if (append)
-        limefs_lock(&append->lock);
-    int err =
-        append ? cut_locked(fs, node, fd, bytes) : cut(&(struct limefs_append){0}, fd, bytes);
+    bool only;
+    struct limefs_append *append = enter(node);
+    bool ours = append && is_ours(append, fd);
+    uint64_t end = known_end(fs, node, &only);
+    int err = cut(append, fd, bytes);
+    if (!err && append)
+        owe(append, end, bytes);
+    if (ours)
+        note_ours(append, fd);
     limefs_lock(&fs->lock);
     if (!err)
         node->told_bytes = (off_t)bytes;
     limefs_unlock(&fs->lock);
-    if (append)
-        limefs_unlock(&append->lock);
+    leave(append);
     return err;
 }
 
@@ -401,11 +388,8 @@ static int allocate(struct limefs *fs, struct limefs_node *node, int fd, int mod
 int limefs_append_allocate(struct limefs *fs, struct limefs_node *node, int fd, int mode,
                            uint64_t offset, uint64_t bytes)
 {
-    struct limefs_append *append = append_of(node);
-    if (append)
-        limefs_lock(&append->lock);
+    struct limefs_append *append = enter(node);
     int err = allocate(fs, node, fd, mode, offset, bytes);
-    if (append)
-        limefs_unlock(&append->lock);
+    leave(append);
     return err;
 }

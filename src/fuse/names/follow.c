@@ -12,10 +12,10 @@ static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, o
     limefs_lock(&fs->lock);
     *known = node->told_bytes;
     bool ours = fs->session && fs->threads > 1 && !fs->following && !node->writers &&
-                *known < size && (node->followed || !node->moved);
+                *known < size && node->bytes != LIMEFS_MOVED;
     if (ours) {
         fs->following = true;
-        node->followed = node->moved = true;
+        node->bytes = LIMEFS_GROWN;
     }
     limefs_unlock(&fs->lock);
     return ours;

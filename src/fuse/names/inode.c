@@ -200,7 +200,7 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false; /* the kernel keeps where it leads */
     return limefs_stamp_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
-            (!node->moved && node->told_bytes == stamp->size));
+            (node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size));
 }
 
 bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)

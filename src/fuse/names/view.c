@@ -5,6 +5,7 @@
 #include "descriptor.h"
 #include "tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -41,8 +42,8 @@ static void now_awake(struct limefs *fs, struct limefs_view *view)
 
 void limefs_view_watch(struct limefs *fs, const struct limefs_view_watch *watch)
 {
-    if (fs->watch_count < LIMEFS_WATCHES_MAX)
-        fs->watches[fs->watch_count++] = watch;
+    assert(fs->watch_count < LIMEFS_WATCHES_MAX);
+    fs->watches[fs->watch_count++] = watch;
 }
 
 static void has_changed(struct limefs *fs, struct limefs_view *view)
@@ -68,8 +69,8 @@ static void now_used(struct limefs *fs, struct limefs_view *view)
     list_insert(fs, view);
 }
 
-/* Closing may take as long as a store likes: it is left to unlock(). Where too much is left,
- * the view stays awake for now. */
+/* Closing may take as long as a store likes: it is left to unlock_and_close(). Where too much
+ * is left, the view stays awake for now. */
 static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 {
     if (fs->leaving_count == LIMEFS_LEAVING_MAX)
@@ -84,7 +85,7 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 }
 
 /* Gives fs->lock back, after anything that may put views to sleep. */
-static void unlock(struct limefs *fs)
+static void unlock_and_close(struct limefs *fs)
 {
     struct limefs_leaving leaving[LIMEFS_LEAVING_MAX];
     unsigned count = fs->leaving_count;
@@ -226,7 +227,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         now_awake(fs, view);
         evict(fs);
     }
-    unlock(fs);
+    unlock_and_close(fs);
     if (err) {
         close(view->fd);
         limefile_index_free(view->index);
@@ -288,30 +289,29 @@ static bool shows(struct limefs_view *view, const struct stat *st)
     return equal && (!view->racy || is_racy(&st->st_mtim, &seen));
 }
 
-static struct limefs_view *pin_newest(struct limefs *fs, struct limefs_node *node,
-                                      bool *written)
+static bool is_current(const struct limefs_node *node, struct limefs_view *view,
+                       const struct stat *st)
 {
-    limefs_lock(&fs->lock);
-    struct limefs_view *view = node->view;
-    *written = view && view->written;
-    if (view)
-        view->pins++;
-    limefs_unlock(&fs->lock);
-    return view;
+    return view == node->view && (view->moves % 2 || shows(view, st));
 }
 
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
 static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node *node,
                                           const struct stat *st)
 {
-    bool written;
-    struct limefs_view *view = pin_newest(fs, node, &written);
-    if (!view)
-        return NULL;
-    if (written) /* first: after it was written anew that may have failed */
-        look_again(fs, view);
     limefs_lock(&fs->lock);
-    bool current = view == node->view && (view->moves % 2 || shows(view, st));
+    struct limefs_view *view = node->view;
+    bool written = view && view->written;
+    if (view && !written && !is_current(node, view, st))
+        view = NULL;
+    if (view)
+        view->pins++;
+    limefs_unlock(&fs->lock);
+    if (!written)
+        return view;
+    look_again(fs, view); /* first: after it was written anew that may have failed */
+    limefs_lock(&fs->lock);
+    bool current = is_current(node, view, st);
     limefs_unlock(&fs->lock);
     if (current)
         return view;
@@ -339,7 +339,7 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
     view->index = index;
     now_awake(fs, view);
     evict(fs);
-    unlock(fs);
+    unlock_and_close(fs);
     return 0;
 }
 
@@ -387,7 +387,7 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
     } else if (err == -ENOENT) {
         limefs_lock(&fs->lock);
         retire_gone(fs, container);
-        unlock(fs);
+        unlock_and_close(fs);
     }
     limefs_unlock(&container->load);
     if (file >= 0)
@@ -417,7 +417,7 @@ void limefs_view_gone(struct limefs *fs, struct limefs_node *parent, const char 
     struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (node)
         retire_gone(fs, node);
-    unlock(fs);
+    unlock_and_close(fs);
 }
 
 int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
@@ -452,7 +452,7 @@ void limefs_view_unpin(struct limefs *fs, struct limefs_view *view)
     view->pins--;
     if (!free_unheld(fs, view))
         evict(fs);
-    unlock(fs);
+    unlock_and_close(fs);
 }
 
 void limefs_view_lookup(struct limefs *fs, struct limefs_view *view, uint64_t n)
@@ -467,7 +467,7 @@ void limefs_view_forget(struct limefs *fs, struct limefs_view *view, uint64_t n)
     limefs_lock(&fs->lock);
     view->lookups -= n < view->lookups ? n : view->lookups;
     free_unheld(fs, view);
-    unlock(fs);
+    unlock_and_close(fs);
 }
 
 void limefs_views_release(struct limefs *fs)
@@ -479,7 +479,7 @@ void limefs_views_release(struct limefs *fs)
         limefs_lock(&fs->lock);
         if (view->fd >= 0)
             put_to_sleep(fs, view);
-        unlock(fs);
+        unlock_and_close(fs);
         free_view(fs, view);
     }
 }

@@ -127,3 +127,19 @@ int limefs_view_check(struct limefs *fs, struct limefs_view *view,
         *checked = stamp;
     return 0;
 }
+
+/* ---- its records by name ---- */
+
+int limefs_view_find(struct limefs *fs, struct limefs_node *container, const char *name,
+                     struct limefs_view **view, struct limefile_record *record)
+{
+    int err = limefs_view_current(fs, container, view);
+    if (err)
+        return err;
+    struct limefile_index *index = limefs_view_index(fs, *view);
+    err = limefile_name_find(index, name, record);
+    limefile_index_free(index);
+    if (err)
+        limefs_view_unpin(fs, *view);
+    return err;
+}

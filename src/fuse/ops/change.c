@@ -58,14 +58,10 @@ static int remove_record(struct limefs *fs, struct limefs_node *container, const
 {
     struct limefs_view *view;
     struct limefile_record record;
-    int err = limefs_view_current(fs, container, &view);
+    int err = limefs_view_find(fs, container, name, &view, &record);
     if (err)
         return err;
-    struct limefile_index *index = limefs_view_index(fs, view);
-    err = limefile_name_find(index, name, &record);
-    limefile_index_free(index);
-    if (!err)
-        err = limefs_record_remove(fs, view, record.ordinal);
+    err = limefs_record_remove(fs, view, record.ordinal);
     limefs_view_unpin(fs, view);
     return err;
 }

@@ -108,16 +108,12 @@ static int entry_in_container(struct limefs *fs, struct limefs_node *container,
 {
     struct limefs_view *view;
     struct limefile_record record;
-    int err = limefs_view_current(fs, container, &view);
+    int err = limefs_view_find(fs, container, name, &view, &record);
     if (err)
         return err;
-    struct limefile_index *index = limefs_view_index(fs, view);
-    err = limefile_name_find(index, name, &record);
-    if (!err)
-        limefs_entry_record(fs, view, &record, entry);
-    limefile_index_free(index);
+    limefs_entry_record(fs, view, &record, entry);
     limefs_view_unpin(fs, view);
-    return err;
+    return 0;
 }
 
 static int entry_of_node(struct limefs *fs, struct limefs_node *directory, const char *name,

@@ -73,16 +73,20 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
     return writev(fd, iov, count);
 }
 
-#endif
-
 int limefs_session_adjust(struct fuse_session *session)
 {
-#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
-    (void)session; /* it asks itself, as the table of operations says; and its threads then have
-                    * descriptors of their own, which custom input and output would cost them */
-    return 0;
-#else
     const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
     return fuse_session_custom_io(session, &io, fuse_session_fd(session));
-#endif
 }
+
+#else
+
+/* It asks itself (op_init() in ops.c). Its threads then have descriptors of their own, too,
+ * which custom input and output would cost them. */
+int limefs_session_adjust(struct fuse_session *session)
+{
+    (void)session;
+    return 0;
+}
+
+#endif

@@ -19,6 +19,14 @@ enum limefs_kind {
     LIMEFS_OTHER, /* a file that is no container, a link, a socket ... */
 };
 
+/* The bytes of a plain file, as the kernel has been told of them, and as they are. Whoever
+ * opens one that is not as told gets another node. */
+enum limefs_bytes {
+    LIMEFS_AS_TOLD,
+    LIMEFS_GROWN, /* more have come, and the kernel follows (follow.h) */
+    LIMEFS_MOVED, /* some are elsewhere: append.c translates */
+};
+
 struct limefs_name {
     struct limefs_name *next;
     struct limefs_node *parent; /* a reference; NULL: the node had it once */
@@ -45,8 +53,7 @@ struct limefs_node {
     unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */
     unsigned appenders;         /* to append only (append.h) */
     bool opened;                /* LIMEFS_OTHER: the kernel may have its bytes */
-    bool moved;                 /* LIMEFS_OTHER: and they are not where it believes, or */
-    bool followed;              /* more have come (follow.h) */
+    enum limefs_bytes bytes;    /* LIMEFS_OTHER: how they stand to what it believes */
     struct limefs_append *append;
     bool fresh;               /* made by mkdir, and held until it looks like a container: */
     struct limefs_stamp made; /* this file */

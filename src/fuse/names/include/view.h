@@ -53,6 +53,10 @@ struct limefs_view {
 /* The container as it is now, pinned. -errno: also when it is a container no longer. */
 int limefs_view_current(struct limefs *, struct limefs_node *container, struct limefs_view **);
 
+/* The same, and its record of that name. */
+int limefs_view_find(struct limefs *, struct limefs_node *container, const char *name,
+                     struct limefs_view **, struct limefile_record *);
+
 /* Nothing is there by that name: a view of what was there is of no use any more. */
 void limefs_view_gone(struct limefs *, struct limefs_node *parent, const char *name);
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "edit.h"
 #include "feed.h"
-#include "packlist.h"
+#include "packwords.h"
 #include "tempfile.h"
 #include "tool.h"
 
@@ -30,12 +30,6 @@ static const char help[] =
     "\n"
     "Exit status: 0 done, and on the disk; 1 it could not be done, FILE is as it\n"
     "was; 2 wrong usage, or FILE cannot be opened or is no container.\n";
-
-struct options {
-    const char *path, *type; /* type: of the next PATH; NULL: none given */
-    bool new_message, help;
-    struct packlist list;
-};
 
 /* ---- the work ---- */
 
@@ -101,18 +95,18 @@ static int take_back(struct edit *edit)
     return TOOL_BAD;
 }
 
-static int append(const struct options *o)
+static int append(const struct packwords *words)
 {
     struct edit edit;
     struct progress progress;
     bool good = true;
-    int status = edit_open(&edit, o->path);
+    int status = edit_open(&edit, words->operands[0]);
     if (status != TOOL_GOOD)
         return status;
     progress_begin(&progress, "append", 0);
-    for (size_t i = 0; good && i < o->list.count; i++) {
+    for (size_t i = 0; good && i < words->list.count; i++) {
         struct pack_item item;
-        packlist_get(&o->list, i, &item);
+        packlist_get(&words->list, i, &item);
         good = put_item(&edit, &item, &progress);
     }
     progress_end(&progress);
@@ -124,23 +118,7 @@ static int append(const struct options *o)
 
 /* ---- the command line ---- */
 
-static int take_operand(struct options *o, const char *word)
-{
-    if (!o->type && o->path)
-        return usage_error(&cmd_append, "%s: no type (-t) before it", word);
-    if (!o->type) {
-        o->path = word;
-        return TOOL_GOOD;
-    }
-    if (packlist_type_is_bad(word, o->type, strlen(o->type)))
-        return TOOL_UNUSABLE;
-    bool added = packlist_add(&o->list, word, o->type, strlen(o->type), o->new_message, false);
-    o->type = NULL;
-    o->new_message = false;
-    return added ? TOOL_GOOD : TOOL_BAD;
-}
-
-static int parse(struct options *o, int argc, char **argv)
+static int parse(struct packwords *words, int argc, char **argv)
 {
     static const struct option longs[] = {
         {"type", required_argument, NULL, 't'},
@@ -150,40 +128,26 @@ static int parse(struct options *o, int argc, char **argv)
     };
     int status = TOOL_GOOD;
     /* "-": operands come in their place among the options */
-    for (int opt; !status && (opt = getopt_long(argc, argv, "-t:m", longs, NULL)) != -1;) {
-        if (opt == 't' && o->type)
-            status = usage_error(&cmd_append, "-t %s: no PATH after it", o->type);
-        else if (opt == 't')
-            o->type = optarg;
-        else if (opt == 'm')
-            o->new_message = true;
-        else if (opt == 'H')
-            o->help = true;
-        else if (opt == 1)
-            status = take_operand(o, optarg);
-        else
-            status = option_error(&cmd_append, argv);
-    }
-    for (; !status && optind < argc; optind++)
-        status = take_operand(o, argv[optind]);
-    return status;
+    for (int opt; !status && (opt = getopt_long(argc, argv, "-t:m", longs, NULL)) != -1;)
+        status = packwords_take(words, &cmd_append, opt, argv);
+    return status ? status : packwords_rest(words, &cmd_append, argc, argv);
 }
 
-static int check(const struct options *o)
+static int check(const struct packwords *words)
 {
     size_t streams = 0;
-    for (size_t i = 0; i < o->list.count; i++) {
+    for (size_t i = 0; i < words->list.count; i++) {
         struct pack_item item;
-        packlist_get(&o->list, i, &item);
+        packlist_get(&words->list, i, &item);
         streams += strcmp(item.path, "-") == 0;
     }
-    if (o->type)
-        return usage_error(&cmd_append, "-t %s: no PATH after it", o->type);
-    if (o->new_message)
-        return usage_error(&cmd_append, "-m: no record after it");
-    if (!o->path || !o->list.count)
-        return usage_error(&cmd_append,
-                           o->path ? "no record named (-t TYPE PATH)" : "no file named");
+    int status = packwords_check(words, &cmd_append);
+    if (status)
+        return status;
+    if (!words->operand_count)
+        return usage_error(&cmd_append, "no file named");
+    if (!words->list.count)
+        return usage_error(&cmd_append, "no record named (-t TYPE PATH)");
     if (streams > 1)
         return usage_error(&cmd_append, "standard input can become one record only");
     return TOOL_GOOD;
@@ -191,15 +155,15 @@ static int check(const struct options *o)
 
 static int run(int argc, char **argv)
 {
-    struct options o = {0};
-    int status = parse(&o, argc, argv);
-    if (o.help)
+    struct packwords words = {.most = 1};
+    int status = parse(&words, argc, argv);
+    if (words.help)
         status = print_help(&cmd_append);
     else if (!status)
-        status = check(&o);
-    if (!status && !o.help)
-        status = append(&o);
-    packlist_release(&o.list);
+        status = check(&words);
+    if (!status && !words.help)
+        status = append(&words);
+    packlist_release(&words.list);
     return status;
 }
 

@@ -72,13 +72,7 @@ static bool put_record(const struct container *c, const struct limefile_record *
                        const struct range *range)
 {
     struct progress progress;
-    struct copy copy = {
-        .in = c->fd,
-        .in_offset = record->data_offset,
-        .out = STDOUT_FILENO,
-        .out_offset = COPY_AT_POSITION,
-        .left = record->bytes,
-    };
+    struct copy copy = copy_to_stdout(c->fd, record);
     if (!apply_range(c, record, range, &copy))
         return false;
     if (!isatty(STDOUT_FILENO)) {

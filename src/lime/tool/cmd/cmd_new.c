@@ -69,13 +69,9 @@ static int make(const char *path)
 
 static int run(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    int opt = getopt_long(argc, argv, "", longs, NULL), worst = TOOL_GOOD;
-    if (opt != -1)
-        return opt == 'H' ? print_help(&cmd_new) : option_error(&cmd_new, argv);
+    int status, worst = TOOL_GOOD;
+    if (no_options(&cmd_new, argc, argv, &status))
+        return status;
     if (optind == argc)
         return usage_error(&cmd_new, "the name of a file is wanted");
     for (int i = optind; i < argc; i++)

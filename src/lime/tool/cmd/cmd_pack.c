@@ -1,7 +1,7 @@
 /* cmd_pack.c - lime pack: a container out of files */
 #define _GNU_SOURCE
 #include "manifest.h"
-#include "packlist.h"
+#include "packwords.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -69,30 +69,10 @@ static int pack_list(struct packlist *list, const char *target)
 }
 
 struct options {
+    struct packwords
+        words; /* without a type before it, a word is DIR or FILE of the first form */
     const char *output, *listfile;
-    const char *type; /* of the next PATH; NULL: none given */
-    const char *operands[2];
-    int operand_count;
-    bool new_message, help;
-    struct packlist list;
 };
-
-/* Without a type before it, a word is DIR or FILE of the first form. */
-static int take_operand(struct options *o, const char *word)
-{
-    if (!o->type) {
-        if (o->operand_count == 2)
-            return usage_error(&cmd_pack, "%s: no type (-t) before it", word);
-        o->operands[o->operand_count++] = word;
-        return TOOL_GOOD;
-    }
-    if (packlist_type_is_bad(word, o->type, strlen(o->type)))
-        return TOOL_UNUSABLE;
-    bool added = packlist_add(&o->list, word, o->type, strlen(o->type), o->new_message, false);
-    o->type = NULL;
-    o->new_message = false;
-    return added ? TOOL_GOOD : TOOL_BAD;
-}
 
 static int parse(struct options *o, int argc, char **argv)
 {
@@ -105,55 +85,44 @@ static int parse(struct options *o, int argc, char **argv)
     for (int opt; !status && (opt = getopt_long(argc, argv, "-o:t:m", longs, NULL)) != -1;) {
         if (opt == 'o')
             o->output = optarg;
-        else if (opt == 't' && o->type)
-            status = usage_error(&cmd_pack, "-t %s: no PATH after it", o->type);
-        else if (opt == 't')
-            o->type = optarg;
-        else if (opt == 'm')
-            o->new_message = true;
         else if (opt == 'l')
             o->listfile = optarg;
-        else if (opt == 'H')
-            o->help = true;
-        else if (opt == 1)
-            status = take_operand(o, optarg);
         else
-            status = option_error(&cmd_pack, argv);
+            status = packwords_take(&o->words, &cmd_pack, opt, argv);
     }
-    for (; !status && optind < argc; optind++)
-        status = take_operand(o, argv[optind]);
-    return status;
+    return status ? status : packwords_rest(&o->words, &cmd_pack, argc, argv);
 }
 
 static int pack(struct options *o)
 {
-    if (o->type)
-        return usage_error(&cmd_pack, "-t %s: no PATH after it", o->type);
-    if (o->new_message)
-        return usage_error(&cmd_pack, "-m: no record after it");
+    struct packlist *list = &o->words.list;
+    const char *const *operands = o->words.operands;
+    int status = packwords_check(&o->words, &cmd_pack);
+    if (status)
+        return status;
     if (!o->output) {
-        if (o->operand_count != 2 || o->list.count || o->listfile)
+        if (o->words.operand_count != 2 || list->count || o->listfile)
             return usage_error(&cmd_pack, "either DIR and FILE, or -o FILE and what to pack");
-        return pack_folder(o->operands[0], o->operands[1]);
+        return pack_folder(operands[0], operands[1]);
     }
-    if (o->operand_count)
-        return usage_error(&cmd_pack, "%s: no type (-t) before it", o->operands[0]);
-    if (!o->listfile == !o->list.count)
+    if (o->words.operand_count)
+        return usage_error(&cmd_pack, "%s: no type (-t) before it", operands[0]);
+    if (!o->listfile == !list->count)
         return usage_error(&cmd_pack, "-o: either --list or records (-t TYPE PATH) are wanted");
-    if (o->listfile && !packlist_read_list(&o->list, o->listfile, true))
+    if (o->listfile && !packlist_read_list(list, o->listfile, true))
         return TOOL_BAD;
-    return pack_list(&o->list, o->output);
+    return pack_list(list, o->output);
 }
 
 static int run(int argc, char **argv)
 {
-    struct options o = {0};
+    struct options o = {.words.most = PACKWORDS_OPERANDS};
     int status = parse(&o, argc, argv);
-    if (o.help)
+    if (o.words.help)
         status = print_help(&cmd_pack);
     else if (!status)
         status = pack(&o);
-    packlist_release(&o.list);
+    packlist_release(&o.words.list);
     return status;
 }
 

@@ -167,13 +167,9 @@ static int replace_in(const char *path, const char *word, const char *data)
 
 static int run(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    int opt = getopt_long(argc, argv, "", longs, NULL);
-    if (opt != -1)
-        return opt == 'H' ? print_help(&cmd_replace) : option_error(&cmd_replace, argv);
+    int status;
+    if (no_options(&cmd_replace, argc, argv, &status))
+        return status;
     if (argc - optind != 3)
         return usage_error(&cmd_replace, "a file, a record and a path are wanted");
     return replace_in(argv[optind], argv[optind + 1], argv[optind + 2]);

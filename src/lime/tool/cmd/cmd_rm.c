@@ -48,13 +48,9 @@ static int remove_record(const char *path, const char *word)
 
 static int run(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    int opt = getopt_long(argc, argv, "", longs, NULL);
-    if (opt != -1)
-        return opt == 'H' ? print_help(&cmd_rm) : option_error(&cmd_rm, argv);
+    int status;
+    if (no_options(&cmd_rm, argc, argv, &status))
+        return status;
     if (argc - optind != 2)
         return usage_error(&cmd_rm, "a file and a record are wanted");
     return remove_record(argv[optind], argv[optind + 1]);

@@ -31,15 +31,21 @@ static const char *kind_name(enum limefile_fieldkind kind)
     return "binary data";
 }
 
+/* What is said, harmless. */
+static void say(char text[WORDS_MAX], const char *format, va_list args)
+{
+    vsnprintf(text, WORDS_MAX, format, args);
+    limefile_text_defuse(text, "");
+}
+
 /* On a terminal headings stand out. */
 __attribute__((format(printf, 1, 2))) static void heading(const char *format, ...)
 {
     char text[WORDS_MAX];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    say(text, format, args);
     va_end(args);
-    limefile_text_defuse(text, "");
     const char *off = getenv("NO_COLOR");
     bool bold = isatty(STDOUT_FILENO) && !(off && *off);
     printf("%s%s%s\n", bold ? "\033[1m" : "", text, bold ? "\033[m" : "");
@@ -52,9 +58,8 @@ __attribute__((format(printf, 2, 3))) static void tell(const char *name, const c
     char text[WORDS_MAX];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    say(text, format, args);
     va_end(args);
-    limefile_text_defuse(text, "");
     printf("  %-*s  %s\n", WIDTH, name, text);
 }
 

@@ -25,13 +25,7 @@ int compat_usage(const char *program, const char *arguments)
 
 static int put(const struct container *c, const struct limefile_record *record)
 {
-    struct copy copy = {
-        .in = c->fd,
-        .in_offset = record->data_offset,
-        .out = STDOUT_FILENO,
-        .out_offset = COPY_AT_POSITION,
-        .left = record->bytes,
-    };
+    struct copy copy = copy_to_stdout(c->fd, record);
     int err = copy_run(&copy);
     if (err)
         copy_message(&copy, c->path, "standard output", err);

@@ -131,3 +131,14 @@ void copy_message(const struct copy *c, const char *in_name, const char *out_nam
 {
     message_code(c->writing ? out_name : in_name, c->writing ? "write" : "read", code);
 }
+
+struct copy copy_to_stdout(int in, const struct limefile_record *record)
+{
+    return (struct copy){
+        .in = in,
+        .in_offset = record->data_offset,
+        .out = STDOUT_FILENO,
+        .out_offset = COPY_AT_POSITION,
+        .left = record->bytes,
+    };
+}

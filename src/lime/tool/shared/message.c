@@ -106,3 +106,15 @@ int finish_stdout(void)
     message_code("standard output", "write", -(stdout_error ? stdout_error : EIO));
     return TOOL_BAD;
 }
+
+bool no_options(const struct command *command, int argc, char **argv, int *status)
+{
+    static const struct option longs[] = {
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    int opt = getopt_long(argc, argv, "", longs, NULL);
+    if (opt != -1)
+        *status = opt == 'H' ? print_help(command) : option_error(command, argv);
+    return opt != -1;
+}

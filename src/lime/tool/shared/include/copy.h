@@ -2,6 +2,7 @@
 #ifndef COPY_H
 #define COPY_H
 
+#include "limefile.h"
 #include "progress.h"
 
 #include <stdbool.h>
@@ -19,6 +20,9 @@ struct copy {
     struct progress *progress; /* or NULL */
     bool writing;              /* after a failure: it was the writing that failed */
 };
+
+/* All data of the record, out of the container in `in`, to stdout. */
+struct copy copy_to_stdout(int in, const struct limefile_record *);
 
 /* Moves all that is left. -errno, or LIMEFILE_E_SHRUNK if the input ends before. */
 int copy_run(struct copy *);
