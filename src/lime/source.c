@@ -213,6 +213,13 @@ int limefile_write_full(struct limefile_source *source, const void *buf, size_t 
     return 0;
 }
 
+int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_write_full(&file.source, buf, n, offset);
+}
+
 int limefile_check_fd(int fd)
 {
     struct stat st;

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -31,13 +30,11 @@ static char *bytes_of(const struct limefs_job *job, const struct limefs_parcel *
 /* Out of the slot; without the job's lock. */
 static int write_out(const struct limefs_job *job, const struct limefs_parcel *parcel)
 {
-    struct limefile_fd file;
-    limefile_fd_init(&file, parcel->written->fd);
     const char *bytes = bytes_of(job, parcel);
     for (unsigned i = 0; i < parcel->there.count; i++) {
         const struct limefs_span *span = &parcel->there.span[i];
-        int err = limefile_write_full(&file.source, bytes + (span->from - parcel->from),
-                                      (size_t)(span->to - span->from), span->from);
+        int err = limefile_fd_write(parcel->written->fd, bytes + (span->from - parcel->from),
+                                    (size_t)(span->to - span->from), span->from);
         if (err)
             return err;
     }
@@ -270,13 +267,6 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
     return true;
 }
 
-static int write_part(struct limefs_job_view *written, const char *buf, size_t n, uint64_t at)
-{
-    struct limefile_fd file;
-    limefile_fd_init(&file, written->fd);
-    return limefile_write_full(&file.source, buf, n, at);
-}
-
 int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct limefs_run *run,
                      const char *buf, size_t n, uint64_t at)
 {
@@ -291,7 +281,7 @@ int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct 
         size_t part = n < room ? n : (size_t)room;
         if (!put_part(job, written, stream ? run : NULL, buf, part, at)) {
             limefs_unlock(&job->lock);
-            err = write_part(written, buf, part, at);
+            err = limefile_fd_write(written->fd, buf, part, at);
             limefs_lock(&job->lock);
         }
         buf += part;

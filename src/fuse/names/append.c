@@ -197,13 +197,6 @@ ssize_t limefs_append_read(struct limefs_node *node, int fd, void *buf, size_t n
     return got;
 }
 
-static int write_to(int fd, const char *buf, size_t n, uint64_t offset)
-{
-    struct limefile_fd to;
-    limefile_fd_init(&to, fd);
-    return limefile_write_full(&to.source, buf, n, offset);
-}
-
 static int write_known(const struct limefs_append *append, int fd, const char *buf, size_t n,
                        uint64_t offset)
 {
@@ -211,7 +204,7 @@ static int write_known(const struct limefs_append *append, int fd, const char *b
     while (n > 0 && !err) {
         size_t part = n;
         uint64_t at = place(append, offset, &part);
-        err = write_to(fd, buf, part, at);
+        err = limefile_fd_write(fd, buf, part, at);
         buf += part, n -= part, offset += part;
     }
     return err;

@@ -1,8 +1,7 @@
-/* record.c - records appended, resized, removed, and given other types and flags */
+/* record.c - records appended and removed */
 #define _GNU_SOURCE
 #include "clock.h"
 #include "job.h"
-#include "tree.h"
 #include "writing.h"
 
 #include <errno.h>
@@ -57,7 +56,7 @@ int limefs_writer_check(struct limefs_writer *writer)
 /* ---- the last record in the index ---- */
 
 /* The view shows the last record as the editor has it. */
-static int show_last(struct limefs_writer *writer)
+int limefs_writer_show_last(struct limefs_writer *writer)
 {
     struct limefile_last last;
     struct limefile_record before, record;
@@ -99,7 +98,7 @@ int limefs_writer_commit(struct limefs_writer *writer)
     if (err)
         return err;
     writer->grown = false;
-    return show_last(writer);
+    return limefs_writer_show_last(writer);
 }
 
 static int drop_last(struct limefs_writer *writer, const struct limefile_last *dropped)
@@ -176,8 +175,8 @@ static int type_of_name(struct limefs_writer *writer, const char *name, char *ty
 }
 
 /* Said once, when the record gets it. */
-static void judge_type(const struct limefs_writer *writer, uint64_t ordinal, const char *type,
-                       size_t len)
+void limefs_record_judge_type(const struct limefs_writer *writer, uint64_t ordinal,
+                              const char *type, size_t len)
 {
     char path[PATH_MAX], shown[LIMEFILE_NAME_MAX + 1];
     size_t good = 0;
@@ -289,11 +288,11 @@ static int append(struct limefs_writer *writer, const char *name)
     writer->length = 0;
     writer->grown = true;
     writer->failed = 0;
-    err = show_last(writer);
+    err = limefs_writer_show_last(writer);
     if (err)
         limefile_remove_last(writer->editor);
     else if (limefile_editor_last(writer->editor, &last) == 0)
-        judge_type(writer, last.ordinal, type, type_len);
+        limefs_record_judge_type(writer, last.ordinal, type, type_len);
     return err;
 }
 
@@ -352,179 +351,6 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t o
     } else {
         err = limefs_writer_drop_last(writer);
     }
-    limefs_writer_leave(writer);
-    return err;
-}
-
-/* ---- another length ---- */
-
-/* A write behind the end that has failed may have left a part of it there: the kernel then asks
- * for the length that the record has. */
-static int resize_end(struct limefs_writer *writer, uint64_t bytes)
-{
-    struct limefile_last last;
-    if (writer->grown && bytes == writer->length &&
-        limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
-        last.bytes == bytes)
-        return limefile_commit(writer->editor, bytes);
-    return limefile_resize(writer->editor, writer->length, bytes);
-}
-
-static int resize_last(struct limefs_writer *writer, uint64_t bytes)
-{
-    struct limefile_last last;
-    struct limefs_change change;
-    int err = limefile_editor_last(writer->editor, &last);
-    if (err)
-        return err;
-    limefs_job_change(writer->fs, writer->view, &change, last.data_offset, UINT64_MAX, true);
-    err = resize_end(writer, bytes);
-    uint64_t before = writer->length;
-    if (!err)
-        writer->length = bytes;
-    limefs_job_changed(writer->fs, writer->view, &change);
-    if (err) { /* it may be done all the same, but for what comes behind it */
-        limefile_editor_last(writer->editor, &last);
-        if (last.committed && !writer->grown && writer->length != last.bytes) {
-            writer->length = last.bytes;
-            show_last(writer);
-        }
-        return err;
-    }
-    writer->shared.unsynced = true;
-    if (bytes == 0 && before != 0) /* else it may be the kernel, after the failure */
-        writer->failed = 0;
-    limefile_editor_last(writer->editor, &last);
-    writer->grown = !last.committed || last.bytes != bytes;
-    return show_last(writer);
-}
-
-/* Nobody has it open: at once. */
-static int rewrite(struct limefs_writer *writer, const struct limefile_record *record,
-                   uint64_t bytes)
-{
-    uint64_t kept = record->bytes < bytes ? record->bytes : bytes;
-    const struct limefile_piece pieces[] = {
-        {.fd = writer->shared.fd, .offset = record->data_offset, .bytes = kept},
-        {.fd = -1, .bytes = bytes - kept},
-    };
-    return limefs_writer_rewrite(writer, record, pieces, 2);
-}
-
-int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_t bytes,
-                         bool emptied)
-{
-    struct limefile_last last;
-    struct limefile_record record;
-    struct limefile_index *index;
-    struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    if (target && target->aside >= 0)
-        return limefs_aside_resize(target, bytes);
-    if (limefs_writer_is_last(writer, ordinal, &last))
-        return resize_last(writer, bytes);
-    int err = limefs_writer_record(writer, ordinal, &record, &index);
-    if (err)
-        return err;
-    if (bytes != record.bytes || (target && emptied))
-        err = target ? limefs_aside_begin(target, &record, bytes, emptied)
-                     : rewrite(writer, &record, bytes);
-    limefile_index_free(index);
-    return err;
-}
-
-int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                         uint64_t bytes, bool emptied)
-{
-    struct limefs_writer *writer;
-    if (bytes > LIMEFILE_BYTES_MAX)
-        return -EFBIG;
-    int err = limefs_writer_enter(fs, view, &writer);
-    if (err)
-        return err;
-    struct limefile_last last;
-    bool closed = !limefs_writer_target(writer, ordinal);
-    if (closed && !limefs_writer_is_last(writer, ordinal, &last))
-        err = limefs_writer_make_ready(writer);
-    if (!err)
-        err = limefs_writer_resize(writer, ordinal, bytes, emptied);
-    if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) && writer->grown)
-        err = limefs_writer_commit(writer); /* nobody will close it */
-    limefs_writer_leave(writer);
-    return err == LIMEFILE_E_LENGTH ? -EFBIG : err;
-}
-
-/* ---- types and flags ---- */
-
-/* After a change of headers: the last record may be one that no scan finds. */
-static int show_all(struct limefs_writer *writer)
-{
-    struct limefile_last last;
-    int err = limefs_writer_reindex(writer);
-    if (!err && limefile_editor_last(writer->editor, &last) == 0)
-        err = show_last(writer);
-    return err;
-}
-
-static int set_type(struct limefs_writer *writer, const struct limefile_record *record,
-                    const char *type, size_t len)
-{
-    struct limefile_last last;
-    int err = limefs_writer_is_last(writer, record->ordinal, &last)
-                  ? limefile_editor_set_type(writer->editor, type, len)
-                  : limefile_set_type(&writer->file.source, record->header_offset, type, len);
-    if (!err)
-        judge_type(writer, record->ordinal, type, len);
-    return err == LIMEFILE_E_TYPE ? -EINVAL : err;
-}
-
-/* Whether a message begins with the record of that ordinal. */
-static int set_beginning(struct limefs_writer *writer, uint64_t ordinal, bool begins)
-{
-    struct limefile_last last;
-    struct limefile_record before, record;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
-    int err = 0;
-    if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
-        limefile_index_get(index, ordinal, &record) != 0)
-        err = begins ? 0 : -EINVAL; /* the ends of the container are those of messages */
-    else if (limefs_writer_is_last(writer, ordinal, &last))
-        err = limefile_append_message(writer->editor, begins);
-    else
-        err = limefile_set_boundary(&writer->file.source, before.header_offset,
-                                    record.header_offset, begins);
-    limefile_index_free(index);
-    return err;
-}
-
-static int set(struct limefs_writer *writer, uint64_t ordinal, const char *key,
-               const char *value, size_t len)
-{
-    struct limefile_record record;
-    struct limefile_index *index;
-    int err = limefs_writer_record(writer, ordinal, &record, &index);
-    if (err)
-        return err;
-    bool flag = len == 1 && (value[0] == '0' || value[0] == '1');
-    if (strcmp(key, "type") == 0)
-        err = set_type(writer, &record, value, len);
-    else if (strcmp(key, "mb") == 0)
-        err = flag ? set_beginning(writer, ordinal, value[0] == '1') : -EINVAL;
-    else if (strcmp(key, "me") == 0)
-        err = flag ? set_beginning(writer, ordinal + 1, value[0] == '1') : -EINVAL;
-    else
-        err = -EPERM;
-    limefile_index_free(index);
-    return err ? err : show_all(writer);
-}
-
-int limefs_record_set(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                      const char *key, const char *value, size_t len)
-{
-    struct limefs_writer *writer;
-    int err = limefs_writer_enter(fs, view, &writer);
-    if (err)
-        return err;
-    err = set(writer, ordinal, key, value, len);
     limefs_writer_leave(writer);
     return err;
 }

@@ -1,9 +1,7 @@
-/* target.c - bytes that are written to records, and when they are on the disk */
+/* target.c - bytes that are written to records */
 #define _GNU_SOURCE
-#include "holders.h"
 #include "job.h"
 #include "store.h"
-#include "tree.h"
 #include "writing.h"
 
 #include <errno.h>
@@ -19,15 +17,8 @@ enum {
     LARGE = 256 * 1024,
 };
 
-static int write_all(int fd, const char *buf, size_t n, uint64_t at)
-{
-    struct limefile_fd file;
-    limefile_fd_init(&file, fd);
-    return limefile_write_full(&file.source, buf, n, at);
-}
-
 /* The lock, shared, once it was had alone to catch up. */
-static void share_anew(struct limefs_writer *writer)
+void limefs_writer_share_anew(struct limefs_writer *writer)
 {
     limefs_leave(&writer->lock);
     limefs_take(&writer->lock);
@@ -37,13 +28,13 @@ static void share_anew(struct limefs_writer *writer)
 }
 
 /* The lock, shared, also on error: the container cannot be written to. */
-static int share_to_write(struct limefs_writer *writer)
+int limefs_writer_share(struct limefs_writer *writer)
 {
     limefs_share(&writer->lock);
     int err = limefs_writer_check(writer);
     if (!err || (!writer->behind && !limefs_writer_added(writer)))
         return err;
-    share_anew(writer);
+    limefs_writer_share_anew(writer);
     return limefs_writer_check(writer);
 }
 
@@ -58,7 +49,7 @@ static void raise_to(_Atomic uint64_t *length, uint64_t end)
 
 static int write_aside(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
-    int err = write_all(target->aside, buf, n, offset);
+    int err = limefile_fd_write(target->aside, buf, n, offset);
     if (err)
         return err;
     raise_to(&target->aside_bytes, offset + n);
@@ -82,7 +73,7 @@ static int write_bytes(struct limefs_target *target, const char *buf, size_t n, 
     int taken = limefs_store_put(writer->fs, &writer->shared, &target->run, buf, n, at);
     if (taken)
         return taken < 0 ? taken : 0;
-    int err = write_all(writer->shared.fd, buf, n, at);
+    int err = limefile_fd_write(writer->shared.fd, buf, n, at);
     if (!err)
         start_writeback(writer->shared.fd, n, at);
     return err;
@@ -257,7 +248,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     struct limefs_writer *writer = target->writer;
     if (offset > LIMEFILE_BYTES_MAX || n > LIMEFILE_BYTES_MAX - offset)
         return -EFBIG;
-    int err = share_to_write(writer);
+    int err = limefs_writer_share(writer);
     if (!err)
         err = write_locked(target, buf, n, offset);
     if (err)
@@ -268,99 +259,6 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     else
         __atomic_fetch_add(&fs->local_written_bytes, n, __ATOMIC_RELAXED);
     return err ? err : (ssize_t)n;
-}
-
-/* ---- on the disk ---- */
-
-/* A failure concerns all that was written before, by whomever. */
-static void tell_all(struct limefs_writer *writer, int err)
-{
-    for (struct limefs_target *target = writer->targets; target; target = target->next)
-        __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
-}
-
-/* The last record, while it grows, may not be what was written to it. */
-static int spread(struct limefs_writer *writer, int err)
-{
-    if (err && writer->grown)
-        writer->failed = err;
-    if (err)
-        tell_all(writer, err);
-    return err;
-}
-
-int limefs_writer_flush_store(struct limefs_writer *writer)
-{
-    return spread(writer, limefs_store_flush(writer->fs, &writer->shared, 0, UINT64_MAX));
-}
-
-int limefs_writer_sync_store(struct limefs_writer *writer)
-{
-    return spread(writer, limefs_store_sync(writer->fs, &writer->shared));
-}
-
-int limefs_writer_fsync(struct limefs_writer *writer)
-{
-    struct limefile_fd file;
-    limefile_fd_init(&file, writer->shared.fd);
-    return spread(writer, file.source.ops->sync(&file.source));
-}
-
-/* A new record, or an inner one that was emptied, to which nothing was written yet. */
-static bool is_bare(const struct limefs_target *target)
-{
-    const struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
-    if (target->aside >= 0)
-        return target->aside_changed && !target->aside_written && !target->failed;
-    return writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
-           !last.committed && writer->length == 0 && !writer->failed;
-}
-
-/* `held`: a copy of the descriptor that is closed is still there, for somebody to write by. */
-static int settle(struct limefs_target *target, bool held)
-{
-    struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
-    if ((target->aside >= 0 && !target->aside_changed) ||
-        (held && target->users == 1 && is_bare(target)))
-        return 0;
-    if (target->aside >= 0) {
-        int err = target->failed;
-        if (!err)
-            err = limefs_writer_make_ready(writer);
-        return err ? err : limefs_aside_finish(target);
-    }
-    if (!limefs_writer_is_last(writer, target->ordinal, &last) || !writer->grown)
-        return 0;
-    return limefs_writer_commit(writer);
-}
-
-int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool closing)
-{
-    struct limefs_writer *writer = target->writer;
-    int err = share_to_write(writer);
-    if (!err)
-        err = limefs_writer_sync_store(writer);
-    /* The bulk of it, while others go on. */
-    bool others =
-        writer->shared.syncing++ > 0; /* which may have taken the mark, and not be through */
-    if (!err && (atomic_exchange(&writer->shared.unsynced, false) || others))
-        err = limefs_writer_fsync(writer);
-    writer->shared.syncing--;
-    /* With another user there is another open file, of which we could find a descriptor. */
-    bool held = closing && !err && target->users == 1 && is_bare(target);
-    limefs_leave(&writer->lock);
-    held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
-    limefs_take(&writer->lock);
-    int met = __atomic_exchange_n(&target->error, 0, __ATOMIC_RELAXED);
-    if (!err)
-        err = met;
-    if (!err)
-        err = settle(target, held);
-    limefs_job_touched(writer->fs, writer->view);
-    limefs_leave(&writer->lock);
-    return err;
 }
 
 /* ---- room ---- */
@@ -440,64 +338,4 @@ int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int 
         err = allocate(target, mode, offset, bytes);
     limefs_leave(&writer->lock);
     return err;
-}
-
-/* ---- for readers ---- */
-
-static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limefs_place *place)
-{
-    struct limefile_record record;
-    struct limefile_index *index;
-    struct limefile_last last;
-    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    uint64_t shape = writer->shared.shape;
-    if (target && target->aside >= 0) {
-        *place = (struct limefs_place){target->aside, 0, target->aside_bytes, shape};
-        return 0;
-    }
-    int err = limefs_writer_record(writer, ordinal, &record, &index);
-    if (err)
-        return err;
-    *place = (struct limefs_place){writer->view->fd, record.data_offset, record.bytes, shape};
-    if (writer->editor && limefs_writer_is_last(writer, ordinal, &last))
-        place->bytes = writer->length;
-    limefile_index_free(index);
-    return 0;
-}
-
-void limefs_place_gather(struct limefs *fs, struct limefs_view *view, uint64_t at, size_t n)
-{
-    spread(view->writer, limefs_store_flush(fs, &view->writer->shared, at, at + n));
-}
-
-int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                       struct limefs_place *place)
-{
-    struct limefs_writer *writer = view->writer;
-    (void)fs;
-    limefs_share(&writer->lock);
-    if (writer->behind)
-        share_anew(writer);
-    int err = writer->behind ? -EIO : place_of(writer, ordinal, place);
-    if (err)
-        limefs_leave(&writer->lock);
-    return err;
-}
-
-void limefs_place_leave(struct limefs_view *view)
-{
-    limefs_leave(&view->writer->lock);
-}
-
-uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
-                             const struct limefile_record *record)
-{
-    struct limefs_place place;
-    uint64_t bytes = record->bytes;
-    if (__atomic_load_n(&view->writer, __ATOMIC_ACQUIRE) &&
-        limefs_place_enter(fs, view, record->ordinal, &place) == 0) {
-        bytes = place.bytes;
-        limefs_place_leave(view);
-    }
-    return bytes;
 }

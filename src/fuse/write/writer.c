@@ -1,9 +1,8 @@
-/* writer.c - containers locked, made good and opened for writing, and closed again */
+/* writer.c - containers locked and opened for writing, and closed again */
 #define _GNU_SOURCE
 #include "caller.h"
 #include "descriptor.h"
 #include "job.h"
-#include "store.h"
 #include "tree.h"
 #include "writing.h"
 
@@ -11,10 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/sendfile.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,77 +36,6 @@ int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
     int fd = limefile_reopen(folder, O_RDONLY | O_DIRECTORY);
     close(folder);
     return fd;
-}
-
-/* ---- made good ---- */
-
-static void note(void *context, const char *text)
-{
-    char path[PATH_MAX];
-    limefs_log(LOG_NOTICE, "%s: recover: %s", limefs_writer_label(context, path, sizeof path),
-               text);
-}
-
-static int copy_tail(int from, int to, uint64_t offset, uint64_t end)
-{
-    off_t at = (off_t)offset;
-    while ((uint64_t)at < end) {
-        ssize_t moved = sendfile(to, from, &at, end - (uint64_t)at);
-        if (moved <= 0)
-            return moved < 0 ? -errno : -EIO;
-    }
-    return fsync(to) == 0 ? 0 : -errno;
-}
-
-/* Copies the bytes and brings them to the disk, name and all. */
-static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uint64_t from,
-                     uint64_t size)
-{
-    int err = copy_tail(writer->shared.fd, fd, from, size);
-    return err ? err : fsync(folder) == 0 ? 0 : -errno;
-}
-
-/* Beside the container, as `lime repair` does; whether or not who writes may make files there.
- */
-static int keep(void *context, uint64_t from, uint64_t size)
-{
-    struct limefs_writer *writer = context;
-    char *made = NULL, path[PATH_MAX];
-    const char *container;
-    limefs_own_begin();
-    int folder = limefs_writer_folder(writer, &container);
-    int fd = folder < 0
-                 ? folder
-                 : limefile_create_kept(folder, container, from, writer->shared.fd, &made);
-    limefs_own_end();
-    if (folder < 0)
-        return folder;
-    int err = fd < 0 ? fd : fill_kept(writer, folder, fd, from, size);
-    if (fd >= 0)
-        close(fd);
-    if (err && fd >= 0) {
-        limefs_own_begin();
-        unlinkat(folder, made, 0);
-        limefs_own_end();
-    }
-    close(folder);
-    limefs_log(err ? LOG_ERR : LOG_NOTICE, "%s: recover: %s %s%s%s",
-               limefs_writer_label(writer, path, sizeof path),
-               err ? "bytes behind the last record cannot be kept in" : "they are kept in",
-               made ? made : container, err ? ": " : "", err ? limefile_strerror(err) : "");
-    free(made);
-    return err;
-}
-
-static int recover(struct limefs_writer *writer)
-{
-    char path[PATH_MAX];
-    int err = limefile_recover(&writer->file.source, note, keep, writer);
-    if (!err || !limefile_is_fault(err)) /* deviations that only another record would mend */
-        return 0;
-    limefs_log(LOG_ERR, "%s: write: %s; look at it with lime check, mend it with lime repair",
-               limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
-    return -EIO;
 }
 
 /* ---- the index and the editor ---- */
@@ -264,7 +189,7 @@ static int open_container(struct limefs_writer *writer)
     bool good = !limefile_index_fault(index) && !limefile_index_deviations(index);
     limefile_index_free(index);
     if (!good) {
-        err = recover(writer);
+        err = limefs_writer_recover(writer);
         if (!err)
             err = limefs_writer_reindex(writer);
     }
@@ -330,7 +255,7 @@ void limefs_writers_begin(struct limefs *fs)
     limefs_view_watch(fs, &watch);
 }
 
-static void give_up(struct limefs_writer *writer)
+void limefs_writer_give_up(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     struct limefs_view *view = writer->view;
@@ -358,7 +283,7 @@ static void let_go_of_others(struct limefs *fs, struct limefs_view *view)
     }
     limefs_unlock(&fs->lock);
     if (held)
-        give_up(held->writer);
+        limefs_writer_give_up(held->writer);
 }
 
 /* One more user, who stays. */
@@ -379,12 +304,12 @@ static void hold_on(struct limefs_writer *writer)
 void limefs_writer_let_go(struct limefs *fs)
 {
     if (fs->held)
-        give_up(fs->held->writer);
+        limefs_writer_give_up(fs->held->writer);
     fs->held = NULL;
 }
 
 /* One user more. */
-static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
+int limefs_writer_use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
 {
     struct limefs_change change;
     int err = limefs_caller_may(view->fd, W_OK);
@@ -416,7 +341,7 @@ static int use(struct limefs *fs, struct limefs_view *view, struct limefs_writer
 
 int limefs_writer_enter(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
 {
-    int err = use(fs, view, out);
+    int err = limefs_writer_use(fs, view, out);
     if (err)
         return err;
     limefs_take(&(*out)->lock);
@@ -434,156 +359,14 @@ void limefs_writer_leave(struct limefs_writer *writer)
 {
     limefs_job_touched(writer->fs, writer->view);
     limefs_leave(&writer->lock);
-    give_up(writer);
+    limefs_writer_give_up(writer);
 }
 
 int limefs_writer_hold(struct limefs *fs, struct limefs_view *view)
 {
     struct limefs_writer *writer;
-    int err = use(fs, view, &writer);
+    int err = limefs_writer_use(fs, view, &writer);
     if (!err)
-        give_up(writer);
+        limefs_writer_give_up(writer);
     return err;
-}
-
-/* ---- targets ---- */
-
-struct limefs_target *limefs_writer_target(const struct limefs_writer *writer, uint64_t ordinal)
-{
-    struct limefs_target *target = writer->targets;
-    while (target && target->ordinal != ordinal)
-        target = target->next;
-    return target;
-}
-
-/* Each user of a target is one of the writer, and holds the view. */
-int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
-                         struct limefs_target **out)
-{
-    struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    if (!target && !(target = calloc(1, sizeof *target)))
-        return -ENOMEM;
-    if (target->users++ == 0) {
-        target->writer = writer;
-        target->ordinal = ordinal;
-        target->aside = -1;
-        target->next = writer->targets;
-        writer->targets = target;
-    }
-    writer->users++; /* the caller is one */
-    limefs_view_hold(writer->fs, writer->view);
-    limefs_store_prepare(writer->fs, writer->view);
-    *out = target;
-    return 0;
-}
-
-int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                       bool appends, struct limefs_target **out)
-{
-    struct limefs_writer *writer;
-    int err = use(fs, view, &writer);
-    if (err)
-        return err;
-    limefs_take(&writer->lock);
-    err = limefs_writer_catch_up(writer);
-    if (!err)
-        err = limefs_writer_check(writer);
-    if (!err && appends)
-        err = limefs_writer_may_append(writer, ordinal);
-    if (!err)
-        err = limefs_target_attach(writer, ordinal, out);
-    limefs_leave(&writer->lock);
-    give_up(writer);
-    return err;
-}
-
-int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
-                               bool forced)
-{
-    char path[PATH_MAX];
-    const char *label = limefs_writer_label(writer, path, sizeof path);
-    struct limefs_change change;
-    int err = 0;
-    if (!last->committed && writer->failed == 0 && !forced)
-        err = limefs_writer_commit(writer);
-    else if (!last->committed) {
-        limefs_log(LOG_WARNING, "%s: record %llu (%s) was not finished%s%s: it is taken away",
-                   label, (unsigned long long)last->ordinal, last->type,
-                   writer->failed ? ", " : "",
-                   writer->failed ? limefile_strerror(writer->failed) : "");
-        err = limefs_writer_drop_last(writer);
-    } else if (writer->grown && (writer->failed || forced)) {
-        limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
-                   label, (unsigned long long)last->ordinal, last->type,
-                   (unsigned long long)last->bytes);
-        limefs_job_change(writer->fs, writer->view, &change, last->data_offset, UINT64_MAX,
-                          true);
-        err = limefile_commit(writer->editor, last->bytes);
-        writer->length = last->bytes;
-        writer->grown = err != 0;
-        limefs_job_changed(writer->fs, writer->view, &change);
-        limefs_view_renew(writer->fs, writer->view, last->ordinal);
-    } else if (writer->grown)
-        err = limefs_writer_commit(writer);
-    if (!err)
-        writer->failed = 0;
-    else
-        limefs_log(LOG_ERR, "%s: record %llu: close: %s", label,
-                   (unsigned long long)last->ordinal, limefile_strerror(err));
-    return err;
-}
-
-static void forget_target(struct limefs_writer *writer, struct limefs_target *target)
-{
-    struct limefs_target **at = &writer->targets;
-    while (*at != target)
-        at = &(*at)->next;
-    *at = target->next;
-    if (target->aside >= 0)
-        close(target->aside);
-    free(target);
-}
-
-/* What was collected takes the record's place, or goes. */
-static void end_aside(struct limefs_target *target, int err, bool forced)
-{
-    struct limefs_writer *writer = target->writer;
-    char path[PATH_MAX];
-    if (!target->aside_changed)
-        return;
-    if (!err)
-        err = target->failed;
-    if (!err && !forced)
-        err = limefs_aside_finish(target);
-    if (!err && !forced)
-        return;
-    limefs_log(err ? LOG_ERR : LOG_WARNING, "%s: record %llu keeps its old data: %s",
-               limefs_writer_label(writer, path, sizeof path),
-               (unsigned long long)target->ordinal,
-               err ? limefile_strerror(err) : "the new ones were not finished");
-    limefs_view_renew(writer->fs, writer->view, target->ordinal);
-}
-
-void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool forced)
-{
-    struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
-    limefs_take(&writer->lock);
-    limefs_writer_flush_store(writer);
-    int err = limefs_writer_catch_up(writer);
-    if (!err && target->aside >= 0 && target->aside_changed && !forced)
-        err = limefs_writer_make_ready(writer); /* lets others in meanwhile */
-    if (--target->users == 0) {
-        if (target->aside >= 0)
-            end_aside(target, err, forced);
-        else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
-            limefs_writer_give_up_last(writer, &last, forced);
-        forget_target(writer, target);
-        limefs_job_touched(fs, writer->view);
-    }
-    limefs_leave(&writer->lock);
-    limefs_lock(&writer->parting);
-    pthread_cond_broadcast(&writer->parted);
-    limefs_unlock(&writer->parting);
-    give_up(writer);
 }

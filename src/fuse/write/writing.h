@@ -48,6 +48,32 @@ int limefs_writer_may_append(const struct limefs_writer *, uint64_t ordinal);
  * writer is behind. */
 int limefs_writer_check(struct limefs_writer *);
 
+/* The lock, shared, for who is about to write; also on error, when the container cannot be
+ * written to. */
+int limefs_writer_share(struct limefs_writer *);
+
+/* The same, once it was had alone to catch up. */
+void limefs_writer_share_anew(struct limefs_writer *);
+
+/* A user more, without the lock: the first one locks and opens the container. -EACCES: the
+ * caller may not write to it. And one less. */
+int limefs_writer_use(struct limefs *, struct limefs_view *, struct limefs_writer **);
+void limefs_writer_give_up(struct limefs_writer *);
+
+/* The view shows the last record as the editor has it. With the lock held alone. */
+int limefs_writer_show_last(struct limefs_writer *);
+
+/* A line in the log about a type that readers may refuse. */
+void limefs_record_judge_type(const struct limefs_writer *, uint64_t ordinal, const char *type,
+                              size_t len);
+
+/* The container is made good after a crash, if it was not; locked. */
+int limefs_writer_recover(struct limefs_writer *);
+
+/* An error that the store has met is told to all targets, and stays with the last record;
+ * returned. */
+int limefs_writer_tell(struct limefs_writer *, int err);
+
 /* What is gathered for the job is in the container; then, on the ranks' disks, too. An error is
  * told to all targets, and stays with the last record. */
 int limefs_writer_flush_store(struct limefs_writer *);

@@ -170,6 +170,9 @@ void limefile_memory_release(struct limefile_memory *);
 ssize_t limefile_read_full(struct limefile_source *, void *buf, size_t n, uint64_t offset);
 int limefile_write_full(struct limefile_source *, const void *buf, size_t n, uint64_t offset);
 
+/* The same, to a descriptor. */
+int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset);
+
 /* Opens a container without ever blocking on a FIFO. flags: O_RDONLY or O_RDWR.
  * Returns a descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */
 int limefile_open(const char *path, int flags);
