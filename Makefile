@@ -49,7 +49,7 @@ INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 fuse_rooms := base names job write verify file ops process
 fuse_cflags = $(INC_lime) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
-lime_src := $(wildcard src/lime/*.c)
+lime_src := $(wildcard src/lime/*.c src/lime/edit/*.c)
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
 fuse_src := $(wildcard src/fuse/*/*.c)
@@ -137,6 +137,7 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) -MMD -MP -c -o $$@ $$<
 endef
 $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
+$(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
 $(eval $(call compile,src/lime/tool/cmd,$(INC_shared) -Isrc/lime/stage/include))
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
@@ -282,7 +283,7 @@ FUZZ_SECONDS ?= 600
 fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 $(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) \
-             $(wildcard src/lime/*.h src/lime/include/*.h src/mpi/wire/include/*.h) \
+             $(wildcard src/lime/*.h src/lime/include/*.h src/lime/edit/*.h src/mpi/wire/include/*.h) \
              $(B)/flags
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \

@@ -65,9 +65,9 @@ enum {
 struct limefs_parcel {
     enum limefs_parcel_state state;
     struct limefs_job_view *written; /* whose bytes they are */
-    uid_t uid;                   /* for whom the job writes it */
-    struct limefs_change change; /* until it is empty */
-    uint64_t from, to;           /* in the container */
+    uid_t uid;                       /* for whom the job writes it */
+    struct limefs_change change;     /* until it is empty */
+    uint64_t from, to;               /* in the container */
     struct limefs_spans there;
     unsigned holds; /* copies under way */
     double since;   /* sent, or the last copy */

@@ -1,148 +1,11 @@
-/* edit.c - the end of a container, and headers of any record, changed where they lie */
-#include "limeedit.h"
+/* edit.c - the end of a container, changed where it lies */
 #include "bytes.h"
 #include "cut.h"
+#include "put.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    WORD = 8, /* what is written at once or not at all, where it is aligned */
-};
-
-struct limefile_editor {
-    struct limefile_source *source;
-    uint64_t *headers; /* where they are, of all records; the last one is `last` */
-    size_t count, capacity;
-    struct limefile_last last;
-    uint64_t claimed;    /* the greatest length that its header may have on the disk */
-    bool visible;        /* its magic is or may be on the disk */
-    bool uncertain;      /* writing its length has failed: claimed, or less */
-    bool marked;         /* MARK_OPEN is or may be in its header ... */
-    bool mark_synced;    /* ... and on the disk */
-    bool before_cleared; /* ME of the record before is or may be cleared for it */
-};
-
-/* ---- single writes ---- */
-
-static int sync_now(struct limefile_source *source)
-{
-    return source->ops->sync ? source->ops->sync(source) : -EROFS;
-}
-
-static int set_size(struct limefile_source *source, uint64_t size)
-{
-    uint64_t now;
-    int err = source->ops->size(source, &now);
-    if (err || now == size)
-        return err;
-    return source->ops->truncate ? source->ops->truncate(source, size) : -EROFS;
-}
-
-/* The first word of a good header. */
-static int read_start(struct limefile_source *source, uint64_t header, unsigned char word[WORD])
-{
-    ssize_t got = limefile_read_full(source, word, WORD, header);
-    if (got < 0)
-        return (int)got;
-    return got == WORD && get_be32(word) == LIMEFILE_MAGIC ? 0 : LIMEFILE_E_MAGIC;
-}
-
-static int change_flags(struct limefile_source *source, uint64_t header, unsigned clear,
-                        unsigned set)
-{
-    unsigned char word[WORD];
-    int err = read_start(source, header, word);
-    if (err)
-        return err;
-    word[AT_FLAGS] = (unsigned char)((word[AT_FLAGS] & ~clear) | set);
-    return limefile_write_full(source, word, sizeof word, header);
-}
-
-static int read_header(struct limefile_source *source, uint64_t at, struct limefile_header *out)
-{
-    unsigned char raw[LIMEFILE_HEADER_BYTES];
-    ssize_t got = limefile_read_full(source, raw, sizeof raw, at);
-    if (got < 0)
-        return (int)got;
-    return got == sizeof raw ? limefile_header_decode(raw, out) : LIMEFILE_E_MAGIC;
-}
-
-/* The 144 bytes of the last record with `bytes` of data, and MB and ME as they will be. */
-static int encode(const struct limefile_editor *editor, uint64_t bytes, unsigned char *raw)
-{
-    const struct limefile_last *last = &editor->last;
-    struct limefile_header header;
-    int err = limefile_header_init(&header, last->type, last->type_len, bytes, last->mb, true);
-    return err ? err : limefile_header_encode(&header, raw);
-}
-
-/* The first word of the last record: what makes a header of it. */
-static int write_start(struct limefile_editor *editor, bool mark)
-{
-    unsigned char raw[LIMEFILE_HEADER_BYTES];
-    int err = encode(editor, 0, raw);
-    if (err)
-        return err;
-    raw[AT_RESERVED] = mark ? MARK_OPEN : 0;
-    editor->visible = true;
-    editor->marked |= mark;
-    editor->mark_synced = false;
-    err = limefile_write_full(editor->source, raw, WORD, editor->last.header_offset);
-    if (!err)
-        editor->marked = mark;
-    return err;
-}
-
-/* Its header has that length, as far as the source shows it. */
-static bool reads_length(const struct limefile_editor *editor, uint64_t bytes)
-{
-    unsigned char word[WORD];
-    return limefile_read_full(editor->source, word, sizeof word,
-                              editor->last.header_offset + AT_BYTES) == WORD &&
-           get_be64(word) == bytes;
-}
-
-static int write_length(struct limefile_editor *editor, uint64_t bytes)
-{
-    unsigned char word[WORD];
-    uint64_t claimed = editor->claimed;
-    bool uncertain = editor->uncertain;
-    put_be64(word, bytes);
-    editor->uncertain = true;
-    if (bytes > editor->claimed)
-        editor->claimed = bytes;
-    int err = limefile_write_full(editor->source, word, sizeof word,
-                                  editor->last.header_offset + AT_BYTES);
-    if (err && !uncertain && reads_length(editor, claimed)) { /* there was no room for it */
-        editor->claimed = claimed;
-        editor->uncertain = false;
-    } else if (!err) {
-        err = sync_now(editor->source);
-    }
-    if (err)
-        return err;
-    editor->uncertain = false;
-    editor->claimed = bytes;
-    if (editor->last.committed)
-        editor->last.bytes = bytes;
-    return 0;
-}
-
-/* The end of the file behind `bytes` of data, and their padding: there may be no room to write
- * it before the cut. */
-static int write_end(struct limefile_editor *editor, uint64_t bytes)
-{
-    static const unsigned char zeros[LIMEFILE_ALIGN];
-    uint64_t data_end, next;
-    int err = limefile_extent_of(editor->last.header_offset, bytes, &data_end, &next);
-    if (!err)
-        err = set_size(editor->source, next);
-    if (err)
-        return err;
-    return limefile_write_full(editor->source, zeros, (size_t)(next - data_end), data_end);
-}
 
 /* ---- the editor ---- */
 
@@ -164,7 +27,7 @@ static int push(struct limefile_editor *editor, uint64_t header)
 static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t header)
 {
     struct limefile_header h;
-    int err = read_header(editor->source, header, &h);
+    int err = limefile_put_read_header(editor->source, header, &h);
     if (err)
         return err;
     editor->last = (struct limefile_last){
@@ -202,7 +65,7 @@ static int load(struct limefile_editor *editor, const struct limefile_index *ind
     if (!err && editor->last.bytes != record.bytes)
         err = LIMEFILE_E_STATE;
     if (!err && size < record.data_offset + record.bytes + record.padding)
-        err = write_end(editor, record.bytes);
+        err = limefile_put_end(editor, record.bytes);
     return err;
 }
 
@@ -269,13 +132,13 @@ static int write_unfinished(struct limefile_editor *editor,
     int err = limefile_header_encode(header, raw);
     if (err)
         return err;
-    memset(raw, 0, WORD);
+    memset(raw, 0, LIMEFILE_WORD);
     err = limefile_write_full(editor->source, raw, sizeof raw, at);
     /* So that no data are ever on the disk without it: it is what a tail is recognised by. */
     if (!err)
-        err = sync_now(editor->source);
+        err = limefile_put_sync(editor->source);
     if (err)
-        set_size(editor->source, at);
+        limefile_put_size(editor->source, at);
     return err;
 }
 
@@ -341,24 +204,25 @@ static int settle_before(struct limefile_editor *editor)
     uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;
     if (editor->count > 1 && !editor->last.mb) {
         editor->before_cleared = true;
-        return change_flags(editor->source, before, FLAG_ME, 0);
+        return limefile_put_flags(editor->source, before, FLAG_ME, 0);
     }
-    return editor->before_cleared ? change_flags(editor->source, before, 0, FLAG_ME) : 0;
+    return editor->before_cleared ? limefile_put_flags(editor->source, before, 0, FLAG_ME) : 0;
 }
 
 static int commit_first(struct limefile_editor *editor, uint64_t bytes)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
-    int err = encode(editor, bytes, raw);
+    int err = limefile_put_encode(editor, bytes, raw);
     if (!err)
-        err = write_end(editor, bytes);
+        err = limefile_put_end(editor, bytes);
     if (!err)
-        err = limefile_write_full(editor->source, raw + WORD, sizeof raw - WORD,
-                                  editor->last.header_offset + WORD);
+        err =
+            limefile_write_full(editor->source, raw + LIMEFILE_WORD, sizeof raw - LIMEFILE_WORD,
+                                editor->last.header_offset + LIMEFILE_WORD);
     if (!err)
         err = settle_before(editor);
     if (!err)
-        err = sync_now(editor->source);
+        err = limefile_put_sync(editor->source);
     if (err)
         return err;
     editor->claimed = bytes;
@@ -367,16 +231,16 @@ static int commit_first(struct limefile_editor *editor, uint64_t bytes)
 
 static int commit_same(struct limefile_editor *editor)
 {
-    int err = write_end(editor, editor->claimed);
-    return err ? err : sync_now(editor->source);
+    int err = limefile_put_end(editor, editor->claimed);
+    return err ? err : limefile_put_sync(editor->source);
 }
 
 static int commit_more(struct limefile_editor *editor, uint64_t bytes)
 {
-    int err = write_end(editor, bytes);
+    int err = limefile_put_end(editor, bytes);
     if (!err)
-        err = sync_now(editor->source);
-    return err ? err : write_length(editor, bytes);
+        err = limefile_put_sync(editor->source);
+    return err ? err : limefile_put_length(editor, bytes);
 }
 
 /* Where the file must not end before: it is what the header claims. */
@@ -393,7 +257,7 @@ static int cut_at(struct limefile_editor *editor, uint64_t end)
 {
     uint64_t size;
     int err = editor->source->ops->size(editor->source, &size);
-    return err || size <= end ? err : set_size(editor->source, end);
+    return err || size <= end ? err : limefile_put_size(editor->source, end);
 }
 
 /* Nothing but zeros behind the `bytes` first bytes, and no more of them than must be. */
@@ -420,7 +284,7 @@ static int commit_less(struct limefile_editor *editor, uint64_t bytes)
     if (!err)
         err = cut_at(editor, floor);
     if (!err)
-        err = write_length(editor, bytes);
+        err = limefile_put_length(editor, bytes);
     return err ? err : commit_same(editor);
 }
 
@@ -448,9 +312,9 @@ int limefile_commit(struct limefile_editor *editor, uint64_t bytes)
     /* Clearing the mark needs no sync: where it is left, nothing follows it. */
     bool first = !editor->last.committed;
     if (first || editor->marked)
-        err = write_start(editor, false);
+        err = limefile_put_start(editor, false);
     if (first && !err)
-        err = sync_now(editor->source);
+        err = limefile_put_sync(editor->source);
     if (first && !err) {
         editor->last.committed = true;
         editor->last.bytes = bytes;
@@ -466,9 +330,9 @@ int limefile_growth_begin(struct limefile_editor *editor)
         return LIMEFILE_E_NO_RECORD;
     if (!editor->visible || (editor->marked && editor->mark_synced))
         return 0;
-    int err = write_start(editor, true);
+    int err = limefile_put_start(editor, true);
     if (!err)
-        err = sync_now(editor->source);
+        err = limefile_put_sync(editor->source);
     if (!err)
         editor->mark_synced = true;
     return err;
@@ -482,7 +346,7 @@ static int grow(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
         err = cut(editor, now);
     if (!err)
         err = editor->source->ops->size(editor->source, &size);
-    return err ? err : size < end ? set_size(editor->source, end) : 0;
+    return err ? err : size < end ? limefile_put_size(editor->source, end) : 0;
 }
 
 int limefile_resize(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
@@ -523,63 +387,4 @@ int limefile_remove_last(struct limefile_editor *editor)
         editor->marked |= cut.marked;
     }
     return err;
-}
-
-/* ---- headers ---- */
-
-static int write_type(struct limefile_source *source, uint64_t header_offset,
-                      const struct limefile_header *header)
-{
-    unsigned char raw[LIMEFILE_HEADER_BYTES];
-    int err = limefile_header_encode(header, raw);
-    if (!err)
-        err = limefile_write_full(source, raw + AT_TYPE, LIMEFILE_TYPE_BYTES,
-                                  header_offset + AT_TYPE);
-    return err ? err : sync_now(source);
-}
-
-static int check_type(struct limefile_header *header, const char *type, size_t type_len)
-{
-    if (type_len == 0)
-        return LIMEFILE_E_TYPE;
-    return limefile_header_init(header, type, type_len, 0, false, false);
-}
-
-int limefile_set_type(struct limefile_source *source, uint64_t header_offset, const char *type,
-                      size_t type_len)
-{
-    struct limefile_header header, old;
-    int err = check_type(&header, type, type_len);
-    if (!err)
-        err = read_header(source, header_offset, &old);
-    return err ? err : write_type(source, header_offset, &header);
-}
-
-int limefile_editor_set_type(struct limefile_editor *editor, const char *type, size_t type_len)
-{
-    struct limefile_header header;
-    if (editor->count == 0)
-        return LIMEFILE_E_NO_RECORD;
-    int err = check_type(&header, type, type_len);
-    if (!err)
-        err = write_type(editor->source, editor->last.header_offset, &header);
-    if (err)
-        return err;
-    editor->last.type_len = header.type_len;
-    memcpy(editor->last.type, header.type, header.type_len + 1u);
-    return 0;
-}
-
-int limefile_set_boundary(struct limefile_source *source, uint64_t header_before,
-                          uint64_t header_after, bool boundary)
-{
-    unsigned char word[WORD];
-    int err = read_start(source, header_after, word);
-    if (!err)
-        err =
-            change_flags(source, header_before, boundary ? 0 : FLAG_ME, boundary ? FLAG_ME : 0);
-    if (!err)
-        err =
-            change_flags(source, header_after, boundary ? 0 : FLAG_MB, boundary ? FLAG_MB : 0);
-    return err ? err : sync_now(source);
 }

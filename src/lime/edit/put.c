@@ -1,0 +1,126 @@
+/* put.c - the single writes that changes consist of */
+#include "put.h"
+#include "bytes.h"
+
+#include <errno.h>
+
+int limefile_put_sync(struct limefile_source *source)
+{
+    return source->ops->sync ? source->ops->sync(source) : -EROFS;
+}
+
+int limefile_put_size(struct limefile_source *source, uint64_t size)
+{
+    uint64_t now;
+    int err = source->ops->size(source, &now);
+    if (err || now == size)
+        return err;
+    return source->ops->truncate ? source->ops->truncate(source, size) : -EROFS;
+}
+
+/* The first word of a good header. */
+int limefile_put_read_start(struct limefile_source *source, uint64_t header,
+                            unsigned char word[LIMEFILE_WORD])
+{
+    ssize_t got = limefile_read_full(source, word, LIMEFILE_WORD, header);
+    if (got < 0)
+        return (int)got;
+    return got == LIMEFILE_WORD && get_be32(word) == LIMEFILE_MAGIC ? 0 : LIMEFILE_E_MAGIC;
+}
+
+int limefile_put_flags(struct limefile_source *source, uint64_t header, unsigned clear,
+                       unsigned set)
+{
+    unsigned char word[LIMEFILE_WORD];
+    int err = limefile_put_read_start(source, header, word);
+    if (err)
+        return err;
+    word[AT_FLAGS] = (unsigned char)((word[AT_FLAGS] & ~clear) | set);
+    return limefile_write_full(source, word, sizeof word, header);
+}
+
+int limefile_put_read_header(struct limefile_source *source, uint64_t at,
+                             struct limefile_header *out)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    ssize_t got = limefile_read_full(source, raw, sizeof raw, at);
+    if (got < 0)
+        return (int)got;
+    return got == sizeof raw ? limefile_header_decode(raw, out) : LIMEFILE_E_MAGIC;
+}
+
+/* The 144 bytes of the last record with `bytes` of data, and MB and ME as they will be. */
+int limefile_put_encode(const struct limefile_editor *editor, uint64_t bytes,
+                        unsigned char *raw)
+{
+    const struct limefile_last *last = &editor->last;
+    struct limefile_header header;
+    int err = limefile_header_init(&header, last->type, last->type_len, bytes, last->mb, true);
+    return err ? err : limefile_header_encode(&header, raw);
+}
+
+/* The first word of the last record: what makes a header of it. */
+int limefile_put_start(struct limefile_editor *editor, bool mark)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int err = limefile_put_encode(editor, 0, raw);
+    if (err)
+        return err;
+    raw[AT_RESERVED] = mark ? MARK_OPEN : 0;
+    editor->visible = true;
+    editor->marked |= mark;
+    editor->mark_synced = false;
+    err = limefile_write_full(editor->source, raw, LIMEFILE_WORD, editor->last.header_offset);
+    if (!err)
+        editor->marked = mark;
+    return err;
+}
+
+/* Its header has that length, as far as the source shows it. */
+static bool reads_length(const struct limefile_editor *editor, uint64_t bytes)
+{
+    unsigned char word[LIMEFILE_WORD];
+    return limefile_read_full(editor->source, word, sizeof word,
+                              editor->last.header_offset + AT_BYTES) == LIMEFILE_WORD &&
+           get_be64(word) == bytes;
+}
+
+int limefile_put_length(struct limefile_editor *editor, uint64_t bytes)
+{
+    unsigned char word[LIMEFILE_WORD];
+    uint64_t claimed = editor->claimed;
+    bool uncertain = editor->uncertain;
+    put_be64(word, bytes);
+    editor->uncertain = true;
+    if (bytes > editor->claimed)
+        editor->claimed = bytes;
+    int err = limefile_write_full(editor->source, word, sizeof word,
+                                  editor->last.header_offset + AT_BYTES);
+    if (err && !uncertain && reads_length(editor, claimed)) { /* there was no room for it */
+        editor->claimed = claimed;
+        editor->uncertain = false;
+    } else if (!err) {
+        err = limefile_put_sync(editor->source);
+    }
+    if (err)
+        return err;
+    editor->uncertain = false;
+    editor->claimed = bytes;
+    if (editor->last.committed)
+        editor->last.bytes = bytes;
+    return 0;
+}
+
+/* The end of the file behind `bytes` of data, and their padding: there may be no room to write
+ * it before the cut. */
+int limefile_put_end(struct limefile_editor *editor, uint64_t bytes)
+{
+    static const unsigned char zeros[LIMEFILE_ALIGN];
+    uint64_t data_end, next;
+    int err = limefile_extent_of(editor->last.header_offset, bytes, &data_end, &next);
+    if (!err)
+        err = limefile_put_size(editor->source, next);
+    if (err)
+        return err;
+    return limefile_write_full(editor->source, zeros, (size_t)(next - data_end), data_end);
+}
