@@ -243,8 +243,9 @@ class Hosts:
         """The words that run what follows in the network and under the name of a host (the
         first), and with `mount` with its mounts."""
         pid = self._processes[name or self.names[0]].pid
+        mounts = [f"--mount=/proc/{pid}/ns/mnt", f"--root=/proc/{pid}/root"]  # also in a chroot
         return ["nsenter", f"--net=/proc/{pid}/ns/net", f"--uts=/proc/{pid}/ns/uts",
-                *([f"--mount=/proc/{pid}/ns/mnt"] if mount else [])]
+                *(mounts if mount else [])]
 
     def run(self, name, command):
         """Runs it in a host, with the mounts of that."""

@@ -23,11 +23,13 @@ NETWORK = re.compile(r"(\[\S+\]\[\[\d+,\d+\],\d+\]\[\S*btl_tcp_proc\.c\S*\] ?)+|
 
 
 def children_of(pid):
+    """With theirs; of all threads: Open MPI 5 starts the ranks from one of its own."""
     found = []
     with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            for child in file.read().split():
-                found += [int(child), *children_of(int(child))]
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                for child in file.read().split():
+                    found += [int(child), *children_of(int(child))]
     return found
 
 
@@ -139,7 +141,7 @@ class Job:
         found = []
         for pid in self.pids():
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(IO):
+                if os.path.samefile(f"/proc/{pid}/exe", IO):
                     found.append(pid)
         return found
 

@@ -33,8 +33,9 @@ static void set_environment(const char *dir)
         {"OMPI_MCA_oob_tcp_keepalive_time", "5"},
         {"OMPI_MCA_oob_tcp_keepalive_intvl", "5"},
         {"OMPI_MCA_oob_tcp_keepalive_probes", "4"},
-        /* The same for Open MPI 5, which starts its ranks by PRRTE. */
-        {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+        /* The same for Open MPI 5, which starts its ranks by PRRTE; by slots, or it puts all
+         * of them on the first host. */
+        {"PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"},
         {"PRTE_MCA_hwloc_default_binding_policy", "none"},
         {"PRTE_MCA_oob_tcp_keepalive_time", "5"},
         {"PRTE_MCA_oob_tcp_keepalive_intvl", "5"},
