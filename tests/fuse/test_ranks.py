@@ -63,6 +63,8 @@ def commands(mount):
 def pids_of(mount, name):
     """name: limefs (the daemon), keeper, mpirun or limefs-io."""
     def kind(found):
+        if found[0] == "prterun":  # what mpirun becomes, from Open MPI 5 on
+            return "mpirun"
         return "keeper" if "--keeper" in found[1] else found[0]
     return sorted(pid for pid, found in commands(mount).items() if kind(found) == name)
 

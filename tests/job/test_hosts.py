@@ -132,25 +132,6 @@ class Reading(HostsTestCase):
         self.assertReads(client, client.open(path), data, 1, 8_999_999, 0)
 
 
-class LimitedJob(hosts.Job):
-    """One rank on each host; those on beta may not write beyond a byte."""
-
-    def __init__(self, cluster, where, fsize):
-        super().__init__(cluster, where)
-        self.fsize = fsize
-
-    def command(self):
-        io = [jobtest.IO, "--socket", self.path, "--ready", "1"]
-        words = [*self.cluster.enter(), *self.cluster.mpirun(self.where)]
-        for number, host in enumerate(self.where.split(",")):
-            name = host.partition(":")[0]
-            words += [":"] if number else []
-            words += ["-n", "1", "--host", name, *hosts.export()]
-            words += ["prlimit", f"--fsize={self.fsize}"] if name == "beta" else []
-            words += io
-        return words
-
-
 class Writing(HostsTestCase):
     def writes_right(self, client, path, model):
         file = client.open_for_writing(path)
@@ -227,7 +208,8 @@ class Writing(HostsTestCase):
         """What a rank of another host has met; what it was sent in vain hinders nobody."""
         for where in "alpha:1,beta:1", "alpha:1,gamma:1,beta:1":
             path, model = self.write("data", b""), bytearray()
-            job = LimitedJob(self.hosts, where, 9 * MIB).start()
+            job = self.job(where)
+            jobtest.limit_files(job.pids_on("beta"), 9 * MIB)
             client = job.client(64 * MIB)
             file = client.open_for_writing(path)
             self.write_all(client, file, model, 0, 8 * MIB, 0)

@@ -39,20 +39,6 @@ def contents(path):
         return file.read()
 
 
-class LimitedJob(jobtest.Job):
-    """Of two ranks, the second of which may not write beyond a byte."""
-
-    def __init__(self, fsize):
-        super().__init__(2)
-        self.fsize = fsize
-
-    def command(self):
-        words = super().command()
-        at = words.index("-n")
-        return [*words[:at], "-n", "1", *words[at + 2:], ":", "-n", "1", "prlimit",
-                f"--fsize={self.fsize}", *words[at + 2:]]
-
-
 class Reading(jobtest.TestCase):
     def test_odd_ranges(self):
         path, data = self.data_file(20_000_003)
@@ -473,7 +459,8 @@ class WritingFails(jobtest.TestCase):
     def test_limit_of_one_rank(self):
         """Neither is it killed by the signal, nor do the others notice."""
         path, data = self.data_file(100)
-        job = LimitedJob(9 * MIB).start()
+        job = self.job(2)
+        jobtest.limit_files([job.rank_pids_by_rank()[1]], 9 * MIB)
         client = job.client(32 * MIB)
         file, model = client.open_for_writing(path), bytearray(data)
         self.write_all(client, file, model, 1, 8 * MIB, 1)
