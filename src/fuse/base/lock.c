@@ -60,18 +60,25 @@ static unsigned highest(void)
 }
 
 /* A daemon's stderr is nowhere: into the file that tests/run names, too. */
-static void die(const char *what)
+void limefs_broken(const char *rule)
 {
-    const char *path = getenv("LIMEFS_LOCK_REPORT"), *held_name = name_of(highest());
+    const char *path = getenv("LIMEFS_LOCK_REPORT");
     held = 0; /* for what opens it */
     FILE *report = path ? fopen(path, "ae") : NULL;
     FILE *const to[] = {stderr, report};
     for (int i = 0; i < 2; i++)
         if (to[i])
-            fprintf(to[i], "limefs: locks: %s while %s is held\n", what, held_name);
+            fprintf(to[i], "limefs: %s\n", rule);
     if (report)
         fclose(report);
     abort();
+}
+
+static void die(const char *what)
+{
+    char text[128];
+    snprintf(text, sizeof text, "locks: %s while %s is held", what, name_of(highest()));
+    limefs_broken(text);
 }
 
 void limefs_lock_taken(enum limefs_rank rank)

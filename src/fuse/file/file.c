@@ -186,7 +186,7 @@ int limefs_file_of_record(struct limefs *fs, struct limefs_view *view,
                           struct limefs_target *target, struct limefs_file **out)
 {
     struct limefs_file *file = new_file();
-    int err = file ? take_record(fs, view, target->ordinal, file) : -ENOMEM;
+    int err = file ? take_record(fs, view, limefs_target_ordinal(target), file) : -ENOMEM;
     if (err) {
         if (file)
             free_file(file);

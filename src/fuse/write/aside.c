@@ -119,12 +119,9 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
         return err;
     }
     limefs_job_change(writer->fs, writer->view, &change, 0, 0, true);
-    target->aside = fd;
-    target->aside_bytes = bytes;
-    target->aside_changed = true;
-    target->aside_written = !emptied;
-    if (bytes == 0)
-        target->failed = 0;
+    target->fd = fd;
+    target->bytes = bytes;
+    limefs_aside_begins(&target->aside, bytes, emptied);
     forget_times(target);
     limefs_job_changed(writer->fs, writer->view, &change);
     return 0;
@@ -132,14 +129,10 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
 
 int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
 {
-    if (ftruncate(target->aside, (off_t)bytes) != 0)
+    if (ftruncate(target->fd, (off_t)bytes) != 0)
         return -errno;
-    target->aside_changed = target->aside_changed || target->aside_bytes != bytes;
-    target->aside_written = target->aside_written || target->aside_bytes != bytes;
-    if (bytes == 0 &&
-        target->aside_bytes != 0) /* else it may be the kernel, after the failure */
-        target->failed = 0;
-    target->aside_bytes = bytes;
+    limefs_aside_cut(&target->aside, target->bytes, bytes);
+    target->bytes = bytes;
     return 0;
 }
 
@@ -157,7 +150,7 @@ static int set_times(struct limefs *fs, struct limefs_view *view,
  */
 static bool keep_times(struct limefs_target *target, const struct timespec times[2])
 {
-    if (!target || target->aside < 0 || !target->aside_changed)
+    if (!target || !limefs_aside_is_news(&target->aside))
         return false;
     for (int i = 0; i < 2; i++)
         if (times[i].tv_nsec != UTIME_OMIT)
@@ -190,7 +183,7 @@ static int move_to(struct limefs_writer *writer, int fd)
     close(fd);
     if (err)
         return err;
-    writer->behind = true;
+    limefs_container_rewritten(&writer->state);
     return limefs_writer_catch_up(writer);
 }
 
@@ -201,7 +194,8 @@ int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_re
     struct limefile_last last;
     struct limefs_change change;
     int fd = -1;
-    if (limefile_editor_last(writer->editor, &last) == 0 && (!last.committed || writer->grown))
+    if (limefile_editor_last(writer->editor, &last) == 0 &&
+        (!last.committed || limefs_last_is_growing(&writer->last)))
         return -EBUSY;
     int err = limefs_writer_sync_store(writer); /* by ranks elsewhere, before it is read here */
     if (err)
@@ -232,12 +226,12 @@ static int put(struct limefs_target *target, const struct limefile_record *recor
 {
     struct limefs_writer *writer = target->writer;
     struct limefs_change change;
-    const struct limefile_piece piece = {.fd = target->aside, .bytes = target->aside_bytes};
-    if (target->aside_bytes != record->bytes)
+    const struct limefile_piece piece = {.fd = target->fd, .bytes = target->bytes};
+    if (target->bytes != record->bytes)
         return limefs_writer_rewrite(writer, record, &piece, 1);
     limefs_job_change(writer->fs, writer->view, &change, record->data_offset,
                       record->data_offset + record->bytes, true);
-    int err = copy(target->aside, 0, writer->shared.fd, record->data_offset, record->bytes);
+    int err = copy(target->fd, 0, writer->shared.fd, record->data_offset, record->bytes);
     limefs_job_changed(writer->fs, writer->view, &change);
     limefs_view_changed(writer->fs, writer->view);
     return err ? err : limefs_writer_fsync(writer);
@@ -247,7 +241,11 @@ int limefs_aside_finish(struct limefs_target *target)
 {
     struct limefile_record record;
     struct limefile_index *index;
-    int err = limefs_writer_catch_up(target->writer);
+    if (!limefs_aside_is_news(&target->aside))
+        return 0;
+    int err = limefs_aside_error(&target->aside);
+    if (!err)
+        err = limefs_writer_catch_up(target->writer);
     if (!err)
         err = limefs_writer_record(target->writer, target->ordinal, &record, &index);
     if (err)
@@ -256,7 +254,7 @@ int limefs_aside_finish(struct limefs_target *target)
     limefile_index_free(index);
     if (err)
         return err;
-    target->aside_changed = false;
+    limefs_aside_puts(&target->aside);
     limefs_own_begin(); /* who was let set them has gone, perhaps */
     set_times(target->writer->fs, target->writer->view, target->times);
     limefs_own_end();

@@ -28,7 +28,7 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
     if (target->users++ == 0) {
         target->writer = writer;
         target->ordinal = ordinal;
-        target->aside = -1;
+        target->fd = -1;
         target->next = writer->targets;
         writer->targets = target;
     }
@@ -59,22 +59,27 @@ int limefs_target_open(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return err;
 }
 
+uint64_t limefs_target_ordinal(const struct limefs_target *target)
+{
+    return target->ordinal;
+}
+
 int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
                                bool forced)
 {
     char path[PATH_MAX];
     const char *label = limefs_writer_label(writer, path, sizeof path);
     struct limefs_change change;
-    int err = 0;
-    if (!last->committed && writer->failed == 0 && !forced)
+    int err = 0, failed = limefs_last_error(&writer->last);
+    bool grows = limefs_last_is_growing(&writer->last);
+    if (!last->committed && !failed && !forced)
         err = limefs_writer_commit(writer);
     else if (!last->committed) {
         limefs_log(LOG_WARNING, "%s: record %llu (%s) was not finished%s%s: it is taken away",
-                   label, (unsigned long long)last->ordinal, last->type,
-                   writer->failed ? ", " : "",
-                   writer->failed ? limefile_strerror(writer->failed) : "");
+                   label, (unsigned long long)last->ordinal, last->type, failed ? ", " : "",
+                   failed ? limefile_strerror(failed) : "");
         err = limefs_writer_drop_last(writer);
-    } else if (writer->grown && (writer->failed || forced)) {
+    } else if (grows && (failed || forced)) {
         limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
                    label, (unsigned long long)last->ordinal, last->type,
                    (unsigned long long)last->bytes);
@@ -82,13 +87,12 @@ int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefi
                           true);
         err = limefile_commit(writer->editor, last->bytes);
         writer->length = last->bytes;
-        writer->grown = err != 0;
         limefs_job_changed(writer->fs, writer->view, &change);
         limefs_view_renew(writer->fs, writer->view, last->ordinal);
-    } else if (writer->grown)
+    } else if (grows)
         err = limefs_writer_commit(writer);
     if (!err)
-        writer->failed = 0;
+        limefs_last_settles(&writer->last);
     else
         limefs_log(LOG_ERR, "%s: record %llu: close: %s", label,
                    (unsigned long long)last->ordinal, limefile_strerror(err));
@@ -101,8 +105,8 @@ static void forget_target(struct limefs_writer *writer, struct limefs_target *ta
     while (*at != target)
         at = &(*at)->next;
     *at = target->next;
-    if (target->aside >= 0)
-        close(target->aside);
+    if (target->fd >= 0)
+        close(target->fd);
     free(target);
 }
 
@@ -111,10 +115,10 @@ static void end_aside(struct limefs_target *target, int err, bool forced)
 {
     struct limefs_writer *writer = target->writer;
     char path[PATH_MAX];
-    if (!target->aside_changed)
+    if (!limefs_aside_is_news(&target->aside))
         return;
     if (!err)
-        err = target->failed;
+        err = limefs_aside_error(&target->aside);
     if (!err && !forced)
         err = limefs_aside_finish(target);
     if (!err && !forced)
@@ -133,10 +137,11 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     limefs_take(&writer->lock);
     limefs_writer_flush_store(writer);
     int err = limefs_writer_catch_up(writer);
-    if (!err && target->aside >= 0 && target->aside_changed && !forced)
+    if (!err && limefs_aside_is_news(&target->aside) && !limefs_aside_error(&target->aside) &&
+        !forced)
         err = limefs_writer_make_ready(writer); /* lets others in meanwhile */
     if (--target->users == 0) {
-        if (target->aside >= 0)
+        if (limefs_aside_is(&target->aside))
             end_aside(target, err, forced);
         else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
             limefs_writer_give_up_last(writer, &last, forced);

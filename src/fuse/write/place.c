@@ -13,8 +13,8 @@ static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limef
     struct limefile_last last;
     const struct limefs_target *target = limefs_writer_target(writer, ordinal);
     uint64_t shape = writer->shared.shape;
-    if (target && target->aside >= 0) {
-        *place = (struct limefs_place){target->aside, 0, target->aside_bytes, shape};
+    if (target && limefs_aside_is(&target->aside)) {
+        *place = (struct limefs_place){target->fd, 0, target->bytes, shape};
         return 0;
     }
     int err = limefs_writer_record(writer, ordinal, &record, &index);
@@ -38,9 +38,10 @@ int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ord
     struct limefs_writer *writer = view->writer;
     (void)fs;
     limefs_share(&writer->lock);
-    if (writer->behind)
+    if (limefs_container_is_behind(&writer->state))
         limefs_writer_share_anew(writer);
-    int err = writer->behind ? -EIO : place_of(writer, ordinal, place);
+    int err =
+        limefs_container_is_behind(&writer->state) ? -EIO : place_of(writer, ordinal, place);
     if (err)
         limefs_leave(&writer->lock);
     return err;

@@ -38,7 +38,7 @@ int limefs_writer_check(struct limefs_writer *writer)
     struct stat st;
     char path[PATH_MAX];
     struct limefile_last last;
-    if (writer->behind)
+    if (limefs_container_is_behind(&writer->state))
         return -EIO;
     if (fstat(writer->shared.fd, &st) != 0)
         return -errno;
@@ -51,6 +51,13 @@ int limefs_writer_check(struct limefs_writer *writer)
                gone ? "the container was removed, or replaced by another"
                     : "somebody else has made the container shorter");
     return -ESTALE;
+}
+
+void limefs_writer_take_last(struct limefs_writer *writer)
+{
+    struct limefile_last last;
+    writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
+    limefs_last_settles(&writer->last);
 }
 
 /* ---- the last record in the index ---- */
@@ -91,13 +98,13 @@ int limefs_writer_commit(struct limefs_writer *writer)
     int err = limefile_editor_last(writer->editor, &last);
     if (!err)
         err = limefs_writer_sync_store(writer); /* before its length says that it is there */
-    if (!err && writer->failed)
-        err = writer->failed;
+    if (!err)
+        err = limefs_last_error(&writer->last);
     if (!err)
         err = limefile_commit(writer->editor, writer->length);
     if (err)
         return err;
-    writer->grown = false;
+    limefs_last_commits(&writer->last);
     return limefs_writer_show_last(writer);
 }
 
@@ -116,9 +123,7 @@ static int drop_last(struct limefs_writer *writer, const struct limefile_last *d
         shown = limefs_view_renew(writer->fs, writer->view, dropped->ordinal);
     if (!shown)
         limefs_view_show(writer->fs, writer->view, index);
-    writer->length = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
-    writer->grown = false;
-    writer->failed = 0;
+    limefs_writer_take_last(writer);
     return err ? err : shown;
 }
 
@@ -200,7 +205,7 @@ static bool is_settled(const struct limefs_writer *writer, uint64_t ordinal)
     (void)ordinal;
     if (limefile_editor_last(writer->editor, &last) != 0)
         return true;
-    return last.committed && !writer->grown;
+    return last.committed && !limefs_last_is_growing(&writer->last);
 }
 
 /* Nor is it an empty one that somebody has open to fill it. */
@@ -257,8 +262,8 @@ int limefs_writer_make_ready(struct limefs_writer *writer)
 {
     struct limefile_last last;
     int err = 0;
-    if (limefile_editor_last(writer->editor, &last) == 0 && last.committed && writer->grown &&
-        !writer->failed) {
+    if (limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
+        limefs_last_is_growing(&writer->last) && !limefs_last_error(&writer->last)) {
         err = limefs_writer_flush_store(writer);
         if (!err)
             err = limefs_writer_commit(writer); /* it may go on growing afterwards */
@@ -286,12 +291,12 @@ static int append(struct limefs_writer *writer, const char *name)
     if (err)
         return err == LIMEFILE_E_TYPE ? -EINVAL : err;
     writer->length = 0;
-    writer->grown = true;
-    writer->failed = 0;
+    limefs_last_grows(&writer->last);
     err = limefs_writer_show_last(writer);
-    if (err)
+    if (err) {
         limefile_remove_last(writer->editor);
-    else if (limefile_editor_last(writer->editor, &last) == 0)
+        limefs_writer_take_last(writer);
+    } else if (limefile_editor_last(writer->editor, &last) == 0)
         limefs_record_judge_type(writer, last.ordinal, type, type_len);
     return err;
 }

@@ -13,7 +13,7 @@
 static int resize_end(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last last;
-    if (writer->grown && bytes == writer->length &&
+    if (limefs_last_is_growing(&writer->last) && bytes == writer->length &&
         limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
         last.bytes == bytes)
         return limefile_commit(writer->editor, bytes);
@@ -35,17 +35,17 @@ static int resize_last(struct limefs_writer *writer, uint64_t bytes)
     limefs_job_changed(writer->fs, writer->view, &change);
     if (err) { /* it may be done all the same, but for what comes behind it */
         limefile_editor_last(writer->editor, &last);
-        if (last.committed && !writer->grown && writer->length != last.bytes) {
+        if (last.committed && !limefs_last_is_growing(&writer->last) &&
+            writer->length != last.bytes) {
             writer->length = last.bytes;
             limefs_writer_show_last(writer);
         }
         return err;
     }
-    writer->shared.unsynced = true;
-    if (bytes == 0 && before != 0) /* else it may be the kernel, after the failure */
-        writer->failed = 0;
+    limefs_unsynced(&writer->shared);
     limefile_editor_last(writer->editor, &last);
-    writer->grown = !last.committed || last.bytes != bytes;
+    limefs_last_cut(&writer->last, !last.committed || last.bytes != bytes,
+                    bytes == 0 && before != 0); /* else it may be the kernel, after a failure */
     return limefs_writer_show_last(writer);
 }
 
@@ -68,7 +68,7 @@ int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_
     struct limefile_record record;
     struct limefile_index *index;
     struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    if (target && target->aside >= 0)
+    if (target && limefs_aside_is(&target->aside))
         return limefs_aside_resize(target, bytes);
     if (limefs_writer_is_last(writer, ordinal, &last))
         return resize_last(writer, bytes);
@@ -97,7 +97,8 @@ int limefs_record_resize(struct limefs *fs, struct limefs_view *view, uint64_t o
         err = limefs_writer_make_ready(writer);
     if (!err)
         err = limefs_writer_resize(writer, ordinal, bytes, emptied);
-    if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) && writer->grown)
+    if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) &&
+        limefs_last_is_growing(&writer->last))
         err = limefs_writer_commit(writer); /* nobody will close it */
     limefs_writer_leave(writer);
     return err == LIMEFILE_E_LENGTH ? -EFBIG : err;

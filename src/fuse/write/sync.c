@@ -11,16 +11,16 @@
 static void tell_all(struct limefs_writer *writer, int err)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
-        __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
+        target->error = err;
 }
 
 /* The last record, while it grows, may not be what was written to it. */
 int limefs_writer_tell(struct limefs_writer *writer, int err)
 {
-    if (err && writer->grown)
-        writer->failed = err;
-    if (err)
+    if (err) {
+        limefs_last_fails(&writer->last, err, false);
         tell_all(writer, err);
+    }
     return err;
 }
 
@@ -47,10 +47,10 @@ static bool is_bare(const struct limefs_target *target)
 {
     const struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    if (target->aside >= 0)
-        return target->aside_changed && !target->aside_written && !target->failed;
+    if (limefs_aside_is(&target->aside))
+        return limefs_aside_is_empty(&target->aside);
     return writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
-           !last.committed && writer->length == 0 && !writer->failed;
+           !last.committed && writer->length == 0 && !limefs_last_error(&writer->last);
 }
 
 /* `held`: a copy of the descriptor that is closed is still there, for somebody to write by. */
@@ -58,16 +58,16 @@ static int settle(struct limefs_target *target, bool held)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    if ((target->aside >= 0 && !target->aside_changed) ||
-        (held && target->users == 1 && is_bare(target)))
+    if (held && target->users == 1 && is_bare(target))
         return 0;
-    if (target->aside >= 0) {
-        int err = target->failed;
-        if (!err)
+    if (limefs_aside_is(&target->aside)) {
+        int err = limefs_aside_error(&target->aside);
+        if (!err && limefs_aside_is_news(&target->aside))
             err = limefs_writer_make_ready(writer);
         return err ? err : limefs_aside_finish(target);
     }
-    if (!limefs_writer_is_last(writer, target->ordinal, &last) || !writer->grown)
+    if (!limefs_writer_is_last(writer, target->ordinal, &last) ||
+        !limefs_last_is_growing(&writer->last))
         return 0;
     return limefs_writer_commit(writer);
 }
@@ -78,18 +78,17 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     int err = limefs_writer_share(writer);
     if (!err)
         err = limefs_writer_sync_store(writer);
-    /* The bulk of it, while others go on. */
-    bool others =
-        writer->shared.syncing++ > 0; /* which may have taken the mark, and not be through */
-    if (!err && (atomic_exchange(&writer->shared.unsynced, false) || others))
-        err = limefs_writer_fsync(writer);
-    writer->shared.syncing--;
+    if (!err) { /* the bulk of it, while others go on */
+        if (limefs_sync_begins(&writer->shared))
+            err = limefs_writer_fsync(writer);
+        limefs_sync_ends(&writer->shared);
+    }
     /* With another user there is another open file, of which we could find a descriptor. */
     bool held = closing && !err && target->users == 1 && is_bare(target);
     limefs_leave(&writer->lock);
     held = held && limefs_record_is_held(fs, writer->view, target->ordinal);
     limefs_take(&writer->lock);
-    int met = __atomic_exchange_n(&target->error, 0, __ATOMIC_RELAXED);
+    int met = atomic_exchange(&target->error, 0);
     if (!err)
         err = met;
     if (!err)

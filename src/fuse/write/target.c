@@ -32,7 +32,7 @@ int limefs_writer_share(struct limefs_writer *writer)
 {
     limefs_share(&writer->lock);
     int err = limefs_writer_check(writer);
-    if (!err || (!writer->behind && !limefs_writer_added(writer)))
+    if (!err || (!limefs_container_is_behind(&writer->state) && !limefs_writer_added(writer)))
         return err;
     limefs_writer_share_anew(writer);
     return limefs_writer_check(writer);
@@ -49,11 +49,11 @@ static void raise_to(_Atomic uint64_t *length, uint64_t end)
 
 static int write_aside(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
 {
-    int err = limefile_fd_write(target->aside, buf, n, offset);
+    int err = limefile_fd_write(target->fd, buf, n, offset);
     if (err)
         return err;
-    raise_to(&target->aside_bytes, offset + n);
-    target->aside_changed = target->aside_written = true;
+    raise_to(&target->bytes, offset + n);
+    limefs_aside_wrote(&target->aside);
     return 0;
 }
 
@@ -93,8 +93,6 @@ static int write_last(struct limefs_target *target, const struct limefile_last *
                       const char *buf, size_t n, uint64_t offset)
 {
     struct limefs_writer *writer = target->writer;
-    if (writer->failed) /* what comes now would hide the gap */
-        return writer->failed;
     int err = write_in_place(target, buf, n, last->data_offset + offset);
     if (!err)
         raise_to(&writer->length, offset + n);
@@ -106,7 +104,8 @@ int limefs_writer_may_append(const struct limefs_writer *writer, uint64_t ordina
     char path[PATH_MAX];
     struct limefile_last last;
     const struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    if (limefs_writer_is_last(writer, ordinal, &last) || (target && target->aside >= 0))
+    if (limefs_writer_is_last(writer, ordinal, &last) ||
+        (target && limefs_aside_is(&target->aside)))
         return 0;
     limefs_log(LOG_ERR,
                "%s: record %llu: append: only the last record can grow where it is; write it "
@@ -142,7 +141,7 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
     struct limefile_index *index;
-    int err = target->failed; /* what comes now would hide the gap */
+    int err = limefs_aside_error(&target->aside); /* what comes now would hide the gap */
     if (!err)
         err = limefs_writer_check(writer);
     if (!err)
@@ -176,13 +175,14 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     int err = 0;
     limefs_leave(&writer->lock);
     limefs_take(&writer->lock);
-    if (target->aside >= 0) {
+    if (limefs_aside_is(&target->aside)) {
         /* Somebody was faster. */
     } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
         err = grow_inner(target, end);
-    } else if (!writer->grown && end > last.bytes) {
+    } else if (!limefs_last_is_growing(&writer->last) && end > last.bytes) {
         err = limefile_growth_begin(writer->editor);
-        writer->grown = !err;
+        if (!err)
+            limefs_last_grows(&writer->last);
     }
     limefs_leave(&writer->lock);
     limefs_share(&writer->lock);
@@ -196,17 +196,19 @@ static int write_where_it_is(struct limefs_target *target, const char *buf, size
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     int err;
-    if (target->aside >= 0)
+    if (limefs_aside_is(&target->aside))
         return write_aside(target, buf, n, offset);
     if (!limefs_writer_is_last(writer, target->ordinal, &last))
         err = write_inner(target, buf, n, offset);
-    else if (last.committed && !writer->grown && offset + n > last.bytes)
+    else if ((err = limefs_last_error(&writer->last)) != 0)
+        return err; /* what comes now would hide the gap */
+    else if (last.committed && !limefs_last_is_growing(&writer->last) &&
+             offset + n > last.bytes)
         err = beyond;
     else
         err = write_last(target, &last, buf, n, offset);
     if (err != beyond)
-        writer->shared.unsynced =
-            true; /* not before: somebody may just have synced what there was */
+        limefs_unsynced(&writer->shared);
     return err;
 }
 
@@ -230,14 +232,13 @@ static void note_gap(struct limefs_target *target, uint64_t end, int err)
     struct limefile_last last;
     struct limefile_record record;
     struct limefile_index *index;
-    if (target->aside >= 0) {
-        target->failed = err;
+    if (limefs_aside_is(&target->aside)) {
+        limefs_aside_fails(&target->aside, err, false);
     } else if (writer->editor && limefs_writer_is_last(writer, target->ordinal, &last)) {
         if (end > last.bytes)
-            writer->failed = err;
+            limefs_last_fails(&writer->last, err, true);
     } else if (limefs_writer_record(writer, target->ordinal, &record, &index) == 0) {
-        if (end > record.bytes)
-            target->failed = err;
+        limefs_aside_fails(&target->aside, err, end > record.bytes);
         limefile_index_free(index);
     }
 }
@@ -255,7 +256,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
         note_gap(target, offset + n, err);
     limefs_leave(&writer->lock);
     if (err)
-        __atomic_store_n(&target->error, err, __ATOMIC_RELAXED);
+        target->error = err;
     else
         __atomic_fetch_add(&fs->local_written_bytes, n, __ATOMIC_RELAXED);
     return err ? err : (ssize_t)n;
@@ -285,14 +286,15 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
         return -EOPNOTSUPP;
     bool is_last = limefs_writer_is_last(writer, target->ordinal, &last);
-    if (grows && !is_last && target->aside < 0)
+    if (grows && !is_last && !limefs_aside_is(&target->aside))
         err = grow_inner(target, end);
     if (err)
         return err;
-    int fd = target->aside >= 0 ? target->aside : writer->shared.fd;
-    if (target->aside >= 0) {
+    bool aside = limefs_aside_is(&target->aside);
+    int fd = aside ? target->fd : writer->shared.fd;
+    if (aside) {
         at = 0;
-        length = target->aside_bytes;
+        length = target->bytes;
     } else if (is_last) {
         at = last.data_offset;
         length = writer->length;
@@ -305,7 +307,7 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
         length = record.bytes;
     }
     uint64_t room = end > length && !grows ? length : end; /* none behind the record */
-    writer->shared.unsynced = true;
+    limefs_unsynced(&writer->shared);
     limefs_job_change(writer->fs, writer->view, &change, at, at + room, true);
     if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
                                    (off_t)(room - offset)) != 0) {
@@ -315,8 +317,8 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     limefs_job_changed(writer->fs, writer->view, &change);
     if (err)
         return err; /* before the length has changed */
-    if (target->aside >= 0)
-        target->aside_changed = target->aside_written = true;
+    if (aside)
+        limefs_aside_wrote(&target->aside);
     return grows && end > length ? limefs_writer_resize(writer, target->ordinal, end, false)
                                  : 0;
 }

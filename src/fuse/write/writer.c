@@ -56,7 +56,6 @@ int limefs_writer_reindex(struct limefs_writer *writer)
 
 int limefs_writer_reopen(struct limefs_writer *writer)
 {
-    struct limefile_last last;
     struct limefile_editor *editor;
     struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
     int err = limefile_editor_new(&writer->file.source, index, &editor);
@@ -65,16 +64,15 @@ int limefs_writer_reopen(struct limefs_writer *writer)
         return err;
     limefile_editor_free(writer->editor);
     writer->editor = editor;
-    writer->length = limefile_editor_last(editor, &last) == 0 ? last.bytes : 0;
-    writer->grown = false;
-    writer->failed = 0;
+    limefs_writer_take_last(writer);
     return 0;
 }
 
 uint64_t limefs_writer_beyond(const struct limefs_writer *writer, uint64_t size)
 {
     uint64_t end;
-    if (!writer->editor || writer->grown || limefile_editor_end(writer->editor, &end) != 0)
+    if (!writer->editor || limefs_last_is_growing(&writer->last) ||
+        limefile_editor_end(writer->editor, &end) != 0)
         return 0; /* nobody writes, or where it ends is not settled */
     return size > end ? size - end : 0;
 }
@@ -90,13 +88,15 @@ uint64_t limefs_writer_added(const struct limefs_writer *writer)
 int limefs_writer_catch_up(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
-    uint64_t added = writer->behind ? 0 : limefs_writer_added(writer);
-    if (!writer->behind && !added)
+    bool behind = limefs_container_is_behind(&writer->state);
+    uint64_t added = behind ? 0 : limefs_writer_added(writer);
+    if (!behind && !added)
         return 0;
     int err = limefs_writer_reindex(writer);
     if (!err)
         err = limefs_writer_reopen(writer);
-    writer->behind = writer->behind && err;
+    if (!err)
+        limefs_container_opened(&writer->state);
     if (added)
         limefs_log(
             err ? LOG_ERR : LOG_WARNING, "%s: write: somebody else has added %llu bytes%s",
@@ -171,7 +171,7 @@ static int open_container(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     struct limefs_view *view = writer->view;
-    if (writer->behind) /* another view shows what the container is now */
+    if (limefs_container_is_left(&writer->state))
         return -ESTALE;
     limefs_own_begin(); /* to be shared; whether the caller may write was asked before */
     writer->shared.fd = limefile_reopen(view->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
@@ -195,6 +195,8 @@ static int open_container(struct limefs_writer *writer)
     }
     if (!err)
         err = limefs_writer_reopen(writer);
+    if (!err)
+        limefs_container_opened(&writer->state);
     return err;
 }
 
@@ -205,7 +207,8 @@ static void close_container(struct limefs_writer *writer)
     limefile_editor_free(writer->editor);
     writer->editor = NULL;
     limefs_view_set_written(writer->fs, writer->view, false);
-    if (writer->behind)
+    limefs_container_closed(&writer->state);
+    if (limefs_container_is_left(&writer->state))
         limefs_view_distrust(writer->fs, writer->view);
     close(writer->shared.fd);
     writer->shared.fd = -1;

@@ -6,10 +6,25 @@
 #define LIMEFS_WRITING_H
 
 #include "limeedit.h"
+#include "state.h"
 #include "store.h"
 #include "writer.h"
 
 #include <stdatomic.h>
+
+/* A record that somebody has open for writing. */
+struct limefs_target {
+    struct limefs_target *next;
+    struct limefs_writer *writer;
+    uint64_t ordinal;
+    unsigned users;
+    atomic_int error;          /* that a write has met, for the next sync or close */
+    struct limefs_run run;     /* of sequential writes; under the job's lock */
+    struct limefs_aside aside; /* whether and how it is collected beside the container */
+    int fd;                    /* the file without a name, then; else -1 */
+    _Atomic uint64_t bytes;    /* the record's length, then */
+    struct timespec times[2];  /* for the container, once it is in its place */
+};
 
 struct limefs_writer {
     struct limefs *fs;
@@ -26,12 +41,9 @@ struct limefs_writer {
     struct limefile_editor *editor;
     struct limefs_target *targets; /* changed under the lock alone */
 
-    /* The last record. */
-    _Atomic uint64_t length; /* of its data, whether or not that is committed */
-    atomic_bool grown;       /* not all of that is committed */
-    atomic_int failed;       /* what a write to it met: what it holds is not what was written */
-
-    atomic_bool behind; /* the container was written anew, and could not be indexed yet */
+    struct limefs_container state;
+    struct limefs_last last; /* its last record */
+    _Atomic uint64_t length; /* of the data of that, whether or not it is committed */
 };
 
 /* With the lock held, shared or alone. */
@@ -59,6 +71,9 @@ void limefs_writer_share_anew(struct limefs_writer *);
  * caller may not write to it. And one less. */
 int limefs_writer_use(struct limefs *, struct limefs_view *, struct limefs_writer **);
 void limefs_writer_give_up(struct limefs_writer *);
+
+/* The last record is the editor's, as committed. With the lock held alone. */
+void limefs_writer_take_last(struct limefs_writer *);
 
 /* The view shows the last record as the editor has it. With the lock held alone. */
 int limefs_writer_show_last(struct limefs_writer *);
@@ -121,7 +136,7 @@ int limefs_target_attach(struct limefs_writer *, uint64_t ordinal, struct limefs
 int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
                        bool emptied);
 int limefs_aside_resize(struct limefs_target *, uint64_t bytes);
-int limefs_aside_finish(struct limefs_target *);
+int limefs_aside_finish(struct limefs_target *); /* 0 if it was put there already */
 
 /* The container, written anew with other data in one record. -EBUSY while the last one is being
  * appended. */

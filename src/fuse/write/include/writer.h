@@ -20,26 +20,8 @@
 #include "store.h"
 #include "view.h"
 
-#include <stdatomic.h>
-
 struct limefs_writer;
-
-/* A record that somebody has open for writing. */
-struct limefs_target {
-    struct limefs_target *next;
-    struct limefs_writer *writer;
-    uint64_t ordinal;
-    unsigned users;
-    int aside;                    /* the file without a name, or -1 */
-    _Atomic uint64_t aside_bytes; /* the record's length, then */
-    atomic_bool aside_changed;    /* since it was last put in its place, or never was */
-    atomic_bool aside_written;    /* by somebody, since it was made */
-    struct timespec times[2];     /* for the container, once it is in its place */
-    int error;                    /* that a write has met, for the next sync or close; atomic */
-    struct limefs_run run;        /* of sequential writes; under the job's lock */
-    atomic_int failed; /* that a write to `aside`, or one that was to begin it, has met: it is
-                        * not what was written */
-};
+struct limefs_target; /* a record that somebody has open for writing */
 
 /* Before anything is mounted: writers go with their views. */
 void limefs_writers_begin(struct limefs *);
@@ -49,6 +31,7 @@ void limefs_writers_begin(struct limefs *);
  * `appends`: only at its end; -EPERM for an inner one. */
 int limefs_target_open(struct limefs *, struct limefs_view *, uint64_t ordinal, bool appends,
                        struct limefs_target **);
+uint64_t limefs_target_ordinal(const struct limefs_target *);
 
 /* The last user takes back what was not finished. `forced`: the mount ends, and what is not
  * closed is not complete. */

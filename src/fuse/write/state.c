@@ -1,0 +1,227 @@
+/* state.c - the steps between the states of what is written to */
+#include "state.h"
+#include "lock.h"
+
+#define TO(state) (1U << LIMEFS_##state)
+
+/* From each state, to which. */
+struct rules {
+    const char *broken;
+    unsigned may[6];
+};
+
+static const struct rules container_rules = {
+    "state: a container takes a step that it has not",
+    {
+        [LIMEFS_CONTAINER_CLOSED] = TO(CONTAINER_CLOSED) | TO(CONTAINER_OPEN),
+        [LIMEFS_CONTAINER_OPEN] =
+            TO(CONTAINER_OPEN) | TO(CONTAINER_BEHIND) | TO(CONTAINER_CLOSED),
+        [LIMEFS_CONTAINER_BEHIND] =
+            TO(CONTAINER_BEHIND) | TO(CONTAINER_OPEN) | TO(CONTAINER_LEFT),
+        [LIMEFS_CONTAINER_LEFT] = TO(CONTAINER_LEFT),
+    },
+};
+
+#define ALL TO(LAST_SETTLED) | TO(LAST_GROWING) | TO(LAST_BROKEN) | TO(LAST_REFUSED)
+
+static const struct rules last_rules = {
+    "state: a last record takes a step that it has not",
+    {
+        [LIMEFS_LAST_SETTLED] = TO(LAST_SETTLED) | TO(LAST_GROWING) | TO(LAST_REFUSED),
+        [LIMEFS_LAST_GROWING] = TO(LAST_GROWING) | TO(LAST_SETTLED) | TO(LAST_BROKEN),
+        [LIMEFS_LAST_BROKEN] = ALL,
+        [LIMEFS_LAST_REFUSED] = ALL,
+    },
+};
+
+static const struct rules aside_rules = {
+    "state: a collected record takes a step that it has not",
+    {
+        [LIMEFS_ASIDE_NONE] = TO(ASIDE_EMPTIED) | TO(ASIDE_WRITTEN),
+        [LIMEFS_ASIDE_REFUSED] = TO(ASIDE_EMPTIED) | TO(ASIDE_WRITTEN) | TO(ASIDE_GAP),
+        [LIMEFS_ASIDE_EMPTIED] = TO(ASIDE_WRITTEN) | TO(ASIDE_PUT),
+        [LIMEFS_ASIDE_WRITTEN] = TO(ASIDE_WRITTEN) | TO(ASIDE_PUT),
+        [LIMEFS_ASIDE_PUT] = TO(ASIDE_WRITTEN),
+        [LIMEFS_ASIDE_GAP] = TO(ASIDE_WRITTEN),
+    },
+};
+
+static void step(const struct rules *rules, atomic_int *is, int to)
+{
+    int from = atomic_exchange(is, to);
+    if (!(rules->may[from] >> to & 1))
+        limefs_broken(rules->broken);
+}
+
+/* Several may fail at once, while others write: the last error stays. */
+static void fail(atomic_int *is, atomic_int *error, int err, const unsigned char *to)
+{
+    int was = *is;
+    *error = err;
+    while (!atomic_compare_exchange_weak(is, &was, to[was]))
+        ;
+}
+
+/* ---- the container ---- */
+
+void limefs_container_opened(struct limefs_container *container)
+{
+    step(&container_rules, &container->is, LIMEFS_CONTAINER_OPEN);
+}
+
+void limefs_container_rewritten(struct limefs_container *container)
+{
+    step(&container_rules, &container->is, LIMEFS_CONTAINER_BEHIND);
+}
+
+void limefs_container_closed(struct limefs_container *container)
+{
+    bool behind = limefs_container_is_behind(container) || limefs_container_is_left(container);
+    step(&container_rules, &container->is,
+         behind ? LIMEFS_CONTAINER_LEFT : LIMEFS_CONTAINER_CLOSED);
+}
+
+bool limefs_container_is_behind(const struct limefs_container *container)
+{
+    return container->is == LIMEFS_CONTAINER_BEHIND;
+}
+
+bool limefs_container_is_left(const struct limefs_container *container)
+{
+    return container->is == LIMEFS_CONTAINER_LEFT;
+}
+
+/* ---- the last record ---- */
+
+void limefs_last_settles(struct limefs_last *last)
+{
+    step(&last_rules, &last->is, LIMEFS_LAST_SETTLED);
+}
+
+void limefs_last_grows(struct limefs_last *last)
+{
+    step(&last_rules, &last->is, LIMEFS_LAST_GROWING);
+}
+
+void limefs_last_commits(struct limefs_last *last)
+{
+    if (last->is != LIMEFS_LAST_GROWING)
+        limefs_broken("state: a last record that does not grow is committed");
+    limefs_last_settles(last);
+}
+
+void limefs_last_cut(struct limefs_last *last, bool grows, bool emptied)
+{
+    bool gap = limefs_last_error(last) && !emptied;
+    if (grows)
+        step(&last_rules, &last->is, gap ? LIMEFS_LAST_BROKEN : LIMEFS_LAST_GROWING);
+    else
+        step(&last_rules, &last->is, gap ? LIMEFS_LAST_REFUSED : LIMEFS_LAST_SETTLED);
+}
+
+void limefs_last_fails(struct limefs_last *last, int err, bool beyond)
+{
+    const unsigned char to[] = {
+        [LIMEFS_LAST_SETTLED] = beyond ? LIMEFS_LAST_REFUSED : LIMEFS_LAST_SETTLED,
+        [LIMEFS_LAST_GROWING] = LIMEFS_LAST_BROKEN,
+        [LIMEFS_LAST_BROKEN] = LIMEFS_LAST_BROKEN,
+        [LIMEFS_LAST_REFUSED] = LIMEFS_LAST_REFUSED,
+    };
+    fail(&last->is, &last->error, err, to);
+}
+
+bool limefs_last_is_growing(const struct limefs_last *last)
+{
+    int is = last->is;
+    return is == LIMEFS_LAST_GROWING || is == LIMEFS_LAST_BROKEN;
+}
+
+int limefs_last_error(const struct limefs_last *last)
+{
+    int is = last->is;
+    return is == LIMEFS_LAST_BROKEN || is == LIMEFS_LAST_REFUSED ? last->error : 0;
+}
+
+/* ---- a record that is collected ---- */
+
+void limefs_aside_begins(struct limefs_aside *aside, uint64_t bytes, bool emptied)
+{
+    if (limefs_aside_error(aside) && bytes > 0)
+        step(&aside_rules, &aside->is, LIMEFS_ASIDE_GAP);
+    else
+        step(&aside_rules, &aside->is, emptied ? LIMEFS_ASIDE_EMPTIED : LIMEFS_ASIDE_WRITTEN);
+}
+
+void limefs_aside_wrote(struct limefs_aside *aside)
+{
+    int was = aside->is;
+    while (was != LIMEFS_ASIDE_GAP &&
+           !atomic_compare_exchange_weak(&aside->is, &was, LIMEFS_ASIDE_WRITTEN))
+        ;
+    if (was < LIMEFS_ASIDE_EMPTIED)
+        limefs_broken("state: a record is written aside that is not collected");
+}
+
+void limefs_aside_cut(struct limefs_aside *aside, uint64_t before, uint64_t bytes)
+{
+    if (before != bytes && (bytes == 0 || aside->is != LIMEFS_ASIDE_GAP))
+        step(&aside_rules, &aside->is, LIMEFS_ASIDE_WRITTEN);
+}
+
+void limefs_aside_puts(struct limefs_aside *aside)
+{
+    step(&aside_rules, &aside->is, LIMEFS_ASIDE_PUT);
+}
+
+void limefs_aside_fails(struct limefs_aside *aside, int err, bool beyond)
+{
+    const unsigned char to[] = {
+        [LIMEFS_ASIDE_NONE] = beyond ? LIMEFS_ASIDE_REFUSED : LIMEFS_ASIDE_NONE,
+        [LIMEFS_ASIDE_REFUSED] = LIMEFS_ASIDE_REFUSED,
+        [LIMEFS_ASIDE_EMPTIED] = LIMEFS_ASIDE_GAP,
+        [LIMEFS_ASIDE_WRITTEN] = LIMEFS_ASIDE_GAP,
+        [LIMEFS_ASIDE_PUT] = LIMEFS_ASIDE_GAP,
+        [LIMEFS_ASIDE_GAP] = LIMEFS_ASIDE_GAP,
+    };
+    fail(&aside->is, &aside->error, err, to);
+}
+
+bool limefs_aside_is(const struct limefs_aside *aside)
+{
+    return aside->is >= LIMEFS_ASIDE_EMPTIED;
+}
+
+bool limefs_aside_is_news(const struct limefs_aside *aside)
+{
+    int is = aside->is;
+    return is == LIMEFS_ASIDE_EMPTIED || is == LIMEFS_ASIDE_WRITTEN || is == LIMEFS_ASIDE_GAP;
+}
+
+bool limefs_aside_is_empty(const struct limefs_aside *aside)
+{
+    return aside->is == LIMEFS_ASIDE_EMPTIED;
+}
+
+int limefs_aside_error(const struct limefs_aside *aside)
+{
+    int is = aside->is;
+    return is == LIMEFS_ASIDE_REFUSED || is == LIMEFS_ASIDE_GAP ? aside->error : 0;
+}
+
+/* ---- what is not on the disk ---- */
+
+void limefs_unsynced(struct limefs_job_view *view)
+{
+    view->unsynced = true;
+}
+
+bool limefs_sync_begins(struct limefs_job_view *view)
+{
+    bool others = view->syncing++ > 0; /* which may have taken the mark, and not be through */
+    return atomic_exchange(&view->unsynced, false) || others;
+}
+
+void limefs_sync_ends(struct limefs_job_view *view)
+{
+    view->syncing--;
+}

@@ -1,0 +1,194 @@
+/* test_state.c - what a container that is written to goes through, and what it cannot */
+#ifndef LIMEFS_LOCKS
+#define LIMEFS_LOCKS /* a step that no line allows is told */
+#endif
+#include "state.c"
+#include "unit.h"
+
+#include <errno.h>
+
+static unsigned broken;
+
+void limefs_broken(const char *rule)
+{
+    assert_non_null(rule);
+    broken++;
+}
+
+void limefs_lock_taken(enum limefs_rank rank)
+{
+    (void)rank;
+}
+
+void limefs_lock_left(enum limefs_rank rank)
+{
+    (void)rank;
+}
+
+/* Whether a rule was broken since the last time. */
+static bool was_broken(void)
+{
+    bool was = broken > 0;
+    broken = 0;
+    return was;
+}
+
+static void test_container(void **state)
+{
+    struct limefs_container one = {0};
+    (void)state;
+    assert_int_equal(one.is, LIMEFS_CONTAINER_CLOSED);
+    limefs_container_closed(&one); /* it could not be opened */
+    limefs_container_opened(&one);
+    limefs_container_rewritten(&one);
+    assert_true(limefs_container_is_behind(&one));
+    limefs_container_opened(&one);
+    assert_false(limefs_container_is_behind(&one));
+    limefs_container_closed(&one);
+    assert_false(limefs_container_is_left(&one));
+    limefs_container_opened(&one);
+    limefs_container_rewritten(&one);
+    limefs_container_closed(&one);
+    assert_true(limefs_container_is_left(&one));
+    assert_false(limefs_container_is_behind(&one));
+    assert_false(was_broken());
+
+    limefs_container_opened(&one); /* another view has it */
+    assert_true(was_broken());
+    one.is = LIMEFS_CONTAINER_CLOSED;
+    limefs_container_rewritten(&one); /* without the lock on it */
+    assert_true(was_broken());
+}
+
+static void test_last(void **state)
+{
+    struct limefs_last one = {0};
+    (void)state;
+    assert_false(limefs_last_is_growing(&one));
+    limefs_last_grows(&one);
+    assert_true(limefs_last_is_growing(&one));
+    assert_int_equal(limefs_last_error(&one), 0);
+    limefs_last_commits(&one);
+    assert_false(limefs_last_is_growing(&one));
+    limefs_last_cut(&one, true, false);
+    assert_int_equal(one.is, LIMEFS_LAST_GROWING);
+    limefs_last_settles(&one);
+    assert_false(was_broken());
+
+    limefs_last_commits(&one); /* there is nothing to commit */
+    assert_true(was_broken());
+}
+
+/* A gap stays until the record is emptied, or its last user has gone. */
+static void test_gap(void **state)
+{
+    struct limefs_last one = {0};
+    (void)state;
+    limefs_last_fails(&one, -EIO, false); /* within its length: told, and that is all */
+    assert_int_equal(one.is, LIMEFS_LAST_SETTLED);
+    assert_int_equal(limefs_last_error(&one), 0);
+    limefs_last_fails(&one, -ENOSPC, true);
+    assert_int_equal(one.is, LIMEFS_LAST_REFUSED);
+    assert_int_equal(limefs_last_error(&one), -ENOSPC);
+    limefs_last_cut(&one, true, false);
+    assert_int_equal(one.is, LIMEFS_LAST_BROKEN);
+    limefs_last_cut(&one, false, false);
+    assert_int_equal(one.is, LIMEFS_LAST_REFUSED);
+    limefs_last_cut(&one, false, true);
+    assert_int_equal(one.is, LIMEFS_LAST_SETTLED);
+    limefs_last_grows(&one);
+    limefs_last_fails(&one, -EIO, false); /* what grows may have lost anything */
+    limefs_last_fails(&one, -EFBIG, true);
+    assert_int_equal(one.is, LIMEFS_LAST_BROKEN);
+    assert_true(limefs_last_is_growing(&one));
+    assert_int_equal(limefs_last_error(&one), -EFBIG);
+    assert_false(was_broken());
+
+    limefs_last_commits(&one); /* not with a gap */
+    assert_true(was_broken());
+    assert_int_equal(limefs_last_error(&one), 0);
+}
+
+static void test_aside(void **state)
+{
+    struct limefs_aside one = {0};
+    (void)state;
+    assert_false(limefs_aside_is(&one));
+    limefs_aside_begins(&one, 0, true);
+    assert_true(limefs_aside_is(&one) && limefs_aside_is_empty(&one));
+    limefs_aside_cut(&one, 0, 0);
+    assert_true(limefs_aside_is_empty(&one));
+    limefs_aside_wrote(&one);
+    assert_false(limefs_aside_is_empty(&one));
+    assert_true(limefs_aside_is_news(&one));
+    limefs_aside_puts(&one);
+    assert_true(limefs_aside_is(&one));
+    assert_false(limefs_aside_is_news(&one));
+    limefs_aside_cut(&one, 10, 10);
+    assert_false(limefs_aside_is_news(&one));
+    limefs_aside_cut(&one, 10, 4);
+    assert_true(limefs_aside_is_news(&one));
+    assert_false(was_broken());
+
+    limefs_aside_puts(&one);
+    limefs_aside_puts(&one); /* there is nothing to put */
+    assert_true(was_broken());
+    one.is = LIMEFS_ASIDE_NONE;
+    limefs_aside_wrote(&one);
+    assert_true(was_broken());
+}
+
+static void test_aside_gap(void **state)
+{
+    struct limefs_aside one = {0};
+    (void)state;
+    limefs_aside_fails(&one, -EIO, false);
+    assert_int_equal(one.is, LIMEFS_ASIDE_NONE);
+    limefs_aside_fails(&one, -ENOSPC, true);
+    assert_false(limefs_aside_is(&one));
+    assert_int_equal(limefs_aside_error(&one), -ENOSPC);
+    limefs_aside_begins(&one, 5, false); /* what was to be written is missing in it */
+    assert_int_equal(one.is, LIMEFS_ASIDE_GAP);
+    limefs_aside_wrote(&one);
+    limefs_aside_cut(&one, 5, 6);
+    assert_int_equal(limefs_aside_error(&one), -ENOSPC);
+    limefs_aside_cut(&one, 6, 0);
+    assert_int_equal(limefs_aside_error(&one), 0);
+    assert_int_equal(one.is, LIMEFS_ASIDE_WRITTEN);
+    limefs_aside_puts(&one);
+    limefs_aside_fails(&one, -EIO, false); /* readers see it: so closing says so */
+    assert_true(limefs_aside_is_news(&one));
+    assert_false(was_broken());
+
+    limefs_aside_puts(&one); /* not with a gap */
+    assert_true(was_broken());
+    one = (struct limefs_aside){LIMEFS_ASIDE_REFUSED, -EIO};
+    limefs_aside_begins(&one, 0, true);
+    assert_true(limefs_aside_is_empty(&one));
+    assert_false(was_broken());
+}
+
+static void test_sync(void **state)
+{
+    struct limefs_job_view view = {0};
+    (void)state;
+    assert_false(limefs_sync_begins(&view));
+    limefs_sync_ends(&view);
+    limefs_unsynced(&view);
+    assert_true(limefs_sync_begins(&view));
+    assert_true(limefs_sync_begins(&view)); /* the other has the mark, and is not through */
+    limefs_sync_ends(&view);
+    limefs_sync_ends(&view);
+    assert_false(limefs_sync_begins(&view));
+    limefs_sync_ends(&view);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_container), cmocka_unit_test(test_last),
+        cmocka_unit_test(test_gap),       cmocka_unit_test(test_aside),
+        cmocka_unit_test(test_aside_gap), cmocka_unit_test(test_sync),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
