@@ -220,6 +220,13 @@ int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset)
     return limefile_write_full(&file.source, buf, n, offset);
 }
 
+ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_read_full(&file.source, buf, n, offset);
+}
+
 int limefile_check_fd(int fd)
 {
     struct stat st;

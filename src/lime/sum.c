@@ -101,34 +101,20 @@ static void tell(struct work *w, uint64_t bytes)
 
 /* ---- reading ---- */
 
-/* Whole blocks around the range. NULL: refused, or cut short. */
-static const unsigned char *read_around(const struct summer *s, uint64_t offset, size_t n)
-{
-    uint64_t begin = offset & ~(uint64_t)(LIMEFILE_DIRECT_ALIGN - 1);
-    size_t lead = (size_t)(offset - begin);
-    size_t whole =
-        (lead + n + LIMEFILE_DIRECT_ALIGN - 1) & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1);
-    ssize_t got;
-    do
-        got = pread(s->work->direct, s->buffer, whole, (off_t)begin);
-    while (got < 0 && errno == EINTR);
-    return got >= 0 && (size_t)got >= lead + n ? s->buffer + lead : NULL;
-}
-
 static int read_through(const struct summer *s, uint64_t offset, size_t n)
 {
-    struct limefile_fd file;
-    limefile_fd_init(&file, s->work->fd);
-    ssize_t got = limefile_read_full(&file.source, s->buffer, n, offset);
+    ssize_t got = limefile_fd_read(s->work->fd, s->buffer, n, offset);
     return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
 }
 
 /* Tells whether the range was not in memory and has been read around the page cache. */
 static const unsigned char *try_around(const struct summer *s, uint64_t offset, size_t n)
 {
+    const char *bytes;
     if (s->work->direct < 0 || limefile_is_cached(s->work->fd, offset, n))
         return NULL;
-    return read_around(s, offset, n);
+    ssize_t got = limefile_read_around(s->work->direct, (char *)s->buffer, n, offset, &bytes);
+    return got == (ssize_t)n ? (const unsigned char *)bytes : NULL;
 }
 
 /* ---- summing ---- */

@@ -111,60 +111,60 @@ static void test_gap(void **state)
 
 static void test_aside(void **state)
 {
-    struct limefs_aside one = {0};
+    struct limefs_collected one = {0};
     (void)state;
-    assert_false(limefs_aside_is(&one));
-    limefs_aside_begins(&one, 0, true);
-    assert_true(limefs_aside_is(&one) && limefs_aside_is_empty(&one));
-    limefs_aside_cut(&one, 0, 0);
-    assert_true(limefs_aside_is_empty(&one));
-    limefs_aside_wrote(&one);
-    assert_false(limefs_aside_is_empty(&one));
-    assert_true(limefs_aside_is_news(&one));
-    limefs_aside_puts(&one);
-    assert_true(limefs_aside_is(&one));
-    assert_false(limefs_aside_is_news(&one));
-    limefs_aside_cut(&one, 10, 10);
-    assert_false(limefs_aside_is_news(&one));
-    limefs_aside_cut(&one, 10, 4);
-    assert_true(limefs_aside_is_news(&one));
+    assert_false(limefs_collected_is(&one));
+    limefs_collected_begins(&one, 0, true);
+    assert_true(limefs_collected_is(&one) && limefs_collected_is_empty(&one));
+    limefs_collected_cut(&one, 0, 0);
+    assert_true(limefs_collected_is_empty(&one));
+    limefs_collected_wrote(&one);
+    assert_false(limefs_collected_is_empty(&one));
+    assert_true(limefs_collected_is_news(&one));
+    limefs_collected_puts(&one);
+    assert_true(limefs_collected_is(&one));
+    assert_false(limefs_collected_is_news(&one));
+    limefs_collected_cut(&one, 10, 10);
+    assert_false(limefs_collected_is_news(&one));
+    limefs_collected_cut(&one, 10, 4);
+    assert_true(limefs_collected_is_news(&one));
     assert_false(was_broken());
 
-    limefs_aside_puts(&one);
-    limefs_aside_puts(&one); /* there is nothing to put */
+    limefs_collected_puts(&one);
+    limefs_collected_puts(&one); /* there is nothing to put */
     assert_true(was_broken());
-    one.is = LIMEFS_ASIDE_NONE;
-    limefs_aside_wrote(&one);
+    one.is = LIMEFS_COLLECTED_NONE;
+    limefs_collected_wrote(&one);
     assert_true(was_broken());
 }
 
 static void test_aside_gap(void **state)
 {
-    struct limefs_aside one = {0};
+    struct limefs_collected one = {0};
     (void)state;
-    limefs_aside_fails(&one, -EIO, false);
-    assert_int_equal(one.is, LIMEFS_ASIDE_NONE);
-    limefs_aside_fails(&one, -ENOSPC, true);
-    assert_false(limefs_aside_is(&one));
-    assert_int_equal(limefs_aside_error(&one), -ENOSPC);
-    limefs_aside_begins(&one, 5, false); /* what was to be written is missing in it */
-    assert_int_equal(one.is, LIMEFS_ASIDE_GAP);
-    limefs_aside_wrote(&one);
-    limefs_aside_cut(&one, 5, 6);
-    assert_int_equal(limefs_aside_error(&one), -ENOSPC);
-    limefs_aside_cut(&one, 6, 0);
-    assert_int_equal(limefs_aside_error(&one), 0);
-    assert_int_equal(one.is, LIMEFS_ASIDE_WRITTEN);
-    limefs_aside_puts(&one);
-    limefs_aside_fails(&one, -EIO, false); /* readers see it: so closing says so */
-    assert_true(limefs_aside_is_news(&one));
+    limefs_collected_fails(&one, -EIO, false);
+    assert_int_equal(one.is, LIMEFS_COLLECTED_NONE);
+    limefs_collected_fails(&one, -ENOSPC, true);
+    assert_false(limefs_collected_is(&one));
+    assert_int_equal(limefs_collected_error(&one), -ENOSPC);
+    limefs_collected_begins(&one, 5, false); /* what was to be written is missing in it */
+    assert_int_equal(one.is, LIMEFS_COLLECTED_GAP);
+    limefs_collected_wrote(&one);
+    limefs_collected_cut(&one, 5, 6);
+    assert_int_equal(limefs_collected_error(&one), -ENOSPC);
+    limefs_collected_cut(&one, 6, 0);
+    assert_int_equal(limefs_collected_error(&one), 0);
+    assert_int_equal(one.is, LIMEFS_COLLECTED_WRITTEN);
+    limefs_collected_puts(&one);
+    limefs_collected_fails(&one, -EIO, false); /* readers see it: so closing says so */
+    assert_true(limefs_collected_is_news(&one));
     assert_false(was_broken());
 
-    limefs_aside_puts(&one); /* not with a gap */
+    limefs_collected_puts(&one); /* not with a gap */
     assert_true(was_broken());
-    one = (struct limefs_aside){LIMEFS_ASIDE_REFUSED, -EIO};
-    limefs_aside_begins(&one, 0, true);
-    assert_true(limefs_aside_is_empty(&one));
+    one = (struct limefs_collected){LIMEFS_COLLECTED_REFUSED, -EIO};
+    limefs_collected_begins(&one, 0, true);
+    assert_true(limefs_collected_is_empty(&one));
     assert_false(was_broken());
 }
 

@@ -1,14 +1,11 @@
 /* buffer.c - one buffer for each thread */
 #define _GNU_SOURCE
 #include "buffer.h"
+#include "limefile.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-enum {
-    HUGE_PAGE = 2 << 20,
-};
 
 struct buffer {
     size_t size;
@@ -35,10 +32,10 @@ static void make_key(void)
  * is a third faster with them. */
 static void *allocate(size_t size, size_t *rounded)
 {
-    size_t unit = size > HUGE_PAGE / 4 ? HUGE_PAGE : 4096;
+    size_t unit = size > LIMEFILE_HUGE_PAGE / 4 ? LIMEFILE_HUGE_PAGE : 4096;
     *rounded = (size + unit) & ~(unit - 1);
     void *bytes = aligned_alloc(unit, *rounded);
-    if (bytes && unit == HUGE_PAGE)
+    if (bytes && unit == LIMEFILE_HUGE_PAGE)
         madvise(bytes, *rounded, MADV_HUGEPAGE);
     return bytes;
 }

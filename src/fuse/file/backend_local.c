@@ -18,26 +18,6 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum {
-    DIRECT_MIN = 512 * 1024, /* smaller requests profit from the kernel's read-ahead */
-};
-
-ssize_t limefs_read_fd(int fd, void *buf, size_t n, uint64_t offset)
-{
-    size_t done = 0;
-    while (done < n) {
-        ssize_t got = pread(fd, (char *)buf + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -errno;
-        if (got == 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
 /* ---- around the page cache ---- */
 
 /* The container once more, for direct reads; -1 where the file system has no such thing. */
@@ -49,25 +29,6 @@ static int direct_fd(struct limefs_file *file)
     int fd = file->direct;
     limefs_unlock(&file->lock);
     return fd;
-}
-
-/* Whole blocks around the range; *bytes is where the range begins. */
-static ssize_t read_direct(int fd, char *buf, size_t n, uint64_t offset, const char **bytes)
-{
-    uint64_t begin = offset & ~(uint64_t)(LIMEFILE_DIRECT_ALIGN - 1);
-    size_t lead = (size_t)(offset - begin);
-    size_t whole =
-        (lead + n + LIMEFILE_DIRECT_ALIGN - 1) & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1);
-    ssize_t got;
-    do
-        got = pread(fd, buf, whole, (off_t)begin);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return -errno;
-    *bytes = buf + lead;
-    if ((size_t)got < lead)
-        return 0;
-    return (size_t)got - lead < n ? got - (ssize_t)lead : (ssize_t)n;
 }
 
 /* ---- records ---- */
@@ -88,16 +49,16 @@ static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
 ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_t at,
                           const char **bytes)
 {
-    if (n >= DIRECT_MIN && !limefile_is_cached(file->view->fd, at, n)) {
+    if (n >= LIMEFILE_DIRECT_MIN && !limefile_is_cached(file->view->fd, at, n)) {
         int fd = direct_fd(file);
-        ssize_t got = fd < 0 ? -EINVAL : read_direct(fd, buf, n, at, bytes);
+        ssize_t got = fd < 0 ? -EINVAL : limefile_read_around(fd, buf, n, at, bytes);
         if (got == (ssize_t)n)
             return got;
         /* Refused, or cut short: the ordinary way tells what is wrong. */
     }
     *bytes = buf;
     fetch_ahead(file, n, at - file->record.data_offset);
-    return limefs_read_fd(file->view->fd, buf, n, at);
+    return limefile_fd_read(file->view->fd, buf, n, at);
 }
 
 int64_t limefs_file_seek(struct limefs_file *file, int64_t offset, int whence)

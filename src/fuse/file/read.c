@@ -19,7 +19,7 @@ enum {
 static bool sample_stands(const struct limefs_file *file)
 {
     char now[sizeof file->sample.bytes];
-    ssize_t got = limefs_read_fd(file->view->fd, now, file->sample.n, file->sample.at);
+    ssize_t got = limefile_fd_read(file->view->fd, now, file->sample.n, file->sample.at);
     return got == (ssize_t)file->sample.n &&
            memcmp(now, file->sample.bytes, file->sample.n) == 0;
 }
@@ -172,7 +172,7 @@ static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *b
             limefs_place_gather(fs, view, place.at + offset, n);
         got = place.fd == view->fd && !view->rewritten
                   ? limefs_local_read(file, buf, n, place.at + offset, &bytes)
-                  : limefs_read_fd(place.fd, buf, n, place.at + offset);
+                  : limefile_fd_read(place.fd, buf, n, place.at + offset);
     }
     limefs_place_leave(view);
     if (got >= 0 && (err = limefs_view_check(fs, view, &file->record, NULL)) != 0)

@@ -173,12 +173,10 @@ static ssize_t read_all(const struct limefs_append *append, int fd, char *buf, s
                         uint64_t offset)
 {
     size_t done = 0;
-    struct limefile_fd from;
-    limefile_fd_init(&from, fd);
     while (done < n) {
         size_t part = n - done;
         uint64_t at = place(append, offset + done, &part);
-        ssize_t got = limefile_read_full(&from.source, buf + done, part, at);
+        ssize_t got = limefile_fd_read(fd, buf + done, part, at);
         if (got < 0)
             return got;
         done += (size_t)got;

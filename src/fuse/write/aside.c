@@ -16,50 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    COPY_BYTES = 1 << 20,
-};
-
-/* ---- bytes from file to file ---- */
-
-static int copy_by_hand(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n)
-{
-    char *buffer = malloc(COPY_BYTES);
-    int err = buffer ? 0 : -ENOMEM;
-    while (n && !err) {
-        size_t step = n < COPY_BYTES ? (size_t)n : COPY_BYTES;
-        struct limefile_fd source, sink;
-        limefile_fd_init(&source, from);
-        limefile_fd_init(&sink, to);
-        ssize_t got = limefile_read_full(&source.source, buffer, step, from_at);
-        if (got <= 0)
-            err = got < 0 ? (int)got : -EIO;
-        else
-            err = limefile_write_full(&sink.source, buffer, (size_t)got, to_at);
-        if (err)
-            break;
-        from_at += (uint64_t)got;
-        to_at += (uint64_t)got;
-        n -= (uint64_t)got;
-    }
-    free(buffer);
-    return err;
-}
-
-static int copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n)
-{
-    while (n) {
-        off64_t in = (off64_t)from_at, out = (off64_t)to_at;
-        ssize_t moved = copy_file_range(from, &in, to, &out, n, 0);
-        if (moved <= 0)
-            return copy_by_hand(from, from_at, to, to_at, n);
-        from_at += (uint64_t)moved;
-        to_at += (uint64_t)moved;
-        n -= (uint64_t)moved;
-    }
-    return 0;
-}
-
 /* ---- a file without a name ---- */
 
 static int create_nameless(int folder)
@@ -111,7 +67,7 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
     int fd = nameless(writer);
     if (fd < 0)
         return fd;
-    int err = copy(writer->shared.fd, record->data_offset, fd, 0, kept);
+    int err = limefile_copy(writer->shared.fd, record->data_offset, fd, 0, kept, NULL, NULL);
     if (!err && ftruncate(fd, (off_t)bytes) != 0)
         err = -errno;
     if (err) {
@@ -121,7 +77,7 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
     limefs_job_change(writer->fs, writer->view, &change, 0, 0, true);
     target->fd = fd;
     target->bytes = bytes;
-    limefs_aside_begins(&target->aside, bytes, emptied);
+    limefs_collected_begins(&target->collected, bytes, emptied);
     forget_times(target);
     limefs_job_changed(writer->fs, writer->view, &change);
     return 0;
@@ -131,7 +87,7 @@ int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
 {
     if (ftruncate(target->fd, (off_t)bytes) != 0)
         return -errno;
-    limefs_aside_cut(&target->aside, target->bytes, bytes);
+    limefs_collected_cut(&target->collected, target->bytes, bytes);
     target->bytes = bytes;
     return 0;
 }
@@ -150,7 +106,7 @@ static int set_times(struct limefs *fs, struct limefs_view *view,
  */
 static bool keep_times(struct limefs_target *target, const struct timespec times[2])
 {
-    if (!target || !limefs_aside_is_news(&target->aside))
+    if (!target || !limefs_collected_is_news(&target->collected))
         return false;
     for (int i = 0; i < 2; i++)
         if (times[i].tv_nsec != UTIME_OMIT)
@@ -231,7 +187,8 @@ static int put(struct limefs_target *target, const struct limefile_record *recor
         return limefs_writer_rewrite(writer, record, &piece, 1);
     limefs_job_change(writer->fs, writer->view, &change, record->data_offset,
                       record->data_offset + record->bytes, true);
-    int err = copy(target->fd, 0, writer->shared.fd, record->data_offset, record->bytes);
+    int err = limefile_copy(target->fd, 0, writer->shared.fd, record->data_offset,
+                            record->bytes, NULL, NULL);
     limefs_job_changed(writer->fs, writer->view, &change);
     limefs_view_changed(writer->fs, writer->view);
     return err ? err : limefs_writer_fsync(writer);
@@ -241,9 +198,9 @@ int limefs_aside_finish(struct limefs_target *target)
 {
     struct limefile_record record;
     struct limefile_index *index;
-    if (!limefs_aside_is_news(&target->aside))
+    if (!limefs_collected_is_news(&target->collected))
         return 0;
-    int err = limefs_aside_error(&target->aside);
+    int err = limefs_collected_error(&target->collected);
     if (!err)
         err = limefs_writer_catch_up(target->writer);
     if (!err)
@@ -254,7 +211,7 @@ int limefs_aside_finish(struct limefs_target *target)
     limefile_index_free(index);
     if (err)
         return err;
-    limefs_aside_puts(&target->aside);
+    limefs_collected_puts(&target->collected);
     limefs_own_begin(); /* who was let set them has gone, perhaps */
     set_times(target->writer->fs, target->writer->view, target->times);
     limefs_own_end();

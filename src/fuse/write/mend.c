@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <sys/sendfile.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -18,23 +17,12 @@ static void note(void *context, const char *text)
                text);
 }
 
-static int copy_tail(int from, int to, uint64_t offset, uint64_t end)
-{
-    off_t at = (off_t)offset;
-    while ((uint64_t)at < end) {
-        ssize_t moved = sendfile(to, from, &at, end - (uint64_t)at);
-        if (moved <= 0)
-            return moved < 0 ? -errno : -EIO;
-    }
-    return fsync(to) == 0 ? 0 : -errno;
-}
-
 /* Copies the bytes and brings them to the disk, name and all. */
 static int fill_kept(const struct limefs_writer *writer, int folder, int fd, uint64_t from,
                      uint64_t size)
 {
-    int err = copy_tail(writer->shared.fd, fd, from, size);
-    return err ? err : fsync(folder) == 0 ? 0 : -errno;
+    int err = limefile_copy(writer->shared.fd, from, fd, 0, size - from, NULL, NULL);
+    return err ? err : fsync(fd) == 0 && fsync(folder) == 0 ? 0 : -errno;
 }
 
 /* Beside the container, as `lime repair` does; whether or not who writes may make files there.

@@ -115,10 +115,10 @@ static void end_aside(struct limefs_target *target, int err, bool forced)
 {
     struct limefs_writer *writer = target->writer;
     char path[PATH_MAX];
-    if (!limefs_aside_is_news(&target->aside))
+    if (!limefs_collected_is_news(&target->collected))
         return;
     if (!err)
-        err = limefs_aside_error(&target->aside);
+        err = limefs_collected_error(&target->collected);
     if (!err && !forced)
         err = limefs_aside_finish(target);
     if (!err && !forced)
@@ -137,11 +137,11 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     limefs_take(&writer->lock);
     limefs_writer_flush_store(writer);
     int err = limefs_writer_catch_up(writer);
-    if (!err && limefs_aside_is_news(&target->aside) && !limefs_aside_error(&target->aside) &&
-        !forced)
+    if (!err && limefs_collected_is_news(&target->collected) &&
+        !limefs_collected_error(&target->collected) && !forced)
         err = limefs_writer_make_ready(writer); /* lets others in meanwhile */
     if (--target->users == 0) {
-        if (limefs_aside_is(&target->aside))
+        if (limefs_collected_is(&target->collected))
             end_aside(target, err, forced);
         else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
             limefs_writer_give_up_last(writer, &last, forced);

@@ -13,7 +13,7 @@ static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limef
     struct limefile_last last;
     const struct limefs_target *target = limefs_writer_target(writer, ordinal);
     uint64_t shape = writer->shared.shape;
-    if (target && limefs_aside_is(&target->aside)) {
+    if (target && limefs_collected_is(&target->collected)) {
         *place = (struct limefs_place){target->fd, 0, target->bytes, shape};
         return 0;
     }

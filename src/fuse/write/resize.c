@@ -68,7 +68,7 @@ int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_
     struct limefile_record record;
     struct limefile_index *index;
     struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    if (target && limefs_aside_is(&target->aside))
+    if (target && limefs_collected_is(&target->collected))
         return limefs_aside_resize(target, bytes);
     if (limefs_writer_is_last(writer, ordinal, &last))
         return resize_last(writer, bytes);

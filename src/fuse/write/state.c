@@ -34,15 +34,16 @@ static const struct rules last_rules = {
     },
 };
 
-static const struct rules aside_rules = {
+static const struct rules collected_rules = {
     "state: a collected record takes a step that it has not",
     {
-        [LIMEFS_ASIDE_NONE] = TO(ASIDE_EMPTIED) | TO(ASIDE_WRITTEN),
-        [LIMEFS_ASIDE_REFUSED] = TO(ASIDE_EMPTIED) | TO(ASIDE_WRITTEN) | TO(ASIDE_GAP),
-        [LIMEFS_ASIDE_EMPTIED] = TO(ASIDE_WRITTEN) | TO(ASIDE_PUT),
-        [LIMEFS_ASIDE_WRITTEN] = TO(ASIDE_WRITTEN) | TO(ASIDE_PUT),
-        [LIMEFS_ASIDE_PUT] = TO(ASIDE_WRITTEN),
-        [LIMEFS_ASIDE_GAP] = TO(ASIDE_WRITTEN),
+        [LIMEFS_COLLECTED_NONE] = TO(COLLECTED_EMPTIED) | TO(COLLECTED_WRITTEN),
+        [LIMEFS_COLLECTED_REFUSED] =
+            TO(COLLECTED_EMPTIED) | TO(COLLECTED_WRITTEN) | TO(COLLECTED_GAP),
+        [LIMEFS_COLLECTED_EMPTIED] = TO(COLLECTED_WRITTEN) | TO(COLLECTED_PUT),
+        [LIMEFS_COLLECTED_WRITTEN] = TO(COLLECTED_WRITTEN) | TO(COLLECTED_PUT),
+        [LIMEFS_COLLECTED_PUT] = TO(COLLECTED_WRITTEN),
+        [LIMEFS_COLLECTED_GAP] = TO(COLLECTED_WRITTEN),
     },
 };
 
@@ -144,68 +145,70 @@ int limefs_last_error(const struct limefs_last *last)
 
 /* ---- a record that is collected ---- */
 
-void limefs_aside_begins(struct limefs_aside *aside, uint64_t bytes, bool emptied)
+void limefs_collected_begins(struct limefs_collected *collected, uint64_t bytes, bool emptied)
 {
-    if (limefs_aside_error(aside) && bytes > 0)
-        step(&aside_rules, &aside->is, LIMEFS_ASIDE_GAP);
+    if (limefs_collected_error(collected) && bytes > 0)
+        step(&collected_rules, &collected->is, LIMEFS_COLLECTED_GAP);
     else
-        step(&aside_rules, &aside->is, emptied ? LIMEFS_ASIDE_EMPTIED : LIMEFS_ASIDE_WRITTEN);
+        step(&collected_rules, &collected->is,
+             emptied ? LIMEFS_COLLECTED_EMPTIED : LIMEFS_COLLECTED_WRITTEN);
 }
 
-void limefs_aside_wrote(struct limefs_aside *aside)
+void limefs_collected_wrote(struct limefs_collected *collected)
 {
-    int was = aside->is;
-    while (was != LIMEFS_ASIDE_GAP &&
-           !atomic_compare_exchange_weak(&aside->is, &was, LIMEFS_ASIDE_WRITTEN))
+    int was = collected->is;
+    while (was != LIMEFS_COLLECTED_GAP &&
+           !atomic_compare_exchange_weak(&collected->is, &was, LIMEFS_COLLECTED_WRITTEN))
         ;
-    if (was < LIMEFS_ASIDE_EMPTIED)
+    if (was < LIMEFS_COLLECTED_EMPTIED)
         limefs_broken("state: a record is written aside that is not collected");
 }
 
-void limefs_aside_cut(struct limefs_aside *aside, uint64_t before, uint64_t bytes)
+void limefs_collected_cut(struct limefs_collected *collected, uint64_t before, uint64_t bytes)
 {
-    if (before != bytes && (bytes == 0 || aside->is != LIMEFS_ASIDE_GAP))
-        step(&aside_rules, &aside->is, LIMEFS_ASIDE_WRITTEN);
+    if (before != bytes && (bytes == 0 || collected->is != LIMEFS_COLLECTED_GAP))
+        step(&collected_rules, &collected->is, LIMEFS_COLLECTED_WRITTEN);
 }
 
-void limefs_aside_puts(struct limefs_aside *aside)
+void limefs_collected_puts(struct limefs_collected *collected)
 {
-    step(&aside_rules, &aside->is, LIMEFS_ASIDE_PUT);
+    step(&collected_rules, &collected->is, LIMEFS_COLLECTED_PUT);
 }
 
-void limefs_aside_fails(struct limefs_aside *aside, int err, bool beyond)
+void limefs_collected_fails(struct limefs_collected *collected, int err, bool beyond)
 {
     const unsigned char to[] = {
-        [LIMEFS_ASIDE_NONE] = beyond ? LIMEFS_ASIDE_REFUSED : LIMEFS_ASIDE_NONE,
-        [LIMEFS_ASIDE_REFUSED] = LIMEFS_ASIDE_REFUSED,
-        [LIMEFS_ASIDE_EMPTIED] = LIMEFS_ASIDE_GAP,
-        [LIMEFS_ASIDE_WRITTEN] = LIMEFS_ASIDE_GAP,
-        [LIMEFS_ASIDE_PUT] = LIMEFS_ASIDE_GAP,
-        [LIMEFS_ASIDE_GAP] = LIMEFS_ASIDE_GAP,
+        [LIMEFS_COLLECTED_NONE] = beyond ? LIMEFS_COLLECTED_REFUSED : LIMEFS_COLLECTED_NONE,
+        [LIMEFS_COLLECTED_REFUSED] = LIMEFS_COLLECTED_REFUSED,
+        [LIMEFS_COLLECTED_EMPTIED] = LIMEFS_COLLECTED_GAP,
+        [LIMEFS_COLLECTED_WRITTEN] = LIMEFS_COLLECTED_GAP,
+        [LIMEFS_COLLECTED_PUT] = LIMEFS_COLLECTED_GAP,
+        [LIMEFS_COLLECTED_GAP] = LIMEFS_COLLECTED_GAP,
     };
-    fail(&aside->is, &aside->error, err, to);
+    fail(&collected->is, &collected->error, err, to);
 }
 
-bool limefs_aside_is(const struct limefs_aside *aside)
+bool limefs_collected_is(const struct limefs_collected *collected)
 {
-    return aside->is >= LIMEFS_ASIDE_EMPTIED;
+    return collected->is >= LIMEFS_COLLECTED_EMPTIED;
 }
 
-bool limefs_aside_is_news(const struct limefs_aside *aside)
+bool limefs_collected_is_news(const struct limefs_collected *collected)
 {
-    int is = aside->is;
-    return is == LIMEFS_ASIDE_EMPTIED || is == LIMEFS_ASIDE_WRITTEN || is == LIMEFS_ASIDE_GAP;
+    int is = collected->is;
+    return is == LIMEFS_COLLECTED_EMPTIED || is == LIMEFS_COLLECTED_WRITTEN ||
+           is == LIMEFS_COLLECTED_GAP;
 }
 
-bool limefs_aside_is_empty(const struct limefs_aside *aside)
+bool limefs_collected_is_empty(const struct limefs_collected *collected)
 {
-    return aside->is == LIMEFS_ASIDE_EMPTIED;
+    return collected->is == LIMEFS_COLLECTED_EMPTIED;
 }
 
-int limefs_aside_error(const struct limefs_aside *aside)
+int limefs_collected_error(const struct limefs_collected *collected)
 {
-    int is = aside->is;
-    return is == LIMEFS_ASIDE_REFUSED || is == LIMEFS_ASIDE_GAP ? aside->error : 0;
+    int is = collected->is;
+    return is == LIMEFS_COLLECTED_REFUSED || is == LIMEFS_COLLECTED_GAP ? collected->error : 0;
 }
 
 /* ---- what is not on the disk ---- */

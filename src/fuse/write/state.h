@@ -67,31 +67,34 @@ int limefs_last_error(const struct limefs_last *);       /* 0, or why it has a g
 /* ---- a record that is collected, once it is emptied or another length is set; with the lock
  * alone, but for _wrote() and _fails() ---- */
 
-enum limefs_aside_state {
-    LIMEFS_ASIDE_NONE,    /* written where it is              -> EMPTIED, WRITTEN, REFUSED */
-    LIMEFS_ASIDE_REFUSED, /* so; it was to grow, and could not      -> EMPTIED, WRITTEN, GAP */
-    LIMEFS_ASIDE_EMPTIED, /* somebody is about to write             -> WRITTEN, PUT, GAP */
-    LIMEFS_ASIDE_WRITTEN, /* the container has other data           -> PUT, GAP */
-    LIMEFS_ASIDE_PUT,     /* the container has the same             -> WRITTEN, GAP */
-    LIMEFS_ASIDE_GAP,     /* not what was written, and never put    -> WRITTEN, when emptied */
+enum limefs_collected_state {
+    LIMEFS_COLLECTED_NONE, /* written where it is              -> EMPTIED, WRITTEN, REFUSED */
+    LIMEFS_COLLECTED_REFUSED, /* so; it was to grow, and could not      -> EMPTIED, WRITTEN, GAP
+                               */
+    LIMEFS_COLLECTED_EMPTIED, /* somebody is about to write             -> WRITTEN, PUT, GAP */
+    LIMEFS_COLLECTED_WRITTEN, /* the container has other data           -> PUT, GAP */
+    LIMEFS_COLLECTED_PUT,     /* the container has the same             -> WRITTEN, GAP */
+    LIMEFS_COLLECTED_GAP, /* not what was written, and never put    -> WRITTEN, when emptied */
 };
 
-struct limefs_aside {
-    atomic_int is; /* enum limefs_aside_state */
+struct limefs_collected {
+    atomic_int is; /* enum limefs_collected_state */
     atomic_int error;
 };
 
 /* It is `bytes` long then. */
-void limefs_aside_begins(struct limefs_aside *, uint64_t bytes, bool emptied);
-void limefs_aside_wrote(struct limefs_aside *);
-void limefs_aside_cut(struct limefs_aside *, uint64_t before, uint64_t bytes);
-void limefs_aside_puts(struct limefs_aside *); /* from EMPTIED and WRITTEN */
-void limefs_aside_fails(struct limefs_aside *, int err, bool beyond);
+void limefs_collected_begins(struct limefs_collected *, uint64_t bytes, bool emptied);
+void limefs_collected_wrote(struct limefs_collected *);
+void limefs_collected_cut(struct limefs_collected *, uint64_t before, uint64_t bytes);
+void limefs_collected_puts(struct limefs_collected *); /* from EMPTIED and WRITTEN */
+void limefs_collected_fails(struct limefs_collected *, int err, bool beyond);
 
-bool limefs_aside_is(const struct limefs_aside *);       /* there is a file: EMPTIED ... GAP */
-bool limefs_aside_is_news(const struct limefs_aside *);  /* which the container has not */
-bool limefs_aside_is_empty(const struct limefs_aside *); /* EMPTIED */
-int limefs_aside_error(const struct limefs_aside *);     /* of REFUSED and GAP; else 0 */
+bool limefs_collected_is(
+    const struct limefs_collected *); /* there is a file: EMPTIED ... GAP */
+bool limefs_collected_is_news(
+    const struct limefs_collected *); /* which the container has not */
+bool limefs_collected_is_empty(const struct limefs_collected *); /* EMPTIED */
+int limefs_collected_error(const struct limefs_collected *); /* of REFUSED and GAP; else 0 */
 
 /* ---- what is not on the disk; the lock in any way ---- */
 

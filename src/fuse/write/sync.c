@@ -47,8 +47,8 @@ static bool is_bare(const struct limefs_target *target)
 {
     const struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    if (limefs_aside_is(&target->aside))
-        return limefs_aside_is_empty(&target->aside);
+    if (limefs_collected_is(&target->collected))
+        return limefs_collected_is_empty(&target->collected);
     return writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
            !last.committed && writer->length == 0 && !limefs_last_error(&writer->last);
 }
@@ -60,9 +60,9 @@ static int settle(struct limefs_target *target, bool held)
     struct limefile_last last;
     if (held && target->users == 1 && is_bare(target))
         return 0;
-    if (limefs_aside_is(&target->aside)) {
-        int err = limefs_aside_error(&target->aside);
-        if (!err && limefs_aside_is_news(&target->aside))
+    if (limefs_collected_is(&target->collected)) {
+        int err = limefs_collected_error(&target->collected);
+        if (!err && limefs_collected_is_news(&target->collected))
             err = limefs_writer_make_ready(writer);
         return err ? err : limefs_aside_finish(target);
     }

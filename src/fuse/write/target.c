@@ -53,7 +53,7 @@ static int write_aside(struct limefs_target *target, const char *buf, size_t n, 
     if (err)
         return err;
     raise_to(&target->bytes, offset + n);
-    limefs_aside_wrote(&target->aside);
+    limefs_collected_wrote(&target->collected);
     return 0;
 }
 
@@ -105,7 +105,7 @@ int limefs_writer_may_append(const struct limefs_writer *writer, uint64_t ordina
     struct limefile_last last;
     const struct limefs_target *target = limefs_writer_target(writer, ordinal);
     if (limefs_writer_is_last(writer, ordinal, &last) ||
-        (target && limefs_aside_is(&target->aside)))
+        (target && limefs_collected_is(&target->collected)))
         return 0;
     limefs_log(LOG_ERR,
                "%s: record %llu: append: only the last record can grow where it is; write it "
@@ -141,7 +141,8 @@ static int grow_inner(struct limefs_target *target, uint64_t end)
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
     struct limefile_index *index;
-    int err = limefs_aside_error(&target->aside); /* what comes now would hide the gap */
+    int err =
+        limefs_collected_error(&target->collected); /* what comes now would hide the gap */
     if (!err)
         err = limefs_writer_check(writer);
     if (!err)
@@ -175,7 +176,7 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     int err = 0;
     limefs_leave(&writer->lock);
     limefs_take(&writer->lock);
-    if (limefs_aside_is(&target->aside)) {
+    if (limefs_collected_is(&target->collected)) {
         /* Somebody was faster. */
     } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
         err = grow_inner(target, end);
@@ -196,7 +197,7 @@ static int write_where_it_is(struct limefs_target *target, const char *buf, size
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     int err;
-    if (limefs_aside_is(&target->aside))
+    if (limefs_collected_is(&target->collected))
         return write_aside(target, buf, n, offset);
     if (!limefs_writer_is_last(writer, target->ordinal, &last))
         err = write_inner(target, buf, n, offset);
@@ -232,13 +233,13 @@ static void note_gap(struct limefs_target *target, uint64_t end, int err)
     struct limefile_last last;
     struct limefile_record record;
     struct limefile_index *index;
-    if (limefs_aside_is(&target->aside)) {
-        limefs_aside_fails(&target->aside, err, false);
+    if (limefs_collected_is(&target->collected)) {
+        limefs_collected_fails(&target->collected, err, false);
     } else if (writer->editor && limefs_writer_is_last(writer, target->ordinal, &last)) {
         if (end > last.bytes)
             limefs_last_fails(&writer->last, err, true);
     } else if (limefs_writer_record(writer, target->ordinal, &record, &index) == 0) {
-        limefs_aside_fails(&target->aside, err, end > record.bytes);
+        limefs_collected_fails(&target->collected, err, end > record.bytes);
         limefile_index_free(index);
     }
 }
@@ -286,11 +287,11 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
         return -EOPNOTSUPP;
     bool is_last = limefs_writer_is_last(writer, target->ordinal, &last);
-    if (grows && !is_last && !limefs_aside_is(&target->aside))
+    if (grows && !is_last && !limefs_collected_is(&target->collected))
         err = grow_inner(target, end);
     if (err)
         return err;
-    bool aside = limefs_aside_is(&target->aside);
+    bool aside = limefs_collected_is(&target->collected);
     int fd = aside ? target->fd : writer->shared.fd;
     if (aside) {
         at = 0;
@@ -318,7 +319,7 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
     if (err)
         return err; /* before the length has changed */
     if (aside)
-        limefs_aside_wrote(&target->aside);
+        limefs_collected_wrote(&target->collected);
     return grows && end > length ? limefs_writer_resize(writer, target->ordinal, end, false)
                                  : 0;
 }

@@ -18,12 +18,13 @@ struct limefs_target {
     struct limefs_writer *writer;
     uint64_t ordinal;
     unsigned users;
-    atomic_int error;          /* that a write has met, for the next sync or close */
-    struct limefs_run run;     /* of sequential writes; under the job's lock */
-    struct limefs_aside aside; /* whether and how it is collected beside the container */
-    int fd;                    /* the file without a name, then; else -1 */
-    _Atomic uint64_t bytes;    /* the record's length, then */
-    struct timespec times[2];  /* for the container, once it is in its place */
+    atomic_int error;      /* that a write has met, for the next sync or close */
+    struct limefs_run run; /* of sequential writes; under the job's lock */
+    struct limefs_collected
+        collected;            /* whether and how it is collected beside the container */
+    int fd;                   /* the file without a name, then; else -1 */
+    _Atomic uint64_t bytes;   /* the record's length, then */
+    struct timespec times[2]; /* for the container, once it is in its place */
 };
 
 struct limefs_writer {

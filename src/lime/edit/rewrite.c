@@ -21,9 +21,7 @@
 enum {
     OWNER_TRIES = 5,
     NAME_TRIES = 100, /* where others have taken the temporary name */
-    BUFFER_BYTES = 256 * 1024,
-    STEP_BYTES = 64 * 1024 * 1024, /* progress is told in between */
-    BLOCK = 4096,                  /* whole ones can be shared by file systems that do */
+    BLOCK = 4096,     /* whole ones can be shared by file systems that do */
 };
 
 struct rewrite {
@@ -39,8 +37,9 @@ struct rewrite {
 
 /* ---- bytes ---- */
 
-static void advance(struct rewrite *r, uint64_t n)
+static void advance(void *context, uint64_t n)
 {
+    struct rewrite *r = context;
     r->at += n;
     if (r->progress)
         r->progress(r->context, r->at, r->size);
@@ -48,57 +47,15 @@ static void advance(struct rewrite *r, uint64_t n)
 
 static int put(struct rewrite *r, const void *data, size_t n)
 {
-    struct limefile_fd to;
-    limefile_fd_init(&to, r->to);
-    int err = limefile_write_full(&to.source, data, n, r->at);
+    int err = limefile_fd_write(r->to, data, n, r->at);
     if (!err)
         advance(r, n);
     return err;
 }
 
-/* Leaves off at whatever is unusual, where reading and writing goes on. */
-static void share(struct rewrite *r, int fd, uint64_t *offset, uint64_t *left)
-{
-    while (*left) {
-        off_t in = (off_t)*offset, out = (off_t)r->at;
-        size_t step = *left < STEP_BYTES ? (size_t)*left : STEP_BYTES;
-        ssize_t n = copy_file_range(fd, &in, r->to, &out, step, 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return;
-        *offset += (uint64_t)n;
-        *left -= (uint64_t)n;
-        advance(r, (uint64_t)n);
-    }
-}
-
-static int read_and_write(struct rewrite *r, int fd, uint64_t offset, uint64_t left)
-{
-    int err = 0;
-    char *buffer = left ? malloc(BUFFER_BYTES) : NULL;
-    struct limefile_fd file;
-    limefile_fd_init(&file, fd);
-    if (left && !buffer)
-        return -ENOMEM;
-    while (!err && left) {
-        size_t step = left < BUFFER_BYTES ? (size_t)left : BUFFER_BYTES;
-        ssize_t got = limefile_read_full(&file.source, buffer, step, offset);
-        if (got <= 0)
-            err = got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
-        else
-            err = put(r, buffer, (size_t)got);
-        offset += got > 0 ? (uint64_t)got : 0;
-        left -= got > 0 ? (uint64_t)got : 0;
-    }
-    free(buffer);
-    return err;
-}
-
 static int copy_part(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 {
-    share(r, fd, &offset, &n);
-    return read_and_write(r, fd, offset, n);
+    return limefile_copy(fd, offset, r->to, r->at, n, advance, r);
 }
 
 /* In three parts, the middle one made of whole blocks. */
@@ -153,13 +110,11 @@ static int put_record(struct rewrite *r, const struct limefile_record *record,
 static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear, unsigned set)
 {
     unsigned char flags;
-    struct limefile_fd to;
-    limefile_fd_init(&to, r->to);
-    ssize_t got = limefile_read_full(&to.source, &flags, 1, header + AT_FLAGS);
+    ssize_t got = limefile_fd_read(r->to, &flags, 1, header + AT_FLAGS);
     if (got != 1)
         return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
     flags = (unsigned char)((flags & ~clear) | set);
-    return limefile_write_full(&to.source, &flags, 1, header + AT_FLAGS);
+    return limefile_fd_write(r->to, &flags, 1, header + AT_FLAGS);
 }
 
 /* What the record said that is gone, its neighbours say now. */

@@ -173,6 +173,14 @@ int limefile_write_full(struct limefile_source *, const void *buf, size_t n, uin
 /* The same, to a descriptor. */
 int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset);
 
+/* The same for limefile_read_full(): fewer than n only at the end of the file. */
+ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset);
+
+/* Copies n bytes from one file to another, shared where the file system can. `moved`, if not
+ * NULL, is called with how many more are there. 0, -errno, or LIMEFILE_E_SHRUNK. */
+int limefile_copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n,
+                  void (*moved)(void *context, uint64_t more), void *context);
+
 /* Opens a container without ever blocking on a FIFO. flags: O_RDONLY or O_RDWR.
  * Returns a descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */
 int limefile_open(const char *path, int flags);
@@ -182,8 +190,16 @@ int limefile_check_fd(int fd);
 
 /* ---- around the page cache (direct.c) ---------------------------------------------- */
 
-/* Of offset, length and memory of a direct read, for any device. */
+/* Of offset, length and memory of a direct read or write, for any device. */
 #define LIMEFILE_DIRECT_ALIGN 4096
+
+/* Fewer bytes than that profit from the kernel's read-ahead, and from its gathering of writes.
+ */
+#define LIMEFILE_DIRECT_MIN (512 * 1024)
+
+/* Of x86-64 and arm64 with small pages of 4 KiB: buffers that the kernel pins for each reply,
+ * or that a disk fills, want to lie in them. */
+#define LIMEFILE_HUGE_PAGE (2 << 20)
 
 /* True if most of the range is in memory, or nobody knows (Linux before 6.5). */
 bool limefile_is_cached(int fd, uint64_t offset, size_t n);
@@ -191,6 +207,16 @@ bool limefile_is_cached(int fd, uint64_t offset, size_t n);
 /* The file of `fd` once more, for direct reads; -EINVAL where the file system has no such
  * thing. */
 int limefile_open_direct(int fd);
+
+/* Reads the whole blocks around n bytes at `offset`. `buf` is aligned and has room for two
+ * blocks more; *bytes is where the range begins in it. Returns how many of the n are there,
+ * fewer at the end of the file or where the file system has stopped, or -errno. */
+ssize_t limefile_read_around(int direct, char *buf, size_t n, uint64_t offset,
+                             const char **bytes);
+
+/* The whole blocks inside of n bytes at `offset`, in `data`: how many bytes they are, and *head
+ * before them. 0: too few, or data are not where a direct read or write could take them. */
+size_t limefile_blocks_inside(const void *data, size_t n, uint64_t offset, size_t *head);
 
 /* ---- findings ---------------------------------------------------------------------- */
 

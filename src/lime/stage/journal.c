@@ -106,7 +106,6 @@ int stage_journal_store(struct stage_target *t, uint64_t temp_inode,
 {
     char slot[SLOT_BYTES] = {0};
     struct entry e = {t->sequence + 1, temp_inode, bytes, crc, *source};
-    struct limefile_fd file;
     int err = format(slot, &e);
     if (!err && t->journal_fd < 0) {
         t->journal_fd = open_journal(t, O_CREAT);
@@ -114,8 +113,7 @@ int stage_journal_store(struct stage_target *t, uint64_t temp_inode,
     }
     if (err)
         return err;
-    limefile_fd_init(&file, t->journal_fd);
-    err = limefile_write_full(&file.source, slot, SLOT_BYTES, e.sequence % 2 * SLOT_BYTES);
+    err = limefile_fd_write(t->journal_fd, slot, SLOT_BYTES, e.sequence % 2 * SLOT_BYTES);
     if (!err && fdatasync(t->journal_fd) != 0)
         err = -errno;
     if (!err && t->sequence == 0 && fsync(t->folder) != 0 && errno != EINVAL)

@@ -8,6 +8,7 @@
  * at once.
  */
 #define _GNU_SOURCE
+#include "descriptor.h"
 #include "port.h"
 
 #include <errno.h>
@@ -16,17 +17,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-    HUGE_PAGE = 2 << 20,
-};
-
 char *stage_memory_get(size_t n)
 {
-    size_t room = n + HUGE_PAGE;
+    size_t room = n + LIMEFILE_HUGE_PAGE;
     char *place = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (place == MAP_FAILED)
         return NULL;
-    size_t lead = -(uintptr_t)place % HUGE_PAGE;
+    size_t lead = -(uintptr_t)place % LIMEFILE_HUGE_PAGE;
     if (lead)
         munmap(place, lead);
     if (room - lead > n)
@@ -44,9 +41,7 @@ void stage_memory_release(char *data, size_t n)
 
 void stage_port_open_direct(struct stage_port *port, int flags)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", port->fd);
-    port->direct = open(path, flags | O_DIRECT | O_CLOEXEC);
+    port->direct = limefile_reopen(port->fd, flags | O_DIRECT);
 }
 
 void stage_port_close(struct stage_port *port)
@@ -60,33 +55,17 @@ void stage_port_close(struct stage_port *port)
 
 /* ---- reading ---- */
 
-/* How many bytes came around the page cache: whole pages, or all there are. */
-static size_t read_direct(const struct stage_port *port, char *data, size_t n, uint64_t offset)
-{
-    size_t got = 0,
-           whole = (n + LIMEFILE_DIRECT_ALIGN - 1) & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1);
-    while (got < n) {
-        ssize_t more = pread(port->direct, data + got, whole - got, (off_t)(offset + got));
-        if (more < 0 && errno == EINTR)
-            continue;
-        if (more <= 0 || (size_t)more % LIMEFILE_DIRECT_ALIGN)
-            return got + (more > 0 ? (size_t)more : 0);
-        got += (size_t)more;
-    }
-    return got;
-}
-
 static int read_local(const struct stage_port *port, char *data, size_t n, uint64_t offset)
 {
-    size_t got = 0;
+    const char *bytes; /* at the start: parts begin with blocks */
+    ssize_t got = 0;
     if (port->direct >= 0 && !limefile_is_cached(port->fd, offset, n))
-        got = read_direct(port, data, n, offset);
-    if (got >= n)
+        got = limefile_read_around(port->direct, data, n, offset, &bytes);
+    size_t done = got > 0 ? (size_t)got : 0;
+    if (done == n)
         return 0;
-    struct limefile_fd file;
-    limefile_fd_init(&file, port->fd);
-    ssize_t more = limefile_read_full(&file.source, data + got, n - got, offset + got);
-    return more < 0 ? (int)more : (size_t)more < n - got ? LIMEFILE_E_SHRUNK : 0;
+    ssize_t more = limefile_fd_read(port->fd, data + done, n - done, offset + done);
+    return more < 0 ? (int)more : (size_t)more < n - done ? LIMEFILE_E_SHRUNK : 0;
 }
 
 int stage_port_read(struct stage_port *port, char **data, struct stage_remote **lender,
@@ -106,13 +85,6 @@ int stage_port_read(struct stage_port *port, char **data, struct stage_remote **
 
 /* ---- writing ---- */
 
-static int write_full(int fd, const char *data, size_t n, uint64_t offset)
-{
-    struct limefile_fd file;
-    limefile_fd_init(&file, fd);
-    return limefile_write_full(&file.source, data, n, offset);
-}
-
 int stage_port_write(struct stage_port *port, const char *data, struct stage_remote *lender,
                      size_t n, uint64_t offset)
 {
@@ -120,7 +92,7 @@ int stage_port_write(struct stage_port *port, const char *data, struct stage_rem
         return 0;
     size_t whole = port->direct >= 0 ? n & ~(size_t)(LIMEFILE_DIRECT_ALIGN - 1) : 0;
     if (whole) {
-        int err = write_full(port->direct, data, whole, offset);
+        int err = limefile_fd_write(port->direct, data, whole, offset);
         if (err == -EINVAL)
             whole = 0; /* not here after all */
         else if (err)
@@ -128,7 +100,7 @@ int stage_port_write(struct stage_port *port, const char *data, struct stage_rem
     }
     if (whole == n)
         return 0;
-    int err = write_full(port->fd, data + whole, n - whole, offset + whole);
+    int err = limefile_fd_write(port->fd, data + whole, n - whole, offset + whole);
     if (!err)
         sync_file_range(port->fd, (off_t)(offset + whole), (off_t)(n - whole),
                         SYNC_FILE_RANGE_WRITE);

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 enum {
-    DIRECT_MIN = 512 * 1024,
     CHUNK = 8 << 20, /* longer writes into the page cache stall now and then */
 };
 
@@ -70,16 +69,6 @@ static int write_all(int fd, const struct job_permit *permit, const char *data, 
     return 0;
 }
 
-/* Bytes that go around the page cache, from byte *head of the range on. */
-static int64_t blocks_of(const char *data, int64_t n, int64_t offset, int64_t *head)
-{
-    const int64_t block = LIMEFILE_DIRECT_ALIGN;
-    *head = -offset & (block - 1);
-    if (n < DIRECT_MIN || (((uintptr_t)data ^ (uint64_t)offset) & (uint64_t)(block - 1)))
-        return 0;
-    return (n - *head) & -block;
-}
-
 /* EINVAL refuses: the alignment is wrong for that file system, or became so when the disk was
  * full. The page cache takes such bytes, or tells what is wrong. */
 static int write_blocks(struct job_container *container, const struct job_permit *permit,
@@ -98,16 +87,18 @@ static int write_blocks(struct job_container *container, const struct job_permit
 static int write_range(struct job_container *container, const struct job_permit *permit,
                        const char *data, int64_t n, int64_t *offset)
 {
-    int64_t head = 0, done = 0, end = *offset + n;
-    int64_t blocks = container->direct_fd < 0 ? 0 : blocks_of(data, n, *offset, &head);
+    int64_t done = 0, end = *offset + n;
+    size_t head = 0, blocks = 0; /* around the page cache, and what comes before */
+    if (container->direct_fd >= 0)
+        blocks = limefile_blocks_inside(data, (size_t)n, (uint64_t)*offset, &head);
     int code = 0;
     if (blocks > 0) {
-        code = write_all(container->fd, permit, data, head, *offset, CHUNK, &done);
+        code = write_all(container->fd, permit, data, (int64_t)head, *offset, CHUNK, &done);
         *offset += done;
         data += done;
     }
     if (blocks > 0 && !code) {
-        code = write_blocks(container, permit, data, blocks, *offset, &done);
+        code = write_blocks(container, permit, data, (int64_t)blocks, *offset, &done);
         *offset += done;
         data += done;
     }

@@ -10,26 +10,21 @@ enum {
     READ_CHUNK = 256 << 20,
     WRITE_CHUNK = 8 << 20,
     READ_SUM_CHUNK = 8 << 20, /* read, then summed while it is in the cache */
-    DIRECT_MIN = 512 * 1024,  /* smaller reads profit from the kernel's read-ahead */
 };
 
 /* ---- around the page cache ---- */
-
-/* Where the whole blocks of the range begin, and how many bytes they have. */
-static int64_t blocks_of(const char *data, int64_t n, int64_t offset, int64_t *head)
-{
-    const int64_t block = LIMEFILE_DIRECT_ALIGN;
-    *head = -offset & (block - 1);
-    if (n < DIRECT_MIN || (((uintptr_t)data ^ (uint64_t)offset) & (uint64_t)(block - 1)))
-        return 0;
-    return (n - *head) & -block;
-}
 
 /* Reads what direct reads can, from byte *head of the range; how many bytes. */
 static int64_t read_direct(const struct lemon_internal *in, char *data, int64_t n,
                            int64_t offset, int64_t *head)
 {
-    int64_t blocks = in->direct_fd < 0 ? 0 : blocks_of(data, n, offset, head), done = 0;
+    size_t before = 0;
+    int64_t blocks =
+        in->direct_fd < 0
+            ? 0
+            : (int64_t)limefile_blocks_inside(data, (size_t)n, (uint64_t)offset, &before);
+    int64_t done = 0;
+    *head = (int64_t)before;
     if (blocks == 0 || limefile_is_cached(in->direct_fd, (uint64_t)offset, (size_t)n))
         return 0;
     while (done < blocks) {

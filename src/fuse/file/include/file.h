@@ -90,9 +90,6 @@ void limefs_answer_release(struct limefs *, struct limefs_answer *);
 ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
                           const char **bytes);
 
-/* All n bytes of any descriptor, unless it ends before: how many, or -errno. */
-ssize_t limefs_read_fd(int fd, void *buf, size_t n, uint64_t offset);
-
 /* SEEK_DATA and SEEK_HOLE. */
 int64_t limefs_file_seek(struct limefs_file *, int64_t offset, int whence);
 

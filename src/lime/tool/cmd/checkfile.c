@@ -354,9 +354,7 @@ static int look_at(struct look *look)
 static bool is_wanted(struct check *check, int fd)
 {
     unsigned char start[4];
-    struct limefile_fd file;
-    limefile_fd_init(&file, fd);
-    ssize_t got = limefile_read_full(&file.source, start, sizeof start, 0);
+    ssize_t got = limefile_fd_read(fd, start, sizeof start, 0);
     check->empty = got == 0;
     return got < 0 || (check->empty ? is_meant(check->path)
                                     : limefile_header_is_magic(start, (size_t)got));

@@ -111,12 +111,10 @@ static int put_in_place(struct edit *edit, const struct limefile_record *record,
 static int put_anew(struct edit *edit, const struct limefile_record *record, const void *data,
                     size_t n)
 {
-    struct limefile_fd file;
     int fd = memfd_create("lime-record", MFD_CLOEXEC);
     if (fd < 0)
         return told(edit, "replace", -errno);
-    limefile_fd_init(&file, fd);
-    int err = limefile_write_full(&file.source, data, n, 0);
+    int err = limefile_fd_write(fd, data, n, 0);
     int status = err ? told(edit, "replace", err)
                      : edit_rewrite(edit, record, &(struct limefile_piece){fd, 0, n}, 1);
     close(fd);

@@ -72,10 +72,8 @@ static int check_unchanged(const struct input *in)
 static int put_small(struct output *out, const struct input *in)
 {
     static char buffer[SMALL];
-    struct limefile_fd file;
-    limefile_fd_init(&file, in->fd);
     out->writing = false;
-    ssize_t got = limefile_read_full(&file.source, buffer, (size_t)in->st.st_size, 0);
+    ssize_t got = limefile_fd_read(in->fd, buffer, (size_t)in->st.st_size, 0);
     if (got < 0)
         return (int)got;
     if (got < in->st.st_size)
