@@ -42,6 +42,7 @@ pkg_libs   = $(shell $(PKG) --libs $(1))
 # (docs/architecture.md has the picture, tests/tool/test_rooms.py compares).
 INC_lime := -Isrc/lime/include
 INC_wire := -Isrc/mpi/wire/include
+INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
@@ -66,7 +67,8 @@ MPICC   ?= mpicc
 HAVE_MPI := $(shell command -v $(MPICC) 2>/dev/null)
 LEMON_MAJOR := 1
 LEMON_VERSION := 1.1.0
-lemon_src := $(wildcard src/mpi/lemon/*.c)
+lemon_src := $(wildcard src/mpi/lemon/*.c src/mpi/move/*.c)
+move_src  := $(wildcard src/mpi/move/*.c)
 benchmark_src := $(wildcard src/mpi/programs/*.c)
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
@@ -149,7 +151,7 @@ $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
     $(eval $(call compile,src/fuse/$(r),$(seen) $$(fuse_cflags))))
 # Units are tried from inside their rooms; some have headers of the same names.
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
-    $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/lemon))
+    $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon))
 $(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
@@ -161,15 +163,20 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  MPICC $$<')
 	$(Q)$(MPICC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(MPI_WARNINGS) -fPIC $(2) -MMD -MP -c -o $$@ $$<
 endef
-$(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon)))
-$(eval $(call compile_mpi,src/mpi/job,$(INC_lemon) $(INC_wire) -Isrc/mpi))
+$(eval $(call compile_mpi,src/mpi/move,$(INC_move)))
+$(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move)))
+$(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
 $(eval $(call compile_mpi,src/mpi/bench,$(INC_lemon)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
 
 # What of Lemon needs no MPI, for its tests where there is none.
-$(B)/obj/no-mpi/%.o: src/mpi/lemon/%.c $(B)/flags
-	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
-	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_lime) -MMD -MP -c -o $@ $<
+define compile_no_mpi
+$(B)/obj/no-mpi/%.o: $(1)/%.c $(B)/flags
+	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  CC   $$<')
+	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_move) -MMD -MP -c -o $$@ $$<
+endef
+$(eval $(call compile_no_mpi,src/mpi/move))
+$(eval $(call compile_no_mpi,src/mpi/lemon))
 
 $(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -186,7 +193,7 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(text_obj) $(B)/lib/libl
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
-$(B)/bin/limefs-io: $(call obj,$(job_src)) $(text_obj) $(B)/lib/liblemon.a $(B)/lib/liblimejob.a
+$(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src) $(lemon_lime_src)) $(text_obj) $(B)/lib/liblimejob.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
 

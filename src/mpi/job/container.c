@@ -112,7 +112,7 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
 {
     char path[LIMEFILE_FD_PATH_MAX]; /* which differs from rank to rank: MPI does not mind */
     limefile_fd_path(container->fd, path);
-    int err = MPI_File_open(worker->comm, path, mode, worker->info, &container->file);
+    int err = MPI_File_open(worker->comm, path, mode, worker->info, &container->mpi);
     int failed = err != MPI_SUCCESS, failures = failed;
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, worker->comm);
     if (failed) {
@@ -129,28 +129,30 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
     return EIO;
 }
 
-/* The same on all ranks. */
-static int wrap(struct job_worker *worker, struct job_container *container)
+/* The same on all ranks, as these have the same options. Collective. */
+static int take_hints(struct job_worker *worker, struct job_container *container)
 {
-    container->lemon = lemon_internal_new(&container->file, worker->comm);
-    if (!container->lemon)
-        return ENOMEM;
-    if (worker->info != MPI_INFO_NULL && lemon_hints_read(container->lemon, worker->info) != 0)
+    int64_t said[LEMON_HINTS], stripe = lemon_hints_stripe(container->mpi, worker->comm);
+    if (lemon_hints_parse(worker->info, said) >= 0)
         return EINVAL;
     if (worker->options->stripe)
-        lemon_hints_set_stripe(container->lemon, worker->options->stripe);
+        stripe = worker->options->stripe;
+    else if (said[LEMON_HINT_STRIPE])
+        stripe = said[LEMON_HINT_STRIPE];
+    container->hints = (struct lemon_plan_hints){
+        stripe,
+        said[LEMON_HINT_MOVERS],
+        said[LEMON_HINT_ROUND],
+    };
     return 0;
 }
 
 static void close_container(struct job_container *container)
 {
-    if (container->lemon) {
-        if (container->lemon->direct_fd >= 0)
-            close(container->lemon->direct_fd);
-        lemon_internal_free(container->lemon);
-    }
-    if (container->file != MPI_FILE_NULL)
-        MPI_File_close(&container->file);
+    if (container->file.direct_fd >= 0)
+        close(container->file.direct_fd);
+    if (container->mpi != MPI_FILE_NULL)
+        MPI_File_close(&container->mpi);
     job_store_close(container);
     if (container->fd >= 0)
         close(container->fd);
@@ -166,15 +168,15 @@ static int open_together(struct job_worker *worker, const struct wanted *wanted,
                            wanted->writing ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, text, cap);
     if (code)
         return code;
-    code = wrap(worker, container);
+    code = take_hints(worker, container);
     if (code) {
-        snprintf(text, cap, code == EINVAL ? "the hints are wrong" : "no memory");
+        snprintf(text, cap, "the hints are wrong");
         return code;
     }
     if (wanted->writing)
         job_store_open(container);
     else
-        container->lemon->direct_fd = limefile_open_direct(container->fd);
+        container->file.direct_fd = limefile_open_direct(container->fd);
     return compare(worker, container->fd, wanted, true, text, cap);
 }
 
@@ -189,7 +191,8 @@ static struct job_container *new_container(uint32_t id, const char *path)
     }
     container->id = id;
     container->path = copy;
-    container->file = MPI_FILE_NULL;
+    container->mpi = MPI_FILE_NULL;
+    container->file = (struct lemon_file){&container->mpi, -1};
     container->fd = container->direct_fd = -1;
     return container;
 }

@@ -32,7 +32,7 @@ static int64_t smaller(int64_t a, int64_t b)
 /* What is written is divided between blocks: no two ranks ever write into the same one. */
 static struct lemon_plan_hints hints_of(const struct job_extent *extent)
 {
-    struct lemon_plan_hints hints = extent->container->lemon->hints;
+    struct lemon_plan_hints hints = extent->container->hints;
     if (extent->direction == LEMON_WRITE)
         hints.stripe = (hints.stripe + LIMEJOB_ALIGN - 1) & -(int64_t)LIMEJOB_ALIGN;
     return hints;
@@ -41,15 +41,7 @@ static struct lemon_plan_hints hints_of(const struct job_extent *extent)
 static void make_plan(struct job_worker *worker, struct job_extent *extent)
 {
     struct lemon_plan_hints hints = hints_of(extent);
-    for (int i = 0; i < worker->ranks; i++) {
-        struct lemon_box *box = &worker->boxes[i];
-        box->dims = 1;
-        box->extent[0] = extent->bytes;
-        box->start[0] = 0;
-        box->sites[0] = i == 0 ? extent->bytes : 0;
-        box->site_bytes = 1;
-    }
-    lemon_plan_make(&extent->plan, worker->boxes, worker->ranks, extent->offset, &hints);
+    lemon_plan_share(&extent->plan, extent->bytes, worker->ranks, extent->offset, &hints);
 }
 
 void job_extent_range(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)

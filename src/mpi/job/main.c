@@ -115,12 +115,6 @@ static int start_server(struct job_worker *worker, struct job_server_setup *setu
 
 /* ---- all ranks ---- */
 
-static void keep_words(const char *text, void *context)
-{
-    struct job_worker *worker = context;
-    snprintf(worker->words, sizeof worker->words, "%s", text);
-}
-
 static void make_info(struct job_worker *worker)
 {
     const struct job_options *options = worker->options;
@@ -134,15 +128,13 @@ static void make_info(struct job_worker *worker)
 static bool prepare(struct job_worker *worker)
 {
     bool local = worker->places[worker->rank].local;
-    worker->boxes = calloc((size_t)worker->ranks, sizeof *worker->boxes);
     worker->buffers =
         local ? NULL
               : aligned_alloc(LIMEJOB_ALIGN, JOB_SENDS * (size_t)(JOB_PART + LIMEJOB_ALIGN));
     for (int i = 0; i < JOB_SENDS; i++)
         worker->sends[i] = MPI_REQUEST_NULL;
     make_info(worker);
-    lemonSetMessageHandler(keep_words, worker);
-    return worker->boxes && (local || worker->buffers);
+    return local || worker->buffers;
 }
 
 static int finish_mpi(int code)

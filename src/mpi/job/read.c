@@ -9,12 +9,13 @@
 static int read_range(struct job_worker *worker, const struct job_extent *extent, char *to,
                       int64_t from, int64_t bytes, char *text, size_t cap)
 {
-    worker->words[0] = '\0';
-    if (lemon_move_bytes(extent->container->lemon, LEMON_READ, to, bytes,
-                         extent->offset + from) == LEMON_SUCCESS)
+    char why[128];
+    struct lemon_range_fault fault;
+    if (lemon_range_move(&extent->container->file, LEMON_READ, to, bytes, extent->offset + from,
+                         &fault))
         return 0;
-    snprintf(text, cap, "%.100s: %.300s: %.200s", worker->host, extent->container->path,
-             worker->words[0] ? worker->words : "read: failed");
+    lemon_range_explain(&fault, why, sizeof why);
+    snprintf(text, cap, "%.100s: %.300s: %s", worker->host, extent->container->path, why);
     return EIO;
 }
 

@@ -125,7 +125,7 @@ int job_store_write(struct job_container *container, const struct job_permit *pe
 static int sync_by_mpi(struct job_container *container, char *text, size_t cap)
 {
     char words[MPI_MAX_ERROR_STRING] = "";
-    int n, err = MPI_File_sync(container->file);
+    int n, err = MPI_File_sync(container->mpi);
     if (err == MPI_SUCCESS)
         return 0;
     MPI_Error_string(err, words, &n);

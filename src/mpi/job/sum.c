@@ -54,18 +54,21 @@ static char *buffer_of(struct job_worker *worker)
 /* Reads end at multiples of LIMEJOB_ALIGN of the file, so that they may go around the page
  * cache; sites do not. */
 static int add_all(struct job_worker *worker, const struct sites *sites, char *buffer,
-                   struct limefile_checksum *sum)
+                   struct limefile_checksum *sum, char *why, size_t cap)
 {
     uint64_t at = sites->offset, end = at + sites->bytes, rank = sites->first;
     size_t left = 0; /* bytes of a site, before what is read next */
+    struct lemon_range_fault fault;
     while (at < end) {
         size_t skew = at % LIMEJOB_ALIGN, n = JOB_PART - skew;
         if (n > end - at)
             n = (size_t)(end - at);
         char *data = buffer + skew;
-        if (lemon_move_bytes(sites->container->lemon, LEMON_READ, data, (int64_t)n,
-                             (int64_t)at) != LEMON_SUCCESS)
+        if (!lemon_range_move(&sites->container->file, LEMON_READ, data, (int64_t)n,
+                              (int64_t)at, &fault)) {
+            lemon_range_explain(&fault, why, cap);
             return EIO;
+        }
         size_t have = left + n, whole = have / sites->site_bytes;
         data -= left;
         limefile_checksum_add(sum, data, whole, sites->site_bytes, rank);
@@ -81,16 +84,15 @@ static int add_all(struct job_worker *worker, const struct sites *sites, char *b
 void job_extent_sum(struct job_worker *worker, struct limejob_packet *packet)
 {
     struct limejob_packet reply;
-    char text[JOB_TEXT_MAX] = "";
+    char text[JOB_TEXT_MAX] = "", why[128] = "";
     struct limefile_checksum sum = {0};
     struct sites sites = parse(worker, packet);
     char *buffer = buffer_of(worker);
     take_share(worker, &sites);
-    worker->words[0] = '\0';
-    int code = buffer ? add_all(worker, &sites, buffer, &sum) : ENOMEM;
+    int code = buffer ? add_all(worker, &sites, buffer, &sum, why, sizeof why) : ENOMEM;
     if (code)
-        snprintf(text, sizeof text, "%.100s: %.300s: sum: %.200s", worker->host,
-                 sites.container->path, worker->words[0] ? worker->words : strerror(code));
+        snprintf(text, sizeof text, "%.100s: %.300s: sum: %s", worker->host,
+                 sites.container->path, why[0] ? why : strerror(code));
     limejob_reply(&reply, packet, code, text);
     if (!code) {
         limejob_put_u64(&reply, sites.bytes);

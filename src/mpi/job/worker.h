@@ -6,7 +6,9 @@
 #define JOB_WORKER_H
 
 #include "control.h"
-#include "lemon/internal.h"
+#include "hint.h"
+#include "plan.h"
+#include "range.h"
 #include "options.h"
 #include "server.h"
 
@@ -20,8 +22,9 @@ struct job_container {
     struct job_container *next;
     uint32_t id;
     char *path;
-    MPI_File file;
-    struct lemon_internal *lemon;
+    MPI_File mpi;
+    struct lemon_file file; /* to read */
+    struct lemon_plan_hints hints;
     int fd;        /* the file, compared with what the client has; MPI has it opened by this */
     int direct_fd; /* to write around the page cache; -1: none */
 };
@@ -43,7 +46,6 @@ struct job_worker {
     int wants_end;                  /* eventfd: a signal has come; rank 0's server reads it */
     struct job_container *containers;
     struct job_mapping *mappings;
-    struct lemon_box *boxes; /* one a rank */
     /* Rank 0: what is to come and to go. */
     MPI_Request *messages;
     struct job_part *parts; /* of these */
@@ -51,8 +53,7 @@ struct job_worker {
     /* Ranks on other hosts: what is on its way to rank 0. */
     char *buffers; /* JOB_SENDS of them */
     MPI_Request sends[JOB_SENDS];
-    char *sum_buffer;         /* sum.c; NULL until it is needed */
-    char words[JOB_TEXT_MAX]; /* what Lemon has said last */
+    char *sum_buffer; /* sum.c; NULL until it is needed */
 };
 
 /* ---- worker.c ---- */

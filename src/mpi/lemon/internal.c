@@ -1,12 +1,9 @@
 /* internal.c - what reader and writer share, made and freed */
+#include "hint.h"
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    STRIPE = 1 << 20, /* of a file that says nothing of it */
-};
 
 /* The coordinates of all ranks, from which each computes what the others hold. */
 static int learn_grid(struct lemon_internal *in)
@@ -36,16 +33,15 @@ static bool wants_overfull(void)
     return compat && strcmp(compat, "overfull") == 0;
 }
 
-/* True if all is well on all ranks; then the file's stripe is used, if all see the same. */
+/* True if all is well on all ranks; then the file's stripe is used. */
 static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm)
 {
-    int64_t stripe = bad ? 0 : lemon_hints_stripe_of(*in->fp);
-    int64_t most[4] = {bad, stripe, -stripe, wants_overfull()};
-    MPI_Allreduce(MPI_IN_PLACE, most, 4, MPI_INT64_T, MPI_MAX, comm);
+    int most[2] = {bad, wants_overfull()};
+    MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, comm);
     if (most[0])
         return false;
-    in->overfull = most[3]; /* mpirun may have given it to rank 0 alone */
-    in->hints.stripe = most[1] > 0 && most[1] == -most[2] ? most[1] : STRIPE;
+    in->overfull = most[1]; /* mpirun may have given it to rank 0 alone */
+    in->hints.stripe = lemon_hints_stripe(*in->file.mpi, comm);
     return true;
 }
 
@@ -58,8 +54,7 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
     MPI_Comm_dup(comm, &duplicate);
     if (!bad) {
         in->comm = duplicate;
-        in->fp = fp;
-        in->direct_fd = -1;
+        in->file = (struct lemon_file){fp, -1};
         in->read_back.fd = in->read_back.direct_fd = -1;
         in->before = 1;
         MPI_Comm_rank(duplicate, &in->rank);
@@ -125,7 +120,7 @@ int lemon_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes
 
 int lemon_point(const struct lemon_internal *in, MPI_Offset offset)
 {
-    int err = MPI_File_seek(*in->fp, offset, MPI_SEEK_SET);
+    int err = MPI_File_seek(*in->file.mpi, offset, MPI_SEEK_SET);
     return err == MPI_SUCCESS ? LEMON_SUCCESS
                               : lemon_say(in, LEMON_ERR_SEEK, "seek: MPI error %d", err);
 }

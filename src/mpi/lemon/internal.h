@@ -7,13 +7,9 @@
 #include "lemon.h"
 #include "limefile.h"
 #include "plan.h"
+#include "range.h"
 
 #include <pthread.h>
-
-enum lemon_direction {
-    LEMON_READ,
-    LEMON_WRITE,
-};
 
 /* The boxes of all ranks for the geometry that was used last. */
 struct lemon_geometry {
@@ -69,8 +65,7 @@ struct lemon_read_back {
 
 struct lemon_internal {
     MPI_Comm comm; /* the duplicate; the public struct shows it too */
-    MPI_File *fp;
-    int direct_fd; /* the file once more, for direct reads; -1: none. Its giver closes it */
+    struct lemon_file file;
     int rank, ranks;
     int dims; /* of the Cartesian grid; 0: there is none */
     int grid[LEMON_MAX_DIMS];
@@ -137,9 +132,6 @@ int lemon_point(const struct lemon_internal *, MPI_Offset offset);
 /* Takes the hints in `info`; all of them or, after an error, none. Collective, agreed. */
 int lemon_hints_read(struct lemon_internal *, MPI_Info info);
 int lemon_hints_set_stripe(struct lemon_internal *, MPI_Offset bytes);
-
-/* The stripe that the file was opened with, or 0: as this rank sees it. */
-int64_t lemon_hints_stripe_of(MPI_File file);
 
 /* ---- transfer.c ---- */
 

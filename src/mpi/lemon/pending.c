@@ -35,7 +35,7 @@ static int reserve(struct lemon_pending *pending)
 static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
 {
     MPI_Offset size = 0;
-    if (MPI_File_get_size(*in->fp, &size) == MPI_SUCCESS && offset + n <= size)
+    if (MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && offset + n <= size)
         return LEMON_SUCCESS;
     return lemon_say(in, LEMON_ERR_READ, "read at %lld: the file ends at %lld",
                      (long long)offset, (long long)size);
@@ -67,10 +67,10 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
                        lemon_say(in, lemon_failure(pending->direction), "out of memory");
         MPI_Request *request = &pending->requests[pending->count];
         int err = pending->direction == LEMON_READ
-                      ? MPI_File_iread_at(*in->fp, offset + done, data + done, count, MPI_BYTE,
-                                          request)
-                      : MPI_File_iwrite_at(*in->fp, offset + done, data + done, count, MPI_BYTE,
-                                           request);
+                      ? MPI_File_iread_at(*in->file.mpi, offset + done, data + done, count,
+                                          MPI_BYTE, request)
+                      : MPI_File_iwrite_at(*in->file.mpi, offset + done, data + done, count,
+                                           MPI_BYTE, request);
         if (err != MPI_SUCCESS)
             return pending->code = lemon_say(in, lemon_failure(pending->direction),
                                              "start at %lld: MPI error %d",

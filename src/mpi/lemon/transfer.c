@@ -1,83 +1,19 @@
 /* transfer.c - bytes between memory and file, by plan, waiting for them */
 #include "internal.h"
-#include "limefile.h"
-
-#include <errno.h>
-#include <unistd.h>
 
 enum {
-    /* Of one MPI-IO call. Longer writes stall now and then, shorter reads read less ahead. */
-    READ_CHUNK = 256 << 20,
-    WRITE_CHUNK = 8 << 20,
     READ_SUM_CHUNK = 8 << 20, /* read, then summed while it is in the cache */
 };
-
-/* ---- around the page cache ---- */
-
-/* Reads what direct reads can, from byte *head of the range; how many bytes. */
-static int64_t read_direct(const struct lemon_internal *in, char *data, int64_t n,
-                           int64_t offset, int64_t *head)
-{
-    size_t before = 0;
-    int64_t blocks =
-        in->direct_fd < 0
-            ? 0
-            : (int64_t)limefile_blocks_inside(data, (size_t)n, (uint64_t)offset, &before);
-    int64_t done = 0;
-    *head = (int64_t)before;
-    if (blocks == 0 || limefile_is_cached(in->direct_fd, (uint64_t)offset, (size_t)n))
-        return 0;
-    while (done < blocks) {
-        ssize_t got = pread(in->direct_fd, data + *head + done, (size_t)(blocks - done),
-                            offset + *head + done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0 || got % LIMEFILE_DIRECT_ALIGN)
-            break; /* refused, or the file's end: MPI-IO tells what is wrong */
-        done += got;
-    }
-    return done;
-}
-
-/* ---- contiguous ranges ---- */
-
-static int move_by_mpi(struct lemon_internal *in, enum lemon_direction direction, void *data,
-                       int64_t n, int64_t offset)
-{
-    const int chunk = direction == LEMON_READ ? READ_CHUNK : WRITE_CHUNK;
-    for (int64_t done = 0; done < n;) {
-        int count = n - done < chunk ? (int)(n - done) : chunk, moved = 0;
-        MPI_Status status;
-        int err = direction == LEMON_READ
-                      ? MPI_File_read_at(*in->fp, offset + done, (char *)data + done, count,
-                                         MPI_BYTE, &status)
-                      : MPI_File_write_at(*in->fp, offset + done, (char *)data + done, count,
-                                          MPI_BYTE, &status);
-        if (err == MPI_SUCCESS)
-            MPI_Get_count(&status, MPI_BYTE, &moved);
-        if (err != MPI_SUCCESS || moved != count)
-            return lemon_say(in, lemon_failure(direction),
-                             "%s at %lld: %d of %d bytes (MPI error %d)",
-                             direction == LEMON_READ ? "read" : "write",
-                             (long long)(offset + done), moved, count, err);
-        done += count;
-    }
-    return LEMON_SUCCESS;
-}
 
 int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
                      int64_t n, int64_t offset)
 {
-    int64_t head = 0, direct = 0;
-    if (direction == LEMON_READ)
-        direct = read_direct(in, data, n, offset, &head);
-    if (direct == 0)
-        return move_by_mpi(in, direction, data, n, offset);
-    int64_t end = head + direct;
-    int code = move_by_mpi(in, direction, data, head, offset);
-    if (code == LEMON_SUCCESS)
-        code = move_by_mpi(in, direction, (char *)data + end, n - end, offset + end);
-    return code;
+    char text[128];
+    struct lemon_range_fault fault;
+    if (lemon_range_move(&in->file, direction, data, n, offset, &fault))
+        return LEMON_SUCCESS;
+    lemon_range_explain(&fault, text, sizeof text);
+    return lemon_say(in, lemon_failure(direction), "%s", text);
 }
 
 /* ---- each rank its own runs ---- */

@@ -42,7 +42,8 @@ int lemon_verify_open(struct lemon_internal *in, const char *path)
                              strerror(errno));
         else
             back->direct_fd = limefile_open_direct(back->fd);
-    } else if (MPI_File_get_amode(*in->fp, &mode) != MPI_SUCCESS || !(mode & MPI_MODE_RDWR)) {
+    } else if (MPI_File_get_amode(*in->file.mpi, &mode) != MPI_SUCCESS ||
+               !(mode & MPI_MODE_RDWR)) {
         code = lemon_say(in, LEMON_ERR_PARAM,
                          "a file that is open for writing only cannot be read back");
     }
@@ -59,7 +60,8 @@ static int64_t read_mpi(struct lemon_internal *in, char *buffer, int64_t n, int6
 {
     MPI_Status status;
     int got = 0;
-    if (MPI_File_read_at(*in->fp, offset, buffer, (int)n, MPI_BYTE, &status) != MPI_SUCCESS)
+    if (MPI_File_read_at(*in->file.mpi, offset, buffer, (int)n, MPI_BYTE, &status) !=
+        MPI_SUCCESS)
         return -1;
     MPI_Get_count(&status, MPI_BYTE, &got);
     return got;

@@ -148,7 +148,7 @@ static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
     MPI_Offset size = 0;
     if (padding > 0)
         return lemon_move_bytes(in, LEMON_WRITE, zeros, padding, end);
-    if (MPI_File_get_size(*in->fp, &size) != MPI_SUCCESS)
+    if (MPI_File_get_size(*in->file.mpi, &size) != MPI_SUCCESS)
         return lemon_say(in, LEMON_ERR_WRITE, "the size of the file cannot be had");
     return size < end ? lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1) : LEMON_SUCCESS;
 }

@@ -36,12 +36,11 @@ static bool runs_are_long(const struct lemon_box *boxes, int ranks)
     return true;
 }
 
-void lemon_plan_make(struct lemon_plan *plan, const struct lemon_box *boxes, int ranks,
-                     int64_t base, const struct lemon_plan_hints *hints)
+void lemon_plan_share(struct lemon_plan *plan, int64_t bytes, int ranks, int64_t base,
+                      const struct lemon_plan_hints *hints)
 {
-    int64_t bytes = lemon_box_lattice_bytes(&boxes[0]), stripe = hints->stripe;
+    int64_t stripe = hints->stripe;
     *plan = (struct lemon_plan){
-        .direct = runs_are_long(boxes, ranks),
         .ranks = ranks,
         .bytes = bytes,
         .base = base,
@@ -54,6 +53,13 @@ void lemon_plan_make(struct lemon_plan *plan, const struct lemon_box *boxes, int
     plan->share = (stripes + plan->movers - 1) / plan->movers * stripe;
     if (plan->share == 0)
         plan->share = stripe;
+}
+
+void lemon_plan_make(struct lemon_plan *plan, const struct lemon_box *boxes, int ranks,
+                     int64_t base, const struct lemon_plan_hints *hints)
+{
+    lemon_plan_share(plan, lemon_box_lattice_bytes(&boxes[0]), ranks, base, hints);
+    plan->direct = runs_are_long(boxes, ranks);
 }
 
 /* A boundary between movers: a multiple of the stripe in the file, inside of the lattice. */

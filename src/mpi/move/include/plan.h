@@ -37,6 +37,10 @@ struct lemon_plan_hints {
 void lemon_plan_make(struct lemon_plan *, const struct lemon_box *boxes, int ranks,
                      int64_t base, const struct lemon_plan_hints *hints);
 
+/* The same for `bytes` at `base` that have no shape: the movers share them. */
+void lemon_plan_share(struct lemon_plan *, int64_t bytes, int ranks, int64_t base,
+                      const struct lemon_plan_hints *hints);
+
 /* The range of a mover, and its part in a round; empty ranges have *from == *to. Offsets count
  * from the start of the lattice. */
 void lemon_plan_range(const struct lemon_plan *, int mover, int64_t *from, int64_t *to);

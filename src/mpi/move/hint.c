@@ -1,0 +1,84 @@
+/* hint.c - hints, from text */
+#include "hint.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum {
+    STRIPE = 1 << 20, /* of a file that says nothing of it */
+    VALUE_BYTES = 32, /* more digits are no number in range */
+};
+
+const struct lemon_hint lemon_hints[LEMON_HINTS] = {
+    [LEMON_HINT_STRIPE] = {"striping_unit", 1 << 30},
+    [LEMON_HINT_MOVERS] = {"cb_nodes", INT_MAX},
+    [LEMON_HINT_ROUND] = {"cb_buffer_size", 1 << 30},
+    [LEMON_HINT_OVERFULL] = {"lemon_overfull", 1},
+};
+
+/* A decimal number, blanks around it allowed; 0 if it is none or out of range. */
+static int64_t number(const char *text, int64_t most)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || errno || value < 1 || value > most)
+        return 0;
+    while (*end == ' ' || *end == '\t')
+        end++;
+    return *end ? 0 : value;
+}
+
+/* *value becomes what `info` says of the hint; as it was if it says nothing. False: it says
+ * something that is no value for it. */
+static bool read_hint(MPI_Info info, const struct lemon_hint *hint, int64_t *value)
+{
+    char text[VALUE_BYTES + 1] = "";
+    int there = 0, length = 0;
+    if (info == MPI_INFO_NULL)
+        return true;
+    MPI_Info_get_valuelen(info, hint->key, &length, &there);
+    if (!there)
+        return true;
+    if (length > VALUE_BYTES)
+        return false;
+    MPI_Info_get(info, hint->key, VALUE_BYTES, text, &there);
+    int64_t read = number(text, hint->most);
+    if (read == 0)
+        return false;
+    *value = read;
+    return true;
+}
+
+int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS])
+{
+    int bad = -1;
+    for (int i = LEMON_HINTS - 1; i >= 0; i--) {
+        values[i] = 0;
+        if (!read_hint(info, &lemon_hints[i], &values[i]))
+            bad = i;
+    }
+    return bad;
+}
+
+static int64_t stripe_of(MPI_File file)
+{
+    MPI_Info info = MPI_INFO_NULL;
+    int64_t stripe = 0;
+    if (file == MPI_FILE_NULL) /* which Open MPI takes for an error of MPI_COMM_WORLD */
+        return 0;
+    if (MPI_File_get_info(file, &info) != MPI_SUCCESS || info == MPI_INFO_NULL)
+        return 0;
+    read_hint(info, &lemon_hints[LEMON_HINT_STRIPE], &stripe);
+    MPI_Info_free(&info);
+    return stripe;
+}
+
+int64_t lemon_hints_stripe(MPI_File file, MPI_Comm comm)
+{
+    int64_t stripe = stripe_of(file), most[2] = {stripe, -stripe};
+    MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, comm);
+    return most[0] > 0 && most[0] == -most[1] ? most[0] : STRIPE;
+}

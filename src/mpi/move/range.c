@@ -1,0 +1,86 @@
+/* range.c - around the page cache, or by MPI-IO */
+#define _GNU_SOURCE
+#include "range.h"
+#include "limefile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    /* Of one MPI-IO call. Longer writes stall now and then, shorter reads read less ahead. */
+    READ_CHUNK = 256 << 20,
+    WRITE_CHUNK = 8 << 20,
+};
+
+/* ---- around the page cache ---- */
+
+/* Reads what direct reads can, from byte *head of the range; how many bytes. */
+static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n, int64_t offset,
+                           int64_t *head)
+{
+    size_t before = 0;
+    int64_t blocks =
+        file->direct_fd < 0
+            ? 0
+            : (int64_t)limefile_blocks_inside(data, (size_t)n, (uint64_t)offset, &before);
+    int64_t done = 0;
+    *head = (int64_t)before;
+    if (blocks == 0 || limefile_is_cached(file->direct_fd, (uint64_t)offset, (size_t)n))
+        return 0;
+    while (done < blocks) {
+        ssize_t got = pread(file->direct_fd, data + *head + done, (size_t)(blocks - done),
+                            offset + *head + done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || got % LIMEFILE_DIRECT_ALIGN)
+            break; /* refused, or the file's end: MPI-IO tells what is wrong */
+        done += got;
+    }
+    return done;
+}
+
+/* ---- by MPI-IO ---- */
+
+static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction direction,
+                        void *data, int64_t n, int64_t offset, struct lemon_range_fault *fault)
+{
+    const int chunk = direction == LEMON_READ ? READ_CHUNK : WRITE_CHUNK;
+    for (int64_t done = 0; done < n;) {
+        int count = n - done < chunk ? (int)(n - done) : chunk, moved = 0;
+        MPI_Status status;
+        int err = direction == LEMON_READ
+                      ? MPI_File_read_at(*file->mpi, offset + done, (char *)data + done, count,
+                                         MPI_BYTE, &status)
+                      : MPI_File_write_at(*file->mpi, offset + done, (char *)data + done, count,
+                                          MPI_BYTE, &status);
+        if (err == MPI_SUCCESS)
+            MPI_Get_count(&status, MPI_BYTE, &moved);
+        if (err != MPI_SUCCESS || moved != count) {
+            *fault = (struct lemon_range_fault){direction, offset + done, moved, count, err};
+            return false;
+        }
+        done += count;
+    }
+    return true;
+}
+
+bool lemon_range_move(const struct lemon_file *file, enum lemon_direction direction, void *data,
+                      int64_t n, int64_t offset, struct lemon_range_fault *fault)
+{
+    int64_t head = 0, direct = 0;
+    if (direction == LEMON_READ)
+        direct = read_direct(file, data, n, offset, &head);
+    if (direct == 0)
+        return move_by_mpi(file, direction, data, n, offset, fault);
+    int64_t end = head + direct;
+    return move_by_mpi(file, direction, data, head, offset, fault) &&
+           move_by_mpi(file, direction, (char *)data + end, n - end, offset + end, fault);
+}
+
+void lemon_range_explain(const struct lemon_range_fault *fault, char *text, size_t cap)
+{
+    snprintf(text, cap, "%s at %lld: %d of %d bytes (MPI error %d)",
+             fault->direction == LEMON_READ ? "read" : "write", (long long)fault->at,
+             fault->moved, fault->of, fault->error);
+}
