@@ -224,6 +224,31 @@ static int read_header(struct limefile_scan *scan, struct limefile_header *heade
     return 1;
 }
 
+/* The record whose header was read, in its message. */
+static void give(struct limefile_scan *scan, const struct limefile_header *header,
+                 unsigned padding, struct limefile_record *out)
+{
+    if (header->mb || scan->ordinal == 1) {
+        scan->message++;
+        scan->record = 0;
+    }
+    scan->record++;
+    memcpy(scan->type, header->type, header->type_len + 1u);
+    *out = (struct limefile_record){
+        .ordinal = scan->ordinal,
+        .message = scan->message,
+        .record = scan->record,
+        .header_offset = scan->next,
+        .data_offset = scan->next + LIMEFILE_HEADER_BYTES,
+        .bytes = header->bytes,
+        .padding = (uint8_t)padding,
+        .mb = header->mb,
+        .me = header->me,
+        .type_len = header->type_len,
+        .type = scan->type,
+    };
+}
+
 int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
 {
     struct limefile_header header;
@@ -251,25 +276,7 @@ int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
     if (err)
         return fail(scan, err, data_end, 0, 0);
 
-    if (header.mb || scan->ordinal == 1) {
-        scan->message++;
-        scan->record = 0;
-    }
-    scan->record++;
-    memcpy(scan->type, header.type, header.type_len + 1u);
-    *out = (struct limefile_record){
-        .ordinal = scan->ordinal,
-        .message = scan->message,
-        .record = scan->record,
-        .header_offset = scan->next,
-        .data_offset = scan->next + LIMEFILE_HEADER_BYTES,
-        .bytes = header.bytes,
-        .padding = (uint8_t)padding,
-        .mb = header.mb,
-        .me = header.me,
-        .type_len = header.type_len,
-        .type = scan->type,
-    };
+    give(scan, &header, padding, out);
     scan->ended = header.me;
     scan->open = header.reserved == MARK_OPEN;
     scan->last = scan->next;

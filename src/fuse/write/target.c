@@ -274,40 +274,40 @@ static void give_back(int fd)
                    strerror(errno));
 }
 
-static int allocate(struct limefs_target *target, int mode, uint64_t offset, uint64_t bytes)
+/* Where the record is, and how long. */
+static int find_room(const struct limefs_target *target, int *fd, uint64_t *at,
+                     uint64_t *length)
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
     struct limefile_record record;
     struct limefile_index *index;
-    struct limefs_change change;
-    uint64_t end = offset + bytes, length, at;
-    bool grows = !(mode & FALLOC_FL_KEEP_SIZE);
-    int err = 0;
-    if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
-        return -EOPNOTSUPP;
-    bool is_last = limefs_writer_is_last(writer, target->ordinal, &last);
-    if (grows && !is_last && !limefs_collected_is(&target->collected))
-        err = grow_inner(target, end);
+    *fd = writer->shared.fd;
+    if (limefs_collected_is(&target->collected)) {
+        *fd = target->fd;
+        *at = 0;
+        *length = target->bytes;
+        return 0;
+    }
+    if (limefs_writer_is_last(writer, target->ordinal, &last)) {
+        *at = last.data_offset;
+        *length = writer->length;
+        return 0;
+    }
+    int err = limefs_writer_record(writer, target->ordinal, &record, &index);
     if (err)
         return err;
-    bool aside = limefs_collected_is(&target->collected);
-    int fd = aside ? target->fd : writer->shared.fd;
-    if (aside) {
-        at = 0;
-        length = target->bytes;
-    } else if (is_last) {
-        at = last.data_offset;
-        length = writer->length;
-    } else {
-        err = limefs_writer_record(writer, target->ordinal, &record, &index);
-        if (err)
-            return err;
-        limefile_index_free(index);
-        at = record.data_offset;
-        length = record.bytes;
-    }
-    uint64_t room = end > length && !grows ? length : end; /* none behind the record */
+    limefile_index_free(index);
+    *at = record.data_offset;
+    *length = record.bytes;
+    return 0;
+}
+
+static int allocate_at(struct limefs_writer *writer, int fd, int mode, uint64_t at,
+                       uint64_t offset, uint64_t room)
+{
+    struct limefs_change change;
+    int err = 0;
     limefs_unsynced(&writer->shared);
     limefs_job_change(writer->fs, writer->view, &change, at, at + room, true);
     if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
@@ -316,9 +316,28 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
         give_back(fd);
     }
     limefs_job_changed(writer->fs, writer->view, &change);
+    return err;
+}
+
+static int allocate(struct limefs_target *target, int mode, uint64_t offset, uint64_t bytes)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    uint64_t end = offset + bytes, length, at;
+    bool grows = !(mode & FALLOC_FL_KEEP_SIZE);
+    int fd, err = 0;
+    if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+        return -EOPNOTSUPP;
+    if (grows && !limefs_collected_is(&target->collected) &&
+        !limefs_writer_is_last(writer, target->ordinal, &last))
+        err = grow_inner(target, end);
+    if (!err)
+        err = find_room(target, &fd, &at, &length);
+    if (!err) /* none behind the record */
+        err = allocate_at(writer, fd, mode, at, offset, end > length && !grows ? length : end);
     if (err)
         return err; /* before the length has changed */
-    if (aside)
+    if (limefs_collected_is(&target->collected))
         limefs_collected_wrote(&target->collected);
     return grows && end > length ? limefs_writer_resize(writer, target->ordinal, end, false)
                                  : 0;

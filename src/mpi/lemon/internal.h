@@ -94,6 +94,11 @@ struct lemon_internal {
 struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm);
 void lemon_internal_free(struct lemon_internal *);
 
+/* ---- reader.c ---- */
+
+/* What each call begins with: waits, and makes sure that a record is open; else `otherwise`. */
+int lemon_reader_ready(LemonReader *, const char *call, int otherwise);
+
 /* ---- agree.c ---- */
 
 /* The lowest code of all ranks. Collective. */

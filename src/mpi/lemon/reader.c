@@ -1,7 +1,6 @@
 /* reader.c - records read one after another by all ranks together */
 #include "internal.h"
 #include "limefile.h"
-#include "scidac.h"
 
 #include <string.h>
 
@@ -46,7 +45,7 @@ int lemonFinishReading(LemonReader *reader)
     return code;
 }
 
-static int ready(LemonReader *reader, const char *call, int otherwise)
+int lemon_reader_ready(LemonReader *reader, const char *call, int otherwise)
 {
     int code = lemonFinishReading(reader);
     if (code == LEMON_SUCCESS && reader->is_awaiting_header)
@@ -249,7 +248,7 @@ int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence)
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSeek: no reader");
-    int code = ready(reader, "lemonReaderSeek", LEMON_ERR_PARAM);
+    int code = lemon_reader_ready(reader, "lemonReaderSeek", LEMON_ERR_PARAM);
     int64_t values[2] = {offset, whence};
     code = lemon_agree_on(reader->internal, code, values, 2);
     if (code != LEMON_SUCCESS)
@@ -337,7 +336,7 @@ int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader)
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadData: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = ready(reader, "lemonReaderReadData", LEMON_ERR_HEADER_NEXT);
+    int code = lemon_reader_ready(reader, "lemonReaderReadData", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
         code = lemon_say(in, LEMON_ERR_PARAM, "no length");
     MPI_Offset n = nbytes ? *nbytes : 0;
@@ -360,7 +359,8 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadDataNonBlocking: no reader");
-    int code = ready(reader, "lemonReaderReadDataNonBlocking", LEMON_ERR_HEADER_NEXT);
+    int code =
+        lemon_reader_ready(reader, "lemonReaderReadDataNonBlocking", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
         code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no length");
     MPI_Offset n = nbytes ? *nbytes : 0;
@@ -381,7 +381,7 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = ready(reader, "lattice read", LEMON_ERR_READ);
+    int code = lemon_reader_ready(reader, "lattice read", LEMON_ERR_READ);
     if (code == LEMON_SUCCESS)
         code = lemon_sum_reserve(in);
     code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
@@ -438,49 +438,4 @@ int lemonReadLatticeParallelNonBlockingMapped(LemonReader *reader, void *data,
                                               int const *mapping)
 {
     return read_lattice(reader, data, siteSize, latticeDims, mapping, NULL, false);
-}
-
-/* ---- checksums ---- */
-
-int lemonReaderSetChecksum(LemonReader *reader, int on)
-{
-    if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetChecksum: no reader");
-    int code = lemonFinishReading(reader);
-    return lemon_sum_set(reader->internal, code, on, reader->pos);
-}
-
-int lemonReaderChecksum(LemonReader *reader, LemonChecksum *sum)
-{
-    if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderChecksum: no reader");
-    int code = lemonFinishReading(reader);
-    return code == LEMON_SUCCESS ? lemon_sum_get(reader->internal, sum) : code;
-}
-
-int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
-{
-    struct limefile_checksum known;
-    if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadChecksum: no reader");
-    struct lemon_internal *in = reader->internal;
-    int code = ready(reader, "lemonReadChecksum", LEMON_ERR_HEADER_NEXT);
-    if (code == LEMON_SUCCESS)
-        code = lemonReaderSeek(reader, 0, MPI_SEEK_SET);
-    MPI_Offset bytes = lemonReaderBytes(reader);
-    if (code == LEMON_SUCCESS && (bytes < 1 || bytes > LEMON_SCIDAC_BYTES_MAX))
-        return lemon_say(in, LEMON_ERR_READ, "a record of %lld bytes is no checksum",
-                         (long long)bytes);
-    if (code != LEMON_SUCCESS)
-        return code;
-    char *text = malloc((size_t)bytes);
-    code = lemon_agree(in, text ? LEMON_SUCCESS : LEMON_ERR_READ);
-    if (code == LEMON_SUCCESS)
-        code = lemonReaderReadData(text, &bytes, reader);
-    if (code == LEMON_SUCCESS && lemon_scidac_parse(text, (size_t)bytes, &known) != 0)
-        code = lemon_say(in, LEMON_ERR_READ, "the record holds no checksum");
-    if (code == LEMON_SUCCESS && sum)
-        *sum = (LemonChecksum){known.suma, known.sumb};
-    free(text);
-    return code;
 }

@@ -1,6 +1,8 @@
 /* field.c - random numbers on a lattice, which can be told again */
 #include "field.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static int64_t bytes_of(const int *sites)
@@ -97,4 +99,23 @@ int64_t field_compare(const struct field *field, uint64_t seed, const double *da
         }
     }
     return wrong;
+}
+
+int field_print(const struct field *field, uint64_t seed, char text[FIELD_TEXT_BYTES])
+{
+    const int *lattice = field->lattice;
+    return snprintf(text, FIELD_TEXT_BYTES, "seed = %" PRIu64 "\nlattice = %d %d %d %d\n", seed,
+                    lattice[0], lattice[1], lattice[2], lattice[3]);
+}
+
+bool field_parse(struct field *field, uint64_t *seed, const char *text)
+{
+    int *lattice = field->lattice;
+    if (sscanf(text, "seed = %" SCNu64 " lattice = %d %d %d %d", seed, &lattice[0], &lattice[1],
+               &lattice[2], &lattice[3]) != 1 + FIELD_DIMS)
+        return false;
+    for (int d = 0; d < FIELD_DIMS; d++)
+        if (lattice[d] < 1)
+            return false;
+    return true;
 }

@@ -8,12 +8,14 @@
 #ifndef FIELD_H
 #define FIELD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
     FIELD_DIMS = 4,
     FIELD_SITE_NUMBERS = 72, /* 4 complex 3x3 matrices: a gauge configuration's */
     FIELD_SITE_BYTES = 72 * 8,
+    FIELD_TEXT_BYTES = 256,
 };
 
 /* The first dimension is slowest. */
@@ -32,5 +34,10 @@ void field_fill(const struct field *, uint64_t seed, double *data);
 
 /* How many bytes are not what field_fill() writes; *first is where the first of them is. */
 int64_t field_compare(const struct field *, uint64_t seed, const double *data, int64_t *first);
+
+/* The seed and the whole lattice as text, for a file that is kept; its length. And back: false
+ * if it is something else. */
+int field_print(const struct field *, uint64_t seed, char text[FIELD_TEXT_BYTES]);
+bool field_parse(struct field *, uint64_t *seed, const char *text);
 
 #endif

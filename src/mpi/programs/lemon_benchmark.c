@@ -3,13 +3,13 @@
  *
  * Every step is agreed on by all processes: they go on together or end together.
  */
+#include "arguments.h"
 #include "field.h"
 #include "figures.h"
 #include "lemon.h"
 #include "text.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,24 +19,14 @@
 #include <time.h>
 
 enum {
-    L_MAX = 1 << 30, /* 2 L is an int */
-    MEASUREMENTS_MAX = 1000000,
-    INFO_BYTES = 256,
     MESSAGE_MAX = 4096 + 512, /* a path and what is wrong with it */
 };
 
 #define DATA_TYPE "benchmark"
 #define INFO_TYPE "benchmark-info" /* so that the data of a kept file can be checked */
 
-struct options {
-    const char *file;
-    int L; /* 0 with `read` */
-    int measurements;
-    bool checksum, keep, read, help;
-};
-
 struct bench {
-    struct options options;
+    struct arguments options;
     MPI_Comm cartesian;
     int rank, ranks;
     struct field field;
@@ -46,69 +36,6 @@ struct bench {
     double *writing; /* seconds, of each measurement */
     double *reading;
 };
-
-/* ---- the command line ---- */
-
-static const char usage_text[] = "usage: lemon_benchmark [-ck] [-f file] L measurements\n"
-                                 "       lemon_benchmark -r [-c] [-f file] measurements\n";
-
-static const char help_text[] =
-    "\n"
-    "Writes a lattice of L x L x L x 2L sites, 576 bytes each, by Lemon's parallel calls, "
-    "reads\n"
-    "it again, checks every byte, and prints how long it took. To be run by mpirun: the "
-    "lattice\n"
-    "is distributed over the processes, and its extents are adjusted where they cannot be\n"
-    "divided.\n"
-    "\n"
-    "  -c, --checksum   with the SciDAC checksum, which counts as a part of both times\n"
-    "  -f, --file FILE  the file to use (benchmark.test); it is overwritten\n"
-    "  -k, --keep       leave the file\n"
-    "  -r, --read       only read and check a file that was kept; any number of processes\n"
-    "  -h, --help       this text\n"
-    "\n"
-    "Writing times include closing the record, after which all data are on the disk. Times "
-    "are\n"
-    "those of the slowest process. Data read at once after writing often come from memory.\n"
-    "Exits with 1 if an operation failed or a byte was wrong, 2 if called wrongly.\n";
-
-static bool parse_number(const char *text, int most, int *number)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    *number = (int)value;
-    return *text && !*end && value >= 1 && value <= most;
-}
-
-static bool parse(int argc, char **argv, struct options *options)
-{
-    static const struct option names[] = {
-        {"checksum", no_argument, NULL, 'c'}, {"file", required_argument, NULL, 'f'},
-        {"keep", no_argument, NULL, 'k'},     {"read", no_argument, NULL, 'r'},
-        {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0}};
-    *options = (struct options){.file = "benchmark.test"};
-    opterr = 0;
-    for (int c; (c = getopt_long(argc, argv, "cf:krh", names, NULL)) != -1;) {
-        if (c == 'c')
-            options->checksum = true;
-        else if (c == 'f')
-            options->file = optarg;
-        else if (c == 'k')
-            options->keep = true;
-        else if (c == 'r')
-            options->read = true;
-        else if (c == 'h')
-            return options->help = true;
-        else
-            return false;
-    }
-    char **args = argv + optind;
-    int n = argc - optind;
-    if (options->read)
-        return n == 1 && parse_number(args[0], MEASUREMENTS_MAX, &options->measurements);
-    return n == 2 && parse_number(args[0], L_MAX, &options->L) &&
-           parse_number(args[1], MEASUREMENTS_MAX, &options->measurements);
-}
 
 /* ---- what all processes do together ---- */
 
@@ -202,11 +129,8 @@ static bool write_header(const struct bench *b, LemonWriter *w, int mb, int me,
 
 static bool write_info(const struct bench *b, LemonWriter *w, uint64_t seed)
 {
-    const int *lattice = b->field.lattice;
-    char text[INFO_BYTES];
-    int n = snprintf(text, sizeof text, "seed = %" PRIu64 "\nlattice = %d %d %d %d\n", seed,
-                     lattice[0], lattice[1], lattice[2], lattice[3]);
-    MPI_Offset bytes = n;
+    char text[FIELD_TEXT_BYTES];
+    MPI_Offset bytes = field_print(&b->field, seed, text);
     return write_header(b, w, 1, 0, INFO_TYPE, bytes) &&
            lemon(b, lemonWriteRecordData(text, &bytes, w), "write " INFO_TYPE) &&
            lemon(b, lemonWriterCloseRecord(w), "close " INFO_TYPE);
@@ -304,30 +228,17 @@ static bool measure_reading(const struct bench *b, double *seconds)
     return close_file(b, &fp) && good;
 }
 
-/* The seed and the lattice of a file that was kept. */
-static bool parse_info(const char *text, uint64_t *seed, int *lattice)
-{
-    if (sscanf(text, "seed = %" SCNu64 " lattice = %d %d %d %d", seed, &lattice[0], &lattice[1],
-               &lattice[2], &lattice[3]) != 1 + FIELD_DIMS)
-        return false;
-    for (int d = 0; d < FIELD_DIMS; d++)
-        if (lattice[d] < 1)
-            return false;
-    return true;
-}
-
 static bool read_info(struct bench *b)
 {
     MPI_File fp;
-    char text[INFO_BYTES] = "";
+    char text[FIELD_TEXT_BYTES] = "";
     MPI_Offset n = sizeof text - 1;
     if (!open_file(b, MPI_MODE_RDONLY, &fp))
         return false;
     LemonReader *r = lemonCreateReader(&fp, b->cartesian);
-    bool good =
-        all(b, r != NULL, "read", "no memory") && find_record(b, r, INFO_TYPE) &&
-        lemon(b, lemonReaderReadData(text, &n, r), "read " INFO_TYPE) &&
-        all(b, parse_info(text, &b->seed, b->field.lattice), INFO_TYPE, "not what -k leaves");
+    bool good = all(b, r != NULL, "read", "no memory") && find_record(b, r, INFO_TYPE) &&
+                lemon(b, lemonReaderReadData(text, &n, r), "read " INFO_TYPE) &&
+                all(b, field_parse(&b->field, &b->seed, text), INFO_TYPE, "not what -k leaves");
     lemonDestroyReader(r);
     return close_file(b, &fp) && good;
 }
@@ -486,7 +397,7 @@ static bool remove_file(const struct bench *b)
     return all(b, good, "delete", "failed");
 }
 
-static int start(const struct options *options)
+static int start(const struct arguments *options)
 {
     struct bench b = {.options = *options};
     lemonSetMessageHandler(say_what_lemon_says, NULL);
@@ -500,17 +411,17 @@ static int start(const struct options *options)
 
 int main(int argc, char **argv)
 {
-    struct options options;
+    struct arguments options;
     int rank, status = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (!parse(argc, argv, &options)) {
+    if (!arguments_parse(argc, argv, &options)) {
         status = 2;
         if (rank == 0)
-            fputs(usage_text, stderr);
+            arguments_usage(stderr, false);
     } else if (options.help) {
         if (rank == 0)
-            printf("%s%s", usage_text, help_text);
+            arguments_usage(stdout, true);
     } else {
         status = start(&options);
     }

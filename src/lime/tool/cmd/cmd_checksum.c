@@ -1,6 +1,7 @@
 /* cmd_checksum.c - lime checksum: SciDAC checksums computed, compared, and added */
 #define _GNU_SOURCE
 #include "checksumitem.h"
+#include "checksumoptions.h"
 #include "checksumput.h"
 #include "jsonout.h"
 #include "progress.h"
@@ -8,7 +9,6 @@
 #include "tool.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,19 +46,10 @@ static const char help[] =
     "not be computed or added; 2 wrong usage, or FILE cannot be opened or is no\n"
     "container.\n";
 
-struct options {
-    bool json, add, replace, help;
-    unsigned threads;
-    uint64_t site_bytes, sites; /* 0: as the file says */
-    const char *path;
-    char **words;
-    size_t word_count;
-};
-
 /* ---- which records ---- */
 
 /* Sites as the options say, or as the file does. */
-static void apply(const struct options *o, struct limefile_field *f)
+static void apply(const struct checksum_options *o, struct limefile_field *f)
 {
     uint64_t bytes = f->record.bytes, by = o->site_bytes ? o->site_bytes : o->sites;
     if (!by)
@@ -72,7 +63,7 @@ static void apply(const struct options *o, struct limefile_field *f)
 }
 
 /* The field, or a record that is none, as the options say. False: there is no such record. */
-static bool look_at(const struct options *o, const struct container *c,
+static bool look_at(const struct checksum_options *o, const struct container *c,
                     const struct limefile_fields *fields, uint64_t ordinal,
                     struct limefile_field *out)
 {
@@ -85,7 +76,7 @@ static bool look_at(const struct options *o, const struct container *c,
     return true;
 }
 
-static int take(const struct options *o, const struct container *c,
+static int take(const struct checksum_options *o, const struct container *c,
                 const struct limefile_fields *fields, uint64_t ordinal, struct sum_items *items)
 {
     struct limefile_field field;
@@ -96,7 +87,7 @@ static int take(const struct options *o, const struct container *c,
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-static int select_items(const struct options *o, const struct container *c,
+static int select_items(const struct checksum_options *o, const struct container *c,
                         const struct limefile_fields *fields, struct sum_items *items)
 {
     struct limefile_record record;
@@ -120,7 +111,7 @@ static int select_items(const struct options *o, const struct container *c,
 
 /* ---- sums ---- */
 
-static bool can_be_summed(const struct options *o, const struct container *c,
+static bool can_be_summed(const struct checksum_options *o, const struct container *c,
                           const struct limefile_field *f)
 {
     if (limefile_field_is_summable(f))
@@ -158,7 +149,7 @@ static bool count_bytes(void *context, uint64_t more)
 
 /* 1: one of the ways to read data of a wrong length gives the checksum in the file; the field
  * is read that way then. */
-static int sum_as_stored(const struct options *o, const struct container *c,
+static int sum_as_stored(const struct checksum_options *o, const struct container *c,
                          struct limefile_field *f, struct limefile_checksum *sum,
                          struct progress *progress)
 {
@@ -172,7 +163,7 @@ static int sum_as_stored(const struct options *o, const struct container *c,
 }
 
 /* In one way or the other; an exit status, after a message if it is not GOOD. */
-static int take_sum(const struct options *o, const struct container *c,
+static int take_sum(const struct checksum_options *o, const struct container *c,
                     struct limefile_field *f, struct limefile_checksum *sum,
                     struct progress *progress)
 {
@@ -189,8 +180,8 @@ static int take_sum(const struct options *o, const struct container *c,
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-static int sum_one(const struct options *o, const struct container *c, struct sum_item *item,
-                   struct limefile_field *f, struct progress *progress)
+static int sum_one(const struct checksum_options *o, const struct container *c,
+                   struct sum_item *item, struct limefile_field *f, struct progress *progress)
 {
     int status = take_sum(o, c, f, &item->sum, progress);
     sum_item_set(item, f);
@@ -202,7 +193,7 @@ static int sum_one(const struct options *o, const struct container *c, struct su
 }
 
 /* Where there is nothing else to print. */
-static int json_failure(const struct options *o, int status)
+static int json_failure(const struct checksum_options *o, int status)
 {
     if (!o->json)
         return status;
@@ -214,7 +205,7 @@ static int json_failure(const struct options *o, int status)
 
 /* ---- without --add ---- */
 
-static int sum_all(const struct options *o, const struct container *c,
+static int sum_all(const struct checksum_options *o, const struct container *c,
                    const struct limefile_fields *fields, struct sum_items *items)
 {
     struct progress progress;
@@ -239,7 +230,7 @@ static int understand(struct container *c, struct limefile_fields *fields)
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-static int print_sums(const struct options *o)
+static int print_sums(const struct checksum_options *o)
 {
     struct container c;
     struct limefile_fields fields;
@@ -274,7 +265,7 @@ static int refuse(const struct container *c, const struct sum_item *item)
 }
 
 /* What readers would compare with another sum of the same data. */
-static bool contradicts(const struct options *o, const struct edit *edit,
+static bool contradicts(const struct checksum_options *o, const struct edit *edit,
                         const struct limefile_field *said)
 {
     struct limefile_field told = *said;
@@ -290,8 +281,9 @@ static bool contradicts(const struct options *o, const struct edit *edit,
     return true;
 }
 
-static int put(const struct options *o, struct edit *edit, const struct limefile_fields *fields,
-               const struct limefile_field *f, struct sum_item *item)
+static int put(const struct checksum_options *o, struct edit *edit,
+               const struct limefile_fields *fields, const struct limefile_field *f,
+               struct sum_item *item)
 {
     if (item->state == SUM_OK)
         return TOOL_GOOD;
@@ -315,7 +307,7 @@ static bool is_still(const struct edit *edit, const struct sum_item *item)
     return false;
 }
 
-static int add_in(const struct options *o, struct edit *edit, struct sum_item *item,
+static int add_in(const struct checksum_options *o, struct edit *edit, struct sum_item *item,
                   struct progress *progress)
 {
     struct limefile_fields fields;
@@ -339,7 +331,8 @@ static int add_in(const struct options *o, struct edit *edit, struct sum_item *i
     return status;
 }
 
-static int add_one(const struct options *o, struct sum_item *item, struct progress *progress)
+static int add_one(const struct checksum_options *o, struct sum_item *item,
+                   struct progress *progress)
 {
     struct edit edit;
     int status = edit_open(&edit, o->path);
@@ -351,7 +344,7 @@ static int add_one(const struct options *o, struct sum_item *item, struct progre
 }
 
 /* The last one first, as those behind an inserted record are counted anew. */
-static int add_all(const struct options *o, struct sum_items *items)
+static int add_all(const struct checksum_options *o, struct sum_items *items)
 {
     struct progress progress;
     int worst = TOOL_GOOD;
@@ -367,7 +360,7 @@ static int add_all(const struct options *o, struct sum_items *items)
 }
 
 /* What to add; the container is closed again, as each edit opens it. */
-static int select_from_file(const struct options *o, struct sum_items *items)
+static int select_from_file(const struct checksum_options *o, struct sum_items *items)
 {
     struct container c;
     struct limefile_fields fields;
@@ -385,7 +378,7 @@ static int select_from_file(const struct options *o, struct sum_items *items)
     return status;
 }
 
-static int add_sums(const struct options *o)
+static int add_sums(const struct checksum_options *o)
 {
     struct sum_items items = {.count = 0};
     int status = select_from_file(o, &items);
@@ -394,98 +387,10 @@ static int add_sums(const struct options *o)
     return status;
 }
 
-/* ---- the command line ---- */
-
-enum { OPT_JSON = 256, OPT_ADD, OPT_REPLACE, OPT_SITE, OPT_LATTICE, OPT_HELP };
-
-static bool parse_number(const char *text, uint64_t *out)
-{
-    return number_parse(text, strlen(text), out) && *out > 0;
-}
-
-/* "32x32x32x64" */
-static bool parse_lattice(const char *text, uint64_t *sites)
-{
-    *sites = 1;
-    for (;;) {
-        size_t n = strcspn(text, "x");
-        uint64_t extent;
-        if (!number_parse(text, n, &extent) || extent == 0 ||
-            __builtin_mul_overflow(*sites, extent, sites))
-            return false;
-        if (!text[n])
-            return true;
-        text += n + 1;
-    }
-}
-
-static int take_option(struct options *o, int opt, char **argv)
-{
-    uint64_t n;
-    switch (opt) {
-    case OPT_JSON:
-        o->json = true;
-        return TOOL_GOOD;
-    case OPT_ADD:
-        o->add = true;
-        return TOOL_GOOD;
-    case OPT_REPLACE:
-        o->replace = true;
-        return TOOL_GOOD;
-    case OPT_SITE:
-        if (!parse_number(optarg, &o->site_bytes))
-            return usage_error(&cmd_checksum, "--site-bytes %s: not a number of bytes", optarg);
-        return TOOL_GOOD;
-    case OPT_LATTICE:
-        if (!parse_lattice(optarg, &o->sites))
-            return usage_error(&cmd_checksum, "--lattice %s: not like 32x32x32x64", optarg);
-        return TOOL_GOOD;
-    case 'j':
-        if (!parse_number(optarg, &n) || n > UINT16_MAX)
-            return usage_error(&cmd_checksum, "-j %s: not a number of processors", optarg);
-        o->threads = (unsigned)n;
-        return TOOL_GOOD;
-    case OPT_HELP:
-        o->help = true;
-        return TOOL_GOOD;
-    default:
-        return option_error(&cmd_checksum, argv);
-    }
-}
-
-static int parse(struct options *o, int argc, char **argv)
-{
-    static const struct option longs[] = {
-        {"json", no_argument, NULL, OPT_JSON},
-        {"add", no_argument, NULL, OPT_ADD},
-        {"replace", no_argument, NULL, OPT_REPLACE},
-        {"site-bytes", required_argument, NULL, OPT_SITE},
-        {"lattice", required_argument, NULL, OPT_LATTICE},
-        {"threads", required_argument, NULL, 'j'},
-        {"help", no_argument, NULL, OPT_HELP},
-        {NULL, 0, NULL, 0},
-    };
-    int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "j:", longs, NULL)) != -1;)
-        status = take_option(o, opt, argv);
-    if (status || o->help)
-        return status;
-    if (optind == argc)
-        return usage_error(&cmd_checksum, "no file named");
-    if (o->replace && !o->add)
-        return usage_error(&cmd_checksum, "--replace goes with --add");
-    if (o->site_bytes && o->sites)
-        return usage_error(&cmd_checksum, "--site-bytes or --lattice, not both");
-    o->path = argv[optind];
-    o->words = argv + optind + 1;
-    o->word_count = (size_t)(argc - optind - 1);
-    return TOOL_GOOD;
-}
-
 static int run(int argc, char **argv)
 {
-    struct options o = {.path = NULL};
-    int status = parse(&o, argc, argv);
+    struct checksum_options o = {.path = NULL};
+    int status = checksum_options_parse(&o, argc, argv);
     if (status || o.help)
         return status ? status : print_help(&cmd_checksum);
     return o.add ? add_sums(&o) : print_sums(&o);
