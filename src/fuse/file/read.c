@@ -85,7 +85,7 @@ static ssize_t read_container(struct limefs *fs, struct limefs_file *file, char 
     ssize_t got = limefs_local_read(file, buf, n, at, &bytes);
     if (got > 0) {
         answer_with(answer, bytes, (size_t)got);
-        __atomic_fetch_add(&fs->local_bytes, (uint64_t)got, __ATOMIC_RELAXED);
+        atomic_fetch_add_explicit(&fs->local_bytes, (uint64_t)got, memory_order_relaxed);
     }
     return got;
 }
@@ -179,7 +179,7 @@ static ssize_t read_written(struct limefs *fs, struct limefs_file *file, char *b
         return err;
     if (got > 0) {
         answer_with(answer, bytes, (size_t)got);
-        __atomic_fetch_add(&fs->local_bytes, (uint64_t)got, __ATOMIC_RELAXED);
+        atomic_fetch_add_explicit(&fs->local_bytes, (uint64_t)got, memory_order_relaxed);
     }
     return got;
 }
@@ -196,14 +196,14 @@ static void report(struct limefs *fs, const struct limefs_file *file, uint64_t o
 
 static bool is_written(const struct limefs_file *file)
 {
-    return __atomic_load_n(&file->view->writer, __ATOMIC_ACQUIRE) != NULL;
+    return file->view->writer != NULL;
 }
 
 ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
                          struct limefs_answer *answer)
 {
     *answer = (struct limefs_answer){0};
-    __atomic_fetch_add(&fs->requests, 1, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&fs->requests, 1, memory_order_relaxed);
     char *buf = limefs_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
     if (!buf)
         return -ENOMEM;

@@ -215,8 +215,7 @@ static void note_what_is_lost(struct limefs_job *job)
  * of others, until the lease ends. */
 static void take_back(struct limefs_job *job)
 {
-    uint32_t *gate = (uint32_t *)(job->window.data + limefs_job_gate(job));
-    __atomic_store_n(gate, 1, __ATOMIC_SEQ_CST);
+    limejob_gate_shut(job->window.data + limefs_job_gate(job));
     for (unsigned i = 0; i < job->parcel_count && job->greeting.hosts > 1; i++) {
         const struct limefs_parcel *parcel = &job->parcels[i];
         if (parcel->state == LIMEFS_PARCEL_SENT) /* clocks may differ by a second */

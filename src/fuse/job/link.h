@@ -154,7 +154,7 @@ struct limefs_job {
 /* The part of its writer that the job sees; NULL: it is not written to. */
 static inline struct limefs_job_view *limefs_job_view_of(const struct limefs_view *view)
 {
-    return __atomic_load_n(&view->job, __ATOMIC_ACQUIRE);
+    return view->job;
 }
 
 /* ---- container.c: containers that the job has open; all with the lock held ---- */

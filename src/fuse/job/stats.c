@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <jansson.h>
 
-static json_int_t counted(const uint64_t *count)
+static json_int_t counted(const atomic_uint_least64_t *count)
 {
-    return (json_int_t)__atomic_load_n(count, __ATOMIC_RELAXED);
+    return (json_int_t)atomic_load_explicit(count, memory_order_relaxed);
 }
 
 /* The names are part of the interface (docs/man/limefs.1). */

@@ -36,7 +36,7 @@ struct limefs_append {
 /* NULL: its file was never opened to append. Else the lock is taken; leave() gives it back. */
 static struct limefs_append *enter(struct limefs_node *node)
 {
-    struct limefs_append *append = __atomic_load_n(&node->append, __ATOMIC_ACQUIRE);
+    struct limefs_append *append = node->append;
     if (append)
         limefs_lock(&append->lock);
     return append;
@@ -86,7 +86,7 @@ static struct limefs_append *begin(struct limefs_node *node)
     if (!append)
         return NULL;
     limefs_lock_init(&append->lock, LIMEFS_LOCK_APPEND);
-    __atomic_store_n(&node->append, append, __ATOMIC_RELEASE);
+    node->append = append;
     return append;
 }
 

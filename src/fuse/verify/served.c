@@ -41,8 +41,7 @@ void limefs_verify_attach(struct limefs *fs, struct limefs_view *view, uint64_t 
 {
     struct limefs_proof *proof;
     *reader = (struct limefs_verify_reader){.view = view};
-    if (fs->options.verify != LIMEFS_VERIFY_STREAM ||
-        __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE) ||
+    if (fs->options.verify != LIMEFS_VERIFY_STREAM || view->writer ||
         limefs_proof_of(fs, view, ordinal, &reader->proofs, &proof) != 0)
         return;
     limefs_lock(&reader->proofs->lock);
@@ -90,7 +89,7 @@ static void take_note(struct limefs *fs, struct limefs_proofs *proofs,
         limefs_tally_sum(tally, at, bytes + (at - from), (size_t)(end - at), &part);
         limefs_lock(&proofs->lock);
         limefs_tally_merge(tally, &part);
-        __atomic_fetch_add(&fs->verified_bytes, part.n, __ATOMIC_RELAXED);
+        atomic_fetch_add_explicit(&fs->verified_bytes, part.n, memory_order_relaxed);
         at = end;
         end = from + n;
     }
@@ -135,7 +134,8 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *proofs,
 {
     double begin = limefs_seconds(), waited = 0;
     /* Somebody must serve those requests, and all others. */
-    bool may = __atomic_fetch_add(&fs->waiting, 1, __ATOMIC_RELAXED) + 2 <= fs->threads;
+    bool may =
+        atomic_fetch_add_explicit(&fs->waiting, 1, memory_order_relaxed) + 2 <= fs->threads;
     proof->waiting++;
     while (may && is_worth_waiting(proofs, proof, waited)) {
         double next = waited < moment ? moment : waited < grace ? grace : waited + grace;
@@ -144,7 +144,7 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_proofs *proofs,
         waited = limefs_seconds() - begin;
     }
     proof->waiting--;
-    __atomic_fetch_sub(&fs->waiting, 1, __ATOMIC_RELAXED);
+    atomic_fetch_sub_explicit(&fs->waiting, 1, memory_order_relaxed);
 }
 
 /* *judged: by these bytes, and the sum is this. */

@@ -136,7 +136,7 @@ static int proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_
         proofs->dropped = true; /* good for nothing but to say what there was */
     } else if (!view->proofs) {
         atomic_fetch_add(&proofs->holders, 1);
-        __atomic_store_n(&view->proofs, proofs, __ATOMIC_RELEASE);
+        view->proofs = proofs;
     } else if (view->proofs != proofs) { /* somebody else has made them meanwhile */
         superfluous = proofs;
         proofs = view->proofs;
@@ -152,7 +152,7 @@ static void forget(struct limefs_view *view)
 {
     struct limefs_proofs *proofs = view->proofs;
     view->proof_changes++;
-    __atomic_store_n(&view->proofs, NULL, __ATOMIC_RELEASE);
+    view->proofs = NULL;
     if (!proofs)
         return;
     limefs_lock(&proofs->lock);
@@ -216,8 +216,9 @@ void limefs_proof_judge(struct limefs *fs, struct limefs_proofs *proofs,
 {
     proof->verdict = limefs_proof_is_right(proof, sum) ? LIMEFS_OK : LIMEFS_BAD;
     pthread_cond_broadcast(&proofs->changed);
-    __atomic_fetch_add(proof->verdict == LIMEFS_OK ? &fs->verified_ok : &fs->verified_bad, 1,
-                       __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->verified_ok
+                                                          : &fs->verified_bad,
+                              1, memory_order_relaxed);
 }
 
 void limefs_proof_report(struct limefs *fs, const struct limefs_view *view,
@@ -296,7 +297,7 @@ static int settle(struct limefs *fs, struct limefs_view *view,
                   const struct limefile_record *record)
 {
     struct limefs_place place;
-    if (!__atomic_load_n(&view->writer, __ATOMIC_ACQUIRE))
+    if (!view->writer)
         return 0;
     int err = limefs_place_enter(fs, view, record->ordinal, &place);
     if (err)
@@ -371,7 +372,8 @@ static int verify(struct limefs *fs, struct limefs_view *view, struct limefs_pro
     if (!err && proofs->dropped)
         err = -ESTALE;
     if (!err) {
-        __atomic_fetch_add(&fs->verified_bytes, proof->field.record.bytes, __ATOMIC_RELAXED);
+        atomic_fetch_add_explicit(&fs->verified_bytes, proof->field.record.bytes,
+                                  memory_order_relaxed);
         limefs_proof_judge(fs, proofs, proof, &sum);
     }
     limefs_unlock(&proofs->lock);

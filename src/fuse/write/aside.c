@@ -117,7 +117,7 @@ static bool keep_times(struct limefs_target *target, const struct timespec times
 int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                             const struct timespec times[2])
 {
-    struct limefs_writer *writer = __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE);
+    struct limefs_writer *writer = view->writer;
     if (!writer)
         return set_times(fs, view, times);
     limefs_take(&writer->lock);

@@ -57,8 +57,7 @@ uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *view,
 {
     struct limefs_place place;
     uint64_t bytes = record->bytes;
-    if (__atomic_load_n(&view->writer, __ATOMIC_ACQUIRE) &&
-        limefs_place_enter(fs, view, record->ordinal, &place) == 0) {
+    if (view->writer && limefs_place_enter(fs, view, record->ordinal, &place) == 0) {
         bytes = place.bytes;
         limefs_place_leave(view);
     }

@@ -323,7 +323,7 @@ int limefs_record_append(struct limefs *fs, struct limefs_view *view, const char
 
 bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
 {
-    struct limefs_writer *writer = __atomic_load_n(&view->writer, __ATOMIC_ACQUIRE);
+    struct limefs_writer *writer = view->writer;
     struct limefile_last last;
     if (!writer)
         return false;

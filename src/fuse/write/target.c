@@ -259,7 +259,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     if (err)
         target->error = err;
     else
-        __atomic_fetch_add(&fs->local_written_bytes, n, __ATOMIC_RELAXED);
+        atomic_fetch_add_explicit(&fs->local_written_bytes, n, memory_order_relaxed);
     return err ? err : (ssize_t)n;
 }
 

@@ -227,7 +227,7 @@ static struct limefs_writer *writer_of(struct limefs *fs, struct limefs_view *vi
         limefs_condition_init(&writer->parted);
         limefs_rwlock_init(&writer->lock, LIMEFS_LOCK_WRITER);
         view->job = &writer->shared;
-        __atomic_store_n(&view->writer, writer, __ATOMIC_RELEASE);
+        view->writer = writer;
     }
     limefs_unlock(&fs->lock);
     return writer;

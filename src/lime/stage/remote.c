@@ -61,7 +61,7 @@ struct stage_remote {
 static void give_up(struct stage_remote *r, const char *why)
 {
     pthread_mutex_lock(&r->lock);
-    __atomic_store_n((uint32_t *)(r->window.data + r->gate), 1, __ATOMIC_SEQ_CST);
+    limejob_gate_shut(r->window.data + r->gate);
     if (!r->gone)
         snprintf(r->why, sizeof r->why, "%s", why);
     r->gone = true;

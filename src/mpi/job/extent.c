@@ -78,7 +78,7 @@ void job_extent_parse(struct job_worker *worker, struct limejob_packet *packet,
         extent->permit.uid = limejob_get_u32(packet);
         if (gate != UINT64_MAX)
             extent->permit.gate =
-                (const uint32_t *)find_window(worker, window, gate, sizeof(uint32_t));
+                (const limejob_gate *)find_window(worker, window, gate, sizeof(uint32_t));
     }
     if (packet->broken || !extent->container ||
         (worker->places[worker->rank].local && !extent->window))

@@ -41,7 +41,7 @@ void job_store_close(struct job_container *container)
 static int look_at(const struct job_permit *permit)
 {
     struct timespec now;
-    if (permit->gate && __atomic_load_n(permit->gate, __ATOMIC_SEQ_CST))
+    if (permit->gate && limejob_gate_is_shut(permit->gate))
         return ECANCELED;
     if (!permit->until)
         return 0;

@@ -88,9 +88,9 @@ void job_store_close(struct job_container *);
 
 /* A client's leave to write, looked at before each system call. */
 struct job_permit {
-    const uint32_t *gate; /* in its window: gone when that is not 0; or NULL */
-    uint64_t until;       /* ns of CLOCK_REALTIME; 0: for ever */
-    uid_t uid;            /* for whom: what binds that user binds the write (user.h) */
+    const limejob_gate *gate; /* in its window: gone when that is not 0; or NULL */
+    uint64_t until;           /* ns of CLOCK_REALTIME; 0: for ever */
+    uid_t uid;                /* for whom: what binds that user binds the write (user.h) */
 };
 
 /* 0 or an errno; *offset becomes where that happened. */

@@ -9,6 +9,7 @@
 
 #include "lock.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -96,14 +97,14 @@ struct limefs {
     struct fuse_session *session; /* NULL: not mounted yet */
     unsigned threads;             /* that serve requests, at most */
     bool following;               /* one of them is in limefs_follow() */
-    unsigned waiting;             /* of these, for verdicts (verify.c); atomic */
+    atomic_uint waiting;          /* of these, for verdicts (verify.c) */
     struct limefs_job *job;       /* job.h; NULL: none wanted */
     struct limefs_view
         *held; /* of a container that is mounted for writing; its writer has a user */
-    uint64_t requests, local_bytes; /* reads so far; atomic */
-    uint64_t local_written_bytes;
-    uint64_t verified_bytes, verified_ok, verified_bad; /* records; atomic */
-    struct limefs_errands *errands;                     /* errand.h */
+    atomic_uint_least64_t requests, local_bytes; /* reads so far */
+    atomic_uint_least64_t local_written_bytes;
+    atomic_uint_least64_t verified_bytes, verified_ok, verified_bad; /* records */
+    struct limefs_errands *errands;                                  /* errand.h */
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

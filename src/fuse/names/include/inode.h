@@ -54,7 +54,7 @@ struct limefs_node {
     unsigned appenders;         /* to append only (append.h) */
     bool opened;                /* LIMEFS_OTHER: the kernel may have its bytes */
     enum limefs_bytes bytes;    /* LIMEFS_OTHER: how they stand to what it believes */
-    struct limefs_append *append;
+    struct limefs_append *_Atomic append;
     bool fresh;               /* made by mkdir, and held until it looks like a container: */
     struct limefs_stamp made; /* this file */
     struct limefs_view *view; /* LIMEFS_CONTAINER: the newest; no reference */

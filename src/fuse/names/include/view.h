@@ -39,11 +39,11 @@ struct limefs_view {
     uint64_t moves; /* odd: the name leads to this file or to the one that takes its place */
     bool rewritten; /* it is another file by now */
     bool lost;      /* ranks elsewhere had written, and gone before they had synced */
-    struct limefs_writer *writer; /* NULL if it never was; stays as long as the view */
-    struct limefs_job_view *job;  /* the job's part of it; set before it */
+    struct limefs_writer *_Atomic writer; /* NULL if it never was; stays as long as the view */
+    struct limefs_job_view *_Atomic job;  /* the job's part of it; set before it */
     struct limefs_anew *anew;
-    struct limefs_proofs *proofs; /* verify.h; NULL if nobody has asked, or none hold */
-    uint64_t proof_changes;       /* how often they were forgotten */
+    struct limefs_proofs *_Atomic proofs; /* verify.h; NULL if nobody has asked, or none hold */
+    uint64_t proof_changes;               /* how often they were forgotten */
 
     /* Set while it is awake. */
     int fd;

@@ -254,4 +254,18 @@ int limejob_window_check(int fd, uint64_t bytes);
 int limejob_window_map(struct limejob_window *, int fd, uint64_t bytes);
 void limejob_window_release(struct limejob_window *);
 
+/* 32 bits in a window, aligned: a client that makes them something else than 0 takes back what
+ * it asked to be written, but for what is being written at that moment. */
+typedef _Atomic uint32_t limejob_gate;
+
+static inline void limejob_gate_shut(void *place)
+{
+    *(limejob_gate *)place = 1;
+}
+
+static inline bool limejob_gate_is_shut(const limejob_gate *gate)
+{
+    return *gate != 0;
+}
+
 #endif
