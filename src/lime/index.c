@@ -158,11 +158,21 @@ static int append(struct limefile_index *index, const struct limefile_record *re
     return 0;
 }
 
-static void count_deviation(void *context, const struct limefile_finding *finding)
+/* Who else wants to know. */
+struct listener {
+    struct limefile_index *index;
+    limefile_finding_fn *report;
+    limefile_progress_fn *progress;
+    void *context;
+};
+
+static void hear(void *context, const struct limefile_finding *finding)
 {
-    struct limefile_index *index = context;
+    struct listener *listener = context;
     if (!limefile_is_fault(finding->code))
-        index->deviations++;
+        listener->index->deviations++;
+    if (listener->report)
+        listener->report(listener->context, finding);
 }
 
 /* Gives back what growing in steps has left over. */
@@ -183,33 +193,51 @@ static void trim_all(struct limefile_index *index)
     trim((void **)&index->texts, &index->text_capacity, index->text_size, 1);
 }
 
-int limefile_index_build(struct limefile_source *source, struct limefile_index **out)
+static int append_all(struct limefile_index *index, struct limefile_scan *scan,
+                      const struct listener *listener)
+{
+    struct limefile_record record;
+    uint64_t done, size;
+    int err = 0;
+    while (!err && limefile_scan_next(scan, &record) > 0) {
+        err = append(index, &record);
+        if (listener->progress) {
+            limefile_scan_progress(scan, &done, &size);
+            listener->progress(listener->context, done, size);
+        }
+    }
+    return err;
+}
+
+static void complete(struct limefile_index *index, const struct limefile_scan *scan)
+{
+    uint64_t done;
+    limefile_scan_progress(scan, &done, &index->size);
+    const struct limefile_finding *fault = limefile_scan_fault(scan);
+    index->faulty = fault != NULL;
+    if (fault)
+        index->fault = *fault;
+    if (index->end > index->size)
+        index->end = index->size; /* the last padding is missing */
+    trim_all(index);
+}
+
+int limefile_index_scan(struct limefile_source *source, limefile_finding_fn *report,
+                        limefile_progress_fn *progress, void *context,
+                        struct limefile_index **out)
 {
     struct limefile_scan *scan = NULL;
-    struct limefile_record record;
     struct limefile_index *index = calloc(1, sizeof *index);
+    struct listener listener = {index, report, progress, context};
     if (!index)
         return -ENOMEM;
     index->holders = 1;
     limefile_hash_key_draw(&index->key);
-    int err = limefile_scan_new(source, count_deviation, index, &scan);
-    while (!err) {
-        int got = limefile_scan_next(scan, &record);
-        if (got <= 0)
-            break;
-        err = append(index, &record);
-    }
-    if (!err) {
-        uint64_t done;
-        limefile_scan_progress(scan, &done, &index->size);
-        const struct limefile_finding *fault = limefile_scan_fault(scan);
-        index->faulty = fault != NULL;
-        if (fault)
-            index->fault = *fault;
-        if (index->end > index->size)
-            index->end = index->size; /* the last padding is missing */
-        trim_all(index);
-    }
+    int err = limefile_scan_new(source, hear, &listener, &scan);
+    if (!err)
+        err = append_all(index, scan, &listener);
+    if (!err)
+        complete(index, scan);
     limefile_scan_free(scan);
     if (err) {
         limefile_index_free(index);
@@ -217,6 +245,11 @@ int limefile_index_build(struct limefile_source *source, struct limefile_index *
     }
     *out = index;
     return 0;
+}
+
+int limefile_index_build(struct limefile_source *source, struct limefile_index **out)
+{
+    return limefile_index_scan(source, NULL, NULL, NULL, out);
 }
 
 struct limefile_index *limefile_index_hold(struct limefile_index *index)

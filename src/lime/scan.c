@@ -149,14 +149,6 @@ static int judge_end(struct limefile_scan *scan)
     return 0;
 }
 
-static bool is_plain_ascii(const char *type, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)type[i] < 0x20 || (unsigned char)type[i] > 0x7e)
-            return false;
-    return true;
-}
-
 static void judge_header(struct limefile_scan *scan, const struct limefile_header *header)
 {
     uint64_t at = scan->next;
@@ -172,7 +164,7 @@ static void judge_header(struct limefile_scan *scan, const struct limefile_heade
         find(scan, LIMEFILE_D_TYPE_EMPTY, at + 16, 0, 0);
     if (header->type_len == LIMEFILE_TYPE_BYTES)
         find(scan, LIMEFILE_D_TYPE_LONG, at + 16, LIMEFILE_TYPE_BYTES, LIMEFILE_TYPE_BYTES - 1);
-    if (!is_plain_ascii(header->type, header->type_len))
+    if (limefile_type_printable(header->type, header->type_len) < header->type_len)
         find(scan, LIMEFILE_D_TYPE_ASCII, at + 16, 0, 0);
     if (header->type_tail)
         find(scan, LIMEFILE_D_TYPE_TAIL, at + 16 + header->type_len, 0, 0);

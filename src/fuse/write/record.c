@@ -184,10 +184,7 @@ void limefs_record_judge_type(const struct limefs_writer *writer, uint64_t ordin
                               const char *type, size_t len)
 {
     char path[PATH_MAX], shown[LIMEFILE_NAME_MAX + 1];
-    size_t good = 0;
-    while (good < len && (unsigned char)type[good] >= 0x20 && (unsigned char)type[good] < 0x7f)
-        good++;
-    if (good == len)
+    if (limefile_type_printable(type, len) == len)
         return;
     limefile_name_encode(type, len, shown, sizeof shown);
     limefs_log(LOG_WARNING,

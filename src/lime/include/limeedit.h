@@ -16,9 +16,6 @@
 
 #include "limefile.h"
 
-/* done and size in bytes; may be called often. */
-typedef void limefile_progress_fn(void *context, uint64_t done, uint64_t size);
-
 /* ---- locking (lock.c) --------------------------------------------------------------- */
 
 /* An OFD write lock on the whole file, as every writer of this project holds one: it ends when

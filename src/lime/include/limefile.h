@@ -181,6 +181,9 @@ ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset);
 int limefile_copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n,
                   void (*moved)(void *context, uint64_t more), void *context);
 
+/* How many bytes of a type come before one that is not printable ASCII: all, in most. */
+size_t limefile_type_printable(const char *type, size_t len);
+
 /* Opens a container without ever blocking on a FIFO. flags: O_RDONLY or O_RDWR.
  * Returns a descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */
 int limefile_open(const char *path, int flags);
@@ -275,6 +278,15 @@ struct limefile_index;
 /* Builds the index of all records before the first fault. Fails only when there is nothing
  * to return (-ENOMEM, or the source cannot tell its size). */
 int limefile_index_build(struct limefile_source *, struct limefile_index **out);
+
+/* done and size in bytes; may be called often. */
+typedef void limefile_progress_fn(void *context, uint64_t done, uint64_t size);
+
+/* The same; `report` gets each finding, in the order of the file, and `progress` how far it has
+ * come. Either may be NULL. */
+int limefile_index_scan(struct limefile_source *, limefile_finding_fn *report,
+                        limefile_progress_fn *progress, void *context,
+                        struct limefile_index **out);
 void limefile_index_free(struct limefile_index *); /* when the last holder gives it back */
 struct limefile_index *limefile_index_hold(struct limefile_index *); /* one holder more */
 

@@ -35,6 +35,11 @@ struct look {
     struct limefile_fields fields;
     struct sum *sums; /* one a field; NULL: none are told */
 
+    /* Findings of structure, until those of meaning are known, which go between them. */
+    struct limefile_finding *found;
+    size_t found_count, found_capacity;
+    bool lacks_memory;
+
     /* Findings of meaning, which wait for their turn: those of the fields, and (--strict) what
      * is demanded of them. */
     size_t told, demanded; /* findings; fields */
@@ -110,19 +115,37 @@ static void report_waiting(struct look *look, uint64_t before)
         report(look->check, &finding);
 }
 
-static void report_in_order(void *context, const struct limefile_finding *finding)
+/* ---- structure and meaning ---- */
+
+static void keep(void *context, const struct limefile_finding *finding)
 {
     struct look *look = context;
-    report_waiting(look, finding->offset);
-    report(look->check, finding);
+    if (look->found_count == look->found_capacity) {
+        size_t capacity = look->found_capacity ? 2 * look->found_capacity : 16;
+        struct limefile_finding *more = realloc(look->found, capacity * sizeof *more);
+        look->lacks_memory = look->lacks_memory || !more;
+        if (!more)
+            return;
+        look->found = more;
+        look->found_capacity = capacity;
+    }
+    look->found[look->found_count++] = *finding;
 }
 
-/* ---- structure and meaning ---- */
+static void show_progress(void *context, uint64_t done, uint64_t size)
+{
+    const struct check *check = ((struct look *)context)->check;
+    (void)size;
+    if (!check->options->data)
+        progress_to(check->progress, check->base + done);
+}
 
 static int understand(struct look *look)
 {
     struct limefile_source *source = &look->file.source;
-    int err = limefile_index_build(source, &look->index);
+    int err = limefile_index_scan(source, keep, show_progress, look, &look->index);
+    if (!err && look->lacks_memory)
+        err = -ENOMEM;
     return err ? err : limefile_fields_build(source, look->index, &look->fields);
 }
 
@@ -133,30 +156,22 @@ static bool is_meant(const char *path)
     return n > ending && strcmp(path + n - ending, ".lime") == 0;
 }
 
-static int scan_all(struct look *look)
+/* In the order of the file. */
+static void report_all(struct look *look)
 {
     struct check *check = look->check;
-    struct limefile_scan *scan;
-    struct limefile_record record;
-    uint64_t done;
-    int err = limefile_scan_new(&look->file.source, report_in_order, look, &scan);
-    if (err)
-        return err;
-    limefile_scan_progress(scan, &done, &check->size);
-    int got;
-    while ((got = limefile_scan_next(scan, &record)) > 0) {
-        check->records++;
-        check->messages = record.message;
-        limefile_scan_progress(scan, &done, &check->size);
-        if (!check->options->data)
-            progress_to(check->progress, check->base + done);
+    const struct limefile_finding *fault = limefile_index_fault(look->index);
+    check->size = limefile_index_size(look->index);
+    check->records = limefile_index_count(look->index);
+    check->messages = limefile_index_messages(look->index);
+    check->fault = fault ? fault->code : 0;
+    for (size_t i = 0; i < look->found_count; i++) {
+        report_waiting(look, look->found[i].offset);
+        report(check, &look->found[i]);
     }
     report_waiting(look, UINT64_MAX);
     if (check->size == 0 && is_meant(check->path))
         report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
-    check->fault = got;
-    limefile_scan_free(scan);
-    return 0;
 }
 
 /* ---- sums ---- */
@@ -342,7 +357,7 @@ static int look_at(struct look *look)
         err = look->sums ? 0 : -ENOMEM;
     }
     if (!err)
-        err = scan_all(look);
+        report_all(look);
     if (!err && check->options->data)
         verify(look);
     if (err)
@@ -385,6 +400,7 @@ int check_file(struct check *check)
         print_summary(check);
     free(look.sums);
     limefile_fields_release(&look.fields);
+    free(look.found);
     if (look.index)
         limefile_index_free(look.index);
     if (err || !is_container(check))

@@ -118,10 +118,7 @@ bool packlist_type_is_bad(const char *path, const char *type, size_t type_len)
                 LIMEFILE_TYPE_BYTES - 1);
         return true;
     }
-    for (size_t i = 0; i < type_len; i++)
-        if ((unsigned char)type[i] < 0x20 || (unsigned char)type[i] > 0x7e) {
-            message(path, "type '%s': warning: control or non-ASCII bytes in it", shown);
-            break;
-        }
+    if (limefile_type_printable(type, type_len) < type_len)
+        message(path, "type '%s': warning: control or non-ASCII bytes in it", shown);
     return false;
 }
