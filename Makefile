@@ -152,6 +152,7 @@ $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
 # Units are tried from inside their rooms; some have headers of the same names.
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
     $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon))
+$(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
@@ -246,6 +247,11 @@ $(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/job/spans.c)
 $(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c)
 $(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c clock.c lock.c))
+# A room, with those below it; libfuse3 is there for what it tells the kernel.
+names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
+$(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
+$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
+$(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.
@@ -258,7 +264,7 @@ $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(liblimefile) $(call pkg_libs,cmocka libisal expat) -pthread
+	$(Q)$(LINK) $^ $(liblimefile) $(unit_libs) $(call pkg_libs,cmocka libisal expat) -pthread
 
 $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'

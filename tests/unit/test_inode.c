@@ -1,0 +1,172 @@
+/* test_inode.c - what the kernel knows by number: slots, nodes, names */
+#define _GNU_SOURCE
+#include "nodes.h"
+
+static struct limefs *fs;
+
+static int set_up(void **state)
+{
+    (void)state;
+    fs = new_tree("/");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free_tree(fs);
+    return 0;
+}
+
+static struct limefs_stamp file(ino_t ino, off_t size)
+{
+    return (struct limefs_stamp){.dev = 1, .ino = ino, .size = size, .type = S_IFREG};
+}
+
+static struct limefs_stamp folder(ino_t ino)
+{
+    return (struct limefs_stamp){.dev = 1, .ino = ino, .type = S_IFDIR};
+}
+
+static struct limefs_node *child(struct limefs_node *parent, const char *name,
+                                 enum limefs_kind kind, struct limefs_stamp stamp)
+{
+    struct limefs_node *node = limefs_node_child(fs, parent, name, kind, &stamp);
+    assert_non_null(node);
+    return node;
+}
+
+static void test_numbers(void **state)
+{
+    uint64_t ordinal;
+    (void)state;
+    assert_int_equal(limefs_inode_of_node(fs->root), 1);
+    assert_ptr_equal(limefs_inode_node(fs, 1), fs->root);
+    struct limefs_node *one = child(fs->root, "one", LIMEFS_OTHER, file(10, 5));
+    uint64_t id = limefs_inode_of_node(one);
+    assert_int_not_equal(id, 1);
+    assert_ptr_equal(limefs_inode_node(fs, id), one);
+    assert_null(limefs_inode_view(fs, id, &ordinal));
+    assert_null(limefs_inode_node(fs, UINT64_C(77777) << 32));
+    limefs_node_forget(fs, one, 1);
+    assert_null(limefs_inode_node(fs, id));
+}
+
+/* As many as the kernel likes; what it forgets is free for others. */
+static void test_slots(void **state)
+{
+    enum { MANY = 1000 };
+    struct limefs_node *nodes[MANY];
+    char name[16];
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        nodes[i] = child(fs->root, name, LIMEFS_OTHER, file((ino_t)(100 + i), 1));
+    }
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        assert_ptr_equal(limefs_node_find(fs, fs->root, name), nodes[i]);
+        assert_ptr_equal(limefs_inode_node(fs, limefs_inode_of_node(nodes[i])), nodes[i]);
+    }
+    uint32_t slots = fs->slot_count;
+    uint64_t last = nodes[MANY - 1]->id;
+    for (int i = 0; i < MANY; i++)
+        limefs_node_forget(fs, nodes[i], 1);
+    assert_int_equal(fs->name_count, 0);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "m%d", i);
+        nodes[i] = child(fs->root, name, LIMEFS_OTHER, file((ino_t)(5000 + i), 1));
+        assert_true(nodes[i]->id > last); /* though its slot was another's */
+    }
+    assert_int_equal(fs->slot_count, slots);
+}
+
+/* One file is one node, whatever its names: the kernel has its pages once. */
+static void test_links(void **state)
+{
+    (void)state;
+    struct limefs_node *sub = child(fs->root, "sub", LIMEFS_DIRECTORY, folder(2));
+    struct limefs_node *one = child(fs->root, "one", LIMEFS_OTHER, file(10, 5));
+    assert_ptr_equal(child(sub, "two", LIMEFS_OTHER, file(10, 5)), one);
+    assert_int_equal(one->lookups, 2);
+    assert_string_equal(one->name, "two");
+    assert_ptr_equal(one->parent, sub);
+    assert_true(limefs_node_turn(fs, one, 1)); /* its other name */
+    assert_string_equal(one->name, "one");
+    assert_false(limefs_node_turn(fs, one, 2));
+    struct limefs_stamp stamp = file(10, 5);
+    limefs_node_unfile(fs, &stamp); /* the number was given back, and is used again */
+    assert_ptr_not_equal(child(sub, "three", LIMEFS_OTHER, file(10, 5)), one);
+}
+
+/* Whatever its name stood for, another kind or file is another node; containers are all one. */
+static void test_replaced(void **state)
+{
+    (void)state;
+    struct limefs_node *one = child(fs->root, "one", LIMEFS_OTHER, file(10, 5));
+    assert_ptr_equal(child(fs->root, "one", LIMEFS_OTHER, file(10, 6)), one);
+    struct limefs_node *other = child(fs->root, "one", LIMEFS_OTHER, file(11, 5));
+    assert_ptr_not_equal(other, one);
+    assert_ptr_equal(limefs_inode_node(fs, limefs_inode_of_node(one)), one); /* still held */
+    struct limefs_node *container = child(fs->root, "one", LIMEFS_CONTAINER, file(12, 5));
+    assert_ptr_equal(child(fs->root, "one", LIMEFS_CONTAINER, file(13, 9)), container);
+    fs->options.rw = true; /* a kernel that caches writes believes in its own size alone */
+    struct limefs_node *plain = child(fs->root, "plain", LIMEFS_OTHER, file(20, 5));
+    assert_ptr_equal(child(fs->root, "plain", LIMEFS_OTHER, file(20, 5)), plain);
+    assert_ptr_not_equal(child(fs->root, "plain", LIMEFS_OTHER, file(20, 7)), plain);
+}
+
+static void test_parents(void **state)
+{
+    (void)state;
+    struct limefs_node *a = child(fs->root, "a", LIMEFS_DIRECTORY, folder(2));
+    struct limefs_node *b = child(a, "b", LIMEFS_DIRECTORY, folder(3));
+    uint64_t id = limefs_inode_of_node(a);
+    limefs_node_forget(fs, a, 1); /* its child needs it */
+    assert_ptr_equal(limefs_inode_node(fs, id), a);
+    limefs_node_forget(fs, b, 1);
+    assert_null(limefs_inode_node(fs, id));
+    assert_null(limefs_node_find(fs, fs->root, "a"));
+}
+
+static void test_moved(void **state)
+{
+    (void)state;
+    struct limefs_node *to = child(fs->root, "to", LIMEFS_DIRECTORY, folder(2));
+    struct limefs_node *one = child(fs->root, "one", LIMEFS_OTHER, file(10, 5));
+    struct limefs_node *two = child(to, "two", LIMEFS_OTHER, file(11, 5));
+    assert_int_equal(limefs_node_moved(fs, fs->root, "one", to, "two", true), 0);
+    assert_ptr_equal(limefs_node_find(fs, to, "two"), one);
+    assert_ptr_equal(limefs_node_find(fs, fs->root, "one"), two);
+    assert_int_equal(limefs_node_moved(fs, to, "two", fs->root, "one", false), 0);
+    assert_null(limefs_node_find(fs, to, "two"));
+    assert_ptr_equal(limefs_node_find(fs, fs->root, "one"), one); /* over the other */
+}
+
+static void test_shown(void **state)
+{
+    (void)state;
+    assert_int_equal(limefs_shown_inode(fs, UINT64_C(1) << 40), UINT64_C(1) << 40);
+    ino_t a = limefs_record_inode(fs, 5, 1), b = limefs_record_inode(fs, 5, 2);
+    assert_true(b > a && a > UINT64_MAX / 2); /* not a number of a file below */
+    fs->options.ino32 = 1;
+    assert_true(limefs_shown_inode(fs, UINT64_C(0x100000001)) <= UINT32_MAX);
+    assert_int_not_equal(limefs_shown_inode(fs, UINT64_C(0x100000001)), 0); /* XOR is 0 */
+    assert_int_equal(limefs_shown_inode(fs, 7), 7);
+    a = limefs_record_inode(fs, 5, 1);
+    assert_true(a <= UINT32_MAX && limefs_record_inode(fs, 5, 2) == a + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_slots, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_links, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_parents, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_shown, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* test_view.c - containers as they were at one moment: made, kept, put to sleep, told of */
+#define _GNU_SOURCE
+#include "nodes.h"
+
+#include <errno.h>
+
+static char folder[64];
+static struct limefs *fs;
+static struct limefs_node *one, *two;
+
+static void write_container(const char *name, size_t n)
+{
+    char path[128];
+    struct bytes b = {0};
+    bytes_record(&b, "data", n, 'x', 0xc0);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && write(fd, b.at, b.n) == (ssize_t)b.n);
+    close(fd);
+    bytes_free(&b);
+}
+
+static struct limefs_node *container(const char *name)
+{
+    struct stat st;
+    assert_int_equal(fstatat(fs->source_fd, name, &st, 0), 0);
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    return limefs_node_child(fs, fs->root, name, LIMEFS_CONTAINER, &stamp);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/limefs-unit-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    write_container("one", 100);
+    write_container("two", 200);
+    fs = new_tree(folder);
+    one = container("one");
+    two = container("two");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlinkat(fs->source_fd, "one", 0);
+    unlinkat(fs->source_fd, "two", 0);
+    free_tree(fs);
+    return rmdir(folder);
+}
+
+static struct limefs_view *current(struct limefs_node *node)
+{
+    struct limefs_view *view;
+    assert_int_equal(limefs_view_current(fs, node, &view), 0);
+    return view;
+}
+
+static void test_same(void **state)
+{
+    uint64_t ordinal;
+    struct limefile_record record;
+    struct limefs_view *view = current(one), *found;
+    (void)state;
+    assert_ptr_equal(current(one), view);
+    assert_int_equal(view->pins, 2);
+    assert_ptr_equal(limefs_inode_view(fs, limefs_inode_of_record(view->slot, 1), &ordinal),
+                     view);
+    assert_int_equal(ordinal, 1);
+    assert_int_equal(limefs_view_find(fs, one, "001-data", &found, &record), 0);
+    assert_ptr_equal(found, view);
+    assert_int_equal(record.bytes, 100);
+    assert_int_not_equal(limefs_view_find(fs, one, "002-data", &found, &record), 0);
+    assert_int_equal(view->pins, 3);
+    for (int i = 0; i < 3; i++)
+        limefs_view_unpin(fs, view);
+}
+
+/* Another container under the name is another view, with another slot; who holds the old one
+ * has it still. */
+static void test_replaced(void **state)
+{
+    (void)state;
+    struct limefs_view *old = current(one);
+    uint64_t id = old->id;
+    assert_int_equal(unlinkat(fs->source_fd, "one", 0), 0);
+    write_container("one", 300);
+    struct limefs_view *new = current(one);
+    assert_ptr_not_equal(new, old);
+    assert_true(new->id > id &&new->slot != old->slot);
+    assert_true(old->fd >= 0);
+    limefs_view_unpin(fs, old);
+    limefs_view_unpin(fs, new);
+}
+
+/* max_open is 1: who is used last stays open, and the other wakes up for who comes again. */
+static void test_sleep(void **state)
+{
+    (void)state;
+    struct limefs_view *first = current(one);
+    limefs_view_lookup(fs, first, 1); /* the kernel knows a record of it */
+    struct limefs_view *second = current(two);
+    limefs_view_lookup(fs, second, 1);
+    assert_true(first->fd >= 0); /* pinned */
+    limefs_view_unpin(fs, first);
+    limefs_view_unpin(fs, second);
+    assert_int_equal(fs->views_open, 1);
+    assert_true((first->fd < 0) != (second->fd < 0));
+    struct limefs_view *asleep = first->fd < 0 ? first : second;
+    assert_int_equal(limefs_view_pin(fs, asleep), 0);
+    assert_true(asleep->fd >= 0);
+    limefs_view_unpin(fs, asleep);
+    limefs_view_forget(fs, first, 1);
+    limefs_view_forget(fs, second, 1);
+}
+
+/* ---- who wants to know ---- */
+
+static unsigned changed, freed, both;
+static struct limefs_view *of;
+
+static void on_changed(struct limefs_view *view)
+{
+    changed++;
+    of = view;
+}
+
+static void on_freed(struct limefs_view *view)
+{
+    freed++;
+    of = view;
+}
+
+static void on_changed_too(struct limefs_view *view)
+{
+    assert_ptr_equal(of, view); /* in the order in which they came */
+    both++;
+}
+
+static void test_watch(void **state)
+{
+    static const struct limefs_view_watch first = {on_changed, on_freed},
+                                          second = {.changed = on_changed_too};
+    (void)state;
+    limefs_view_watch(fs, &first);
+    limefs_view_watch(fs, &second);
+    struct limefs_view *view = current(one);
+    assert_int_equal(changed + freed, 0);
+    limefs_view_changed(fs, view);
+    assert_int_equal(changed, 1);
+    assert_int_equal(both, 1);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    limefs_view_show(fs, view, index); /* taken over */
+    assert_true(changed > 1 && changed == both);
+    limefs_view_distrust(fs, view);
+    struct limefs_view *next = current(one);
+    assert_ptr_not_equal(next, view);
+    assert_int_equal(freed, 0);
+    limefs_view_unpin(fs, view); /* nobody has it, and nobody will ask for it */
+    assert_int_equal(freed, 1);
+    assert_ptr_equal(of, view);
+    limefs_view_unpin(fs, next);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sleep, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_watch, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
