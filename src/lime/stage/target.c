@@ -99,15 +99,22 @@ static void explain_folder(const struct stage_target *t, int err, char *why, siz
 /* What has a name of ours and is nothing of ours; NULL: it may be ours. */
 static const char *stranger(const struct stat *st)
 {
-    if (S_ISREG(st->st_mode))
-        return st->st_uid != geteuid() ? "another user's file"
-               : st->st_nlink > 1      ? "a file that has another name, too,"
-                                       : NULL;
-    return S_ISLNK(st->st_mode)    ? "a link"
-           : S_ISDIR(st->st_mode)  ? "a folder"
-           : S_ISFIFO(st->st_mode) ? "a FIFO"
-           : S_ISSOCK(st->st_mode) ? "a socket"
-                                   : "a device";
+    switch (st->st_mode & S_IFMT) {
+    case S_IFREG:
+        if (st->st_uid != geteuid())
+            return "another user's file";
+        return st->st_nlink > 1 ? "a file that has another name, too," : NULL;
+    case S_IFLNK:
+        return "a link";
+    case S_IFDIR:
+        return "a folder";
+    case S_IFIFO:
+        return "a FIFO";
+    case S_IFSOCK:
+        return "a socket";
+    default:
+        return "a device";
+    }
 }
 
 static void explain(const struct stage_target *t, const char *name, int err, char *why,

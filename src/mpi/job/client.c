@@ -119,13 +119,13 @@ static void map_window(struct job_server *server, struct job_client *client,
 {
     static struct limejob_packet command;
     int code = -limejob_window_check(packet->fd, bytes);
+    const char *why = NULL;
+    if (code == EPERM)
+        why = "the window is not a memfd of ordinary pages that is sealed with F_SEAL_SHRINK";
+    else if (code == EINVAL)
+        why = "the window is not as long as it is said to be";
     if (code) {
-        refuse_hello(server, client, packet, code,
-                     code == EPERM
-                         ? "the window is not a memfd of ordinary pages that is sealed with "
-                           "F_SEAL_SHRINK"
-                     : code == EINVAL ? "the window is not as long as it is said to be"
-                                      : NULL);
+        refuse_hello(server, client, packet, code, why);
         return;
     }
     struct job_request *request = job_request_new(server, JOB_WINDOW, client, packet);

@@ -83,10 +83,11 @@ static bool find_places(struct job_worker *worker, struct job_place *places)
 
 static int complain(const struct job_options *options, const char *action, int err)
 {
-    const char *reason = err == -EADDRINUSE
-                             ? "a job serves it already; use it, or end it by --stop"
-                         : err == -EEXIST ? "it exists and is not a socket"
-                                          : strerror(-err);
+    const char *reason = strerror(-err);
+    if (err == -EADDRINUSE)
+        reason = "a job serves it already; use it, or end it by --stop";
+    else if (err == -EEXIST)
+        reason = "it exists and is not a socket";
     job_say("%s: %s: %s", options->socket, action, reason);
     return err;
 }

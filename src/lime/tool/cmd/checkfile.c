@@ -287,15 +287,16 @@ static void print_summary(const struct check *c)
 {
     uint64_t bad = c->deviations + c->faults;
     char found[96] = "good", sums[128];
+    const char *end = "";
     if (!is_container(c)) {
         answer(c->path, "not a LIME container");
         return;
     }
+    if (c->fault)
+        end = bad == 1 ? ", a fault that ends the container"
+                       : ", the last one a fault that ends the container";
     if (bad)
-        snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad),
-                 !c->fault  ? ""
-                 : bad == 1 ? ", a fault that ends the container"
-                            : ", the last one a fault that ends the container");
+        snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad), end);
     sums_text(c, sums, sizeof sums);
     answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s",
            found, c->records, plural(c->records), c->messages, plural(c->messages), c->size,

@@ -47,11 +47,11 @@ static bool is_good(const struct stage_result *r)
 /* What became of the checksums in the file. */
 static const char *scidac_word(const struct stage_result *r)
 {
-    return !is_good(r)                 ? "-"
-           : stage_unverified_count(r) ? "unverified"
-           : !r->read                  ? "-"
-           : r->verified               ? "good"
-                                       : "none";
+    if (is_good(r) && stage_unverified_count(r))
+        return "unverified";
+    if (!is_good(r) || !r->read)
+        return "-";
+    return r->verified ? "good" : "none";
 }
 
 void stageprint_head(void)
