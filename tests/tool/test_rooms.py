@@ -9,6 +9,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 
 SRC = os.path.join(limetest.REPO, "src")
+NAME = re.compile(r"^(?!static)[^\W\d][^\n;{}]*?\b((?:limefs|limefile|limejob|lemon|stage|job)_"
+                  r"[a-z0-9]+)\w*\([^;{}]*\)\n\{", re.M)
 FUNCTION = re.compile(r"^[^\W\d][^\n;{}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}$", re.M | re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
@@ -109,6 +111,17 @@ class Rooms(limetest.TestCase):
             self.assertLessEqual(lines, 450, path)
         for folder, count in counts.items():
             self.assertLessEqual(count, 40, folder)
+
+    def test_prefixes(self):
+        """The first two words of a function's name lead to its room."""
+        found = {}
+        for path in files():
+            with open(path, encoding="utf-8") as file:
+                for prefix in NAME.findall(file.read()):
+                    found.setdefault(prefix, set()).add(room_of(path))
+        for prefix, rooms in found.items():
+            self.assertEqual(len(rooms), 1, (prefix, rooms))
+        self.assertGreater(len(found), 50)
 
     def test_functions(self):
         """Of at most 45 lines between their braces, which clang-format puts at the margin."""

@@ -102,7 +102,7 @@ ino_t limefs_shown_inode(const struct limefs *fs, uint64_t ino)
     return folded ? folded : 1;
 }
 
-ino_t limefs_record_inode(const struct limefs *fs, ino_t container, uint64_t ordinal)
+ino_t limefs_shown_record(const struct limefs *fs, ino_t container, uint64_t ordinal)
 {
     if (fs->container)
         return ordinal + 1;

@@ -39,7 +39,7 @@ void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
                         const struct limefile_record *record, struct stat *st)
 {
     *st = limefs_view_stat(fs, view);
-    st->st_ino = limefs_record_inode(fs, st->st_ino, record->ordinal);
+    st->st_ino = limefs_shown_record(fs, st->st_ino, record->ordinal);
     st->st_mode = S_IFREG | (st->st_mode & 0666);
     st->st_nlink = 1;
     st->st_rdev = 0;

@@ -57,7 +57,7 @@ static int remove_list(int from, int to)
     return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
 }
 
-int limefile_copy_owner(int from, int to)
+int limefile_owner_copy(int from, int to)
 {
     struct stat old, new;
     if (fstat(from, &old) != 0 || fstat(to, &new) != 0)

@@ -301,7 +301,7 @@ static int create_private(int folder, const char *name, int container)
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    limefile_copy_owner(container, fd); /* where that is not allowed, it stays private */
+    limefile_owner_copy(container, fd); /* where that is not allowed, it stays private */
     return fd;
 }
 

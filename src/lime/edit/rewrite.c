@@ -270,7 +270,7 @@ static int keep_owner(const struct rewrite *r)
     for (int i = 0; i < OWNER_TRIES && !err; i++) {
         if (fstat(r->from, &before) != 0)
             return -errno;
-        err = limefile_copy_owner(r->from, r->to);
+        err = limefile_owner_copy(r->from, r->to);
         if (!err && (fsync(r->to) != 0 || fstat(r->from, &after) != 0))
             err = -errno;
         if (!err && before.st_ctim.tv_sec == after.st_ctim.tv_sec &&

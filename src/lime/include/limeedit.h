@@ -183,7 +183,7 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
 /* Owner, group, attributes, access control list and mode of `to` become those of `from`,
  * another open file; before anything else is done to `to` it should be nobody else's to read.
  */
-int limefile_copy_owner(int from, int to);
+int limefile_owner_copy(int from, int to);
 
 /* A new file for such bytes, beside the container `name` of the folder (or AT_FDCWD, and a
  * path): NAME.cut-FROM, or with .1, .2 ... after it if there are such already. Owner and mode

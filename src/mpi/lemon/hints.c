@@ -2,7 +2,7 @@
 #include "hint.h"
 #include "internal.h"
 
-int lemon_hints_read(struct lemon_internal *in, MPI_Info info)
+int lemon_take_hints(struct lemon_internal *in, MPI_Info info)
 {
     int64_t values[LEMON_HINTS];
     int code = LEMON_SUCCESS, bad = lemon_hints_parse(info, values);
@@ -23,7 +23,7 @@ int lemon_hints_read(struct lemon_internal *in, MPI_Info info)
     return LEMON_SUCCESS;
 }
 
-int lemon_hints_set_stripe(struct lemon_internal *in, MPI_Offset bytes)
+int lemon_take_stripe(struct lemon_internal *in, MPI_Offset bytes)
 {
     int64_t values[1] = {bytes};
     int code = bytes > 0 && bytes <= lemon_hints[LEMON_HINT_STRIPE].most

@@ -135,8 +135,8 @@ int lemon_point(const struct lemon_internal *, MPI_Offset offset);
 /* ---- hints.c ---- */
 
 /* Takes the hints in `info`; all of them or, after an error, none. Collective, agreed. */
-int lemon_hints_read(struct lemon_internal *, MPI_Info info);
-int lemon_hints_set_stripe(struct lemon_internal *, MPI_Offset bytes);
+int lemon_take_hints(struct lemon_internal *, MPI_Info info);
+int lemon_take_stripe(struct lemon_internal *, MPI_Offset bytes);
 
 /* ---- transfer.c ---- */
 

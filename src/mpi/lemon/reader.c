@@ -301,7 +301,7 @@ int lemonReaderSetStripe(LemonReader *reader, MPI_Offset bytes)
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetStripe: no reader");
     int code = lemonFinishReading(reader);
-    return code == LEMON_SUCCESS ? lemon_hints_set_stripe(reader->internal, bytes) : code;
+    return code == LEMON_SUCCESS ? lemon_take_stripe(reader->internal, bytes) : code;
 }
 
 int lemonReaderSetInfo(LemonReader *reader, MPI_Info info)
@@ -309,7 +309,7 @@ int lemonReaderSetInfo(LemonReader *reader, MPI_Info info)
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetInfo: no reader");
     int code = lemonFinishReading(reader);
-    return code == LEMON_SUCCESS ? lemon_hints_read(reader->internal, info) : code;
+    return code == LEMON_SUCCESS ? lemon_take_hints(reader->internal, info) : code;
 }
 
 /* ---- data ---- */

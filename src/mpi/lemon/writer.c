@@ -255,7 +255,7 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes)
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetStripe: no writer");
     int code = lemonFinishWriting(writer);
-    return code == LEMON_SUCCESS ? lemon_hints_set_stripe(writer->internal, bytes) : code;
+    return code == LEMON_SUCCESS ? lemon_take_stripe(writer->internal, bytes) : code;
 }
 
 int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
@@ -263,7 +263,7 @@ int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetInfo: no writer");
     int code = lemonFinishWriting(writer);
-    return code == LEMON_SUCCESS ? lemon_hints_read(writer->internal, info) : code;
+    return code == LEMON_SUCCESS ? lemon_take_hints(writer->internal, info) : code;
 }
 
 int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offset from_bytes)

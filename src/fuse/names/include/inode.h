@@ -91,7 +91,7 @@ uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal);
  * mount, distinct from those of files. It rises from record to record: programs that copy a
  * directory take its files by their numbers. */
 ino_t limefs_shown_inode(const struct limefs *, uint64_t ino);
-ino_t limefs_record_inode(const struct limefs *, ino_t container, uint64_t ordinal);
+ino_t limefs_shown_record(const struct limefs *, ino_t container, uint64_t ordinal);
 
 /* With fs->lock held: */
 int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *what, uint32_t *slot);
