@@ -23,6 +23,10 @@ struct bench {
 /* interleaved: the ranks split the fastest dimensions, so that their parts alternate. */
 void bench_set_up(struct bench *, int extent, int interleaved, const char *path);
 
+/* The same by "L ROUNDS FILE [interleaved]": how many rounds, or 0 after saying how to call it.
+ */
+int bench_set_up_as(struct bench *, const char *program, int argc, char **argv, int most);
+
 /* Nothing of the file is in memory, if this is root. */
 void bench_settle(const struct bench *);
 

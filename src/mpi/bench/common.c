@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void bench_set_up(struct bench *b, int extent, int interleaved, const char *path)
@@ -34,6 +35,19 @@ void bench_set_up(struct bench *b, int extent, int interleaved, const char *path
     b->data = malloc((size_t)b->local_bytes);
     for (long i = 0; i < b->local_bytes; i++)
         b->data[i] = (char)((unsigned long)(i + b->rank) * 2654435761u >> 13);
+}
+
+int bench_set_up_as(struct bench *b, const char *program, int argc, char **argv, int most)
+{
+    int interleaved = argc == 5 && strcmp(argv[4], "interleaved") == 0;
+    int extent = argc == 4 + interleaved ? atoi(argv[1]) : 0;
+    int rounds = argc == 4 + interleaved ? atoi(argv[2]) : 0;
+    if (extent < 1 || rounds < 1 || rounds > most) {
+        fprintf(stderr, "usage: %s L ROUNDS FILE [interleaved]\n", program);
+        return 0;
+    }
+    bench_set_up(b, extent, interleaved, argv[3]);
+    return rounds;
 }
 
 void bench_settle(const struct bench *b)

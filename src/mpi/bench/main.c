@@ -70,15 +70,11 @@ int main(int argc, char *argv[])
     static double writes[WAYS][ROUNDS_MAX], reads[WAYS][ROUNDS_MAX], warm[WAYS][ROUNDS_MAX];
     struct bench b;
     MPI_Init(&argc, &argv);
-    int interleaved = argc == 5 && strcmp(argv[4], "interleaved") == 0;
-    int extent = argc == 4 + interleaved ? atoi(argv[1]) : 0;
-    int rounds = argc == 4 + interleaved ? atoi(argv[2]) : 0;
-    if (extent < 1 || rounds < 1 || rounds > ROUNDS_MAX) {
-        fprintf(stderr, "usage: lemon_compare L ROUNDS FILE [interleaved]\n");
+    int rounds = bench_set_up_as(&b, "lemon_compare", argc, argv, ROUNDS_MAX);
+    if (rounds == 0) {
         MPI_Finalize();
         return 2;
     }
-    bench_set_up(&b, extent, interleaved, argv[3]);
     for (int round = 0; round < rounds; round++)
         for (int turn = 0; turn < WAYS; turn++) {
             int i = (round + turn) % WAYS;
