@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -43,7 +42,6 @@
     X(ftruncate)       \
     X(fallocate)       \
     X(copy_file_range) \
-    X(sendfile)        \
     X(open)            \
     X(openat)          \
     X(openat2)         \
@@ -296,12 +294,6 @@ ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at, size
                : real(from, from_at, to, to_at, n, flags);
 }
 
-ssize_t sendfile(int to, int from, off_t *at, size_t n)
-{
-    REAL(sendfile);
-    return strikes(CALL_sendfile, is_ours(to), &n) ? -1 : real(to, from, at, n);
-}
-
 /* ---- names ---- */
 
 static mode_t mode_of(int flags, va_list *args)
@@ -481,7 +473,6 @@ ssize_t preadv64(int, const struct iovec *, int, off64_t) TWIN(preadv);
 ssize_t pwritev64(int, const struct iovec *, int, off64_t) TWIN(pwritev);
 int ftruncate64(int, off64_t) TWIN(ftruncate);
 int fallocate64(int, int, off64_t, off64_t) TWIN(fallocate);
-ssize_t sendfile64(int, int, off64_t *, size_t) TWIN(sendfile);
 int open64(const char *, int, ...) TWIN(open);
 int openat64(int, const char *, int, ...) TWIN(openat);
 int mkostemp64(char *, int) TWIN(mkostemp);

@@ -102,7 +102,14 @@ static void test_gap(void **state)
     assert_int_equal(one.is, LIMEFS_LAST_BROKEN);
     assert_true(limefs_last_is_growing(&one));
     assert_int_equal(limefs_last_error(&one), -EFBIG);
+    limefs_last_cut(&one, false, false);
+    limefs_last_fails(&one, -EIO, false); /* of something else */
+    assert_int_equal(limefs_last_error(&one), -EFBIG);
     assert_false(was_broken());
+
+    limefs_last_grows(&one); /* which would hide it */
+    assert_true(was_broken());
+    one = (struct limefs_last){LIMEFS_LAST_BROKEN, -EIO};
 
     limefs_last_commits(&one); /* not with a gap */
     assert_true(was_broken());

@@ -106,7 +106,8 @@ static int set_times(struct limefs *fs, struct limefs_view *view,
  */
 static bool keep_times(struct limefs_target *target, const struct timespec times[2])
 {
-    if (!target || !limefs_collected_is_news(&target->collected))
+    if (!target || !limefs_collected_is_news(&target->collected) ||
+        limefs_collected_error(&target->collected))
         return false;
     for (int i = 0; i < 2; i++)
         if (times[i].tv_nsec != UTIME_OMIT)

@@ -40,8 +40,13 @@ int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ord
     limefs_share(&writer->lock);
     if (limefs_container_is_behind(&writer->state))
         limefs_writer_share_anew(writer);
-    int err =
-        limefs_container_is_behind(&writer->state) ? -EIO : place_of(writer, ordinal, place);
+    int err = 0;
+    if (limefs_container_is_left(&writer->state))
+        err = -ESTALE;
+    else if (limefs_container_is_behind(&writer->state))
+        err = -EIO;
+    else
+        err = place_of(writer, ordinal, place);
     if (err)
         limefs_leave(&writer->lock);
     return err;

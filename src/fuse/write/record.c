@@ -108,14 +108,24 @@ int limefs_writer_commit(struct limefs_writer *writer)
     return limefs_writer_show_last(writer);
 }
 
-static int drop_last(struct limefs_writer *writer, const struct limefile_last *dropped)
+/* *gone: it is, though after an error perhaps not once the power fails. */
+static int take_away(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
 {
     struct limefile_last last;
-    struct limefile_index *old, *index;
     int err = limefile_remove_last(writer->editor);
-    if (err && limefile_editor_last(writer->editor, &last) == 0 &&
-        last.ordinal == dropped->ordinal)
-        return err; /* else it is gone, though perhaps not after a power failure */
+    *gone = !err || limefile_editor_last(writer->editor, &last) != 0 || last.ordinal != ordinal;
+    if (*gone)
+        limefs_writer_take_last(writer);
+    return err;
+}
+
+static int drop_last(struct limefs_writer *writer, const struct limefile_last *dropped)
+{
+    struct limefile_index *old, *index;
+    bool gone;
+    int err = take_away(writer, dropped->ordinal, &gone);
+    if (!gone)
+        return err;
     old = limefs_view_index(writer->fs, writer->view);
     int shown = limefile_index_without_last(old, &index);
     limefile_index_free(old);
@@ -123,7 +133,6 @@ static int drop_last(struct limefs_writer *writer, const struct limefile_last *d
         shown = limefs_view_renew(writer->fs, writer->view, dropped->ordinal);
     if (!shown)
         limefs_view_show(writer->fs, writer->view, index);
-    limefs_writer_take_last(writer);
     return err ? err : shown;
 }
 
@@ -288,12 +297,13 @@ static int append(struct limefs_writer *writer, const char *name)
     if (err)
         return err == LIMEFILE_E_TYPE ? -EINVAL : err;
     writer->length = 0;
+    limefs_last_settles(&writer->last); /* what the record before has met is past */
     limefs_last_grows(&writer->last);
+    limefile_editor_last(writer->editor, &last);
     err = limefs_writer_show_last(writer);
-    if (err) {
-        limefile_remove_last(writer->editor);
-        limefs_writer_take_last(writer);
-    } else if (limefile_editor_last(writer->editor, &last) == 0)
+    if (err)
+        take_away(writer, last.ordinal, &(bool){false});
+    else
         limefs_record_judge_type(writer, last.ordinal, type, type_len);
     return err;
 }

@@ -30,7 +30,7 @@ static const struct rules last_rules = {
         [LIMEFS_LAST_SETTLED] = TO(LAST_SETTLED) | TO(LAST_GROWING) | TO(LAST_REFUSED),
         [LIMEFS_LAST_GROWING] = TO(LAST_GROWING) | TO(LAST_SETTLED) | TO(LAST_BROKEN),
         [LIMEFS_LAST_BROKEN] = ALL,
-        [LIMEFS_LAST_REFUSED] = ALL,
+        [LIMEFS_LAST_REFUSED] = ALL, /* by cutting alone */
     },
 };
 
@@ -101,6 +101,8 @@ void limefs_last_settles(struct limefs_last *last)
 
 void limefs_last_grows(struct limefs_last *last)
 {
+    if (last->is != LIMEFS_LAST_SETTLED)
+        limefs_broken("state: a last record grows that has a gap, or grows already");
     step(&last_rules, &last->is, LIMEFS_LAST_GROWING);
 }
 
@@ -122,13 +124,14 @@ void limefs_last_cut(struct limefs_last *last, bool grows, bool emptied)
 
 void limefs_last_fails(struct limefs_last *last, int err, bool beyond)
 {
-    const unsigned char to[] = {
-        [LIMEFS_LAST_SETTLED] = beyond ? LIMEFS_LAST_REFUSED : LIMEFS_LAST_SETTLED,
+    static const unsigned char to[] = {
+        [LIMEFS_LAST_SETTLED] = LIMEFS_LAST_REFUSED,
         [LIMEFS_LAST_GROWING] = LIMEFS_LAST_BROKEN,
         [LIMEFS_LAST_BROKEN] = LIMEFS_LAST_BROKEN,
         [LIMEFS_LAST_REFUSED] = LIMEFS_LAST_REFUSED,
     };
-    fail(&last->is, &last->error, err, to);
+    if (beyond || limefs_last_is_growing(last)) /* else what is committed is told, and good */
+        fail(&last->is, &last->error, err, to);
 }
 
 bool limefs_last_is_growing(const struct limefs_last *last)
@@ -177,15 +180,16 @@ void limefs_collected_puts(struct limefs_collected *collected)
 
 void limefs_collected_fails(struct limefs_collected *collected, int err, bool beyond)
 {
-    const unsigned char to[] = {
-        [LIMEFS_COLLECTED_NONE] = beyond ? LIMEFS_COLLECTED_REFUSED : LIMEFS_COLLECTED_NONE,
+    static const unsigned char to[] = {
+        [LIMEFS_COLLECTED_NONE] = LIMEFS_COLLECTED_REFUSED,
         [LIMEFS_COLLECTED_REFUSED] = LIMEFS_COLLECTED_REFUSED,
         [LIMEFS_COLLECTED_EMPTIED] = LIMEFS_COLLECTED_GAP,
         [LIMEFS_COLLECTED_WRITTEN] = LIMEFS_COLLECTED_GAP,
         [LIMEFS_COLLECTED_PUT] = LIMEFS_COLLECTED_GAP,
         [LIMEFS_COLLECTED_GAP] = LIMEFS_COLLECTED_GAP,
     };
-    fail(&collected->is, &collected->error, err, to);
+    if (beyond || limefs_collected_is(collected))
+        fail(&collected->is, &collected->error, err, to);
 }
 
 bool limefs_collected_is(const struct limefs_collected *collected)

@@ -41,7 +41,7 @@ enum limefs_last_state {
     LIMEFS_LAST_GROWING, /* not committed yet, or longer than that     -> SETTLED, BROKEN */
     LIMEFS_LAST_BROKEN,  /* so, and it has a gap: it is not committed  -> all, when it is cut */
     LIMEFS_LAST_REFUSED, /* committed, and what was to be behind its end is not: nothing more is
-                          * written, which would hide the gap      -> all, when it is cut */
+                          * written, which would hide the gap      -> SETTLED; all, when cut */
 };
 
 struct limefs_last {
@@ -52,7 +52,7 @@ struct limefs_last {
 /* Another record is the last, or it was read anew, or its last user has gone. From any state.
  */
 void limefs_last_settles(struct limefs_last *);
-void limefs_last_grows(struct limefs_last *);   /* from SETTLED; or another one that begins */
+void limefs_last_grows(struct limefs_last *);   /* from SETTLED */
 void limefs_last_commits(struct limefs_last *); /* from GROWING */
 
 /* It has another length. `grows`: which is not committed; `emptied`: no gap is left. */

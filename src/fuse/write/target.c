@@ -180,6 +180,8 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
         /* Somebody was faster. */
     } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
         err = grow_inner(target, end);
+    } else if ((err = limefs_last_error(&writer->last)) != 0) {
+        /* Somebody else has failed meanwhile: what comes now would hide the gap. */
     } else if (!limefs_last_is_growing(&writer->last) && end > last.bytes) {
         err = limefile_growth_begin(writer->editor);
         if (!err)

@@ -4,8 +4,8 @@
  * A thread that holds a lock takes only locks of higher rank, so no two threads ever wait for
  * each other. Under the ranks from LIMEFS_LOCK_JOB on nobody touches a file system: a store
  * that hangs would stop whoever wants to look up anything. Built with LOCKS=1 (as with
- * sanitizers), the daemon ends with a message where either is broken; else these are the
- * system's own locks. docs/architecture.md says what each guards.
+ * sanitizers), the daemon ends with a message where either, or another rule of its own, is
+ * broken; else these are the system's own locks. docs/architecture.md says what each guards.
  */
 #ifndef LIMEFS_LOCK_H
 #define LIMEFS_LOCK_H

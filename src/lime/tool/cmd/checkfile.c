@@ -1,8 +1,9 @@
 /*
  * checkfile.c - one file of lime check: its structure, what its records mean, its sums
  *
- * What the records mean is found out first, from the index, and told where it belongs while the
- * structure is followed. Sums come last: they can take minutes.
+ * The structure is followed first. What is found there is kept until it is known what the
+ * records mean, so that all is told in the order of the file. Sums come last: they can take
+ * minutes.
  */
 #define _GNU_SOURCE
 #include "check.h"
