@@ -11,6 +11,8 @@ import resource
 import shutil
 import signal
 import sys
+import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import faults
@@ -145,6 +147,34 @@ class FullTmpfs(Faults):
         with self.rw(self.path) as mount:
             put(mount.join("after"), b"y" * 50000)
         self.intact(self.assertClean(self.path), [A, B, C])
+
+    def test_removed_before_its_release(self):
+        """A record that failed goes when it is released: whoever waits to remove it removes that
+        one, not the one before it, which by then is the last."""
+        with self.rw(self.path) as mount:
+            for _ in range(3):
+                filler = self.fs.fill(4096)
+                fd = os.open(mount.join("new"), APPEND)
+                with self.assertRaises(OSError):
+                    write_all(fd, self.big)
+                    os.fsync(fd)
+                errors = []
+
+                def remove():
+                    try:
+                        os.unlink(mount.join("004-new"))
+                    except OSError as error:
+                        errors.append(error.errno)
+                waits = threading.Thread(target=remove)
+                waits.start()
+                time.sleep(0.3)  # it waits for up to 2 s
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+                waits.join()
+                self.assertIn(errors, ([], [errno.ENOENT], [errno.EBUSY]))
+                os.unlink(filler)
+                until(lambda: len(os.listdir(mount)) == 3)
+                self.intact(self.assertClean(self.path), [A, B, C])
 
     def test_each_byte_that_is_left(self):
         """Wherever in a record the room ends: at its header, in its data, at its padding."""

@@ -343,7 +343,30 @@ bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
 
 /* ---- removed ---- */
 
-int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+/* Of that number another record may be there by now, or none: the last one, if nobody finished
+ * it, goes when it is released. */
+static bool is_that(const struct limefs_writer *writer, uint64_t ordinal, uint64_t generation)
+{
+    struct limefile_last last;
+    return limefs_writer_is_last(writer, ordinal, &last) &&
+           limefs_view_generation(writer->fs, writer->view, ordinal) == generation;
+}
+
+static int remove_closed(struct limefs_writer *writer, uint64_t ordinal, uint64_t generation)
+{
+    char path[PATH_MAX];
+    bool closed = wait_until(writer, ordinal, is_closed); /* others come in meanwhile */
+    if (!is_that(writer, ordinal, generation))
+        return -ENOENT;
+    if (closed)
+        return limefs_writer_drop_last(writer);
+    limefs_log(LOG_ERR, "%s: remove: record %llu is being written to",
+               limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
+    return -EBUSY;
+}
+
+int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                         uint64_t generation)
 {
     struct limefs_writer *writer;
     struct limefile_last last;
@@ -351,17 +374,14 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t o
     int err = limefs_writer_enter(fs, view, &writer);
     if (err)
         return err;
-    const char *label = limefs_writer_label(writer, path, sizeof path);
-    if (!limefs_writer_is_last(writer, ordinal, &last)) {
+    if (limefile_editor_last(writer->editor, &last) == 0 && ordinal < last.ordinal) {
         limefs_log(LOG_ERR, "%s: remove: record %llu is not the last one; lime rm removes any",
-                   label, (unsigned long long)ordinal);
+                   limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
         err = -EPERM;
-    } else if (!wait_until(writer, ordinal, is_closed)) {
-        limefs_log(LOG_ERR, "%s: remove: record %llu is being written to", label,
-                   (unsigned long long)ordinal);
-        err = -EBUSY;
+    } else if (is_that(writer, ordinal, generation)) {
+        err = remove_closed(writer, ordinal, generation);
     } else {
-        err = limefs_writer_drop_last(writer);
+        err = -ENOENT;
     }
     limefs_writer_leave(writer);
     return err;
