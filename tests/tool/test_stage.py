@@ -831,11 +831,11 @@ class Faults(TestCase):
             self.skipTest(f"needs cc: {built.stderr.decode()}")
         files = [large(self.at_source(f"c{i}"), 6, i) for i in range(2)]
         files.append(configuration(self.at_source("c2"), "4,4,8,8"))
-        failed = 0
+        failed, dice = 0, random.Random() if limetest.STRESS else random.Random(2)
         for op, most in (("read", 40), ("write", 30), ("fsync", 5), ("fdatasync", 8),
                          ("fallocate", 3), ("rename", 3), ("utimens", 3)):
             for at in range(1, most + 1, 1 if limetest.STRESS else 4):
-                code = random.choice([errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINVAL])
+                code = dice.choice([errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINVAL])
                 env = {**os.environ, "LD_PRELOAD": library, "FAULT_OP": op, "FAULT_AT": str(at),
                        "FAULT_ERRNO": str(code)}
                 done = limetest.run(["lime", "stage", "--checkpoint", "1M", *files, self.target],
@@ -850,7 +850,7 @@ class Faults(TestCase):
                 for name in os.listdir(self.target):
                     self.assertSame(name)
                     os.unlink(self.at_target(name))
-        self.assertGreater(failed, 10)
+        self.assertGreater(failed, 8)  # EINVAL is what no direct I/O says: done another way
 
 
 class PowerFailure(Interrupted):
