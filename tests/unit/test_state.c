@@ -181,7 +181,7 @@ static void test_sync(void **state)
     (void)state;
     assert_false(limefs_sync_begins(&view));
     limefs_sync_ends(&view);
-    limefs_unsynced(&view);
+    limefs_sync_due(&view);
     assert_true(limefs_sync_begins(&view));
     assert_true(limefs_sync_begins(&view)); /* the other has the mark, and is not through */
     limefs_sync_ends(&view);

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 
-static char folder[64];
+static char folder[256];
 static struct limefs *fs;
 static struct limefs_node *one, *two;
 
 static void write_container(const char *name, size_t n)
 {
-    char path[128];
+    char path[300];
     struct bytes b = {0};
     bytes_record(&b, "data", n, 'x', 0xc0);
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -31,7 +31,8 @@ static struct limefs_node *container(const char *name)
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/limefs-unit-XXXXXX");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/limefs-unit-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(folder));
     write_container("one", 100);
     write_container("two", 200);

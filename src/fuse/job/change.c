@@ -57,7 +57,7 @@ void limefs_job_change_end(struct limefs_job *job, struct limefs_view *view,
                            struct limefs_change *change)
 {
     limefs_forward_change_end(&job->forward, change);
-    limefs_job_view_of(view)->changed = limefs_seconds();
+    view->job->changed = limefs_seconds();
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++) {
         if (file->state == LIMEFS_JOB_FILE_NONE || file->view != view->id)
@@ -87,7 +87,7 @@ void limefs_job_change(struct limefs *fs, struct limefs_view *view,
     limefs_lock(&job->lock);
     outlast(job, view->id, from, to);
     if (moves)
-        limefs_job_view_of(view)->shape++;
+        view->job->shape++;
     limefs_job_change_begin(job, change);
     limefs_unlock(&job->lock);
 }

@@ -27,7 +27,7 @@ static const double quiet_seconds = 0.05, retry_seconds = 0.25;
  * hosts can see it as it is. */
 static bool is_quiet(const struct limefs_job *job, const struct limefs_view *view)
 {
-    const struct limefs_job_view *written = limefs_job_view_of(view);
+    const struct limefs_job_view *written = view->job;
     if (!written)
         return true;
     if (limefs_forward_is_changing(&job->forward, view->id) ||
@@ -61,7 +61,7 @@ static int descriptor_for(const struct limefs_view *view, bool writes)
     if (!writes)
         return view->fd;
     limefs_own_begin();
-    int fd = limefile_reopen(limefs_job_view_of(view)->fd, O_WRONLY);
+    int fd = limefile_reopen(view->job->fd, O_WRONLY);
     limefs_own_end();
     return fd;
 }
@@ -73,7 +73,7 @@ static int identity_of(const struct limefs_job *job, const struct limefs_view *v
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
-    if (!limefs_job_view_of(view)) {
+    if (!view->job) {
         struct stat shown = limefs_view_stat(job->fs, view);
         st.st_size = shown.st_size;
         st.st_mtim = shown.st_mtim;

@@ -151,12 +151,6 @@ struct limefs_job {
     size_t words_len;
 };
 
-/* The part of its writer that the job sees; NULL: it is not written to. */
-static inline struct limefs_job_view *limefs_job_view_of(const struct limefs_view *view)
-{
-    return view->job;
-}
-
 /* ---- container.c: containers that the job has open; all with the lock held ---- */
 
 /* The file for this view; asked for if it is not known. NULL: no room for it, or the container

@@ -28,7 +28,7 @@ static struct limefs_want want_of(const struct limefs_range *range)
 /* The record is still there: what its writer has done since then moves none. */
 static bool stands(const struct limefs_range *range)
 {
-    const struct limefs_job_view *written = limefs_job_view_of(range->view);
+    const struct limefs_job_view *written = range->view->job;
     return !written || written->shape == range->shape;
 }
 

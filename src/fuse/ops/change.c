@@ -56,19 +56,11 @@ static int create_record(struct limefs *fs, struct limefs_node *container, const
 
 static int remove_record(struct limefs *fs, struct limefs_node *container, const char *name)
 {
-    struct limefs_view *view, *again;
-    struct limefile_record record, same;
-    int err = limefs_view_find(fs, container, name, &view, &record);
+    struct limefs_view *view;
+    int err = limefs_view_current(fs, container, &view);
     if (err)
         return err;
-    uint64_t generation = limefs_view_generation(fs, view, record.ordinal);
-    err = limefs_view_find(fs, container, name, &again, &same); /* of that very generation */
-    if (!err) {
-        err = again == view && same.ordinal == record.ordinal
-                  ? limefs_record_remove(fs, view, record.ordinal, generation)
-                  : -ENOENT;
-        limefs_view_unpin(fs, again);
-    }
+    err = limefs_record_remove(fs, view, name);
     limefs_view_unpin(fs, view);
     return err;
 }

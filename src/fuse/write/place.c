@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int place_of(struct limefs_writer *writer, uint64_t ordinal, struct limefs_place *place)
+int limefs_place_of(struct limefs_writer *writer, uint64_t ordinal, struct limefs_place *place)
 {
     struct limefile_record record;
     struct limefile_index *index;
@@ -46,7 +46,7 @@ int limefs_place_enter(struct limefs *fs, struct limefs_view *view, uint64_t ord
     else if (limefs_container_is_behind(&writer->state))
         err = -EIO;
     else
-        err = place_of(writer, ordinal, place);
+        err = limefs_place_of(writer, ordinal, place);
     if (err)
         limefs_leave(&writer->lock);
     return err;

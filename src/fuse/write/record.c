@@ -284,6 +284,7 @@ static int append(struct limefs_writer *writer, const char *name)
     struct limefile_last last;
     struct limefs_change change;
     uint64_t end = 0;
+    bool gone;
     int err = settle(writer, "create", is_complete);
     if (!err)
         err = type_of_name(writer, name, type, &type_len);
@@ -302,7 +303,7 @@ static int append(struct limefs_writer *writer, const char *name)
     limefile_editor_last(writer->editor, &last);
     err = limefs_writer_show_last(writer);
     if (err)
-        take_away(writer, last.ordinal, &(bool){false});
+        take_away(writer, last.ordinal, &gone);
     else
         limefs_record_judge_type(writer, last.ordinal, type, type_len);
     return err;
@@ -343,20 +344,18 @@ bool limefs_record_is_new(struct limefs_view *view, uint64_t ordinal)
 
 /* ---- removed ---- */
 
-/* Of that number another record may be there by now, or none: the last one, if nobody finished
- * it, goes when it is released. */
-static bool is_that(const struct limefs_writer *writer, uint64_t ordinal, uint64_t generation)
+/* Others come in while a release is waited for; with it a record that was not finished goes,
+ * and another one may have its number by then. */
+static int remove_last(struct limefs_writer *writer, const struct limefile_last *last)
 {
-    struct limefile_last last;
-    return limefs_writer_is_last(writer, ordinal, &last) &&
-           limefs_view_generation(writer->fs, writer->view, ordinal) == generation;
-}
-
-static int remove_closed(struct limefs_writer *writer, uint64_t ordinal, uint64_t generation)
-{
+    struct limefs *fs = writer->fs;
+    struct limefs_view *view = writer->view;
     char path[PATH_MAX];
-    bool closed = wait_until(writer, ordinal, is_closed); /* others come in meanwhile */
-    if (!is_that(writer, ordinal, generation))
+    struct limefile_last now;
+    uint64_t ordinal = last->ordinal, generation = limefs_view_generation(fs, view, ordinal);
+    bool closed = wait_until(writer, ordinal, is_closed);
+    if (!limefs_writer_is_last(writer, ordinal, &now) ||
+        limefs_view_generation(fs, view, ordinal) != generation)
         return -ENOENT;
     if (closed)
         return limefs_writer_drop_last(writer);
@@ -365,24 +364,31 @@ static int remove_closed(struct limefs_writer *writer, uint64_t ordinal, uint64_
     return -EBUSY;
 }
 
-int limefs_record_remove(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                         uint64_t generation)
+static int remove_named(struct limefs_writer *writer, const char *name)
+{
+    char path[PATH_MAX];
+    struct limefile_record record;
+    struct limefile_last last;
+    struct limefile_index *index = limefs_view_index(writer->fs, writer->view);
+    int err = limefile_name_find(index, name, &record);
+    limefile_index_free(index);
+    if (err)
+        return err;
+    if (limefs_writer_is_last(writer, record.ordinal, &last))
+        return remove_last(writer, &last);
+    limefs_log(LOG_ERR, "%s: remove: record %llu is not the last one; lime rm removes any",
+               limefs_writer_label(writer, path, sizeof path),
+               (unsigned long long)record.ordinal);
+    return -EPERM;
+}
+
+int limefs_record_remove(struct limefs *fs, struct limefs_view *view, const char *name)
 {
     struct limefs_writer *writer;
-    struct limefile_last last;
-    char path[PATH_MAX];
     int err = limefs_writer_enter(fs, view, &writer);
     if (err)
         return err;
-    if (limefile_editor_last(writer->editor, &last) == 0 && ordinal < last.ordinal) {
-        limefs_log(LOG_ERR, "%s: remove: record %llu is not the last one; lime rm removes any",
-                   limefs_writer_label(writer, path, sizeof path), (unsigned long long)ordinal);
-        err = -EPERM;
-    } else if (is_that(writer, ordinal, generation)) {
-        err = remove_closed(writer, ordinal, generation);
-    } else {
-        err = -ENOENT;
-    }
+    err = remove_named(writer, name);
     limefs_writer_leave(writer);
     return err;
 }

@@ -42,7 +42,7 @@ static int resize_last(struct limefs_writer *writer, uint64_t bytes)
         }
         return err;
     }
-    limefs_unsynced(&writer->shared);
+    limefs_sync_due(&writer->shared);
     limefile_editor_last(writer->editor, &last);
     limefs_last_cut(&writer->last, !last.committed || last.bytes != bytes,
                     bytes == 0 && before != 0); /* else it may be the kernel, after a failure */

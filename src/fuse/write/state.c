@@ -18,7 +18,7 @@ static const struct rules container_rules = {
             TO(CONTAINER_OPEN) | TO(CONTAINER_BEHIND) | TO(CONTAINER_CLOSED),
         [LIMEFS_CONTAINER_BEHIND] =
             TO(CONTAINER_BEHIND) | TO(CONTAINER_OPEN) | TO(CONTAINER_LEFT),
-        [LIMEFS_CONTAINER_LEFT] = TO(CONTAINER_LEFT),
+        [LIMEFS_CONTAINER_LEFT] = 0,
     },
 };
 
@@ -77,7 +77,7 @@ void limefs_container_rewritten(struct limefs_container *container)
 
 void limefs_container_closed(struct limefs_container *container)
 {
-    bool behind = limefs_container_is_behind(container) || limefs_container_is_left(container);
+    bool behind = limefs_container_is_behind(container);
     step(&container_rules, &container->is,
          behind ? LIMEFS_CONTAINER_LEFT : LIMEFS_CONTAINER_CLOSED);
 }
@@ -217,7 +217,7 @@ int limefs_collected_error(const struct limefs_collected *collected)
 
 /* ---- what is not on the disk ---- */
 
-void limefs_unsynced(struct limefs_job_view *view)
+void limefs_sync_due(struct limefs_job_view *view)
 {
     view->unsynced = true;
 }

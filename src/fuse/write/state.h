@@ -99,7 +99,7 @@ int limefs_collected_error(const struct limefs_collected *); /* of REFUSED and G
 /* ---- what is not on the disk; the lock in any way ---- */
 
 /* After bytes were written, not before: somebody may just have synced what there was. */
-void limefs_unsynced(struct limefs_job_view *);
+void limefs_sync_due(struct limefs_job_view *);
 
 /* False: all is there already, and nobody is bringing it there. Then the end of it. */
 bool limefs_sync_begins(struct limefs_job_view *);

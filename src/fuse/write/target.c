@@ -211,7 +211,7 @@ static int write_where_it_is(struct limefs_target *target, const char *buf, size
     else
         err = write_last(target, &last, buf, n, offset);
     if (err != beyond)
-        limefs_unsynced(&writer->shared);
+        limefs_sync_due(&writer->shared);
     return err;
 }
 
@@ -276,41 +276,12 @@ static void give_back(int fd)
                    strerror(errno));
 }
 
-/* Where the record is, and how long. */
-static int find_room(const struct limefs_target *target, int *fd, uint64_t *at,
-                     uint64_t *length)
-{
-    struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
-    struct limefile_record record;
-    struct limefile_index *index;
-    *fd = writer->shared.fd;
-    if (limefs_collected_is(&target->collected)) {
-        *fd = target->fd;
-        *at = 0;
-        *length = target->bytes;
-        return 0;
-    }
-    if (limefs_writer_is_last(writer, target->ordinal, &last)) {
-        *at = last.data_offset;
-        *length = writer->length;
-        return 0;
-    }
-    int err = limefs_writer_record(writer, target->ordinal, &record, &index);
-    if (err)
-        return err;
-    limefile_index_free(index);
-    *at = record.data_offset;
-    *length = record.bytes;
-    return 0;
-}
-
 static int allocate_at(struct limefs_writer *writer, int fd, int mode, uint64_t at,
                        uint64_t offset, uint64_t room)
 {
     struct limefs_change change;
     int err = 0;
-    limefs_unsynced(&writer->shared);
+    limefs_sync_due(&writer->shared);
     limefs_job_change(writer->fs, writer->view, &change, at, at + room, true);
     if (room > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
                                    (off_t)(room - offset)) != 0) {
@@ -325,24 +296,28 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
 {
     struct limefs_writer *writer = target->writer;
     struct limefile_last last;
-    uint64_t end = offset + bytes, length, at;
+    struct limefs_place place;
+    uint64_t end = offset + bytes;
     bool grows = !(mode & FALLOC_FL_KEEP_SIZE);
-    int fd, err = 0;
+    int err = 0;
     if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
         return -EOPNOTSUPP;
     if (grows && !limefs_collected_is(&target->collected) &&
         !limefs_writer_is_last(writer, target->ordinal, &last))
         err = grow_inner(target, end);
     if (!err)
-        err = find_room(target, &fd, &at, &length);
-    if (!err) /* none behind the record */
-        err = allocate_at(writer, fd, mode, at, offset, end > length && !grows ? length : end);
+        err = limefs_place_of(writer, target->ordinal, &place);
+    if (err)
+        return err;
+    bool collected = limefs_collected_is(&target->collected);
+    bool longer = end > place.bytes;
+    err = allocate_at(writer, collected ? place.fd : writer->shared.fd, mode, place.at, offset,
+                      longer && !grows ? place.bytes : end); /* none behind the record */
     if (err)
         return err; /* before the length has changed */
-    if (limefs_collected_is(&target->collected))
+    if (collected)
         limefs_collected_wrote(&target->collected);
-    return grows && end > length ? limefs_writer_resize(writer, target->ordinal, end, false)
-                                 : 0;
+    return grows && longer ? limefs_writer_resize(writer, target->ordinal, end, false) : 0;
 }
 
 int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int mode,

@@ -52,6 +52,7 @@ bool limefs_writer_is_last(const struct limefs_writer *, uint64_t ordinal,
                            struct limefile_last *last);
 int limefs_writer_record(struct limefs_writer *, uint64_t ordinal, struct limefile_record *,
                          struct limefile_index **index); /* which the caller gives back */
+int limefs_place_of(struct limefs_writer *, uint64_t ordinal, struct limefs_place *);
 struct limefs_target *limefs_writer_target(const struct limefs_writer *, uint64_t ordinal);
 
 /* -EPERM if whoever writes to the record's end alone could write nothing. */

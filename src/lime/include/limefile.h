@@ -181,9 +181,6 @@ ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset);
 int limefile_copy(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t n,
                   void (*moved)(void *context, uint64_t more), void *context);
 
-/* How many bytes of a type come before one that is not printable ASCII: all, in most. */
-size_t limefile_type_printable(const char *type, size_t len);
-
 /* Opens a container without ever blocking on a FIFO. flags: O_RDONLY or O_RDWR.
  * Returns a descriptor, -errno (-EISDIR for a directory) or LIMEFILE_E_NOT_FILE. */
 int limefile_open(const char *path, int flags);
@@ -322,6 +319,9 @@ int limefile_index_by_type(const struct limefile_index *, const char *type, size
 /* ---- names (name.c): record <-> file name ------------------------------------------ */
 
 #define LIMEFILE_NAME_MAX 255 /* without the NUL */
+
+/* How many bytes of a type come before one that is not printable ASCII: all, in most. */
+size_t limefile_type_printable(const char *type, size_t len);
 
 /* `type` as (part of) a file name: '/', '%', control and non-ASCII bytes become %XX. Cut
  * before the byte that does not fit into cap - 1; always terminated. Returns the length. */

@@ -61,10 +61,8 @@ int limefs_record_append(struct limefs *, struct limefs_view *, const char *name
 /* It was appended, and not committed yet. */
 bool limefs_record_is_new(struct limefs_view *, uint64_t ordinal);
 
-/* generation: limefs_view_generation() of it. -ENOENT if it went meanwhile, whatever has its
- * number by then. */
-int limefs_record_remove(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                         uint64_t generation);
+/* The one of that file name. -ENOENT if it goes meanwhile, whatever has its number by then. */
+int limefs_record_remove(struct limefs *, struct limefs_view *, const char *name);
 
 /* "type", "mb" or "me". */
 int limefs_record_set(struct limefs *, struct limefs_view *, uint64_t ordinal, const char *key,
