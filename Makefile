@@ -257,9 +257,9 @@ $(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.
 $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.
-$(B)/tests/test_box: $(B)/obj/no-mpi/box.o
-$(B)/tests/test_plan: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/plan.o
-$(B)/tests/test_permute: $(B)/obj/no-mpi/permute.o
+$(B)/tests/test_box: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/grid.o
+$(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan pieces schedule share)
+$(B)/tests/test_permute: $(patsubst %,$(B)/obj/no-mpi/%.o,permute box grid)
 $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "box.h"
+#include "grid.h"
 
 enum {
     LATTICE_DIMS = 6,
@@ -21,6 +21,7 @@ enum {
 struct lattice {
     int ranks;
     int64_t bytes;
+    struct lemon_grid division;
     struct lemon_box boxes[LATTICE_RANKS];
 };
 
@@ -57,13 +58,13 @@ static inline void shuffle(int *mapping, int n)
 static inline void lattice_by_chance(struct lattice *lattice, int64_t sites_max, int site_max)
 {
     int dims = 1 + (int)chance_below(LATTICE_DIMS), mapping[LATTICE_DIMS];
-    int grid[LATTICE_DIMS], at[LATTICE_DIMS] = {0};
-    int64_t extent[LATTICE_DIMS], sites = 1, site_bytes = 1 + (int64_t)chance_below(site_max);
+    int grid[LATTICE_DIMS], extent[LATTICE_DIMS], at[LATTICE_DIMS] = {0};
+    int64_t sites = 1, site_bytes = 1 + (int64_t)chance_below(site_max);
     lattice->ranks = 1;
     shuffle(mapping, dims);
     for (int d = 0; d < dims; d++) {
         grid[d] = 1 + (int)chance_below(3);
-        extent[d] = 1 + (int64_t)chance_below(dims < 3 ? 40 : 8);
+        extent[d] = 1 + (int)chance_below(dims < 3 ? 40 : 8);
         if (lattice->ranks * grid[d] > LATTICE_RANKS)
             grid[d] = 1;
         if (sites * extent[d] > sites_max)
@@ -72,6 +73,7 @@ static inline void lattice_by_chance(struct lattice *lattice, int64_t sites_max,
         sites *= extent[d];
     }
     lattice->bytes = sites * site_bytes;
+    lemon_grid_make(&lattice->division, dims, site_bytes, extent, grid, mapping);
     for (int rank = 0; rank < lattice->ranks; rank++) {
         struct lemon_box *box = &lattice->boxes[rank];
         *box = (struct lemon_box){.dims = dims, .site_bytes = site_bytes};

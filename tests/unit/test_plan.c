@@ -1,7 +1,9 @@
-/* test_plan.c - whatever the geometry, the movers' windows are the lattice, each byte once */
+/* test_plan.c - whatever the geometry, the movers' pieces are the lattice, each byte once */
 #include "lattice.h"
 
 #include "plan.h"
+#include "schedule.h"
+#include "share.h"
 
 #define KIB INT64_C(1024)
 #define MIB (KIB * KIB)
@@ -18,149 +20,277 @@ static struct lemon_plan_hints hints_by_chance(void)
     };
 }
 
+/* Of tiny lattices all extents are short: so that these are cut everywhere, now and then. */
+static struct lemon_plan_hints hints_for_small(void)
+{
+    struct lemon_plan_hints hints = hints_by_chance();
+    if (chance_below(3) > 0)
+        hints.round = 1 + (int64_t)chance_below(3000);
+    if (chance_below(3) > 0)
+        hints.stripe = 1 + (int64_t)chance_below(3);
+    return hints;
+}
+
 static int at_a_stripe(const struct lemon_plan *plan, int64_t at)
 {
     return at == 0 || at == plan->bytes || (plan->base + at) % plan->stripe == 0;
 }
 
-static void check_numbers(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
-                          int ranks, int64_t base, int64_t bytes)
+/* ---- pieces ---- */
+
+/* A byte of the lattice belongs to one piece; checked by marks, or, of huge lattices, by sums.
+ */
+struct marks {
+    unsigned char *moved; /* NULL: too many */
+    int64_t bytes;
+};
+
+static void mark(struct marks *marks, const struct lemon_piece *piece)
 {
-    assert_int_equal(plan->ranks, ranks);
-    assert_int_equal(plan->base, base);
-    assert_int_equal(plan->bytes, bytes);
-    assert_int_equal(plan->stripe, hints->stripe);
-    assert_true(plan->movers >= 1 && plan->movers <= ranks);
-    assert_true(hints->movers == 0 || plan->movers <= hints->movers);
-    assert_true(plan->share > 0 && plan->share % plan->stripe == 0);
-    assert_true(plan->round > 0 && plan->round % plan->stripe == 0);
-    if (hints->round)
-        assert_true(plan->round <= hints->round || plan->round == plan->stripe);
-    assert_true(plan->round <= INT32_MAX); /* the count of a message */
+    marks->bytes += piece->to - piece->from;
+    for (int64_t i = piece->from; marks->moved && i < piece->to; i++)
+        assert_int_equal(marks->moved[i]++, 0);
 }
 
-/* All windows of a mover, one after another; returns where they end. */
-static int64_t check_mover(const struct lemon_plan *plan, int mover, int64_t begin)
+static int64_t longest_turn(const struct lemon_plan_hints *hints)
 {
-    int64_t from, to, first, last, next = begin, rounds = lemon_plan_rounds(plan);
-    for (int64_t round = 0; round < rounds; round++) {
-        lemon_plan_window(plan, mover, round, &from, &to);
-        assert_true(from <= to && to - from <= plan->round);
-        assert_int_equal(from, next);
-        assert_true(at_a_stripe(plan, from) && at_a_stripe(plan, to));
-        next = to;
+    int64_t round = hints->round < hints->stripe ? hints->stripe : hints->round;
+    return hints->round ? round : 64 * MIB + 2 * hints->stripe;
+}
+
+static void check_turn(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
+                       int64_t mover, int64_t turn, struct marks *marks)
+{
+    struct lemon_piece pieces[LEMON_TURN_PIECES];
+    int count = lemon_plan_turn(plan, mover, turn, pieces);
+    int64_t sum = 0;
+    assert_in_range(count, 0, LEMON_TURN_PIECES);
+    for (int i = 0; i < count; i++) {
+        assert_true(pieces[i].from < pieces[i].to);
+        assert_true(i == 0 || pieces[i - 1].to < pieces[i].from);
+        assert_true(at_a_stripe(plan, pieces[i].from) && at_a_stripe(plan, pieces[i].to));
+        assert_true(pieces[i].to - pieces[i].from <= longest_turn(hints));
+        sum += pieces[i].to - pieces[i].from;
+        mark(marks, &pieces[i]);
     }
-    lemon_plan_range(plan, mover, &first, &last);
-    assert_int_equal(first, begin);
-    assert_int_equal(last, next);
-    assert_true(last - first <= plan->share);
-    return next;
+    assert_true(sum <= INT32_MAX); /* the count of a message */
 }
 
-static void check_windows(const struct lemon_plan *plan)
+static void check_plan(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
+                       unsigned char *moved)
 {
-    int64_t next = 0;
-    for (int mover = 0; mover < plan->movers; mover++)
-        next = check_mover(plan, mover, next);
-    assert_int_equal(next, plan->bytes);
+    struct marks marks = {.moved = moved};
+    int64_t movers = 0;
+    assert_true(plan->movers >= 1 && plan->movers <= plan->ranks);
+    assert_true(hints->movers == 0 || plan->movers <= hints->movers);
+    for (int64_t rank = 0; rank < plan->ranks; rank++) {
+        int64_t mover = lemon_plan_mover(plan, rank);
+        if (mover < 0)
+            continue;
+        assert_true(mover < plan->movers);
+        movers++;
+        for (int64_t turn = 0; turn < plan->turns; turn++)
+            check_turn(plan, hints, mover, turn, &marks);
+    }
+    assert_int_equal(movers, plan->movers);
+    assert_int_equal(marks.bytes, plan->bytes);
 }
 
-static void test_windows_partition_the_lattice(void **state)
+static void test_pieces_partition_the_lattice(void **state)
 {
     (void)state;
     for (int i = chance_times(3000); i > 0; i--) {
         struct lattice lattice;
         struct lemon_plan plan;
-        struct lemon_plan_hints hints = hints_by_chance();
-        int64_t base = (int64_t)chance_below(chance_below(2) ? 20000 : UINT64_C(1) << 62);
-        lattice_by_chance(&lattice, 3000, 100);
-        lemon_plan_make(&plan, lattice.boxes, lattice.ranks, base, &hints);
-        check_numbers(&plan, &hints, lattice.ranks, base, lattice.bytes);
-        check_windows(&plan);
-    }
-}
-
-/* What the ranks give for a window fills it, and nothing is left over. */
-static void test_the_parts_of_all_ranks_fill_each_window(void **state)
-{
-    (void)state;
-    for (int i = chance_times(300); i > 0; i--) {
-        struct lattice lattice;
-        struct lemon_plan plan;
-        struct lemon_plan_hints hints = hints_by_chance();
-        int64_t given[LATTICE_RANKS] = {0}, from, to;
-        lattice_by_chance(&lattice, 3000, 100);
-        lemon_plan_make(&plan, lattice.boxes, lattice.ranks, 1064, &hints);
-        for (int mover = 0; mover < plan.movers; mover++)
-            for (int64_t round = 0; round < lemon_plan_rounds(&plan); round++) {
-                int64_t sum = 0;
-                lemon_plan_window(&plan, mover, round, &from, &to);
-                for (int rank = 0; rank < lattice.ranks; rank++) {
-                    int64_t at = lemon_box_before(&lattice.boxes[rank], from);
-                    int64_t n = lemon_box_before(&lattice.boxes[rank], to) - at;
-                    assert_int_equal(at, given[rank]);
-                    given[rank] += n;
-                    sum += n;
-                }
-                assert_int_equal(sum, to - from);
-            }
-        for (int rank = 0; rank < lattice.ranks; rank++)
-            assert_int_equal(given[rank], lemon_box_bytes(&lattice.boxes[rank]));
-    }
-}
-
-/* Ranks that compute it by themselves come to the same. */
-static void test_a_plan_depends_on_its_arguments_only(void **state)
-{
-    (void)state;
-    for (int i = chance_times(300); i > 0; i--) {
-        struct lattice lattice, copy;
-        struct lemon_plan plan, again;
-        struct lemon_plan_hints hints = hints_by_chance();
+        struct lemon_plan_hints hints = i % 2 ? hints_for_small() : hints_by_chance();
         int64_t base = (int64_t)chance_below(100000);
         lattice_by_chance(&lattice, 3000, 100);
-        memcpy(&copy, &lattice, sizeof copy);
-        memset(&plan, 0x55, sizeof plan);
-        memset(&again, 0xaa, sizeof again);
-        lemon_plan_make(&plan, lattice.boxes, lattice.ranks, base, &hints);
-        lemon_plan_make(&again, copy.boxes, copy.ranks, base, &hints);
-        assert_int_equal(plan.direct, again.direct);
-        assert_int_equal(plan.movers, again.movers);
-        assert_int_equal(plan.share, again.share);
-        assert_int_equal(plan.round, again.round);
-        check_numbers(&again, &hints, lattice.ranks, base, lattice.bytes);
-        assert_memory_equal(&lattice, &copy, sizeof copy);
+        unsigned char *moved = calloc((size_t)lattice.bytes + 1, 1);
+        assert_non_null(moved);
+        lemon_plan_make(&plan, &lattice.division, base, &hints);
+        assert_int_equal(plan.ranks, lattice.ranks);
+        assert_int_equal(plan.bytes, lattice.bytes);
+        assert_int_equal(plan.base, base);
+        check_plan(&plan, &hints, moved);
+        free(moved);
+    }
+}
+
+/* ---- schedules ---- */
+
+/* What a rank gives in a turn to a mover: by the parts of the rank, and by the mover's pieces.
+ */
+static int64_t given_by_parts(const struct lemon_schedule *schedule, int64_t turn,
+                              int64_t mover)
+{
+    int64_t sum = 0;
+    for (int64_t i = 0; i < schedule->part_count; i++)
+        if (schedule->parts[i].turn == turn && schedule->parts[i].mover == mover)
+            sum += schedule->parts[i].n;
+    return sum;
+}
+
+/* Its parts are those of the box in the mover's pieces, in the same order. */
+static void check_pieces_of(const struct lemon_box *box, const struct lemon_schedule *schedule,
+                            int64_t turn, int64_t rank, const struct lemon_piece *pieces,
+                            int count)
+{
+    int64_t i = 0, used = 0;
+    while (i < schedule->part_count &&
+           (schedule->parts[i].turn != turn || schedule->parts[i].mover != rank))
+        i++;
+    for (int p = 0; p < count; p++) {
+        int64_t at = lemon_box_before(box, pieces[p].from);
+        int64_t n = lemon_box_before(box, pieces[p].to) - at;
+        if (n == 0)
+            continue;
+        assert_true(i < schedule->part_count);
+        assert_int_equal(schedule->parts[i].at + used, at);
+        used += n;
+        assert_true(used <= schedule->parts[i].n);
+        if (used == schedule->parts[i].n)
+            i++, used = 0;
+    }
+    assert_int_equal(used, 0);
+}
+
+static void check_sources(const struct lattice *lattice, const struct lemon_plan *plan,
+                          const struct lemon_schedule *schedules, int64_t rank)
+{
+    const struct lemon_schedule *own = &schedules[rank];
+    int64_t next = 0, bytes = 0, window = 0;
+    for (int64_t turn = 0; turn < plan->turns; turn++) {
+        struct lemon_piece pieces[LEMON_TURN_PIECES];
+        int count = lemon_plan_turn(plan, own->mover, turn, pieces);
+        int64_t sum = 0, given = 0;
+        for (int i = 0; i < count; i++)
+            sum += pieces[i].to - pieces[i].from;
+        for (int other = 0; other < plan->ranks; other++) {
+            int64_t n = given_by_parts(&schedules[other], turn, rank);
+            check_pieces_of(&lattice->boxes[other], &schedules[other], turn, rank, pieces,
+                            count);
+            given += n;
+            if (n == 0)
+                continue;
+            assert_true(next < own->source_count);
+            assert_int_equal(own->sources[next].turn, turn);
+            assert_int_equal(own->sources[next].rank, other);
+            assert_int_equal(own->sources[next].n, n);
+            next++;
+        }
+        assert_int_equal(given, sum);
+        bytes += sum;
+        window = sum > window ? sum : window;
+    }
+    assert_int_equal(next, own->source_count);
+    assert_int_equal(bytes, own->bytes);
+    assert_int_equal(window, own->window);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct lemon_part *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* They are the box, each byte once. */
+static void check_parts(const struct lemon_box *box, struct lemon_schedule *schedule)
+{
+    int64_t next = 0;
+    for (int64_t i = 1; i < schedule->part_count; i++)
+        assert_true(schedule->parts[i - 1].turn <= schedule->parts[i].turn);
+    if (schedule->part_count)
+        qsort(schedule->parts, (size_t)schedule->part_count, sizeof *schedule->parts, by_place);
+    for (int64_t i = 0; i < schedule->part_count; i++) {
+        assert_int_equal(schedule->parts[i].at, next);
+        next += schedule->parts[i].n;
+    }
+    assert_int_equal(next, lemon_box_bytes(box));
+}
+
+/* What ranks send is what movers wait for, and it fills the movers' pieces. */
+static void test_schedules_fit_together(void **state)
+{
+    (void)state;
+    for (int i = chance_times(600); i > 0; i--) {
+        struct lattice lattice;
+        struct lemon_plan plan;
+        struct lemon_schedule schedules[LATTICE_RANKS];
+        struct lemon_plan_hints hints = hints_for_small();
+        lattice_by_chance(&lattice, 1000, 30);
+        lemon_plan_make(&plan, &lattice.division, 1064, &hints);
+        for (int rank = 0; rank < lattice.ranks; rank++)
+            assert_int_equal(lemon_schedule_make(&schedules[rank], &plan, rank), 0);
+        for (int rank = 0; rank < lattice.ranks; rank++)
+            if (schedules[rank].mover >= 0)
+                check_sources(&lattice, &plan, schedules, rank);
+        for (int rank = 0; rank < lattice.ranks; rank++) {
+            check_parts(&lattice.boxes[rank], &schedules[rank]);
+            lemon_schedule_free(&schedules[rank]);
+        }
+    }
+}
+
+static void test_a_grid_gives_the_boxes(void **state)
+{
+    (void)state;
+    for (int i = chance_times(1000); i > 0; i--) {
+        struct lattice lattice;
+        lattice_by_chance(&lattice, 3000, 100);
+        assert_int_equal(lemon_grid_ranks(&lattice.division), lattice.ranks);
+        assert_int_equal(lemon_grid_bytes(&lattice.division), lattice.bytes);
+        for (int rank = 0; rank < lattice.ranks; rank++) {
+            struct lemon_box box = {0};
+            lemon_grid_box(&lattice.division, rank, &box);
+            assert_memory_equal(&box, &lattice.boxes[rank], sizeof box);
+        }
     }
 }
 
 /* ---- direct, or through movers ---- */
 
 /* A lattice of two dimensions, `inner` bytes of each of its rows for each rank. */
-static bool direct(int ranks, int64_t rows, int64_t inner)
+static bool direct(int ranks, int rows, int inner, int site)
 {
     struct lemon_plan plan;
-    struct lemon_box boxes[LATTICE_RANKS];
+    struct lemon_grid grid;
     struct lemon_plan_hints hints = {.stripe = MIB};
-    for (int rank = 0; rank < ranks; rank++)
-        boxes[rank] = (struct lemon_box){.dims = 2,
-                                         .extent = {rows, inner * ranks},
-                                         .start = {0, inner * rank},
-                                         .sites = {rows, inner},
-                                         .site_bytes = 1};
-    lemon_plan_make(&plan, boxes, ranks, 0, &hints);
+    lemon_grid_make(&grid, 2, site, (int[]){rows, inner * ranks}, (int[]){1, ranks}, NULL);
+    lemon_plan_make(&plan, &grid, 0, &hints);
     return plan.direct;
 }
 
 static void test_direct_where_runs_are_long(void **state)
 {
     (void)state;
-    assert_true(direct(1, 100, 1)); /* one run */
-    assert_true(direct(4, 1, 1));
-    assert_true(direct(4, 100, 16 * MIB));
-    assert_true(direct(4, 100, 3 * GIB));
-    assert_false(direct(2, 2, 1));
-    assert_false(direct(4, 100, 4 * KIB));
-    assert_false(direct(4, GIB, 4 * KIB));
+    assert_true(direct(1, 100, 1, 1)); /* one run */
+    assert_true(direct(4, 1, 1, 1));
+    assert_true(direct(4, 100, 16 * (int)MIB, 1));
+    assert_true(direct(4, 100, 3 * (int)MIB, 1024));
+    assert_false(direct(2, 2, 1, 1));
+    assert_false(direct(4, 100, 4 * (int)KIB, 1));
+    assert_false(direct(4, 1 << 30, 4 * (int)KIB, 1));
+}
+
+static bool has_short_runs(const struct lattice *lattice)
+{
+    for (int rank = 0; rank < lattice->ranks; rank++) {
+        int64_t run = lemon_box_run_bytes(&lattice->boxes[rank]);
+        if (run && run < 256 * KIB && run < lemon_box_bytes(&lattice->boxes[rank]))
+            return true;
+    }
+    return false;
+}
+
+static int64_t most_runs(const struct lattice *lattice)
+{
+    int64_t most = 1;
+    for (int rank = 0; rank < lattice->ranks; rank++) {
+        int64_t run = lemon_box_run_bytes(&lattice->boxes[rank]);
+        int64_t runs = run ? lemon_box_bytes(&lattice->boxes[rank]) / run : 0;
+        most = runs > most ? runs : most;
+    }
+    return most;
 }
 
 static void test_direct_never_means_many_short_runs(void **state)
@@ -171,123 +301,168 @@ static void test_direct_never_means_many_short_runs(void **state)
         struct lemon_plan plan;
         struct lemon_plan_hints hints = hints_by_chance();
         lattice_by_chance(&lattice, 3000, i % 2 ? 100 : 100000);
-        lemon_plan_make(&plan, lattice.boxes, lattice.ranks, 0, &hints);
-        for (int rank = 0; plan.direct && rank < lattice.ranks; rank++) {
-            int64_t run = lemon_box_run_bytes(&lattice.boxes[rank]);
-            assert_true(run == lemon_box_bytes(&lattice.boxes[rank]) || run >= 64 * KIB);
-        }
+        lemon_plan_make(&plan, &lattice.division, 0, &hints);
+        assert_int_equal(plan.direct, !has_short_runs(&lattice));
+        assert_int_equal(lemon_grid_most_runs(&lattice.division), most_runs(&lattice));
     }
 }
 
 /* ---- lattices that no memory holds ---- */
 
-struct huge {
-    int ranks;
-    int64_t bytes;
-    struct lemon_box *boxes;
-};
-
-/* extent[] over grid[], slowest first. */
-static struct huge huge_make(const int *grid, const int64_t *extent, int64_t site_bytes)
-{
-    struct huge huge = {.ranks = grid[0] * grid[1] * grid[2] * grid[3]};
-    huge.boxes = calloc((size_t)huge.ranks, sizeof *huge.boxes);
-    assert_non_null(huge.boxes);
-    for (int rank = 0; rank < huge.ranks; rank++) {
-        struct lemon_box *box = &huge.boxes[rank];
-        box->dims = 4;
-        box->site_bytes = site_bytes;
-        for (int d = 3, left = rank; d >= 0; left /= grid[d], d--) {
-            box->extent[d] = extent[d];
-            lemon_box_split(extent[d], grid[d], left % grid[d], &box->start[d], &box->sites[d]);
-        }
-    }
-    huge.bytes = lemon_box_lattice_bytes(&huge.boxes[0]);
-    return huge;
-}
-
 /* At any place, what the boxes hold before it is all that there is before it. */
-static void check_before(const struct huge *huge, int64_t at)
+static void check_before(const struct lemon_grid *grid, int64_t at)
 {
-    int64_t sum = 0;
-    for (int rank = 0; rank < huge->ranks; rank++)
-        sum += lemon_box_before(&huge->boxes[rank], at);
+    int64_t sum = 0, ranks = lemon_grid_ranks(grid);
+    for (int64_t rank = 0; rank < ranks; rank++) {
+        struct lemon_box box;
+        lemon_grid_box(grid, rank, &box);
+        sum += lemon_box_before(&box, at);
+    }
     assert_int_equal(sum, at);
 }
 
 /* The byte that a run of a box begins with is the box's, the one before it is not. */
-static void check_run(const struct lemon_box *box)
+static void check_run(const struct lemon_grid *grid, int64_t rank)
 {
-    int64_t run_bytes = lemon_box_run_bytes(box), runs = lemon_box_bytes(box) / run_bytes;
+    struct lemon_box box;
+    lemon_grid_box(grid, rank, &box);
+    int64_t run_bytes = lemon_box_run_bytes(&box), runs = lemon_box_bytes(&box) / run_bytes;
     int64_t run = (int64_t)chance_below((uint64_t)runs);
-    int64_t at = lemon_box_run_offset(box, run_bytes, run);
-    assert_int_equal(lemon_box_before(box, at), run * run_bytes);
-    assert_int_equal(lemon_box_before(box, at + run_bytes), (run + 1) * run_bytes);
-    assert_int_equal(lemon_box_before(box, at + 1), run * run_bytes + 1);
+    int64_t at = lemon_box_run_offset(&box, run_bytes, run);
+    assert_int_equal(lemon_box_before(&box, at), run * run_bytes);
+    assert_int_equal(lemon_box_before(&box, at + run_bytes), (run + 1) * run_bytes);
+    assert_int_equal(lemon_box_before(&box, at + 1), run * run_bytes + 1);
     if (at > 0 && run > 0)
-        assert_int_equal(lemon_box_before(box, at - 1), run * run_bytes);
+        assert_int_equal(lemon_box_before(&box, at - 1), run * run_bytes);
 }
 
 static void test_an_exabyte_on_4096_ranks(void **state)
 {
     (void)state;
-    static const int grid[] = {16, 16, 4, 4};
-    static const int64_t extent[] = {40000, 4001, 8191, 2000};
-    struct huge huge = huge_make(grid, extent, 576);
+    struct lemon_grid grid;
     struct lemon_plan_hints hints = {.stripe = 3 * MIB};
     struct lemon_plan plan;
-    assert_true(huge.bytes > INT64_C(1) << 60);
+    lemon_grid_make(&grid, 4, 576, (int[]){40000, 4001, 8191, 2000}, (int[]){16, 16, 4, 4},
+                    NULL);
+    int64_t bytes = lemon_grid_bytes(&grid);
+    assert_true(bytes > INT64_C(1) << 60);
     for (int i = 0; i < 100; i++)
-        check_before(&huge, (int64_t)chance_below((uint64_t)huge.bytes + 1));
-    check_before(&huge, huge.bytes);
+        check_before(&grid, (int64_t)chance_below((uint64_t)bytes + 1));
+    check_before(&grid, bytes);
     for (int i = 0; i < 1000; i++)
-        check_run(&huge.boxes[chance_below((uint64_t)huge.ranks)]);
-    lemon_plan_make(&plan, huge.boxes, huge.ranks, 1064, &hints);
-    check_numbers(&plan, &hints, huge.ranks, 1064, huge.bytes);
-    assert_int_equal(plan.movers, huge.ranks);
-    int64_t next = 0, from, to, rounds = lemon_plan_rounds(&plan);
-    for (int mover = 0; mover < plan.movers; mover++) {
-        lemon_plan_range(&plan, mover, &from, &to);
-        assert_int_equal(from, next);
-        assert_true(at_a_stripe(&plan, to));
-        next = to;
-        for (int i = 0; i < 10; i++) {
-            int64_t end, begin, round = (int64_t)chance_below((uint64_t)rounds);
-            lemon_plan_window(&plan, mover, round, &begin, &end);
-            assert_true(from <= begin && begin <= end && end <= to);
-            assert_true(at_a_stripe(&plan, begin) && at_a_stripe(&plan, end));
-        }
-    }
-    assert_int_equal(next, huge.bytes);
-    free(huge.boxes);
+        check_run(&grid, (int64_t)chance_below(4096));
+    lemon_plan_make(&plan, &grid, 1064, &hints);
+    assert_true(plan.direct);
+    struct marks marks = {0};
+    for (int i = 0; i < 10000; i++)
+        check_turn(&plan, &hints, (int64_t)chance_below((uint64_t)plan.movers),
+                   (int64_t)chance_below((uint64_t)plan.turns), &marks);
 }
 
-static void test_terabytes_window_by_window(void **state)
+static void check_huge(int dims, const int *lattice, const int *parts, int64_t site_bytes,
+                       const struct lemon_plan_hints *hints)
+{
+    struct lemon_grid grid;
+    struct lemon_plan plan;
+    lemon_grid_make(&grid, dims, site_bytes, lattice, parts, NULL);
+    lemon_plan_make(&plan, &grid, (INT64_C(1) << 40) + 24, hints);
+    check_plan(&plan, hints, NULL);
+}
+
+static void test_terabytes_turn_by_turn(void **state)
 {
     (void)state;
-    static const int grid[] = {3, 5, 1, 7};
-    static const int64_t extent[] = {256, 129, 128, 512};
-    struct huge huge = huge_make(grid, extent, 576);
-    struct lemon_plan_hints hints = {.stripe = MIB, .movers = 100};
+    check_huge(4, (int[]){256, 129, 128, 512}, (int[]){3, 5, 1, 7}, 576,
+               &(struct lemon_plan_hints){.stripe = MIB, .movers = 100});
+    check_huge(4, (int[]){256, 129, 128, 512}, (int[]){3, 5, 2, 7}, 576,
+               &(struct lemon_plan_hints){.stripe = 7 * MIB});
+    check_huge(4, (int[]){192, 96, 96, 96}, (int[]){16, 16, 16, 16}, 576,
+               &(struct lemon_plan_hints){.stripe = MIB});
+    check_huge(4, (int[]){192, 96, 96, 96}, (int[]){8, 8, 8, 8}, 576,
+               &(struct lemon_plan_hints){.stripe = GIB});
+    check_huge(2, (int[]){1 << 20, 64}, (int[]){1, 64}, 65536,
+               &(struct lemon_plan_hints){.stripe = MIB, .round = 100 * MIB, .movers = 7});
+}
+
+static int64_t messages(const struct lemon_schedule *schedule)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < schedule->part_count; i++)
+        count += i == 0 || schedule->parts[i].turn != schedule->parts[i - 1].turn ||
+                 schedule->parts[i].mover != schedule->parts[i - 1].mover;
+    return count;
+}
+
+/* 96^3 x 192 on 65,536 ranks, beside the exchange in rows of MPICH's issue 7935: there a rank
+ * sends a message for each of its 12 time slices, of which the row of 256 has an extent of 31.8
+ * MB. */
+static void test_no_more_messages_than_an_exchange_in_rows(void **state)
+{
+    (void)state;
+    struct lemon_grid grid;
     struct lemon_plan plan;
-    assert_true(huge.bytes > INT64_C(1) << 40);
-    lemon_plan_make(&plan, huge.boxes, huge.ranks, (INT64_C(1) << 40) + 24, &hints);
-    check_numbers(&plan, &hints, huge.ranks, (INT64_C(1) << 40) + 24, huge.bytes);
+    struct lemon_plan_hints hints = {.stripe = MIB};
+    const int64_t extent = 6 * 96 * 96 * 576;
+    int64_t sum = 0, extents = 0;
+    lemon_grid_make(&grid, 4, 576, (int[]){192, 96, 96, 96}, (int[]){16, 16, 16, 16}, NULL);
+    lemon_plan_make(&plan, &grid, 144, &hints);
     assert_false(plan.direct);
-    check_windows(&plan);
-    free(huge.boxes);
+    for (int64_t rank = 0; rank < plan.ranks; rank++) {
+        struct lemon_schedule schedule;
+        struct lemon_piece pieces[LEMON_TURN_PIECES];
+        assert_int_equal(lemon_schedule_make(&schedule, &plan, rank), 0);
+        assert_in_range(messages(&schedule), 1, 12 + 1); /* at the ends of extents */
+        sum += messages(&schedule);
+        for (int64_t turn = 0; schedule.mover >= 0 && turn < plan.turns; turn++)
+            for (int n = lemon_plan_turn(&plan, schedule.mover, turn, pieces); n-- > 0;) {
+                assert_true(pieces[n].to - pieces[n].from > extent - hints.stripe);
+                extents++;
+            }
+        lemon_schedule_free(&schedule);
+    }
+    assert_true(sum < 12 * plan.ranks * 6 / 10);
+    assert_int_equal(plan.bytes / extents, extent);
+}
+
+/* ---- without a shape ---- */
+
+static void test_shares_partition_the_bytes(void **state)
+{
+    (void)state;
+    for (int i = chance_times(3000); i > 0; i--) {
+        struct lemon_share share;
+        struct lemon_plan_hints hints = hints_by_chance();
+        int ranks = 1 + (int)chance_below(40);
+        int64_t bytes = (int64_t)chance_below(i % 2 ? 3000 : UINT64_C(1) << 40);
+        int64_t base = (int64_t)chance_below(100000), next = 0;
+        lemon_share_make(&share, bytes, ranks, base, &hints);
+        assert_true(share.movers >= 1 && share.movers <= ranks);
+        assert_true(hints.movers == 0 || share.movers <= hints.movers);
+        assert_true(share.each > 0 && share.each % hints.stripe == 0);
+        for (int mover = 0; mover < share.movers; mover++) {
+            int64_t from, to;
+            lemon_share_range(&share, mover, &from, &to);
+            assert_int_equal(from, next);
+            assert_true(from <= to && to - from <= share.each);
+            assert_true(to == 0 || to == bytes || (base + to) % hints.stripe == 0);
+            next = to;
+        }
+        assert_int_equal(next, bytes);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows_partition_the_lattice),
-        cmocka_unit_test(test_the_parts_of_all_ranks_fill_each_window),
-        cmocka_unit_test(test_a_plan_depends_on_its_arguments_only),
+        cmocka_unit_test(test_a_grid_gives_the_boxes),
+        cmocka_unit_test(test_pieces_partition_the_lattice),
+        cmocka_unit_test(test_schedules_fit_together),
         cmocka_unit_test(test_direct_where_runs_are_long),
         cmocka_unit_test(test_direct_never_means_many_short_runs),
         cmocka_unit_test(test_an_exabyte_on_4096_ranks),
-        cmocka_unit_test(test_terabytes_window_by_window),
+        cmocka_unit_test(test_terabytes_turn_by_turn),
+        cmocka_unit_test(test_no_more_messages_than_an_exchange_in_rows),
+        cmocka_unit_test(test_shares_partition_the_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

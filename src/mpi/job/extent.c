@@ -39,17 +39,17 @@ static struct lemon_plan_hints hints_of(const struct job_extent *extent)
     return hints;
 }
 
-static void make_plan(struct job_worker *worker, struct job_extent *extent)
+static void share_out(struct job_worker *worker, struct job_extent *extent)
 {
     struct lemon_plan_hints hints = hints_of(extent);
-    lemon_plan_share(&extent->plan, extent->bytes, worker->ranks, extent->offset, &hints);
+    lemon_share_make(&extent->share, extent->bytes, worker->ranks, extent->offset, &hints);
 }
 
 void job_extent_range(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)
 {
     *from = *to = 0;
-    if (rank < extent->plan.movers)
-        lemon_plan_range(&extent->plan, rank, from, to);
+    if (rank < extent->share.movers)
+        lemon_share_range(&extent->share, rank, from, to);
 }
 
 static char *find_window(const struct job_worker *worker, uint32_t id, uint64_t at,
@@ -84,7 +84,7 @@ void job_extent_parse(struct job_worker *worker, struct limejob_packet *packet,
         (worker->places[worker->rank].local && !extent->window))
         job_worker_fault(worker, "%s: no such container or window",
                          direction == LEMON_READ ? "read" : "write");
-    make_plan(worker, extent);
+    share_out(worker, extent);
 }
 
 char *job_extent_buffer(const struct job_worker *worker, const struct job_extent *extent,

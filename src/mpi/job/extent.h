@@ -1,7 +1,7 @@
 /*
  * extent.h - an extent, read or written by all ranks: what both directions share
  *
- * Each rank has the part that Lemon's plan gives it. Ranks on rank 0's host have it in the
+ * Each rank has the part that its share is. Ranks on rank 0's host have it in the
  * client's window. The others have buffers, and exchange these, part by part, with rank 0,
  * which sends out of the window and receives into it. Rank 0 posts its messages before it moves
  * its own part, and waits for none of them: it goes on with the next command, and replies to
@@ -30,7 +30,7 @@ struct job_extent {
     int64_t offset, bytes;
     enum lemon_direction direction;
     struct job_permit permit; /* to write */
-    struct lemon_plan plan;
+    struct lemon_share share;
 };
 
 /* Moves a range of the extent between the file and `data`: 0 or an errno, with words. */

@@ -7,10 +7,10 @@
 
 #include "control.h"
 #include "hint.h"
-#include "plan.h"
-#include "range.h"
 #include "options.h"
+#include "range.h"
 #include "server.h"
+#include "share.h"
 
 enum {
     JOB_PART = 4 << 20, /* of what goes over MPI at once */

@@ -1,9 +1,9 @@
 /*
  * exchange.c - a lattice between the ranks that hold it and the ranks that move it
  *
- * A mover has a window: a contiguous range of the file. What a rank holds of it is one range of
- * the rank's memory (box.h), so the rank sends or receives it in place; the mover keeps the
- * parts of the others one after another in its staging buffer.
+ * A mover has a window: the pieces of its turn, one after another. What a rank holds of a piece
+ * is one range of the rank's memory (box.h), so the rank sends or receives its ranges in place,
+ * in one message a turn; the mover keeps those of the others in its staging buffer.
  */
 #include "internal.h"
 
@@ -11,18 +11,44 @@ enum {
     TAG = 1,
 };
 
-int lemon_exchange_open(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                        const struct lemon_plan *plan, enum lemon_direction direction,
-                        char *data, bool good)
+int64_t lemon_turn_set(struct lemon_turn *own, const struct lemon_plan *plan,
+                       const struct lemon_schedule *schedule, int64_t turn, char *window)
 {
-    size_t ranks = (size_t)in->ranks;
-    bool mover = in->rank < plan->movers;
-    *exchange = (struct lemon_exchange){.plan = plan, .direction = direction, .data = data};
-    exchange->requests = malloc(2 * ranks * sizeof *exchange->requests);
-    exchange->offset = malloc((ranks + 1) * sizeof *exchange->offset);
-    exchange->staging = mover && ranks > 1 ? malloc((size_t)plan->round) : NULL;
-    if (!exchange->requests || !exchange->offset || (mover && ranks > 1 && !exchange->staging))
-        good = false;
+    int64_t bytes = 0;
+    own->count =
+        schedule->mover < 0 ? 0 : lemon_plan_turn(plan, schedule->mover, turn, own->pieces);
+    own->window = window;
+    for (int i = 0; i < own->count; i++)
+        bytes += own->pieces[i].to - own->pieces[i].from;
+    return bytes;
+}
+
+static bool allocate(struct lemon_exchange *exchange)
+{
+    size_t parts = (size_t)exchange->schedule->most_parts + 1;
+    size_t sources = (size_t)exchange->schedule->most_sources + 1;
+    exchange->sending = malloc(parts * sizeof *exchange->sending);
+    exchange->lengths = malloc(parts * sizeof *exchange->lengths);
+    exchange->places = malloc(parts * sizeof *exchange->places);
+    exchange->requests = malloc(sources * sizeof *exchange->requests);
+    exchange->completed = malloc(sources * sizeof *exchange->completed);
+    exchange->offset = malloc(sources * sizeof *exchange->offset);
+    exchange->staging = malloc((size_t)exchange->schedule->window + 1);
+    return exchange->sending && exchange->lengths && exchange->places && exchange->requests &&
+           exchange->completed && exchange->offset && exchange->staging;
+}
+
+int lemon_exchange_open(const struct lemon_internal *in, struct lemon_exchange *exchange,
+                        const struct lemon_plan *plan, const struct lemon_schedule *schedule,
+                        enum lemon_direction direction, char *data, bool good)
+{
+    *exchange = (struct lemon_exchange){
+        .plan = plan,
+        .schedule = schedule,
+        .direction = direction,
+        .data = data,
+    };
+    good = good && allocate(exchange);
     int code = lemon_agree(in, good ? LEMON_SUCCESS
                                     : lemon_say(in, lemon_failure(direction), "out of memory"));
     if (code != LEMON_SUCCESS)
@@ -32,151 +58,199 @@ int lemon_exchange_open(const struct lemon_internal *in, struct lemon_exchange *
 
 void lemon_exchange_close(struct lemon_exchange *exchange)
 {
+    free(exchange->sending);
+    free(exchange->lengths);
+    free(exchange->places);
     free(exchange->requests);
+    free(exchange->completed);
     free(exchange->offset);
     free(exchange->staging);
 }
 
-/* The part of `rank`'s data in the window: where in its memory, and how much. */
-static int64_t part_of(const struct lemon_internal *in, int rank, int64_t from, int64_t to,
-                       int64_t *at)
+/* ---- a rank's side ---- */
+
+/* Of `count` ranges from `part` on, to or from one mover. */
+static void post_message(const struct lemon_internal *in, struct lemon_exchange *exchange,
+                         const struct lemon_part *part, int count, MPI_Request *request)
 {
-    const struct lemon_box *box = &in->geometry.boxes[rank];
-    *at = lemon_box_before(box, from);
-    return lemon_box_before(box, to) - *at;
+    MPI_Datatype ranges = MPI_BYTE;
+    char *data = exchange->data + part->at;
+    int n = (int)part->n, mover = (int)part->mover;
+    if (count > 1) {
+        for (int i = 0; i < count; i++) {
+            exchange->lengths[i] = (int)part[i].n;
+            exchange->places[i] = (MPI_Aint)(part[i].at - part->at);
+        }
+        MPI_Type_create_hindexed(count, exchange->lengths, exchange->places, MPI_BYTE, &ranges);
+        MPI_Type_commit(&ranges);
+        n = 1;
+    }
+    if (exchange->direction == LEMON_WRITE)
+        MPI_Isend(data, n, ranges, mover, TAG, in->comm, request);
+    else
+        MPI_Irecv(data, n, ranges, mover, TAG, in->comm, request);
+    if (count > 1)
+        MPI_Type_free(&ranges);
 }
 
-/* What this rank has for, or gets from, the movers other than itself. */
+/* What this rank has for, or gets from, the movers other than itself in this turn. */
 static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                          int64_t round, MPI_Request *requests)
+                          int64_t turn)
 {
-    int count = 0;
-    for (int mover = 0; mover < exchange->plan->movers; mover++) {
-        int64_t from, to, at;
-        lemon_plan_window(exchange->plan, mover, round, &from, &to);
-        int64_t n = mover == in->rank ? 0 : part_of(in, in->rank, from, to, &at);
-        if (n == 0)
-            continue;
+    const struct lemon_part *parts = exchange->schedule->parts;
+    int64_t end = exchange->schedule->part_count, i = exchange->next_part;
+    int messages = 0;
+    while (i < end && parts[i].turn == turn) {
+        int64_t first = i;
+        while (i < end && parts[i].turn == turn && parts[i].mover == parts[first].mover)
+            i++;
+        if (parts[first].mover != in->rank)
+            post_message(in, exchange, &parts[first], (int)(i - first),
+                         &exchange->sending[messages++]);
+    }
+    exchange->next_part = i;
+    return messages;
+}
+
+/* ---- a mover's side ---- */
+
+/* Between the window and `part`, which is what a rank has of it. */
+static void copy_part(const struct lemon_exchange *exchange, const struct lemon_turn *own,
+                      int64_t rank, char *part)
+{
+    struct lemon_box box;
+    char *window = own->window;
+    lemon_grid_box(&exchange->plan->grid, rank, &box);
+    for (int i = 0; i < own->count; i++) {
+        int64_t from = own->pieces[i].from, to = own->pieces[i].to;
         if (exchange->direction == LEMON_WRITE)
-            MPI_Isend(exchange->data + at, (int)n, MPI_BYTE, mover, TAG, in->comm,
-                      &requests[count++]);
+            lemon_box_scatter(&box, from, to, part, window);
         else
-            MPI_Irecv(exchange->data + at, (int)n, MPI_BYTE, mover, TAG, in->comm,
-                      &requests[count++]);
+            lemon_box_gather(&box, from, to, window, part);
+        part += lemon_box_before(&box, to) - lemon_box_before(&box, from);
+        window += to - from;
+    }
+}
+
+/* The same with the data of this rank itself: no message. */
+static void copy_own(const struct lemon_internal *in, const struct lemon_exchange *exchange,
+                     const struct lemon_turn *own)
+{
+    const struct lemon_box *box = &in->geometry.box;
+    char *window = own->window;
+    for (int i = 0; i < own->count; i++) {
+        int64_t from = own->pieces[i].from, to = own->pieces[i].to;
+        char *part = exchange->data + lemon_box_before(box, from);
+        if (exchange->direction == LEMON_WRITE)
+            lemon_box_scatter(box, from, to, part, window);
+        else
+            lemon_box_gather(box, from, to, window, part);
+        window += to - from;
+    }
+}
+
+/* The sources of this turn; how many. */
+static int lay_out_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
+                         int64_t turn, const struct lemon_source **sources)
+{
+    const struct lemon_schedule *schedule = exchange->schedule;
+    int64_t sum = 0;
+    int count = 0;
+    *sources = schedule->sources + exchange->next_source;
+    for (; exchange->next_source < schedule->source_count; exchange->next_source++, count++) {
+        const struct lemon_source *source = &schedule->sources[exchange->next_source];
+        if (source->turn != turn)
+            break;
+        exchange->offset[count] = sum;
+        if (source->rank != in->rank)
+            sum += source->n;
     }
     return count;
 }
 
-static void lay_out_parts(const struct lemon_internal *in, struct lemon_exchange *exchange)
-{
-    int64_t at, sum = 0;
-    for (int rank = 0; rank < in->ranks; rank++) {
-        exchange->offset[rank] = sum;
-        if (rank != in->rank)
-            sum += part_of(in, rank, exchange->from, exchange->to, &at);
-    }
-    exchange->offset[in->ranks] = sum;
-}
-
-/* Between the window and the data of this rank itself: no message. */
-static void copy_own(const struct lemon_internal *in, const struct lemon_exchange *exchange,
-                     char *window)
-{
-    const struct lemon_box *box = &in->geometry.boxes[in->rank];
-    int64_t at, n = part_of(in, in->rank, exchange->from, exchange->to, &at);
-    if (n && exchange->direction == LEMON_WRITE)
-        lemon_box_scatter(box, exchange->from, exchange->to, exchange->data + at, window);
-    else if (n)
-        lemon_box_gather(box, exchange->from, exchange->to, window, exchange->data + at);
-}
-
-/* A mover's side of a write: parts come in any order and are put in their places. */
+/* Of a write: parts come in any order and are put in their places. */
 static void collect(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                    char *window)
+                    const struct lemon_turn *own, const struct lemon_source *sources, int count)
 {
     MPI_Request *requests = exchange->requests;
-    for (int rank = 0; rank < in->ranks; rank++) {
-        int64_t n = exchange->offset[rank + 1] - exchange->offset[rank];
-        requests[rank] = MPI_REQUEST_NULL;
-        if (n)
-            MPI_Irecv(exchange->staging + exchange->offset[rank], (int)n, MPI_BYTE, rank, TAG,
-                      in->comm, &requests[rank]);
+    for (int i = 0; i < count; i++) {
+        requests[i] = MPI_REQUEST_NULL;
+        if (sources[i].rank != in->rank)
+            MPI_Irecv(exchange->staging + exchange->offset[i], (int)sources[i].n, MPI_BYTE,
+                      (int)sources[i].rank, TAG, in->comm, &requests[i]);
     }
-    copy_own(in, exchange, window);
+    copy_own(in, exchange, own);
     for (;;) {
-        int rank;
-        MPI_Waitany(in->ranks, requests, &rank, MPI_STATUS_IGNORE);
-        if (rank == MPI_UNDEFINED)
+        int done;
+        MPI_Waitsome(count, requests, &done, exchange->completed, MPI_STATUSES_IGNORE);
+        if (done == MPI_UNDEFINED)
             return;
-        lemon_box_scatter(&in->geometry.boxes[rank], exchange->from, exchange->to,
-                          exchange->staging + exchange->offset[rank], window);
+        for (int i = 0; i < done; i++) {
+            int source = exchange->completed[i];
+            copy_part(exchange, own, sources[source].rank,
+                      exchange->staging + exchange->offset[source]);
+        }
     }
 }
 
-/* A mover's side of a read. */
+/* Of a read. */
 static void hand_out(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                     char *window)
+                     const struct lemon_turn *own, const struct lemon_source *sources,
+                     int count)
 {
     MPI_Request *requests = exchange->requests;
-    for (int rank = 0; rank < in->ranks; rank++) {
-        int64_t n = exchange->offset[rank + 1] - exchange->offset[rank];
-        char *part = exchange->staging + exchange->offset[rank];
-        requests[rank] = MPI_REQUEST_NULL;
-        if (n == 0)
+    for (int i = 0; i < count; i++) {
+        char *part = exchange->staging + exchange->offset[i];
+        requests[i] = MPI_REQUEST_NULL;
+        if (sources[i].rank == in->rank)
             continue;
-        lemon_box_gather(&in->geometry.boxes[rank], exchange->from, exchange->to, window, part);
-        MPI_Isend(part, (int)n, MPI_BYTE, rank, TAG, in->comm, &requests[rank]);
+        copy_part(exchange, own, sources[i].rank, part);
+        MPI_Isend(part, (int)sources[i].n, MPI_BYTE, (int)sources[i].rank, TAG, in->comm,
+                  &requests[i]);
     }
-    copy_own(in, exchange, window);
-    MPI_Waitall(in->ranks, requests, MPI_STATUSES_IGNORE);
+    copy_own(in, exchange, own);
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* The sites that lie wholly in one of the round's windows. */
+/* ---- the checksum ---- */
+
+/* The sites that lie wholly in one of the parts [first, end). */
 static void sum_parts(struct lemon_internal *in, const struct lemon_exchange *exchange,
-                      int64_t round)
+                      int64_t first, int64_t end)
 {
-    for (int mover = 0; mover < exchange->plan->movers && in->sum.active; mover++) {
-        int64_t from, to, at, n;
-        lemon_plan_window(exchange->plan, mover, round, &from, &to);
-        n = part_of(in, in->rank, from, to, &at);
-        lemon_sum_between(in, exchange->data, at, at + n);
+    for (int64_t i = first; i < end && in->sum.active; i++) {
+        const struct lemon_part *part = &exchange->schedule->parts[i];
+        lemon_sum_between(in, exchange->data, part->at, part->at + part->n);
     }
 }
 
-/* The windows in the order of the file: what begins in a site has cut it in two. */
+/* A site that is cut begins in one part, which ends inside of it. */
 void lemon_exchange_sum_rest(struct lemon_internal *in, const struct lemon_exchange *exchange)
 {
-    const struct lemon_plan *plan = exchange->plan;
-    const struct lemon_box *box = &in->geometry.boxes[in->rank];
-    int64_t site = box->site_bytes, rounds = lemon_plan_rounds(plan), last = -1;
-    for (int mover = 0; mover < plan->movers && in->sum.active && site; mover++)
-        for (int64_t round = 0; round < rounds; round++) {
-            int64_t from, to;
-            lemon_plan_window(plan, mover, round, &from, &to);
-            int64_t at = lemon_box_before(box, from), cut = at / site;
-            if (at % site == 0 || cut == last)
-                continue;
-            lemon_sum_between(in, exchange->data, cut * site, (cut + 1) * site);
-            last = cut;
-        }
+    int64_t site = in->geometry.box.site_bytes;
+    for (int64_t i = 0; i < exchange->schedule->part_count && in->sum.active; i++) {
+        const struct lemon_part *part = &exchange->schedule->parts[i];
+        int64_t end = part->at + part->n, begin = end - end % site;
+        if (begin != end && part->at <= begin)
+            lemon_sum_between(in, exchange->data, begin, begin + site);
+    }
 }
 
-void lemon_exchange_round(struct lemon_internal *in, struct lemon_exchange *exchange,
-                          int64_t round, char *window)
+void lemon_exchange_turn(struct lemon_internal *in, struct lemon_exchange *exchange,
+                         int64_t turn, const struct lemon_turn *own)
 {
-    MPI_Request *own = exchange->requests + in->ranks;
-    int count = post_own_parts(in, exchange, round, own);
+    int64_t first = exchange->next_part;
+    const struct lemon_source *sources;
+    int messages = post_own_parts(in, exchange, turn);
+    int64_t end = exchange->next_part;
     if (exchange->direction == LEMON_WRITE) /* while parts are on their way */
-        sum_parts(in, exchange, round);
-    lemon_plan_window(exchange->plan, in->rank, round, &exchange->from, &exchange->to);
-    if (exchange->to > exchange->from) {
-        lay_out_parts(in, exchange);
-        if (exchange->direction == LEMON_WRITE)
-            collect(in, exchange, window);
-        else
-            hand_out(in, exchange, window);
-    }
-    MPI_Waitall(count, own, MPI_STATUSES_IGNORE);
-    if (exchange->direction == LEMON_READ) /* while the next window is read */
-        sum_parts(in, exchange, round);
+        sum_parts(in, exchange, first, end);
+    int count = lay_out_parts(in, exchange, turn, &sources);
+    if (exchange->direction == LEMON_WRITE)
+        collect(in, exchange, own, sources, count);
+    else
+        hand_out(in, exchange, own, sources, count);
+    MPI_Waitall(messages, exchange->sending, MPI_STATUSES_IGNORE);
+    if (exchange->direction == LEMON_READ) /* while the next turn is read */
+        sum_parts(in, exchange, first, end);
 }

@@ -17,28 +17,6 @@ static bool is_permutation(const int *mapping, int n)
     return true;
 }
 
-static void set_box(const struct lemon_internal *in, int rank, struct lemon_box *box)
-{
-    const struct lemon_geometry *geometry = &in->geometry;
-    const int *at = in->coordinates + (size_t)rank * (size_t)in->dims;
-    box->dims = in->dims;
-    box->site_bytes = geometry->site_bytes;
-    for (int i = 0; i < in->dims; i++) {
-        int d = geometry->mapping[i];
-        box->extent[i] = geometry->lattice[d];
-        lemon_box_split(box->extent[i], in->grid[d], at[d], &box->start[i], &box->sites[i]);
-    }
-}
-
-static bool is_cached(const struct lemon_geometry *geometry, int64_t site_bytes,
-                      const int *lattice, const int *mapping)
-{
-    size_t n = (size_t)geometry->dims * sizeof(int);
-    return geometry->boxes && geometry->site_bytes == site_bytes &&
-           memcmp(geometry->lattice, lattice, n) == 0 &&
-           memcmp(geometry->mapping, mapping, n) == 0;
-}
-
 int lemon_geometry_set(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
                        const int *mapping, const int *memory)
 {
@@ -57,23 +35,12 @@ int lemon_geometry_set(struct lemon_internal *in, int64_t site_bytes, const int 
         if (lattice[i] < 1)
             return lemon_say(in, LEMON_ERR_PARAM, "extent %d of the lattice is %d", i,
                              lattice[i]);
-    memcpy(geometry->memory, memory, (size_t)in->dims * sizeof(int));
-    if (is_cached(geometry, site_bytes, lattice, mapping))
-        return LEMON_SUCCESS;
-    if (!geometry->boxes)
-        geometry->boxes = calloc((size_t)in->ranks, sizeof *geometry->boxes);
-    if (!geometry->boxes)
-        return lemon_say(in, LEMON_ERR_PARAM, "out of memory");
-    geometry->dims = in->dims;
-    geometry->site_bytes = site_bytes;
-    memcpy(geometry->lattice, lattice, (size_t)in->dims * sizeof(int));
     memcpy(geometry->mapping, mapping, (size_t)in->dims * sizeof(int));
-    for (int i = 0; i < in->ranks; i++)
-        set_box(in, i, &geometry->boxes[i]);
+    memcpy(geometry->memory, memory, (size_t)in->dims * sizeof(int));
+    lemon_grid_make(&geometry->grid, in->dims, site_bytes, lattice, in->grid, mapping);
+    lemon_grid_box(&geometry->grid, in->rank, &geometry->box);
     if (lemon_geometry_bytes(in) >= 0)
         return LEMON_SUCCESS;
-    free(geometry->boxes);
-    geometry->boxes = NULL;
     return lemon_say(in, LEMON_ERR_PARAM, "a lattice of more than 2^63 bytes");
 }
 
@@ -88,7 +55,7 @@ int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
         code = lemon_say(in, LEMON_ERR_PARAM, "no data");
     if (code == LEMON_SUCCESS)
         for (int i = 0; i < in->dims; i++) {
-            values[1 + i] = in->geometry.lattice[i];
+            values[1 + i] = lattice[i];
             values[1 + LEMON_MAX_DIMS + i] = in->geometry.mapping[i];
             values[1 + 2 * LEMON_MAX_DIMS + i] = in->geometry.memory[i];
         }
@@ -97,17 +64,17 @@ int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
 
 void lemon_geometry_plan(const struct lemon_internal *in, int64_t base, struct lemon_plan *plan)
 {
-    lemon_plan_make(plan, in->geometry.boxes, in->ranks, base, &in->hints);
+    lemon_plan_make(plan, &in->geometry.grid, base, &in->hints);
 }
 
 int64_t lemon_geometry_bytes(const struct lemon_internal *in)
 {
-    return lemon_box_lattice_bytes(&in->geometry.boxes[0]);
+    return lemon_grid_bytes(&in->geometry.grid);
 }
 
 int64_t lemon_geometry_local(const struct lemon_internal *in)
 {
-    return lemon_box_bytes(&in->geometry.boxes[in->rank]);
+    return lemon_box_bytes(&in->geometry.box);
 }
 
 int lemonLocalLattice(MPI_Comm cartesian, int const *latticeDims, int *start, int *sites)

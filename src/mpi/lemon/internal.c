@@ -5,25 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The coordinates of all ranks, from which each computes what the others hold. */
-static int learn_grid(struct lemon_internal *in)
+/* Ranks are numbered in row-major order of the grid (MPI 3.1, section 7.5.1), so each knows
+ * what the others hold. */
+static void learn_grid(struct lemon_internal *in)
 {
     int status, periods[LEMON_MAX_DIMS], mine[LEMON_MAX_DIMS];
     MPI_Topo_test(in->comm, &status);
     if (status != MPI_CART)
-        return 0;
+        return;
     MPI_Cartdim_get(in->comm, &in->dims);
     if (in->dims > LEMON_MAX_DIMS) {
         in->dims = 0;
-        return 0;
+        return;
     }
     MPI_Cart_get(in->comm, in->dims, in->grid, periods, mine);
-    in->coordinates = calloc((size_t)in->ranks * (size_t)in->dims + 1, sizeof(int));
-    if (!in->coordinates)
-        return -1;
-    for (int i = 0; i < in->ranks; i++)
-        MPI_Cart_coords(in->comm, i, in->dims, in->coordinates + (size_t)i * in->dims);
-    return 0;
 }
 
 /* LEMON_COMPAT=overfull in the environment. */
@@ -61,12 +56,10 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
         MPI_Comm_size(duplicate, &in->ranks);
         MPI_Query_thread(&level);
         in->threads = level == MPI_THREAD_MULTIPLE;
-        bad = learn_grid(in) != 0;
+        learn_grid(in);
     }
     if (agree_on_creation(in, bad, duplicate))
         return in;
-    if (in)
-        free(in->coordinates);
     free(in);
     MPI_Comm_free(&duplicate);
     return NULL;
@@ -77,8 +70,6 @@ void lemon_internal_free(struct lemon_internal *in)
     MPI_Comm_free(&in->comm);
     lemon_verify_close(in);
     free(in->sum.lattices);
-    free(in->coordinates);
-    free(in->geometry.boxes);
     free(in->pending.requests);
     free(in->pending.wanted);
     free(in);

@@ -8,16 +8,16 @@
 #include "limefile.h"
 #include "plan.h"
 #include "range.h"
+#include "schedule.h"
 
 #include <pthread.h>
 
-/* The boxes of all ranks for the geometry that was used last. */
+/* The lattice of the call under way, or of the one before. */
 struct lemon_geometry {
-    int dims;
-    int lattice[LEMON_MAX_DIMS], mapping[LEMON_MAX_DIMS];
-    int memory[LEMON_MAX_DIMS]; /* as mapping, of the user's memory; not of the boxes */
-    int64_t site_bytes;
-    struct lemon_box *boxes; /* one a rank; NULL: nothing cached */
+    int mapping[LEMON_MAX_DIMS];
+    int memory[LEMON_MAX_DIMS]; /* as mapping, of the user's memory; not of grid and box */
+    struct lemon_grid grid;     /* how the ranks divide it */
+    struct lemon_box box;       /* this rank's part */
 };
 
 /* A non-blocking call under way. */
@@ -28,7 +28,8 @@ struct lemon_pending {
     int count, capacity;
     char *buffer; /* of a mover; NULL if the user's memory is used directly */
     struct lemon_plan plan;
-    bool exchange;  /* buffer still has to be handed out */
+    struct lemon_schedule schedule;
+    bool exchange;  /* buffer still has to be handed out, by `schedule` */
     bool runs;      /* they are those of this rank's part, in the order of its memory */
     bool broadcast; /* rank 0 has read for all: `bytes` at `data` */
     char *data;
@@ -69,7 +70,6 @@ struct lemon_internal {
     int rank, ranks;
     int dims; /* of the Cartesian grid; 0: there is none */
     int grid[LEMON_MAX_DIMS];
-    int *coordinates; /* of all ranks, dims each */
     struct lemon_plan_hints hints;
     struct lemon_geometry geometry;
     struct lemon_pending pending;
@@ -144,7 +144,7 @@ int lemon_take_stripe(struct lemon_internal *, MPI_Offset bytes);
 int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
                      int64_t offset);
 
-/* A lattice whose boxes are in `geometry`, at `base` of the file. Collective; not agreed. */
+/* The lattice that is in `geometry`, at `base` of the file. Collective; not agreed. */
 int lemon_move_lattice(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
 
 /* ---- order.c ---- */
@@ -173,29 +173,49 @@ int lemon_post_wait(struct lemon_internal *);
 
 /* ---- exchange.c ---- */
 
+/* The pieces of a mover's turn; their bytes lie in a window one after another. */
+struct lemon_turn {
+    int count;
+    struct lemon_piece pieces[LEMON_TURN_PIECES];
+    char *window;
+};
+
+/* Those of this rank; none if it is no mover. Returns their bytes. Local. */
+int64_t lemon_turn_set(struct lemon_turn *, const struct lemon_plan *,
+                       const struct lemon_schedule *, int64_t turn, char *window);
+
 struct lemon_exchange {
     const struct lemon_plan *plan;
+    const struct lemon_schedule *schedule;
     enum lemon_direction direction;
-    char *data;       /* what this rank holds of the lattice */
-    int64_t from, to; /* this rank's window, if it is a mover */
-    char *staging;    /* the parts of the other ranks in it, one after another */
-    int64_t *offset;  /* of each rank's part, and the end */
-    MPI_Request *requests;
+    char *data;                      /* what this rank holds of the lattice */
+    int64_t next_part, next_source;  /* of the schedule: those of the turns to come */
+    char *staging;                   /* what other ranks have of a turn, one after another */
+    int64_t *offset;                 /* in it, of each source */
+    MPI_Request *requests, *sending; /* with sources; with movers */
+    int *lengths, *completed;        /* of a message's ranges; of requests */
+    MPI_Aint *places;                /* of a message's ranges */
 };
 
 /* good: whether this rank has what else it needs. Collective, agreed; nothing is to be closed
  * after an error. */
 int lemon_exchange_open(const struct lemon_internal *, struct lemon_exchange *,
-                        const struct lemon_plan *, enum lemon_direction, char *data, bool good);
+                        const struct lemon_plan *, const struct lemon_schedule *,
+                        enum lemon_direction, char *data, bool good);
 void lemon_exchange_close(struct lemon_exchange *);
 
-/* Hands the windows of all movers over: from the ranks' data to the movers' windows or back.
- * Collective; cannot fail. */
-void lemon_exchange_round(struct lemon_internal *, struct lemon_exchange *, int64_t round,
-                          char *window);
+/* Hands over a turn of all movers, which come in order: from the ranks' data to the movers'
+ * windows or back. `own` is this rank's. Collective; cannot fail. */
+void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64_t turn,
+                         const struct lemon_turn *own);
 
-/* Adds to the checksum what no round has, sites that lie in two windows. Local. */
+/* Adds to the checksum what no turn has, sites that are in two parts. Local. */
 void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchange *);
+
+/* ---- pending.c again ---- */
+
+/* Posts all pieces of a turn. */
+int lemon_post_turn(struct lemon_internal *, const struct lemon_turn *, int64_t base);
 
 /* ---- recordsum.c: the SciDAC checksum, while data move ---- */
 
@@ -250,7 +270,7 @@ void lemon_verify_close(struct lemon_internal *);
 /* The order of the communicator's dimensions. */
 extern const int lemon_identity[LEMON_MAX_DIMS];
 
-/* Puts the boxes for a lattice call into `geometry`. Local: the same code on every rank if the
+/* Puts the lattice of a call into `geometry`. Local: the same code on every rank if the
  * arguments are.
  *
  * mapping, NULL: as in the communicator. memory, NULL: as on the disk. */

@@ -6,20 +6,20 @@
 
 static bool is_as_on_disk(const struct lemon_geometry *geometry)
 {
-    return memcmp(geometry->memory, geometry->mapping, (size_t)geometry->dims * sizeof(int)) ==
-           0;
+    return memcmp(geometry->memory, geometry->mapping,
+                  (size_t)geometry->grid.dims * sizeof(int)) == 0;
 }
 
 static void make_permute(const struct lemon_internal *in, struct lemon_permute *permute)
 {
     const struct lemon_geometry *geometry = &in->geometry;
-    const struct lemon_box *box = &geometry->boxes[in->rank];
+    const struct lemon_box *box = &geometry->box;
     int on_disk[LEMON_MAX_DIMS], order[LEMON_MAX_DIMS];
-    for (int i = 0; i < geometry->dims; i++)
+    for (int i = 0; i < geometry->grid.dims; i++)
         on_disk[geometry->mapping[i]] = i;
-    for (int i = 0; i < geometry->dims; i++)
+    for (int i = 0; i < geometry->grid.dims; i++)
         order[i] = on_disk[geometry->memory[i]];
-    lemon_permute_make(permute, geometry->dims, box->sites, order, box->site_bytes);
+    lemon_permute_make(permute, geometry->grid.dims, box->sites, order, box->site_bytes);
 }
 
 static int move_by_copy(struct lemon_internal *in, enum lemon_direction direction, char *data,

@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 20, /* of one request: counts are int */
-    RUNS_MAX = 64,     /* more requests than this at once help nobody */
+    CHUNK = 256 << 20,     /* of one request: counts are int */
+    WRITE_CHUNK = 8 << 20, /* longer ones stall now and then (range.c) */
+    RUNS_MAX = 64,         /* more requests than this at once help nobody */
 };
 
 static int reserve(struct lemon_pending *pending)
@@ -60,8 +61,9 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
         return pending->code = lemon_move_bytes(in, pending->direction, data, n, offset);
     if (n > 0 && pending->direction == LEMON_READ && is_there(in, n, offset) != LEMON_SUCCESS)
         return pending->code = LEMON_ERR_READ;
+    const int chunk = pending->direction == LEMON_READ ? CHUNK : WRITE_CHUNK;
     for (int64_t done = 0; done < n;) {
-        int count = n - done < CHUNK ? (int)(n - done) : CHUNK;
+        int count = n - done < chunk ? (int)(n - done) : chunk;
         if (reserve(pending) != 0)
             return pending->code =
                        lemon_say(in, lemon_failure(pending->direction), "out of memory");
@@ -87,6 +89,7 @@ void lemon_post_begin(struct lemon_internal *in, enum lemon_direction direction)
     pending->direction = direction;
     pending->count = 0;
     pending->buffer = NULL;
+    pending->schedule = (struct lemon_schedule){0};
     pending->exchange = pending->broadcast = pending->runs = false;
     pending->code = LEMON_SUCCESS;
 }
@@ -103,20 +106,9 @@ int lemon_start_bytes(struct lemon_internal *in, enum lemon_direction direction,
 
 /* ---- lattices ---- */
 
-static bool few_runs(const struct lemon_internal *in)
-{
-    for (int i = 0; i < in->ranks; i++) {
-        const struct lemon_box *box = &in->geometry.boxes[i];
-        int64_t run = lemon_box_run_bytes(box);
-        if (run && lemon_box_bytes(box) / run > RUNS_MAX)
-            return false;
-    }
-    return true;
-}
-
 static int post_runs(struct lemon_internal *in, char *data, int64_t base)
 {
-    const struct lemon_box *box = &in->geometry.boxes[in->rank];
+    const struct lemon_box *box = &in->geometry.box;
     int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
     int code = LEMON_SUCCESS;
     for (int64_t i = 0; i * run < bytes && code == LEMON_SUCCESS; i++)
@@ -124,43 +116,69 @@ static int post_runs(struct lemon_internal *in, char *data, int64_t base)
     return code;
 }
 
-/* All rounds between the ranks' data and the movers' buffers. good: see lemon_exchange_open().
+/* All turns between the ranks' data and the movers' buffers. good: see lemon_exchange_open().
  */
 static int exchange_all(struct lemon_internal *in, bool good)
 {
     struct lemon_pending *pending = &in->pending;
+    const struct lemon_plan *plan = &pending->plan;
     struct lemon_exchange exchange;
-    int64_t first, last, rounds = lemon_plan_rounds(&pending->plan);
-    int code = lemon_exchange_open(in, &exchange, &pending->plan, pending->direction,
+    char *window = pending->buffer;
+    int code = lemon_exchange_open(in, &exchange, plan, &pending->schedule, pending->direction,
                                    pending->data, good);
     if (code != LEMON_SUCCESS)
         return code;
-    lemon_plan_range(&pending->plan, in->rank, &first, &last);
-    for (int64_t round = 0; round < rounds; round++) {
-        int64_t from, to;
-        lemon_plan_window(&pending->plan, in->rank, round, &from, &to);
-        lemon_exchange_round(in, &exchange, round,
-                             to > from ? pending->buffer + (from - first) : NULL);
+    for (int64_t turn = 0; turn < plan->turns; turn++) {
+        struct lemon_turn own;
+        int64_t bytes = lemon_turn_set(&own, plan, &pending->schedule, turn, window);
+        lemon_exchange_turn(in, &exchange, turn, &own);
+        window += bytes;
     }
     lemon_exchange_sum_rest(in, &exchange);
     lemon_exchange_close(&exchange);
     return LEMON_SUCCESS;
 }
 
+int lemon_post_turn(struct lemon_internal *in, const struct lemon_turn *own, int64_t base)
+{
+    char *window = own->window;
+    int code = LEMON_SUCCESS;
+    for (int i = 0; i < own->count && code == LEMON_SUCCESS; i++) {
+        int64_t from = own->pieces[i].from, n = own->pieces[i].to - from;
+        code = lemon_post(in, window, n, base + from);
+        window += n;
+    }
+    return code;
+}
+
+static int post_all(struct lemon_internal *in)
+{
+    struct lemon_pending *pending = &in->pending;
+    char *window = pending->buffer;
+    int code = LEMON_SUCCESS;
+    for (int64_t turn = 0; turn < pending->plan.turns && code == LEMON_SUCCESS; turn++) {
+        struct lemon_turn own;
+        int64_t bytes = lemon_turn_set(&own, &pending->plan, &pending->schedule, turn, window);
+        code = lemon_post_turn(in, &own, pending->plan.base);
+        window += bytes;
+    }
+    return code;
+}
+
 static int start_movers(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    int64_t from, to;
-    lemon_plan_range(&pending->plan, in->rank, &from, &to);
-    pending->buffer = to > from ? malloc((size_t)(to - from)) : NULL;
-    bool good = to == from || pending->buffer;
+    bool good = lemon_schedule_make(&pending->schedule, &pending->plan, in->rank) == 0;
+    if (good)
+        pending->buffer = malloc((size_t)pending->schedule.bytes + 1);
+    good = good && pending->buffer;
     int code = pending->direction == LEMON_WRITE
                    ? exchange_all(in, good)
                    : lemon_agree(in, good ? LEMON_SUCCESS : LEMON_ERR_READ);
-    pending->exchange = pending->direction == LEMON_READ;
+    pending->exchange = pending->direction == LEMON_READ && code == LEMON_SUCCESS;
     if (code != LEMON_SUCCESS)
         return pending->code = code;
-    return lemon_post(in, pending->buffer, to - from, pending->plan.base + from);
+    return post_all(in);
 }
 
 int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction direction, char *data,
@@ -170,7 +188,8 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
     lemon_post_begin(in, direction);
     pending->data = data;
     lemon_geometry_plan(in, base, &pending->plan);
-    pending->runs = pending->plan.direct && few_runs(in);
+    pending->runs =
+        pending->plan.direct && lemon_grid_most_runs(&in->geometry.grid) <= RUNS_MAX;
     if (!pending->runs)
         return start_movers(in);
     int code = post_runs(in, data, base);
@@ -251,5 +270,6 @@ int lemon_finish(struct lemon_internal *in)
         lemon_broadcast(in, pending->data, pending->bytes);
     free(pending->buffer);
     pending->buffer = NULL;
+    lemon_schedule_free(&pending->schedule);
     return code;
 }

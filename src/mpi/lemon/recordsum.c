@@ -97,7 +97,7 @@ int lemon_sum_begin(struct lemon_internal *in, int64_t pos)
     sum->now = (struct lemon_summed){
         .from = pos,
         .bytes = lemon_geometry_bytes(in),
-        .site_bytes = in->geometry.site_bytes,
+        .site_bytes = in->geometry.grid.site_bytes,
         .counts = sum->wanted,
     };
     if (rank_site(in, &sum->now) != LEMON_SUCCESS)
@@ -114,8 +114,7 @@ int lemon_sum_begin(struct lemon_internal *in, int64_t pos)
 void lemon_sum_between(struct lemon_internal *in, const char *data, int64_t from, int64_t to)
 {
     if (in->sum.active)
-        lemon_sums_add(&in->sum.now.sum, &in->geometry.boxes[in->rank], in->sum.now.first, data,
-                       from, to);
+        lemon_sums_add(&in->sum.now.sum, &in->geometry.box, in->sum.now.first, data, from, to);
 }
 
 void lemon_sum_reach(struct lemon_internal *in, const char *data, int64_t to)

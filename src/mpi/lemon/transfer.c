@@ -36,7 +36,7 @@ static int read_run(struct lemon_internal *in, char *data, int64_t at, int64_t n
 static int move_runs(struct lemon_internal *in, enum lemon_direction direction, char *data,
                      int64_t base)
 {
-    const struct lemon_box *box = &in->geometry.boxes[in->rank];
+    const struct lemon_box *box = &in->geometry.box;
     int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
     struct lemon_sum_beside beside;
     int code = LEMON_SUCCESS;
@@ -55,58 +55,69 @@ static int move_runs(struct lemon_internal *in, enum lemon_direction direction, 
 
 /* ---- through movers ---- */
 
-/* After an error the ranks go on exchanging: nobody is left waiting. */
-static int write_windows(struct lemon_internal *in, const struct lemon_plan *plan,
-                         struct lemon_exchange *exchange, char *window)
+struct mover {
+    const struct lemon_plan *plan;
+    struct lemon_schedule schedule;
+    char *windows; /* two if there are turns after the first; of other ranks: empty */
+};
+
+static int64_t set_turn(const struct mover *mover, struct lemon_turn *own, int64_t turn)
 {
-    int64_t rounds = lemon_plan_rounds(plan);
-    int code = LEMON_SUCCESS;
-    for (int64_t round = 0; round < rounds; round++) {
-        int64_t from, to;
-        lemon_plan_window(plan, in->rank, round, &from, &to);
-        lemon_exchange_round(in, exchange, round, window);
-        if (to > from && code == LEMON_SUCCESS)
-            code = lemon_move_bytes(in, LEMON_WRITE, window, to - from, plan->base + from);
-    }
-    return code;
+    return lemon_turn_set(own, mover->plan, &mover->schedule, turn,
+                          mover->windows + turn % 2 * mover->schedule.window);
 }
 
-/* While one window is handed out, the next one is read. */
-static int read_windows(struct lemon_internal *in, const struct lemon_plan *plan,
-                        struct lemon_exchange *exchange, char *windows)
+/* While one turn is written, the next one is collected. After an error the ranks go on
+ * exchanging: nobody is left waiting. */
+static int write_turns(struct lemon_internal *in, const struct mover *mover,
+                       struct lemon_exchange *exchange)
 {
-    int64_t rounds = lemon_plan_rounds(plan);
-    int code = LEMON_SUCCESS;
+    lemon_post_begin(in, LEMON_WRITE);
+    for (int64_t turn = 0; turn < mover->plan->turns; turn++) {
+        struct lemon_turn own;
+        set_turn(mover, &own, turn);
+        lemon_exchange_turn(in, exchange, turn, &own);
+        if (lemon_post_wait(in) == LEMON_SUCCESS)
+            lemon_post_turn(in, &own, mover->plan->base);
+    }
+    return lemon_post_wait(in);
+}
+
+/* While one turn is handed out, the next one is read. */
+static int read_turns(struct lemon_internal *in, const struct mover *mover,
+                      struct lemon_exchange *exchange)
+{
+    struct lemon_turn own[2];
     lemon_post_begin(in, LEMON_READ);
-    for (int64_t round = 0; round <= rounds; round++) {
-        int64_t from, to;
-        code = lemon_post_wait(in);
-        lemon_plan_window(plan, in->rank, round, &from, &to);
-        if (round < rounds && code == LEMON_SUCCESS)
-            code =
-                lemon_post(in, windows + round % 2 * plan->round, to - from, plan->base + from);
-        if (round > 0)
-            lemon_exchange_round(in, exchange, round - 1,
-                                 windows + (round - 1) % 2 * plan->round);
+    for (int64_t turn = 0; turn <= mover->plan->turns; turn++) {
+        int code = lemon_post_wait(in);
+        set_turn(mover, &own[turn % 2], turn);
+        if (code == LEMON_SUCCESS && turn < mover->plan->turns)
+            lemon_post_turn(in, &own[turn % 2], mover->plan->base);
+        if (turn > 0)
+            lemon_exchange_turn(in, exchange, turn - 1, &own[(turn - 1) % 2]);
     }
-    return code;
+    return in->pending.code;
 }
 
-static int move_windows(struct lemon_internal *in, const struct lemon_plan *plan,
-                        enum lemon_direction direction, char *data)
+static int move_through_movers(struct lemon_internal *in, const struct lemon_plan *plan,
+                               enum lemon_direction direction, char *data)
 {
-    size_t bytes = (size_t)plan->round * (direction == LEMON_READ ? 2 : 1);
-    char *windows = in->rank < plan->movers ? malloc(bytes) : NULL;
+    struct mover mover = {.plan = plan};
     struct lemon_exchange exchange;
-    int code = lemon_exchange_open(in, &exchange, plan, direction, data,
-                                   in->rank >= plan->movers || windows);
+    bool good = lemon_schedule_make(&mover.schedule, plan, in->rank) == 0;
+    if (good)
+        mover.windows = malloc((plan->turns > 1 ? 2 : 1) * (size_t)mover.schedule.window + 1);
+    int code = lemon_exchange_open(in, &exchange, plan, &mover.schedule, direction, data,
+                                   good && mover.windows);
     if (code == LEMON_SUCCESS) {
-        code = direction == LEMON_READ ? read_windows(in, plan, &exchange, windows)
-                                       : write_windows(in, plan, &exchange, windows);
+        code = direction == LEMON_READ ? read_turns(in, &mover, &exchange)
+                                       : write_turns(in, &mover, &exchange);
         lemon_exchange_sum_rest(in, &exchange);
         lemon_exchange_close(&exchange);
     }
-    free(windows);
+    free(mover.windows);
+    lemon_schedule_free(&mover.schedule);
     return code;
 }
 
@@ -116,5 +127,5 @@ int lemon_move_lattice(struct lemon_internal *in, enum lemon_direction direction
     struct lemon_plan plan;
     lemon_geometry_plan(in, base, &plan);
     return plan.direct ? move_runs(in, direction, data, base)
-                       : move_windows(in, &plan, direction, data);
+                       : move_through_movers(in, &plan, direction, data);
 }

@@ -1,11 +1,16 @@
 /* plan.c - who moves which range of the file */
 #include "plan.h"
 
-/* Measured: docs/performance.md. */
+/* Measured: docs/performance.md; computed for many ranks: docs/study.md. */
 enum {
     DIRECT_MIN = 256 * 1024, /* runs of at least this go straight to the file */
-    ROUND = 8 * 1024 * 1024, /* a mover's buffer */
-    ROUND_MAX = 1 << 30,     /* a message's count is an int */
+    EXTENT_MIN = 4 << 20,   /* extents are to be so long, and pieces are not cut shorter, ... */
+    SMALL = 64,             /* ... unless the lattice has not so many of them */
+    TURN_MIN = 8 << 20,     /* bytes of a mover's turn, ... */
+    TURN_MAX = 64 << 20,    /* ... more if the row has many ranks, so that ... */
+    MESSAGE = 512 << 10,    /* ... each of them has about so much */
+    TURN_LIMIT = 512 << 20, /* a message's count is an int */
+    MOVERS_ENOUGH = 1024,   /* more do not make it faster: longer turns instead */
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -13,78 +18,154 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t round_up(int64_t value, int64_t unit)
+static int64_t larger(int64_t a, int64_t b)
 {
-    return (value + unit - 1) / unit * unit;
+    return a > b ? a : b;
 }
 
-static int64_t round_of(const struct lemon_plan_hints *hints)
+static int64_t quotient_up(int64_t a, int64_t b)
 {
-    int64_t stripe = hints->stripe, round = smaller(hints->round, ROUND_MAX);
-    if (round == 0)
-        return round_up(ROUND, stripe);
-    return round < stripe ? stripe : round / stripe * stripe;
+    return a / b + (a % b > 0);
 }
 
-static bool runs_are_long(const struct lemon_box *boxes, int ranks)
+/* ---- making one ---- */
+
+static bool runs_are_long(const struct lemon_grid *grid)
 {
-    for (int i = 0; i < ranks; i++) {
-        int64_t run = lemon_box_run_bytes(&boxes[i]);
-        if (run && run < DIRECT_MIN && run < lemon_box_bytes(&boxes[i]))
-            return false; /* several short runs; a single one is fine whatever its length */
+    int64_t run = lemon_grid_shortest_run(grid);
+    return run == 0 || run >= DIRECT_MIN; /* a single one is fine whatever its length */
+}
+
+/* Bytes of one step in dimension d. */
+static int64_t inner_bytes(const struct lemon_grid *grid, int d)
+{
+    int64_t bytes = grid->site_bytes;
+    for (int i = d + 1; i < grid->dims; i++)
+        bytes *= grid->extent[i];
+    return bytes;
+}
+
+/* The fastest dimension whose parts are long enough, or the slowest one. */
+static void cut_extents(struct lemon_plan *plan, int64_t least)
+{
+    const struct lemon_grid *grid = &plan->grid;
+    for (plan->cut = grid->dims - 1; plan->cut > 0; plan->cut--)
+        if (larger(grid->extent[plan->cut] / grid->parts[plan->cut], 1) *
+                inner_bytes(grid, plan->cut) >=
+            least)
+            break;
+    plan->inner = inner_bytes(grid, plan->cut);
+    plan->extents = plan->rows = grid->parts[plan->cut];
+    for (int i = 0; i < plan->cut; i++) {
+        plan->extents *= grid->extent[i];
+        plan->rows *= grid->parts[i];
     }
-    return true;
+    plan->width = plan->ranks / plan->rows;
 }
 
-void lemon_plan_share(struct lemon_plan *plan, int64_t bytes, int ranks, int64_t base,
-                      const struct lemon_plan_hints *hints)
+/* Extents of the row that has most of them. */
+static int64_t row_extents(const struct lemon_grid *grid, int cut)
+{
+    int64_t extents = 1;
+    for (int i = 0; i < cut; i++)
+        extents *= quotient_up(grid->extent[i], grid->parts[i]);
+    return extents;
+}
+
+/* A few more pieces may be dealt evenly where these cannot. */
+static int64_t evenly(int64_t pieces, int64_t extents, int64_t movers, int64_t most)
+{
+    for (int64_t more = pieces; more <= smaller(most, 4 * pieces); more++)
+        if (extents * more % movers == 0)
+            return more;
+    return pieces;
+}
+
+/* What is asked of the turns of movers. */
+struct wish {
+    int64_t turn;  /* bytes of one, as far as the grid has them */
+    int64_t limit; /* bytes of one, when the ends of its pieces have been shifted, too */
+    int64_t movers;
+    bool strictly; /* no more of them */
+    int64_t least; /* pieces are not cut shorter for their sake */
+};
+
+/* How many pieces of the longest extent go into a turn. */
+static int64_t pieces_of_turn(const struct lemon_plan *plan, int64_t longest,
+                              const struct wish *wish)
+{
+    int64_t length = larger(quotient_up(longest, plan->pieces), 1);
+    int64_t most = smaller(wish->turn / length, wish->limit / (length + plan->stripe));
+    return larger(smaller(most, LEMON_TURN_PIECES), 1);
+}
+
+/* As many movers of a row as there is something to do for. Where there would be more than are
+ * wanted, fewer of them have full turns; the user's wish is kept in any case. */
+static int64_t movers_of_row(const struct lemon_plan *plan, int64_t row_pieces,
+                             const struct wish *wish)
+{
+    int64_t movers = smaller(plan->width, row_pieces);
+    if (plan->rows * movers <= wish->movers)
+        return movers;
+    if (wish->strictly)
+        return larger(wish->movers / plan->rows, 1);
+    int64_t full = quotient_up(row_pieces, plan->turn_pieces);
+    return smaller(movers, larger(full, quotient_up(wish->movers, plan->rows)));
+}
+
+/* Cuts extents into pieces, so that these fit into turns and there is something to do for the
+ * movers that are wanted; and deals them. */
+static void deal_pieces(struct lemon_plan *plan, const struct wish *wish)
+{
+    int64_t cut_part = quotient_up(plan->grid.extent[plan->cut], plan->grid.parts[plan->cut]);
+    int64_t longest = cut_part * plan->inner;
+    int64_t most = larger(quotient_up(longest, wish->least), 1);
+    int64_t extents = row_extents(&plan->grid, plan->cut);
+    int64_t useful = smaller(quotient_up(wish->movers, plan->extents), most);
+    plan->pieces = larger(larger(quotient_up(longest, wish->turn), useful), 1);
+    plan->turn_pieces = pieces_of_turn(plan, longest, wish);
+    plan->row_movers = movers_of_row(plan, extents * plan->pieces, wish);
+    plan->pieces = evenly(plan->pieces, extents, plan->row_movers, most);
+    plan->turn_pieces = pieces_of_turn(plan, longest, wish);
+    int64_t slots = plan->rows * plan->row_movers;
+    plan->movers = wish->strictly ? smaller(slots, wish->movers) : slots;
+    int64_t of_slot = quotient_up(extents * plan->pieces, plan->row_movers);
+    plan->turns = quotient_up(of_slot, plan->turn_pieces) * quotient_up(slots, plan->movers);
+}
+
+static void wish_for_turns(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
+                           struct wish *wish)
 {
     int64_t stripe = hints->stripe;
+    int64_t turn = larger(TURN_MIN, smaller(plan->width * MESSAGE, TURN_MAX));
+    wish->turn = larger(turn, smaller(stripe, TURN_LIMIT));
+    wish->limit = 2 * (int64_t)TURN_LIMIT;
+    if (hints->round == 0)
+        return;
+    wish->limit = larger(smaller(hints->round, TURN_LIMIT) / stripe, 1) * stripe;
+    wish->turn = wish->limit > stripe ? wish->limit - stripe : larger(stripe / 2, 1);
+}
+
+void lemon_plan_make(struct lemon_plan *plan, const struct lemon_grid *grid, int64_t base,
+                     const struct lemon_plan_hints *hints)
+{
     *plan = (struct lemon_plan){
-        .ranks = ranks,
-        .bytes = bytes,
+        .grid = *grid,
+        .direct = runs_are_long(grid),
+        .ranks = lemon_grid_ranks(grid),
+        .bytes = lemon_grid_bytes(grid),
         .base = base,
-        .stripe = stripe,
-        .round = round_of(hints),
+        .stripe = hints->stripe,
     };
-    int64_t stripes = (base % stripe + bytes + stripe - 1) / stripe;
-    int64_t movers = hints->movers > 0 ? smaller(ranks, hints->movers) : ranks;
-    plan->movers = (int)smaller(movers, stripes > 0 ? stripes : 1);
-    plan->share = (stripes + plan->movers - 1) / plan->movers * stripe;
-    if (plan->share == 0)
-        plan->share = stripe;
-}
-
-void lemon_plan_make(struct lemon_plan *plan, const struct lemon_box *boxes, int ranks,
-                     int64_t base, const struct lemon_plan_hints *hints)
-{
-    lemon_plan_share(plan, lemon_box_lattice_bytes(&boxes[0]), ranks, base, hints);
-    plan->direct = runs_are_long(boxes, ranks);
-}
-
-/* A boundary between movers: a multiple of the stripe in the file, inside of the lattice. */
-static int64_t boundary(const struct lemon_plan *plan, int64_t from_first_stripe)
-{
-    int64_t at = from_first_stripe - plan->base % plan->stripe;
-    return at < 0 ? 0 : smaller(at, plan->bytes);
-}
-
-void lemon_plan_range(const struct lemon_plan *plan, int mover, int64_t *from, int64_t *to)
-{
-    *from = boundary(plan, mover * plan->share);
-    *to = boundary(plan, (mover + 1) * plan->share);
-}
-
-void lemon_plan_window(const struct lemon_plan *plan, int mover, int64_t round, int64_t *from,
-                       int64_t *to)
-{
-    int64_t begin = mover * plan->share + smaller(round * plan->round, plan->share);
-    int64_t end = mover * plan->share + smaller((round + 1) * plan->round, plan->share);
-    *from = boundary(plan, begin);
-    *to = boundary(plan, end);
-}
-
-int64_t lemon_plan_rounds(const struct lemon_plan *plan)
-{
-    return (plan->share + plan->round - 1) / plan->round;
+    int64_t least = larger(smaller(EXTENT_MIN, plan->bytes / SMALL), hints->stripe);
+    if (hints->round > 0)
+        least = smaller(least, hints->round);
+    cut_extents(plan, least);
+    struct wish wish = {
+        .movers = smaller(plan->ranks, hints->movers > 0 ? hints->movers : MOVERS_ENOUGH),
+        .strictly = hints->movers > 0,
+        .least = hints->movers > 0 ? hints->stripe : least,
+    };
+    wish_for_turns(plan, hints, &wish);
+    deal_pieces(plan, &wish);
 }
