@@ -154,7 +154,7 @@ $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -
     $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
-$(eval $(call compile,tests/helpers,$(INC_lime)))
+$(eval $(call compile,tests/helpers,$(INC_lime) $$(helper_cflags)))
 
 # To gcc, MPICH's MPI_STATUSES_IGNORE is an array without room.
 MPI_WARNINGS := $(if $(findstring mpich,$(MPICC)),-Wno-stringop-overflow)
@@ -268,7 +268,10 @@ $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 
 $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat) -lm -pthread
+	$(Q)$(LINK) $^ $(helper_libs) $(call pkg_libs,libisal expat) -lm -pthread
+
+$(B)/obj/tests/helpers/striped.o: helper_cflags = $(call pkg_cflags,fuse3)
+$(B)/helpers/striped: helper_libs = $(call pkg_libs,fuse3)
 
 # What is preloaded into others. No sanitizer: it runs before they do.
 $(B)/helpers/fault.so: tests/helpers/fault.c $(B)/flags
@@ -315,7 +318,7 @@ c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 lint: ## cppcheck, shellcheck, man pages and formatting
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
-	$(Q)shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
+	$(Q)shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run scripts/striped \
 	    src/mpi/package/install
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)mandoc -T lint -W warning docs/man/*
