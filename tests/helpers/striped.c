@@ -116,7 +116,8 @@ static int share_servers(void)
         pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
         pthread_mutex_init(&model.shared->lock, &attributes);
     }
-    return close(fd); /* and with it the lock */
+    whole.l_type = F_UNLCK; /* closing it is not enough: it is mapped */
+    return fcntl(fd, F_OFD_SETLK, &whole) != 0 ? -1 : close(fd);
 }
 
 /* ---- the file system: one folder ---- */

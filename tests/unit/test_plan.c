@@ -250,14 +250,33 @@ static void test_a_grid_gives_the_boxes(void **state)
 /* ---- direct, or through movers ---- */
 
 /* A lattice of two dimensions, `inner` bytes of each of its rows for each rank. */
-static bool direct(int ranks, int rows, int inner, int site)
+static bool direct_by(const struct lemon_plan_hints *hints, int64_t base, int ranks, int rows,
+                      int inner, int site)
 {
     struct lemon_plan plan;
     struct lemon_grid grid;
-    struct lemon_plan_hints hints = {.stripe = MIB};
     lemon_grid_make(&grid, 2, site, (int[]){rows, inner * ranks}, (int[]){1, ranks}, NULL);
-    lemon_plan_make(&plan, &grid, 0, &hints);
+    lemon_plan_make(&plan, &grid, base, hints);
     return plan.direct;
+}
+
+static bool direct(int ranks, int rows, int inner, int site)
+{
+    return direct_by(&(struct lemon_plan_hints){.stripe = MIB}, 144, ranks, rows, inner, site);
+}
+
+/* Where the stripe is known, runs are to be long beside it, or to be stripes. */
+static void test_direct_beside_stripes(void **state)
+{
+    (void)state;
+    const struct lemon_plan_hints known = {.stripe = MIB, .striped = true};
+    assert_true(direct(4, 100, (int)MIB, 1));
+    assert_false(direct_by(&known, 144, 4, 100, (int)MIB, 1));
+    assert_true(direct_by(&known, 7 * MIB, 4, 100, (int)MIB, 1));
+    assert_false(direct_by(&known, 7 * MIB, 4, 100, (int)MIB + 1, 1));
+    assert_true(direct_by(&known, 144, 4, 100, 4 * (int)MIB, 1));
+    assert_true(direct_by(&known, 144, 4, 1, 300 * (int)KIB, 1)); /* one run */
+    assert_false(direct_by(&known, 0, 4, 100, 300 * (int)KIB, 1));
 }
 
 static void test_direct_where_runs_are_long(void **state)
@@ -458,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_pieces_partition_the_lattice),
         cmocka_unit_test(test_schedules_fit_together),
         cmocka_unit_test(test_direct_where_runs_are_long),
+        cmocka_unit_test(test_direct_beside_stripes),
         cmocka_unit_test(test_direct_never_means_many_short_runs),
         cmocka_unit_test(test_an_exabyte_on_4096_ranks),
         cmocka_unit_test(test_terabytes_turn_by_turn),

@@ -133,7 +133,8 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
 /* The same on all ranks, as these have the same options. Collective. */
 static int take_hints(struct job_worker *worker, struct job_container *container)
 {
-    int64_t said[LEMON_HINTS], stripe = lemon_hints_stripe(container->mpi, worker->comm);
+    int64_t said[LEMON_HINTS], told = lemon_hints_stripe(container->mpi, worker->comm);
+    int64_t stripe = told ? told : LEMON_STRIPE;
     if (lemon_hints_parse(worker->info, said) >= 0)
         return EINVAL;
     if (worker->options->stripe)
@@ -141,9 +142,9 @@ static int take_hints(struct job_worker *worker, struct job_container *container
     else if (said[LEMON_HINT_STRIPE])
         stripe = said[LEMON_HINT_STRIPE];
     container->hints = (struct lemon_plan_hints){
-        stripe,
-        said[LEMON_HINT_MOVERS],
-        said[LEMON_HINT_ROUND],
+        .stripe = stripe,
+        .movers = said[LEMON_HINT_MOVERS],
+        .round = said[LEMON_HINT_ROUND],
     };
     return 0;
 }

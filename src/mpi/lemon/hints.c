@@ -12,8 +12,10 @@ int lemon_take_hints(struct lemon_internal *in, MPI_Info info)
     code = lemon_agree_on(in, code, values, LEMON_HINTS);
     if (code != LEMON_SUCCESS)
         return code;
-    if (values[LEMON_HINT_STRIPE])
+    if (values[LEMON_HINT_STRIPE]) {
         in->hints.stripe = values[LEMON_HINT_STRIPE];
+        in->hints.striped = true;
+    }
     if (values[LEMON_HINT_MOVERS])
         in->hints.movers = values[LEMON_HINT_MOVERS];
     if (values[LEMON_HINT_ROUND])
@@ -30,7 +32,9 @@ int lemon_take_stripe(struct lemon_internal *in, MPI_Offset bytes)
                    ? LEMON_SUCCESS
                    : lemon_say(in, LEMON_ERR_PARAM, "a stripe is 1 byte to 1 GiB");
     code = lemon_agree_on(in, code, values, 1);
-    if (code == LEMON_SUCCESS)
+    if (code == LEMON_SUCCESS) {
         in->hints.stripe = bytes;
+        in->hints.striped = true;
+    }
     return code;
 }

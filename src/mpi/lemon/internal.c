@@ -36,7 +36,9 @@ static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm
     if (most[0])
         return false;
     in->overfull = most[1]; /* mpirun may have given it to rank 0 alone */
-    in->hints.stripe = lemon_hints_stripe(*in->file.mpi, comm);
+    int64_t stripe = lemon_hints_stripe(*in->file.mpi, comm);
+    in->hints.striped = stripe > 0;
+    in->hints.stripe = stripe ? stripe : LEMON_STRIPE;
     return true;
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 enum {
-    STRIPE = 1 << 20, /* of a file that says nothing of it */
     VALUE_BYTES = 32, /* more digits are no number in range */
 };
 
@@ -80,5 +79,5 @@ int64_t lemon_hints_stripe(MPI_File file, MPI_Comm comm)
 {
     int64_t stripe = stripe_of(file), most[2] = {stripe, -stripe};
     MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, comm);
-    return most[0] > 0 && most[0] == -most[1] ? most[0] : STRIPE;
+    return most[0] > 0 && most[0] == -most[1] ? most[0] : 0;
 }

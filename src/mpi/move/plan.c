@@ -4,6 +4,7 @@
 /* Measured: docs/performance.md; computed for many ranks: docs/study.md. */
 enum {
     DIRECT_MIN = 256 * 1024, /* runs of at least this go straight to the file */
+    DIRECT_STRIPES = 4,      /* ... if they are so many stripes, where these are known */
     EXTENT_MIN = 4 << 20,   /* extents are to be so long, and pieces are not cut shorter, ... */
     SMALL = 64,             /* ... unless the lattice has not so many of them */
     TURN_MIN = 8 << 20,     /* bytes of a mover's turn, ... */
@@ -30,10 +31,16 @@ static int64_t quotient_up(int64_t a, int64_t b)
 
 /* ---- making one ---- */
 
-static bool runs_are_long(const struct lemon_grid *grid)
+/* A single one is fine whatever its length. Short runs that begin anywhere would each be in one
+ * stripe more than they need. */
+static bool runs_are_long(const struct lemon_grid *grid, int64_t base,
+                          const struct lemon_plan_hints *hints)
 {
     int64_t run = lemon_grid_shortest_run(grid);
-    return run == 0 || run >= DIRECT_MIN; /* a single one is fine whatever its length */
+    if (run == 0 || run < DIRECT_MIN || !hints->striped)
+        return run == 0 || run >= DIRECT_MIN;
+    return run >= DIRECT_STRIPES * hints->stripe ||
+           (run % hints->stripe == 0 && base % hints->stripe == 0);
 }
 
 /* Bytes of one step in dimension d. */
@@ -151,7 +158,7 @@ void lemon_plan_make(struct lemon_plan *plan, const struct lemon_grid *grid, int
 {
     *plan = (struct lemon_plan){
         .grid = *grid,
-        .direct = runs_are_long(grid),
+        .direct = runs_are_long(grid, base, hints),
         .ranks = lemon_grid_ranks(grid),
         .bytes = lemon_grid_bytes(grid),
         .base = base,

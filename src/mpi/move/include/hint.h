@@ -15,6 +15,10 @@ enum {
     LEMON_HINTS,
 };
 
+enum {
+    LEMON_STRIPE = 1 << 20, /* where nobody says another one */
+};
+
 /* The least value is 1. */
 struct lemon_hint {
     const char *key;
@@ -26,8 +30,8 @@ extern const struct lemon_hint lemon_hints[LEMON_HINTS];
  * from 1 to the most, or -1. Local. */
 int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS]);
 
-/* The stripe that the file was opened with, if it says so and all ranks see the same; else 1
- * MiB. MPI_FILE_NULL says nothing. Collective. */
+/* The stripe that the file was opened with, if it says so and all ranks see the same; else 0.
+ * MPI_FILE_NULL says nothing. Collective. */
 int64_t lemon_hints_stripe(MPI_File file, MPI_Comm comm);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * plan.h - who moves which range of the file; pure, no MPI, the same on every rank.
  *
- * Either every rank moves its own runs (direct), where these are long; or the ranks exchange
+ * Either every rank moves its own runs (direct), where these are long, and not short beside a
+ * stripe that is known unless they are stripes; or the ranks exchange
  * data with some of them, the movers, which move long contiguous pieces. Nothing is ever read
  * in order to write.
  *
@@ -31,6 +32,7 @@
 /* What the user wishes. */
 struct lemon_plan_hints {
     int64_t stripe; /* 1 .. 1 GiB */
+    bool striped;   /* that is known to be the file's, not just assumed */
     int64_t movers; /* at most so many; 0: no wish */
     int64_t round;  /* at most so many bytes in a turn, but at least a stripe; 0: no wish */
 };
