@@ -5,6 +5,7 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 void bench_text_lattice(const struct bench_pattern *p, FILE *to)
@@ -62,7 +63,7 @@ static const char *cache_words(const struct bench_run *run)
     if (strcmp(run->cache, "drop_caches") == 0)
         return "page cache dropped before each operation";
     if (strcmp(run->cache, "posix_fadvise") == 0)
-        return "the file's pages dropped (not root: the disk's cache may help)";
+        return "page cache dropped of these files (not root: posix_fadvise)";
     return "page cache warm";
 }
 
@@ -95,6 +96,13 @@ enum column {
     CLOSE,
 };
 
+static void show_heading(bool computes, FILE *to)
+{
+    fprintf(to, "%-16s MB/s (10^6 bytes)%*s median ms\n", "", 22, "");
+    fprintf(to, "%-16s  median    mean     min     max std dev %s    open transfer   close\n",
+            "", computes ? " compute" : "");
+}
+
 /* The median of one phase, in seconds. */
 static double phase(const struct bench_result *result, enum column column)
 {
@@ -107,21 +115,30 @@ static double phase(const struct bench_result *result, enum column column)
     return bench_median(values, result->n);
 }
 
+/* Seven columns of a number: with a digit behind the point where it is small. */
+static void show_number(double value, FILE *to)
+{
+    fprintf(to, " %7.*f", fabs(value) < 99.95 ? 1 : 0, value);
+}
+
 static void show_result(const struct bench_run *run, const struct bench_entry *entry,
                         enum bench_operation operation, bool named, FILE *to)
 {
     const struct bench_result *result = &entry->results[operation];
+    bool computes = run->options->compute > 0 && operation == BENCH_WRITE;
     double speeds[BENCH_REPETITIONS_MAX];
     struct bench_statistics s;
     for (int i = 0; i < result->n; i++)
         speeds[i] = (double)run->bytes / result->seconds[i].total / 1e6;
     bench_statistics_of(speeds, result->n, &s);
-    fprintf(to, "%-11s %-5s %8.1f %8.1f %8.1f %8.1f %7.1f  %8.1f %8.1f %8.1f",
-            named ? entry->backend->name : "", operation == BENCH_WRITE ? "write" : "read",
-            s.median, s.mean, s.min, s.max, s.deviation, 1e3 * phase(result, OPEN),
-            1e3 * phase(result, TRANSFER), 1e3 * phase(result, CLOSE));
-    if (run->options->compute > 0 && operation == BENCH_WRITE)
-        fprintf(to, " %8.1f", 1e3 * phase(result, COMPUTE));
+    const double columns[] = {s.median, s.mean, s.min, s.max, s.deviation};
+    fprintf(to, "%-10s %-5s", named ? entry->backend->name : "",
+            operation == BENCH_WRITE ? "write" : "read");
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        show_number(columns[i], to);
+    fputc(' ', to);
+    for (int column = computes ? COMPUTE : OPEN; column <= CLOSE; column++)
+        show_number(1e3 * phase(result, (enum column)column), to);
     if (operation == BENCH_READ && !result->verified)
         fputs("  WRONG BYTES", to);
     fputc('\n', to);
@@ -129,11 +146,7 @@ static void show_result(const struct bench_run *run, const struct bench_entry *e
 
 void bench_text_results(const struct bench_run *run, FILE *to)
 {
-    fprintf(to, "%-17s %44s  %26s\n", "", "speed in MB/s (10^6 bytes)       ",
-            "median time in ms");
-    fprintf(to, "%-17s %8s %8s %8s %8s %7s  %8s %8s %8s%s\n", "", "median", "mean", "min",
-            "max", "dev", "open", "transfer", "close",
-            run->options->compute > 0 ? "  compute" : "");
+    show_heading(run->options->compute > 0, to);
     for (int i = 0; i < run->entries; i++) {
         const struct bench_entry *entry = &run->entry[i];
         bool named = true;
