@@ -31,26 +31,78 @@ static void set_mpi(struct bench_system *s)
         snprintf(s->mpi, sizeof s->mpi, "%.*s", (int)strcspn(text, ",\n"), text);
 }
 
-/* Open MPI has several ROMIOs by name; their variables bear it: io_romio321_priority. */
-static void find_romio(char *name, size_t cap)
+/* The rest of a loaded library's name after `prefix`, up to the point. */
+static bool is_loaded(const char *prefix, char *name, size_t cap)
 {
-    int provided, n = 0;
+    char line[2 * BENCH_PATH_BYTES];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        const char *at = strstr(line, prefix);
+        found = at != NULL;
+        if (at) {
+            at += strlen(prefix);
+            snprintf(name, cap, "%.*s", (int)strcspn(at, ".\n"), at);
+        }
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+/* Open MPI's components have variables such as io_romio321_priority; without any wish of the
+ * user the highest is taken. */
+static int priority(int variable, const char *name, const char *end)
+{
+    MPI_T_cvar_handle handle;
+    int count, value = -1;
+    if (strncmp(name, "io_", 3) != 0 || !end || strcmp(end, "_priority") != 0 ||
+        strchr(name + 3, '_') != end)
+        return -1;
+    if (MPI_T_cvar_handle_alloc(variable, NULL, &handle, &count) != MPI_SUCCESS)
+        return -1;
+    if (count != 1 || MPI_T_cvar_read(handle, &value) != MPI_SUCCESS)
+        value = -1;
+    MPI_T_cvar_handle_free(&handle);
+    return value;
+}
+
+static void find_by_priority(char *component, size_t cap)
+{
+    int provided, n = 0, highest = -1;
     if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
         return;
     MPI_T_cvar_get_num(&n);
     for (int i = 0; i < n; i++) {
-        char variable[256], text[2];
-        int length = sizeof variable, text_length = sizeof text, verbosity, bind, scope;
+        char name[256], text[2];
+        int length = sizeof name, text_length = sizeof text, verbosity, bind, scope;
         MPI_Datatype type;
         MPI_T_enum values;
-        if (MPI_T_cvar_get_info(i, variable, &length, &verbosity, &type, &values, text,
-                                &text_length, &bind, &scope) == MPI_SUCCESS &&
-            strncmp(variable, "io_romio", 8) == 0) {
-            snprintf(name, cap, "%.*s", (int)strcspn(variable + 3, "_"), variable + 3);
-            break;
+        if (MPI_T_cvar_get_info(i, name, &length, &verbosity, &type, &values, text,
+                                &text_length, &bind, &scope) != MPI_SUCCESS)
+            continue;
+        const char *end = strrchr(name, '_');
+        int value = type == MPI_INT ? priority(i, name, end) : -1;
+        if (value > highest) {
+            highest = value;
+            snprintf(component, cap, "%.*s", (int)(end - name - 3), name + 3);
         }
     }
     MPI_T_finalize();
+}
+
+/* Of an Open MPI whose file is open. OMPIO then has loaded what it needs for a file system; a
+ * ROMIO is there under its name. Where components are in one library nothing is seen of them.
+ */
+static void find_component(char *component, size_t cap)
+{
+    char name[64];
+    if (is_loaded("/mca_fs_", name, sizeof name))
+        snprintf(component, cap, "ompio");
+    else if (!is_loaded("/mca_io_romio", name, sizeof name))
+        find_by_priority(component, cap);
+    else
+        snprintf(component, cap, "romio%.20s", name);
 }
 
 static int64_t number_in(MPI_Info info, const char *key)
@@ -78,13 +130,12 @@ static void probe(struct bench_system *s, const char *path)
     if (MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
                       &file) != MPI_SUCCESS)
         return;
+    if (strncmp(s->mpi, "Open MPI", 8) == 0)
+        find_component(s->mpi_io, sizeof s->mpi_io);
     if (MPI_File_get_info(file, &info) == MPI_SUCCESS) {
         MPI_Info_get_valuelen(info, "romio_cb_write", &length, &there);
-        strcpy(s->mpi_io, there ? "romio" : "ompio");
-        if (there && strncmp(s->mpi, "Open MPI", 8) == 0)
-            find_romio(s->mpi_io, sizeof s->mpi_io);
-        else if (!there && strncmp(s->mpi, "Open MPI", 8) != 0)
-            strcpy(s->mpi_io, "unknown");
+        if (there && strcmp(s->mpi_io, "unknown") == 0)
+            strcpy(s->mpi_io, "romio");
         s->stripe_bytes = number_in(info, "striping_unit");
         s->stripe_count = number_in(info, "striping_factor");
         MPI_Info_free(&info);
