@@ -44,6 +44,7 @@ INC_lime := -Isrc/lime/include
 INC_wire := -Isrc/mpi/wire/include
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
+INC_bench := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
 INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 # Of the daemon, from below.
@@ -76,15 +77,33 @@ liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
 # What of the format it needs, and what that needs.
 lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c descriptor.c)
 lemon_libs = $(call pkg_libs,libisal) -pthread
-compare_src   := $(filter-out %/overlap.c %/checksum.c,$(wildcard src/mpi/bench/*.c))
-overlap_src   := src/mpi/bench/common.c src/mpi/bench/overlap.c
-summed_src    := src/mpi/bench/common.c src/mpi/bench/checksum.c
-mpi_benches   := $(addprefix $(B)/helpers/lemon_,compare overlap checksum)
+bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
 # Of the format again: what programs print goes through it.
 text_obj      := $(call obj,src/lime/text.c)
+
+# Libraries that lime-bench compares, where MPICC is the MPI that Debian has built them with, by
+# pkg-config name; `lime-bench --list` gives the reason where one is left out.
+HDF5_PKG    ?= hdf5-openmpi
+NETCDF4_PKG ?= netcdf-mpi
+PNETCDF_PKG ?= pnetcdf
+rivals      := HDF5 NETCDF4 PNETCDF
+is_open_mpi := $(if $(HAVE_MPI),$(findstring Open MPI,$(shell $(MPICC) --showme:version 2>&1)))
+have_rivals := $(if $(is_open_mpi),$(foreach r,$(rivals),$(shell $(PKG) --exists $($(r)_PKG) 2>/dev/null && echo $(r))))
+rival_file_HDF5    := backend_hdf5.c
+rival_file_NETCDF4 := backend_netcdf4.c
+rival_file_PNETCDF := backend_pnetcdf.c
+lacking      = $(filter-out $(have_rivals),$(rivals))
+why_lacking  = $(if $(is_open_mpi),pkg-config finds no $($(1)_PKG),built with $(MPICC)$(comma) not Open MPI)
+comma       := ,
+backend_src := $(filter-out $(foreach r,$(lacking),%/$(rival_file_$(r))),$(wildcard src/mpi/bench/backend/*.c))
+# netcdf-mpi.pc names a folder that has no netcdf.h. Others' headers: no warnings of them.
+rival_cflags := $(patsubst -I%,-isystem %,$(if $(have_rivals),$(call pkg_cflags,$(foreach r,$(have_rivals),$($(r)_PKG))))) \
+    $(if $(filter NETCDF4,$(have_rivals)),-isystem $(shell $(PKG) --variable=prefix $(NETCDF4_PKG))/include) \
+    $(foreach r,$(lacking),-DBENCH_WITHOUT_$(r)='"$(call why_lacking,$(r))"')
+rival_libs   := $(if $(have_rivals),$(call pkg_libs,$(foreach r,$(have_rivals),$($(r)_PKG))))
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
-mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark $(B)/bin/limefs-io \
+mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark $(B)/bin/limefs-io $(B)/bin/lime-bench \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs
 # The names under which C-LIME and Lemon users know what `lime` does as well.
@@ -129,8 +148,8 @@ require:
 
 # Rebuild everything when the flags change.
 $(B)/flags: FORCE
-	$(Q)mkdir -p $(@D); echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS)' | cmp -s - $@ || \
-	    echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS)' > $@
+	$(Q)mkdir -p $(@D); echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals)' | cmp -s - $@ || \
+	    echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals)' > $@
 .PHONY: FORCE
 
 define compile
@@ -167,7 +186,10 @@ endef
 $(eval $(call compile_mpi,src/mpi/move,$(INC_move)))
 $(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move)))
 $(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
-$(eval $(call compile_mpi,src/mpi/bench,$(INC_lemon)))
+bench_cflags := $(INC_bench) $(call pkg_cflags,jansson) $(rival_cflags) \
+    -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
+$(eval $(call compile_mpi,src/mpi/bench,$$(bench_cflags)))
+$(eval $(call compile_mpi,src/mpi/bench/backend,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
 
 # What of Lemon needs no MPI, for its tests where there is none.
@@ -198,15 +220,11 @@ $(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src) $(lemon_lime_src)) $(text_
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
 
-# Programs of one source each.
-$(B)/helpers/lemon_compare: $(call obj,$(compare_src))
-$(B)/helpers/lemon_overlap: $(call obj,$(overlap_src))
-$(B)/helpers/lemon_checksum: $(call obj,$(summed_src))
-$(mpi_benches): $(B)/lib/liblemon.a
+$(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(text_obj) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $(filter %.o,$^) $(B)/lib/liblemon.a \
-	    $(lemon_libs)
+	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) $(rival_libs) -lm
 
+# Programs of one source each.
 define mpi_programs
 $(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
@@ -291,7 +309,7 @@ stress: deps ## the long runs: many kills, mutations and mounts
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 LIMETEST_TIMEOUT=3600 tests/run
 
-run-bench: all $(helpers) $(if $(HAVE_MPI),$(mpi_benches))
+run-bench: all $(helpers)
 	$(Q)B=$(abspath $(B)) scripts/bench
 
 # libFuzzer wants clang; FUZZ_SECONDS bounds each target.

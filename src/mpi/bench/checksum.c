@@ -1,156 +1,151 @@
 /*
- * checksum.c - lemon_checksum: what the SciDAC checksum adds to writing and reading a lattice
+ * checksum.c - lime-bench checksum: what the SciDAC checksum adds to writing and reading
  *
- * usage: lemon_checksum L ROUNDS FILE [interleaved]
- *
- * The lattice of lemon_compare, moved by Lemon without and with the checksum in turn, each
- * round beginning with the other one; the median of ROUNDS counts, each the best of three that
- * take turns. Written means: on the disk, opening and closing of the file included. The last
- * line is what reading back takes, for comparison: no goal.
+ * Without and with the checksum in turn, each repetition beginning with the other one; of each
+ * the best of three that take turns. Written means: on the disk, opening and closing of the
+ * file included. What reading back takes (lemonWriterSetVerify()) is for comparison.
  */
-#include "bench.h"
-#include "lemon.h"
+#include "statistics.h"
+#include "study.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <math.h>
 #include <unistd.h>
 
 enum {
-    WAYS = 3,
-    ROUNDS_MAX = 99,
     TRIES = 3,
 };
 
 enum way {
     WITHOUT,
     WITH,
-    VERIFIED,
+    READ_BACK, /* writing only */
+    WAYS,
 };
 
+enum kind {
+    WRITE,
+    COLD,
+    WARM,
+    KINDS,
+};
+
+static const char *const way_names[WAYS] = {"without", "with", "read_back"};
+static const char *const kind_names[KINDS] = {"write", "read, cold", "read, warm"};
+
 static LemonChecksum wrote, read_back;
+static double times[KINDS][WAYS][BENCH_REPETITIONS_MAX];
 
-static int write_lattice(struct bench *b, enum way way)
+static bool write_lattice(struct bench_study *s, enum way way)
 {
-    MPI_File fp;
-    MPI_File_open(b->cart, b->path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
-    LemonWriter *writer = lemonCreateWriter(&fp, b->cart);
-    LemonRecordHeader *header = lemonCreateHeader(1, 1, "ildg-binary-data", b->bytes);
-    int code = lemonWriterSetChecksum(writer, way == WITH);
-    if (code == LEMON_SUCCESS && way == VERIFIED)
-        code = lemonWriterSetVerify(writer, 1, b->path);
+    const struct bench_pattern *p = s->pattern;
+    if (!bench_study_open(s, true))
+        return false;
+    int code = lemonWriterSetChecksum(s->writer, way == WITH);
+    if (code == LEMON_SUCCESS && way == READ_BACK)
+        code = lemonWriterSetVerify(s->writer, 1, s->options->path);
     if (code == LEMON_SUCCESS)
-        code = lemonWriteRecordHeader(header, writer);
-    lemonDestroyHeader(header);
+        code = bench_study_header(s);
     if (code == LEMON_SUCCESS)
-        code = lemonWriteLatticeParallel(writer, b->data, b->site_bytes, b->lattice);
+        code = lemonWriteLatticeParallel(s->writer, s->data, p->site_bytes, p->lattice);
     if (code == LEMON_SUCCESS)
-        code = lemonWriterCloseRecord(writer);
+        code = lemonWriterCloseRecord(s->writer);
     if (code == LEMON_SUCCESS && way == WITH)
-        code = lemonWriterChecksum(writer, &wrote);
-    lemonDestroyWriter(writer);
-    MPI_File_close(&fp);
-    return code;
+        code = lemonWriterChecksum(s->writer, &wrote);
+    bool good = bench_study_check(s, "write", code);
+    return bench_study_close(s) && good;
 }
 
-static int read_lattice(struct bench *b, enum way way)
+static bool read_lattice(struct bench_study *s, enum way way)
 {
-    MPI_File fp;
-    MPI_File_open(b->cart, b->path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
-    LemonReader *reader = lemonCreateReader(&fp, b->cart);
-    int code = lemonReaderSetChecksum(reader, way == WITH);
+    const struct bench_pattern *p = s->pattern;
+    if (!bench_study_open(s, false))
+        return false;
+    int code = lemonReaderSetChecksum(s->reader, way == WITH);
     if (code == LEMON_SUCCESS)
-        code = lemonReaderNextRecord(reader);
+        code = bench_study_header(s);
     if (code == LEMON_SUCCESS)
-        code = lemonReadLatticeParallel(reader, b->data, b->site_bytes, b->lattice);
+        code = lemonReadLatticeParallel(s->reader, s->data, p->site_bytes, p->lattice);
     if (code == LEMON_SUCCESS && way == WITH)
-        code = lemonReaderChecksum(reader, &read_back);
-    lemonDestroyReader(reader);
-    MPI_File_close(&fp);
-    return code;
+        code = lemonReaderChecksum(s->reader, &read_back);
+    bool good = bench_study_check(s, "read", code);
+    return bench_study_close(s) && good;
 }
 
-static double timed(struct bench *b, int (*move)(struct bench *, enum way), enum way way)
+static bool timed(struct bench_study *s, enum kind kind, enum way way, double *seconds)
 {
-    MPI_Barrier(b->cart);
+    if (kind == WRITE && s->world->rank == 0)
+        unlink(s->options->path);
+    if (kind != WRITE)
+        bench_study_spoil(s);
+    if (kind != WARM)
+        bench_study_drop_cache(s);
+    MPI_Barrier(s->cart);
     double begin = MPI_Wtime();
-    int code = move(b, way);
-    MPI_Barrier(b->cart);
-    double seconds = MPI_Wtime() - begin;
-    if (code != LEMON_SUCCESS) {
-        fprintf(stderr, "lemon_checksum: code %d\n", code);
-        MPI_Abort(b->cart, 1);
-    }
-    return seconds;
-}
-
-static void anew(const struct bench *b)
-{
-    if (b->rank == 0)
-        unlink(b->path);
+    bool good = kind == WRITE ? write_lattice(s, way) : read_lattice(s, way);
+    MPI_Barrier(s->cart);
+    *seconds = MPI_Wtime() - begin;
+    return good && (kind == WRITE || bench_study_verify(s));
 }
 
 /* The best of TRIES of each way, which take turns. */
-static void round_of(struct bench *b, int round, int ways, double times[][ROUNDS_MAX],
-                     int (*move)(struct bench *, enum way), int cold)
+static bool repeat(struct bench_study *s, enum kind kind, int repetition)
 {
+    int ways = kind == WRITE ? WAYS : READ_BACK;
     for (int i = 0; i < TRIES * ways; i++) {
-        int way = (i + round) % ways;
-        if (move == write_lattice)
-            anew(b);
-        if (move == write_lattice || cold)
-            bench_settle(b);
-        double seconds = timed(b, move, (enum way)way);
-        if (i < ways || seconds < times[way][round])
-            times[way][round] = seconds;
+        int way = (i + repetition) % ways;
+        double seconds, *best = &times[kind][way][repetition];
+        if (!timed(s, kind, (enum way)way, &seconds))
+            return false;
+        *best = i < ways ? seconds : fmin(*best, seconds);
     }
+    return true;
 }
 
-static void show(const struct bench *b, const char *what, double times[][ROUNDS_MAX],
-                 int rounds, double goal)
+static void show(const struct bench_study *s, enum kind kind, FILE *to)
 {
-    double without = bench_median(times[WITHOUT], rounds);
-    double with = bench_median(times[WITH], rounds), ratio = with / without;
-    printf(
-        "L=%-3d %d ranks %s %-6s without %6.0f MB/s, with the checksum %6.0f MB/s   %+.1f %%",
-        b->lattice[1], b->ranks, b->order, what, (double)b->bytes / without / 1e6,
-        (double)b->bytes / with / 1e6, 100 * (ratio - 1));
-    if (goal > 0)
-        printf("   goal +%.0f %% %s", 100 * (goal - 1), ratio <= goal ? "met" : "MISSED");
-    printf("\n");
+    int n = (int)s->options->repetitions;
+    double without = bench_median(times[kind][WITHOUT], n);
+    double with = bench_median(times[kind][WITH], n);
+    fprintf(to, "%-10s without %7.0f MB/s, with the checksum %7.0f MB/s  %+.1f %%\n",
+            kind_names[kind], (double)s->bytes / without / 1e6, (double)s->bytes / with / 1e6,
+            100 * (with / without - 1));
+    if (kind == WRITE)
+        fprintf(to, "%-10s reading back adds %.2f of the time\n", "",
+                bench_median(times[WRITE][READ_BACK], n) / without - 1);
 }
 
-int main(int argc, char *argv[])
+static json_t *result_of(const struct bench_study *s, enum kind kind)
 {
-    static double writes[WAYS][ROUNDS_MAX], cold[WAYS][ROUNDS_MAX], warm[WAYS][ROUNDS_MAX];
-    struct bench b;
-    MPI_Init(&argc, &argv);
-    int rounds = bench_set_up_as(&b, "lemon_checksum", argc, argv, ROUNDS_MAX);
-    if (rounds == 0) {
-        MPI_Finalize();
-        return 2;
+    int n = (int)s->options->repetitions, ways = kind == WRITE ? WAYS : READ_BACK;
+    json_t *seconds = json_object();
+    for (int way = 0; way < ways; way++)
+        json_object_set_new(seconds, way_names[way], bench_json_numbers(times[kind][way], n));
+    return json_pack(
+        "{s:s, s:b, s:I, s:o, s:f}", "operation", kind == WRITE ? "write" : "read", "cold",
+        kind != WARM, "bytes", (json_int_t)s->bytes, "seconds", seconds, "ratio",
+        bench_median(times[kind][WITH], n) / bench_median(times[kind][WITHOUT], n));
+}
+
+int bench_checksum(struct bench_study *s, json_t *json, FILE *to)
+{
+    json_t *list = json ? json_array() : NULL;
+    for (int repetition = 0; repetition < s->options->repetitions; repetition++)
+        for (int kind = 0; kind < KINDS; kind++)
+            if (!repeat(s, (enum kind)kind, repetition))
+                return BENCH_FAILED;
+    if (!bench_world_report(s->world, s->options->path, s->name,
+                            wrote.suma != read_back.suma || wrote.sumb != read_back.sumb
+                                ? "checksum: that of what was read is not that of what was "
+                                  "written"
+                                : ""))
+        return BENCH_FAILED;
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (to)
+            show(s, (enum kind)kind, to);
+        if (list)
+            json_array_append_new(list, result_of(s, (enum kind)kind));
     }
-    for (int round = 0; round < rounds; round++) {
-        round_of(&b, round, WAYS, writes, write_lattice, 0);
-        round_of(&b, round, 2, cold, read_lattice, 1);
-        round_of(&b, round, 2, warm, read_lattice, 0);
-    }
-    if (wrote.suma != read_back.suma || wrote.sumb != read_back.sumb) {
-        fprintf(stderr, "lemon_checksum: what was read is not what was written\n");
-        MPI_Abort(b.cart, 1);
-    }
-    if (b.rank == 0) {
-        show(&b, "write", writes, rounds, 1.10);
-        show(&b, "cold", cold, rounds, 0);
-        show(&b, "warm", warm, rounds, 0);
-        printf("L=%-3d %d ranks %s reading back after the write: %.2f of the write's time\n",
-               b.lattice[1], b.ranks, b.order,
-               bench_median(writes[VERIFIED], rounds) / bench_median(writes[WITHOUT], rounds) -
-                   1);
-        unlink(b.path);
-    }
-    free(b.data);
-    MPI_Comm_free(&b.cart);
-    MPI_Finalize();
-    return 0;
+    if (json)
+        json_object_set_new(json, "checksum", list);
+    return BENCH_GOOD;
 }

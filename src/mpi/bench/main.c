@@ -1,95 +1,213 @@
-/*
- * main.c - lemon_compare: Lemon beside what programs do without it
- *
- * usage: lemon_compare L ROUNDS FILE [interleaved]
- *
- * An L^3 x 2L lattice of 576 bytes a site over the ranks that it is started with, which split
- * the slowest dimensions or, `interleaved`, the fastest. The ways take turns, each round from
- * another one on, so that the machine's moods meet all of them alike; the median of ROUNDS
- * counts. A write begins with no file, a cold read (as root) with an empty page cache. Of both
- * the better of two that follow each other counts: the host of a virtual machine takes memory
- * back that has been free for a while, and who fills it next pays for that, whichever way it
- * is.
- */
-#include "bench.h"
-#include "lemon.h"
+/* main.c - lime-bench: which sub-command, and one way in and out for all of them */
+#include "guard.h"
+#include "model.h"
+#include "report.h"
+#include "study.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum {
-    WAYS = 4,
-    ROUNDS_MAX = 99,
+static int wrong_usage(const struct bench_options *o, const char *reason)
+{
+    if (*reason)
+        bench_say("%s; try lime-bench --help", reason);
+    else
+        bench_options_usage(o->command, false, stderr);
+    return BENCH_USAGE;
+}
+
+/* ---- without a file ---- */
+
+static void list(void)
+{
+    static const char *const patterns[BENCH_PATTERNS] = {
+        "each rank one contiguous block", "transfers of all ranks in turn",
+        "the same transfers, dealt to the ranks by chance, in any order",
+        "a 4-dimensional lattice, divided by a grid of ranks"};
+    json_t *libraries = bench_backend_libraries();
+    puts("back ends:");
+    for (int i = 0; bench_backends[i]; i++) {
+        const struct bench_backend *b = bench_backends[i];
+        const char *absent = b->absent ? b->absent() : NULL;
+        const char *version = json_string_value(json_object_get(libraries, b->name));
+        printf("  %-11s %s", b->name, b->about);
+        if (absent)
+            printf("; NOT AVAILABLE: %s", absent);
+        else if (version)
+            printf(" (%s)", version);
+        putchar('\n');
+    }
+    puts("\npatterns:");
+    for (int i = 0; i < BENCH_PATTERNS; i++)
+        printf("  %-11s %s\n", bench_pattern_name((enum bench_pattern_kind)i), patterns[i]);
+    json_decref(libraries);
+}
+
+static int tell(const struct bench_options *o)
+{
+    if (o->help)
+        bench_options_usage(o->command, true, stdout);
+    else if (o->version)
+        puts(BENCH_PROGRAM " (limefs) " LIMEFS_VERSION);
+    else
+        list();
+    return BENCH_GOOD;
+}
+
+/* ---- with a file ---- */
+
+/* Rank 0's: absolute, the folder without links. False: errno, on all ranks. */
+static bool make_absolute(const struct bench_world *world, struct bench_options *o,
+                          char path[BENCH_PATH_BYTES])
+{
+    int good = 1;
+    if (world->rank == 0) {
+        char *slash = strrchr(o->path, '/');
+        const char *name = slash ? slash + 1 : o->path;
+        char *folder = NULL;
+        if (slash && slash > o->path) {
+            *slash = '\0';
+            folder = realpath(o->path, NULL);
+            *slash = '/';
+        } else {
+            folder = realpath(slash ? "/" : ".", NULL);
+        }
+        good = folder && *name &&
+               snprintf(path, BENCH_PATH_BYTES, "%s/%s", folder[1] ? folder : "", name) <
+                   BENCH_PATH_BYTES;
+        free(folder);
+        if (!good)
+            bench_say("%s: open: %s", o->path, *name ? strerror(errno) : "no file name");
+    }
+    if (!bench_world_agree(good))
+        return false;
+    MPI_Bcast(path, BENCH_PATH_BYTES, MPI_CHAR, 0, MPI_COMM_WORLD);
+    o->path = path;
+    return true;
+}
+
+/* Where results go; on rank 0 only, NULL elsewhere. */
+struct output {
+    FILE *text, *json;
+    struct bench_system system;
 };
 
-static const struct bench_way *const ways[WAYS] = {&bench_lemon, &bench_subarray, &bench_gather,
-                                                   &bench_posix};
-
-static double timed(struct bench *b, int (*move)(struct bench *))
+static bool open_output(const struct bench_world *world, const struct bench_options *o,
+                        struct output *out)
 {
-    MPI_Barrier(b->cart);
-    double begin = MPI_Wtime();
-    if (move(b) != 0)
-        MPI_Abort(b->cart, 1);
-    MPI_Barrier(b->cart);
-    return MPI_Wtime() - begin;
-}
-
-static double better_of_two(struct bench *b, int (*move)(struct bench *), int anew)
-{
-    double best = 0;
-    for (int i = 0; i < 2; i++) {
-        if (anew && b->rank == 0)
-            unlink(b->path);
-        bench_settle(b);
-        double seconds = timed(b, move);
-        if (i == 0 || seconds < best)
-            best = seconds;
+    bool good = true;
+    *out = (struct output){0};
+    if (world->rank == 0) {
+        bench_system_set(&out->system, o->path);
+        if (o->json)
+            good = (out->json = bench_json_open(o->json)) != NULL;
+        if (!o->quiet)
+            out->text = o->json && strcmp(o->json, "-") == 0 ? stderr : stdout;
     }
-    return best;
+    return bench_world_agree(good);
 }
 
-static void show(const struct bench *b, const char *what, double times[][ROUNDS_MAX],
-                 int rounds)
+static int measure(const struct bench_world *world, const struct bench_options *o)
 {
-    double lemon = bench_median(times[0], rounds);
-    printf("L=%-3d %d ranks %s %-6s", b->lattice[1], b->ranks, b->order, what);
-    for (int i = 0; i < WAYS; i++) {
-        double t = bench_median(times[i], rounds);
-        printf("  %s %6.0f MB/s", ways[i]->name, (double)b->bytes / t / 1e6);
-        if (i)
-            printf(" (%.2fx)", t / lemon);
+    struct bench_run run;
+    struct output out;
+    int status = bench_run_set(&run, o, world);
+    if (status == BENCH_GOOD && !open_output(world, o, &out))
+        status = BENCH_FAILED;
+    if (status == BENCH_GOOD) {
+        if (out.text)
+            bench_text_head(&run, &out.system, out.text);
+        bench_progress_start(o, world);
+        status = bench_run_measure(&run);
+        if (out.text)
+            bench_text_results(&run, out.text);
+        if (out.json && !bench_json_write(out.json, o->json, bench_json_run(&run, &out.system)))
+            status = BENCH_FAILED;
     }
-    printf("\n");
+    bench_run_free(&run);
+    return bench_world_agree(status);
 }
 
-int main(int argc, char *argv[])
+static void show_study(const struct bench_study *s, FILE *to)
 {
-    static double writes[WAYS][ROUNDS_MAX], reads[WAYS][ROUNDS_MAX], warm[WAYS][ROUNDS_MAX];
-    struct bench b;
+    bench_text_lattice(s->pattern, to);
+    fprintf(to, "\n%d rank%s, medians of %d\n", s->world->ranks,
+            s->world->ranks == 1 ? "" : "s", (int)s->options->repetitions);
+    fflush(to);
+}
+
+static int study(const struct bench_world *world, const struct bench_options *o)
+{
+    bool overlap = o->command == BENCH_OVERLAP;
+    struct bench_study s;
+    struct output out;
+    int status = BENCH_FAILED;
+    if (bench_study_set(&s, overlap ? "overlap" : "checksum", o, world) &&
+        open_output(world, o, &out)) {
+        json_t *json = out.json ? bench_json_head(&out.system) : NULL;
+        if (json)
+            json_object_set_new(json, "parameters", bench_study_parameters(&s));
+        if (out.text)
+            show_study(&s, out.text);
+        status =
+            overlap ? bench_overlap(&s, json, out.text) : bench_checksum(&s, json, out.text);
+        if (json && !bench_json_write(out.json, o->json, json))
+            status = BENCH_FAILED;
+    }
+    bench_study_free(&s);
+    return bench_world_agree(status);
+}
+
+static int with_options(const struct bench_world *world, enum bench_command command, int argc,
+                        char **argv)
+{
+    static struct bench_options options;
+    static char path[BENCH_PATH_BYTES];
+    char reason[BENCH_REASON_BYTES];
+    bool good = bench_options_parse(argc, argv, command, &options, reason);
+    bool tells = good && (options.help || options.version || options.list);
+    options.task.hosts = world->hosts;
+    if (good && !tells)
+        good = bench_options_resolve(&options, world->ranks, reason);
+    if (!good)
+        return world->rank == 0 ? wrong_usage(&options, reason) : BENCH_USAGE;
+    if (tells)
+        return world->rank == 0 ? tell(&options) : BENCH_GOOD;
+    if (!make_absolute(world, &options, path))
+        return BENCH_FAILED;
+    return command == BENCH_MEASURE ? measure(world, &options) : study(world, &options);
+}
+
+static int dispatch(const struct bench_world *world, int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "overlap") == 0)
+        return with_options(world, BENCH_OVERLAP, argc - 1, argv + 1);
+    if (strcmp(word, "checksum") == 0)
+        return with_options(world, BENCH_CHECKSUM, argc - 1, argv + 1);
+    if (strcmp(word, "model") == 0)
+        return bench_world_agree(world->rank == 0 ? bench_model(argc - 1, argv + 1) : 0);
+    return with_options(world, BENCH_MEASURE, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_world world;
+    bool guarded = bench_guard_start();
     MPI_Init(&argc, &argv);
-    int rounds = bench_set_up_as(&b, "lemon_compare", argc, argv, ROUNDS_MAX);
-    if (rounds == 0) {
-        MPI_Finalize();
-        return 2;
-    }
-    for (int round = 0; round < rounds; round++)
-        for (int turn = 0; turn < WAYS; turn++) {
-            int i = (round + turn) % WAYS;
-            writes[i][round] = better_of_two(&b, ways[i]->write, 1);
-            reads[i][round] = better_of_two(&b, ways[i]->read, 0);
-            warm[i][round] = timed(&b, ways[i]->read);
-        }
-    if (b.rank == 0) {
-        show(&b, "write", writes, rounds);
-        show(&b, "cold", reads, rounds);
-        show(&b, "warm", warm, rounds);
-        unlink(b.path);
-    }
-    free(b.data);
-    MPI_Comm_free(&b.cart);
+    bench_world_set(&world);
+    if (world.rank != 0)
+        bench_guard_dismiss();
+    bench_guard_signals();
+    int status = BENCH_FAILED;
+    if (bench_world_agree(guarded))
+        status = dispatch(&world, argc, argv);
+    else if (world.rank == 0)
+        bench_say("start: cannot start a process");
+    fflush(stdout);
+    bench_guard_finish();
+    bench_world_free(&world);
     MPI_Finalize();
-    return 0;
+    return status;
 }

@@ -1,151 +1,116 @@
 /*
- * overlap.c - lemon_overlap: what non-blocking calls save
- *
- * usage: lemon_overlap L ROUNDS FILE
+ * overlap.c - lime-bench overlap: what non-blocking calls save
  *
  * Each rank computes for as long as the transfer alone takes. Then both are done one after the
  * other, and at once: started, computed, finished. Without any overlap the two take the same
  * time; if all of it overlaps, the second takes half.
  */
-#include "bench.h"
-#include "lemon.h"
+#include "compute.h"
+#include "statistics.h"
+#include "study.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-enum {
-    ROUNDS_MAX = 99,
+struct times {
+    double alone[BENCH_REPETITIONS_MAX], in_turn[BENCH_REPETITIONS_MAX],
+        at_once[BENCH_REPETITIONS_MAX];
 };
 
-struct run {
-    struct bench b;
-    MPI_File fp;
-    LemonReader *reader; /* one of the two */
-    LemonWriter *writer;
-};
-
-static volatile double sink;
-
-/* Arithmetic without memory: what is measured is the transfer's own need for processors. */
-static void compute(double units)
+static int start(struct bench_study *s)
 {
-    double x = sink;
-    for (long i = 0; i < (long)(units * 1e6); i++)
-        x = x * 0.999999 + 1e-6;
-    sink = x;
+    const struct bench_pattern *p = s->pattern;
+    if (s->writer)
+        return lemonWriteLatticeParallelNonBlocking(s->writer, s->data, p->site_bytes,
+                                                    p->lattice);
+    return lemonReadLatticeParallelNonBlocking(s->reader, s->data, p->site_bytes, p->lattice);
 }
 
-static void begin(struct run *run, int writing)
+static int finish(struct bench_study *s)
 {
-    struct bench *b = &run->b;
-    if (writing && b->rank == 0)
-        unlink(b->path);
-    bench_settle(b);
-    MPI_File_open(b->cart, b->path,
-                  writing ? MPI_MODE_WRONLY | MPI_MODE_CREATE : MPI_MODE_RDONLY, MPI_INFO_NULL,
-                  &run->fp);
-    int code;
-    if (writing) {
-        LemonRecordHeader *header = lemonCreateHeader(1, 1, "ildg-binary-data", b->bytes);
-        run->writer = lemonCreateWriter(&run->fp, b->cart);
-        code = lemonWriteRecordHeader(header, run->writer);
-        lemonDestroyHeader(header);
-    } else {
-        run->reader = lemonCreateReader(&run->fp, b->cart);
-        code = lemonReaderNextRecord(run->reader);
-    }
-    if (code != LEMON_SUCCESS)
-        MPI_Abort(b->cart, 1);
-    MPI_Barrier(b->cart);
+    return s->writer ? lemonFinishWriting(s->writer) : lemonFinishReading(s->reader);
 }
 
-static void end(struct run *run, int writing)
+static bool begin(struct bench_study *s, bool writing)
 {
-    int code = LEMON_SUCCESS;
-    if (writing)
-        code = lemonDestroyWriter(run->writer);
-    else
-        lemonDestroyReader(run->reader);
-    MPI_File_close(&run->fp);
-    if (code != LEMON_SUCCESS)
-        MPI_Abort(run->b.cart, 1);
+    if (writing && s->world->rank == 0)
+        unlink(s->options->path);
+    if (!writing)
+        bench_study_spoil(s);
+    bench_study_drop_cache(s);
+    return bench_study_open(s, writing) &&
+           bench_study_check(s, "header", bench_study_header(s));
 }
 
-static int start(struct run *run, int writing)
+/* The transfer with `units` of computing, in turn or at once. */
+static bool timed(struct bench_study *s, bool writing, double units, bool at_once,
+                  double *seconds)
 {
-    struct bench *b = &run->b;
-    return writing ? lemonWriteLatticeParallelNonBlocking(run->writer, b->data, b->site_bytes,
-                                                          b->lattice)
-                   : lemonReadLatticeParallelNonBlocking(run->reader, b->data, b->site_bytes,
-                                                         b->lattice);
-}
-
-/* Seconds of the transfer with `units` of computing, in turn or at once. */
-static double timed(struct run *run, int writing, double units, int at_once)
-{
-    begin(run, writing);
-    double t = MPI_Wtime();
-    int code = start(run, writing);
+    if (!begin(s, writing))
+        return false;
+    MPI_Barrier(s->cart);
+    double from = MPI_Wtime();
+    int code = start(s), finished;
     if (at_once)
-        compute(units);
-    code |= writing ? lemonFinishWriting(run->writer) : lemonFinishReading(run->reader);
+        bench_compute(units);
+    finished = finish(s);
     if (!at_once)
-        compute(units);
-    MPI_Barrier(run->b.cart);
-    t = MPI_Wtime() - t;
-    if (code != LEMON_SUCCESS)
-        MPI_Abort(run->b.cart, 1);
-    end(run, writing);
-    return t;
+        bench_compute(units);
+    MPI_Barrier(s->cart);
+    *seconds = MPI_Wtime() - from;
+    bool good = bench_study_check(s, writing ? "write" : "read", code ? code : finished);
+    good = bench_study_close(s) && good;
+    return good && (writing || bench_study_verify(s));
 }
 
-static double seconds_of(struct run *run, double units)
+static bool measure(struct bench_study *s, bool writing, struct times *t)
 {
-    MPI_Barrier(run->b.cart);
-    double t = MPI_Wtime();
-    compute(units);
-    MPI_Barrier(run->b.cart);
-    return MPI_Wtime() - t;
+    int n = (int)s->options->repetitions;
+    bool good = true;
+    double unit = bench_compute_unit(s->cart);
+    for (int i = 0; i < n && good; i++)
+        good = timed(s, writing, 0, false, &t->alone[i]);
+    if (!good)
+        return false;
+    double units = bench_median(t->alone, n) / unit;
+    MPI_Bcast(&units, 1, MPI_DOUBLE, 0, s->cart);
+    for (int i = 0; i < n && good; i++)
+        good = timed(s, writing, units, false, &t->in_turn[i]) &&
+               timed(s, writing, units, true, &t->at_once[i]);
+    return good;
 }
 
-static void measure(struct run *run, int writing, int rounds)
+static void show(const struct bench_study *s, bool writing, const struct times *t, json_t *json,
+                 FILE *to)
 {
-    static double alone[ROUNDS_MAX], in_turn[ROUNDS_MAX], at_once[ROUNDS_MAX];
-    double seconds_a_unit = seconds_of(run, 100) / 100;
-    for (int i = 0; i < rounds; i++)
-        alone[i] = timed(run, writing, 0, 0);
-    double io = bench_median(alone, rounds), units = io / seconds_a_unit;
-    MPI_Bcast(&units, 1, MPI_DOUBLE, 0, run->b.cart);
-    for (int i = 0; i < rounds; i++) {
-        in_turn[i] = timed(run, writing, units, 0);
-        at_once[i] = timed(run, writing, units, 1);
+    int n = (int)s->options->repetitions;
+    double alone = bench_median(t->alone, n), sum = bench_median(t->in_turn, n);
+    double both = bench_median(t->at_once, n);
+    if (to)
+        fprintf(to,
+                "%-5s transfer alone %.1f ms, then computing %.1f ms, at once %.1f ms: %.2f of "
+                "the sum\n",
+                writing ? "write" : "read", alone * 1e3, sum * 1e3, both * 1e3, both / sum);
+    if (json)
+        json_array_append_new(
+            json, json_pack("{s:s, s:I, s:{s:o, s:o, s:o}, s:f}", "operation",
+                            writing ? "write" : "read", "bytes", (json_int_t)s->bytes,
+                            "seconds", "transfer", bench_json_numbers(t->alone, n), "in_turn",
+                            bench_json_numbers(t->in_turn, n), "at_once",
+                            bench_json_numbers(t->at_once, n), "ratio", both / sum));
+}
+
+int bench_overlap(struct bench_study *s, json_t *json, FILE *to)
+{
+    static struct times times;
+    json_t *list = json ? json_array() : NULL;
+    int status = BENCH_GOOD;
+    for (int writing = 1; writing >= 0 && status == BENCH_GOOD; writing--) {
+        if (measure(s, writing, &times))
+            show(s, writing, &times, list, to);
+        else
+            status = BENCH_FAILED;
     }
-    double sum = bench_median(in_turn, rounds), both = bench_median(at_once, rounds);
-    if (run->b.rank == 0)
-        printf("L=%-3d %d ranks %s: transfer alone %.0f ms, then computing %.0f ms, at once "
-               "%.0f ms: %.2f of the sum\n",
-               run->b.lattice[1], run->b.ranks, writing ? "write" : "read ", io * 1e3,
-               sum * 1e3, both * 1e3, both / sum);
-}
-
-int main(int argc, char *argv[])
-{
-    struct run run = {0};
-    MPI_Init(&argc, &argv);
-    int extent = argc == 4 ? atoi(argv[1]) : 0, rounds = argc == 4 ? atoi(argv[2]) : 0;
-    if (extent < 1 || rounds < 1 || rounds > ROUNDS_MAX) {
-        fprintf(stderr, "usage: lemon_overlap L ROUNDS FILE\n");
-        MPI_Finalize();
-        return 2;
-    }
-    bench_set_up(&run.b, extent, 0, argv[3]);
-    measure(&run, 1, rounds);
-    measure(&run, 0, rounds);
-    if (run.b.rank == 0)
-        unlink(run.b.path);
-    free(run.b.data);
-    MPI_Comm_free(&run.b.cart);
-    MPI_Finalize();
-    return 0;
+    if (json)
+        json_object_set_new(json, "overlap", list);
+    return status;
 }

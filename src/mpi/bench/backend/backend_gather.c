@@ -1,0 +1,216 @@
+/*
+ * backend_gather.c - everything through one rank with POSIX calls, as C-LIME programs do it
+ *
+ * A lattice goes slice by slice of the slowest dimension: the ranks send their parts, rank 0
+ * puts them in order and writes; the other way round for reading. Other patterns go piece by
+ * piece.
+ */
+#include "posix.h"
+#include "table.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+struct gather {
+    int fd;
+    char *slice, *part; /* rank 0's; of a piece: `part` */
+    MPI_Datatype site;
+};
+
+static const char *refuses(const struct bench_task *task)
+{
+    const struct bench_pattern *p = &task->pattern;
+    if (p->kind == BENCH_LATTICE &&
+        (int64_t)p->lattice[1] * p->lattice[2] * p->lattice[3] > INT_MAX)
+        return "slices of more than 2^31 - 1 sites";
+    return p->site_bytes > INT_MAX ? "sites of more than 2^31 - 1 bytes" : NULL;
+}
+
+static int prepare(struct bench_io *io)
+{
+    struct gather *g = calloc(1, sizeof *g);
+    if (!g)
+        return bench_io_errno(io, "prepare");
+    g->fd = -1;
+    g->site = MPI_DATATYPE_NULL;
+    io->state = g;
+    return 0;
+}
+
+static void release(struct bench_io *io)
+{
+    struct gather *g = io->state;
+    if (g && g->site != MPI_DATATYPE_NULL)
+        MPI_Type_free(&g->site);
+    if (g) {
+        free(g->slice);
+        free(g->part);
+    }
+    free(g);
+}
+
+static int open_file(struct bench_io *io)
+{
+    const struct bench_pattern *p = &io->task->pattern;
+    struct gather *g = io->state;
+    bool lattice = p->kind == BENCH_LATTICE;
+    MPI_Type_contiguous(lattice ? (int)p->site_bytes : 1, MPI_BYTE, &g->site);
+    MPI_Type_commit(&g->site);
+    if (io->rank != 0)
+        return 0;
+    size_t bytes = (size_t)(lattice ? bench_pattern_bytes(p) / p->lattice[0] : p->transfer);
+    g->slice = malloc(bytes);
+    g->part = malloc(bytes);
+    if (!g->slice || !g->part)
+        return bench_io_errno(io, "open");
+    g->fd = bench_posix_open(io, io->path);
+    return g->fd < 0 ? -1 : 0;
+}
+
+/* ---- lattices ---- */
+
+/* A rank's part of one slice, as a box of the slice. False if it has none. */
+static bool part_of(const struct bench_pattern *p, int rank, int64_t t, struct lemon_box *box,
+                    int64_t *before)
+{
+    bench_pattern_box(p, rank, box);
+    if (t < box->start[0] || t >= box->start[0] + box->sites[0])
+        return false;
+    int64_t slice = t - box->start[0];
+    box->extent[0] = box->sites[0] = 1;
+    box->start[0] = 0;
+    *before = slice * lemon_box_bytes(box);
+    return true;
+}
+
+/* Rank 0's side of one slice. Ranks wait for messages, so an error does not end it. */
+static int slice_at_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
+{
+    const struct bench_pattern *p = &io->task->pattern;
+    struct lemon_box box;
+    int64_t before;
+    int code = io->writing ? 0 : bench_posix_move(io, g->fd, g->slice, bytes, t * bytes);
+    for (int rank = 0; rank < p->ranks; rank++) {
+        if (!part_of(p, rank, t, &box, &before))
+            continue;
+        int sites = (int)(lemon_box_bytes(&box) / p->site_bytes);
+        char *part = rank ? g->part : io->data + before;
+        if (rank && io->writing)
+            MPI_Recv(part, sites, g->site, rank, 0, io->comm, MPI_STATUS_IGNORE);
+        if (io->writing)
+            lemon_box_scatter(&box, 0, bytes, part, g->slice);
+        else
+            lemon_box_gather(&box, 0, bytes, g->slice, part);
+        if (rank && !io->writing)
+            MPI_Send(part, sites, g->site, rank, 0, io->comm);
+    }
+    if (io->writing && !io->error[0])
+        code = bench_posix_move(io, g->fd, g->slice, bytes, t * bytes);
+    return code;
+}
+
+static void slice_elsewhere(struct bench_io *io, struct gather *g, int64_t t)
+{
+    const struct bench_pattern *p = &io->task->pattern;
+    struct lemon_box box;
+    int64_t before;
+    if (!part_of(p, io->rank, t, &box, &before))
+        return;
+    int sites = (int)(lemon_box_bytes(&box) / p->site_bytes);
+    if (io->writing)
+        MPI_Send(io->data + before, sites, g->site, 0, 0, io->comm);
+    else
+        MPI_Recv(io->data + before, sites, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
+}
+
+static int move_lattice(struct bench_io *io, struct gather *g)
+{
+    const struct bench_pattern *p = &io->task->pattern;
+    int64_t bytes = bench_pattern_bytes(p) / p->lattice[0];
+    int code = 0;
+    for (int64_t t = 0; t < p->lattice[0]; t++)
+        if (io->rank == 0)
+            code |= slice_at_root(io, g, t, bytes);
+        else
+            slice_elsewhere(io, g, t);
+    return code;
+}
+
+/* ---- pieces ---- */
+
+static int piece_at_root(struct bench_io *io, struct gather *g, int rank, int64_t i)
+{
+    struct bench_piece piece;
+    bench_pattern_piece(&io->task->pattern, rank, i, &piece);
+    char *data = rank ? g->part : io->data + piece.memory;
+    int n = (int)piece.bytes, code = 0;
+    if (rank && io->writing)
+        MPI_Recv(data, n, g->site, rank, 0, io->comm, MPI_STATUS_IGNORE);
+    if (!io->error[0])
+        code = bench_posix_move(io, g->fd, data, n, piece.at);
+    if (rank && !io->writing)
+        MPI_Send(data, n, g->site, rank, 0, io->comm);
+    return code;
+}
+
+static void piece_elsewhere(struct bench_io *io, struct gather *g, int64_t i)
+{
+    struct bench_piece piece;
+    bench_pattern_piece(&io->task->pattern, io->rank, i, &piece);
+    char *data = io->data + piece.memory;
+    if (io->writing)
+        MPI_Send(data, (int)piece.bytes, g->site, 0, 0, io->comm);
+    else
+        MPI_Recv(data, (int)piece.bytes, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
+}
+
+/* In the order of the file: one rank after another if each has a part of it, else in turn. */
+static int move_pieces(struct bench_io *io, struct gather *g)
+{
+    const struct bench_pattern *p = &io->task->pattern;
+    int64_t pieces = bench_pattern_pieces(p, 0), all = pieces * p->ranks;
+    bool in_turn = p->kind != BENCH_DISJOINT;
+    int code = 0;
+    for (int64_t n = 0; n < all; n++) {
+        int rank = (int)(in_turn ? n % p->ranks : n / pieces);
+        int64_t i = in_turn ? n / p->ranks : n % pieces;
+        if (io->rank == 0)
+            code |= piece_at_root(io, g, rank, i);
+        else if (rank == io->rank)
+            piece_elsewhere(io, g, i);
+    }
+    return code;
+}
+
+static int transfer(struct bench_io *io)
+{
+    struct gather *g = io->state;
+    return io->task->pattern.kind == BENCH_LATTICE ? move_lattice(io, g) : move_pieces(io, g);
+}
+
+static int sync_file(struct bench_io *io)
+{
+    return bench_posix_sync(io, ((struct gather *)io->state)->fd);
+}
+
+static int close_file(struct bench_io *io)
+{
+    struct gather *g = io->state;
+    int fd = g->fd;
+    g->fd = -1;
+    return bench_posix_close(io, fd);
+}
+
+const struct bench_backend bench_gather = {
+    .name = "gather",
+    .about = "everything through rank 0 and POSIX calls, as C-LIME programs do",
+    .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_LEAVE,
+    .patterns = BENCH_ALL_PATTERNS,
+    .refuses = refuses,
+    .prepare = prepare,
+    .open = open_file,
+    .transfer = transfer,
+    .sync = sync_file,
+    .close = close_file,
+    .release = release,
+};

@@ -1,0 +1,256 @@
+/* backend_hdf5.c - HDF5's parallel file driver: one dataset of bytes */
+#include "dataset.h"
+#include "mpifile.h"
+#include "posix.h"
+#include "table.h"
+
+#include <hdf5.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DATASET "data"
+
+struct hdf5 {
+    struct bench_dataset set;
+    hid_t file, dataset, transfer;
+    hsize_t length; /* of the first dimension, where it grows */
+};
+
+const char *bench_hdf5_version(void)
+{
+    static char text[32];
+    unsigned major, minor, release;
+    H5get_libversion(&major, &minor, &release);
+    snprintf(text, sizeof text, "%u.%u.%u", major, minor, release);
+    return text;
+}
+
+static const char *refuses(const struct bench_task *task)
+{
+    if (task->unlimited && !task->chunk)
+        return "--unlimited: HDF5 needs --chunk for it";
+    if (task->unlimited && !bench_is_collective(task))
+        return "--unlimited: HDF5 extends a dataset in collective calls only";
+    return bench_dataset_refuses(task);
+}
+
+/* ---- errors ---- */
+
+static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
+{
+    if (n == 0)
+        snprintf(text, 256, "%s: %s", entry->func_name, entry->desc ? entry->desc : "?");
+    return 0;
+}
+
+/* HDF5's results are negative on failure. */
+static int check(struct bench_io *io, const char *action, int64_t result)
+{
+    char text[256] = "failed";
+    if (result >= 0)
+        return 0;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
+    H5Eclear2(H5E_DEFAULT);
+    return bench_io_fail(io, action, "%s", text);
+}
+
+/* ---- open and close ---- */
+
+static int prepare(struct bench_io *io)
+{
+    struct hdf5 *h = malloc(sizeof *h);
+    if (!h)
+        return bench_io_errno(io, "prepare");
+    *h = (struct hdf5){.file = -1, .dataset = -1, .transfer = -1};
+    bench_dataset_set(&h->set, io->task);
+    io->state = h;
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return 0;
+}
+
+static void release(struct bench_io *io)
+{
+    free(io->state);
+}
+
+static hid_t access_list(struct bench_io *io)
+{
+    const struct bench_task *task = io->task;
+    hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    MPI_Info info = bench_task_info(task);
+    H5Pset_fapl_mpio(list, io->comm, info);
+    if (info != MPI_INFO_NULL)
+        MPI_Info_free(&info);
+    if (task->alignment)
+        H5Pset_alignment(list, (hsize_t)task->alignment, (hsize_t)task->alignment);
+    return list;
+}
+
+static hid_t space_of(struct hdf5 *h, const struct bench_task *task)
+{
+    hsize_t now[BENCH_DATASET_DIMS], most[BENCH_DATASET_DIMS];
+    for (int d = 0; d < h->set.dims; d++)
+        now[d] = most[d] = (hsize_t)h->set.extent[d];
+    if (task->unlimited) {
+        now[0] = 1;
+        most[0] = H5S_UNLIMITED;
+    }
+    h->length = now[0];
+    return H5Screate_simple(h->set.dims, now, most);
+}
+
+static hid_t creation_list(const struct hdf5 *h)
+{
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    hsize_t chunk[BENCH_DATASET_DIMS] = {0};
+    for (int d = 0; d < h->set.dims; d++)
+        chunk[d] = (hsize_t)h->set.chunk[d];
+    if (chunk[0])
+        H5Pset_chunk(list, h->set.dims, chunk);
+    H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
+    return list;
+}
+
+static int create_dataset(struct bench_io *io, struct hdf5 *h)
+{
+    hid_t space = space_of(h, io->task), list = creation_list(h);
+    h->dataset =
+        H5Dcreate2(h->file, DATASET, H5T_NATIVE_UCHAR, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    int code = check(io, "create dataset", h->dataset);
+    H5Sclose(space);
+    H5Pclose(list);
+    return code;
+}
+
+static void keep_hints(struct bench_io *io, struct hdf5 *h)
+{
+    MPI_File *file;
+    MPI_Info info;
+    if (io->hints || io->rank != 0 ||
+        H5Fget_vfd_handle(h->file, H5P_DEFAULT, (void **)&file) < 0)
+        return;
+    if (MPI_File_get_info(*file, &info) == MPI_SUCCESS) {
+        bench_mpifile_hints(io, info);
+        MPI_Info_free(&info);
+    }
+}
+
+static int open_file(struct bench_io *io)
+{
+    struct hdf5 *h = io->state;
+    hid_t list = access_list(io);
+    if (io->writing)
+        h->file = H5Fcreate(io->path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
+    else
+        h->file = H5Fopen(io->path, H5F_ACC_RDONLY, list);
+    H5Pclose(list);
+    if (check(io, "open", h->file) != 0)
+        return -1;
+    keep_hints(io, h);
+    if (io->writing && create_dataset(io, h) != 0)
+        return -1;
+    if (!io->writing)
+        h->dataset = H5Dopen2(h->file, DATASET, H5P_DEFAULT);
+    if (check(io, "open dataset", h->dataset) != 0)
+        return -1;
+    h->transfer = H5Pcreate(H5P_DATASET_XFER);
+    return check(io, "set mode",
+                 H5Pset_dxpl_mpio(h->transfer, bench_is_collective(io->task)
+                                                   ? H5FD_MPIO_COLLECTIVE
+                                                   : H5FD_MPIO_INDEPENDENT));
+}
+
+static int close_file(struct bench_io *io)
+{
+    struct hdf5 *h = io->state;
+    int code = 0;
+    if (h->transfer >= 0)
+        H5Pclose(h->transfer);
+    if (h->dataset >= 0)
+        code |= check(io, "close dataset", H5Dclose(h->dataset));
+    if (h->file >= 0)
+        code |= check(io, "close", H5Fclose(h->file));
+    if (h->file >= 0 && code == 0)
+        code = bench_posix_settle(io);
+    h->file = h->dataset = h->transfer = -1;
+    return code;
+}
+
+/* ---- data ---- */
+
+static int move(struct bench_io *io, struct hdf5 *h, const struct bench_slab *slab)
+{
+    hsize_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS], n = (hsize_t)slab->bytes;
+    hid_t file = H5Dget_space(h->dataset), memory = H5Screate_simple(1, &n, NULL);
+    herr_t result;
+    for (int d = 0; d < h->set.dims; d++) {
+        start[d] = (hsize_t)slab->start[d];
+        count[d] = (hsize_t)slab->count[d];
+    }
+    if (n) {
+        H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL);
+    } else {
+        H5Sselect_none(file);
+        H5Sselect_none(memory);
+    }
+    if (io->writing)
+        result = H5Dwrite(h->dataset, H5T_NATIVE_UCHAR, memory, file, h->transfer,
+                          io->data + slab->memory);
+    else
+        result = H5Dread(h->dataset, H5T_NATIVE_UCHAR, memory, file, h->transfer,
+                         io->data + slab->memory);
+    int code = check(io, io->writing ? "write" : "read", result);
+    H5Sclose(memory);
+    H5Sclose(file);
+    return code;
+}
+
+/* The dataset grows before each call that needs it. Collective. */
+static int grow(struct bench_io *io, struct hdf5 *h, int64_t i)
+{
+    hsize_t now[BENCH_DATASET_DIMS];
+    int64_t reach = bench_dataset_reach(&h->set, i);
+    if ((hsize_t)reach <= h->length)
+        return 0;
+    for (int d = 0; d < h->set.dims; d++)
+        now[d] = (hsize_t)h->set.extent[d];
+    now[0] = h->length = (hsize_t)reach;
+    return check(io, "extend", H5Dset_extent(h->dataset, now));
+}
+
+static int transfer(struct bench_io *io)
+{
+    struct hdf5 *h = io->state;
+    bool collective = bench_is_collective(io->task);
+    int64_t rounds = bench_dataset_rounds(&h->set);
+    int code = 0;
+    for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
+        struct bench_slab slab;
+        bench_dataset_slab(&h->set, io->rank, i, &slab);
+        if (io->writing && io->task->unlimited)
+            code |= grow(io, h, i);
+        if (slab.bytes || collective)
+            code |= move(io, h, &slab);
+    }
+    return code;
+}
+
+static int sync_file(struct bench_io *io)
+{
+    struct hdf5 *h = io->state;
+    return check(io, "flush", H5Fflush(h->file, H5F_SCOPE_GLOBAL));
+}
+
+const struct bench_backend bench_hdf5 = {
+    .name = "hdf5",
+    .about = "HDF5, one dataset",
+    .abilities = BENCH_CAN_DATASET | BENCH_CAN_CHUNK,
+    .patterns = BENCH_ALL_PATTERNS,
+    .refuses = refuses,
+    .prepare = prepare,
+    .open = open_file,
+    .transfer = transfer,
+    .sync = sync_file,
+    .close = close_file,
+    .release = release,
+};

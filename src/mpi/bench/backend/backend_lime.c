@@ -1,0 +1,236 @@
+/*
+ * backend_lime.c - Lemon: one record of a LIME container, by its lattice calls
+ *
+ * What is no lattice is one here: disjoint blocks are a lattice of one dimension, interleaved
+ * pieces one of two, of which the ranks split the faster.
+ */
+#include "mpifile.h"
+#include "table.h"
+
+#include "lemon.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECORD_TYPE "benchmark-data"
+
+struct geometry {
+    int dims, lattice[BENCH_DIMS], grid[BENCH_DIMS];
+    MPI_Offset site_bytes;
+};
+
+struct lime {
+    struct geometry geometry;
+    MPI_Comm cartesian;
+    MPI_File file;
+    LemonWriter *writer; /* one of the two */
+    LemonReader *reader;
+};
+
+/* False: some extent is no int. */
+static bool set_geometry(const struct bench_pattern *p, struct geometry *g)
+{
+    int64_t sites = p->segments;
+    *g = (struct geometry){.dims = BENCH_DIMS, .site_bytes = p->site_bytes};
+    if (p->kind == BENCH_LATTICE) {
+        memcpy(g->lattice, p->lattice, sizeof g->lattice);
+        memcpy(g->grid, p->grid, sizeof g->grid);
+        return true;
+    }
+    g->site_bytes = p->transfer;
+    if (p->kind == BENCH_DISJOINT) {
+        if (p->block % p->transfer != 0)
+            g->site_bytes = p->block;
+        sites = p->block / g->site_bytes * p->ranks;
+    }
+    bool two = p->kind == BENCH_INTERLEAVED;
+    g->dims = two ? 2 : 1;
+    g->lattice[0] = (int)sites;
+    g->lattice[1] = p->ranks;
+    g->grid[0] = two ? 1 : p->ranks;
+    g->grid[1] = p->ranks;
+    return sites <= INT_MAX;
+}
+
+static const char *refuses(const struct bench_task *task)
+{
+    struct geometry g;
+    if (task->alignment % 8 != 0 || task->alignment > 1 << 30)
+        return "--alignment: Lemon's is a multiple of 8, at most 1 GiB";
+    if (!set_geometry(&task->pattern, &g))
+        return "more than 2^31 - 1 pieces";
+    return NULL;
+}
+
+/* ---- errors ---- */
+
+static void keep_message(const char *text, void *io)
+{
+    bench_io_fail(io, "Lemon", "%s", text);
+}
+
+/* A code of Lemon, the same on all ranks; those that have nothing to say of it keep silent
+ * where another rank has. */
+static int check(struct bench_io *io, const char *action, int code)
+{
+    int told = io->error[0] != '\0';
+    if (code == LEMON_SUCCESS)
+        return 0;
+    MPI_Allreduce(MPI_IN_PLACE, &told, 1, MPI_INT, MPI_LOR, io->comm);
+    if (!told)
+        bench_io_fail(io, action, "Lemon's error %d", code);
+    return -1;
+}
+
+/* ---- open and close ---- */
+
+static int prepare(struct bench_io *io)
+{
+    struct lime *lime = calloc(1, sizeof *lime);
+    int periods[BENCH_DIMS] = {0};
+    if (!lime)
+        return bench_io_errno(io, "prepare");
+    io->state = lime;
+    lime->file = MPI_FILE_NULL;
+    set_geometry(&io->task->pattern, &lime->geometry);
+    MPI_Cart_create(io->comm, lime->geometry.dims, lime->geometry.grid, periods, 0,
+                    &lime->cartesian);
+    lemonSetMessageHandler(keep_message, io);
+    return 0;
+}
+
+static void release(struct bench_io *io)
+{
+    struct lime *lime = io->state;
+    lemonSetMessageHandler(NULL, NULL);
+    if (lime)
+        MPI_Comm_free(&lime->cartesian);
+    free(lime);
+}
+
+static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
+{
+    const struct bench_task *task = io->task;
+    LemonRecordHeader *header =
+        lemonCreateHeader(1, !task->checksum, RECORD_TYPE, bench_pattern_bytes(&task->pattern));
+    lime->writer = lemonCreateWriter(&lime->file, lime->cartesian);
+    int code = lemonWriterSetInfo(lime->writer, info);
+    if (code == LEMON_SUCCESS && task->alignment)
+        code = lemonWriterSetAlignment(lime->writer, task->alignment, 1);
+    if (code == LEMON_SUCCESS && task->checksum)
+        code = lemonWriterSetChecksum(lime->writer, 1);
+    if (code == LEMON_SUCCESS)
+        code = lemonWriteRecordHeader(header, lime->writer);
+    lemonDestroyHeader(header);
+    return check(io, "write header", code);
+}
+
+static int begin_reading(struct bench_io *io, struct lime *lime, MPI_Info info)
+{
+    int64_t bytes = bench_pattern_bytes(&io->task->pattern);
+    lime->reader = lemonCreateReader(&lime->file, lime->cartesian);
+    int code = lemonReaderSetInfo(lime->reader, info);
+    if (code == LEMON_SUCCESS && io->task->checksum)
+        code = lemonReaderSetChecksum(lime->reader, 1);
+    while (code == LEMON_SUCCESS) {
+        code = lemonReaderNextRecord(lime->reader);
+        if (code == LEMON_EOF)
+            return bench_io_fail(io, "read header", "no record '%s'", RECORD_TYPE);
+        if (code == LEMON_SUCCESS && strcmp(lemonReaderType(lime->reader), RECORD_TYPE) == 0)
+            break;
+    }
+    if (code == LEMON_SUCCESS && lemonReaderBytes(lime->reader) != bytes)
+        return bench_io_fail(io, "read header", "the record has %lld bytes, not %" PRId64,
+                             (long long)lemonReaderBytes(lime->reader), bytes);
+    return check(io, "read header", code);
+}
+
+static int open_file(struct bench_io *io)
+{
+    struct lime *lime = io->state;
+    if (bench_mpifile_open(io, lime->cartesian, &lime->file) != 0)
+        return -1;
+    MPI_Info info = bench_task_info(io->task);
+    int code = io->writing ? begin_writing(io, lime, info) : begin_reading(io, lime, info);
+    if (info != MPI_INFO_NULL)
+        MPI_Info_free(&info);
+    return code;
+}
+
+static int close_file(struct bench_io *io)
+{
+    struct lime *lime = io->state;
+    int code = LEMON_SUCCESS;
+    if (lime->writer)
+        code = lemonDestroyWriter(lime->writer);
+    lemonDestroyReader(lime->reader);
+    lime->writer = NULL;
+    lime->reader = NULL;
+    int closed = bench_mpifile_close(io, &lime->file);
+    return check(io, "close", code) | closed;
+}
+
+/* ---- data ---- */
+
+/* The sum of what was read is that in the file. */
+static int compare_sums(struct bench_io *io, LemonReader *reader)
+{
+    LemonChecksum have, want;
+    int code = lemonReaderChecksum(reader, &have);
+    if (code == LEMON_SUCCESS)
+        code = lemonReaderNextRecord(reader);
+    if (code == LEMON_SUCCESS)
+        code = lemonReadChecksum(reader, &want);
+    if (check(io, "read checksum", code) != 0)
+        return -1;
+    if (have.suma != want.suma || have.sumb != want.sumb)
+        return bench_io_fail(io, "checksum",
+                             "%08" PRIx32 " %08" PRIx32 " of the data, %08" PRIx32 " %08" PRIx32
+                             " in the file",
+                             have.suma, have.sumb, want.suma, want.sumb);
+    return 0;
+}
+
+static int transfer(struct bench_io *io)
+{
+    struct lime *lime = io->state;
+    const struct geometry *g = &lime->geometry;
+    if (io->writing)
+        return check(
+            io, "write",
+            lemonWriteLatticeParallel(lime->writer, io->data, g->site_bytes, g->lattice));
+    int code = lemonReadLatticeParallel(lime->reader, io->data, g->site_bytes, g->lattice);
+    if (check(io, "read", code) != 0)
+        return -1;
+    return io->task->checksum ? compare_sums(io, lime->reader) : 0;
+}
+
+/* Closing a record syncs it. */
+static int close_record(struct bench_io *io)
+{
+    struct lime *lime = io->state;
+    LemonChecksum sum;
+    int code = lemonWriterCloseRecord(lime->writer);
+    if (code == LEMON_SUCCESS && io->task->checksum)
+        code = lemonWriterChecksum(lime->writer, &sum);
+    if (code == LEMON_SUCCESS && io->task->checksum)
+        code = lemonWriteChecksum(lime->writer, 0, 1, &sum);
+    return check(io, "close record", code);
+}
+
+const struct bench_backend bench_lime = {
+    .name = "lime",
+    .about = "Lemon: a record of a LIME container, lattice calls",
+    .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_ALIGN | BENCH_CAN_HINT | BENCH_CAN_SUM,
+    .patterns = BENCH_PATTERN_BIT(BENCH_DISJOINT) | BENCH_PATTERN_BIT(BENCH_INTERLEAVED) |
+                BENCH_PATTERN_BIT(BENCH_LATTICE),
+    .refuses = refuses,
+    .prepare = prepare,
+    .open = open_file,
+    .transfer = transfer,
+    .sync = close_record,
+    .close = close_file,
+    .release = release,
+};

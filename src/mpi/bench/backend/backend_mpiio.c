@@ -1,0 +1,80 @@
+/* backend_mpiio.c - MPI-IO, each piece by one call with an explicit offset */
+#include "mpifile.h"
+#include "table.h"
+
+#include <stdlib.h>
+
+static int prepare(struct bench_io *io)
+{
+    MPI_File *file = malloc(sizeof *file);
+    if (!file)
+        return bench_io_errno(io, "prepare");
+    *file = MPI_FILE_NULL;
+    io->state = file;
+    return 0;
+}
+
+static void release(struct bench_io *io)
+{
+    free(io->state);
+}
+
+static int open_file(struct bench_io *io)
+{
+    return bench_mpifile_open(io, io->comm, io->state);
+}
+
+static int move(struct bench_io *io, MPI_File file, const struct bench_piece *piece)
+{
+    char *data = io->data + piece->memory;
+    int n = (int)piece->bytes, error;
+    MPI_Status status;
+    if (bench_is_collective(io->task))
+        error = io->writing ? MPI_File_write_at_all(file, piece->at, data, n, MPI_BYTE, &status)
+                            : MPI_File_read_at_all(file, piece->at, data, n, MPI_BYTE, &status);
+    else
+        error = io->writing ? MPI_File_write_at(file, piece->at, data, n, MPI_BYTE, &status)
+                            : MPI_File_read_at(file, piece->at, data, n, MPI_BYTE, &status);
+    return bench_mpifile_moved(io, error, &status, MPI_BYTE, n);
+}
+
+/* Collective calls are as many on each rank; those that have no piece left move nothing. */
+static int transfer(struct bench_io *io)
+{
+    const struct bench_pattern *p = &io->task->pattern;
+    bool collective = bench_is_collective(io->task);
+    int64_t pieces = bench_pattern_pieces(p, io->rank);
+    int64_t rounds = collective ? bench_pattern_rounds(p) : pieces;
+    int code = 0;
+    for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
+        struct bench_piece piece = {0};
+        if (i < pieces)
+            bench_pattern_piece(p, io->rank, i, &piece);
+        code |= move(io, *(MPI_File *)io->state, &piece);
+    }
+    return code;
+}
+
+static int sync_file(struct bench_io *io)
+{
+    return bench_mpifile_sync(io, *(MPI_File *)io->state);
+}
+
+static int close_file(struct bench_io *io)
+{
+    return bench_mpifile_close(io, io->state);
+}
+
+const struct bench_backend bench_mpiio = {
+    .name = "mpiio",
+    .about = "MPI-IO, a call for each piece",
+    .abilities =
+        BENCH_CAN_INDEPENDENT | BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
+    .patterns = BENCH_ALL_PATTERNS,
+    .prepare = prepare,
+    .open = open_file,
+    .transfer = transfer,
+    .sync = sync_file,
+    .close = close_file,
+    .release = release,
+};

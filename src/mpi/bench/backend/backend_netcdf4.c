@@ -1,0 +1,178 @@
+/* backend_netcdf4.c - NetCDF-4, parallel: one variable of bytes in an HDF5 file */
+#include "dataset.h"
+#include "posix.h"
+#include "table.h"
+
+#include <netcdf.h>
+#include <netcdf_meta.h>
+#include <netcdf_par.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if NC_VERSION_MAJOR > 4 || (NC_VERSION_MAJOR == 4 && NC_VERSION_MINOR >= 9)
+#define HAVE_ALIGNMENT 1
+#else
+#define HAVE_ALIGNMENT 0
+#endif
+
+#define VARIABLE "data"
+
+struct netcdf {
+    struct bench_dataset set;
+    int file, variable;
+    bool is_open;
+};
+
+const char *bench_netcdf4_version(void)
+{
+    return NC_VERSION;
+}
+
+static const char *refuses(const struct bench_task *task)
+{
+    if (task->alignment && !HAVE_ALIGNMENT)
+        return "--alignment: this NetCDF has no nc_set_alignment (4.9 has)";
+    if (task->unlimited && !task->chunk)
+        return "--unlimited: NetCDF-4 needs --chunk for it";
+    if (task->unlimited && !bench_is_collective(task))
+        return "--unlimited: NetCDF-4 extends a variable in collective calls only";
+    return bench_dataset_refuses(task);
+}
+
+static int check(struct bench_io *io, const char *action, int result)
+{
+    return result == NC_NOERR ? 0 : bench_io_fail(io, action, "%s", nc_strerror(result));
+}
+
+static int prepare(struct bench_io *io)
+{
+    struct netcdf *n = calloc(1, sizeof *n);
+    if (!n)
+        return bench_io_errno(io, "prepare");
+    bench_dataset_set(&n->set, io->task);
+    io->state = n;
+#if HAVE_ALIGNMENT
+    int alignment = io->task->alignment ? (int)io->task->alignment : 1;
+    return check(io, "set alignment", nc_set_alignment(alignment, alignment));
+#else
+    return 0;
+#endif
+}
+
+static void release(struct bench_io *io)
+{
+    free(io->state);
+}
+
+/* ---- open and close ---- */
+
+static int define(struct bench_io *io, struct netcdf *n)
+{
+    int dims[BENCH_DATASET_DIMS], code = NC_NOERR, old;
+    size_t chunk[BENCH_DATASET_DIMS];
+    for (int d = 0; d < n->set.dims && code == NC_NOERR; d++) {
+        char name[16];
+        snprintf(name, sizeof name, "dim%d", d);
+        bool grows = io->task->unlimited && d == 0;
+        code = nc_def_dim(n->file, name, grows ? NC_UNLIMITED : (size_t)n->set.extent[d],
+                          &dims[d]);
+        chunk[d] = (size_t)n->set.chunk[d];
+    }
+    if (code == NC_NOERR)
+        code = nc_set_fill(n->file, NC_NOFILL, &old);
+    if (code == NC_NOERR)
+        code = nc_def_var(n->file, VARIABLE, NC_BYTE, n->set.dims, dims, &n->variable);
+    if (code == NC_NOERR)
+        code = nc_def_var_fill(n->file, n->variable, 1, NULL);
+    if (code == NC_NOERR)
+        code = nc_def_var_chunking(n->file, n->variable,
+                                   io->task->chunk ? NC_CHUNKED : NC_CONTIGUOUS, chunk);
+    if (code == NC_NOERR)
+        code = nc_enddef(n->file);
+    return check(io, "define", code);
+}
+
+static int open_file(struct bench_io *io)
+{
+    struct netcdf *n = io->state;
+    MPI_Info info = bench_task_info(io->task);
+    int code;
+    if (io->writing)
+        code = nc_create_par(io->path, NC_NETCDF4 | NC_CLOBBER, io->comm, info, &n->file);
+    else
+        code = nc_open_par(io->path, NC_NOWRITE, io->comm, info, &n->file);
+    if (info != MPI_INFO_NULL)
+        MPI_Info_free(&info);
+    n->is_open = code == NC_NOERR;
+    if (check(io, "open", code) != 0)
+        return -1;
+    if (io->writing && define(io, n) != 0)
+        return -1;
+    if (!io->writing &&
+        check(io, "find variable", nc_inq_varid(n->file, VARIABLE, &n->variable)) != 0)
+        return -1;
+    return check(
+        io, "set mode",
+        nc_var_par_access(n->file, n->variable,
+                          bench_is_collective(io->task) ? NC_COLLECTIVE : NC_INDEPENDENT));
+}
+
+static int close_file(struct bench_io *io)
+{
+    struct netcdf *n = io->state;
+    if (!n->is_open)
+        return 0;
+    n->is_open = false;
+    if (check(io, "close", nc_close(n->file)) != 0)
+        return -1;
+    return bench_posix_settle(io);
+}
+
+/* ---- data ---- */
+
+static int move(struct bench_io *io, struct netcdf *n, const struct bench_slab *slab)
+{
+    size_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS];
+    signed char *data = (signed char *)io->data + slab->memory;
+    for (int d = 0; d < n->set.dims; d++) {
+        start[d] = (size_t)slab->start[d];
+        count[d] = (size_t)slab->count[d];
+    }
+    if (io->writing)
+        return check(io, "write", nc_put_vara_schar(n->file, n->variable, start, count, data));
+    return check(io, "read", nc_get_vara_schar(n->file, n->variable, start, count, data));
+}
+
+static int transfer(struct bench_io *io)
+{
+    struct netcdf *n = io->state;
+    bool collective = bench_is_collective(io->task);
+    int64_t rounds = bench_dataset_rounds(&n->set);
+    int code = 0;
+    for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
+        struct bench_slab slab;
+        bench_dataset_slab(&n->set, io->rank, i, &slab);
+        if (slab.bytes || collective)
+            code |= move(io, n, &slab);
+    }
+    return code;
+}
+
+static int sync_file(struct bench_io *io)
+{
+    return check(io, "sync", nc_sync(((struct netcdf *)io->state)->file));
+}
+
+const struct bench_backend bench_netcdf4 = {
+    .name = "netcdf4",
+    .about = "NetCDF-4, one variable",
+    .abilities = BENCH_CAN_DATASET | BENCH_CAN_CHUNK,
+    .patterns = BENCH_ALL_PATTERNS,
+    .refuses = refuses,
+    .prepare = prepare,
+    .open = open_file,
+    .transfer = transfer,
+    .sync = sync_file,
+    .close = close_file,
+    .release = release,
+};

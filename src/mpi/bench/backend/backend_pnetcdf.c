@@ -1,0 +1,192 @@
+/* backend_pnetcdf.c - PnetCDF: one variable of bytes in a NetCDF file of the classic kind */
+#include "dataset.h"
+#include "mpifile.h"
+#include "posix.h"
+#include "table.h"
+
+#include <inttypes.h>
+#include <pnetcdf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define VARIABLE "data"
+
+struct pnetcdf {
+    struct bench_dataset set;
+    int file, variable;
+    bool is_open, is_independent;
+};
+
+const char *bench_pnetcdf_version(void)
+{
+    return PNETCDF_VERSION;
+}
+
+static int check(struct bench_io *io, const char *action, int result)
+{
+    return result == NC_NOERR ? 0 : bench_io_fail(io, action, "%s", ncmpi_strerror(result));
+}
+
+static int prepare(struct bench_io *io)
+{
+    struct pnetcdf *n = calloc(1, sizeof *n);
+    if (!n)
+        return bench_io_errno(io, "prepare");
+    bench_dataset_set(&n->set, io->task);
+    io->state = n;
+    return 0;
+}
+
+static void release(struct bench_io *io)
+{
+    free(io->state);
+}
+
+/* ---- open and close ---- */
+
+/* The alignment is a hint to this library. */
+static MPI_Info info_of(const struct bench_task *task)
+{
+    MPI_Info info = bench_task_info(task);
+    char text[32];
+    if (!task->alignment)
+        return info;
+    if (info == MPI_INFO_NULL)
+        MPI_Info_create(&info);
+    snprintf(text, sizeof text, "%" PRId64, task->alignment);
+    MPI_Info_set(info, "nc_var_align_size", text);
+    MPI_Info_set(info, "nc_header_align_size", text);
+    return info;
+}
+
+static int define(struct bench_io *io, struct pnetcdf *n)
+{
+    int dims[BENCH_DATASET_DIMS], code = NC_NOERR;
+    for (int d = 0; d < n->set.dims && code == NC_NOERR; d++) {
+        char name[16];
+        snprintf(name, sizeof name, "dim%d", d);
+        bool grows = io->task->unlimited && d == 0;
+        code = ncmpi_def_dim(n->file, name, grows ? NC_UNLIMITED : n->set.extent[d], &dims[d]);
+    }
+    if (code == NC_NOERR)
+        code = ncmpi_def_var(n->file, VARIABLE, NC_BYTE, n->set.dims, dims, &n->variable);
+    if (code == NC_NOERR)
+        code = ncmpi_def_var_fill(n->file, n->variable, 1, NULL);
+    if (code == NC_NOERR)
+        code = ncmpi_enddef(n->file);
+    return check(io, "define", code);
+}
+
+static void keep_hints(struct bench_io *io, struct pnetcdf *n)
+{
+    MPI_Info info;
+    if (ncmpi_inq_file_info(n->file, &info) != NC_NOERR)
+        return;
+    bench_mpifile_hints(io, info);
+    MPI_Info_free(&info);
+}
+
+static int open_file(struct bench_io *io)
+{
+    struct pnetcdf *n = io->state;
+    MPI_Info info = info_of(io->task);
+    int code;
+    if (io->writing)
+        code = ncmpi_create(io->comm, io->path, NC_CLOBBER | NC_64BIT_DATA, info, &n->file);
+    else
+        code = ncmpi_open(io->comm, io->path, NC_NOWRITE, info, &n->file);
+    if (info != MPI_INFO_NULL)
+        MPI_Info_free(&info);
+    n->is_open = code == NC_NOERR;
+    if (check(io, "open", code) != 0)
+        return -1;
+    if (io->writing && define(io, n) != 0)
+        return -1;
+    keep_hints(io, n);
+    if (!io->writing &&
+        check(io, "find variable", ncmpi_inq_varid(n->file, VARIABLE, &n->variable)) != 0)
+        return -1;
+    if (bench_is_collective(io->task))
+        return 0;
+    code = ncmpi_begin_indep_data(n->file);
+    n->is_independent = code == NC_NOERR;
+    return check(io, "set mode", code);
+}
+
+static int end_independent(struct bench_io *io, struct pnetcdf *n)
+{
+    if (!n->is_independent)
+        return 0;
+    n->is_independent = false;
+    return check(io, "end independent mode", ncmpi_end_indep_data(n->file));
+}
+
+static int close_file(struct bench_io *io)
+{
+    struct pnetcdf *n = io->state;
+    if (!n->is_open)
+        return 0;
+    n->is_open = false;
+    int code = end_independent(io, n);
+    code |= check(io, "close", ncmpi_close(n->file));
+    return code ? code : bench_posix_settle(io);
+}
+
+/* ---- data ---- */
+
+static int move(struct bench_io *io, struct pnetcdf *n, const struct bench_slab *slab)
+{
+    MPI_Offset start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS];
+    signed char *data = (signed char *)io->data + slab->memory;
+    bool collective = bench_is_collective(io->task);
+    int code;
+    for (int d = 0; d < n->set.dims; d++) {
+        start[d] = slab->start[d];
+        count[d] = slab->count[d];
+    }
+    if (io->writing && collective)
+        code = ncmpi_put_vara_schar_all(n->file, n->variable, start, count, data);
+    else if (io->writing)
+        code = ncmpi_put_vara_schar(n->file, n->variable, start, count, data);
+    else if (collective)
+        code = ncmpi_get_vara_schar_all(n->file, n->variable, start, count, data);
+    else
+        code = ncmpi_get_vara_schar(n->file, n->variable, start, count, data);
+    return check(io, io->writing ? "write" : "read", code);
+}
+
+static int transfer(struct bench_io *io)
+{
+    struct pnetcdf *n = io->state;
+    bool collective = bench_is_collective(io->task);
+    int64_t rounds = bench_dataset_rounds(&n->set);
+    int code = 0;
+    for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
+        struct bench_slab slab;
+        bench_dataset_slab(&n->set, io->rank, i, &slab);
+        if (slab.bytes || collective)
+            code |= move(io, n, &slab);
+    }
+    return code;
+}
+
+static int sync_file(struct bench_io *io)
+{
+    struct pnetcdf *n = io->state;
+    int code = end_independent(io, n);
+    return check(io, "sync", ncmpi_sync(n->file)) | code;
+}
+
+const struct bench_backend bench_pnetcdf = {
+    .name = "pnetcdf",
+    .about = "PnetCDF, one variable of a CDF-5 file",
+    .abilities = BENCH_CAN_DATASET,
+    .patterns = BENCH_ALL_PATTERNS,
+    .refuses = bench_dataset_refuses,
+    .prepare = prepare,
+    .open = open_file,
+    .transfer = transfer,
+    .sync = sync_file,
+    .close = close_file,
+    .release = release,
+};

@@ -1,0 +1,43 @@
+/*
+ * dataset.h - the file's data as an array of bytes with dimensions, for HDF5 and NetCDF; pure
+ *
+ * 1d: all bytes. 2d: rows of one transfer of each rank, as the second dimension of a file of
+ * interleaved pieces. A lattice has its 4 dimensions and the bytes of a site.
+ */
+#ifndef BENCH_DATASET_H
+#define BENCH_DATASET_H
+
+#include "task.h"
+
+enum {
+    BENCH_DATASET_DIMS = BENCH_DIMS + 1,
+};
+
+struct bench_dataset {
+    const struct bench_pattern *pattern;
+    bool lattice; /* it has the shape of the lattice */
+    int dims;
+    int64_t extent[BENCH_DATASET_DIMS]; /* slowest first */
+    int64_t chunk[BENCH_DATASET_DIMS];  /* of at most task->chunk bytes; 0: none */
+};
+
+/* A part of it that is moved by one call. */
+struct bench_slab {
+    int64_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS];
+    int64_t memory, bytes; /* in the rank's buffer */
+};
+
+void bench_dataset_set(struct bench_dataset *, const struct bench_task *);
+
+/* Why the pattern has no such shape, or NULL. */
+const char *bench_dataset_refuses(const struct bench_task *);
+
+/* How many slabs the rank with the most of them moves, and slab i of a rank: an empty one where
+ * it has fewer. */
+int64_t bench_dataset_rounds(const struct bench_dataset *);
+void bench_dataset_slab(const struct bench_dataset *, int rank, int64_t i, struct bench_slab *);
+
+/* How long the first dimension must be for slab i of every rank. */
+int64_t bench_dataset_reach(const struct bench_dataset *, int64_t i);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * backend.h - the ways to write and read a file: a table of functions each, as IOR has them
+ *
+ * A file is written by prepare, open, transfer, sync, close, release in that order, and read by
+ * the same without sync; the time counts from before open to after close. All ranks call them
+ * together. Each returns 0, or -1 on the ranks that met an error, which is then in io->error;
+ * such a rank still takes part in what is collective. After an open that failed anywhere, close
+ * and release follow; both cope with what is not open.
+ */
+#ifndef BENCH_BACKEND_H
+#define BENCH_BACKEND_H
+
+#include "task.h"
+
+#include <jansson.h>
+#include <stddef.h>
+
+enum {
+    BENCH_ERROR_BYTES = 768,
+    BENCH_PATH_BYTES = 4096,
+};
+
+struct bench_io;
+
+/* What a back end can do if it is asked for. */
+enum bench_ability {
+    BENCH_CAN_INDEPENDENT = 1,
+    BENCH_CAN_COLLECTIVE = 2,
+    BENCH_CAN_ALIGN = 4,
+    BENCH_CAN_CHUNK = 8,
+    BENCH_CAN_GROW = 16, /* --unlimited */
+    BENCH_CAN_SHAPE = 32,
+    BENCH_CAN_HINT = 64,
+    BENCH_CAN_SUM = 128,
+    BENCH_CAN_LEAVE = 256, /* --no-fsync */
+    BENCH_CAN_DATASET = BENCH_CAN_INDEPENDENT | BENCH_CAN_COLLECTIVE | BENCH_CAN_ALIGN |
+                        BENCH_CAN_GROW | BENCH_CAN_SHAPE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
+};
+
+#define BENCH_PATTERN_BIT(kind) (1u << (kind))
+#define BENCH_ALL_PATTERNS      ((1u << BENCH_PATTERNS) - 1)
+
+struct bench_backend {
+    const char *name, *about;
+    unsigned abilities; /* enum bench_ability */
+    unsigned patterns;  /* BENCH_PATTERN_BIT() */
+    /* Optional. absent: why it cannot be used here at all, or NULL. refuses: why it cannot do
+     * this task, though the masks allow it, or NULL. Local. */
+    const char *(*absent)(void);
+    const char *(*refuses)(const struct bench_task *);
+    /* prepare and release are optional. */
+    int (*prepare)(struct bench_io *);
+    int (*open)(struct bench_io *);
+    int (*transfer)(struct bench_io *);
+    int (*sync)(struct bench_io *);
+    int (*close)(struct bench_io *);
+    void (*release)(struct bench_io *);
+};
+
+/* All of them, those that were not built too; NULL ends the list. */
+extern const struct bench_backend *const bench_backends[];
+
+const struct bench_backend *bench_backend_find(const char *name);
+
+/* Why it cannot do the task, or NULL. `text` is room for the answer. Local. */
+const char *bench_backend_refuses(const struct bench_backend *, const struct bench_task *,
+                                  char *text, size_t cap);
+
+/* The versions of the libraries that were built in, by name. */
+json_t *bench_backend_libraries(void);
+
+/* One file, written or read once. */
+struct bench_io {
+    const struct bench_backend *backend;
+    const struct bench_task *task;
+    MPI_Comm comm; /* whose ranks are those of the pattern */
+    int rank;
+    bool writing;
+    const char *path;
+    char *data; /* this rank's bytes */
+    void *state;
+    json_t *hints; /* in effect, where MPI-IO tells; NULL otherwise */
+    char error[BENCH_ERROR_BYTES];
+};
+
+/* Keeps the first error: "action: reason". Returns -1. */
+__attribute__((format(printf, 3, 4))) int bench_io_fail(struct bench_io *, const char *action,
+                                                        const char *format, ...);
+int bench_io_errno(struct bench_io *, const char *action);          /* errno */
+int bench_io_mpi(struct bench_io *, const char *action, int error); /* 0 for MPI_SUCCESS */
+
+/* Whether no rank has failed. Collective. */
+bool bench_io_all(struct bench_io *);
+
+#endif

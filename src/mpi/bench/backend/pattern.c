@@ -1,0 +1,164 @@
+/* pattern.c - which bytes of the file each rank has */
+#include "pattern.h"
+
+#include <string.h>
+
+static const char *const names[BENCH_PATTERNS] = {"disjoint", "interleaved", "random",
+                                                  "lattice"};
+
+const char *bench_pattern_name(enum bench_pattern_kind kind)
+{
+    return names[kind];
+}
+
+int bench_pattern_find(const char *name, enum bench_pattern_kind *kind)
+{
+    for (int i = 0; i < BENCH_PATTERNS; i++)
+        if (strcmp(names[i], name) == 0) {
+            *kind = (enum bench_pattern_kind)i;
+            return 1;
+        }
+    return 0;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+void bench_pattern_box(const struct bench_pattern *p, int rank, struct lemon_box *box)
+{
+    box->dims = BENCH_DIMS;
+    box->site_bytes = p->site_bytes;
+    for (int d = BENCH_DIMS - 1; d >= 0; d--) {
+        box->extent[d] = p->lattice[d];
+        lemon_box_split(p->lattice[d], p->grid[d], rank % p->grid[d], &box->start[d],
+                        &box->sites[d]);
+        rank /= p->grid[d];
+    }
+}
+
+int64_t bench_pattern_bytes(const struct bench_pattern *p)
+{
+    int64_t bytes;
+    if (p->kind == BENCH_LATTICE) {
+        struct lemon_box box;
+        bench_pattern_box(p, 0, &box);
+        return lemon_box_lattice_bytes(&box);
+    }
+    bytes = p->block;
+    if (p->kind != BENCH_DISJOINT && __builtin_mul_overflow(p->segments, p->transfer, &bytes))
+        return -1;
+    return __builtin_mul_overflow(bytes, (int64_t)p->ranks, &bytes) ? -1 : bytes;
+}
+
+int64_t bench_pattern_rank_bytes(const struct bench_pattern *p, int rank)
+{
+    if (p->kind == BENCH_LATTICE) {
+        struct lemon_box box;
+        bench_pattern_box(p, rank, &box);
+        return lemon_box_bytes(&box);
+    }
+    return p->kind == BENCH_DISJOINT ? p->block : p->segments * p->transfer;
+}
+
+/* ---- lattice: the runs of a box, each cut into pieces ---- */
+
+static int64_t lattice_pieces(const struct bench_pattern *p, int rank)
+{
+    struct lemon_box box;
+    bench_pattern_box(p, rank, &box);
+    int64_t run = lemon_box_run_bytes(&box);
+    return run ? lemon_box_bytes(&box) / run * divide_up(run, p->transfer) : 0;
+}
+
+static void lattice_piece(const struct bench_pattern *p, int rank, int64_t i,
+                          struct bench_piece *piece)
+{
+    struct lemon_box box;
+    bench_pattern_box(p, rank, &box);
+    int64_t run_bytes = lemon_box_run_bytes(&box);
+    int64_t in_run = divide_up(run_bytes, p->transfer);
+    int64_t run = i / in_run, inside = i % in_run * p->transfer;
+    piece->at = lemon_box_run_offset(&box, run_bytes, run) + inside;
+    piece->memory = run * run_bytes + inside;
+    piece->bytes = smaller(p->transfer, run_bytes - inside);
+}
+
+/* ---- random ---- */
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* A permutation of 0 .. n - 1 that needs no memory: a Feistel network over the next power of 4,
+ * again until the result is below n. */
+static uint64_t permuted(uint64_t seed, uint64_t n, uint64_t i)
+{
+    int half = 1;
+    while (half < 32 && (UINT64_C(1) << 2 * half) < n)
+        half++;
+    uint64_t mask = (UINT64_C(1) << half) - 1;
+    do {
+        uint64_t left = i >> half, right = i & mask;
+        for (uint64_t round = 1; round <= 4; round++) {
+            uint64_t next = left ^ (mix(right + mix(seed + round)) & mask);
+            left = right;
+            right = next;
+        }
+        i = left << half | right;
+    } while (i >= n);
+    return i;
+}
+
+/* ---- all ---- */
+
+int64_t bench_pattern_pieces(const struct bench_pattern *p, int rank)
+{
+    if (p->kind == BENCH_LATTICE)
+        return lattice_pieces(p, rank);
+    return p->kind == BENCH_DISJOINT ? divide_up(p->block, p->transfer) : p->segments;
+}
+
+int64_t bench_pattern_rounds(const struct bench_pattern *p)
+{
+    int64_t most = 0;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        int64_t pieces = bench_pattern_pieces(p, rank);
+        most = pieces > most ? pieces : most;
+    }
+    return most;
+}
+
+void bench_pattern_piece(const struct bench_pattern *p, int rank, int64_t i,
+                         struct bench_piece *piece)
+{
+    int64_t number;
+    if (p->kind == BENCH_LATTICE) {
+        lattice_piece(p, rank, i, piece);
+        return;
+    }
+    piece->memory = i * p->transfer;
+    piece->bytes = p->transfer;
+    switch (p->kind) {
+    case BENCH_DISJOINT:
+        piece->bytes = smaller(p->transfer, p->block - piece->memory);
+        piece->at = rank * p->block + piece->memory;
+        return;
+    case BENCH_INTERLEAVED:
+        number = i * p->ranks + rank;
+        break;
+    default:
+        number = (int64_t)permuted(p->seed, (uint64_t)(p->segments * p->ranks),
+                                   (uint64_t)(rank * p->segments + i));
+    }
+    piece->at = number * p->transfer;
+}

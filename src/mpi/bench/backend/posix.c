@@ -1,0 +1,64 @@
+/* posix.c - pieces of a file by POSIX calls */
+#include "posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+int bench_posix_open(struct bench_io *io, const char *path)
+{
+    int fd = open(path, (io->writing ? O_WRONLY | O_CREAT : O_RDONLY) | O_CLOEXEC, 0666);
+    return fd < 0 ? bench_io_errno(io, "open") : fd;
+}
+
+int bench_posix_move(struct bench_io *io, int fd, void *data, int64_t n, int64_t offset)
+{
+    const char *action = io->writing ? "write" : "read";
+    char *at = data;
+    for (int64_t done = 0; done < n;) {
+        size_t more = (size_t)(n - done);
+        ssize_t moved = io->writing ? pwrite(fd, at + done, more, offset + done)
+                                    : pread(fd, at + done, more, offset + done);
+        if (moved == 0)
+            return bench_io_fail(io, action, "the file ends at byte %" PRId64, offset + done);
+        if (moved < 0 && errno != EINTR)
+            return bench_io_errno(io, action);
+        done += moved > 0 ? moved : 0;
+    }
+    return 0;
+}
+
+int bench_posix_pieces(struct bench_io *io, int fd)
+{
+    const struct bench_pattern *p = &io->task->pattern;
+    int64_t pieces = bench_pattern_pieces(p, io->rank);
+    int code = 0;
+    for (int64_t i = 0; i < pieces && code == 0; i++) {
+        struct bench_piece piece;
+        bench_pattern_piece(p, io->rank, i, &piece);
+        code = bench_posix_move(io, fd, io->data + piece.memory, piece.bytes, piece.at);
+    }
+    return code;
+}
+
+int bench_posix_sync(struct bench_io *io, int fd)
+{
+    return fd >= 0 && fsync(fd) != 0 ? bench_io_errno(io, "fsync") : 0;
+}
+
+int bench_posix_close(struct bench_io *io, int fd)
+{
+    return fd >= 0 && close(fd) != 0 ? bench_io_errno(io, "close") : 0;
+}
+
+int bench_posix_settle(struct bench_io *io)
+{
+    if (!io->writing || !io->task->fsync || io->rank != 0)
+        return 0;
+    int fd = open(io->path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return bench_io_errno(io, "open to sync");
+    int code = bench_posix_sync(io, fd);
+    return bench_posix_close(io, fd) | code;
+}

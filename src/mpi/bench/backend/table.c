@@ -1,0 +1,106 @@
+/* table.c - which back ends there are, and what each can do */
+#include "table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Those that the Makefile leaves out say why. */
+#ifdef BENCH_WITHOUT_HDF5
+static const char *no_hdf5(void)
+{
+    return BENCH_WITHOUT_HDF5;
+}
+const struct bench_backend bench_hdf5 = {
+    .name = "hdf5", .about = "HDF5, one dataset", .absent = no_hdf5};
+#endif
+#ifdef BENCH_WITHOUT_NETCDF4
+static const char *no_netcdf4(void)
+{
+    return BENCH_WITHOUT_NETCDF4;
+}
+const struct bench_backend bench_netcdf4 = {
+    .name = "netcdf4", .about = "NetCDF-4, one variable", .absent = no_netcdf4};
+#endif
+#ifdef BENCH_WITHOUT_PNETCDF
+static const char *no_pnetcdf(void)
+{
+    return BENCH_WITHOUT_PNETCDF;
+}
+const struct bench_backend bench_pnetcdf = {
+    .name = "pnetcdf", .about = "PnetCDF, one variable of a CDF-5 file", .absent = no_pnetcdf};
+#endif
+
+const struct bench_backend *const bench_backends[] = {
+    &bench_posix,   &bench_mpiio,  &bench_subarray,   &bench_alltoallv,
+    &bench_lime,    &bench_gather, &bench_hdf5,       &bench_netcdf4,
+    &bench_pnetcdf, &bench_limefs, &bench_limefs_job, NULL};
+
+const struct bench_backend *bench_backend_find(const char *name)
+{
+    for (int i = 0; bench_backends[i]; i++)
+        if (strcmp(bench_backends[i]->name, name) == 0)
+            return bench_backends[i];
+    return NULL;
+}
+
+struct wish {
+    bool asked;
+    unsigned needs;
+    const char *reason;
+};
+
+static const char *missing_ability(const struct bench_backend *backend,
+                                   const struct bench_task *task)
+{
+    const struct wish wishes[] = {
+        {task->mode == BENCH_INDEPENDENT, BENCH_CAN_INDEPENDENT,
+         "--independent: all ranks take part in each of its calls"},
+        {task->mode == BENCH_COLLECTIVE, BENCH_CAN_COLLECTIVE,
+         "--collective: it has no collective calls"},
+        {task->alignment > 0, BENCH_CAN_ALIGN, "--alignment: it cannot align data"},
+        {task->chunk > 0, BENCH_CAN_CHUNK, "--chunk: its layout has no chunks"},
+        {task->unlimited, BENCH_CAN_GROW, "--unlimited: it has no dimensions"},
+        {task->shape != BENCH_SHAPE_DEFAULT, BENCH_CAN_SHAPE, "--shape: it has no dimensions"},
+        {task->hints > 0, BENCH_CAN_HINT, "--hint: it does not use MPI-IO"},
+        {task->checksum, BENCH_CAN_SUM, "--checksum: only lime has checksums"},
+        {!task->fsync, BENCH_CAN_LEAVE, "--no-fsync: Lemon syncs each record that it closes"},
+    };
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
+        if (wishes[i].asked && !(backend->abilities & wishes[i].needs))
+            return wishes[i].reason;
+    return NULL;
+}
+
+const char *bench_backend_refuses(const struct bench_backend *backend,
+                                  const struct bench_task *task, char *text, size_t cap)
+{
+    enum bench_pattern_kind kind = task->pattern.kind;
+    const char *reason = backend->absent ? backend->absent() : NULL;
+    if (reason)
+        snprintf(text, cap, "not available: %s", reason);
+    else if (!(backend->patterns & BENCH_PATTERN_BIT(kind)))
+        snprintf(text, cap, "it cannot do the %s pattern", bench_pattern_name(kind));
+    else if ((reason = missing_ability(backend, task)) ||
+             (backend->refuses && (reason = backend->refuses(task))))
+        snprintf(text, cap, "%s", reason);
+    else
+        return NULL;
+    return text;
+}
+
+json_t *bench_backend_libraries(void)
+{
+    json_t *libraries = json_object();
+    json_object_set_new(libraries, "lemon", json_string(BENCH_LEMON_VERSION));
+    json_object_set_new(libraries, "limefs", json_string(LIMEFS_VERSION));
+#ifndef BENCH_WITHOUT_HDF5
+    json_object_set_new(libraries, "hdf5", json_string(bench_hdf5_version()));
+#endif
+#ifndef BENCH_WITHOUT_NETCDF4
+    json_object_set_new(libraries, "netcdf4", json_string(bench_netcdf4_version()));
+#endif
+#ifndef BENCH_WITHOUT_PNETCDF
+    json_object_set_new(libraries, "pnetcdf", json_string(bench_pnetcdf_version()));
+#endif
+    return libraries;
+}

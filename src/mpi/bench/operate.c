@@ -1,0 +1,267 @@
+/* operate.c - one operation: a file, or several outputs, written or read once */
+#define _GNU_SOURCE
+#include "cache.h"
+#include "compute.h"
+#include "data.h"
+#include "guard.h"
+#include "measure.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The outputs that are moved while the clock runs. */
+struct batch {
+    struct bench_run *run;
+    struct bench_entry *entry;
+    int n;
+    struct bench_io *io;
+    char (*paths)[BENCH_PATH_BYTES];
+};
+
+void bench_output_path(const struct bench_run *run, const struct bench_entry *entry, int n,
+                       char path[BENCH_PATH_BYTES])
+{
+    if (run->options->outputs == 1)
+        snprintf(path, BENCH_PATH_BYTES, "%s", entry->path);
+    else
+        snprintf(path, BENCH_PATH_BYTES, "%.*s.%d", BENCH_PATH_BYTES - 16, entry->path, n + 1);
+}
+
+/* ---- before and after ---- */
+
+static void make_batch(struct batch *b, enum bench_operation operation, int first, int n)
+{
+    struct bench_run *run = b->run;
+    MPI_Comm comm = operation == BENCH_WRITE ? run->writers : run->readers;
+    b->n = n;
+    b->io = calloc((size_t)n, sizeof *b->io);
+    b->paths = calloc((size_t)n, sizeof *b->paths);
+    for (int i = 0; b->io && b->paths && i < n; i++) {
+        struct bench_io *io = &b->io[i];
+        bench_output_path(run, b->entry, first + i, b->paths[i]);
+        io->backend = b->entry->backend;
+        io->task = &run->options->task;
+        io->comm = comm;
+        MPI_Comm_rank(comm, &io->rank);
+        io->writing = operation == BENCH_WRITE;
+        io->path = b->paths[i];
+        io->data = run->data;
+    }
+}
+
+static const char *error_of(const struct batch *b)
+{
+    for (int i = 0; b->io && b->paths && i < b->n; i++)
+        if (b->io[i].error[0])
+            return b->io[i].error;
+    return b->io && b->paths ? "" : "prepare: out of memory";
+}
+
+/* Whether no rank has met an error so far; rank 0 says so otherwise. Collective. */
+static bool all_good(const struct batch *b)
+{
+    return bench_world_report(b->run->world, b->entry->path, b->entry->backend->name,
+                              error_of(b));
+}
+
+/* What a write begins with: no file, and nothing of others that waits to be written. */
+static void clear(const struct batch *b)
+{
+    for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
+        if (!b->run->options->keep)
+            bench_guard_file(b->paths[i]);
+        unlink(b->paths[i]);
+    }
+    if (b->run->world->rank == 0) {
+        char *slash = strrchr(b->paths[0], '/');
+        *slash = '\0';
+        int folder = open(*b->paths[0] ? b->paths[0] : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        *slash = '/';
+        if (folder >= 0) {
+            syncfs(folder);
+            close(folder);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static bool prepare(struct batch *b)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->entry->backend->prepare)
+            b->entry->backend->prepare(&b->io[i]);
+    return all_good(b);
+}
+
+static void release(struct batch *b)
+{
+    for (int i = 0; b->io && b->paths && i < b->n; i++) {
+        if (b->entry->backend->release)
+            b->entry->backend->release(&b->io[i]);
+        json_decref(b->io[i].hints);
+    }
+    free(b->io);
+    free(b->paths);
+    b->io = NULL;
+    b->paths = NULL;
+}
+
+/* ---- while the clock runs ---- */
+
+static void compute(const struct bench_run *run)
+{
+    const struct bench_options *o = run->options;
+    if (o->compute <= 0)
+        return;
+    for (int phase = 0; phase < o->phases; phase++) {
+        bench_compute(o->compute / (double)o->phases / run->unit);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+/* Adds to *s. False if no file could be opened, on any rank. */
+static bool move_one(struct bench_run *run, struct bench_io *io, struct bench_seconds *s)
+{
+    double times[5];
+    times[0] = MPI_Wtime();
+    if (io->writing)
+        compute(run);
+    times[1] = MPI_Wtime();
+    io->backend->open(io);
+    bool open = bench_io_all(io);
+    times[2] = MPI_Wtime();
+    if (open)
+        io->backend->transfer(io);
+    if (open && io->writing && io->task->fsync)
+        io->backend->sync(io);
+    times[3] = MPI_Wtime();
+    io->backend->close(io);
+    times[4] = MPI_Wtime();
+    s->compute += times[1] - times[0];
+    s->open += times[2] - times[1];
+    s->transfer += times[3] - times[2];
+    s->close += times[4] - times[3];
+    return open;
+}
+
+static void move(struct batch *b, struct bench_seconds *sum)
+{
+    struct bench_seconds s = {0};
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = MPI_Wtime();
+    for (int i = 0; i < b->n; i++)
+        if (!move_one(b->run, &b->io[i], &s))
+            break;
+    MPI_Barrier(MPI_COMM_WORLD);
+    s.total = MPI_Wtime() - begin;
+    MPI_Allreduce(MPI_IN_PLACE, &s, sizeof s / sizeof(double), MPI_DOUBLE, MPI_MAX,
+                  MPI_COMM_WORLD);
+    sum->compute += s.compute;
+    sum->open += s.open;
+    sum->transfer += s.transfer;
+    sum->close += s.close;
+    sum->total += s.total;
+}
+
+/* ---- data ---- */
+
+static uint64_t seed_of(const struct bench_run *run, enum bench_operation operation,
+                        int repetition)
+{
+    const struct bench_options *o = run->options;
+    bool written = o->writes || operation == BENCH_WRITE;
+    /* Another one each time, so that a file of before is not taken for this one's. The last is
+     * --seed itself, by which a file that is kept can be read. */
+    return (uint64_t)o->seed + (written ? (uint64_t)(o->repetitions - 1 - repetition) : 0);
+}
+
+static void fill(const struct batch *b, uint64_t seed)
+{
+    const struct bench_pattern *p = &b->run->options->task.pattern;
+    int64_t pieces = bench_pattern_pieces(p, b->io->rank);
+    for (int64_t i = 0; i < pieces; i++) {
+        struct bench_piece piece;
+        bench_pattern_piece(p, b->io->rank, i, &piece);
+        bench_data_fill(seed, piece.at, b->run->data + piece.memory, piece.bytes);
+    }
+}
+
+/* What was not read must not look like what was written. */
+static void spoil(const struct batch *b)
+{
+    const struct bench_pattern *p = &b->run->options->task.pattern;
+    memset(b->run->data, 0, (size_t)bench_pattern_rank_bytes(p, b->io->rank));
+}
+
+static bool verify(const struct batch *b, uint64_t seed)
+{
+    const struct bench_pattern *p = &b->run->options->task.pattern;
+    int64_t pieces = bench_pattern_pieces(p, b->io->rank);
+    struct bench_wrong wrong = {0};
+    char text[BENCH_ERROR_BYTES] = "";
+    for (int64_t i = 0; i < pieces; i++) {
+        struct bench_piece piece;
+        bench_pattern_piece(p, b->io->rank, i, &piece);
+        bench_data_check(seed, piece.at, b->run->data + piece.memory, piece.bytes, &wrong);
+    }
+    if (wrong.bytes)
+        snprintf(text, sizeof text,
+                 "verify: wrong byte at offset %" PRId64 " of the data: expected 0x%02x, "
+                 "found 0x%02x; %" PRId64 " of its bytes are wrong",
+                 wrong.at, wrong.expected, wrong.found, wrong.bytes);
+    return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, text);
+}
+
+/* ---- all ---- */
+
+static void keep_hints(const struct batch *b, struct bench_result *result)
+{
+    if (!result->hints)
+        result->hints = json_incref(b->io->hints);
+}
+
+/* `n` outputs at once, from `first`. */
+static bool operate_on(struct batch *b, enum bench_operation operation, int first, int n,
+                       uint64_t seed, struct bench_seconds *s, bool *wrong)
+{
+    const struct bench_options *o = b->run->options;
+    make_batch(b, operation, first, n);
+    if (!all_good(b)) /* out of memory somewhere */
+        return false;
+    if (operation == BENCH_WRITE) {
+        clear(b);
+        fill(b, seed);
+    } else {
+        spoil(b);
+    }
+    bool good = prepare(b);
+    for (int i = 0; good && o->cold && i < n; i++)
+        bench_cache_drop(b->run->world, b->run->cache, b->paths[i]);
+    if (good)
+        move(b, s);
+    good = good && all_good(b);
+    keep_hints(b, &b->entry->results[operation]);
+    if (good && operation == BENCH_READ && !verify(b, seed))
+        *wrong = true;
+    return good;
+}
+
+bool bench_operate(struct bench_run *run, struct bench_entry *entry,
+                   enum bench_operation operation, int repetition, struct bench_seconds *s,
+                   bool *wrong)
+{
+    struct batch b = {.run = run, .entry = entry};
+    int outputs = (int)run->options->outputs;
+    int at_once = operation == BENCH_WRITE ? outputs : 1;
+    uint64_t seed = seed_of(run, operation, repetition);
+    bool good = true;
+    *s = (struct bench_seconds){0};
+    for (int first = 0; first < outputs && good; first += at_once) {
+        good = operate_on(&b, operation, first, at_once, seed, s, wrong);
+        release(&b);
+    }
+    return good;
+}

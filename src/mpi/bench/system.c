@@ -1,0 +1,217 @@
+/* system.c - the machine and the libraries that are measured */
+#include "system.h"
+#include "backend.h"
+#include "guard.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* ---- MPI ---- */
+
+/* "Open MPI v4.1.4, package: ..." and "MPICH Version:\t4.0.2\n..." become a name and a number.
+ */
+static void set_mpi(struct bench_system *s)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length, major, minor, release;
+    MPI_Get_library_version(text, &length);
+    const char *mpich = strstr(text, "MPICH Version:");
+    if (sscanf(text, "Open MPI v%d.%d.%d", &major, &minor, &release) == 3) {
+        snprintf(s->mpi, sizeof s->mpi, "Open MPI %d.%d.%d", major, minor, release);
+        return;
+    }
+    if (mpich && sscanf(mpich, "MPICH Version: %40s", text) == 1)
+        snprintf(s->mpi, sizeof s->mpi, "MPICH %.40s", text);
+    else
+        snprintf(s->mpi, sizeof s->mpi, "%.*s", (int)strcspn(text, ",\n"), text);
+}
+
+/* The rest of a loaded library's name after `prefix`, up to the point. */
+static bool is_loaded(const char *prefix, char *name, size_t cap)
+{
+    char line[2 * BENCH_PATH_BYTES];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        const char *at = strstr(line, prefix);
+        found = at != NULL;
+        if (at) {
+            at += strlen(prefix);
+            snprintf(name, cap, "%.*s", (int)strcspn(at, ".\n"), at);
+        }
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+/* Open MPI's components have variables such as io_romio321_priority; without any wish of the
+ * user the highest is taken. */
+static int priority(int variable, const char *name, const char *end)
+{
+    MPI_T_cvar_handle handle;
+    int count, value = -1;
+    if (strncmp(name, "io_", 3) != 0 || !end || strcmp(end, "_priority") != 0 ||
+        strchr(name + 3, '_') != end)
+        return -1;
+    if (MPI_T_cvar_handle_alloc(variable, NULL, &handle, &count) != MPI_SUCCESS)
+        return -1;
+    if (count != 1 || MPI_T_cvar_read(handle, &value) != MPI_SUCCESS)
+        value = -1;
+    MPI_T_cvar_handle_free(&handle);
+    return value;
+}
+
+static void find_by_priority(char *component, size_t cap)
+{
+    int provided, n = 0, highest = -1;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS)
+        return;
+    MPI_T_cvar_get_num(&n);
+    for (int i = 0; i < n; i++) {
+        char name[256], text[2];
+        int length = sizeof name, text_length = sizeof text, verbosity, bind, scope;
+        MPI_Datatype type;
+        MPI_T_enum values;
+        if (MPI_T_cvar_get_info(i, name, &length, &verbosity, &type, &values, text,
+                                &text_length, &bind, &scope) != MPI_SUCCESS)
+            continue;
+        const char *end = strrchr(name, '_');
+        int value = type == MPI_INT ? priority(i, name, end) : -1;
+        if (value > highest) {
+            highest = value;
+            snprintf(component, cap, "%.*s", (int)(end - name - 3), name + 3);
+        }
+    }
+    MPI_T_finalize();
+}
+
+/* Of an Open MPI whose file is open. OMPIO then has loaded what it needs for a file system; a
+ * ROMIO is there under its name. Where components are in one library nothing is seen of them.
+ */
+static void find_component(char *component, size_t cap)
+{
+    char name[64];
+    if (is_loaded("/mca_fs_", name, sizeof name))
+        snprintf(component, cap, "ompio");
+    else if (!is_loaded("/mca_io_romio", name, sizeof name))
+        find_by_priority(component, cap);
+    else
+        snprintf(component, cap, "romio%.20s", name);
+}
+
+static int64_t number_in(MPI_Info info, const char *key)
+{
+    char value[MPI_MAX_INFO_VAL + 1];
+    int there;
+    MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &there);
+    long long number = there ? atoll(value) : 0;
+    return number > 0 ? number : 0;
+}
+
+/* Which component MPI-IO takes for a file there, and how the file is striped: of an open file
+ * the hints tell. */
+static void probe(struct bench_system *s, const char *path)
+{
+    char name[BENCH_PATH_BYTES + 8];
+    MPI_File file;
+    MPI_Info info;
+    int there, length;
+    strcpy(s->mpi_io, "unknown");
+    snprintf(name, sizeof name, "%.*s.probe", BENCH_PATH_BYTES, path);
+    if (access(name, F_OK) == 0)
+        return;
+    bench_guard_file(name);
+    if (MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
+                      &file) != MPI_SUCCESS)
+        return;
+    if (strncmp(s->mpi, "Open MPI", 8) == 0)
+        find_component(s->mpi_io, sizeof s->mpi_io);
+    if (MPI_File_get_info(file, &info) == MPI_SUCCESS) {
+        MPI_Info_get_valuelen(info, "romio_cb_write", &length, &there);
+        if (there && strcmp(s->mpi_io, "unknown") == 0)
+            strcpy(s->mpi_io, "romio");
+        s->stripe_bytes = number_in(info, "striping_unit");
+        s->stripe_count = number_in(info, "striping_factor");
+        MPI_Info_free(&info);
+    }
+    MPI_File_close(&file);
+    unlink(name);
+}
+
+/* ---- the file system ---- */
+
+/* Whether the mount point is the folder or above it. */
+static bool is_above(const char *point, const char *folder)
+{
+    size_t n = strlen(point);
+    return strcmp(point, "/") == 0 ||
+           (strncmp(point, folder, n) == 0 && (folder[n] == '/' || folder[n] == '\0'));
+}
+
+/* The type of the innermost mount point, out of lines such as
+ * "36 35 98:0 / /mnt rw,noatime shared:1 - ext3 /dev/root rw". */
+static void set_type(struct bench_system *s, const char *folder)
+{
+    char line[2 * BENCH_PATH_BYTES], point[BENCH_PATH_BYTES], type[64];
+    size_t longest = 0;
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    strcpy(s->file_system, "unknown");
+    while (mounts && fgets(line, sizeof line, mounts)) {
+        const char *rest = strstr(line, " - ");
+        if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1 ||
+            sscanf(rest, " - %63s", type) != 1)
+            continue;
+        if (is_above(point, folder) && strlen(point) >= longest) {
+            longest = strlen(point);
+            strcpy(s->file_system, type);
+        }
+    }
+    if (mounts)
+        fclose(mounts);
+}
+
+static void set_file_system(struct bench_system *s, const char *path)
+{
+    char folder[BENCH_PATH_BYTES];
+    struct stat st;
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    slash[slash == folder] = '\0';
+    set_type(s, folder);
+    s->block_bytes = stat(folder, &st) == 0 ? st.st_blksize : 0;
+}
+
+void bench_system_set(struct bench_system *s, const char *path)
+{
+    struct utsname name;
+    memset(s, 0, sizeof *s);
+    set_mpi(s);
+    set_file_system(s, path);
+    probe(s, path);
+    gethostname(s->host, sizeof s->host - 1);
+    if (uname(&name) == 0)
+        snprintf(s->kernel, sizeof s->kernel, "%s %s", name.sysname, name.release);
+    s->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    s->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}
+
+static json_t *number_or_null(int64_t value)
+{
+    return value ? json_integer(value) : json_null();
+}
+
+json_t *bench_system_json(const struct bench_system *s)
+{
+    return json_pack(
+        "{s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:{s:s, s:o, s:o, s:o}}", "mpi", s->mpi, "mpi_io",
+        s->mpi_io, "libraries", bench_backend_libraries(), "host", s->host, "kernel", s->kernel,
+        "cpus", (json_int_t)s->cpus, "memory_bytes", (json_int_t)s->memory_bytes, "file_system",
+        "type", s->file_system, "block_bytes", number_or_null(s->block_bytes), "stripe_bytes",
+        number_or_null(s->stripe_bytes), "stripe_count", number_or_null(s->stripe_count));
+}

@@ -1,0 +1,66 @@
+/* world.c - all ranks */
+#include "world.h"
+#include "backend.h"
+#include "report.h"
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LINE_BYTES = BENCH_PATH_BYTES + BENCH_ERROR_BYTES + 256,
+};
+
+void bench_world_set(struct bench_world *world)
+{
+    MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &world->host);
+    MPI_Comm_rank(world->host, &world->host_rank);
+    MPI_Comm_size(world->host, &world->host_ranks);
+    int first = world->host_rank == 0;
+    MPI_Allreduce(&first, &world->hosts, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+void bench_world_free(struct bench_world *world)
+{
+    MPI_Comm_free(&world->host);
+}
+
+void bench_say(const char *format, ...)
+{
+    char line[LINE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    limefile_text_defuse(line, "");
+    bench_progress_clear();
+    fprintf(stderr, BENCH_PROGRAM ": %s\n", line);
+}
+
+bool bench_world_report(const struct bench_world *world, const char *path, const char *where,
+                        const char *error)
+{
+    char text[BENCH_ERROR_BYTES];
+    int failed = error[0] != '\0', first = failed ? world->rank : world->ranks, count;
+    MPI_Allreduce(&failed, &count, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (count == 0)
+        return true;
+    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    snprintf(text, sizeof text, "%s", error);
+    MPI_Bcast(text, sizeof text, MPI_CHAR, first, MPI_COMM_WORLD);
+    if (world->rank == 0 && count == 1)
+        bench_say("%s: %s: rank %d: %s", path, where, first, text);
+    else if (world->rank == 0)
+        bench_say("%s: %s: rank %d: %s (and %d other rank%s)", path, where, first, text,
+                  count - 1, count == 2 ? "" : "s");
+    return false;
+}
+
+int bench_world_agree(int value)
+{
+    MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return value;
+}
