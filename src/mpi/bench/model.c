@@ -1,12 +1,320 @@
-/* model.c - what a plan does on many ranks */
+/* model.c - `lime-bench model`: its options, and what it prints */
 #include "model.h"
 
+#include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct method {
+    const char *name;
+    bool (*run)(const struct model *, struct model_outcome *);
+};
+
+static const struct method methods[] = {
+    {"lime", model_lime},
+    {"alltoallv", model_alltoallv},
+    {"collective", model_collective},
+};
+
+enum {
+    METHODS = sizeof methods / sizeof methods[0],
+    RANKS_MAX = 1 << 22,
+};
+
+static void usage(FILE *to)
+{
+    fputs(
+        "usage: lime-bench model --ranks N [OPTION...]\n"
+        "What moving a lattice asks of N ranks, the network and the file system's servers: by\n"
+        "Lemon's own plan (lime), by an exchange in rows with POSIX writes (alltoallv), and "
+        "by\n"
+        "two-phase collective buffering (collective). Nothing is written. Sizes take k, M, G.\n"
+        "\n"
+        "      --ranks N           how many; the grid is chosen unless it is given\n"
+        "      --grid TxZxYxX      ranks in each dimension, slowest in the file first\n"
+        "      --lattice TxZxYxX   sites (192x96x96x96)\n"
+        "      --site-bytes N      (576: a gauge configuration in double precision)\n"
+        "      --servers N         of the file system (32)\n"
+        "      --stripe BYTES      that lie on one server (1M)\n"
+        "      --movers N          lime: at most so many ranks write\n"
+        "      --round BYTES       lime: bytes a mover handles at once\n"
+        "      --target BYTES      alltoallv: the least length of an extent (4M)\n"
+        "      --aggregators N     collective: so many ranks write (one for each server)\n"
+        "      --buffer BYTES      collective: each one's buffer (16M)\n"
+        "      --latency SECONDS   of a message (2e-6)\n"
+        "      --link BYTES        a second, of a rank (2G)\n"
+        "      --server BYTES      a second, of a server (2G)\n"
+        "      --request SECONDS   a server's time for a request beside its bytes (2e-4)\n"
+        "      --lock SECONDS      for a stripe that two ranks write (1e-3)\n"
+        "      --json              print JSON\n"
+        "      --help\n",
+        to);
+}
+
+/* ---- options ---- */
+
+enum option_code {
+    RANKS = 256,
+    GRID,
+    LATTICE,
+    SITE_BYTES,
+    SERVERS,
+    STRIPE,
+    MOVERS,
+    ROUND,
+    TARGET,
+    AGGREGATORS,
+    BUFFER,
+    LATENCY,
+    LINK,
+    SERVER,
+    REQUEST,
+    LOCK,
+    JSON,
+    HELP,
+};
+
+static const struct option long_options[] = {
+    {"ranks", required_argument, NULL, RANKS},
+    {"grid", required_argument, NULL, GRID},
+    {"lattice", required_argument, NULL, LATTICE},
+    {"site-bytes", required_argument, NULL, SITE_BYTES},
+    {"servers", required_argument, NULL, SERVERS},
+    {"stripe", required_argument, NULL, STRIPE},
+    {"movers", required_argument, NULL, MOVERS},
+    {"round", required_argument, NULL, ROUND},
+    {"target", required_argument, NULL, TARGET},
+    {"aggregators", required_argument, NULL, AGGREGATORS},
+    {"buffer", required_argument, NULL, BUFFER},
+    {"latency", required_argument, NULL, LATENCY},
+    {"link", required_argument, NULL, LINK},
+    {"server", required_argument, NULL, SERVER},
+    {"request", required_argument, NULL, REQUEST},
+    {"lock", required_argument, NULL, LOCK},
+    {"json", no_argument, NULL, JSON},
+    {"help", no_argument, NULL, HELP},
+    {0},
+};
+
+struct asked {
+    struct model model;
+    int64_t ranks, site_bytes;
+    int lattice[LEMON_BOX_DIMS], grid[LEMON_BOX_DIMS];
+    int dims, grid_dims; /* 0: not given */
+    bool json, help;
+};
+
+static bool parse_size(const char *text, int64_t most, int64_t *value)
+{
+    static const char units[] = "kMG";
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    int64_t factor = unit ? INT64_C(1) << 10 * (unit - units + 1) : 1;
+    if (errno || end == text || number < 1 || number > most / factor || end[unit != NULL])
+        return false;
+    *value = number * factor;
+    return true;
+}
+
+static bool parse_seconds(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && *value >= 0 && *value < 1e6;
+}
+
+static bool parse_speed(const char *text, double *value)
+{
+    int64_t size;
+    bool good = parse_size(text, INT64_C(1) << 60, &size);
+    *value = good ? (double)size : 0;
+    return good;
+}
+
+/* "AxBxC" */
+static bool parse_extents(const char *text, int *values, int *count)
+{
+    for (*count = 0; *count < LEMON_BOX_DIMS; text++) {
+        char *end;
+        long value = strtol(text, &end, 10);
+        if (end == text || value < 1 || value > 1 << 24)
+            return false;
+        values[(*count)++] = (int)value;
+        text = end;
+        if (*text == '\0')
+            return true;
+        if (*text != 'x')
+            return false;
+    }
+    return false;
+}
+
+static bool take_machine(struct model *model, int code, const char *value)
+{
+    switch (code) {
+    case SERVERS:
+        return parse_size(value, 1 << 20, &model->servers);
+    case STRIPE:
+        return parse_size(value, 1 << 30, &model->stripe);
+    case LATENCY:
+        return parse_seconds(value, &model->latency);
+    case LINK:
+        return parse_speed(value, &model->link);
+    case SERVER:
+        return parse_speed(value, &model->server);
+    case REQUEST:
+        return parse_seconds(value, &model->request);
+    default:
+        return parse_seconds(value, &model->lock);
+    }
+}
+
+static bool take_option(struct asked *asked, int code, const char *value)
+{
+    struct model *model = &asked->model;
+    switch (code) {
+    case RANKS:
+        return parse_size(value, RANKS_MAX, &asked->ranks);
+    case GRID:
+        return parse_extents(value, asked->grid, &asked->grid_dims);
+    case LATTICE:
+        return parse_extents(value, asked->lattice, &asked->dims);
+    case SITE_BYTES:
+        return parse_size(value, 1 << 24, &asked->site_bytes);
+    case MOVERS:
+        return parse_size(value, RANKS_MAX, &model->movers);
+    case ROUND:
+        return parse_size(value, 1 << 30, &model->round);
+    case TARGET:
+        return parse_size(value, INT64_C(1) << 40, &model->target);
+    case AGGREGATORS:
+        return parse_size(value, RANKS_MAX, &model->aggregators);
+    case BUFFER:
+        return parse_size(value, 1 << 30, &model->buffer);
+    case JSON:
+        return asked->json = true;
+    case HELP:
+        return asked->help = true;
+    default:
+        return take_machine(model, code, value);
+    }
+}
+
+static int parse(int argc, char **argv, struct asked *asked)
+{
+    int code, which = 0;
+    opterr = 0;
+    optind = 1;
+    while ((code = getopt_long(argc, argv, "", long_options, &which)) != -1) {
+        if (code == '?') {
+            fprintf(stderr, "lime-bench: model: %s: unknown option, or its value is missing\n",
+                    argv[optind - 1]);
+            return -1;
+        }
+        if (!take_option(asked, code, optarg)) {
+            fprintf(stderr, "lime-bench: model: --%s: '%s' is not a valid value\n",
+                    long_options[which].name, optarg);
+            return -1;
+        }
+    }
+    if (optind == argc)
+        return 0;
+    fprintf(stderr, "lime-bench: model: '%s': no argument expected\n", argv[optind]);
+    return -1;
+}
+
+/* ---- the grid ---- */
+
+/* The prime factors, largest first, each to the dimension that has most sites for a rank; of
+ * equal ones the slowest. */
+static void choose_grid(struct asked *asked)
+{
+    int64_t left = asked->ranks;
+    asked->grid_dims = asked->dims;
+    for (int i = 0; i < asked->dims; i++)
+        asked->grid[i] = 1;
+    while (left > 1) {
+        int64_t factor = left, most = 0;
+        for (int64_t p = 2; p * p <= left; p++) /* the largest prime */
+            while (factor % p == 0 && factor > p)
+                factor /= p;
+        for (int i = 1; i < asked->dims; i++)
+            if (asked->lattice[i] / asked->grid[i] > asked->lattice[most] / asked->grid[most])
+                most = i;
+        asked->grid[most] *= (int)factor;
+        left /= factor;
+    }
+}
+
+static bool set_grid(struct asked *asked)
+{
+    struct model *model = &asked->model;
+    int64_t product = 1;
+    if (asked->grid_dims == 0 && asked->ranks > 0)
+        choose_grid(asked);
+    for (int i = 0; i < asked->grid_dims; i++)
+        if (__builtin_mul_overflow(product, asked->grid[i], &product) || product > RANKS_MAX)
+            break;
+    if (asked->grid_dims == 0)
+        fputs("lime-bench: model: how many ranks? Give --ranks or --grid\n", stderr);
+    else if (asked->grid_dims != asked->dims)
+        fputs("lime-bench: model: --grid and --lattice have different dimensions\n", stderr);
+    else if (product > RANKS_MAX)
+        fprintf(stderr, "lime-bench: model: --grid: more than %d ranks\n", RANKS_MAX);
+    else if (asked->ranks && asked->ranks != product)
+        fputs("lime-bench: model: --grid and --ranks disagree\n", stderr);
+    else {
+        lemon_grid_make(&model->grid, asked->dims, asked->site_bytes, asked->lattice,
+                        asked->grid, NULL);
+        if (lemon_grid_bytes(&model->grid) > 0)
+            return true;
+        fputs("lime-bench: model: --lattice: more than 2^63 bytes\n", stderr);
+    }
+    return false;
+}
+
+/* ---- the command ---- */
 
 int bench_model(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    fputs("lime-bench: model: not built yet\n", stderr);
-    return 1;
+    struct model_outcome outcomes[METHODS];
+    struct asked asked = {
+        .model = {.base = 144,
+                  .stripe = 1 << 20,
+                  .servers = 32,
+                  .target = 4 << 20,
+                  .buffer = 16 << 20,
+                  .latency = 2e-6,
+                  .link = 2e9,
+                  .server = 2e9,
+                  .request = 2e-4,
+                  .lock = 1e-3},
+        .site_bytes = 576,
+        .lattice = {192, 96, 96, 96},
+        .dims = 4,
+    };
+    if (parse(argc, argv, &asked) != 0)
+        return 2;
+    if (asked.help) {
+        usage(stdout);
+        return 0;
+    }
+    if (!set_grid(&asked))
+        return 2;
+    if (asked.model.aggregators == 0)
+        asked.model.aggregators = asked.model.servers;
+    for (int i = 0; i < METHODS; i++)
+        if (!methods[i].run(&asked.model, &outcomes[i])) {
+            fputs("lime-bench: model: out of memory\n", stderr);
+            return 1;
+        }
+    if (asked.json)
+        model_print_json(&asked.model, outcomes, METHODS);
+    else
+        model_print(&asked.model, outcomes, METHODS);
+    return 0;
 }

@@ -1,10 +1,86 @@
 /*
- * model.h - what a plan does on many ranks, without any I/O
+ * model.h - what ways of moving a lattice ask of ranks, network and servers, for any number of
+ * ranks; pure but for what it prints: no MPI, no I/O of data.
  */
 #ifndef BENCH_MODEL_H
 #define BENCH_MODEL_H
 
-/* `lime-bench model`, on one rank; argv[0] is "model". Returns the exit status. */
+#include "grid.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* `lime-bench model`: argv[0] is "model". Returns the exit status. */
 int bench_model(int argc, char **argv);
+
+/* What a machine is like; times in seconds, speeds in bytes a second. */
+struct model {
+    struct lemon_grid grid;
+    int64_t base;   /* where the lattice starts in the file */
+    int64_t stripe; /* bytes */
+    int64_t servers;
+    int64_t movers, round; /* wishes for `lime`; 0: none */
+    int64_t target;        /* of `alltoallv`: the least bytes of an extent */
+    int64_t aggregators;   /* of `collective` */
+    int64_t buffer;        /* of an aggregator */
+    double latency;        /* of a message, at each of its ends */
+    double link;           /* of a rank */
+    double server;         /* of a server */
+    double request;        /* what a server needs for a request beside its bytes */
+    double lock;           /* for a stripe that two ranks write */
+};
+
+/* Least, mean and most of something. */
+struct model_tally {
+    int64_t count;
+    double sum, least, most;
+};
+void model_tally_add(struct model_tally *, double value);
+double model_tally_mean(const struct model_tally *);
+
+struct model_outcome {
+    const char *method;
+    bool direct;                  /* nothing is exchanged */
+    int64_t movers;               /* ranks that write to the file */
+    int64_t turns;                /* exchanges one after another */
+    bool overlaps;                /* one exchange goes on beside the write before it */
+    int64_t shared;               /* stripes that more than one rank writes */
+    struct model_tally sent;      /* messages a rank sends to others */
+    struct model_tally received;  /* messages a mover receives from others */
+    struct model_tally out, in;   /* bytes of these */
+    struct model_tally extents;   /* bytes, of each contiguous range that is written */
+    struct model_tally per_mover; /* ranges a mover writes */
+    struct model_tally written;   /* bytes a mover writes */
+    struct model_tally clients;   /* ranks that write to a server */
+    struct model_tally requests;  /* ranges of stripes, a server */
+    struct model_tally memory;    /* bytes a mover needs beside the lattice */
+    double plan_seconds;          /* the most that a rank computes before it starts */
+    double plan_bytes;            /* ... and keeps */
+    double exchange, file, total; /* estimates, in seconds */
+};
+
+/* Each fills an outcome by asking what every rank does. False: no memory. */
+bool model_lime(const struct model *, struct model_outcome *);
+bool model_alltoallv(const struct model *, struct model_outcome *);
+bool model_collective(const struct model *, struct model_outcome *);
+
+/* Which servers see what: ranges are told in any order, those of one rank one after another. */
+struct model_servers {
+    const struct model *model;
+    int64_t *last;    /* of each server: the client that was told last */
+    double *requests; /* of each server */
+    double *clients;
+    int64_t client;
+};
+bool model_servers_open(struct model_servers *, const struct model *);
+void model_servers_write(struct model_servers *, int64_t client, int64_t from, int64_t to);
+void model_servers_close(struct model_servers *, struct model_outcome *);
+
+/* From what is in the outcome already. */
+void model_estimate(const struct model *, struct model_outcome *);
+
+/* On standard output. */
+void model_print(const struct model *, const struct model_outcome *, int count);
+void model_print_json(const struct model *, const struct model_outcome *, int count);
 
 #endif
