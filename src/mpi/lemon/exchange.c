@@ -15,12 +15,21 @@ int64_t lemon_turn_set(struct lemon_turn *own, const struct lemon_plan *plan,
                        const struct lemon_schedule *schedule, int64_t turn, char *window)
 {
     int64_t bytes = 0;
-    own->count =
-        schedule->mover < 0 ? 0 : lemon_plan_turn(plan, schedule->mover, turn, own->pieces);
-    own->window = window;
+    own->count = 0;
+    if (schedule->mover >= 0)
+        own->count = lemon_plan_turn(plan, schedule->mover, turn, own->pieces);
+    if (own->count > 0)
+        bytes = (plan->base + own->pieces[0].from) % LIMEFILE_DIRECT_ALIGN;
+    own->window = window + bytes;
     for (int i = 0; i < own->count; i++)
         bytes += own->pieces[i].to - own->pieces[i].from;
-    return bytes;
+    return (bytes + LIMEFILE_DIRECT_ALIGN - 1) / LIMEFILE_DIRECT_ALIGN * LIMEFILE_DIRECT_ALIGN;
+}
+
+char *lemon_window_new(int64_t bytes)
+{
+    void *window;
+    return posix_memalign(&window, LIMEFILE_DIRECT_ALIGN, (size_t)bytes) == 0 ? window : NULL;
 }
 
 static bool allocate(struct lemon_exchange *exchange)

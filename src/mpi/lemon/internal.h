@@ -173,6 +173,9 @@ int lemon_post_wait(struct lemon_internal *);
 
 /* ---- exchange.c ---- */
 
+/* Memory for `bytes` of windows, beginning with a page; freed by free(). */
+char *lemon_window_new(int64_t bytes);
+
 /* The pieces of a mover's turn; their bytes lie in a window one after another. */
 struct lemon_turn {
     int count;
@@ -180,7 +183,9 @@ struct lemon_turn {
     char *window;
 };
 
-/* Those of this rank; none if it is no mover. Returns their bytes. Local. */
+/* Those of this rank; none if it is no mover. The window begins in `window`, less than a page
+ * behind its beginning: pages of memory are pages of the file, so that nothing between the two
+ * has to split or copy them. Returns what all that takes. Local. */
 int64_t lemon_turn_set(struct lemon_turn *, const struct lemon_plan *,
                        const struct lemon_schedule *, int64_t turn, char *window);
 

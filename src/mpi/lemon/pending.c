@@ -170,7 +170,8 @@ static int start_movers(struct lemon_internal *in)
     struct lemon_pending *pending = &in->pending;
     bool good = lemon_schedule_make(&pending->schedule, &pending->plan, in->rank) == 0;
     if (good)
-        pending->buffer = malloc((size_t)pending->schedule.bytes + 1);
+        pending->buffer = lemon_window_new(pending->schedule.bytes +
+                                           2 * LIMEFILE_DIRECT_ALIGN * pending->plan.turns);
     good = good && pending->buffer;
     int code = pending->direction == LEMON_WRITE
                    ? exchange_all(in, good)

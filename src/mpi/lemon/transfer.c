@@ -58,13 +58,14 @@ static int move_runs(struct lemon_internal *in, enum lemon_direction direction, 
 struct mover {
     const struct lemon_plan *plan;
     struct lemon_schedule schedule;
-    char *windows; /* two if there are turns after the first; of other ranks: empty */
+    char *windows;  /* two if there are turns after the first */
+    int64_t window; /* bytes of one */
 };
 
-static int64_t set_turn(const struct mover *mover, struct lemon_turn *own, int64_t turn)
+static void set_turn(const struct mover *mover, struct lemon_turn *own, int64_t turn)
 {
-    return lemon_turn_set(own, mover->plan, &mover->schedule, turn,
-                          mover->windows + turn % 2 * mover->schedule.window);
+    lemon_turn_set(own, mover->plan, &mover->schedule, turn,
+                   mover->windows + turn % 2 * mover->window);
 }
 
 /* While one turn is written, the next one is collected. After an error the ranks go on
@@ -106,8 +107,9 @@ static int move_through_movers(struct lemon_internal *in, const struct lemon_pla
     struct mover mover = {.plan = plan};
     struct lemon_exchange exchange;
     bool good = lemon_schedule_make(&mover.schedule, plan, in->rank) == 0;
+    mover.window = (mover.schedule.window / LIMEFILE_DIRECT_ALIGN + 2) * LIMEFILE_DIRECT_ALIGN;
     if (good)
-        mover.windows = malloc((plan->turns > 1 ? 2 : 1) * (size_t)mover.schedule.window + 1);
+        mover.windows = lemon_window_new((plan->turns > 1 ? 2 : 1) * mover.window);
     int code = lemon_exchange_open(in, &exchange, plan, &mover.schedule, direction, data,
                                    good && mover.windows);
     if (code == LEMON_SUCCESS) {
