@@ -172,6 +172,7 @@ $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
     $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
+$(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime)))
 
@@ -192,14 +193,15 @@ $(eval $(call compile_mpi,src/mpi/bench,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench/backend,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
 
-# What of Lemon needs no MPI, for its tests where there is none.
+# What of Lemon and lime-bench needs no MPI, for its tests where there is none.
 define compile_no_mpi
 $(B)/obj/no-mpi/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  CC   $$<')
-	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_move) -MMD -MP -c -o $$@ $$<
+	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) $(INC_move) -MMD -MP -c -o $$@ $$<
 endef
 $(eval $(call compile_no_mpi,src/mpi/move))
 $(eval $(call compile_no_mpi,src/mpi/lemon))
+$(eval $(call compile_no_mpi,src/mpi/bench/backend,-Isrc/mpi/bench/backend/include))
 
 $(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -279,6 +281,7 @@ $(B)/tests/test_box: $(B)/obj/no-mpi/box.o
 $(B)/tests/test_plan: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/plan.o
 $(B)/tests/test_permute: $(B)/obj/no-mpi/permute.o
 $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
+$(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o data.o dataset.o)
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
