@@ -103,7 +103,8 @@ rival_cflags := $(patsubst -I%,-isystem %,$(if $(have_rivals),$(call pkg_cflags,
     $(foreach r,$(lacking),-DBENCH_WITHOUT_$(r)='"$(call why_lacking,$(r))"')
 rival_libs   := $(if $(have_rivals),$(call pkg_libs,$(foreach r,$(have_rivals),$($(r)_PKG))))
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
-mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark $(B)/bin/limefs-io $(B)/bin/lime-bench \
+mpi_programs := $(addprefix $(B)/bin/,lemon_benchmark limefs-io lime-bench)
+mpi_all   := $(liblemon) $(mpi_programs) \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs
 # The names under which C-LIME and Lemon users know what `lime` does as well.
@@ -227,14 +228,14 @@ $(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(text_obj) $(B)/li
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) $(rival_libs) -lm
 
 # Programs of one source each.
-define mpi_programs
+define mpi_program
 $(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
 	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) -Isrc/mpi/lemon/include -o $$@ $$< $(B)/lib/liblemon.a \
 	    $(lemon_libs) -lm
 endef
-$(eval $(call mpi_programs,tests/mpi,mpi))
-$(eval $(call mpi_programs,src/mpi/examples,examples))
+$(eval $(call mpi_program,tests/mpi,mpi))
+$(eval $(call mpi_program,src/mpi/examples,examples))
 
 libwire := $(B)/lib/liblimejob.a
 $(libwire): $(call obj,$(wire_src))
@@ -344,7 +345,7 @@ lint: ## cppcheck, shellcheck, man pages and formatting
 format: ## clang-format all C files
 	clang-format -i $(c_files)
 
-man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1),$(wildcard docs/man/*.1))
+man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1),$(wildcard docs/man/*.1))
 
 install: all ## install to DESTDIR/PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
@@ -352,15 +353,15 @@ install: all ## install to DESTDIR/PREFIX
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
 	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)
-	$(if $(HAVE_MPI),install -m 755 $(B)/bin/lemon_benchmark $(B)/bin/limefs-io $(DESTDIR)$(BINDIR))
+	$(if $(HAVE_MPI),install -m 755 $(mpi_programs) $(DESTDIR)$(BINDIR))
 	$(if $(HAVE_MPI),install -d $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),src/mpi/package/install $(MPICC) $(B)/lib $(LEMON_VERSION) '$(DESTDIR)' \
 	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR) '$(lemon_libs)')
 
 uninstall: ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) lemon_benchmark \
-	    limefs-io)
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) \
+	    $(notdir $(mpi_programs)))
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,liblemon.a pkgconfig/lemon.pc \
 	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))
