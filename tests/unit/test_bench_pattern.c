@@ -209,7 +209,7 @@ static void mark_slab(const struct bench_dataset *set, const struct bench_slab *
         n *= slab->count[d];
     assert_int_equal(n, slab->bytes);
     for (int64_t i = 0; i < n; i++) {
-        int64_t rest = i, at = 0, coordinate[BENCH_DATASET_DIMS];
+        int64_t rest = i, at = 0, coordinate[BENCH_DATASET_DIMS] = {0};
         for (int d = set->dims - 1; d >= 0; d--) {
             coordinate[d] = slab->start[d] + rest % slab->count[d];
             rest /= slab->count[d];
