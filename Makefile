@@ -103,7 +103,8 @@ rival_cflags := $(patsubst -I%,-isystem %,$(if $(have_rivals),$(call pkg_cflags,
     $(foreach r,$(lacking),-DBENCH_WITHOUT_$(r)='"$(call why_lacking,$(r))"')
 rival_libs   := $(if $(have_rivals),$(call pkg_libs,$(foreach r,$(have_rivals),$($(r)_PKG))))
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
-mpi_all   := $(liblemon) $(B)/bin/lemon_benchmark $(B)/bin/limefs-io $(B)/bin/lime-bench \
+mpi_programs := $(addprefix $(B)/bin/,lemon_benchmark limefs-io lime-bench)
+mpi_all   := $(liblemon) $(mpi_programs) \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs
 # The names under which C-LIME and Lemon users know what `lime` does as well.
@@ -172,6 +173,7 @@ $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
     $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
+$(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime) $$(helper_cflags)))
 
@@ -192,14 +194,15 @@ $(eval $(call compile_mpi,src/mpi/bench,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench/backend,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
 
-# What of Lemon needs no MPI, for its tests where there is none.
+# What of Lemon and lime-bench needs no MPI, for its tests where there is none.
 define compile_no_mpi
 $(B)/obj/no-mpi/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  CC   $$<')
-	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_move) -MMD -MP -c -o $$@ $$<
+	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) $(INC_move) -MMD -MP -c -o $$@ $$<
 endef
 $(eval $(call compile_no_mpi,src/mpi/move))
 $(eval $(call compile_no_mpi,src/mpi/lemon))
+$(eval $(call compile_no_mpi,src/mpi/bench/backend,-Isrc/mpi/bench/backend/include))
 
 $(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
@@ -225,14 +228,14 @@ $(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(text_obj) $(B)/li
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) $(rival_libs) -lm
 
 # Programs of one source each.
-define mpi_programs
+define mpi_program
 $(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
 	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) -Isrc/mpi/lemon/include -o $$@ $$< $(B)/lib/liblemon.a \
 	    $(lemon_libs) -lm
 endef
-$(eval $(call mpi_programs,tests/mpi,mpi))
-$(eval $(call mpi_programs,src/mpi/examples,examples))
+$(eval $(call mpi_program,tests/mpi,mpi))
+$(eval $(call mpi_program,src/mpi/examples,examples))
 
 libwire := $(B)/lib/liblimejob.a
 $(libwire): $(call obj,$(wire_src))
@@ -279,6 +282,7 @@ $(B)/tests/test_box: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/grid.o
 $(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan pieces schedule share)
 $(B)/tests/test_permute: $(patsubst %,$(B)/obj/no-mpi/%.o,permute box grid)
 $(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
+$(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o data.o dataset.o)
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -344,7 +348,7 @@ lint: ## cppcheck, shellcheck, man pages and formatting
 format: ## clang-format all C files
 	clang-format -i $(c_files)
 
-man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1),$(wildcard docs/man/*.1))
+man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1),$(wildcard docs/man/*.1))
 
 install: all ## install to DESTDIR/PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
@@ -352,15 +356,15 @@ install: all ## install to DESTDIR/PREFIX
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
 	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)
-	$(if $(HAVE_MPI),install -m 755 $(B)/bin/lemon_benchmark $(B)/bin/limefs-io $(DESTDIR)$(BINDIR))
+	$(if $(HAVE_MPI),install -m 755 $(mpi_programs) $(DESTDIR)$(BINDIR))
 	$(if $(HAVE_MPI),install -d $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),src/mpi/package/install $(MPICC) $(B)/lib $(LEMON_VERSION) '$(DESTDIR)' \
 	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR) '$(lemon_libs)')
 
 uninstall: ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) lemon_benchmark \
-	    limefs-io)
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) \
+	    $(notdir $(mpi_programs)))
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,liblemon.a pkgconfig/lemon.pc \
 	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int wrong_usage(const struct bench_options *o, const char *reason)
 {
@@ -207,6 +208,10 @@ int main(int argc, char **argv)
         bench_say("start: cannot start a process");
     fflush(stdout);
     bench_guard_finish();
+    if (bench_is_abandoned()) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        _exit(status);
+    }
     bench_world_free(&world);
     MPI_Finalize();
     return status;

@@ -204,11 +204,3 @@ int bench_run_measure(struct bench_run *run)
     bench_progress_clear();
     return status;
 }
-
-bool bench_run_is_verified(const struct bench_run *run)
-{
-    for (int i = 0; i < run->entries; i++)
-        if (run->entry[i].failure[0] || !run->entry[i].results[BENCH_READ].verified)
-            return false;
-    return true;
-}

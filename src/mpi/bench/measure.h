@@ -54,15 +54,15 @@ struct bench_run {
 int bench_run_set(struct bench_run *, const struct bench_options *, const struct bench_world *);
 void bench_run_free(struct bench_run *);
 
-/* Whether every byte was right that was read. */
-bool bench_run_is_verified(const struct bench_run *);
-
 /* BENCH_GOOD, or BENCH_FAILED after messages. Collective. */
 int bench_run_measure(struct bench_run *);
 
 /* One operation of one entry; false after a message. *wrong: some byte was. Collective. */
 bool bench_operate(struct bench_run *, struct bench_entry *, enum bench_operation,
                    int repetition, struct bench_seconds *, bool *wrong);
+
+/* Whether a library was left with an open file, so that MPI_Finalize() may wait for ever. */
+bool bench_is_abandoned(void);
 
 /* Output n of an entry, from 0: its path, with n + 1 appended where there are several. */
 void bench_output_path(const struct bench_run *, const struct bench_entry *, int n,

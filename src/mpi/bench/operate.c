@@ -21,6 +21,13 @@ struct batch {
     char (*paths)[BENCH_PATH_BYTES];
 };
 
+static bool is_abandoned;
+
+bool bench_is_abandoned(void)
+{
+    return is_abandoned;
+}
+
 void bench_output_path(const struct bench_run *run, const struct bench_entry *entry, int n,
                        char path[BENCH_PATH_BYTES])
 {
@@ -99,6 +106,8 @@ static bool prepare(struct batch *b)
 static void release(struct batch *b)
 {
     for (int i = 0; b->io && b->paths && i < b->n; i++) {
+        if (b->io[i].abandoned)
+            return; /* some library may still use all this */
         if (b->entry->backend->release)
             b->entry->backend->release(&b->io[i]);
         json_decref(b->io[i].hints);
@@ -122,7 +131,17 @@ static void compute(const struct bench_run *run)
     }
 }
 
-/* Adds to *s. False if no file could be opened, on any rank. */
+/* Closes the file, unless that could take for ever. */
+static void end_file(struct bench_io *io, bool failed)
+{
+    io->abandoned = failed && io->backend->is_fragile;
+    if (io->abandoned)
+        is_abandoned = true;
+    else
+        io->backend->close(io);
+}
+
+/* Adds to *s. False if something failed, on any rank. */
 static bool move_one(struct bench_run *run, struct bench_io *io, struct bench_seconds *s)
 {
     double times[5];
@@ -131,20 +150,22 @@ static bool move_one(struct bench_run *run, struct bench_io *io, struct bench_se
         compute(run);
     times[1] = MPI_Wtime();
     io->backend->open(io);
-    bool open = bench_io_all(io);
+    bool open = bench_io_all(io), good = open;
     times[2] = MPI_Wtime();
-    if (open)
+    if (open) {
         io->backend->transfer(io);
-    if (open && io->writing && io->task->fsync)
+        good = bench_io_all(io);
+    }
+    if (good && io->writing && io->task->fsync)
         io->backend->sync(io);
     times[3] = MPI_Wtime();
-    io->backend->close(io);
+    end_file(io, open && !good);
     times[4] = MPI_Wtime();
     s->compute += times[1] - times[0];
     s->open += times[2] - times[1];
     s->transfer += times[3] - times[2];
     s->close += times[4] - times[3];
-    return open;
+    return good;
 }
 
 static void move(struct batch *b, struct bench_seconds *sum)

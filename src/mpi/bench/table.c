@@ -78,10 +78,10 @@ void bench_text_head(const struct bench_run *run, const struct bench_system *sys
     bench_size_text((double)run->bytes / ranks, rank);
     fprintf(to, "\n%d rank%s on %d host%s, %s: %s a rank\n", ranks, ranks == 1 ? "" : "s",
             run->world->hosts, run->world->hosts == 1 ? "" : "s", all, rank);
-    fprintf(to, "%" PRId64 " repetition%s, %s, %s\n", o->repetitions,
-            o->repetitions == 1 ? "" : "s",
-            o->task.fsync ? "written data on the disk" : "written data perhaps in memory",
-            cache_words(run));
+    fprintf(to, "%" PRId64 " repetition%s, ", o->repetitions, o->repetitions == 1 ? "" : "s");
+    if (o->writes)
+        fprintf(to, "%s, ", o->task.fsync ? "written data synced" : "written data not synced");
+    fprintf(to, "%s\n", cache_words(run));
     fprintf(to, "%s (%s), %s, %ld processor%s\n\n", system->mpi, system->mpi_io,
             system->file_system, system->cpus, system->cpus == 1 ? "" : "s");
     fflush(to);
@@ -144,6 +144,18 @@ static void show_result(const struct bench_run *run, const struct bench_entry *e
     fputc('\n', to);
 }
 
+static const char *verdict(const struct bench_run *run)
+{
+    bool failed = false;
+    for (int i = 0; i < run->entries; i++) {
+        if (!run->entry[i].results[BENCH_READ].verified)
+            return "WRONG BYTES were read: see the messages.";
+        failed = failed || run->entry[i].failure[0];
+    }
+    return failed ? "Something failed: see the messages."
+                  : "Every byte that was read is right.";
+}
+
 void bench_text_results(const struct bench_run *run, FILE *to)
 {
     show_heading(run->options->compute > 0, to);
@@ -163,7 +175,5 @@ void bench_text_results(const struct bench_run *run, FILE *to)
     for (int i = 0; i < run->skips; i++)
         fprintf(to, "  %-11s %s\n", run->skipped[i].backend->name, run->skipped[i].reason);
     if (run->options->reads)
-        fprintf(to, "\n%s\n",
-                bench_run_is_verified(run) ? "Every byte that was read is right."
-                                           : "WRONG: see the messages.");
+        fprintf(to, "\n%s\n", verdict(run));
 }

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,9 +67,12 @@ static const char *refuses(const struct bench_task *task)
 
 /* ---- errors ---- */
 
+/* "lemon: rank 0: write at 144: ..." */
 static void keep_message(const char *text, void *io)
 {
-    bench_io_fail(io, "Lemon", "%s", text);
+    int prefix = 0;
+    sscanf(text, "lemon: rank %*d: %n", &prefix);
+    bench_io_fail(io, "Lemon", "%s", text + prefix);
 }
 
 /* A code of Lemon, the same on all ranks; those that have nothing to say of it keep silent

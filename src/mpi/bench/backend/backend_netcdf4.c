@@ -168,6 +168,7 @@ const struct bench_backend bench_netcdf4 = {
     .about = "NetCDF-4, one variable",
     .abilities = BENCH_CAN_DATASET | BENCH_CAN_CHUNK,
     .patterns = BENCH_ALL_PATTERNS,
+    .is_fragile = true,
     .refuses = refuses,
     .prepare = prepare,
     .open = open_file,

@@ -182,6 +182,7 @@ const struct bench_backend bench_pnetcdf = {
     .about = "PnetCDF, one variable of a CDF-5 file",
     .abilities = BENCH_CAN_DATASET,
     .patterns = BENCH_ALL_PATTERNS,
+    .is_fragile = true,
     .refuses = bench_dataset_refuses,
     .prepare = prepare,
     .open = open_file,

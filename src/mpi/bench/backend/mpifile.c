@@ -68,6 +68,8 @@ int bench_mpifile_moved(struct bench_io *io, int error, MPI_Status *status,
     if (wanted == 0) /* ROMIO leaves the status as it was */
         return 0;
     MPI_Get_count(status, datatype, &moved);
+    if (moved == MPI_UNDEFINED) /* a part of a unit */
+        return bench_io_fail(io, action, "not all of %d units were moved", wanted);
     if (moved != wanted)
         return bench_io_fail(io, action, "%d of %d units were moved", moved, wanted);
     return 0;

@@ -4,8 +4,8 @@
  * A file is written by prepare, open, transfer, sync, close, release in that order, and read by
  * the same without sync; the time counts from before open to after close. All ranks call them
  * together. Each returns 0, or -1 on the ranks that met an error, which is then in io->error;
- * such a rank still takes part in what is collective. After an open that failed anywhere, close
- * and release follow; both cope with what is not open.
+ * such a rank still takes part in what is collective. After an open or transfer that failed
+ * anywhere, close and release follow; both cope with what is not open.
  */
 #ifndef BENCH_BACKEND_H
 #define BENCH_BACKEND_H
@@ -13,6 +13,7 @@
 #include "task.h"
 
 #include <jansson.h>
+#include <mpi.h>
 #include <stddef.h>
 
 enum {
@@ -44,6 +45,7 @@ struct bench_backend {
     const char *name, *about;
     unsigned abilities; /* enum bench_ability */
     unsigned patterns;  /* BENCH_PATTERN_BIT() */
+    bool is_fragile;    /* after a transfer that failed, its library may wait for ever */
     /* Optional. absent: why it cannot be used here at all, or NULL. refuses: why it cannot do
      * this task, though the masks allow it, or NULL. Local. */
     const char *(*absent)(void);
@@ -69,6 +71,9 @@ const char *bench_backend_refuses(const struct bench_backend *, const struct ben
 /* The versions of the libraries that were built in, by name. */
 json_t *bench_backend_libraries(void);
 
+/* The task's hints as an MPI_Info, the caller's to free; MPI_INFO_NULL if there are none. */
+MPI_Info bench_task_info(const struct bench_task *);
+
 /* One file, written or read once. */
 struct bench_io {
     const struct bench_backend *backend;
@@ -76,6 +81,7 @@ struct bench_io {
     MPI_Comm comm; /* whose ranks are those of the pattern */
     int rank;
     bool writing;
+    bool abandoned; /* a fragile one that has failed: nothing of it is called any more */
     const char *path;
     char *data; /* this rank's bytes */
     void *state;

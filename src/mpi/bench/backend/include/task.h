@@ -1,12 +1,11 @@
 /*
- * task.h - what is to be measured, the same on every rank
+ * task.h - what is to be measured, the same on every rank; pure, no MPI
  */
 #ifndef BENCH_TASK_H
 #define BENCH_TASK_H
 
 #include "pattern.h"
 
-#include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -50,8 +49,5 @@ static inline bool bench_is_collective(const struct bench_task *task)
 {
     return task->mode != BENCH_INDEPENDENT;
 }
-
-/* The hints as an MPI_Info, the caller's to free; MPI_INFO_NULL if there are none. */
-MPI_Info bench_task_info(const struct bench_task *);
 
 #endif
