@@ -1,0 +1,88 @@
+"""The short list at the top of the page: which settings to choose, each from its study."""
+
+from . import findings
+from .findings import DOING, OPERATIONS
+from .points import pick
+from .samples import ALIKE, compare
+from .words import listed, percent, more
+
+
+def lime_files(points, chosen):
+    """lime or gather: for files that are to be LIME containers."""
+    clear, told = [], []
+    for op in OPERATIONS:
+        pair = [pick(points, backend=name, operation=op, ranks=chosen.main)
+                for name in ("lime", "gather")]
+        if all(pair):
+            verdict, ratio = compare(pair[0][0].speed, pair[1][0].speed)
+            if verdict == ALIKE:
+                told.append(f"{DOING[op].lower()} does not differ beyond the noise")
+            else:
+                be = findings.sure(verdict)
+                name = "lime" if ratio >= 1 else "gather"
+                told.append(f"{DOING[op].lower()} is {be}{more(ratio)} with {name}")
+                clear.append(name)
+    if not told:
+        return None
+    choice = f"choose {clear[0]}" if len(set(clear)) == 1 else "choose by what you do more" \
+        if clear else "either of lime and gather"
+    return f"{choice}: on {findings.ranks_text(chosen.main)}, {listed(told)}"
+
+
+def formats(points, chosen):
+    here = pick(points, ranks=chosen.main)
+    parts = []
+    for op in OPERATIONS:
+        names = findings.winners(here, op)
+        if names:
+            rest = len({p.backend for p in pick(here, operation=op)}) - len(names)
+            parts.append(f"{listed(names, 'or')} for {DOING[op].lower()}"
+                         + ("" if rest else " (nothing differs beyond the noise)"))
+    return "; ".join(parts) or None
+
+
+def apps(points, chosen):
+    parts = []
+    for app in ("hmc", "inversion", "mms"):
+        times = findings.app_times(points, app, chosen)
+        if {"gather", "lime"} <= set(times):
+            verdict, ratio = compare(times["lime"][0], times["gather"][0])
+            title = findings.plan.APPS[app][0]
+            parts.append(f"{title}: no difference beyond the noise" if verdict == ALIKE
+                         else f"{title}: {findings.sure(verdict)}{percent(ratio)} of the time")
+    return "with lime instead of gather, " + "; ".join(parts) if parts else None
+
+
+def choice(study):
+    return lambda points, chosen: findings.of(study, points[study], chosen)[1] or None
+
+
+def modes(points, _):
+    return findings.choose_mode(points["disjoint"] + points["interleaved"])
+
+
+# topic, study, what says it
+TOPICS = (
+    ("Back end for LIME files", "formats",
+     lambda points, chosen: lime_files(points["formats"] or points["scaling"], chosen)),
+    ("Back end, whatever the format", "formats",
+     lambda points, chosen: formats(points["formats"], chosen)),
+    ("Transfer size", "transfer-size", choice("transfer-size")),
+    ("Alignment", "alignment", choice("alignment")),
+    ("Collective or independent", "disjoint", modes),
+    ("Chunk size", "chunk-size", choice("chunk-size")),
+    ("Number of ranks", "scaling", choice("scaling")),
+    ("Block size", "block-size", choice("block-size")),
+    ("Measuring", "variability", choice("variability")),
+    ("Applications", "app", lambda points, chosen: apps(points["app"], chosen)),
+)
+
+
+def of(points, chosen):
+    """[(topic, study, text)] of what is there; points: {study: [Point]}, all studies."""
+    found = []
+    for topic, study, tell in TOPICS:
+        text = tell(points, chosen)
+        if text:
+            found.append((topic, study, text))
+    return found

@@ -1,0 +1,160 @@
+"""What the study runs on, and how large it may be there."""
+
+import hashlib
+import os
+import subprocess
+
+from . import plan
+from .samples import Sample
+from .words import option_size
+
+RANKS_MOST = 64
+BYTES_LEAST, BYTES_MOST = 64 << 10, 1 << 30  # a rank
+EACH = 0.02  # seconds for opening, closing and removing a file, whatever its size
+SHARE = 0.8  # of the time is planned for; the rest is for what goes slower than in calibration
+
+
+def file_system(path):
+    """(type, device) of what `path` is on, by the longest mount point above it."""
+    best, found = "", ("unknown", "unknown")
+    path = os.path.realpath(path)
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as table:
+            for line in table:
+                words = line.split()
+                point, rest = words[4], words[words.index("-") + 1:]
+                inside = path == point or path.startswith(point.rstrip("/") + "/")
+                if inside and len(point) >= len(best):
+                    best, found = point, (rest[0], rest[1])
+    except OSError:
+        pass
+    return found
+
+
+def memory(name):
+    """Bytes, by its name in /proc/meminfo; 0 if that cannot be told."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            return next((int(line.split()[1]) * 1024 for line in file
+                         if line.startswith(name + ":")), 0)
+    except OSError:
+        return 0
+
+
+def first_line(command):
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return done.stdout.decode(errors="replace").partition("\n")[0].strip() or "unknown"
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()[:16]
+
+
+def identity(program, mpirun, folder):
+    """What must be the same for results to stand side by side: {name: value}, names for people."""
+    kind, device = file_system(folder)
+    return {"host": os.uname().nodename, "kernel": os.uname().release, "cpus": cpus(),
+            "memory in GiB": round(memory("MemTotal") / (1 << 30)),
+            "file system": f"{kind} on {device}", "mpirun": first_line([*mpirun, "--version"]),
+            "lime-bench": digest(program), "user": "root" if os.geteuid() == 0 else "not root"}
+
+
+def cpus():
+    return len(os.sched_getaffinity(0))
+
+
+def ranks_for(processors):
+    """1, 2, 4 and so on, and the largest of them that has a processor for each."""
+    most = min(max(4, processors), RANKS_MOST)
+    ranks = [1 << i for i in range(most.bit_length()) if 1 << i <= most]
+    return tuple(ranks), main_rank(ranks, processors)
+
+
+def main_rank(ranks, processors):
+    fit = [n for n in ranks if n <= max(2, processors)]
+    return max(fit) if fit else min(ranks)
+
+
+def room(folder, ranks):
+    """Bytes a rank that memory and disk allow: a back end's file a small part of either."""
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize
+    limits = [BYTES_MOST, free // 32 // ranks]
+    if memory("MemAvailable"):
+        limits.append(memory("MemAvailable") // 8 // ranks)
+    return min(limits)
+
+
+def rounded(nbytes):
+    """Down to a power of two within the bounds."""
+    nbytes = min(max(int(nbytes), BYTES_LEAST), BYTES_MOST)
+    return 1 << nbytes.bit_length() - 1
+
+
+def shape(ranks, main, nbytes, stripe=0, unit=0.0, small=None):
+    """A Size whose lattices come near to the same bytes."""
+    volume = main * nbytes
+    fits = [e for e in plan.EXTENTS if plan.lattice_bytes(e) <= volume] or [plan.EXTENTS[0]]
+    compared = [e for e in plan.EXTENTS if plan.lattice_bytes(e) <= 4 * volume]
+    return plan.Size(ranks=tuple(ranks), main=main, bytes=nbytes, extent=fits[-1],
+                     extents=tuple(compared[-5:] or fits), small=small or fits[-1], unit=unit,
+                     repetitions=3, rounds=2, stripe=stripe)
+
+
+def predicted(m, calibration):
+    """Seconds that a measurement will take, by the calibration."""
+    moved = m.volume * calibration["seconds_per_byte"] + 2 * EACH + m.idle
+    return calibration["startup"] + m.repetitions * len(m.backends) * moved
+
+
+def total(size, calibration):
+    return sum(predicted(m, calibration) for study in plan.STUDIES
+               for m in plan.measurements(study, size))
+
+
+def fitting(ranks, main, most, calibration, seconds):
+    """The largest bytes a rank for which all studies end in that time, by the calibration."""
+    nbytes = rounded(most)
+    while nbytes > BYTES_LEAST:
+        if total(shape(ranks, main, nbytes), calibration) <= seconds * SHARE:
+            break
+        nbytes >>= 1
+    return nbytes
+
+
+def first_arguments(main):
+    """Of the run that tells how fast this machine is."""
+    return ["--backend", "posix,lime,hdf5", *plan.region_options(
+        "disjoint", 8 << 20, 1 << 20, "collective" if main > 1 else "independent"),
+        "--repetitions", "3", "--json", "-", "--quiet"]
+
+
+def unit_arguments(extent):
+    """Of the run that tells how long gather needs for a result."""
+    return ["--backend", "gather", *plan.lattice_options(extent, plan.RESULT), "--operations",
+            "write", "--repetitions", "5", "--json", "-", "--quiet"]
+
+
+def calibration_of(answer, wall):
+    """From the first run: seconds to start, and for a byte, of the slower half."""
+    costs, busy = [], 0.0
+    for result in answer["results"]:
+        totals = [run["total"] for run in result["seconds"]]
+        busy += sum(totals)
+        costs.append(max(0.0, Sample(totals).median - EACH / 2) / max(1, result["bytes"]))
+    return {"startup": max(0.05, wall - busy), "seconds_per_byte": max(Sample(costs).high, 1e-11)}
+
+
+def unit_of(answer):
+    return Sample([run["total"] for run in answer["results"][0]["seconds"]]).median
+
+
+def describe(size):
+    return (f"{size.main} ranks, {option_size(size.bytes)} a rank, lattice "
+            f"{size.extent}^3 x {2 * size.extent}, {size.repetitions} repetitions in "
+            f"{size.rounds} rounds")
