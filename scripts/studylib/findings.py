@@ -22,7 +22,7 @@ def capital(text):
 
 def named(point):
     """A back end with its mode, where that is a part of the setting."""
-    return f"{point.backend}, {point['mode']}" if point["mode"] else point.backend
+    return f"{point.backend} ({point['mode']})" if point["mode"] else point.backend
 
 
 def fastest(points, operation, label=named):
@@ -42,10 +42,13 @@ def fastest(points, operation, label=named):
         sure = "is" if verdict == FASTER else "is probably"
         told = [f"{doing} {sure} fastest with {best[0]}: {speeds(best[1])}, {more(ratio)} "
                 f"{'as' if 'times' in more(ratio) else 'than'} the next, {rest[0][0]}."]
-    else:
+    elif len(alike) < 5:
         shown = [name for name, _ in alike]
         told = [f"{doing} is fastest with {listed(shown)}, which do not differ beyond the noise "
                 f"(the best: {speeds(best[1])})."]
+    else:
+        told = [f"{doing} is fastest with {best[0]}: {speeds(best[1])}; {len(alike) - 1} others "
+                "do not differ from that beyond the noise."]
     slow = rest[-1]
     if len(rest) > 1 or len(alike) > 1:
         told.append(f"{doing} is slowest with {slow[0]}: {speeds(slow[1])}, "
@@ -54,9 +57,16 @@ def fastest(points, operation, label=named):
 
 
 def winners(points, operation):
-    """The names of the back ends that are alike with the best, in any mode."""
+    """`lime or posix for writing`: the back ends that are alike with the best, in any mode; None
+    if there are none."""
     pairs = [(p.backend, p.speed) for p in pick(points, operation=operation)]
-    return list(dict.fromkeys(name for name, _ in best_of(pairs)[1])) if pairs else []
+    if not pairs:
+        return None
+    names = list(dict.fromkeys(name for name, _ in best_of(pairs)[1]))
+    doing = DOING[operation].lower()
+    if len(names) > 1 and len(names) == len({name for name, _ in pairs}):
+        return f"any back end for {doing}, as they do not differ beyond the noise"
+    return f"{listed(names, 'or')} for {doing}"
 
 
 # ---- collective or independent ----
@@ -117,8 +127,7 @@ def choose_mode(points):
 
 def on_pattern(points, _):
     told = [text for op in OPERATIONS for text in fastest(points, op)] + on_modes(points)
-    choice = [f"{listed(winners(points, op), 'or')} for {DOING[op].lower()}"
-              for op in OPERATIONS if winners(points, op)]
+    choice = [text for text in (winners(points, op) for op in OPERATIONS) if text]
     if choose_mode(points):
         choice.append(choose_mode(points))
     return told, "; ".join(choice)
@@ -449,8 +458,7 @@ def on_formats(points, chosen):
                      for text in fastest(here, op)[:1]]
     here = pick(points, ranks=chosen.main)
     told += against_lime(here)
-    choice = [f"{listed(winners(here, op), 'or')} for {DOING[op].lower()}"
-              for op in OPERATIONS if winners(here, op)]
+    choice = [text for text in (winners(here, op) for op in OPERATIONS) if text]
     if not choice:
         return told, ""
     return told, f"on {ranks_text(chosen.main)}, " + "; ".join(choice)
@@ -482,28 +490,28 @@ def against_lime(points):
 # ---- applications ----
 
 
-def app_times(points, app, chosen):
-    """{back end: (Sample of seconds in total, of them in I/O)} with the reading of one
+def app_times(points, app):
+    """{back end: (Sample of seconds in total, median of those in I/O)}, with the reading of one
     configuration."""
     found = {}
-    compute = plan.APPS[app][3] * chosen.unit
     for p in pick(points, app=app):
         reading = pick(points, app="configuration", backend=p.backend, operation="read")
         if reading:
-            totals = [a + b for a, b in zip(p.seconds.values, reading[0].seconds.values)]
-            whole = Sample(totals)
-            found[p.backend] = (whole, max(0.0, whole.median - compute))
+            read = reading[0].seconds.values
+            whole = [a + b for a, b in zip(p.seconds.values, read)]
+            io = [a - c for a, c in zip(whole, p.compute.values)]
+            found[p.backend] = (Sample(whole), Sample(io).median)
     return found
 
 
-def on_apps(points, chosen):
+def on_apps(points, _):
     told, best = [], None
     for app, (title, *_) in plan.APPS.items():
-        times = app_times(points, app, chosen)
+        times = app_times(points, app)
         if not {"gather", "lime"} <= set(times):
             continue
         (old, old_io), (new, new_io) = times["gather"], times["lime"]
-        verdict, ratio = compare(new, old)
+        verdict, ratio = compare(new, old, 1.005)  # computing hardly varies
         io = (f"I/O takes {percent(old_io / old.median)} of the time with gather, "
               f"{percent(new_io / new.median)} with lime")
         if verdict == ALIKE:

@@ -14,11 +14,12 @@ MARK = "LIMEFS_STUDY"
 
 
 class Failed(Exception):
-    """A run that gave no result; its text is what it said. status: None if it had to be ended."""
+    """A run that did not end well; its text is what it said. status: None if it had to be ended;
+    answer: what there is all the same, of other back ends."""
 
-    def __init__(self, text, status=None):
+    def __init__(self, text, status=None, answer=None):
         super().__init__(text)
-        self.status = status
+        self.status, self.answer = status, answer
 
 
 class Stopped(Exception):
@@ -124,11 +125,12 @@ class Launcher:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=10)
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        # lime-bench removes its files and mounts in a process of its own, which is waited for.
+        for number, pauses in ((signal.SIGTERM, 500), (signal.SIGKILL, 100)):
             for pid in bearing(self.token):
                 with contextlib.suppress(OSError):
                     os.kill(pid, number)
-            for _ in range(100):
+            for _ in range(pauses):
                 if not bearing(self.token):
                     break
                 time.sleep(0.02)
@@ -157,16 +159,23 @@ def last_words(err):
     return shown[:400]
 
 
-def answer_of(status, out, err, limit):
-    if status is None:
-        raise Failed(f"no end after {limit:.0f} s")
-    if status != 0:
-        raise Failed(last_words(err) or f"exit {status}", status)
+def json_of(out):
+    """lime-bench's answer; None if there is none."""
     begin = out.find(b"{")
     try:
         answer = json.loads(out[begin:].decode()) if begin >= 0 else None
-    except ValueError as error:
-        raise Failed(f"invalid JSON from lime-bench: {error}") from error
-    if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
+    except ValueError:
+        return None
+    good = isinstance(answer, dict) and isinstance(answer.get("results"), list)
+    return answer if good else None
+
+
+def answer_of(status, out, err, limit):
+    if status is None:
+        raise Failed(f"no end after {limit:.0f} s")
+    answer = json_of(out)
+    if status != 0:
+        raise Failed(last_words(err) or f"exit {status}", status, answer)
+    if not answer:
         raise Failed("no JSON with results from lime-bench")
     return answer

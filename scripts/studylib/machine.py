@@ -6,7 +6,7 @@ import subprocess
 
 from . import plan
 from .samples import Sample
-from .words import option_size
+from .words import size as nbytes_text
 
 RANKS_MOST = 64
 BYTES_LEAST, BYTES_MOST = 64 << 10, 1 << 30  # a rank
@@ -127,11 +127,10 @@ def fitting(ranks, main, most, calibration, seconds):
     return nbytes
 
 
-def first_arguments(main):
+def first_arguments():
     """Of the run that tells how fast this machine is."""
-    return ["--backend", "posix,lime,hdf5", *plan.region_options(
-        "disjoint", 8 << 20, 1 << 20, "collective" if main > 1 else "independent"),
-        "--repetitions", "3", "--json", "-", "--quiet"]
+    return ["--backend", "posix,lime,hdf5", *plan.region_options("disjoint", 8 << 20, 1 << 20),
+            "--repetitions", "3", "--json", "-", "--quiet"]
 
 
 def unit_arguments(extent):
@@ -155,6 +154,6 @@ def unit_of(answer):
 
 
 def describe(size):
-    return (f"{size.main} ranks, {option_size(size.bytes)} a rank, lattice "
+    return (f"{size.main} ranks, {nbytes_text(size.bytes)} a rank, lattice "
             f"{size.extent}^3 x {2 * size.extent}, {size.repetitions} repetitions in "
             f"{size.rounds} rounds")

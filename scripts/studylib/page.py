@@ -61,11 +61,12 @@ code { font-size: 0.92em; overflow-wrap: anywhere; }
 HOW_TO_READ = (
     "Each speed is bytes over the time from before opening the file to after closing it, with the "
     "data on the disk (fsync) for writing; the slowest rank counts. Numbers are medians, with the "
-    "slowest and the fastest run. Two settings are called different (faster, slower) only where "
-    "every run of the one beat every run of the other, and probably different where the middle "
-    "halves of their runs keep apart; and only if the medians differ by 3 % or more. Everything "
-    "else is within the noise. All data that were "
-    "read were compared with what was written.")
+    "slowest and the fastest run. All data that were read were compared with what was written.",
+    "Two settings are called different (faster, slower) only where every run of the one beat "
+    "every run of the other, and probably different where one run in six stands against that and "
+    "the medians differ by 10 % or more. All else, and whatever differs by less than 3 %, is "
+    "called within the noise. The measurements of a study were repeated in rounds, every other "
+    "one backwards, and back ends took turns, so that other work of the machine met all alike.")
 
 
 def text(value):
@@ -230,7 +231,7 @@ def render(store):
         "<h2 id=advice>Which settings to choose here</h2>", advice_part(points, chosen),
         f"<nav><p>{links}<a href='#limits'>What could not be measured</a></p></nav>",
         "<h3>The machine</h3>", machine_part(store.about),
-        "<h3>How to read this</h3>", paragraph(HOW_TO_READ),
+        "<h3>How to read this</h3>", *map(paragraph, HOW_TO_READ),
         *(study_part(study, points[study], store, chosen) for study in plan.STUDIES),
         "<h2 id=limits>What could not be measured here</h2>", limits_part(store, chosen),
         "<h2 id=made>How this was made</h2>",

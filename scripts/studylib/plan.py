@@ -157,16 +157,17 @@ def lattice_options(extent, site=SITE):
             "--site-bytes", str(site))
 
 
-def region_options(pattern, nbytes, transfer, mode):
+def region_options(pattern, nbytes, transfer, mode=None):
+    """mode: None: each back end its own."""
     return ("--pattern", pattern, "--size", option_size(nbytes), "--transfer-size",
-            option_size(transfer), f"--{mode}")
+            option_size(transfer), *([f"--{mode}"] if mode else []))
 
 
 def _regions(study, size, settings, backends):
     """Measurements of byte regions: settings are (pattern, mode, transfer, options, where)."""
     for pattern, mode, transfer, options, where in settings:
         nbytes = max(size.bytes, transfer)
-        label = "-".join([pattern, mode, *(f"{k}{option_size(v) if v else 0}" for k, v in where)])
+        label = "-".join([*([] if pattern == study else [pattern]), mode, *(f"{k}{option_size(v) if v else 0}" for k, v in where)])
         yield Measurement(
             study, label, size.main, backends,
             region_options(pattern, nbytes, transfer, mode) + ("--reorder",) + options,

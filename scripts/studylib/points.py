@@ -13,6 +13,7 @@ class Point:
     where: tuple  # ((name, value), ...)
     speed: Sample  # bytes a second of each run
     seconds: Sample  # of each run, in total
+    compute: Sample  # of that, spent on computing
     firsts: tuple  # speeds of the first repetition of each program
     others: tuple  # of its later ones
     nbytes: int
@@ -22,18 +23,23 @@ class Point:
         return dict(self.where).get(name)
 
 
-def answers(store, m):
-    """What is there of a measurement: its answer, or those of its back ends one by one."""
+def parts(store, m):
+    """Those of its back ends that are measured by themselves, as they failed together."""
     saved = store.done(m)
     if saved:
-        return [saved["answer"]]
-    return [one["answer"] for one in map(store.done, m.each()) if one]
+        return [one for one in m.each() if one.backends[0] in saved["failed"]]
+    return m.each() if store.failure(m) else []
+
+
+def answers(store, m):
+    """What is there of a measurement: its answer, and those of back ends by themselves."""
+    return [saved["answer"] for saved in map(store.done, [m, *parts(store, m)]) if saved]
 
 
 def settled(store, m):
     """Nothing is left to be measured of it."""
-    each = m.each()
-    return bool(store.done(m) or store.failure(m) and each and all(map(store.done, each)))
+    alone = parts(store, m)
+    return bool(store.done(m) or alone) and all(map(store.done, alone))
 
 
 def points_of(store, study, size):
@@ -42,15 +48,18 @@ def points_of(store, study, size):
     for m in plan.measurements(study, size):
         for answer in answers(store, m):
             for result in answer["results"]:
-                totals = [run["total"] for run in result["seconds"] if run["total"] > 0]
-                if totals:
+                times = [(run["total"], run.get("compute") or 0.0) for run in result["seconds"]
+                         if run["total"] > 0]
+                if times:
                     key = (result["backend"], result["operation"], m.where, m.ranks)
-                    found.setdefault(key, (result["bytes"], []))[1].append(totals)
+                    found.setdefault(key, (result["bytes"], []))[1].append(times)
     points = []
     for (backend, operation, where, ranks), (nbytes, runs) in found.items():
-        rates = [[nbytes / total for total in totals] for totals in runs]
+        rates = [[nbytes / total for total, _ in times] for times in runs]
+        both = sum(runs, [])
         points.append(Point(
-            backend, operation, where, Sample(sum(rates, [])), Sample(sum(runs, [])),
+            backend, operation, where, Sample(sum(rates, [])),
+            Sample([total for total, _ in both]), Sample([compute for _, compute in both]),
             tuple(run[0] for run in rates), tuple(r for run in rates for r in run[1:]), nbytes,
             ranks))
     order = {m.where: i for i, m in enumerate(plan.measurements(study, size)) if m.round == 1}
@@ -90,9 +99,9 @@ def failures(store, size):
     found = []
     for study in plan.STUDIES:
         for m in plan.measurements(study, size):
-            for one in m.each() if m.each() and any(map(store.failure, m.each())) else [m]:
+            for one in parts(store, m) or [m]:
                 why = store.failure(one)
-                if why and not store.done(one) and not settled(store, m):
+                if why and not store.done(one):
                     found.append((study, f"{one.label}, {one.ranks} ranks, "
                                          f"{', '.join(one.backends)}", why))
     return found

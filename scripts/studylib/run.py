@@ -5,7 +5,7 @@ import time
 
 from . import machine, plan
 from .launch import Failed
-from .points import settled
+from .points import parts, settled
 from .store import Refused
 from .words import duration
 
@@ -76,10 +76,12 @@ class Forecast:
         taken[0] += wall
         taken[1] += machine.predicted(m, self.calibration)
 
-    def finish(self, m, wall):
+    def finish(self, m, wall=None):
+        """wall: None if it was left out."""
         if self.todo.pop(m.name, None):
             self.done += 1
-        self.add(m, wall)
+        if wall is not None:
+            self.add(m, wall)
 
     def of(self, m):
         taken = self.taken.get(m.study) or [sum(column) for column in zip(*self.taken.values())]
@@ -120,7 +122,7 @@ class Session:
             for m in todo:
                 self.launcher.signals.check()
                 if self.left_out(m):
-                    forecast.finish(m, 0.0)
+                    forecast.finish(m)
                     continue
                 progress.begin(m)
                 self.one(m, progress, forecast)
@@ -128,42 +130,55 @@ class Session:
             progress.clear()
 
     def one(self, m, progress, forecast):
-        """A measurement; where it fails, each of its back ends by itself, to find which."""
-        try:
+        """A measurement; of one that failed, the back ends that did by themselves."""
+        wall = 0.0
+        if not parts(self.store, m):
             wall = self.attempt(m, progress)
-            forecast.finish(m, wall)
-            progress.end(f"{forecast.done}/{forecast.count} {m.study}: {what(m)}: {wall:.1f} s, "
-                         f"{duration(forecast.left())} left")
-        except Failed as error:
-            self.store.fail(m, str(error))
-            for one in m.each():
-                try:
-                    if not self.store.done(one):
-                        self.attempt(one, progress)
-                except Failed as why:
-                    self.failure(one, str(why), progress)
-            if not m.each():
-                self.failure(m, str(error), progress)
-            forecast.finish(m, 0.0)
-
-    def failure(self, m, why, progress):
-        self.failed += 1
-        self.store.fail(m, why)
-        progress.say(f"study: {m.study}: {what(m)}: {', '.join(m.backends)}: {why}")
+        for alone in parts(self.store, m):
+            if not self.store.done(alone):
+                wall += self.attempt(alone, progress)
+        forecast.finish(m, wall)
+        progress.end(f"{forecast.done}/{forecast.count} {m.study}: {what(m)}: {wall:.1f} s, "
+                     f"{duration(forecast.left())} left")
 
     def attempt(self, m, progress):
+        """Saves what comes of it, or why nothing does. The seconds that it took."""
         first, times = LIMIT
         limit = first + times * machine.predicted(m, self.store.about["calibration"])
+        begin, failed = time.monotonic(), []
         try:
-            answer, wall = self.launcher.run(m.ranks, m.arguments(), limit, progress.tick)
+            answer, _ = self.launcher.run(m.ranks, m.arguments(), limit, progress.tick)
         except Failed as error:
-            if error.status != 2 or len(m.backends) > 1:
-                raise
-            answer, wall = {"results": [], "skipped": [
-                {"backend": m.backends[0], "reason": str(error)}]}, 0.0
+            answer, failed = self.rest(m, error)
+            if not answer:
+                self.store.fail(m, str(error))
+                if not m.each():
+                    self.failed += 1
+                    progress.say(f"study: {m.study}: {what(m)}: {m.backends[0]}: {error}")
+                return time.monotonic() - begin
         same_system(self.store, answer)
-        self.store.save(m, answer, wall, self.launcher.command(m.ranks, m.arguments()))
+        wall = time.monotonic() - begin
+        self.store.save(m, answer, wall, self.launcher.command(m.ranks, m.arguments()), failed)
         return wall
+
+    @staticmethod
+    def rest(m, error):
+        """(answer, failed back ends) of a run that did not end well; (None, []) if nothing is
+        left of it. A single back end that refuses is one that was left out."""
+        if error.status == 2 and len(m.backends) == 1:
+            return {"results": [], "skipped": [{"backend": m.backends[0],
+                                                "reason": str(error)}]}, []
+        if not error.answer or len(m.backends) == 1:
+            return None, []
+        left_out = {item["backend"] for item in error.answer.get("skipped") or []}
+        operations = max((sum(r["backend"] == name for r in error.answer["results"])
+                          for name in m.backends), default=0)
+        whole = [name for name in m.backends if operations and operations == sum(
+            r["backend"] == name and r.get("verified") is not False
+            and len(r["seconds"]) == m.repetitions for r in error.answer["results"])]
+        failed = [name for name in m.backends if name not in whole and name not in left_out]
+        error.answer["results"] = [r for r in error.answer["results"] if r["backend"] in whole]
+        return (error.answer, failed) if whole and failed else (None, [])
 
 
 def same_system(store, answer):

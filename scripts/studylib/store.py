@@ -86,7 +86,8 @@ class Store:
         return os.path.join(self.results, f"{measurement.name}.{end}")
 
     def done(self, measurement):
-        """What is saved of it: {"seconds": wall, "answer": lime-bench's}; None if nothing."""
+        """What is saved of it: {"seconds": wall, "answer": lime-bench's, "failed": back ends};
+        None if nothing."""
         path = self.path(measurement)
         if path not in self.known:
             saved = read_json(path)
@@ -95,9 +96,10 @@ class Store:
             self.known[path] = saved
         return self.known[path]
 
-    def save(self, measurement, answer, wall, command):
+    def save(self, measurement, answer, wall, command, failed=()):
+        """failed: back ends that are not in the answer, as they did not end well."""
         write_json(self.path(measurement), {"command": command, "seconds": wall,
-                                            "answer": answer})
+                                            "failed": list(failed), "answer": answer})
         self.forget_failure(measurement)
 
     def fail(self, measurement, why):

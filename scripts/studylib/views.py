@@ -193,10 +193,10 @@ def formatted(points, _):
     return View(panels, tables)
 
 
-def applied(points, chosen):
+def applied(points, _):
     names, compute, io, ends, lines = [], [], [], [], []
     for app, (title, *_) in plan.APPS.items():
-        times = app_times(points, app, chosen)
+        times = app_times(points, app)
         if not times:
             continue
         base = times["gather" if "gather" in times else next(iter(times))][0].median

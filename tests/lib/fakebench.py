@@ -2,16 +2,17 @@
 """fakebench - a lime-bench and an mpirun for the tests of scripts/study: no MPI, no I/O, numbers
 that the test has chosen.
 
-As `mpirun [OPTION...] -n N PROGRAM ARGUMENT...` it becomes the program and says N in FAKE_RANKS;
-as `lime-bench ...` it prints JSON as the real one would, of speeds that are a back end's own
-(below), times the factors of all rules that fit. Environment:
+As `mpirun [OPTION...] -n N PROGRAM ARGUMENT...` it does what the program would on N ranks; `lime-bench ...` it prints JSON as the real one would, of speeds that are a back end's own (below),
+times the factors of all rules that fit. Environment:
 
 FAKEBENCH  a JSON file: {"rules": [[{"backend": "lime", "operation": "write", ...}, factor], ...],
-           "noise": 0.02, "absent": {"pnetcdf": "why"}, "fail": {"hdf5": "message"},
-           "hang": "words that the command has to hold", "started": FILE, "calls": FILE}
+           "noise": 0.02, "speeds": {"lime": 1e9, ...}, "absent": {"pnetcdf": "why"},
+           "fail": {"hdf5": "message"}, "abort": "message",
+           "hang": ["what the command has to hold", ...], "started": FILE, "calls": FILE}
            A rule's conditions are of `parameters`, `backend`, `operation`, and `first` (true for
-           the first repetition). Of two samples with noise 0 all values are the same.
-           hang: it says its pid in `started`, and waits until it is ended. calls: a line for
+           the first repetition). noise: in parts of the speed.
+           fail: these back ends give no result, and the exit status is 1; abort: there is no JSON
+           at all. hang: it says its pid in `started`, and waits until it is ended. calls: a line for
            each call is added to that file.
 """
 
@@ -41,7 +42,7 @@ def mpirun(words):
         return
     at = words.index("-n")
     os.environ["FAKE_RANKS"] = words[at + 1]
-    os.execv(words[at + 2], words[at + 2:])
+    lime_bench(words[at + 3:])
 
 
 def parse(words):
@@ -91,7 +92,7 @@ def measured(backend, operation, told, given, options):
     dice = random.Random(repr((backend, operation, sorted(options.items()))))
     for repetition in range(given["repetitions"]):
         facts = {**given, "backend": backend, "operation": operation, "first": repetition == 0}
-        speed = SPEEDS[backend] * (2 if operation == "read" else 1)
+        speed = told.get("speeds", SPEEDS).get(backend, 500e6) * (2 if operation == "read" else 1)
         for conditions, factor in told.get("rules", []):
             if all(facts.get(name) == value for name, value in conditions.items()):
                 speed *= factor
@@ -116,7 +117,7 @@ def lime_bench(words):
         with open(told["calls"], "a", encoding="utf-8") as file:
             file.write(command + "\n")
     options, rest = parse(words)
-    if told.get("hang") and all(word in command for word in told["hang"].split()):
+    if told.get("hang") and all(text in command for text in told["hang"]):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         with open(rest[0], "wb") as file:
             file.write(b"data of a run that is ended")
@@ -126,11 +127,15 @@ def lime_bench(words):
         while True:
             signal.pause()
     given = parameters(options)
-    results, left_out = [], []
+    results, left_out, status = [], [], 0
+    if told.get("abort"):
+        sys.exit(f"lime-bench: {told['abort']}")
     backends = options["backend"].split(",")
     for backend in backends:
         if backend in told.get("fail", {}):
-            sys.exit(f"lime-bench: {rest[0]}: {backend}: {told['fail'][backend]}")
+            print(f"lime-bench: {rest[0]}: {backend}: {told['fail'][backend]}", file=sys.stderr)
+            status = 1
+            continue
         if reason := skipped(backend, told, given):
             if len(backends) == 1:
                 print(f"lime-bench: {reason}", file=sys.stderr)
@@ -147,6 +152,8 @@ def lime_bench(words):
                    "file_system": {"type": "ext4", "block_bytes": 4096, "stripe_bytes": None,
                                    "stripe_count": None}},
         "parameters": given, "results": results, "skipped": left_out}, sys.stdout)
+    sys.stdout.flush()
+    sys.exit(status)
 
 
 if __name__ == "__main__":
