@@ -65,7 +65,10 @@ def winners(points, operation):
     names = list(dict.fromkeys(name for name, _ in best_of(pairs)[1]))
     doing = DOING[operation].lower()
     if len(names) > 1 and len(names) == len({name for name, _ in pairs}):
-        return f"any back end for {doing}, as they do not differ beyond the noise"
+        return f"any back end for {doing}, as none differs from the best beyond the noise"
+    if len(names) > 4:
+        return (f"{names[0]} for {doing}, or one of {len(names) - 1} others that do not differ "
+                "from it beyond the noise")
     return f"{listed(names, 'or')} for {doing}"
 
 
@@ -115,12 +118,13 @@ def choose_mode(points):
     few, many = sorted(clear, key=lambda mode: len(clear[mode]))
     if not clear[many]:
         return "collective or independent I/O: nothing differs clearly"
+    shown = "; ".join(f"{mode} I/O is clearly faster for {listed(clear[mode])}"
+                      for mode in (many, few) if clear[mode])
+    if len(clear[many]) == len(clear[few]) or len(clear[many]) < count / 8:
+        return f"collective or independent I/O by what you do: {shown}"
     if not clear[few]:
         return (f"{many} I/O: clearly faster in {len(clear[many])} of {count} comparisons, "
                 "clearly slower in none")
-    if len(clear[many]) == len(clear[few]):
-        return (f"collective I/O for {listed(clear['collective'])}, independent I/O for "
-                f"{listed(clear['independent'])}")
     return (f"{many} I/O (clearly faster in {len(clear[many])} of {count} comparisons), but "
             f"{few} I/O for {listed(clear[few])}")
 
@@ -402,22 +406,23 @@ def on_blocks(points, _):
 
 
 def on_variability(points, _):
-    told, runs = [], 0
+    told, runs = [], {}
     for op in OPERATIONS:
         shown = []
         for p in pick(points, operation=op):
             shown.append(f"{p.backend} {percent(p.speed.spread)}")
-            runs = max(runs, math.ceil((p.speed.spread / 0.05) ** 2))
+            if p.backend == "lime":
+                runs[DOING[op].lower()] = max(3, math.ceil((p.speed.spread / 0.05) ** 2))
         if shown:
             count = pick(points, operation=op)[0].speed.count
             told.append(f"{DOING[op]} varies, as a standard deviation over {count} runs, by "
                         f"{listed(shown)}.")
         told += wider(points, op)
     told += [text for p in points for text in first_write(p) if p.operation == "write"]
-    if not told:
+    if not runs:
         return told, ""
-    return told, (f"averages over at least {plural(max(runs, 3), 'run')} before you compare: that "
-                  "many bring the standard error of the most variable of these to 5 %")
+    need = listed(f"{count} runs for {doing}" for doing, count in runs.items())
+    return told, f"averages over {need} to know lime's speed to 5 % (standard error)"
 
 
 def wider(points, operation):

@@ -10,7 +10,10 @@ from .words import size as nbytes_text
 
 RANKS_MOST = 64
 BYTES_LEAST, BYTES_MOST = 64 << 10, 1 << 30  # a rank
-EACH = 0.02  # seconds for opening, closing and removing a file, whatever its size
+EACH = 0.03  # seconds for an operation on a file, whatever its size
+FIRST = 2 << 20, 32 << 20  # bytes a rank of the runs that tell how fast this machine is
+NOMINAL = 32 << 20  # bytes a rank; what time is left is better used by more rounds
+ROUNDS = 2, 5
 SHARE = 0.8  # of the time is planned for; the rest is for what goes slower than in calibration
 
 
@@ -96,20 +99,20 @@ def rounded(nbytes):
     return 1 << nbytes.bit_length() - 1
 
 
-def shape(ranks, main, nbytes, stripe=0, unit=0.0, small=None):
+def shape(ranks, main, nbytes, rounds=ROUNDS[0], stripe=0, unit=0.0, small=None):
     """A Size whose lattices come near to the same bytes."""
     volume = main * nbytes
     fits = [e for e in plan.EXTENTS if plan.lattice_bytes(e) <= volume] or [plan.EXTENTS[0]]
     compared = [e for e in plan.EXTENTS if plan.lattice_bytes(e) <= 4 * volume]
     return plan.Size(ranks=tuple(ranks), main=main, bytes=nbytes, extent=fits[-1],
                      extents=tuple(compared[-5:] or fits), small=small or fits[-1], unit=unit,
-                     repetitions=3, rounds=2, stripe=stripe)
+                     repetitions=3, rounds=rounds, stripe=stripe)
 
 
 def predicted(m, calibration):
     """Seconds that a measurement will take, by the calibration."""
     moved = m.volume * calibration["seconds_per_byte"] + 2 * EACH + m.idle
-    return calibration["startup"] + m.repetitions * len(m.backends) * moved
+    return calibration["startup"] + m.all_repetitions * len(m.backends) * moved
 
 
 def total(size, calibration):
@@ -117,19 +120,24 @@ def total(size, calibration):
                for m in plan.measurements(study, size))
 
 
-def fitting(ranks, main, most, calibration, seconds):
-    """The largest bytes a rank for which all studies end in that time, by the calibration."""
-    nbytes = rounded(most)
-    while nbytes > BYTES_LEAST:
-        if total(shape(ranks, main, nbytes), calibration) <= seconds * SHARE:
-            break
+def fitting(ranks, main, most, calibration, seconds, fixed=None):
+    """(bytes a rank, rounds) with which all studies end in that time, by the calibration: first
+    the data as large as need be, then as many rounds as there is time for, or as are `fixed`."""
+    nbytes, rounds = rounded(min(most, NOMINAL)), fixed or ROUNDS[0]
+
+    def fits(size):
+        return total(size, calibration) <= seconds * SHARE
+
+    while nbytes > BYTES_LEAST and not fits(shape(ranks, main, nbytes, rounds)):
         nbytes >>= 1
-    return nbytes
+    while not fixed and rounds < ROUNDS[1] and fits(shape(ranks, main, nbytes, rounds + 1)):
+        rounds += 1
+    return nbytes, rounds
 
 
-def first_arguments():
-    """Of the run that tells how fast this machine is."""
-    return ["--backend", "posix,lime,hdf5", *plan.region_options("disjoint", 8 << 20, 1 << 20),
+def first_arguments(nbytes):
+    """Of a run that tells how fast this machine is."""
+    return ["--backend", "posix,lime,hdf5", *plan.region_options("disjoint", nbytes, 1 << 20),
             "--repetitions", "3", "--json", "-", "--quiet"]
 
 
@@ -139,14 +147,16 @@ def unit_arguments(extent):
             "write", "--repetitions", "5", "--json", "-", "--quiet"]
 
 
-def calibration_of(answer, wall):
-    """From the first run: seconds to start, and for a byte, of the slower half."""
-    costs, busy = [], 0.0
-    for result in answer["results"]:
-        totals = [run["total"] for run in result["seconds"]]
-        busy += sum(totals)
-        costs.append(max(0.0, Sample(totals).median - EACH / 2) / max(1, result["bytes"]))
-    return {"startup": max(0.05, wall - busy), "seconds_per_byte": max(Sample(costs).high, 1e-11)}
+def calibration_of(answers, walls):
+    """From two runs that differ in size only, the smaller first: seconds to start, and for each
+    byte that is moved. All of their time counts: lime-bench also makes, compares and removes
+    data."""
+    moved = [sum(result["bytes"] * len(result["seconds"]) for result in answer["results"])
+             for answer in answers]
+    operations = sum(len(result["seconds"]) for result in answers[0]["results"])
+    a_byte = max((walls[1] - walls[0]) / max(1, moved[1] - moved[0]), 2e-10)
+    startup = walls[0] - operations * EACH - moved[0] * a_byte
+    return {"startup": max(0.2, startup), "seconds_per_byte": a_byte}
 
 
 def unit_of(answer):
@@ -155,5 +165,5 @@ def unit_of(answer):
 
 def describe(size):
     return (f"{size.main} ranks, {nbytes_text(size.bytes)} a rank, lattice "
-            f"{size.extent}^3 x {2 * size.extent}, {size.repetitions} repetitions in "
-            f"{size.rounds} rounds")
+            f"{size.extent}^3 x {2 * size.extent}, {size.rounds} rounds of {size.repetitions} "
+            "repetitions")

@@ -15,7 +15,7 @@ STYLE = """
   --grid: #3a4046; --line: #4a5057; --tint: #1f2428; --mark: #1c2c3a; --link: #8fc7f5;
   --s0: #56b4e9; --s1: #ff8a3d; --s2: #2fc79a; --s3: #dd94c3; --s4: #f0c23c; --s5: #aab0b7; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem clamp(0.8rem, 3vw, 2.5rem) 4rem; max-width: 70rem;
+body { margin: 0 auto; padding: 1rem clamp(0.8rem, 3vw, 2.5rem) 4rem; max-width: 72rem;
   background: var(--paper); color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.6rem 0 0.2rem; }
 h2 { font-size: 1.35rem; margin: 2.6rem 0 0.4rem; padding-top: 0.8rem;
@@ -33,7 +33,7 @@ nav a { display: inline-block; margin: 0 0.9rem 0.3rem 0; }
   gap: 0.8rem 1.6rem; margin: 0.8rem 0; align-items: start; }
 figure { margin: 0; max-width: 34rem; } figure h4 { margin: 0.2rem 0 0; font-size: 0.98rem; }
 svg { display: block; width: 100%; height: auto; color: var(--ink); }
-.tables { display: flex; flex-wrap: wrap; gap: 0 2.5rem; }
+.tables { display: flex; flex-wrap: wrap; gap: 0 2rem; }
 .table { max-width: 100%; overflow-x: auto; margin: 0.9rem 0; }
 table { border-collapse: collapse; font-size: 0.86rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: 0.25rem; }
@@ -63,8 +63,9 @@ HOW_TO_READ = (
     "data on the disk (fsync) for writing; the slowest rank counts. Numbers are medians, with the "
     "slowest and the fastest run. All data that were read were compared with what was written.",
     "Two settings are called different (faster, slower) only where every run of the one beat "
-    "every run of the other, and probably different where one run in six stands against that and "
-    "the medians differ by 10 % or more. All else, and whatever differs by less than 3 %, is "
+    "every run of the other, with so many runs that chance would do that once in a hundred times "
+    "at most; and probably different where the runs are fewer or one in six stands against that, "
+    "and the medians differ by 10 % or more. All else, and whatever differs by less than 3 %, is "
     "called within the noise. The measurements of a study were repeated in rounds, every other "
     "one backwards, and back ends took turns, so that other work of the machine met all alike.")
 
@@ -121,7 +122,8 @@ def machine_part(about):
             ("Ranks", f"{size_.main}; compared: {listed(map(str, size_.ranks))}"),
             ("Data", f"{size(size_.bytes)} a rank; lattice {findings.lattice_text(size_.extent)}, "
                      f"{digits(plan.lattice_bytes(size_.extent) / 1e6)} MB"),
-            ("Repetitions", f"{size_.repetitions} in each of {size_.rounds} rounds"),
+            ("Repetitions", f"{size_.repetitions} in each of {size_.rounds} rounds, after one that "
+                            "does not count"),
             ("Measured", about["began"].replace("T", " ").replace("Z", " UTC"))]
     return definitions([(text(term), text(value)) for term, value in rows], "machine")
 

@@ -21,6 +21,7 @@ TRANSFERS = tuple(4 * KIB << 2 * i for i in range(7))  # to 16 MiB
 CHUNKS = tuple(16 * KIB << 2 * i for i in range(5))  # to 4 MiB
 MOVED = 4 * MIB  # at a time, where chunks are compared; the thesis: 512 MiB
 ALIGNMENTS = (0, 4 * KIB, 64 * KIB, MIB)
+WARM_UP = 1  # repetitions of each program that do not count, as libraries do more in their first
 EXTENTS = (4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64)  # L of lattices L^3 x 2L
 
 # The applications of the Lemon paper, section 5.4: bytes a site of the one result, how many are
@@ -128,18 +129,23 @@ class Measurement:
     repetitions: int
     round: int = 1
     idle: float = 0.0  # seconds of computing in one repetition of one back end
+    warm_up: int = WARM_UP
 
     @property
     def name(self):
         """Of its file; the same parameters give the same name."""
-        told = repr((self.ranks, self.backends, self.options, self.repetitions, self.round))
+        told = repr((self.ranks, self.backends, self.options, self.all_repetitions, self.round))
         code = hashlib.sha256(told.encode()).hexdigest()[:8]
         return f"{self.study}_{self.label}_n{self.ranks}_round{self.round}_{code}"
+
+    @property
+    def all_repetitions(self):
+        return self.repetitions + self.warm_up
 
     def arguments(self):
         """lime-bench's, but for the file."""
         return ["--backend", ",".join(self.backends), *self.options,
-                "--repetitions", str(self.repetitions), "--seed", str(self.round),
+                "--repetitions", str(self.all_repetitions), "--seed", str(self.round),
                 "--json", "-", "--quiet"]
 
     def each(self):
@@ -217,13 +223,13 @@ def _alignment(study, size):
         for a in alignments(size)], (*LIBRARIES, "lime"))
 
 
-def _lattices(study, size, backends, settings, repetitions=None):
+def _lattices(study, size, backends, settings, **others):
     """Measurements of lattices: settings are (ranks, extent)."""
     for ranks, extent in settings:
         yield Measurement(
             study, f"lattice-L{extent}", ranks, backends, lattice_options(extent),
             2 * lattice_bytes(extent), (("ranks", ranks), ("extent", extent)),
-            repetitions or size.repetitions)
+            **{"repetitions": size.repetitions, **others})
 
 
 def _scaling(study, size):
@@ -236,7 +242,7 @@ def _block_size(study, size):
 
 def _variability(study, size):
     return _lattices(study, size, ("lime", "gather", "posix", "hdf5"), [(size.main, size.extent)],
-                     10)
+                     repetitions=10, warm_up=0)
 
 
 def _formats(study, size):

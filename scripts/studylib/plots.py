@@ -64,7 +64,7 @@ def available():
     return shutil.which("gnuplot") is not None
 
 
-def lines(xlabel, ylabel, ticks, series, log_x=True):
+def lines(xlabel, ylabel, ticks, series, log_x=True, log_y=False):
     """series: [(name, place, [(x, median, least, most)])]; ticks: [(x, text)]."""
     values = [v for _, _, rows in series for row in rows for v in row[1:]]
     script = [head(350, "ytics")]
@@ -76,7 +76,7 @@ def lines(xlabel, ylabel, ticks, series, log_x=True):
         script.append(f"set xrange [{low / 1.5}:{high * 1.5}]")
     else:
         script.append(f"set xrange [{ticks[0][0] - 0.4}:{ticks[-1][0] + 0.4}]")
-    script += vertical(values)
+    script += vertical(values, log_y)
     plots = []
     for i, (name, place, rows) in enumerate(series):
         script.append(block(f"d{i}", rows))
@@ -89,12 +89,21 @@ def lines(xlabel, ylabel, ticks, series, log_x=True):
     return draw(script, plots)
 
 
-def vertical(values):
-    """The range of speeds: from 0, or logarithmic where they are far apart."""
+def far_apart(values):
+    """So that only a logarithmic scale shows them all."""
+    return min(values) > 0 and max(values) / min(values) > 40
+
+
+def vertical(values, log=False):
+    """The range of speeds: from 0, or logarithmic."""
     low, high = min(values), max(values)
-    if low > 0 and high / low > 30:
-        return ["set logscale y 10", f"set yrange [{low * 0.7}:{high * 1.4}]",
-                "set grid ytics mytics", "set format y '%g'"]
+    if log and low > 0:
+        low, high = low * 0.7, high * 1.4
+        ticks = [f * 10 ** e for e in range(-3, 7) for f in (1, 2, 5) if low <= f * 10 ** e <= high]
+        if len(ticks) > 7:
+            ticks = [t for t in ticks if str(t).strip("0.")[:1] == "1"]
+        return ["set logscale y 10", f"set yrange [{low}:{high}]", "unset mytics",
+                "set ytics (" + ", ".join(f'"{t:g}" {t:g}' for t in ticks) + ")"]
     return [f"set yrange [0:{high * 1.08}]", f"set ytics {nice(high)}"]
 
 

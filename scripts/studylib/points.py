@@ -14,7 +14,7 @@ class Point:
     speed: Sample  # bytes a second of each run
     seconds: Sample  # of each run, in total
     compute: Sample  # of that, spent on computing
-    firsts: tuple  # speeds of the first repetition of each program
+    firsts: tuple  # speeds of the first repetition of each program that counts
     others: tuple  # of its later ones
     nbytes: int
     ranks: int
@@ -48,8 +48,8 @@ def points_of(store, study, size):
     for m in plan.measurements(study, size):
         for answer in answers(store, m):
             for result in answer["results"]:
-                times = [(run["total"], run.get("compute") or 0.0) for run in result["seconds"]
-                         if run["total"] > 0]
+                times = [(run["total"], run.get("compute") or 0.0)
+                         for run in result["seconds"][m.warm_up:] if run["total"] > 0]
                 if times:
                     key = (result["backend"], result["operation"], m.where, m.ranks)
                     found.setdefault(key, (result["bytes"], []))[1].append(times)

@@ -175,7 +175,7 @@ class Session:
                           for name in m.backends), default=0)
         whole = [name for name in m.backends if operations and operations == sum(
             r["backend"] == name and r.get("verified") is not False
-            and len(r["seconds"]) == m.repetitions for r in error.answer["results"])]
+            and len(r["seconds"]) == m.all_repetitions for r in error.answer["results"])]
         failed = [name for name in m.backends if name not in whole and name not in left_out]
         error.answer["results"] = [r for r in error.answer["results"] if r["backend"] in whole]
         return (error.answer, failed) if whole and failed else (None, [])

@@ -3,11 +3,13 @@
 Speeds are in bytes a second; more is better. The words of the page rest on compare() alone.
 """
 
+import math
 import statistics
 
 FASTER, PROBABLY, ALIKE = "faster", "probably", "alike"
 # Ratios of medians; what is less is no difference, or not probably one.
 LEAST, LEAST_PROBABLY = 1.03, 1.1
+CHANCE = 0.01
 
 
 class Sample:
@@ -40,19 +42,19 @@ class Sample:
 
 def compare(a, b, least=LEAST):
     """(verdict, ratio of the medians, a over b). The verdict is about the greater of the two:
-    FASTER if each of its runs beat each of the other's, PROBABLY if few runs of one of them (one
-    of six) stand against that, ALIKE otherwise, and where three runs are not there to tell.
-
-    Of two sets of six runs of the same thing, one in 460 looks FASTER, one in 36 PROBABLY: there
-    the medians have to differ by 10 %, too. least: the ratio from which on they differ."""
+    FASTER if each of its runs beat each of the other's, and they are so many that this happens
+    by chance once in a hundred times at most (five of each are enough); PROBABLY if they are
+    fewer, or few runs of one of them (one of six) stand against it, and the medians differ by
+    10 %; ALIKE otherwise. least: the ratio of medians from which on they differ."""
     ratio = a.median / b.median if b.median else float("inf")
     above, below = (a, b) if ratio >= 1 else (b, a)
     amount = max(ratio, 1 / ratio) if ratio else float("inf")
-    if min(a.count, b.count) < 3 or amount < least:
-        return ALIKE, ratio
-    if above.least > below.most:
+    chance = 2 / math.comb(a.count + b.count, a.count)
+    apart = above.least > below.most
+    if apart and chance < CHANCE and amount >= least:
         return FASTER, ratio
-    if amount >= LEAST_PROBABLY and min(a.count, b.count) > 3 and nearly_apart(above, below):
+    likely = apart or min(a.count, b.count) > 3 and nearly_apart(above, below)
+    if likely and min(a.count, b.count) > 2 and amount >= LEAST_PROBABLY:
         return PROBABLY, ratio
     return ALIKE, ratio
 

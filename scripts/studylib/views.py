@@ -64,7 +64,7 @@ def patterns(points, _):
     return View(panels, tables)
 
 
-def curves(points, x, xlabel, ticks, log_x=True):
+def curves(points, x, xlabel, ticks, log_x=True, log_y=False):
     """A panel of lines, one for each back end."""
     series = []
     at = {value: place for value, place, _ in ticks}
@@ -72,7 +72,7 @@ def curves(points, x, xlabel, ticks, log_x=True):
         rows = sorted((at[p[x]], *mega(p.speed)) for p in pick(points, backend=name))
         series.append((name, plots.STYLE.get(name, 0), rows))
     return lambda: plots.lines(xlabel, SPEED, [(place, text) for _, place, text in ticks], series,
-                               log_x)
+                               log_x, log_y)
 
 
 def short(nbytes):
@@ -83,6 +83,7 @@ def short(nbytes):
 def swept(points, x, xlabel, show, log_x=True):
     """Panels and tables of each way to access, for writing and reading."""
     panels, tables = [], []
+    log_y = plots.far_apart([p.speed.least for p in points] + [p.speed.most for p in points])
     for pattern, mode in dict.fromkeys((p["pattern"], p["mode"]) for p in points):
         for op in operations(points):
             here = pick(points, pattern=pattern, mode=mode, operation=op)
@@ -97,7 +98,7 @@ def swept(points, x, xlabel, show, log_x=True):
             else:
                 ticks = [(s, i, short(s) if s else show(s)) for i, s in enumerate(settings)]
             label = f"{DOING[op]}, {pattern}, {mode}"
-            panels.append((label, curves(here, x, xlabel, ticks, log_x)))
+            panels.append((label, curves(here, x, xlabel, ticks, log_x, log_y)))
             tables.append(table(label, xlabel.partition(" (")[0],
                                 [(show(s), {x: s}) for s, _, _ in ticks],
                                 [(n, {"backend": n}) for n in values(here, "backend")], here))
@@ -120,9 +121,10 @@ def aligned(points, _):
 def over(points, x, xlabel, ticks, corner, show):
     """Panels and tables of lattices over ranks or sizes."""
     panels, tables = [], []
+    log_y = plots.far_apart([p.speed.least for p in points] + [p.speed.most for p in points])
     for op in operations(points):
         here = pick(points, operation=op)
-        panels.append((DOING[op], curves(here, x, xlabel, ticks)))
+        panels.append((DOING[op], curves(here, x, xlabel, ticks, log_y=log_y)))
         tables.append(table(DOING[op], corner, [(show(s), {x: s}) for s in sorted(values(here, x))],
                             [(n, {"backend": n}) for n in values(here, "backend")], here))
     return View(panels, tables)

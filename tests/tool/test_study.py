@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(limetest.REPO, "scripts"))
 from studylib import findings, plan, plots, points, samples, views, words  # noqa: E402
 
 VOID = {"meta", "path", "rect", "circle", "use"}
-TINY = ("--scale", "0.01", "--ranks", "1,2")
+TINY = ("--scale", "0.01", "--ranks", "1,2", "--rounds", "2")
 
 
 class Fake(limetest.TestCase):
@@ -96,7 +96,7 @@ class CommandLine(Fake):
         self.assertEqual(self.called(), 0)
 
     def test_dry_run(self):
-        shown, _ = self.study("--dry-run", "scaling", "--ranks", "1,2,4")
+        shown, _ = self.study("--dry-run", "scaling", "--ranks", "1,2,4", "--rounds", "2")
         commands = [line for line in shown.splitlines() if not line.startswith("#")]
         self.assertEqual(len(commands), 6, shown)  # three numbers of ranks, two rounds
         for line in commands:
@@ -129,7 +129,8 @@ class Progress(Fake):
                                                env=self.environment())
         self.assertEqual(done.returncode, 0, (done.stderr, shown))
         text = shown.decode()
-        self.assertRegex(text, r"\r\[[# ]{20}\] 1/4, \d+:\d\d left, disjoint: independent, 2 ranks, r")
+        self.assertRegex(text, r"\r\[[# ]{20}\] 1/4, \d+:\d\d left, disjoint: independent, 2 ranks, r"
+                               r"ound 1")
         # The last of it is cleared before the name of the page.
         self.assertRegex(text, r"\r\033\[K[^\r]*study\.html: written\r\n$")
 
@@ -244,7 +245,7 @@ class Changed(Fake):
 
     def test_size(self):
         self.study("disjoint", *TINY)
-        _, said = self.study("disjoint", "--ranks", "1,2", status=1)
+        _, said = self.study("disjoint", *TINY[2:], status=1)
         self.assertIn("scale was 0.01, is 1.0", said)
         self.assertIn("give the same options, --fresh", said)
 
@@ -334,7 +335,7 @@ class Structure(html.parser.HTMLParser):
 class Page(Fake):
     def test_well_formed(self):
         """All studies, in one page that needs nothing else."""
-        self.study("--scale", "0.05", "--ranks", "1,2,4")
+        self.study("--scale", "0.05", "--ranks", "1,2,4", "--rounds", "2")
         page = self.page()
         found = Structure()
         found.feed(page)
@@ -508,7 +509,8 @@ class Words(Fake):
 
 class Numbers(limetest.TestCase):
     def test_compare(self):
-        fast, slow = samples.Sample([5, 5.1, 5.2]), samples.Sample([3, 3.1, 4.9])
+        fast = samples.Sample([5, 5.1, 5.2, 5, 5.1])
+        slow = samples.Sample([3, 3.1, 4.9, 3, 3.1])
         self.assertEqual(samples.compare(fast, slow)[0], samples.FASTER)
         self.assertEqual(samples.compare(slow, fast)[0], samples.FASTER)
         self.assertLess(samples.compare(slow, fast)[1], 1)
@@ -520,6 +522,9 @@ class Numbers(limetest.TestCase):
             self.assertEqual(samples.compare(steady, samples.Sample(runs))[0], verdict, runs)
         self.assertEqual(samples.compare(samples.Sample([5, 5, 5]), samples.Sample([3, 3, 9]))[0],
                          samples.ALIKE)
+        # Three of each may be so by chance; a large difference is probably one.
+        self.assertEqual(samples.compare(samples.Sample([9, 9, 9]), samples.Sample([3, 3, 3]))[0],
+                         samples.PROBABLY)
         # Two runs tell nothing, nor does a difference of 2 %.
         self.assertEqual(samples.compare(samples.Sample([9, 9]), samples.Sample([1, 1]))[0],
                          samples.ALIKE)
@@ -560,8 +565,8 @@ class Numbers(limetest.TestCase):
         from studylib import machine
         for cost in (2e-10, 2e-9, 2e-8):
             known = {"startup": 0.7, "seconds_per_byte": cost}
-            nbytes = machine.fitting((1, 2, 4), 2, 1 << 30, known, 1500)
-            total = machine.total(machine.shape((1, 2, 4), 2, nbytes), known)
+            nbytes, rounds = machine.fitting((1, 2, 4), 2, 1 << 30, known, 1500)
+            total = machine.total(machine.shape((1, 2, 4), 2, nbytes, rounds), known)
             self.assertLess(total, 1500)
             self.assertGreaterEqual(nbytes, 64 << 10)
 
@@ -573,7 +578,7 @@ class Real(limetest.TestCase):
             self.skipTest("needs MPI and lime-bench")
         out = os.path.join(self.tempdir(), "out")
         command = [sys.executable, STUDY, "--out", out, "--scale", "0.001", "--ranks", "1,2",
-                   "scaling"]
+                   "--rounds", "2", "scaling"]
         env = mpitest.environment({"B": limetest.B, "MPIRUN": mpitest.MPIRUN})
         done = limetest.run(command, env=env, timeout=300)
         self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
