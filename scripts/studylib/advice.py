@@ -1,10 +1,12 @@
 """The short list at the top of the page: which settings to choose, each from its study."""
 
-from . import findings
-from .findings import DOING, OPERATIONS
+from . import findings, plan
+from .lattices import app_times, ranks_text
 from .points import pick
+from .regions import choose_mode
 from .samples import ALIKE, compare
-from .words import listed, percent, more
+from .telling import DOING, OPERATIONS, sure, winners
+from .words import listed, more, percent
 
 
 def lime_files(points, chosen):
@@ -18,31 +20,33 @@ def lime_files(points, chosen):
             if verdict == ALIKE:
                 told.append(f"{DOING[op].lower()} does not differ beyond the noise")
             else:
-                be = findings.sure(verdict)
+                be = sure(verdict)
                 name = "lime" if ratio >= 1 else "gather"
                 told.append(f"{DOING[op].lower()} is {be}{more(ratio)} with {name}")
                 clear.append(name)
     if not told:
         return None
-    choice = f"choose {clear[0]}" if len(set(clear)) == 1 else "choose by what you do more" \
-        if clear else "either of lime and gather"
-    return f"{choice}: on {findings.ranks_text(chosen.main)}, {listed(told)}"
+    ranks = ranks_text(chosen.main)
+    if not clear:
+        return f"lime or gather: on {ranks}, they do not differ beyond the noise"
+    choice = clear[0] if len(set(clear)) == 1 else "lime or gather, by what you do more"
+    return f"{choice}: on {ranks}, {listed(told)}"
 
 
 def formats(points, chosen):
     here = pick(points, ranks=chosen.main)
-    return "; ".join(filter(None, (findings.winners(here, op) for op in OPERATIONS))) or None
+    return "; ".join(filter(None, (winners(here, op) for op in OPERATIONS))) or None
 
 
 def apps(points):
     parts = []
     for app in ("hmc", "inversion", "mms"):
-        times = findings.app_times(points, app)
+        times = app_times(points, app)
         if {"gather", "lime"} <= set(times):
             verdict, ratio = compare(times["lime"][0], times["gather"][0], 1.005)
-            title = findings.plan.APPS[app][0]
+            title = plan.APPS[app][0]
             parts.append(f"{title}: no difference beyond the noise" if verdict == ALIKE
-                         else f"{title}: {findings.sure(verdict)}{percent(ratio)} of the time")
+                         else f"{title}: {sure(verdict)}{percent(ratio)} of the time")
     return "with lime instead of gather, " + "; ".join(parts) if parts else None
 
 
@@ -51,7 +55,7 @@ def choice(study):
 
 
 def modes(points, _):
-    return findings.choose_mode(points["disjoint"] + points["interleaved"])
+    return choose_mode(points["disjoint"] + points["interleaved"])
 
 
 # topic, study, what says it

@@ -8,6 +8,7 @@ from . import plan
 from .samples import Sample
 from .words import size as nbytes_text
 
+LOCAL = ("tmpfs", "overlay", "zfs", "btrfs", "ramfs")  # and what is on a device of this host
 RANKS_MOST = 64
 BYTES_LEAST, BYTES_MOST = 64 << 10, 1 << 30  # a rank
 EACH = 0.03  # seconds for an operation on a file, whatever its size
@@ -59,10 +60,12 @@ def digest(path):
 
 
 def identity(program, mpirun, folder):
-    """What must be the same for results to stand side by side: {name: value}, names for people."""
+    """What must be the same for results to stand side by side: {name: value}, names for people.
+    A job of a batch system may go on, on the same file system, on another host of its kind."""
     kind, device = file_system(folder)
-    return {"host": os.uname().nodename, "kernel": os.uname().release, "cpus": cpus(),
-            "memory in GiB": round(memory("MemTotal") / (1 << 30)),
+    own = kind in LOCAL or device.startswith("/dev/")
+    return {"host": os.uname().nodename if own else "any", "kernel": os.uname().release,
+            "cpus": cpus(), "memory in GiB": round(memory("MemTotal") / (1 << 30)),
             "file system": f"{kind} on {device}", "mpirun": first_line([*mpirun, "--version"]),
             "lime-bench": digest(program), "user": "root" if os.geteuid() == 0 else "not root"}
 
@@ -72,10 +75,9 @@ def cpus():
 
 
 def ranks_for(processors):
-    """1, 2, 4 and so on, and the largest of them that has a processor for each."""
+    """1, 2, 4 and so on, to the number of processors, and to 4 in any case."""
     most = min(max(4, processors), RANKS_MOST)
-    ranks = [1 << i for i in range(most.bit_length()) if 1 << i <= most]
-    return tuple(ranks), main_rank(ranks, processors)
+    return [1 << i for i in range(most.bit_length()) if 1 << i <= most]
 
 
 def main_rank(ranks, processors):

@@ -3,7 +3,7 @@
 import html
 import os
 
-from . import advice, findings, plan, plots, points as points_module, views
+from . import advice, findings, lattices, plan, plots, points as points_module, views
 from .points import settled
 from .words import digits, duration, listed, plural, size
 
@@ -29,7 +29,7 @@ a { color: var(--link); }
   gap: 0.3rem 1.2rem; margin: 0.4rem 0; max-width: none; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 nav a { display: inline-block; margin: 0 0.9rem 0.3rem 0; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr));
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr));
   gap: 0.8rem 1.6rem; margin: 0.8rem 0; align-items: start; }
 figure { margin: 0; max-width: 34rem; } figure h4 { margin: 0.2rem 0 0; font-size: 0.98rem; }
 svg { display: block; width: 100%; height: auto; color: var(--ink); }
@@ -60,14 +60,16 @@ code { font-size: 0.92em; overflow-wrap: anywhere; }
 
 HOW_TO_READ = (
     "Each speed is bytes over the time from before opening the file to after closing it, with the "
-    "data on the disk (fsync) for writing; the slowest rank counts. Numbers are medians, with the "
-    "slowest and the fastest run. All data that were read were compared with what was written.",
-    "Two settings are called different (faster, slower) only where every run of the one beat "
-    "every run of the other, with so many runs that chance would do that once in a hundred times "
-    "at most; and probably different where the runs are fewer or one in six stands against that, "
-    "and the medians differ by 10 % or more. All else, and whatever differs by less than 3 %, is "
-    "called within the noise. The measurements of a study were repeated in rounds, every other "
-    "one backwards, and back ends took turns, so that other work of the machine met all alike.")
+    "data on the disk (fsync) for writing; the slowest rank counts. All data that were read were "
+    "compared with what was written. Tables give the median of the runs, and below it the slowest "
+    "and the fastest. In the text, [low, high] after a median is the interval in which it lies "
+    "with 99 % confidence, whatever the distribution of the runs.",
+    "Two settings are called different (faster, slower) only where these intervals keep apart, "
+    "and probably different where those of 95 % do and the medians differ by 10 % or more. All "
+    "else, and whatever differs by less than 3 %, is within the noise. With fewer than ten runs "
+    "the runs themselves must keep apart. The measurements of a study were repeated in rounds, "
+    "every other one backwards, and back ends took turns, so that other work of the machine met "
+    "all alike.")
 
 
 def text(value):
@@ -112,7 +114,7 @@ def machine_part(about):
     elif files.get("block_bytes"):
         kind += f", blocks of {size(files['block_bytes'])}"
     libraries = [f"{name} {version}" for name, version in (system.get("libraries") or {}).items()]
-    rows = [("Host", system.get("host", about["machine"]["host"])),
+    rows = [("Host", system.get("host", "unknown")),
             ("Processors", f"{system.get('cpus', '?')}, "
                            f"{size(system.get('memory_bytes') or 0)} of memory"),
             ("System", system.get("kernel", about["machine"]["kernel"])),
@@ -120,7 +122,7 @@ def machine_part(about):
             ("MPI", f"{system.get('mpi', '?')}, MPI-IO by {system.get('mpi_io', '?')}"),
             ("Libraries", ", ".join(libraries) or "none"),
             ("Ranks", f"{size_.main}; compared: {listed(map(str, size_.ranks))}"),
-            ("Data", f"{size(size_.bytes)} a rank; lattice {findings.lattice_text(size_.extent)}, "
+            ("Data", f"{size(size_.bytes)} a rank; lattice {lattices.lattice_text(size_.extent)}, "
                      f"{digits(plan.lattice_bytes(size_.extent) / 1e6)} MB"),
             ("Repetitions", f"{size_.repetitions} in each of {size_.rounds} rounds, after one that "
                             "does not count"),
@@ -218,7 +220,7 @@ def spent(store, chosen):
 def render(store):
     chosen = plan.Size.of(store.about["size"])
     points = {study: points_module.points_of(store, study, chosen) for study in plan.STUDIES}
-    host = (store.about.get("system") or {}).get("host") or store.about["machine"]["host"]
+    host = (store.about.get("system") or {}).get("host", "this machine")
     title = f"Parallel I/O on {text(host)}"
     links = "".join(f"<a href='#{study}'>{text(plan.STUDIES[study][0])}</a>"
                     for study in plan.STUDIES)

@@ -173,7 +173,8 @@ def _regions(study, size, settings, backends):
     """Measurements of byte regions: settings are (pattern, mode, transfer, options, where)."""
     for pattern, mode, transfer, options, where in settings:
         nbytes = max(size.bytes, transfer)
-        label = "-".join([*([] if pattern == study else [pattern]), mode, *(f"{k}{option_size(v) if v else 0}" for k, v in where)])
+        label = "-".join([*([] if pattern == study else [pattern]), mode,
+                          *(f"{name}{option_size(v) if v else 0}" for name, v in where)])
         yield Measurement(
             study, label, size.main, backends,
             region_options(pattern, nbytes, transfer, mode) + ("--reorder",) + options,

@@ -23,8 +23,9 @@ HEAD = """set terminal svg size {width},{height} dynamic noenhanced font 'sans-s
 set border 3 lc rgb '{ink}'
 set tics nomirror out scale 0.6
 set grid {grid} lc rgb '{grey}' lt 1 lw 0.7
-set key outside bottom center horizontal samplen 1.4 maxrows 3
+set key at screen 0.5,0.015 bottom center horizontal samplen 1.3 maxcols 3 width 1
 set tmargin 1
+set bmargin {below}
 set xlabel offset 0,0.4
 set pointintervalbox 0
 """
@@ -42,14 +43,11 @@ def quoted(text):
     return '"' + str(text).replace("\\", "").replace('"', "'") + '"'
 
 
-def below(text):
-    """An axis label, with room for the key below it."""
-    return quoted(text)[:-1] + '\\n "'
-
-
-def head(height, grid, font=15):
-    return HEAD.format(width=WIDTH, height=height, grid=grid, ink=colour(INK), grey=colour(GREY),
-                       font=font)
+def head(height, grid, keys, font=15):
+    """keys: how many names stand below the plot."""
+    rows = -(-keys // 3)
+    return HEAD.format(width=WIDTH, height=height + 22 * rows, grid=grid, ink=colour(INK),
+                       grey=colour(GREY), font=font, below=3.4 + 1.25 * rows)
 
 
 def nice(high):
@@ -65,10 +63,11 @@ def available():
 
 
 def lines(xlabel, ylabel, ticks, series, log_x=True, log_y=False):
-    """series: [(name, place, [(x, median, least, most)])]; ticks: [(x, text)]."""
+    """series: [(name, place, [(x, median, least, most, low, high)])], low and high those of the
+    median's interval; ticks: [(x, text)]."""
     values = [v for _, _, rows in series for row in rows for v in row[1:]]
-    script = [head(350, "ytics")]
-    script.append(f"set xlabel {below(xlabel)}\nset ylabel {quoted(ylabel)}")
+    script = [head(310, "ytics", len(series))]
+    script.append(f"set xlabel {quoted(xlabel)}\nset ylabel {quoted(ylabel)}")
     script.append("set xtics (" + ", ".join(f"{quoted(text)} {x}" for x, text in ticks) + ")")
     if log_x:
         script.append("set logscale x 2")
@@ -81,12 +80,21 @@ def lines(xlabel, ylabel, ticks, series, log_x=True, log_y=False):
     for i, (name, place, rows) in enumerate(series):
         script.append(block(f"d{i}", rows))
         style = f"lc rgb '{series_colour(place)}'"
-        shift = f"($1*{2 ** (0.08 * (i - (len(series) - 1) / 2)):.4f})" if log_x else \
-            f"($1+{0.05 * (i - (len(series) - 1) / 2):.3f})"
-        plots.append(f"$d{i} using {shift}:2 with lines lw 1.4 dt {DASHES[place]} {style} notitle")
-        plots.append(f"$d{i} using {shift}:2:3:4 with yerrorbars pt {POINTS[place]} ps 0.75 "
-                     f"lw 1.2 {style} title {quoted(name)}")
+        x = beside(ticks, i - (len(series) - 1) / 2, log_x)
+        plots.append(f"$d{i} using {x}:2 with lines lw 1.3 dt {DASHES[place]} {style} notitle")
+        plots.append(f"$d{i} using {x}:5:(0):($6-$5) with vectors nohead lw 3 {style} notitle")
+        plots.append(f"$d{i} using {x}:2:3:4 with yerrorbars pt {POINTS[place]} ps 0.75 "
+                     f"lw 0.9 {style} title {quoted(name)}")
     return draw(script, plots)
+
+
+def beside(ticks, step, log_x):
+    """gnuplot's x of a series: a little beside the tick, so that error bars do not cover each
+    other."""
+    places = [math.log2(x) if log_x else x for x, _ in ticks]
+    gap = min((b - a for a, b in zip(places, places[1:])), default=1)
+    shift = 0.1 * gap * step
+    return f"($1*{2 ** shift:.4f})" if log_x else f"($1+{shift:.3f})"
 
 
 def far_apart(values):
@@ -108,13 +116,14 @@ def vertical(values, log=False):
 
 
 def bars(xlabel, categories, series):
-    """Lying bars. series: [(name, place, {category: (median, least, most)})]."""
+    """Lying bars. series: [(name, place, {category: (median, least, most, low, high)})]."""
     count = len(series)
     thick = 0.8 / count
-    height = 105 + max(1, len(categories)) * (16 + 13 * count)
-    script = [head(height, "xtics"), f"set xlabel {below(xlabel)}", "set ytics scale 0"]
+    height = 70 + max(1, len(categories)) * (16 + 13 * count)
+    script = [head(height, "xtics", count), f"set xlabel {quoted(xlabel)}", "set ytics scale 0"]
     high = max(row[2] for _, _, rows in series for row in rows.values())
-    script.append(f"set xrange [0:{high * 1.05}]\nset xtics {nice(high)}\nset yrange [{len(categories) - 0.4}:-0.6]")
+    script.append(f"set xrange [0:{high * 1.05}]\nset xtics {nice(high)}\n"
+                  f"set yrange [{len(categories) - 0.4}:-0.6]")
     script.append("set ytics (" + ", ".join(f"{quoted(name)} {i}"
                                             for i, name in enumerate(categories)) + ")")
     plots = []
@@ -125,14 +134,15 @@ def bars(xlabel, categories, series):
         style = f"lc rgb '{series_colour(place)}'"
         plots.append(f"$d{i} using (0.5*$2):1:(0.5*$2):({thick * 0.42}) with boxxyerror "
                      f"{style} {FILL} title {quoted(name)}")
-        plots.append(f"$d{i} using 2:1:3:4 with xerrorbars pt 0 lw 1.4 lc rgb '{colour(INK)}' "
-                     "notitle")
+        ink = f"lc rgb '{colour(INK)}' notitle"
+        plots.append(f"$d{i} using 2:1:3:4 with xerrorbars pt 0 lw 1 {ink}")
+        plots.append(f"$d{i} using 5:1:($6-$5):(0) with vectors nohead lw 3.2 {ink}")
     return draw(script, plots)
 
 
 def boxes(ylabel, rows):
     """rows: [(name, place, least, low, median, high, most)]: boxes of the middle half."""
-    script = [head(330, "ytics"), f"set ylabel {quoted(ylabel)}", "unset key"]
+    script = [head(310, "ytics", 0), f"set ylabel {quoted(ylabel)}", "unset key"]
     script += vertical([v for row in rows for v in row[2:]])
     script.append(f"set xrange [-0.6:{len(rows) - 0.4}]\nset boxwidth 0.45")
     script.append("set xtics (" + ", ".join(f"{quoted(row[0])} {i}"
@@ -147,28 +157,10 @@ def boxes(ylabel, rows):
     return draw(script, plots)
 
 
-def courses(xlabel, ylabel, series):
-    """series: [(name, place, [(x, low, median, high)])]: a band with a line in it."""
-    script = [head(350, "ytics"), f"set xlabel {below(xlabel)}\nset ylabel {quoted(ylabel)}",
-              "set xtics 1"]
-    script += vertical([v for _, _, rows in series for row in rows for v in row[1:]])
-    last = max(row[0] for _, _, rows in series for row in rows)
-    script.append(f"set xrange [0.5:{last + 0.5}]")
-    plots = []
-    for i, (name, place, rows) in enumerate(series):
-        script.append(block(f"d{i}", rows))
-        style = f"lc rgb '{series_colour(place)}'"
-        shift = f"($1+{0.08 * (i - (len(series) - 1) / 2):.3f})"
-        plots.append(f"$d{i} using {shift}:3 with lines lw 1.2 dt {DASHES[place]} {style} notitle")
-        plots.append(f"$d{i} using {shift}:3:2:4 with yerrorbars pt {POINTS[place]} ps 0.7 "
-                     f"{style} title {quoted(name)}")
-    return draw(script, plots)
-
-
 def stacks(xlabel, names, parts):
     """Lying bars in pieces. parts: [(name, place, [length])], one length for each name; of the
     last part, (least, most) of the whole in place of the place's error bar."""
-    script = [head(70 + 34 * len(names), "xtics"), f"set xlabel {below(xlabel)}",
+    script = [head(70 + 34 * len(names), "xtics", len(parts)), f"set xlabel {quoted(xlabel)}",
               "set ytics scale 0", f"set yrange [{len(names) - 0.4}:-0.6]", "set xrange [0:*]"]
     script.append("set ytics (" + ", ".join(f"{quoted(name)} {i}"
                                             for i, name in enumerate(names)) + ")")

@@ -9,7 +9,7 @@ from .points import parts, settled
 from .store import Refused
 from .words import duration
 
-ENOUGH = 1.5  # of its share of the time: no further round is begun then
+ENOUGH = 1.1  # of its share of the time: then nothing of a further round is measured
 LIMIT = 60, 30  # seconds for a measurement, and times what is predicted
 
 
@@ -97,7 +97,12 @@ class Session:
 
     def __init__(self, store, launcher, size, minutes, stream):
         self.store, self.launcher, self.size = store, launcher, size
-        self.share = minutes * 60 / len(plan.STUDIES)
+        known = store.about["calibration"]
+        part = {study: sum(machine.predicted(m, known) for m in plan.measurements(study, size))
+                for study in plan.STUDIES}
+        whole = max(minutes * 60, sum(part.values()))
+        self.share = {study: whole * seconds / sum(part.values())
+                      for study, seconds in part.items()}
         self.stream = stream
         self.failed = 0
 
@@ -107,7 +112,7 @@ class Session:
 
     def left_out(self, m):
         """A further round of a study that has had its time."""
-        return m.round > 1 and self.spent(m.study) > ENOUGH * self.share
+        return m.round > 1 and self.spent(m.study) > ENOUGH * self.share[m.study]
 
     def measure(self, names):
         chosen = [m for name in names for m in plan.measurements(name, self.size)]
@@ -184,7 +189,7 @@ class Session:
 def same_system(store, answer):
     """The libraries may change while lime-bench stays: shared ones are updated."""
     then, now = store.about["system"], answer.get("system")
-    for name in ("mpi", "libraries", "host") if now else ():
+    for name in ("mpi", "libraries") if now else ():
         if then.get(name) != now.get(name):
             raise Refused(f"{store.folder}: its results are of another machine or build ({name} "
                           f"was {then.get(name)}, is {now.get(name)}); give --fresh to remove "

@@ -9,7 +9,8 @@ import statistics
 FASTER, PROBABLY, ALIKE = "faster", "probably", "alike"
 # Ratios of medians; what is less is no difference, or not probably one.
 LEAST, LEAST_PROBABLY = 1.03, 1.1
-CHANCE = 0.01
+SURE, LIKELY = 0.99, 0.95  # confidence of intervals
+CHANCE = 0.01  # that all runs of one thing beat all of the same thing again
 
 
 class Sample:
@@ -34,6 +35,19 @@ class Sample:
             return self.median
         return statistics.quantiles(self.values, n=100, method="inclusive")[percent - 1]
 
+    def interval(self, confidence=SURE):
+        """(low, high) between which the median lies with that confidence, whatever the
+        distribution: two of the values. Where they are too few for that, the least and the
+        greatest."""
+        outside, below, rank = (1 - confidence) / 2, 0.0, 0
+        while True:  # the chance that at most `rank` of the values are below the median
+            below += math.comb(self.count, rank) / 2 ** self.count
+            if below > outside:
+                break
+            rank += 1
+        rank = max(rank, 1)
+        return self.ordered[rank - 1], self.ordered[self.count - rank]
+
     @property
     def spread(self):
         """Standard deviation in parts of the mean."""
@@ -42,26 +56,30 @@ class Sample:
 
 def compare(a, b, least=LEAST):
     """(verdict, ratio of the medians, a over b). The verdict is about the greater of the two:
-    FASTER if each of its runs beat each of the other's, and they are so many that this happens
-    by chance once in a hundred times at most (five of each are enough); PROBABLY if they are
-    fewer, or few runs of one of them (one of six) stand against it, and the medians differ by
-    10 %; ALIKE otherwise. least: the ratio of medians from which on they differ."""
+    FASTER if the intervals of their medians with 99 % confidence keep apart (with fewer than
+    eight runs: all of their runs do, and there are five of each at least); PROBABLY if those with
+    95 % do (with fewer than ten: all runs but one of one side), and the medians differ by 10 %;
+    ALIKE otherwise. least: the ratio of medians from which on they differ."""
     ratio = a.median / b.median if b.median else float("inf")
     above, below = (a, b) if ratio >= 1 else (b, a)
     amount = max(ratio, 1 / ratio) if ratio else float("inf")
     chance = 2 / math.comb(a.count + b.count, a.count)
-    apart = above.least > below.most
-    if apart and chance < CHANCE and amount >= least:
+    if apart(above, below, SURE) and chance < CHANCE and amount >= least:
         return FASTER, ratio
-    likely = apart or min(a.count, b.count) > 3 and nearly_apart(above, below)
+    likely = apart(above, below, LIKELY) or nearly_apart(above, below)
     if likely and min(a.count, b.count) > 2 and amount >= LEAST_PROBABLY:
         return PROBABLY, ratio
     return ALIKE, ratio
 
 
+def apart(above, below, confidence):
+    return above.interval(confidence)[0] > below.interval(confidence)[1]
+
+
 def nearly_apart(above, below):
-    spared = [max(1, sample.count // 6) for sample in (above, below)]
-    return above.ordered[spared[0]] > below.most or above.least > below.ordered[-1 - spared[1]]
+    if not all(3 < sample.count < 10 for sample in (above, below)):
+        return False
+    return above.ordered[1] > below.most or above.least > below.ordered[-2]
 
 
 def differ(a, b):

@@ -3,14 +3,17 @@
 import dataclasses
 
 from . import plan, plots
-from .findings import (DOING, OPERATIONS, alignment_name, app_times, lattice_text, ranks_text)
+from .lattices import app_times, lattice_text, ranks_text
 from .points import pick, values
+from .regions import alignment_name
 from .samples import Sample
+from .telling import DOING, OPERATIONS
 from .words import digits, seconds, size, speed
 
 MODES = {"independent": 0, "collective": 1}
 SPEED = "MB/s"
-ERRORS = "Marks and bars: medians. Error bars: the slowest and the fastest run."
+ERRORS = ("Marks and bars: medians. Error bars: from the slowest to the fastest run; their thick "
+          "part holds the median with 99 % confidence.")
 
 
 @dataclasses.dataclass
@@ -21,7 +24,8 @@ class View:
 
 
 def mega(sample):
-    return sample.median / 1e6, sample.least / 1e6, sample.most / 1e6
+    """Median, least, most, and the interval of the median."""
+    return tuple(v / 1e6 for v in (sample.median, sample.least, sample.most, *sample.interval()))
 
 
 def cell(sample):
@@ -83,7 +87,7 @@ def short(nbytes):
 def swept(points, x, xlabel, show, log_x=True):
     """Panels and tables of each way to access, for writing and reading."""
     panels, tables = [], []
-    log_y = plots.far_apart([p.speed.least for p in points] + [p.speed.most for p in points])
+    log_y = plots.far_apart([p.speed.median for p in points])
     for pattern, mode in dict.fromkeys((p["pattern"], p["mode"]) for p in points):
         for op in operations(points):
             here = pick(points, pattern=pattern, mode=mode, operation=op)
@@ -121,7 +125,7 @@ def aligned(points, _):
 def over(points, x, xlabel, ticks, corner, show):
     """Panels and tables of lattices over ranks or sizes."""
     panels, tables = [], []
-    log_y = plots.far_apart([p.speed.least for p in points] + [p.speed.most for p in points])
+    log_y = plots.far_apart([p.speed.median for p in points])
     for op in operations(points):
         here = pick(points, operation=op)
         panels.append((DOING[op], curves(here, x, xlabel, ticks, log_y=log_y)))
@@ -161,7 +165,7 @@ def varied(points, _):
         tables.append((f"{DOING[op]}, MB/s", heads, lines))
     return View(panels, tables, "Boxes: the middle half of the runs with the median; whiskers: "
                 "the slowest and the fastest. In order: the median of that repetition over "
-                "several programs, with the slowest and the fastest.")
+                "several programs; error bars: the slowest and the fastest.")
 
 
 def course(points):
@@ -175,9 +179,10 @@ def course(points):
         rows = []
         for i in range(each):
             sample = Sample(p.speed.values[i::each])
-            rows.append((i + 1, sample.least / 1e6, sample.median / 1e6, sample.most / 1e6))
+            rows.append((i + 1, *mega(sample)[:3], *2 * [sample.median / 1e6]))
         series.append((p.backend, plots.STYLE.get(p.backend, 0), rows))
-    return lambda: plots.courses("repetition in a program", SPEED, series)
+    ticks = [(row[0], str(row[0])) for row in series[0][2]]
+    return lambda: plots.lines("repetition in a program", SPEED, ticks, series, log_x=False)
 
 
 def formatted(points, _):

@@ -33,8 +33,9 @@ def speed(value, unit=True):
 
 
 def speeds(sample):
-    """812 MB/s (790 to 840)."""
-    return f"{speed(sample.median)} ({speed(sample.least, False)} to {speed(sample.most, False)})"
+    """812 MB/s [790, 840]: the median and its interval."""
+    low, high = sample.interval()
+    return f"{speed(sample.median)} [{speed(low, False)}, {speed(high, False)}]"
 
 
 def seconds(value):

@@ -2,8 +2,9 @@
 """fakebench - a lime-bench and an mpirun for the tests of scripts/study: no MPI, no I/O, numbers
 that the test has chosen.
 
-As `mpirun [OPTION...] -n N PROGRAM ARGUMENT...` it does what the program would on N ranks; `lime-bench ...` it prints JSON as the real one would, of speeds that are a back end's own (below),
-times the factors of all rules that fit. Environment:
+As `mpirun [OPTION...] -n N PROGRAM ARGUMENT...` it does what the program would on N ranks: it
+prints JSON as lime-bench would, of speeds that are a back end's own (below), times the factors of
+all rules that fit. Environment:
 
 FAKEBENCH  a JSON file: {"rules": [[{"backend": "lime", "operation": "write", ...}, factor], ...],
            "noise": 0.02, "speeds": {"lime": 1e9, ...}, "absent": {"pnetcdf": "why"},
@@ -12,8 +13,8 @@ FAKEBENCH  a JSON file: {"rules": [[{"backend": "lime", "operation": "write", ..
            A rule's conditions are of `parameters`, `backend`, `operation`, and `first` (true for
            the first repetition). noise: in parts of the speed.
            fail: these back ends give no result, and the exit status is 1; abort: there is no JSON
-           at all. hang: it says its pid in `started`, and waits until it is ended. calls: a line for
-           each call is added to that file.
+           at all. hang: it says its pid in `started`, and waits until it is ended. calls: a line
+           for each call is added to that file.
 """
 
 import json
@@ -107,6 +108,17 @@ def measured(backend, operation, told, given, options):
                 "deviation": 0.0, "median": sorted(rates)[len(rates) // 2]}}
 
 
+def hang(started, path):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with open(path, "wb") as file:
+        file.write(b"data of a run that is ended")
+    with open(started + ".part", "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    os.rename(started + ".part", started)
+    while True:
+        signal.pause()
+
+
 def lime_bench(words):
     told = {}
     if os.environ.get("FAKEBENCH"):
@@ -118,14 +130,7 @@ def lime_bench(words):
             file.write(command + "\n")
     options, rest = parse(words)
     if told.get("hang") and all(text in command for text in told["hang"]):
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        with open(rest[0], "wb") as file:
-            file.write(b"data of a run that is ended")
-        with open(told["started"] + ".part", "w", encoding="ascii") as file:
-            file.write(str(os.getpid()))
-        os.rename(told["started"] + ".part", told["started"])
-        while True:
-            signal.pause()
+        hang(told["started"], rest[0])
     given = parameters(options)
     results, left_out, status = [], [], 0
     if told.get("abort"):

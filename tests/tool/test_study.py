@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
@@ -129,8 +128,8 @@ class Progress(Fake):
                                                env=self.environment())
         self.assertEqual(done.returncode, 0, (done.stderr, shown))
         text = shown.decode()
-        self.assertRegex(text, r"\r\[[# ]{20}\] 1/4, \d+:\d\d left, disjoint: independent, 2 ranks, r"
-                               r"ound 1")
+        self.assertRegex(text, r"\r\[[# ]{20}\] 1/4, \d+:\d\d left, disjoint: independent, "
+                               r"2 ranks, round 1")
         # The last of it is cleared before the name of the page.
         self.assertRegex(text, r"\r\033\[K[^\r]*study\.html: written\r\n$")
 
@@ -522,6 +521,10 @@ class Numbers(limetest.TestCase):
             self.assertEqual(samples.compare(steady, samples.Sample(runs))[0], verdict, runs)
         self.assertEqual(samples.compare(samples.Sample([5, 5, 5]), samples.Sample([3, 3, 9]))[0],
                          samples.ALIKE)
+        # Many runs: a few that are slow for other reasons do not hide a difference.
+        many = samples.Sample([5, 5.1, 5, 5.2, 5, 5.1, 5, 5.1, 5, 5, 5.1, 5.1, 5, 3, 2])
+        less = samples.Sample([4, 4.1, 4, 4.2, 4, 4.1, 4, 4.1, 4, 4, 4.1, 4.1, 4, 6, 7])
+        self.assertEqual(samples.compare(many, less)[0], samples.FASTER)
         # Three of each may be so by chance; a large difference is probably one.
         self.assertEqual(samples.compare(samples.Sample([9, 9, 9]), samples.Sample([3, 3, 3]))[0],
                          samples.PROBABLY)
@@ -530,6 +533,18 @@ class Numbers(limetest.TestCase):
                          samples.ALIKE)
         self.assertEqual(samples.compare(samples.Sample([51] * 6), samples.Sample([50] * 6))[0],
                          samples.ALIKE)
+
+    def test_interval(self):
+        """Of the median, by the binomial distribution of how many values are below it."""
+        def ranks(count, confidence=0.99):
+            return samples.Sample(range(1, count + 1)).interval(confidence)
+
+        self.assertEqual(ranks(15), (3, 13))  # 99.3 %; the next narrower one has 96.5 %
+        self.assertEqual(ranks(15, 0.95), (4, 12))
+        self.assertEqual(ranks(8), (1, 8))  # 99.2 %
+        self.assertEqual(ranks(5), (1, 5))  # less than asked for
+        self.assertEqual(ranks(1), (1, 1))
+        self.assertEqual(ranks(50), (16, 35))
 
     def test_plateau(self):
         low, high = samples.Sample([1, 1, 1.1]), samples.Sample([2, 2, 2.1])
