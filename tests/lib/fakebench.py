@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""fakebench - a lime-bench and an mpirun for the tests of scripts/study: no MPI, no I/O, numbers
+that the test has chosen.
+
+As `mpirun [OPTION...] -n N PROGRAM ARGUMENT...` it does what the program would on N ranks: it
+prints JSON as lime-bench would, of speeds that are a back end's own (below), times the factors of
+all rules that fit. Environment:
+
+FAKEBENCH  a JSON file: {"rules": [[{"backend": "lime", "operation": "write", ...}, factor], ...],
+           "noise": 0.02, "speeds": {"lime": 1e9, ...}, "absent": {"pnetcdf": "why"},
+           "fail": {"hdf5": "message"}, "abort": "message",
+           "hang": ["what the command has to hold", ...], "started": FILE, "calls": FILE}
+           A rule's conditions are of `parameters`, `backend`, `operation`, and `first` (true for
+           the first repetition). noise: in parts of the speed.
+           fail: these back ends give no result, and the exit status is 1; abort: there is no JSON
+           at all. hang: it says its pid in `started`, and waits until it is ended. calls: a line
+           for each call is added to that file.
+"""
+
+import json
+import math
+import os
+import random
+import signal
+import sys
+
+SPEEDS = {"posix": 800e6, "mpiio": 760e6, "subarray": 500e6, "alltoallv": 640e6, "lime": 700e6,
+          "gather": 350e6, "hdf5": 600e6, "netcdf4": 580e6, "pnetcdf": 560e6, "limefs": 450e6,
+          "limefs-job": 420e6}
+LATTICE_ONLY = ("subarray", "alltoallv")
+FLAGS = ("--independent", "--collective", "--unlimited", "--fsync", "--no-fsync", "--reorder",
+         "--cold", "--warm", "--checksum", "--keep", "--quiet")
+UNITS = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def size(text):
+    return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
+
+
+def mpirun(words):
+    if words[:1] == ["--version"]:
+        print("mpirun (Fake MPI) 1.0")
+        return
+    at = words.index("-n")
+    os.environ["FAKE_RANKS"] = words[at + 1]
+    lime_bench(words[at + 3:])
+
+
+def parse(words):
+    options, rest = {}, []
+    words = iter(words)
+    for word in words:
+        if word in FLAGS:
+            options[word[2:]] = True
+        elif word.startswith("--"):
+            options[word[2:]] = next(words)
+        else:
+            rest.append(word)
+    return options, rest
+
+
+def parameters(options):
+    ranks = int(os.environ["FAKE_RANKS"])
+    lattice = [int(n) for n in options["lattice"].split("x")] if "lattice" in options else None
+    site = int(options.get("site-bytes", 576))
+    nbytes = math.prod(lattice) * site // ranks if lattice else size(options["size"])
+    return {"ranks": ranks, "pattern": options["pattern"], "block_bytes": nbytes,
+            "transfer_bytes": size(options.get("transfer-size", "1M")), "segments": 1,
+            "lattice": lattice, "grid": [ranks, 1, 1, 1] if lattice else None,
+            "site_bytes": site, "collective": "collective" in options,
+            "alignment": size(options.get("alignment", "0")),
+            "chunk": size(options.get("chunk", "0")), "unlimited": False, "shape": "1d",
+            "fsync": True, "reorder": "reorder" in options, "cold": True, "hints": {},
+            "repetitions": int(options.get("repetitions", 5)), "seed": int(options["seed"])
+            if "seed" in options else 1, "checksum": False}
+
+
+def skipped(backend, told, given):
+    """Why this back end cannot do that; None if it can."""
+    if backend in told.get("absent", {}):
+        return told["absent"][backend]
+    if backend in LATTICE_ONLY and given["pattern"] != "lattice":
+        return f"{backend} moves lattices only"
+    if backend == "posix" and given["collective"]:
+        return "posix has no collective I/O"
+    return None
+
+
+def measured(backend, operation, told, given, options):
+    seconds = []
+    nbytes = given["block_bytes"] * given["ranks"] * int(options.get("outputs", 1))
+    compute = float(options.get("compute", 0)) * int(options.get("outputs", 1))
+    dice = random.Random(repr((backend, operation, sorted(options.items()))))
+    for repetition in range(given["repetitions"]):
+        facts = {**given, "backend": backend, "operation": operation, "first": repetition == 0}
+        speed = told.get("speeds", SPEEDS).get(backend, 500e6) * (2 if operation == "read" else 1)
+        for conditions, factor in told.get("rules", []):
+            if all(facts.get(name) == value for name, value in conditions.items()):
+                speed *= factor
+        noise = told.get("noise", 0.02)
+        io = nbytes / (speed * dice.uniform(1 - noise, 1 + noise))
+        seconds.append({"open": 0.001, "transfer": io, "close": 0.0,
+                        "compute": compute, "total": io + compute})
+    rates = [nbytes / run["total"] for run in seconds]
+    return {"backend": backend, "operation": operation, "bytes": nbytes, "hints": {},
+            "seconds": seconds, "verified": True, "bytes_per_second": {
+                "mean": sum(rates) / len(rates), "min": min(rates), "max": max(rates),
+                "deviation": 0.0, "median": sorted(rates)[len(rates) // 2]}}
+
+
+def hang(started, path):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with open(path, "wb") as file:
+        file.write(b"data of a run that is ended")
+    with open(started + ".part", "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))
+    os.rename(started + ".part", started)
+    while True:
+        signal.pause()
+
+
+def lime_bench(words):
+    told = {}
+    if os.environ.get("FAKEBENCH"):
+        with open(os.environ["FAKEBENCH"], encoding="utf-8") as file:
+            told = json.load(file)
+    command = " ".join(words)
+    if told.get("calls"):
+        with open(told["calls"], "a", encoding="utf-8") as file:
+            file.write(command + "\n")
+    options, rest = parse(words)
+    if told.get("hang") and all(text in command for text in told["hang"]):
+        hang(told["started"], rest[0])
+    given = parameters(options)
+    results, left_out, status = [], [], 0
+    if told.get("abort"):
+        sys.exit(f"lime-bench: {told['abort']}")
+    backends = options["backend"].split(",")
+    for backend in backends:
+        if backend in told.get("fail", {}):
+            print(f"lime-bench: {rest[0]}: {backend}: {told['fail'][backend]}", file=sys.stderr)
+            status = 1
+            continue
+        if reason := skipped(backend, told, given):
+            if len(backends) == 1:
+                print(f"lime-bench: {reason}", file=sys.stderr)
+                sys.exit(2)
+            left_out.append({"backend": backend, "reason": reason})
+            continue
+        for operation in options.get("operations", "write,read").split(","):
+            results.append(measured(backend, operation, told, given, options))
+    json.dump({
+        "program": "lime-bench", "version": "0.1.0", "time": "2026-11-22T16:00:00Z",
+        "system": {"mpi": "Fake MPI 1.0", "mpi_io": "fake",
+                   "libraries": {"hdf5": "1.10.8", "netcdf": "4.9.0"}, "host": "node <1>",
+                   "kernel": "6.1", "cpus": 2, "memory_bytes": 24 << 30,
+                   "file_system": {"type": "ext4", "block_bytes": 4096, "stripe_bytes": None,
+                                   "stripe_count": None}},
+        "parameters": given, "results": results, "skipped": left_out}, sys.stdout)
+    sys.stdout.flush()
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    if os.path.basename(sys.argv[0]) == "mpirun":
+        mpirun(sys.argv[1:])
+    else:
+        lime_bench(sys.argv[1:])

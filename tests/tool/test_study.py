@@ -1,0 +1,608 @@
+"""scripts/study, with a lime-bench and an mpirun that only say what the test has told them
+(tests/lib/fakebench.py); and once, where there are MPI and lime-bench, with the real ones."""
+
+import html.parser
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import mpitest
+
+STUDY = os.path.join(limetest.REPO, "scripts", "study")
+FAKE = os.path.join(limetest.REPO, "tests", "lib", "fakebench.py")
+sys.path.insert(0, os.path.join(limetest.REPO, "scripts"))
+from studylib import findings, plan, plots, points, samples, views, words  # noqa: E402
+
+VOID = {"meta", "path", "rect", "circle", "use"}
+TINY = ("--scale", "0.01", "--ranks", "1,2", "--rounds", "2")
+
+
+class Fake(limetest.TestCase):
+    """The script in a folder of its own, with programs that pretend."""
+
+    def setUp(self):
+        self.folder = self.tempdir()
+        self.out = os.path.join(self.folder, "out")
+        os.mkdir(os.path.join(self.folder, "bin"))
+        for name in ("bin/lime-bench", "mpirun"):
+            shutil.copy(FAKE, os.path.join(self.folder, name))
+            os.chmod(os.path.join(self.folder, name), 0o755)
+        self.calls = os.path.join(self.folder, "calls")
+        self.tell()
+
+    def tell(self, **told):
+        with open(os.path.join(self.folder, "fake.json"), "w", encoding="utf-8") as file:
+            json.dump({"calls": self.calls, **told}, file)
+
+    def environment(self):
+        return {**os.environ, "B": self.folder, "MPIRUN": os.path.join(self.folder, "mpirun"),
+                "FAKEBENCH": os.path.join(self.folder, "fake.json")}
+
+    def command(self, *args):
+        return [sys.executable, STUDY, "--out", self.out, *args]
+
+    def study(self, *args, status=0):
+        done = limetest.run(self.command(*args), env=self.environment(), timeout=120)
+        self.assertEqual(done.returncode, status, (done.stdout, done.stderr))
+        return done.stdout.decode(), done.stderr.decode()
+
+    def called(self):
+        """How often lime-bench was started."""
+        if not os.path.exists(self.calls):
+            return 0
+        with open(self.calls, encoding="utf-8") as file:
+            return len(file.readlines())
+
+    def results(self):
+        """{name: when it was written} of the folder of results."""
+        folder = os.path.join(self.out, "results")
+        return {name: os.stat(os.path.join(folder, name)).st_mtime_ns
+                for name in os.listdir(folder)}
+
+    def page(self):
+        with open(os.path.join(self.out, "study.html"), encoding="utf-8") as file:
+            return file.read()
+
+    def said(self, study):
+        """The text of a study on the page."""
+        part = self.page().split(f"<h2 id={study}>")[1].split("<h2 ")[0]
+        return re.sub(r"<[^>]*>", " ", part)
+
+
+class CommandLine(Fake):
+    def test_unknown_study(self):
+        _, said = self.study("disjoint", "no-such", status=2)
+        self.assertIn("'no-such'", said)
+        self.assertIn("interleaved", said)
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_wrong_options(self):
+        for args in (["--scale", "0"], ["--scale", "much"], ["--ranks", "2,x"], ["--minutes"],
+                     ["--nothing"]):
+            _, said = self.study(*args, status=2)
+            self.assertIn("study: error:", said)
+
+    def test_list(self):
+        shown, _ = self.study("--list")
+        for name in plan.STUDIES:
+            self.assertRegex(shown, rf"(?m)^{name} ")
+        self.assertEqual(self.called(), 0)
+
+    def test_dry_run(self):
+        shown, _ = self.study("--dry-run", "scaling", "--ranks", "1,2,4", "--rounds", "2")
+        commands = [line for line in shown.splitlines() if not line.startswith("#")]
+        self.assertEqual(len(commands), 6, shown)  # three numbers of ranks, two rounds
+        for line in commands:
+            self.assertIn("--backend lime,gather,posix,subarray,alltoallv --pattern lattice", line)
+        self.assertEqual([line.split(" -n ")[1][0] for line in commands], list("124421"))
+        self.assertEqual(self.called(), 0)
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_nothing_there_to_show(self):
+        _, said = self.study("--html-only", status=1)
+        self.assertIn("no study there", said)
+
+    def test_no_lime_bench(self):
+        os.unlink(os.path.join(self.folder, "bin/lime-bench"))
+        _, said = self.study(status=1)
+        self.assertIn("bin/lime-bench: not built; run `make`", said)
+
+
+class Progress(Fake):
+    def test_piped(self):
+        shown, said = self.study("disjoint", *TINY)
+        self.assertEqual(said, "")
+        self.assertNotIn("\r", shown)
+        self.assertNotIn("\033", shown)
+        lines = [line for line in shown.splitlines() if re.match(r"\d+/4 disjoint: ", line)]
+        self.assertEqual([line[0] for line in lines], list("1234"), shown)
+
+    def test_terminal(self):
+        done, shown = limetest.run_on_terminal(self.command("disjoint", *TINY),
+                                               env=self.environment())
+        self.assertEqual(done.returncode, 0, (done.stderr, shown))
+        text = shown.decode()
+        self.assertRegex(text, r"\r\[[# ]{20}\] 1/4, \d+:\d\d left, disjoint: independent, "
+                               r"2 ranks, round 1")
+        # The last of it is cleared before the name of the page.
+        self.assertRegex(text, r"\r\033\[K[^\r]*study\.html: written\r\n$")
+
+    def test_time_left(self):
+        """It follows what was measured, not only what was predicted."""
+        from studylib import run
+        size = plan.Size((1, 2), 2, 1 << 20, 6, (4, 6), 6, 0.01, 3, 2, 0)
+        todo = plan.measurements("scaling", size)
+        forecast = run.Forecast(todo, [], {"startup": 1.0, "seconds_per_byte": 0.0})
+        before = forecast.left()
+        forecast.finish(todo[0], 3 * forecast.of(todo[0]))
+        self.assertAlmostEqual(forecast.left(), 3 * before * (len(todo) - 1) / len(todo))
+
+
+class Resume(Fake):
+    def interrupt(self, number, status):
+        started = os.path.join(self.folder, "started")
+        # The third of four: collective, second round first.
+        self.tell(hang=["--collective", "--seed 2 "], started=started)
+        with subprocess.Popen(self.command("disjoint", *TINY), env=self.environment(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            self.addCleanup(process.kill)
+            there = limetest._wait(lambda: os.path.exists(started) or process.poll() is not None,
+                                   60 * limetest.SLOWNESS)
+            self.assertTrue(there)
+            self.assertIsNone(process.poll())
+            with open(started, encoding="ascii") as file:
+                child = int(file.read())
+            process.send_signal(number)
+            out, said = process.communicate(timeout=60 * limetest.SLOWNESS)
+        self.assertEqual(process.returncode, status, (out, said))
+        self.assertIn(b"stopped", said)
+        self.assertFalse(os.path.exists(f"/proc/{child}"))
+        os.unlink(started)
+
+    def test_interrupted(self):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            shutil.rmtree(self.out, ignore_errors=True)
+            self.interrupt(number, status)
+            # Finished results, and nothing else.
+            before = self.results()
+            self.assertEqual(len(before), 2, before)
+            for name in before:
+                with open(os.path.join(self.out, "results", name), encoding="utf-8") as file:
+                    self.assertTrue(json.load(file)["answer"]["results"])
+            self.assertEqual(sorted(os.listdir(self.out)), ["results", "study.json"])
+            self.tell()
+            calls = self.called()
+            shown, _ = self.study("disjoint", *TINY)
+            self.assertIn("2 of 4 measurements are there", shown)
+            self.assertEqual(self.called(), calls + 2)
+            after = self.results()
+            self.assertEqual(len(after), 4)
+            self.assertEqual({name: after[name] for name in before}, before)
+
+    def test_nothing_left_to_do(self):
+        self.study("disjoint", *TINY)
+        calls, page = self.called(), self.page()
+        self.study("disjoint", *TINY)
+        self.assertEqual(self.called(), calls)
+        self.study("--html-only")
+        self.assertEqual(self.called(), calls)
+        self.assertEqual(self.page(), page)
+
+    def test_damaged_result(self):
+        self.study("disjoint", *TINY)
+        calls = self.called()
+        name = next(iter(self.results()))
+        with open(os.path.join(self.out, "results", name), "w", encoding="utf-8") as file:
+            file.write('{"seconds": 1, "ans')
+        self.study("disjoint", *TINY)
+        self.assertEqual(self.called(), calls + 1)
+
+    def test_two_at_once(self):
+        self.study("disjoint", *TINY)
+        import fcntl
+        with open(os.path.join(self.out, "lock"), "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _, said = self.study("disjoint", *TINY, status=1)
+        self.assertIn("another study is running there", said)
+
+
+class Changed(Fake):
+    def change(self, **facts):
+        path = os.path.join(self.out, "study.json")
+        with open(path, encoding="utf-8") as file:
+            about = json.load(file)
+        about["machine"].update(facts)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(about, file)
+
+    def test_machine(self):
+        self.study("disjoint", *TINY)
+        self.change(cpus=4711)
+        before = self.results()
+        _, said = self.study("disjoint", *TINY, status=1)
+        self.assertIn("cpus was 4711", said)
+        self.assertIn("another machine or build", said)
+        self.assertIn("--fresh", said)
+        self.assertEqual(self.results(), before)
+        self.study("--html-only")  # a page can be made anywhere
+        self.study("disjoint", *TINY, "--fresh")
+        self.assertEqual(set(self.results()) & set(before), set(before))
+        self.assertNotEqual(self.results(), before)
+
+    def test_build(self):
+        self.study("disjoint", *TINY)
+        with open(os.path.join(self.folder, "bin/lime-bench"), "a", encoding="ascii") as file:
+            file.write("# another build\n")
+        _, said = self.study("interleaved", *TINY, status=1)
+        self.assertRegex(said, "lime-bench was [0-9a-f]{16}, is [0-9a-f]{16}")
+
+    def test_size(self):
+        self.study("disjoint", *TINY)
+        _, said = self.study("disjoint", *TINY[2:], status=1)
+        self.assertIn("scale was 0.01, is 1.0", said)
+        self.assertIn("give the same options, --fresh", said)
+
+    def test_libraries(self):
+        """A shared library that is another one, while lime-bench is the same."""
+        self.study("disjoint", *TINY)
+        path = os.path.join(self.out, "study.json")
+        with open(path, encoding="utf-8") as file:
+            about = json.load(file)
+        about["system"]["libraries"]["hdf5"] = "1.8.11"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(about, file)
+        _, said = self.study("interleaved", *TINY, status=1)
+        self.assertIn("libraries was", said)
+
+    def test_fresh_removes_its_own_only(self):
+        self.study("disjoint", *TINY)
+        for name in ("notes.txt", "results/notes.txt"):
+            with open(os.path.join(self.out, name), "w", encoding="ascii") as file:
+                file.write("mine")
+        self.study("scaling", *TINY, "--fresh")
+        self.assertTrue(os.path.exists(os.path.join(self.out, "notes.txt")))
+        self.assertIn("notes.txt", self.results())
+        self.assertEqual([n for n in self.results() if n.startswith("disjoint")], [])
+
+
+class Failures(Fake):
+    def test_one_back_end(self):
+        """The others are kept, it is said what failed, and the next start tries that again."""
+        self.tell(fail={"hdf5": "write: no space left <on device>"})
+        _, _ = self.study("disjoint", *TINY, status=1)
+        self.assertIn("write: no space left &lt;on device&gt;", self.page())
+        self.assertIn("netcdf4", self.said("disjoint"))
+        self.assertNotIn("hdf5 ", self.said("disjoint"))
+        self.tell()
+        calls = self.called()
+        self.study("disjoint", *TINY)
+        self.assertEqual(self.called(), calls + 4)  # hdf5 by itself, each time
+        self.assertNotIn("no space left", self.page())
+        self.assertIn("hdf5 ", self.said("disjoint"))
+
+    def test_all_of_it(self):
+        self.study("scaling", *TINY)
+        self.tell(abort="job aborted")
+        shown, _ = self.study("disjoint", *TINY, status=1)
+        self.assertIn("study: disjoint: independent", shown)
+        self.assertIn("job aborted", shown)
+        self.assertIn("Not measured.", self.said("disjoint"))
+
+    def test_absent(self):
+        self.tell(absent={"pnetcdf": "not available: no pnetcdf.pc"})
+        self.study("disjoint", *TINY)
+        part = self.page().split("<h2 id=limits>")[1]
+        self.assertIn("no pnetcdf.pc", part)
+        self.assertIn("posix has no collective I/O", part)
+
+
+class Structure(html.parser.HTMLParser):
+    """What a page is made of; its elements must be closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.wrong, self.ids, self.links, self.tags = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value)
+            elif name in ("href", "src", "xlink:href", "data", "action"):
+                self.links.append(value)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append((tag, self.getpos()))
+
+
+class Page(Fake):
+    def test_well_formed(self):
+        """All studies, in one page that needs nothing else."""
+        self.study("--scale", "0.05", "--ranks", "1,2,4", "--rounds", "2")
+        page = self.page()
+        found = Structure()
+        found.feed(page)
+        found.close()
+        self.assertEqual((found.wrong, found.open), ([], []))
+        self.assertEqual(len(found.ids), len(set(found.ids)))
+        for link in found.links:
+            self.assertTrue(link.startswith("#"), link)
+            self.assertIn(link[1:], found.ids)
+        self.assertEqual(set(found.tags) & {"script", "link", "img", "iframe", "object"}, set())
+        for outside in ("http:", "https:", "@import", "file:", self.folder):
+            self.assertNotIn(outside, page)
+        self.assertEqual(re.findall(r"url\((?!#)", page), [])
+        self.assertIn('<meta name="viewport"', page)
+        self.assertIn("prefers-color-scheme: dark", page)
+        self.assertIn("@media print", page)
+        self.assertIn("node &lt;1&gt;", page)
+        for study in plan.STUDIES:
+            part = page.split(f"<h2 id={study}>")[1].split("<h2 ")[0]
+            self.assertIn("<strong>Choose</strong>", part, study)
+            self.assertIn("<table", part, study)
+            if plots.available():
+                self.assertIn("<svg", part, study)
+                self.assertIn("rror bars: ", part + "rror bars: " * (study == "variability"))
+        # Colours are the page's own, for both schemes.
+        for svg in re.findall(r"<svg.*?</svg>", page, flags=re.S):
+            self.assertEqual(re.findall(r"rgb\(|#[0-9a-f]{6}\b|=.black.|=.white.", svg), [])
+        self.assertEqual(sorted(os.listdir(self.out)), ["results", "study.html", "study.json"])
+
+    def test_without_gnuplot(self):
+        self.study("disjoint", *TINY)
+        env = {**self.environment(), "PATH": self.folder}
+        done = limetest.run(self.command("--html-only"), env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("gnuplot is not installed", self.page())
+        self.assertNotIn("<svg", self.page())
+        self.assertIn("<table", self.page())
+
+
+class Words(Fake):
+    """What the page says, of numbers that are known."""
+
+    def test_clear_winner(self):
+        self.tell(speeds={"lime": 900e6}, rules=[[{"backend": "gather"}, 0.5],
+                                                 [{"backend": "hdf5", "collective": True}, 0.7]])
+        self.study("disjoint", *TINY)
+        said = self.said("disjoint")
+        self.assertIn("Writing is fastest with lime (", said)
+        self.assertIn("Reading is fastest with lime (", said)
+        self.assertIn("Choose lime for writing; lime for reading; independent I/O",
+                      " ".join(said.split()))
+        self.assertRegex(said, r"Writing is slowest with gather \(\w+\): 2[45]\d MB/s")
+        self.assertRegex(said, r"Independent I/O is faster for hdf5 writing \(\d+ % faster\) and "
+                               r"hdf5 reading")
+        self.assertNotIn("Collective I/O is faster", said)
+
+    def test_tie(self):
+        self.tell(speeds={}, noise=0.05)
+        self.study("disjoint", "scaling", "app", *TINY)
+        said = self.said("disjoint")
+        for doing in ("Writing", "Reading"):
+            self.assertIn(f"{doing}: nothing differs from the best beyond the noise", said)
+        self.assertIn("do not differ beyond the noise in any of", said)
+        self.assertIn("nothing differs clearly", said)
+        for word in ("faster for", "Writing is fastest", "is slowest"):
+            self.assertNotIn(word, said)
+        said = self.said("scaling")
+        self.assertRegex(said, "Writing does not differ between 1 and 2 ranks beyond the noise "
+                               "with .*lime.* and ")
+        self.assertIn("lime and gather do not differ beyond the noise", said)
+        self.assertIn("Choose 1 rank", " ".join(said.split()))
+        self.assertIn("no application ends clearly sooner", self.said("app"))
+
+    def test_scaling(self):
+        self.tell(rules=[[{"backend": "lime", "ranks": 2}, 1.9],
+                         [{"backend": "posix", "ranks": 2}, 0.6],
+                         [{"backend": "subarray", "ranks": 2}, 1.9],
+                         [{"backend": "alltoallv", "ranks": 2}, 1.9]])
+        self.study("scaling", *TINY)
+        said = self.said("scaling")
+        self.assertRegex(said, r"Writing is faster on 2 ranks than on 1 with .*lime \([89]\d %\)")
+        self.assertRegex(said, r"Reading is faster on 1 rank than on 2 with posix \([67]\d %\)")
+        self.assertIn("with gather", said)
+        self.assertIn("Choose 2 ranks: there 6 of 8", " ".join(said.split()))
+        self.assertRegex(said, r"Writing on 2 ranks: lime is [34]\.\d+ times as fast as gather")
+
+    def test_first_write(self):
+        self.tell(noise=0.05, rules=[[{"first": True, "operation": "write", "backend": "lime"},
+                                      0.3]])
+        self.study("variability", *TINY)
+        said = self.said("variability")
+        self.assertRegex(said, r"lime: the first write .*: the first is slow, [23]\d % of the "
+                               r"others")
+        self.assertRegex(said, r"gather: the first write .*: no slow first write beyond the noise")
+
+    def test_applications(self):
+        """gather's I/O has the paper's share of the time by construction; lime's is measured."""
+        self.tell(noise=0.01, speeds={"gather": 200e6, "lime": 2000e6})
+        self.study("app", *TINY)
+        said = self.said("app")
+        shares = [int(n) for n in re.findall(r"takes (\d+) % of the time that it takes with "
+                                             r"gather", said)]
+        self.assertEqual(len(shares), 3, said)
+        self.assertTrue(shares[0] > shares[1] > shares[2], shares)
+        # 19 results of one unit each and a configuration that is read in 1.5: 20.5 of 49.7 units.
+        self.assertAlmostEqual(shares[2], 100 * (29.2 + 2.05) / (29.2 + 20.5), delta=3)
+        self.assertIn("Choose lime: the multiple-mass inversion ends in",
+                      " ".join(said.split()))
+
+    def point(self, backend, operation, speeds, **where):
+        return points.Point(backend, operation, tuple(where.items()), samples.Sample(speeds),
+                            samples.Sample([1 / v for v in speeds]), samples.Sample([0.0]),
+                            (), (), 1 << 20, 2)
+
+    def sweep(self, name, speeds, backend="hdf5", pattern="disjoint"):
+        return [self.point(backend, op, [v * f for f in (0.99, 1, 1.01, 1, 0.99, 1.01)],
+                           pattern=pattern, mode="collective", **{name: setting})
+                for op in ("write", "read") for setting, v in speeds.items()]
+
+    def test_transfer_size(self):
+        found = self.sweep("transfer", {4096: 1e8, 65536: 5e8, 1 << 20: 9e8, 1 << 24: 9e8})
+        told, choice = findings.of("transfer-size", found, None)
+        self.assertEqual(choice, "transfers of 1 MiB")
+        self.assertIn("With 4 KiB, 2 series of 2 are slower", " ".join(told))
+        self.assertIn("11 % of its best", " ".join(told))
+        found += self.sweep("transfer", {4096: 1e8, 65536: 5e8, 1 << 20: 6e8, 1 << 24: 9e8},
+                            "mpiio")[:4]
+        told, choice = findings.of("transfer-size", found, None)
+        self.assertEqual(choice, "transfers of 16 MiB")
+        found = self.sweep("transfer", {4096: 5e8, 1 << 20: 5.02e8})
+        self.assertEqual(findings.of("transfer-size", found, None)[1],
+                         "any transfer size: nothing differs beyond the noise")
+
+    def test_chunk_size(self):
+        found = self.sweep("chunk", {0: 9e8, 65536: 2e8, 1 << 20: 6e8})
+        told, choice = findings.of("chunk-size", found, None)
+        self.assertEqual(choice, "chunks of 1 MiB, and no chunks where the format does not need "
+                                 "them")
+        self.assertIn("Faster without chunks than with the best ones: hdf5 writing (50 % faster, "
+                      "chunks of 1 MiB) and hdf5 reading", " ".join(told))
+        found = self.sweep("chunk", {0: 9e8, 65536: 2e8, 1 << 20: 9e8})
+        told, choice = findings.of("chunk-size", found, None)
+        self.assertEqual(choice, "chunks of 1 MiB")
+        self.assertIn("As fast with the best chunks as without, within the noise: hdf5 writing "
+                      "and hdf5 reading.", told)
+
+    def test_alignment(self):
+        found = self.sweep("alignment", {0: 5e8, 4096: 5e8, 1 << 20: 8e8})
+        told, choice = findings.of("alignment", found, None)
+        self.assertTrue(choice.startswith("alignment to 1 MiB: "), choice)
+        self.assertIn("2 are faster (2 clearly; most: hdf5 writing (disjoint, collective), 60 %)",
+                      " ".join(told))
+        found = self.sweep("alignment", {0: 8e8, 1 << 20: 5e8})
+        self.assertTrue(findings.of("alignment", found, None)[1].startswith("no alignment"))
+
+    def test_block_size(self):
+        found = [self.point("lime", op, [v, v * 1.01, v * 0.99, v], ranks=2, extent=extent)
+                 for op in ("write", "read")
+                 for extent, v in ((4, 1e8), (8, 3e8), (12, 6e8), (16, 6.05e8))]
+        told, choice = findings.of("block-size", found, None)
+        self.assertIn("Writing reaches full speed from 12^3 x 24 on with lime (17 % with the "
+                      "smallest).", told)
+        self.assertIn("12^3 x 24", choice)
+
+    def test_every_view_is_for_its_points(self):
+        """Nothing measured, and little, are no errors."""
+        for study in plan.STUDIES:
+            self.assertEqual(findings.of(study, [], None), ([], ""))
+            self.assertEqual(views.of(study, [], None).panels, [])
+
+
+class Numbers(limetest.TestCase):
+    def test_compare(self):
+        fast = samples.Sample([5, 5.1, 5.2, 5, 5.1])
+        slow = samples.Sample([3, 3.1, 4.9, 3, 3.1])
+        self.assertEqual(samples.compare(fast, slow)[0], samples.FASTER)
+        self.assertEqual(samples.compare(slow, fast)[0], samples.FASTER)
+        self.assertLess(samples.compare(slow, fast)[1], 1)
+        # One run of six stands against it, where there are enough runs; and not two.
+        steady = samples.Sample([5, 5, 5, 5.1, 5.1, 5.1])
+        for runs, verdict in (([3, 3, 3, 3.1, 3.1, 9], samples.PROBABLY),
+                              ([3, 3, 3, 3.1, 9, 9], samples.ALIKE),
+                              ([4.7, 4.7, 4.7, 4.7, 4.7, 9], samples.ALIKE)):
+            self.assertEqual(samples.compare(steady, samples.Sample(runs))[0], verdict, runs)
+        self.assertEqual(samples.compare(samples.Sample([5, 5, 5]), samples.Sample([3, 3, 9]))[0],
+                         samples.ALIKE)
+        # Many runs: a few that are slow for other reasons do not hide a difference.
+        many = samples.Sample([5, 5.1, 5, 5.2, 5, 5.1, 5, 5.1, 5, 5, 5.1, 5.1, 5, 3, 2])
+        less = samples.Sample([4, 4.1, 4, 4.2, 4, 4.1, 4, 4.1, 4, 4, 4.1, 4.1, 4, 6, 7])
+        self.assertEqual(samples.compare(many, less)[0], samples.FASTER)
+        # Three of each may be so by chance; a large difference is probably one.
+        self.assertEqual(samples.compare(samples.Sample([9, 9, 9]), samples.Sample([3, 3, 3]))[0],
+                         samples.PROBABLY)
+        # Two runs tell nothing, nor does a difference of 2 %.
+        self.assertEqual(samples.compare(samples.Sample([9, 9]), samples.Sample([1, 1]))[0],
+                         samples.ALIKE)
+        self.assertEqual(samples.compare(samples.Sample([51] * 6), samples.Sample([50] * 6))[0],
+                         samples.ALIKE)
+
+    def test_interval(self):
+        """Of the median, by the binomial distribution of how many values are below it."""
+        def ranks(count, confidence=0.99):
+            return samples.Sample(range(1, count + 1)).interval(confidence)
+
+        self.assertEqual(ranks(15), (3, 13))  # 99.3 %; the next narrower one has 96.5 %
+        self.assertEqual(ranks(15, 0.95), (4, 12))
+        self.assertEqual(ranks(8), (1, 8))  # 99.2 %
+        self.assertEqual(ranks(5), (1, 5))  # less than asked for
+        self.assertEqual(ranks(1), (1, 1))
+        self.assertEqual(ranks(50), (16, 35))
+
+    def test_plateau(self):
+        low, high = samples.Sample([1, 1, 1.1]), samples.Sample([2, 2, 2.1])
+        self.assertEqual(samples.plateau([(1, low), (2, high), (3, high)]), 2)
+        self.assertEqual(samples.plateau([(1, high), (2, high)]), 1)
+        self.assertIsNone(samples.plateau([(1, low), (2, high), (3, low)]))
+
+    def test_text(self):
+        self.assertEqual([words.size(n) for n in (100, 4096, 1 << 20, 3 << 29)],
+                         ["100 bytes", "4 KiB", "1 MiB", "1.50 GiB"])
+        self.assertEqual([words.option_size(n) for n in (100, 4096, 1 << 20, 1000000)],
+                         ["100", "4k", "1M", "1000000"])
+        self.assertEqual([words.digits(v) for v in (0.0123, 0.5, 3, 12.34, 512.6, 1234567)],
+                         ["0.012", "0.50", "3", "12.3", "513", "1234567"])
+        self.assertEqual([words.more(r) for r in (1.35, 0.5, 2.5, 1 / 1.35)],
+                         ["35 % faster", "2 times as fast", "2.50 times as fast", "35 % faster"])
+        self.assertEqual([words.duration(s) for s in (7, 760, 3849)], ["0:07", "12:40", "1:04:09"])
+        self.assertEqual(words.listed(["a", "b", "c"]), "a, b and c")
+
+    def test_names(self):
+        """The same parameters give the same name, others another one."""
+        size = plan.Size((1, 2), 2, 1 << 20, 6, (4, 6), 6, 0.01, 3, 2, 0)
+        every = [m for study in plan.STUDIES for m in plan.measurements(study, size)]
+        names = [m.name for m in every]
+        self.assertEqual(len(set(names)), len(names))
+        again = [m.name for study in plan.STUDIES for m in plan.measurements(study, size)]
+        self.assertEqual(names, again)
+        for name in names:
+            self.assertRegex(name, r"^[a-zA-Z0-9_-]+$")
+
+    def test_time_is_kept(self):
+        """The size that the calibration leads to fits the time that was asked for."""
+        from studylib import machine
+        for cost in (2e-10, 2e-9, 2e-8):
+            known = {"startup": 0.7, "seconds_per_byte": cost}
+            nbytes, rounds = machine.fitting((1, 2, 4), 2, 1 << 30, known, 1500)
+            total = machine.total(machine.shape((1, 2, 4), 2, nbytes, rounds), known)
+            self.assertLess(total, 1500)
+            self.assertGreaterEqual(nbytes, 64 << 10)
+
+
+class Real(limetest.TestCase):
+    def test_scaling(self):
+        bench = os.path.join(limetest.BIN, "lime-bench")
+        if not os.path.exists(bench) or not shutil.which(mpitest.MPIRUN):
+            self.skipTest("needs MPI and lime-bench")
+        out = os.path.join(self.tempdir(), "out")
+        command = [sys.executable, STUDY, "--out", out, "--scale", "0.001", "--ranks", "1,2",
+                   "--rounds", "2", "scaling"]
+        env = mpitest.environment({"B": limetest.B, "MPIRUN": mpitest.MPIRUN})
+        done = limetest.run(command, env=env, timeout=300)
+        self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
+        with open(os.path.join(out, "study.html"), encoding="utf-8") as file:
+            said = file.read()
+        self.assertIn("<strong>Choose</strong>", said)
+        self.assertEqual(len(os.listdir(os.path.join(out, "results"))), 4)
+        self.assertEqual(sorted(os.listdir(out)), ["results", "study.html", "study.json"])
+
+
+if __name__ == "__main__":
+    limetest.main()
