@@ -10,10 +10,10 @@
 
 static const char all[] = "drop_caches", file[] = "posix_fadvise";
 
-const char *bench_cache_method(const struct bench_world *world)
+const char *bench_cache_method(const struct bench_world *world, bool file_only)
 {
-    int good = 1;
-    if (world->host_rank == 0) {
+    int good = !file_only;
+    if (world->host_rank == 0 && good) {
         int fd = open(CONTROL, O_WRONLY | O_CLOEXEC);
         good = fd >= 0;
         if (fd >= 0)

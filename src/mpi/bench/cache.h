@@ -8,7 +8,7 @@
 
 /* What bench_cache_drop() can do here: "drop_caches" (all of it) or "posix_fadvise" (the file's
  * pages, on each host that has read or written it). Collective. */
-const char *bench_cache_method(const struct bench_world *);
+const char *bench_cache_method(const struct bench_world *, bool file_only);
 
 /* Nothing of the file is in memory, nothing is being written. Collective. */
 void bench_cache_drop(const struct bench_world *, const char *method, const char *path);

@@ -131,7 +131,7 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
         return BENCH_USAGE;
     if (options->writes && !bench_world_agree(world->rank != 0 || is_free(run)))
         return BENCH_USAGE;
-    run->cache = options->cold ? bench_cache_method(world) : "none";
+    run->cache = options->cold ? bench_cache_method(world, options->cold_file) : "none";
     make_comms(run);
     if (!make_results(run) || !make_data(run))
         return BENCH_FAILED;

@@ -165,6 +165,7 @@ static const struct rule rules[] = {
      NULL},
     {"operations", 0, BENCH_MEASURE, ITS_OWN, 0, 0, 0, NULL, take_operations},
     {"cold", 0, BENCH_MEASURE, A_FLAG, AT(cold), 0, 0, NULL, NULL},
+    {"cold-file", 0, ALL, A_FLAG, AT(cold_file), 0, 0, NULL, NULL},
     {"warm", 0, BENCH_MEASURE, NO_FLAG, AT(cold), 0, 0, NULL, NULL},
     {"independent", 0, BENCH_MEASURE, ITS_OWN, 0, 0, 0, "", take_independent},
     {"collective", 0, BENCH_MEASURE, ITS_OWN, 0, 0, 0, "", take_collective},

@@ -37,7 +37,7 @@ struct bench_options {
     int lattice[BENCH_DIMS], grid[BENCH_DIMS]; /* 0 ...: not given */
     int64_t site_bytes;                        /* 0: not given */
 
-    bool writes, reads, cold, reorder, keep, quiet;
+    bool writes, reads, cold, cold_file, reorder, keep, quiet;
     int64_t repetitions, outputs, phases, seed;
     int64_t job_ranks;
     bool job_ranks_given, extent_given;

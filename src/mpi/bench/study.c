@@ -81,7 +81,7 @@ bool bench_study_set(struct bench_study *s, const char *name,
         return false;
     MPI_Cart_create(MPI_COMM_WORLD, BENCH_DIMS, p->grid, periods, 0, &s->cart);
     s->bytes = bench_pattern_bytes(p);
-    s->cache = bench_cache_method(world);
+    s->cache = bench_cache_method(world, s->options->cold_file);
     s->data = malloc((size_t)bench_pattern_rank_bytes(p, world->rank));
     if (!report(s, s->data ? "" : "prepare: out of memory"))
         return false;

@@ -44,6 +44,7 @@ static const char help[] =
     "      --job-ranks N       limefs-job: ranks of the mount's job (2)\n"
     "      --no-fsync          written data may still be in memory (--fsync)\n"
     "      --warm              read from the page cache (--cold: drop it before)\n"
+    "      --cold-file         drop only pages of FILE, also as root\n"
     "      --reorder           each rank reads what another one has written\n"
     "\n"
     "an application's output:\n"
