@@ -82,6 +82,13 @@ def values(points, name):
     return list(dict.fromkeys(get(p) for p in points))
 
 
+def parameter(store, size, name):
+    """The different values that lime-bench tells of it."""
+    told = (answer.get("parameters", {}).get(name) for study in plan.STUDIES
+            for m in plan.measurements(study, size) for answer in answers(store, m))
+    return {value for value in told if value is not None}
+
+
 def skipped(store, size):
     """[(back end, reason, [studies])] of what lime-bench left out."""
     found = {}

@@ -1,6 +1,7 @@
 """scripts/study, with a lime-bench and an mpirun that only say what the test has told them
 (tests/lib/fakebench.py); and once, where there are MPI and lime-bench, with the real ones."""
 
+import contextlib
 import html.parser
 import json
 import os
@@ -587,21 +588,48 @@ class Numbers(limetest.TestCase):
 
 
 class Real(limetest.TestCase):
-    def test_scaling(self):
+    """One short study by the real programs."""
+
+    def setUp(self):
         bench = os.path.join(limetest.BIN, "lime-bench")
         if not os.path.exists(bench) or not shutil.which(mpitest.MPIRUN):
             self.skipTest("needs MPI and lime-bench")
-        out = os.path.join(self.tempdir(), "out")
-        command = [sys.executable, STUDY, "--out", out, "--scale", "0.001", "--ranks", "1,2",
-                   "--rounds", "2", "scaling"]
-        env = mpitest.environment({"B": limetest.B, "MPIRUN": mpitest.MPIRUN})
-        done = limetest.run(command, env=env, timeout=300)
+        self.out = os.path.join(self.tempdir(), "out")
+        self.results = os.path.join(self.out, "results")
+        self.command = [sys.executable, STUDY, "--out", self.out, "--scale", "0.001", "--ranks",
+                        "1,2", "--rounds", "2", "scaling"]
+        self.env = mpitest.environment({"B": limetest.B, "MPIRUN": mpitest.MPIRUN})
+
+    def ours(self):
+        """Command lines of processes that work in this folder."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read()
+            if os.fsencode(self.out) in words:
+                found.append(words)
+        return found
+
+    def test_scaling(self):
+        """Interrupted after its first measurement, and then to its end."""
+        with subprocess.Popen(self.command, env=self.env, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            self.addCleanup(process.kill)
+            limetest._wait(lambda: process.poll() is not None or os.path.isdir(self.results)
+                           and os.listdir(self.results), 120 * limetest.SLOWNESS)
+            process.send_signal(signal.SIGINT)
+            out, said = process.communicate(timeout=60 * limetest.SLOWNESS)
+        self.assertEqual(process.returncode, 130, (out, said))
+        self.assertEqual(self.ours(), [])
+        self.assertEqual(sorted(os.listdir(self.out)), ["results", "study.json"])
+        done = limetest.run(self.command, env=self.env, timeout=300)
         self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
-        with open(os.path.join(out, "study.html"), encoding="utf-8") as file:
+        self.assertIn(b"of 4 measurements are there", done.stdout)
+        with open(os.path.join(self.out, "study.html"), encoding="utf-8") as file:
             said = file.read()
         self.assertIn("<strong>Choose</strong>", said)
-        self.assertEqual(len(os.listdir(os.path.join(out, "results"))), 4)
-        self.assertEqual(sorted(os.listdir(out)), ["results", "study.html", "study.json"])
+        self.assertEqual(len(os.listdir(self.results)), 4)
+        self.assertEqual(sorted(os.listdir(self.out)), ["results", "study.html", "study.json"])
 
 
 if __name__ == "__main__":
