@@ -447,7 +447,7 @@ class Words(Fake):
 
     def point(self, backend, operation, speeds, **where):
         return points.Point(backend, operation, tuple(where.items()), samples.Sample(speeds),
-                            samples.Sample([1 / v for v in speeds]), samples.Sample([0.0]),
+                            samples.Sample([1 / v for v in speeds]), 0.0,
                             (), (), 1 << 20, 2)
 
     def sweep(self, name, speeds, backend="hdf5", pattern="disjoint"):
