@@ -1,10 +1,10 @@
 """The page: one HTML file without anything from outside."""
 
 import html
-import os
 
 from . import advice, findings, lattices, plan, plots, points as points_module, views
 from .points import settled
+from .store import write_text
 from .words import digits, duration, listed, plural, size
 
 STYLE = """
@@ -250,12 +250,4 @@ def render(store):
 
 
 def write(store):
-    content = render(store)
-    part = store.page + ".part"
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.replace(part, store.page)
-    finally:
-        if os.path.exists(part):
-            os.unlink(part)
+    write_text(store.page, render(store))
