@@ -302,6 +302,19 @@ class Failures(Fake):
         self.assertIn("no pnetcdf.pc", part)
         self.assertIn("posix has no collective I/O", part)
 
+    def test_all_absent(self):
+        """lime-bench refuses then; that is no failure, and is not tried again."""
+        why = "not available: built without HDF5"
+        self.tell(absent={"hdf5": why, "netcdf4": why})
+        self.study("chunk-size", *TINY)
+        self.assertIn("Not measured.", self.said("chunk-size"))
+        part = self.page().split("<h2 id=limits>")[1]
+        for name in ("hdf5", "netcdf4"):
+            self.assertIn(f"<td>{name}</td><td>{why}</td><td>chunk-size</td>", part)
+        calls = self.called()
+        self.study("chunk-size", *TINY)
+        self.assertEqual(self.called(), calls)
+
 
 class Structure(html.parser.HTMLParser):
     """What a page is made of; its elements must be closed in order."""
