@@ -35,7 +35,9 @@ class Signals:
 
     def __enter__(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self.before[number] = signal.signal(number, self.keep)
+            ignored = signal.getsignal(number) == signal.SIG_IGN
+            if not (ignored and number == signal.SIGHUP):  # as it is under nohup
+                self.before[number] = signal.signal(number, self.keep)
         return self
 
     def __exit__(self, *_):

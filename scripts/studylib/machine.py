@@ -146,7 +146,7 @@ def first_arguments(nbytes):
 def unit_arguments(extent):
     """Of the run that tells how long gather needs for a result."""
     return ["--backend", "gather", *plan.lattice_options(extent, plan.RESULT), "--operations",
-            "write", "--repetitions", "5", "--json", "-", "--quiet"]
+            "write", "--repetitions", "15", "--json", "-", "--quiet"]
 
 
 def calibration_of(answers, walls):

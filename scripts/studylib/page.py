@@ -1,10 +1,10 @@
 """The page: one HTML file without anything from outside."""
 
 import html
-import os
 
 from . import advice, findings, lattices, plan, plots, points as points_module, views
 from .points import settled
+from .store import write_text
 from .words import digits, duration, listed, plural, size
 
 STYLE = """
@@ -52,7 +52,8 @@ code { font-size: 0.92em; overflow-wrap: anywhere; }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444;
   --grid: #ccc; --line: #999; --tint: #fff; --mark: #f2f2f2; --link: #000; --s0: #0072b2;
   --s1: #d55e00; --s2: #00815c; --s3: #b0578d; --s4: #c98a00; --s5: #5a5f66; }
-  body { font-size: 9.5pt; max-width: none; padding: 0; } nav { display: none; }
+  html { font-size: 9.5pt; } body { max-width: none; padding: 0; }
+  nav, .why { display: none; }
   .plots { grid-template-columns: 1fr 1fr; } figure, table, .box, .choice { break-inside: avoid; }
   h2, h3, figure h4 { break-after: avoid; } .table { overflow: visible; }
   a { text-decoration: none; } }
@@ -104,8 +105,10 @@ def table(caption, heads, rows, kind=""):
 # ---- parts ----
 
 
-def machine_part(about):
+def machine_part(store):
+    about = store.about
     system, size_ = about.get("system") or {}, plan.Size.of(about["size"])
+    hosts = plural(max(points_module.parameter(store, size_, "hosts"), default=1), "host")
     files = system.get("file_system") or {}
     kind = files.get("type", "unknown")
     if files.get("stripe_bytes"):
@@ -121,7 +124,7 @@ def machine_part(about):
             ("File system", f"{kind} ({about['machine']['file system']})"),
             ("MPI", f"{system.get('mpi', '?')}, MPI-IO by {system.get('mpi_io', '?')}"),
             ("Libraries", ", ".join(libraries) or "none"),
-            ("Ranks", f"{size_.main}; compared: {listed(map(str, size_.ranks))}"),
+            ("Ranks", f"{size_.main}, on {hosts}; compared: {listed(map(str, size_.ranks))}"),
             ("Data", f"{size(size_.bytes)} a rank; lattice {lattices.lattice_text(size_.extent)}, "
                      f"{digits(plan.lattice_bytes(size_.extent) / 1e6)} MB"),
             ("Repetitions", f"{size_.repetitions} in each of {size_.rounds} rounds, after one that "
@@ -134,7 +137,7 @@ def advice_part(points, chosen):
     found = advice.of(points, chosen)
     if not found:
         return paragraph("Nothing has been measured yet.")
-    rows = [(text(topic), f"{text(told)}. <a href='#{study}'>Why</a>")
+    rows = [(text(topic), f"{text(told)}. <a class=why href='#{study}'>Why</a>")
             for topic, study, told in found]
     return f"<div class=box>{definitions(rows)}</div>"
 
@@ -180,16 +183,17 @@ def unmeasured(study, store, chosen):
 def limits_part(store, chosen):
     """What could not be measured, and why."""
     notes = []
-    if store.about["machine"].get("user") != "root":
+    if "posix_fadvise" in points_module.parameter(store, chosen, "cache"):
         notes.append("Not root: the page cache cannot be dropped before reading. lime-bench asks "
                      "the kernel to forget the file's pages instead, which it may not do for all "
                      "of them; reading may be too fast here.")
     if not plots.available():
         notes.append("gnuplot is not installed: no plots. Install it and run scripts/study "
                      "--html-only.")
-    if chosen.main < max(chosen.ranks):
-        notes.append(f"More ranks than processors: with more than {chosen.main} ranks they share "
-                     "processors, which also costs where the disk is not the limit.")
+    cpus = store.about["machine"]["cpus"]
+    if cpus < max(chosen.ranks) and points_module.parameter(store, chosen, "hosts") <= {1}:
+        notes.append(f"With more than {cpus} ranks on this host they share its processors, which "
+                     "costs time whatever the disk could do.")
     for study in plan.STUDIES:
         todo = plan.measurements(study, chosen)
         left = sum(1 for m in todo if not settled(store, m) and not store.failure(m))
@@ -234,7 +238,7 @@ def render(store):
                   f"{duration(spent(store, chosen))}.", "soft"),
         "<h2 id=advice>Which settings to choose here</h2>", advice_part(points, chosen),
         f"<nav><p>{links}<a href='#limits'>What could not be measured</a></p></nav>",
-        "<h3>The machine</h3>", machine_part(store.about),
+        "<h3>The machine</h3>", machine_part(store),
         "<h3>How to read this</h3>", *map(paragraph, HOW_TO_READ),
         *(study_part(study, points[study], store, chosen) for study in plan.STUDIES),
         "<h2 id=limits>What could not be measured here</h2>", limits_part(store, chosen),
@@ -246,12 +250,4 @@ def render(store):
 
 
 def write(store):
-    content = render(store)
-    part = store.page + ".part"
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.replace(part, store.page)
-    finally:
-        if os.path.exists(part):
-            os.unlink(part)
+    write_text(store.page, render(store))

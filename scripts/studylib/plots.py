@@ -158,10 +158,12 @@ def boxes(ylabel, rows):
 
 
 def stacks(xlabel, names, parts):
-    """Lying bars in pieces. parts: [(name, place, [length])], one length for each name; of the
-    last part, (least, most) of the whole in place of the place's error bar."""
+    """Lying bars in pieces. parts: [(name, place, [length], [(least, most)])], one length for
+    each name; least and most are those of the whole bar."""
     script = [head(70 + 34 * len(names), "xtics", len(parts)), f"set xlabel {quoted(xlabel)}",
-              "set ytics scale 0", f"set yrange [{len(names) - 0.4}:-0.6]", "set xrange [0:*]"]
+              "set ytics scale 0", f"set yrange [{len(names) - 0.4}:-0.6]"]
+    high = max(most for _, _, _, ends in parts for _, most in ends)
+    script.append(f"set xrange [0:{high * 1.05}]\nset xtics {nice(high)}")
     script.append("set ytics (" + ", ".join(f"{quoted(name)} {i}"
                                             for i, name in enumerate(names)) + ")")
     begin, plots = [0.0] * len(names), []

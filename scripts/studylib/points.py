@@ -13,7 +13,7 @@ class Point:
     where: tuple  # ((name, value), ...)
     speed: Sample  # bytes a second of each run
     seconds: Sample  # of each run, in total
-    compute: Sample  # of that, spent on computing
+    compute: float  # of that, asked for as computing
     firsts: tuple  # speeds of the first repetition of each program that counts
     others: tuple  # of its later ones
     nbytes: int
@@ -48,18 +48,17 @@ def points_of(store, study, size):
     for m in plan.measurements(study, size):
         for answer in answers(store, m):
             for result in answer["results"]:
-                times = [(run["total"], run.get("compute") or 0.0)
-                         for run in result["seconds"][m.warm_up:] if run["total"] > 0]
-                if times:
+                totals = [run["total"] for run in result["seconds"][m.warm_up:]
+                          if run["total"] > 0]
+                if totals:
                     key = (result["backend"], result["operation"], m.where, m.ranks)
-                    found.setdefault(key, (result["bytes"], []))[1].append(times)
+                    found.setdefault(key, (result["bytes"], m.idle, []))[2].append(totals)
     points = []
-    for (backend, operation, where, ranks), (nbytes, runs) in found.items():
-        rates = [[nbytes / total for total, _ in times] for times in runs]
-        both = sum(runs, [])
+    for (backend, operation, where, ranks), (nbytes, idle, runs) in found.items():
+        rates = [[nbytes / total for total in totals] for totals in runs]
         points.append(Point(
             backend, operation, where, Sample(sum(rates, [])),
-            Sample([total for total, _ in both]), Sample([compute for _, compute in both]),
+            Sample(sum(runs, [])), idle,
             tuple(run[0] for run in rates), tuple(r for run in rates for r in run[1:]), nbytes,
             ranks))
     order = {m.where: i for i, m in enumerate(plan.measurements(study, size)) if m.round == 1}
@@ -80,6 +79,13 @@ def values(points, name):
     """The different ones, in order of appearance."""
     get = (lambda p: p.backend) if name == "backend" else lambda p: p[name]
     return list(dict.fromkeys(get(p) for p in points))
+
+
+def parameter(store, size, name):
+    """The different values that lime-bench tells of it."""
+    told = (answer.get("parameters", {}).get(name) for study in plan.STUDIES
+            for m in plan.measurements(study, size) for answer in answers(store, m))
+    return {value for value in told if value is not None}
 
 
 def skipped(store, size):

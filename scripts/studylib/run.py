@@ -171,8 +171,9 @@ class Session:
         """(answer, failed back ends) of a run that did not end well; (None, []) if nothing is
         left of it. A single back end that refuses is one that was left out."""
         if error.status == 2 and len(m.backends) == 1:
-            return {"results": [], "skipped": [{"backend": m.backends[0],
-                                                "reason": str(error)}]}, []
+            name = m.backends[0]
+            reason = str(error).removeprefix("lime-bench: ").removeprefix(f"{name}: ")
+            return {"results": [], "skipped": [{"backend": name, "reason": reason}]}, []
         if not error.answer or len(m.backends) == 1:
             return None, []
         left_out = {item["backend"] for item in error.answer.get("skipped") or []}

@@ -12,15 +12,22 @@ class Refused(Exception):
     """The folder cannot be used; the text says why, and what to do."""
 
 
-def write_json(path, value):
+def write_text(path, text):
     """All of it or nothing, whatever happens meanwhile."""
     part = f"{path}.part"
-    with open(part, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)
+
+
+def write_json(path, value):
+    write_text(path, json.dumps(value, indent=1) + "\n")
 
 
 def read_json(path):

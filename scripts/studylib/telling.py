@@ -59,7 +59,7 @@ def winners(points, operation):
     doing = DOING[operation].lower()
     if len(names) > 1 and len(names) == len({name for name, _ in pairs}):
         return f"any back end for {doing}, as none differs from the best beyond the noise"
-    if len(names) > 4:
+    if len(names) > 6:
         return (f"{names[0]} for {doing}, or one of {len(names) - 1} others that do not differ "
                 "from it beyond the noise")
     return f"{listed(names, 'or')} for {doing}"

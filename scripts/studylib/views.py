@@ -202,13 +202,13 @@ def formatted(points, _):
 
 def applied(points, _):
     names, compute, io, ends, lines = [], [], [], [], []
-    for app, (title, *_) in plan.APPS.items():
-        times = app_times(points, app)
+    for app, (title, short_title, *_) in plan.APPS.items():
+        times = dict(sorted(app_times(points, app).items()))
         if not times:
             continue
         base = times["gather" if "gather" in times else next(iter(times))][0].median
         for backend, (whole, moved) in times.items():
-            names.append(f"{title.replace('multiple-mass', 'multi-mass')}, {backend}")
+            names.append(f"{short_title}, {backend}")
             io.append(100 * moved / base)
             compute.append(100 * (whole.median - moved) / base)
             ends.append((100 * whole.least / base, 100 * whole.most / base))
@@ -218,8 +218,8 @@ def applied(points, _):
                           f"{100 * whole.median / base:.0f} %"])
     if not names:
         return View([], [])
-    parts = [("computing", 5, compute, ends), ("I/O", 1, io, ends)]
-    heads = ["application", "time", "from and to", "computing", "I/O", "of gather's time"]
+    parts = [("computing", 5, compute, ends), ("I/O, waiting included", 1, io, ends)]
+    heads = ["application", "time", "from and to", "computing", "I/O, waiting", "of gather's time"]
     return View([("Time of an application, in % of that with gather",
                   lambda: plots.stacks("% of the time with gather", names, parts))],
                 [("Time of an application, medians", heads, lines)],

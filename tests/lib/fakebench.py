@@ -142,13 +142,14 @@ def lime_bench(words):
             status = 1
             continue
         if reason := skipped(backend, told, given):
-            if len(backends) == 1:
-                print(f"lime-bench: {reason}", file=sys.stderr)
-                sys.exit(2)
             left_out.append({"backend": backend, "reason": reason})
             continue
         for operation in options.get("operations", "write,read").split(","):
             results.append(measured(backend, operation, told, given, options))
+    if len(left_out) == len(backends):
+        for item in left_out:
+            print(f"lime-bench: {item['backend']}: {item['reason']}", file=sys.stderr)
+        sys.exit(2)
     json.dump({
         "program": "lime-bench", "version": "0.1.0", "time": "2026-11-22T16:00:00Z",
         "system": {"mpi": "Fake MPI 1.0", "mpi_io": "fake",

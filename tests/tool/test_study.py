@@ -1,6 +1,7 @@
 """scripts/study, with a lime-bench and an mpirun that only say what the test has told them
 (tests/lib/fakebench.py); and once, where there are MPI and lime-bench, with the real ones."""
 
+import contextlib
 import html.parser
 import json
 import os
@@ -301,6 +302,19 @@ class Failures(Fake):
         self.assertIn("no pnetcdf.pc", part)
         self.assertIn("posix has no collective I/O", part)
 
+    def test_all_absent(self):
+        """lime-bench refuses then; that is no failure, and is not tried again."""
+        why = "not available: built without HDF5"
+        self.tell(absent={"hdf5": why, "netcdf4": why})
+        self.study("chunk-size", *TINY)
+        self.assertIn("Not measured.", self.said("chunk-size"))
+        part = self.page().split("<h2 id=limits>")[1]
+        for name in ("hdf5", "netcdf4"):
+            self.assertIn(f"<td>{name}</td><td>{why}</td><td>chunk-size</td>", part)
+        calls = self.called()
+        self.study("chunk-size", *TINY)
+        self.assertEqual(self.called(), calls)
+
 
 class Structure(html.parser.HTMLParser):
     """What a page is made of; its elements must be closed in order."""
@@ -446,7 +460,7 @@ class Words(Fake):
 
     def point(self, backend, operation, speeds, **where):
         return points.Point(backend, operation, tuple(where.items()), samples.Sample(speeds),
-                            samples.Sample([1 / v for v in speeds]), samples.Sample([0.0]),
+                            samples.Sample([1 / v for v in speeds]), 0.0,
                             (), (), 1 << 20, 2)
 
     def sweep(self, name, speeds, backend="hdf5", pattern="disjoint"):
@@ -587,21 +601,48 @@ class Numbers(limetest.TestCase):
 
 
 class Real(limetest.TestCase):
-    def test_scaling(self):
+    """One short study by the real programs."""
+
+    def setUp(self):
         bench = os.path.join(limetest.BIN, "lime-bench")
         if not os.path.exists(bench) or not shutil.which(mpitest.MPIRUN):
             self.skipTest("needs MPI and lime-bench")
-        out = os.path.join(self.tempdir(), "out")
-        command = [sys.executable, STUDY, "--out", out, "--scale", "0.001", "--ranks", "1,2",
-                   "--rounds", "2", "scaling"]
-        env = mpitest.environment({"B": limetest.B, "MPIRUN": mpitest.MPIRUN})
-        done = limetest.run(command, env=env, timeout=300)
+        self.out = os.path.join(self.tempdir(), "out")
+        self.results = os.path.join(self.out, "results")
+        self.command = [sys.executable, STUDY, "--out", self.out, "--scale", "0.001", "--ranks",
+                        "1,2", "--rounds", "2", "scaling"]
+        self.env = mpitest.environment({"B": limetest.B, "MPIRUN": mpitest.MPIRUN})
+
+    def ours(self):
+        """Command lines of processes that work in this folder."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read()
+            if os.fsencode(self.out) in words:
+                found.append(words)
+        return found
+
+    def test_scaling(self):
+        """Interrupted after its first measurement, and then to its end."""
+        with subprocess.Popen(self.command, env=self.env, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            self.addCleanup(process.kill)
+            limetest._wait(lambda: process.poll() is not None or os.path.isdir(self.results)
+                           and os.listdir(self.results), 120 * limetest.SLOWNESS)
+            process.send_signal(signal.SIGINT)
+            out, said = process.communicate(timeout=60 * limetest.SLOWNESS)
+        self.assertEqual(process.returncode, 130, (out, said))
+        self.assertEqual(self.ours(), [])
+        self.assertEqual(sorted(os.listdir(self.out)), ["results", "study.json"])
+        done = limetest.run(self.command, env=self.env, timeout=300)
         self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
-        with open(os.path.join(out, "study.html"), encoding="utf-8") as file:
+        self.assertIn(b"of 4 measurements are there", done.stdout)
+        with open(os.path.join(self.out, "study.html"), encoding="utf-8") as file:
             said = file.read()
         self.assertIn("<strong>Choose</strong>", said)
-        self.assertEqual(len(os.listdir(os.path.join(out, "results"))), 4)
-        self.assertEqual(sorted(os.listdir(out)), ["results", "study.html", "study.json"])
+        self.assertEqual(len(os.listdir(self.results)), 4)
+        self.assertEqual(sorted(os.listdir(self.out)), ["results", "study.html", "study.json"])
 
 
 if __name__ == "__main__":
