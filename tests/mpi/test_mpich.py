@@ -8,6 +8,7 @@ import shutil
 
 HERE_ALREADY = "mpich" in (os.environ.get("MPIRUN") or "")
 os.environ["MPIRUN"] = "mpirun.mpich"
+import benchlib
 import limetest
 from mpitest import RANKS, TestCase
 
@@ -25,6 +26,7 @@ def build():
            if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "B", "SAN", "MPICC")}
     limetest.run(["make", "-j2", "-C", limetest.REPO, f"B={where}", "MPICC=mpicc.mpich",
                   f"SAN={os.environ.get('SAN', '')}",
+                  os.path.join(where, "bin", "lime-bench"),
                   *(os.path.join(where, "mpi", name) for name in PROGRAMS)],
                  timeout=250, check=True, env=env)
 
@@ -62,6 +64,20 @@ class Mpich(TestCase):
 
     def test_threads(self):
         self.on(RANKS if limetest.STRESS else (1, 3), "threads", 5, "main")
+
+    def test_bench(self):
+        """lime-bench, with what MPICH and nothing else has."""
+        case = benchlib.TestCase()
+        case.bench = os.path.join(limetest.B, "bin", "lime-bench")
+        backends = ["mpiio", "subarray", "lime", "alltoallv", "gather", "posix", "hdf5"]
+        self.assertIn("not Open MPI", case.absent()["hdf5"])
+        for ranks in RANKS if limetest.STRESS else (1, 2, 4):
+            for pattern in benchlib.PATTERNS:
+                with self.subTest(ranks=ranks, pattern=pattern):
+                    result = case.check_all(ranks, pattern, backends=backends)
+                    self.assertEqual(result["system"]["mpi_io"], "romio")
+        self.assertRegex(result["system"]["mpi"], r"^MPICH \d")
+        case.check_all(4, "lattice", "--independent", backends=["mpiio", "posix", "limefs"])
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ int bench_study_header(struct bench_study *s)
 {
     if (s->reader)
         return lemonReaderNextRecord(s->reader);
-    LemonRecordHeader *header = lemonCreateHeader(1, 1, "benchmark-data", s->bytes);
+    LemonRecordHeader *header = lemonCreateHeader(1, 1, BENCH_RECORD_TYPE, s->bytes);
     int code = lemonWriteRecordHeader(header, s->writer);
     lemonDestroyHeader(header);
     return code;

@@ -98,9 +98,9 @@ enum column {
 
 static void show_heading(bool computes, FILE *to)
 {
-    fprintf(to, "%-16s MB/s (10^6 bytes)%*s median ms\n", "", 22, "");
-    fprintf(to, "%-16s  median    mean     min     max std dev %s    open transfer   close\n",
-            "", computes ? " compute" : "");
+    fprintf(to, "%-18sMB/s (10^6 bytes)%*smedian time, ms\n", "", 19, "");
+    fprintf(to, "%-16s median   mean    min    max    dev  %s    open transfer   close\n", "",
+            computes ? " compute" : "");
 }
 
 /* The median of one phase, in seconds. */
@@ -115,10 +115,10 @@ static double phase(const struct bench_result *result, enum column column)
     return bench_median(values, result->n);
 }
 
-/* Seven columns of a number: with a digit behind the point where it is small. */
-static void show_number(double value, FILE *to)
+/* Right-aligned in `width` columns, with a digit behind the point where it is small. */
+static void show_number(double value, int width, FILE *to)
 {
-    fprintf(to, " %7.*f", fabs(value) < 99.95 ? 1 : 0, value);
+    fprintf(to, "%*.*f", width, fabs(value) < 99.95 ? 1 : 0, value);
 }
 
 static void show_result(const struct bench_run *run, const struct bench_entry *entry,
@@ -135,10 +135,10 @@ static void show_result(const struct bench_run *run, const struct bench_entry *e
     fprintf(to, "%-10s %-5s", named ? entry->backend->name : "",
             operation == BENCH_WRITE ? "write" : "read");
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        show_number(columns[i], to);
-    fputc(' ', to);
+        show_number(columns[i], 7, to);
+    fputs("  ", to);
     for (int column = computes ? COMPUTE : OPEN; column <= CLOSE; column++)
-        show_number(1e3 * phase(result, (enum column)column), to);
+        show_number(1e3 * phase(result, (enum column)column), 8, to);
     if (operation == BENCH_READ && !result->verified)
         fputs("  WRONG BYTES", to);
     fputc('\n', to);

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECORD_TYPE "benchmark-data"
-
 struct geometry {
     int dims, lattice[BENCH_DIMS], grid[BENCH_DIMS];
     MPI_Offset site_bytes;
@@ -117,12 +115,12 @@ static void release(struct bench_io *io)
 static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
 {
     const struct bench_task *task = io->task;
-    LemonRecordHeader *header =
-        lemonCreateHeader(1, !task->checksum, RECORD_TYPE, bench_pattern_bytes(&task->pattern));
+    int64_t bytes = bench_pattern_bytes(&task->pattern);
+    LemonRecordHeader *header = lemonCreateHeader(1, !task->checksum, BENCH_RECORD_TYPE, bytes);
     lime->writer = lemonCreateWriter(&lime->file, lime->cartesian);
     int code = lemonWriterSetInfo(lime->writer, info);
-    if (code == LEMON_SUCCESS && task->alignment)
-        code = lemonWriterSetAlignment(lime->writer, task->alignment, 1);
+    if (code == LEMON_SUCCESS && task->alignment) /* the checksum's record follows closely */
+        code = lemonWriterSetAlignment(lime->writer, task->alignment, bytes);
     if (code == LEMON_SUCCESS && task->checksum)
         code = lemonWriterSetChecksum(lime->writer, 1);
     if (code == LEMON_SUCCESS)
@@ -141,8 +139,9 @@ static int begin_reading(struct bench_io *io, struct lime *lime, MPI_Info info)
     while (code == LEMON_SUCCESS) {
         code = lemonReaderNextRecord(lime->reader);
         if (code == LEMON_EOF)
-            return bench_io_fail(io, "read header", "no record '%s'", RECORD_TYPE);
-        if (code == LEMON_SUCCESS && strcmp(lemonReaderType(lime->reader), RECORD_TYPE) == 0)
+            return bench_io_fail(io, "read header", "no record '%s'", BENCH_RECORD_TYPE);
+        if (code == LEMON_SUCCESS &&
+            strcmp(lemonReaderType(lime->reader), BENCH_RECORD_TYPE) == 0)
             break;
     }
     if (code == LEMON_SUCCESS && lemonReaderBytes(lime->reader) != bytes)

@@ -16,8 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RECORD_TYPE "benchmark-data"
-
 struct limefs {
     int fd;
     struct bench_mount mount; /* rank 0's */
@@ -36,8 +34,8 @@ static int make_container(struct bench_io *io)
     struct limefile_header header;
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     uint64_t bytes = (uint64_t)bench_pattern_bytes(&io->task->pattern), end, next;
-    int code =
-        limefile_header_init(&header, RECORD_TYPE, strlen(RECORD_TYPE), bytes, true, true);
+    int code = limefile_header_init(&header, BENCH_RECORD_TYPE, strlen(BENCH_RECORD_TYPE),
+                                    bytes, true, true);
     if (code == 0)
         code = limefile_header_encode(&header, raw);
     if (code == 0)
@@ -69,8 +67,8 @@ static int prepare_with(struct bench_io *io, int job_ranks)
         return -1;
     if (io->rank == 0)
         snprintf(l->record, sizeof l->record, "%.*s/%s",
-                 (int)(sizeof l->record - sizeof "/" RECORD_TYPE), l->mount.folder,
-                 RECORD_TYPE);
+                 (int)(sizeof l->record - sizeof "/" BENCH_RECORD_TYPE), l->mount.folder,
+                 BENCH_RECORD_TYPE);
     MPI_Bcast(l->record, sizeof l->record, MPI_CHAR, 0, io->comm);
     return 0;
 }

@@ -21,6 +21,9 @@ enum {
     BENCH_PATH_BYTES = 4096,
 };
 
+/* Of the record in a LIME container: what SciDAC checksums belong to. */
+#define BENCH_RECORD_TYPE "scidac-binary-data"
+
 struct bench_io;
 
 /* What a back end can do if it is asked for. */

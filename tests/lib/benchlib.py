@@ -1,0 +1,102 @@
+"""benchlib - what the tests of lime-bench share: running it, and what must come of it."""
+
+import functools
+import json
+import os
+import re
+import struct
+
+import limetest
+import mpitest
+
+BENCH = os.path.join(limetest.BIN, "lime-bench")
+PATTERNS = ("lattice", "disjoint", "interleaved", "random")
+BACKENDS = ("posix", "mpiio", "subarray", "alltoallv", "lime", "gather", "hdf5", "netcdf4",
+            "pnetcdf", "limefs", "limefs-job")
+TWO_MODES = {"mpiio", "hdf5", "netcdf4", "pnetcdf"}  # independent and collective calls
+# Fast, and small: 48 transfers of 1 KiB a rank, or a lattice of about as much.
+SMALL = ("--size", "48k", "--transfer-size", "1k", "--repetitions", "1", "--warm")
+# Combinations in which a library gives wrong bytes, as (mpi_io, backend, pattern): none is known
+# with Open MPI 4.1.4, MPICH 4.0.2, HDF5 1.10.8, NetCDF 4.9.0 and PnetCDF 1.12.3. lime-bench exits
+# with 1 then; who adds one says here whose fault it is, and since when.
+KNOWN_FAULTS = set()
+
+MASK = (1 << 64) - 1
+
+
+def data_at(offset, n, seed=1):
+    """What lime-bench writes: n bytes from `offset` of the data; both multiples of 8."""
+    key = (seed + 0x9E3779B97F4A7C15) & MASK
+    key = ((key ^ key >> 30) * 0xBF58476D1CE4E5B9) & MASK
+    key = ((key ^ key >> 27) * 0x94D049BB133111EB) & MASK
+    key ^= key >> 31
+    words = []
+    for i in range(offset // 8, (offset + n) // 8):
+        x = (key + i * 0x9E3779B97F4A7C15) & MASK
+        x = ((x ^ x >> 32) * 0xD6E8FEB86659FD93) & MASK
+        words.append(x ^ x >> 32)
+    return struct.pack(f"={len(words)}Q", *words)
+
+
+def cannot(pattern):
+    """The back ends that have no such pattern."""
+    others = set() if pattern == "lattice" else {"subarray", "alltoallv"}
+    return others | ({"lime"} if pattern == "random" else set())
+
+
+@functools.lru_cache(maxsize=None)
+def listed(program):
+    """What --list shows: all names, and a dict of those that are missing."""
+    words = limetest.run([program, "--list"], check=True,
+                         env=mpitest.environment()).stdout.decode()
+    return (set(re.findall(r"^  ([a-z0-9-]+) ", words, re.M)),
+            dict(re.findall(r"^  ([a-z0-9-]+) .*NOT AVAILABLE: (.+)$", words, re.M)))
+
+
+class TestCase(mpitest.TestCase):
+    bench = BENCH
+
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(self.bench):
+            self.skipTest("needs lime-bench")
+
+    def run_bench(self, ranks, *args, status=0, options=(), where=None):
+        """The file is `f` in a folder of its own, which must be empty afterwards unless `where`
+        names one. Returns what came of it."""
+        folder = where or self.tempdir()
+        done = mpitest.mpirun(ranks, self.bench, *map(str, args), os.path.join(folder, "f"),
+                              options=options)
+        done.words = mpitest.without_noise(done.stderr.decode(errors="replace"))
+        self.assertEqual(done.returncode, status, done.words + done.stdout.decode())
+        if not where:
+            self.assertEqual(os.listdir(folder), [])
+        return done
+
+    def measure(self, ranks, *args, **kw):
+        """The JSON object."""
+        done = self.run_bench(ranks, *args, "--quiet", "--json", "-", **kw)
+        return json.loads(done.stdout)
+
+    def absent(self):
+        """Back ends that are missing, and why."""
+        names, absent = listed(self.bench)
+        self.assertEqual(names, set(BACKENDS) | set(PATTERNS))
+        return absent
+
+    def check_all(self, ranks, pattern, *args, backends=BACKENDS, **kw):
+        """Each back end that can do it has written and read it, and each other one says why not.
+        A pattern and options of which nobody can tell in advance what they exclude: `but`."""
+        result = self.measure(ranks, "-b", ",".join(backends), "-p", pattern, *SMALL, *args, **kw)
+        absent = set(self.absent()) & set(backends)
+        expected = set(backends) - cannot(pattern) - absent
+        done = {(one["backend"], one["operation"]) for one in result["results"]}
+        self.assertEqual(done, {(name, operation) for name in expected
+                                for operation in ("write", "read")})
+        self.assertTrue(all(one["verified"] for one in result["results"]), result["results"])
+        reasons = {one["backend"]: one["reason"] for one in result["skipped"]}
+        self.assertEqual(set(reasons), set(backends) - expected)
+        for name, reason in reasons.items():
+            self.assertIn("not available: " if name in absent else f"the {pattern} pattern",
+                          reason)
+        return result

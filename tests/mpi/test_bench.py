@@ -1,0 +1,437 @@
+"""lime-bench: every back end and option on a few ranks, and what happens when something is wrong."""
+
+import concurrent.futures
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "job"))
+import benchlib
+import hosts
+import limetest
+import mpitest
+from benchlib import BENCH, PATTERNS, SMALL, TWO_MODES, TestCase, data_at
+
+# Both components that Open MPI has for MPI-IO; MPICH has one.
+COMPONENTS = {"romio": ()} if mpitest.MPICH else {"ompio": ("--mca", "io", "ompio"),
+                                                  "romio321": ("--mca", "io", "romio321")}
+LATTICE = ("--lattice", "8x6x5x7", "--grid", "2x1x1x2")  # 4 ranks; 7 is not divided evenly
+DATASETS = ("hdf5", "netcdf4", "pnetcdf")
+
+
+class BackEnds(TestCase):
+    """A few starts with many back ends each."""
+
+    def test_patterns(self):
+        names = [name for name in benchlib.BACKENDS if name != "limefs-job"]
+        for component, options in COMPONENTS.items():
+            for ranks in (1, 2, 4):
+                for pattern in PATTERNS:
+                    with self.subTest(component=component, ranks=ranks, pattern=pattern):
+                        result = self.check_all(ranks, pattern, options=options, backends=names)
+                        if "MPI 4" in result["system"]["mpi"]:
+                            self.assertEqual(result["system"]["mpi_io"], component)
+            names = ["mpiio", "subarray", "lime", *DATASETS]  # to the others it is all the same
+
+    def test_independent(self):
+        for component, options in COMPONENTS.items():
+            for pattern in PATTERNS:
+                with self.subTest(component=component, pattern=pattern):
+                    result = self.check_all(4, pattern, "--independent", options=options,
+                                            backends=["posix", *sorted(TWO_MODES)])
+                    self.assertIs(result["parameters"]["collective"], False)
+
+    def test_a_mount_with_a_job(self):
+        if "limefs-job" in self.absent():
+            self.skipTest(self.absent()["limefs-job"])
+        result = self.measure(2, "-b", "limefs-job", "--job-ranks", 3, *SMALL)
+        self.assertTrue(result["results"][1]["verified"])
+        self.assertEqual(result["parameters"]["job_ranks"], 3)
+
+    def test_layouts(self):
+        """What the thesis on HDF5 and NetCDF compares."""
+        cases = {
+            ("--chunk", "3000"): {"hdf5", "netcdf4"},
+            ("--chunk", "8k", "--unlimited"): {"hdf5", "netcdf4"},
+            ("--unlimited", "--shape", "1d"): {"pnetcdf"},
+            ("--alignment", "4k"): {*DATASETS, "lime"},
+        }
+        flat = {
+            ("--shape", "2d"): set(DATASETS),
+            ("--shape", "2d", "--chunk", "2k", "--unlimited"): {"hdf5", "netcdf4"},
+            ("--shape", "2d", "--unlimited"): {"pnetcdf"},
+        }
+        components = itertools.cycle(COMPONENTS.items())  # in turn
+        for pattern in PATTERNS:
+            for args, able in (cases if pattern == "lattice" else {**cases, **flat}).items():
+                component, options = next(components)
+                with self.subTest(component=component, pattern=pattern, args=args):
+                    self.check_able(pattern, args, able, options)
+            next(components)
+
+    def check_able(self, pattern, args, able, options):
+        able = able - benchlib.cannot(pattern) - set(self.absent())
+        if not able:
+            return
+        result = self.measure(4, "-b", ",".join({*DATASETS, "lime", "posix"}), "-p", pattern, *SMALL,
+                              *args, options=options)
+        self.assertEqual({one["backend"] for one in result["results"]}, able)
+        self.assertTrue(all(one["verified"] for one in result["results"]))
+        for one in result["skipped"]:
+            self.assertRegex(one["reason"], "^(--[a-z]+: |not available: |it cannot do)")
+
+    def test_lattices(self):
+        """Grids that divide the fastest dimension, extents that are not divided evenly, extents
+        of alltoallv from one run to half of the lattice."""
+        for component, options in COMPONENTS.items():
+            for extent in ("1k", "8k", "100k"):
+                with self.subTest(component=component, extent=extent):
+                    result = self.measure(4, *LATTICE, "--extent-size", extent, "--warm",
+                                          "--repetitions", 2, "--reorder", "-b",
+                                          "posix,subarray,alltoallv,lime,gather,mpiio,"
+                                          + ",".join(DATASETS), options=options)
+                    self.assertTrue(all(one["verified"] for one in result["results"]))
+                    self.assertTrue(result["parameters"]["reorder"])
+                    self.assertEqual(len(result["results"][0]["seconds"]), 2)
+
+    def test_other_options(self):
+        for args in (("-b", "lime", "--checksum"), ("-b", "posix,mpiio,gather", "--no-fsync"),
+                     ("-b", "lime", "--checksum", "-p", "disjoint", "--reorder"),
+                     ("-b", "lime", "--checksum", "-p", "interleaved"),
+                     ("-b", "posix", "--cold"), ("-b", "posix", "-p", "random", "--seed", "7"),
+                     ("-b", "lime,posix", "--outputs", "3", "--compute", "0.01", "--phases", "2")):
+            with self.subTest(args=args):
+                result = self.measure(4, *SMALL, *args)
+                self.assertTrue(all(one["verified"] for one in result["results"]))
+        writes = [one for one in result["results"] if one["operation"] == "write"]
+        self.assertEqual(len(writes), 2)
+        for one in writes:
+            self.assertGreater(one["seconds"][0]["compute"], 0)
+            self.assertEqual(one["bytes"] % 3, 0)
+
+    def test_hints(self):
+        result = self.measure(2, *SMALL, "-b", "mpiio,lime,posix", "--hint", "cb_nodes=1")
+        self.assertEqual(result["parameters"]["hints"], {"cb_nodes": "1"})
+        self.assertEqual({one["backend"] for one in result["results"]}, {"mpiio", "lime"})
+        self.assertEqual({one["hints"].get("cb_nodes") for one in result["results"]}, {"1"})
+        self.assertIn("does not use MPI-IO", result["skipped"][0]["reason"])
+
+    def test_several_hosts(self):
+        if hosts.why_not():
+            self.skipTest(hosts.why_not())
+        cluster = hosts.Hosts("alpha", "beta")
+        folder = self.tempdir()
+        done = limetest.run([*cluster.enter(), *cluster.mpirun("alpha:2,beta:2"), "-n", "4", BENCH,
+                             "-b", "posix,lime,limefs", *SMALL, "--reorder", "--quiet", "--json",
+                             "-", os.path.join(folder, "f")], env=mpitest.environment())
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        result = json.loads(done.stdout)
+        self.assertEqual(result["parameters"]["hosts"], 2)
+        self.assertTrue(all(one["verified"] for one in result["results"]))
+        self.assertEqual([one["backend"] for one in result["skipped"]], ["limefs"])
+        self.assertRegex(result["skipped"][0]["reason"], "several hosts|not available")
+        self.assertEqual(os.listdir(folder), [])
+
+
+class Files(TestCase):
+    def kept(self, backend, *args, ranks=4):
+        """The path of a file that it has written."""
+        folder = self.tempdir()
+        self.run_bench(ranks, "-b", backend, *SMALL, "--operations", "write", "--keep", *args,
+                       where=folder)
+        return os.path.join(folder, "f")
+
+    def place_of(self, path, offset):
+        """Where in the file that byte of the data is."""
+        with open(path, "rb") as file:
+            found = file.read().find(data_at(offset, 64))
+        self.assertGreaterEqual(found, 0)
+        return found
+
+    def test_wrong_bytes_are_found(self):
+        absent = self.absent()
+        for backend in ("posix", "mpiio", "lime", "gather", *DATASETS, "limefs"):
+            with self.subTest(backend=backend):
+                if backend in absent:
+                    print(f"# {backend}: {absent[backend]}")
+                    continue
+                path = self.kept(backend, "--grid", "4x1x1x1")
+                read = ("-b", backend, *SMALL, "--operations", "read", "--grid", "4x1x1x1")
+                where = os.path.dirname(path)
+                result = self.measure(4, *read, where=where)
+                self.assertTrue(result["results"][0]["verified"])
+                local = result["results"][0]["bytes"] // 4
+                offset = (2 * local + 4000) // 8 * 8
+                place = self.place_of(path, offset)
+                with open(path, "r+b") as file:
+                    file.seek(place + 5)
+                    old = file.read(1)[0]
+                    file.seek(place + 5)
+                    file.write(bytes([old ^ 0x10]))
+                for more, rank in ((), 2), (("--reorder",), 1):
+                    words = self.run_bench(4, *read, *more, status=1, where=where).words
+                    self.assertIn(f"lime-bench: {path}: {backend}: rank {rank}: verify: wrong "
+                                  f"byte at offset {offset + 5} of the data: expected "
+                                  f"0x{old:02x}, found 0x{old ^ 0x10:02x}; 1 of its bytes", words)
+
+    def test_the_result_says_so(self):
+        path = self.kept("posix")
+        with open(path, "r+b") as file:
+            file.write(bytes(100))
+        done = self.run_bench(2, "-b", "posix", *SMALL, "--size", "96k", "--operations", "read",
+                              "--json", path + ".json", status=1, where=os.path.dirname(path))
+        self.assertIn(b"WRONG BYTES", done.stdout)
+        with open(path + ".json", encoding="utf-8") as file:
+            self.assertIs(json.load(file)["results"][0]["verified"], False)
+
+    def test_a_checksum_that_is_wrong(self):
+        path = self.kept("lime", "--checksum")
+        place = self.place_of(path, 8000)
+        with open(path, "r+b") as file:
+            file.seek(place)
+            file.write(b"xxxxxxxx")
+        words = self.run_bench(4, "-b", "lime", *SMALL, "--checksum", "--operations", "read",
+                               status=1, where=os.path.dirname(path)).words
+        self.assertRegex(words, r"lime: rank 0: checksum: [0-9a-f]{8} [0-9a-f]{8} of the data, ")
+
+    def test_the_container_is_one(self):
+        for backend, args in (("lime", ()), ("lime", ("--checksum", "--alignment", "4k")),
+                              ("lime", ("-p", "interleaved")), ("limefs", ())):
+            with self.subTest(backend=backend, args=args):
+                if backend in self.absent():
+                    continue
+                said = self.run_ok(["lime", "check", self.kept(backend, *args)]).decode()
+                self.assertIn(": good: ", said)
+
+    def test_disjoint_interleaved_and_random_are_one_file(self):
+        files = set()
+        for pattern in ("disjoint", "interleaved", "random"):
+            with open(self.kept("posix", "-p", pattern), "rb") as file:
+                files.add(file.read())
+        self.assertEqual(len(files), 1)
+        self.assertEqual(files.pop(), data_at(0, 4 * 48 * 1024))
+
+    def test_alignment(self):
+        for backend in ("lime", *DATASETS):
+            with self.subTest(backend=backend):
+                if backend in self.absent():
+                    continue
+                path = self.kept(backend, "-p", "disjoint", "--alignment", "4k")
+                self.assertEqual(self.place_of(path, 0) % 4096, 0)
+
+    def test_outputs(self):
+        path = self.kept("posix", "--outputs", "3")
+        self.assertEqual(sorted(os.listdir(os.path.dirname(path))), ["f.1", "f.2", "f.3"])
+
+    def test_what_is_there_is_not_overwritten(self):
+        path = self.write("f", b"a configuration")
+        words = self.run_bench(2, "-b", "posix", *SMALL, status=2,
+                               where=os.path.dirname(path)).words
+        self.assertIn(f"lime-bench: {path}: write: it exists and would be overwritten", words)
+        words = self.run_bench(2, "overlap", *LATTICE[:2], status=1,
+                               where=os.path.dirname(path)).words
+        self.assertIn("would be overwritten", words)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), b"a configuration")
+
+    def test_errors_have_words(self):
+        folder = self.tempdir()
+        for args, words in (
+                (("-b", "posix", "--operations", "read"), "posix: rank 0: open: No such file"),
+                (("-b", "lime", "--operations", "read"), "lime: rank 0: open: "),
+                (("-b", "posix", "--json", os.path.join(folder, "no", "json")), "json: open: No such")):
+            with self.subTest(args=args):
+                self.assertIn(words, self.run_bench(2, *SMALL, *args, status=1).words)
+        with open(os.path.join(folder, "f"), "wb") as file:
+            file.write(bytes(1000))
+        for backend, words in (("posix", "read: the file ends at byte 1000"),
+                               ("lime", "read header: Lemon's error"), ("hdf5", "open: H5F")):
+            with self.subTest(backend=backend):
+                if backend not in self.absent():
+                    said = self.run_bench(1, "-b", backend, *SMALL, "--operations", "read",
+                                          status=1, where=folder).words
+                    self.assertIn(words if backend != "lime" else "lime: rank 0: Lemon: ", said)
+
+
+class Output(TestCase):
+    def test_json(self):
+        result = self.measure(2, "-b", "posix,lime", "--repetitions", 3, "--size", "64k")
+        self.assertEqual(result["program"], "lime-bench")
+        self.assertRegex(result["version"], r"^\d+\.\d+\.\d+$")
+        self.assertRegex(result["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        system = result["system"]
+        self.assertRegex(system["mpi"], r"^(Open MPI|MPICH) \d")
+        for name, kind in (("mpi_io", str), ("libraries", dict), ("host", str), ("kernel", str),
+                           ("cpus", int), ("memory_bytes", int)):
+            self.assertIsInstance(system[name], kind, name)
+        self.assertEqual(set(system["file_system"]),
+                         {"type", "block_bytes", "stripe_bytes", "stripe_count"})
+        parameters = {"ranks": 2, "pattern": "lattice", "block_bytes": None, "segments": None,
+                      "site_bytes": 576, "collective": True, "alignment": 0, "chunk": 0,
+                      "unlimited": False, "fsync": True, "reorder": False, "cold": True,
+                      "hints": {}, "repetitions": 3, "seed": 1, "checksum": False}
+        self.assertLessEqual(parameters.items(), result["parameters"].items())
+        whole = 576
+        for extent in result["parameters"]["lattice"]:
+            whole *= extent
+        self.assertEqual([(one["backend"], one["operation"], one["bytes"])
+                          for one in result["results"]],
+                         [(name, operation, whole) for name in ("posix", "lime")
+                          for operation in ("write", "read")])
+        for one in result["results"]:
+            self.assertEqual(len(one["seconds"]), 3)
+            speeds = [whole / seconds["total"] for seconds in one["seconds"]]
+            for seconds in one["seconds"]:
+                self.assertEqual(set(seconds), {"open", "transfer", "close", "total"})
+                self.assertLessEqual(max(seconds["open"], seconds["transfer"]), seconds["total"])
+            for name, value in (("min", min(speeds)), ("max", max(speeds)),
+                                ("mean", sum(speeds) / 3), ("median", sorted(speeds)[1])):
+                self.assertAlmostEqual(one["bytes_per_second"][name] / value, 1, places=5)
+            mean = sum(speeds) / 3
+            deviation = (sum((speed - mean) ** 2 for speed in speeds) / 2) ** 0.5
+            self.assertAlmostEqual(one["bytes_per_second"]["deviation"] / deviation, 1, places=4)
+        self.assertEqual((result["skipped"], result["failed"]), ([], []))
+
+    def test_text_and_json_in_one_run(self):
+        done = self.run_bench(2, "-b", "posix,subarray", "-p", "disjoint", *SMALL, "--json", "-")
+        result = json.loads(done.stdout)
+        speed = result["results"][0]["bytes_per_second"]["median"] / 1e6
+        self.assertRegex(done.words, rf"(?m)^posix +write +{speed:.{1 if speed < 99.95 else 0}f} ")
+        self.assertIn("\n  subarray    it cannot do the disjoint pattern\n", done.words)
+        self.assertIn("\nEvery byte that was read is right.\n", done.words)
+        self.assertNotIn("\r", done.words)
+
+    def test_nothing_but_the_table(self):
+        done = self.run_bench(1, "-b", "posix", *SMALL)
+        self.assertEqual(done.words, "")
+        self.assertTrue(all(len(line) <= 80 for line in done.stdout.decode().splitlines()))
+        self.assertEqual(self.run_bench(1, "-b", "posix", *SMALL, "--quiet").stdout, b"")
+
+    def test_help(self):
+        done = mpitest.mpirun(2, BENCH, "--help")
+        words = done.stdout.decode()
+        self.assertEqual((done.returncode, words.count("\nusage: ") + words.startswith("usage: ")),
+                         (0, 1))
+        self.assertTrue(all(len(line) <= 90 for line in words.splitlines()))
+        for word in ("overlap", "checksum"):
+            done = mpitest.mpirun(1, BENCH, word, "--help")
+            self.assertIn(f"lime-bench {word} [OPTION]".encode(), done.stdout)
+        self.assertIn(b"lime-bench (limefs) ", mpitest.mpirun(2, BENCH, "--version").stdout)
+
+    def test_usage(self):
+        file = os.path.join(self.tempdir(), "f")
+        cases = [
+            ((), "usage: "), ((file, file), "usage: "), (("--nonsense", file), "unknown option"),
+            (("-z", file), "unknown option"), (("--size",), "missing argument"),
+            (("-b", "nfs", file), "no such back end"), (("-p", "star", file), "the patterns are"),
+            (("--size", "0", file), "expected"), (("--size", "4x", file), "expected"),
+            (("--size", "99999999T", file), "expected"), (("--size", "-1", file), "expected"),
+            (("--lattice", "4x4x4", file), "expected four numbers"),
+            (("--lattice", "4x4x4x4", "--size", "1M", file), "give one of"),
+            (("--grid", "2x2x1x1", file), "--grid: 4 ranks, but there are 1"),
+            (("-p", "disjoint", "--lattice", "4x4x4x4", file), "for the lattice pattern only"),
+            (("-p", "disjoint", "--segments", "2", file), "the disjoint pattern has one"),
+            (("-p", "disjoint", "--block-size", "4k", "--transfer-size", "8k", file), "larger than"),
+            (("-p", "interleaved", "--block-size", "4k", "--transfer-size", "8k", file),
+             "is one transfer"),
+            (("--independent", "--collective", file), "give one of"),
+            (("-b", "posix", "--job-ranks", "2", file), "limefs-job only"),
+            (("-b", "posix", "--checksum", file), "posix: --checksum: "),
+            (("-b", "posix", "--collective", file), "posix: --collective: "),
+            (("-b", "lime", "--independent", file), "lime: --independent: "),
+            (("-b", "lime", "-p", "random", file), "lime: it cannot do the random pattern"),
+            (("-b", "lime", "--alignment", "100", file), "lime: --alignment: "),
+            (("-b", "subarray", "-p", "disjoint", file), "subarray: it cannot do"),
+            (("overlap", "--chunk", "4k", file), "not for this sub-command"),
+        ]
+        def run(case):
+            return limetest.run([BENCH, *case[0]], env=mpitest.environment())
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:  # they wait for MPI most of the time
+            results = list(pool.map(run, cases))
+        for (args, words), done in zip(cases, results):
+            with self.subTest(args=args):
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(words, mpitest.without_noise(done.stderr.decode()))
+                self.assertEqual(done.stdout, b"")
+        self.assertFalse(os.path.exists(file))
+
+    def test_overlap_and_checksum(self):
+        for command, count in (("overlap", 2), ("checksum", 3)):
+            with self.subTest(command=command):
+                result = self.measure(2, command, "--size", "64k", "--repetitions", 2)
+                self.assertEqual(len(result[command]), count)
+                self.assertEqual(result["parameters"]["ranks"], 2)
+                for one in result[command]:
+                    self.assertGreater(one["ratio"], 0)
+                    self.assertTrue(all(len(values) == 2 for values in one["seconds"].values()))
+
+
+class Interruption(TestCase):
+    """Long runs, which are ended as soon as there is something to clear up."""
+
+    def start(self, command):
+        folder = self.tempdir()
+        backend = "posix" if "limefs" in self.absent() else "limefs"
+        process = subprocess.Popen([*command, BENCH, "-b", backend, "--size", "4M", "--repetitions",
+                                    "1000", "--warm", os.path.join(folder, "f")],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   env=mpitest.environment())
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+        def is_under_way():
+            return process.poll() is not None or (
+                limetest.mounts_under(folder) if backend == "limefs" else os.listdir(folder))
+
+        self.assertTrue(limetest._wait(is_under_way, 60))
+        self.assertIsNone(process.poll())
+        return process, folder
+
+    def ended(self, process, folder, at_once=True):
+        status = process.wait(timeout=120)
+        if not at_once:
+            limetest._wait(lambda: not os.listdir(folder), 60)
+        self.assertEqual(limetest.mounts_under(folder), [])
+        self.assertEqual(os.listdir(folder), [])
+        return status
+
+    def ranks_of(self, process):
+        """Those of mpirun, in whatever order."""
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+            children = [int(pid) for pid in file.read().split()]
+        return [pid for pid in children
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "lime-bench"]
+
+    def test_signals(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                process, folder = self.start([])
+                process.send_signal(number)
+                self.assertEqual(self.ended(process, folder), 128 + number)
+
+    def test_killed(self):
+        process, folder = self.start([])
+        process.kill()
+        self.ended(process, folder, at_once=False)
+
+    def test_mpirun(self):
+        if mpitest.MPICH:
+            self.skipTest("Open MPI's mpirun is the parent of the ranks")
+        command = [mpitest.MPIRUN, "--oversubscribe", "-n", "2"]
+        process, folder = self.start(command)
+        process.send_signal(signal.SIGINT)
+        self.assertNotEqual(self.ended(process, folder, at_once=False), 0)
+        process, folder = self.start(command)
+        os.kill(self.ranks_of(process)[0], signal.SIGINT)
+        self.assertEqual(self.ended(process, folder, at_once=False), 130)
+
+
+if __name__ == "__main__":
+    limetest.main()
