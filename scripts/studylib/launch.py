@@ -89,7 +89,8 @@ class Launcher:
         self.token = uuid.uuid4().hex
 
     def command(self, ranks, arguments):
-        return [*self.mpirun, "-n", str(ranks), self.program, *arguments,
+        """self.program: with the options that it always has."""
+        return [*self.mpirun, "-n", str(ranks), *self.program, *arguments,
                 os.path.join(self.folder, "data")]
 
     def run(self, ranks, arguments, limit, tick):

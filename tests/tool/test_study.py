@@ -609,8 +609,8 @@ class Real(limetest.TestCase):
             self.skipTest("needs MPI and lime-bench")
         self.out = os.path.join(self.tempdir(), "out")
         self.results = os.path.join(self.out, "results")
-        self.command = [sys.executable, STUDY, "--out", self.out, "--scale", "0.001", "--ranks",
-                        "1,2", "--rounds", "2", "scaling"]
+        self.command = [sys.executable, STUDY, "--out", self.out, "--cold-file", "--scale", "0.001",
+                        "--ranks", "1,2", "--rounds", "2", "scaling"]
         self.env = mpitest.environment({"B": limetest.B, "MPIRUN": mpitest.MPIRUN})
 
     def ours(self):
