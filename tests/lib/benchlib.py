@@ -65,8 +65,9 @@ class TestCase(mpitest.TestCase):
         """The file is `f` in a folder of its own, which must be empty afterwards unless `where`
         names one. Returns what came of it."""
         folder = where or self.tempdir()
-        done = mpitest.mpirun(ranks, self.bench, *map(str, args), os.path.join(folder, "f"),
-                              options=options)
+        # Other tests run beside this one, and some count what is read again.
+        done = mpitest.mpirun(ranks, self.bench, *map(str, args), "--cold-file",
+                              os.path.join(folder, "f"), options=options)
         done.words = mpitest.without_noise(done.stderr.decode(errors="replace"))
         self.assertEqual(done.returncode, status, done.words + done.stdout.decode())
         if not where:
