@@ -204,8 +204,9 @@ def app_times(points, app):
         reading = pick(points, app="configuration", backend=p.backend, operation="read")
         if reading:
             read = reading[0].seconds.values
-            whole = [a + b for a, b in zip(p.seconds.values, read)]
-            found[p.backend] = (Sample(whole), max(0.0, Sample(whole).median - p.compute))
+            whole = Sample([a + b for a, b in zip(p.seconds.values, read)], p.seconds.group,
+                           p.seconds.rounds)
+            found[p.backend] = (whole, max(0.0, whole.median - p.compute))
     return found
 
 

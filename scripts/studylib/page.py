@@ -68,9 +68,10 @@ HOW_TO_READ = (
     "Two settings are called different (faster, slower) only where these intervals keep apart, "
     "and probably different where those of 95 % do and the medians differ by 10 % or more. All "
     "else, and whatever differs by less than 3 %, is within the noise. With fewer than ten runs "
-    "the runs themselves must keep apart. The measurements of a study were repeated in rounds, "
-    "every other one backwards, and back ends took turns, so that other work of the machine met "
-    "all alike.")
+    "the runs themselves must keep apart. Back ends take turns within a program, so of two of them "
+    "it is also enough that their ratio, turn by turn, keeps from 1 in the same way, and does so in "
+    "each round. The rounds of all studies followed each other, every other one backwards, so that "
+    "other work of the machine met all settings alike.")
 
 
 def text(value):
@@ -200,7 +201,7 @@ def limits_part(store, chosen):
         if left:
             notes.append(f"{plan.STUDIES[study][0]}: {plural(left, 'measurement')} of "
                          f"{len(todo)} not done: not asked for, stopped before, or left out "
-                         "because the study had used its time.")
+                         "because the time was over.")
     parts = ["<ul>" + "".join(f"<li>{text(note)}</li>" for note in notes) + "</ul>"] \
         if notes else []
     rows = [[backend, reason, ", ".join(studies)]
@@ -213,12 +214,6 @@ def limits_part(store, chosen):
         parts.append(table("Failed; the next start tries these again",
                            ["study", "measurement", "message"], rows, "text"))
     return "\n".join(parts) or paragraph("Nothing was left out.")
-
-
-def spent(store, chosen):
-    return sum(saved["seconds"] for study in plan.STUDIES
-               for m in plan.measurements(study, chosen)
-               for saved in map(store.done, [m, *m.each()]) if saved)
 
 
 def render(store):
@@ -235,7 +230,7 @@ def render(store):
         f"<title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
         paragraph(f"A study by limefs' scripts/study; measuring took "
-                  f"{duration(spent(store, chosen))}.", "soft"),
+                  f"{duration(points_module.spent(store, chosen))}.", "soft"),
         "<h2 id=advice>Which settings to choose here</h2>", advice_part(points, chosen),
         f"<nav><p>{links}<a href='#limits'>What could not be measured</a></p></nav>",
         "<h3>The machine</h3>", machine_part(store),

@@ -52,13 +52,14 @@ def points_of(store, study, size):
                           if run["total"] > 0]
                 if totals:
                     key = (result["backend"], result["operation"], m.where, m.ranks)
-                    found.setdefault(key, (result["bytes"], m.idle, []))[2].append(totals)
+                    found.setdefault(key, (result["bytes"], m.idle, {}))[2][m.round] = totals
     points = []
-    for (backend, operation, where, ranks), (nbytes, idle, runs) in found.items():
+    for (backend, operation, where, ranks), (nbytes, idle, rounds) in found.items():
+        group, runs = (study, where, ranks, tuple(rounds)), list(rounds.values())
         rates = [[nbytes / total for total in totals] for totals in runs]
         points.append(Point(
-            backend, operation, where, Sample(sum(rates, [])),
-            Sample(sum(runs, [])), idle,
+            backend, operation, where, Sample(sum(rates, []), group, len(runs)),
+            Sample(sum(runs, []), group, len(runs)), idle,
             tuple(run[0] for run in rates), tuple(r for run in rates for r in run[1:]), nbytes,
             ranks))
     order = {m.where: i for i, m in enumerate(plan.measurements(study, size)) if m.round == 1}
@@ -86,6 +87,12 @@ def parameter(store, size, name):
     told = (answer.get("parameters", {}).get(name) for study in plan.STUDIES
             for m in plan.measurements(study, size) for answer in answers(store, m))
     return {value for value in told if value is not None}
+
+
+def spent(store, size):
+    """Seconds that all measurements have taken."""
+    return sum(saved["seconds"] for study in plan.STUDIES for m in plan.measurements(study, size)
+               for saved in map(store.done, [m, *parts(store, m)]) if saved)
 
 
 def skipped(store, size):

@@ -3,13 +3,13 @@
 import shutil
 import time
 
-from . import machine, plan
+from . import machine, plan, points
 from .launch import Failed
 from .points import parts, settled
 from .store import Refused
 from .words import duration
 
-ENOUGH = 1.1  # of its share of the time: then nothing of a further round is measured
+ENOUGH = 1.1  # of the time that was asked for: then nothing of a third round is measured
 LIMIT = 60, 30  # seconds for a measurement, and times what is predicted
 
 
@@ -93,29 +93,18 @@ class Forecast:
 
 
 class Session:
-    """The measurements of some studies, one after another."""
+    """The measurements of some studies: the first round of all of them, then the second, and so
+    on, so that the rounds of each are as far apart as can be."""
 
     def __init__(self, store, launcher, size, minutes, stream):
         self.store, self.launcher, self.size = store, launcher, size
-        known = store.about["calibration"]
-        part = {study: sum(machine.predicted(m, known) for m in plan.measurements(study, size))
-                for study in plan.STUDIES}
-        whole = max(minutes * 60, sum(part.values()))
-        self.share = {study: whole * seconds / sum(part.values())
-                      for study, seconds in part.items()}
+        self.enough = ENOUGH * minutes * 60
         self.stream = stream
         self.failed = 0
 
-    def spent(self, study):
-        return sum(saved["seconds"] for m in plan.measurements(study, self.size)
-                   for saved in map(self.store.done, [m, *m.each()]) if saved)
-
-    def left_out(self, m):
-        """A further round of a study that has had its time."""
-        return m.round > 1 and self.spent(m.study) > ENOUGH * self.share[m.study]
-
     def measure(self, names):
-        chosen = [m for name in names for m in plan.measurements(name, self.size)]
+        chosen = sorted((m for name in names for m in plan.measurements(name, self.size)),
+                        key=lambda m: m.round)
         todo = [m for m in chosen if not settled(self.store, m)]
         finished = [(m, self.store.done(m)["seconds"]) for m in chosen if self.store.done(m)]
         if finished and todo:
@@ -123,19 +112,21 @@ class Session:
                               "are there; going on with the others\n")
         forecast = Forecast(todo, finished, self.store.about["calibration"])
         progress = Progress(self.stream, forecast)
+        spent = points.spent(self.store, self.size)
         try:
             for m in todo:
                 self.launcher.signals.check()
-                if self.left_out(m):
+                if m.round > 2 and spent > self.enough:
                     forecast.finish(m)
                     continue
                 progress.begin(m)
-                self.one(m, progress, forecast)
+                spent += self.one(m, progress, forecast)
         finally:
             progress.clear()
 
     def one(self, m, progress, forecast):
-        """A measurement; of one that failed, the back ends that did by themselves."""
+        """A measurement; of one that failed, the back ends that did by themselves. The seconds
+        that it took."""
         wall = 0.0
         if not parts(self.store, m):
             wall = self.attempt(m, progress)
@@ -145,6 +136,7 @@ class Session:
         forecast.finish(m, wall)
         progress.end(f"{forecast.done}/{forecast.count} {m.study}: {what(m)}: {wall:.1f} s, "
                      f"{duration(forecast.left())} left")
+        return wall
 
     def attempt(self, m, progress):
         """Saves what comes of it, or why nothing does. The seconds that it took."""

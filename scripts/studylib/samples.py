@@ -14,10 +14,12 @@ CHANCE = 0.01  # that all runs of one thing beat all of the same thing again
 
 
 class Sample:
-    """Values of the same thing measured again and again; `values` in the order of measuring."""
+    """Values of the same thing measured again and again; `values` in the order of measuring.
+    Samples of one group were measured in turn, value by value; None: of no group. rounds: into
+    how many parts of equal length the values were measured apart."""
 
-    def __init__(self, values):
-        self.values = list(values)
+    def __init__(self, values, group=None, rounds=1):
+        self.values, self.group, self.rounds = list(values), group, rounds
         ordered = sorted(self.values)
         self.count = len(ordered)
         self.ordered = ordered
@@ -56,20 +58,41 @@ class Sample:
 
 def compare(a, b, least=LEAST):
     """(verdict, ratio of the medians, a over b). The verdict is about the greater of the two:
-    FASTER if the intervals of their medians with 99 % confidence keep apart (with fewer than
-    eight runs: all of their runs do, and there are five of each at least); PROBABLY if those with
-    95 % do (with fewer than ten: all runs but one of one side), and the medians differ by 10 %;
-    ALIKE otherwise. least: the ratio of medians from which on they differ."""
+
+    FASTER    the intervals of their medians with 99 % confidence keep apart (with fewer than
+              eight runs: all of their runs do, and there are five of each at least); or, of two
+              that were measured in turn, eight times at least, that of the ratios keeps from
+              1, as does their median in each round
+    PROBABLY  the same with 95 % (with fewer than ten runs: all but one of one side keep apart;
+              in turn, six times at least), and the medians differ by 10 %
+    ALIKE     otherwise
+
+    least: the ratio of medians from which on they differ."""
     ratio = a.median / b.median if b.median else float("inf")
     above, below = (a, b) if ratio >= 1 else (b, a)
     amount = max(ratio, 1 / ratio) if ratio else float("inf")
     chance = 2 / math.comb(a.count + b.count, a.count)
-    if apart(above, below, SURE) and chance < CHANCE and amount >= least:
+    surely = apart(above, below, SURE) and chance < CHANCE
+    if (surely or in_turn(above, below, SURE, 8)) and amount >= least:
         return FASTER, ratio
-    likely = apart(above, below, LIKELY) or nearly_apart(above, below)
+    likely = (apart(above, below, LIKELY) or nearly_apart(above, below)
+              or in_turn(above, below, LIKELY, 6))
     if likely and min(a.count, b.count) > 2 and amount >= LEAST_PROBABLY:
         return PROBABLY, ratio
     return ALIKE, ratio
+
+
+def in_turn(above, below, confidence, count):
+    """Whether, of two that were measured in turn, the ratios are above 1, in each round: what is
+    measured shortly after each other is alike for other reasons, too."""
+    if above.group is None or above.group != below.group or above.count != below.count \
+            or above.count < count:
+        return False
+    ratios = [a / b for a, b in zip(above.values, below.values)]
+    length = -(-len(ratios) // above.rounds)
+    each = (ratios[i:i + length] for i in range(0, len(ratios), length))
+    return Sample(ratios).interval(confidence)[0] > 1 and all(
+        statistics.median(part) > 1 for part in each)
 
 
 def apart(above, below, confidence):

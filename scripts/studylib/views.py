@@ -13,7 +13,7 @@ from .words import digits, seconds, size, speed
 MODES = {"independent": 0, "collective": 1}
 SPEED = "MB/s"
 ERRORS = ("Marks and bars: medians. Error bars: from the slowest to the fastest run; their thick "
-          "part holds the median with 99 % confidence.")
+          "part holds the median with 99 % confidence (of fewer than eight runs it is all).")
 
 
 @dataclasses.dataclass

@@ -548,6 +548,24 @@ class Numbers(limetest.TestCase):
         self.assertEqual(samples.compare(samples.Sample([51] * 6), samples.Sample([50] * 6))[0],
                          samples.ALIKE)
 
+    def test_in_turn(self):
+        """A machine whose speed changes: the ratio of each turn is the same."""
+        moods = [1, 3, 2, 5, 4, 2, 3, 1, 5, 4]
+        a = [1.2 * mood * f for mood, f in zip(moods, (1, 1.01, 0.99) * 4)]
+        pair = samples.Sample(a, "turns"), samples.Sample(moods, "turns")
+        self.assertEqual(samples.compare(*pair)[0], samples.FASTER)
+        self.assertEqual(samples.compare(pair[1], pair[0])[0], samples.FASTER)
+        for other in (samples.Sample(moods), samples.Sample(moods, "other turns"),
+                      samples.Sample(moods[::-1], "turns")):
+            self.assertEqual(samples.compare(pair[0], other)[0], samples.ALIKE)
+        # In one round of five it was the other way round.
+        b = [2 * value for value in a[:2]] + moods[2:]
+        turned = [samples.Sample(values, "turns", 5) for values in (a, b)]
+        self.assertEqual(samples.compare(*turned)[0], samples.ALIKE)
+        # Seven times are too few to be sure.
+        few = samples.Sample(a[:7], "turns"), samples.Sample(moods[:7], "turns")
+        self.assertEqual(samples.compare(*few)[0], samples.PROBABLY)
+
     def test_interval(self):
         """Of the median, by the binomial distribution of how many values are below it."""
         def ranks(count, confidence=0.99):
