@@ -143,6 +143,7 @@ class Install(mpitest.TestCase):
                      "lib/liblemon.so.1.1.0", "include/lemon.h", "lib/pkgconfig/lemon.pc",
                      "lib/cmake/lemon/lemonConfig.cmake", "bin/lemon_benchmark",
                      "bin/lemon_contents", "share/man/man1/lemon_benchmark.1",
+                     "bin/lime-bench", "share/man/man1/lime-bench.1",
                      "share/doc/limefs/lemon.md", "share/doc/limefs/examples/xlf.c"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, path)), path)
         link = os.path.join(self.lib, "liblemon.so")

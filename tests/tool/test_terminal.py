@@ -453,6 +453,21 @@ class LimefsIo(Harmless):
             self.assertIsNone(harm_in(ours), ours)
             self.assertIn(SHOWN, ours)
 
+    def test_bench(self):
+        for args, status in ((["-b", HOSTILE, "f"], 2), (["--hint", b"k=" + HOSTILE, "f", "g"], 2),
+                             (["-b", "posix", "--operations", "read", "--hint", HOSTILE, "f"], 2),
+                             (["-b", "posix", os.path.join(self.folder(), b"no", b"f")], 1),
+                             (["-b", "posix", "--operations", "read",
+                               os.path.join(self.folder(), b"f")], 1),
+                             (["-b", "posix", "--json", os.path.join(self.folder(), b"no", b"j"),
+                               os.path.join(self.folder(), b"f")], 1)):
+            done = mpitest.mpirun(1, os.path.join(limetest.BIN, "lime-bench"), *args)
+            self.assertEqual(done.returncode, status, done.stderr)
+            ours = self.lines_of(b"lime-bench: ", done.stderr)
+            self.assertIsNone(harm_in(ours + done.stdout), ours)
+            if "g" not in args:
+                self.assertIn(SHOWN, ours)
+
 
 if __name__ == "__main__":
     limetest.main()

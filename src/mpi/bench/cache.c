@@ -23,6 +23,11 @@ const char *bench_cache_method(const struct bench_world *world, bool file_only)
     return good ? all : file;
 }
 
+bool bench_cache_is_whole(const char *method)
+{
+    return strcmp(method, all) == 0;
+}
+
 static void drop_all(void)
 {
     sync();
@@ -47,7 +52,7 @@ static void drop_file(const char *path)
 void bench_cache_drop(const struct bench_world *world, const char *method, const char *path)
 {
     MPI_Barrier(MPI_COMM_WORLD);
-    if (world->host_rank == 0 && strcmp(method, all) == 0)
+    if (world->host_rank == 0 && bench_cache_is_whole(method))
         drop_all();
     else if (world->host_rank == 0)
         drop_file(path);

@@ -10,6 +10,9 @@
  * pages, on each host that has read or written it). Collective. */
 const char *bench_cache_method(const struct bench_world *, bool file_only);
 
+/* Whether the method drops what belongs to other files, too. */
+bool bench_cache_is_whole(const char *method);
+
 /* Nothing of the file is in memory, nothing is being written. Collective. */
 void bench_cache_drop(const struct bench_world *, const char *method, const char *path);
 

@@ -18,7 +18,8 @@ FILE *bench_json_open(const char *name)
 
 bool bench_json_write(FILE *to, const char *name, json_t *object)
 {
-    bool good = json_dumpf(object, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 &&
+    bool good = json_dumpf(object, to,
+                           JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9)) == 0 &&
                 fputc('\n', to) != EOF;
     good = (to == stdout ? fflush(to) : fclose(to)) == 0 && good;
     json_decref(object);

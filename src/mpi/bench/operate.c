@@ -259,7 +259,8 @@ static bool operate_on(struct batch *b, enum bench_operation operation, int firs
         spoil(b);
     }
     bool good = prepare(b);
-    for (int i = 0; good && o->cold && i < n; i++)
+    int drops = bench_cache_is_whole(b->run->cache) ? 1 : n;
+    for (int i = 0; good && o->cold && i < drops; i++)
         bench_cache_drop(b->run->world, b->run->cache, b->paths[i]);
     if (good)
         move(b, s);
