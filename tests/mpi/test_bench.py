@@ -233,7 +233,7 @@ class Files(TestCase):
         words = self.run_bench(2, "-b", "posix", *SMALL, status=2,
                                where=os.path.dirname(path)).words
         self.assertIn(f"lime-bench: {path}: write: it exists and would be overwritten", words)
-        words = self.run_bench(2, "overlap", *LATTICE[:2], status=1,
+        words = self.run_bench(2, "overlap", *LATTICE[:2], status=2,
                                where=os.path.dirname(path)).words
         self.assertIn("would be overwritten", words)
         with open(path, "rb") as file:
@@ -317,7 +317,7 @@ class Output(TestCase):
         words = done.stdout.decode()
         self.assertEqual((done.returncode, words.count("\nusage: ") + words.startswith("usage: ")),
                          (0, 1))
-        self.assertTrue(all(len(line) <= 90 for line in words.splitlines()))
+        self.assertTrue(all(len(line) <= 80 for line in words.splitlines()))
         for word in ("overlap", "checksum"):
             done = mpitest.mpirun(1, BENCH, word, "--help")
             self.assertIn(f"lime-bench {word} [OPTION]".encode(), done.stdout)

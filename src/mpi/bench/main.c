@@ -32,16 +32,16 @@ static void list(void)
         const struct bench_backend *b = bench_backends[i];
         const char *absent = b->absent ? b->absent() : NULL;
         const char *version = json_string_value(json_object_get(libraries, b->name));
-        printf("  %-11s %s", b->name, b->about);
+        printf("  %-12s %s", b->name, b->about);
         if (absent)
             printf("; NOT AVAILABLE: %s", absent);
-        else if (version)
+        else if (version && !b->absent)
             printf(" (%s)", version);
         putchar('\n');
     }
     puts("\npatterns:");
     for (int i = 0; i < BENCH_PATTERNS; i++)
-        printf("  %-11s %s\n", bench_pattern_name((enum bench_pattern_kind)i), patterns[i]);
+        printf("  %-12s %s\n", bench_pattern_name((enum bench_pattern_kind)i), patterns[i]);
     json_decref(libraries);
 }
 
@@ -143,9 +143,10 @@ static int study(const struct bench_world *world, const struct bench_options *o)
     bool overlap = o->command == BENCH_OVERLAP;
     struct bench_study s;
     struct output out;
-    int status = BENCH_FAILED;
-    if (bench_study_set(&s, overlap ? "overlap" : "checksum", o, world) &&
-        open_output(world, o, &out)) {
+    int status = bench_study_set(&s, overlap ? "overlap" : "checksum", o, world);
+    if (status == BENCH_GOOD && !open_output(world, o, &out))
+        status = BENCH_FAILED;
+    if (status == BENCH_GOOD) {
         json_t *json = out.json ? bench_json_head(&out.system) : NULL;
         if (json)
             json_object_set_new(json, "parameters", bench_study_parameters(&s));

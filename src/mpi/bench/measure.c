@@ -69,7 +69,21 @@ static bool is_free(const struct bench_run *run)
     return true;
 }
 
-static bool make_data(struct bench_run *run)
+static bool make_results(struct bench_run *run)
+{
+    for (int i = 0; i < run->entries; i++)
+        for (int op = 0; op < BENCH_OPERATIONS; op++) {
+            struct bench_result *result = &run->entry[i].results[op];
+            result->seconds =
+                calloc((size_t)run->options->repetitions, sizeof *result->seconds);
+            if (!result->seconds)
+                return false;
+        }
+    return true;
+}
+
+/* The buffer, and room for the results. */
+static bool make_room(struct bench_run *run)
 {
     const struct bench_pattern *p = &run->options->task.pattern;
     int writer, reader;
@@ -82,8 +96,9 @@ static bool make_data(struct bench_run *run)
         run->data = NULL;
     if (run->data)
         memset(run->data, 0, (size_t)bytes); /* the pages are there before the clock runs */
+    bool good = run->data && make_results(run);
     return bench_world_report(run->world, run->options->path, "prepare",
-                              run->data ? "" : "out of memory");
+                              good ? "" : "out of memory");
 }
 
 /* Readers are moved by as many ranks as a host has, so that each reads what another host has
@@ -97,19 +112,6 @@ static void make_comms(struct bench_run *run)
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &run->writers);
     MPI_Comm_split(MPI_COMM_WORLD, 0, (run->world->rank + shift) % ranks, &run->readers);
-}
-
-static bool make_results(struct bench_run *run)
-{
-    for (int i = 0; i < run->entries; i++)
-        for (int op = 0; op < BENCH_OPERATIONS; op++) {
-            struct bench_result *result = &run->entry[i].results[op];
-            result->seconds =
-                calloc((size_t)run->options->repetitions, sizeof *result->seconds);
-            if (!result->seconds)
-                return false;
-        }
-    return true;
 }
 
 int bench_run_set(struct bench_run *run, const struct bench_options *options,
@@ -133,7 +135,7 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
         return BENCH_USAGE;
     run->cache = options->cold ? bench_cache_method(world, options->cold_file) : "none";
     make_comms(run);
-    if (!make_results(run) || !make_data(run))
+    if (!make_room(run))
         return BENCH_FAILED;
     if (options->compute > 0)
         run->unit = bench_compute_unit(MPI_COMM_WORLD);

@@ -69,8 +69,8 @@ static bool is_free(const struct bench_study *s)
     return false;
 }
 
-bool bench_study_set(struct bench_study *s, const char *name,
-                     const struct bench_options *options, const struct bench_world *world)
+int bench_study_set(struct bench_study *s, const char *name,
+                    const struct bench_options *options, const struct bench_world *world)
 {
     int periods[BENCH_DIMS] = {0};
     const struct bench_pattern *p = &options->task.pattern;
@@ -78,18 +78,18 @@ bool bench_study_set(struct bench_study *s, const char *name,
         .options = options, .world = world, .name = name, .pattern = p, .cart = MPI_COMM_NULL};
     s->file = MPI_FILE_NULL;
     if (!bench_world_agree(world->rank != 0 || is_free(s)))
-        return false;
+        return BENCH_USAGE;
     MPI_Cart_create(MPI_COMM_WORLD, BENCH_DIMS, p->grid, periods, 0, &s->cart);
     s->bytes = bench_pattern_bytes(p);
     s->cache = bench_cache_method(world, s->options->cold_file);
     s->data = malloc((size_t)bench_pattern_rank_bytes(p, world->rank));
     if (!report(s, s->data ? "" : "prepare: out of memory"))
-        return false;
+        return BENCH_FAILED;
     walk(s, NULL);
     lemonSetMessageHandler(keep_message, NULL);
     if (world->rank == 0)
         bench_guard_file(options->path);
-    return true;
+    return BENCH_GOOD;
 }
 
 void bench_study_free(struct bench_study *s)

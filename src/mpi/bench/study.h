@@ -22,9 +22,9 @@ struct bench_study {
     LemonReader *reader;
 };
 
-/* False after a message, as all of these. Collective. */
-bool bench_study_set(struct bench_study *, const char *name, const struct bench_options *,
-                     const struct bench_world *);
+/* BENCH_GOOD, or another status after a message. Collective. */
+int bench_study_set(struct bench_study *, const char *name, const struct bench_options *,
+                    const struct bench_world *);
 void bench_study_free(struct bench_study *);
 
 /* A new file, or that which is there, with a writer or reader of it; then what Lemon answered.

@@ -63,7 +63,7 @@ static const char *cache_words(const struct bench_run *run)
     if (strcmp(run->cache, "drop_caches") == 0)
         return "page cache dropped before each operation";
     if (strcmp(run->cache, "posix_fadvise") == 0)
-        return "page cache dropped of these files (posix_fadvise)";
+        return "file dropped from the page cache before each operation";
     return "page cache warm";
 }
 

@@ -42,7 +42,7 @@ static bool read_all(int fd, void *data, size_t n)
 }
 
 /* Adds what the program has told. False: it has ended. */
-static bool listen(int from_program, struct thing **all)
+static bool learn(int from_program, struct thing **all)
 {
     char kind, path[BENCH_PATH_BYTES];
     unsigned short length;
@@ -75,7 +75,7 @@ __attribute__((noreturn)) static void stand_guard(int from_program)
     for (int signal = SIGHUP; signal <= SIGTERM; signal++)
         sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    while (listen(from_program, &all))
+    while (learn(from_program, &all))
         ;
     for (struct thing *thing = all; thing; thing = thing->next) /* these use files */
         if (thing->kind == A_MOUNT)
