@@ -831,7 +831,7 @@ class Faults(TestCase):
             self.skipTest(f"needs cc: {built.stderr.decode()}")
         files = [large(self.at_source(f"c{i}"), 6, i) for i in range(2)]
         files.append(configuration(self.at_source("c2"), "4,4,8,8"))
-        failed, dice = 0, random.Random() if limetest.STRESS else random.Random(2)
+        failed, dice = set(), random.Random() if limetest.STRESS else random.Random(2)
         for op, most in (("read", 40), ("write", 30), ("fsync", 5), ("fdatasync", 8),
                          ("fallocate", 3), ("rename", 3), ("utimens", 3)):
             for at in range(1, most + 1, 1 if limetest.STRESS else 4):
@@ -841,7 +841,8 @@ class Faults(TestCase):
                 done = limetest.run(["lime", "stage", "--checkpoint", "1M", *files, self.target],
                                     env=env)
                 self.assertIn(done.returncode, (0, 1), (op, at, done))
-                failed += done.returncode
+                if done.returncode:
+                    failed.add(op)
                 for name in os.listdir(self.target):
                     self.assertFalse(name.startswith("."), (op, at, name))
                     self.assertSame(name)
@@ -850,7 +851,9 @@ class Faults(TestCase):
                 for name in os.listdir(self.target):
                     self.assertSame(name)
                     os.unlink(self.at_target(name))
-        self.assertGreater(failed, 10)
+        # Of reads fewer are struck the more is in memory, and a second try may have mended them.
+        self.assertEqual(failed | {"read"}, {"read", "write", "fsync", "fdatasync", "fallocate",
+                                             "rename", "utimens"})
 
 
 class PowerFailure(Interrupted):
