@@ -1,0 +1,163 @@
+/* cells.c - what a checkpoint may be, and how long its records are */
+#include "limecells.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+    const char *word;
+    size_t bytes;
+} types[] = {
+    [LIMECELLS_INT32] = {"int32", 4},     [LIMECELLS_UINT32] = {"uint32", 4},
+    [LIMECELLS_INT64] = {"int64", 8},     [LIMECELLS_UINT64] = {"uint64", 8},
+    [LIMECELLS_FLOAT32] = {"float32", 4}, [LIMECELLS_FLOAT64] = {"float64", 8},
+};
+
+static bool is_type(enum limecells_type type)
+{
+    return (unsigned)type >= LIMECELLS_INT32 && (unsigned)type <= LIMECELLS_FLOAT64;
+}
+
+size_t limecells_type_bytes(enum limecells_type type)
+{
+    return is_type(type) ? types[type].bytes : 0;
+}
+
+const char *limecells_type_word(enum limecells_type type)
+{
+    return is_type(type) ? types[type].word : NULL;
+}
+
+static bool is_float(enum limecells_type type)
+{
+    return type == LIMECELLS_FLOAT32 || type == LIMECELLS_FLOAT64;
+}
+
+/* ---- what may be ---- */
+
+static const char *check_name(const char *name)
+{
+    size_t n = strnlen(name, LIMECELLS_NAME_MAX + 1);
+    if (n == 0 || n > LIMECELLS_NAME_MAX)
+        return "a field's name has 1 to 63 bytes";
+    if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != n)
+        return "a field's name consists of letters, digits, - and _";
+    return NULL;
+}
+
+static uint64_t field_bytes(const struct limecells_field *f)
+{
+    return f->count * (uint64_t)limecells_type_bytes(f->type);
+}
+
+static bool overlap(const struct limecells_field *a, const struct limecells_field *b)
+{
+    return a->offset < b->offset + field_bytes(b) && b->offset < a->offset + field_bytes(a);
+}
+
+static const char *check_field(const struct limecells *c, uint32_t i)
+{
+    const struct limecells_field *f = &c->field[i];
+    const char *why = check_name(f->name);
+    if (why)
+        return why;
+    if (!is_type(f->type))
+        return "a field has a type that is not known";
+    if (f->count == 0 || f->count > LIMECELLS_PARTICLE_MAX)
+        return "a field has no numbers, or too many";
+    if (f->offset > c->particle_bytes || field_bytes(f) > c->particle_bytes - f->offset)
+        return "a field reaches beyond the particle";
+    for (uint32_t j = 0; j < i; j++) {
+        if (strcmp(c->field[j].name, f->name) == 0)
+            return "two fields have one name";
+        if (overlap(&c->field[j], f))
+            return "two fields overlap";
+    }
+    return NULL;
+}
+
+static const char *check_fields(const struct limecells *c)
+{
+    if (c->fields == 0 || c->fields > LIMECELLS_FIELDS_MAX)
+        return "a particle has 1 to 64 fields";
+    for (uint32_t i = 0; i < c->fields; i++) {
+        const char *why = check_field(c, i);
+        if (why)
+            return why;
+    }
+    const struct limecells_field *position = limecells_find(c, "position");
+    if (!position || !is_float(position->type) || position->count != LIMECELLS_DIMS)
+        return "a particle needs a position: three floating-point numbers";
+    const struct limecells_field *id = limecells_find(c, "id");
+    if (id && (is_float(id->type) || id->count != 1))
+        return "an id is one integer";
+    return NULL;
+}
+
+static const char *check_domain(const struct limecells *c)
+{
+    uint64_t cells = 1;
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        if (!isfinite(c->origin[d]) || !isfinite(c->length[d]) ||
+            !isfinite(c->origin[d] + c->length[d]))
+            return "the domain is not finite";
+        if (!(c->length[d] > 0) || !(c->origin[d] + c->length[d] > c->origin[d]))
+            return "the domain has no volume";
+        if (c->cells[d] == 0 || c->cells[d] > LIMECELLS_CELLS_MAX / cells)
+            return "there are no cells, or more than 2^40";
+        cells *= c->cells[d];
+    }
+    return NULL;
+}
+
+const char *limecells_check(const struct limecells *c)
+{
+    if (c->particle_bytes == 0 || c->particle_bytes > LIMECELLS_PARTICLE_MAX)
+        return "a particle has 1 byte to 1 MiB";
+    if (c->particles > INT64_MAX / c->particle_bytes)
+        return "there are more particles than a file can hold";
+    const char *why = check_fields(c);
+    return why ? why : check_domain(c);
+}
+
+/* ---- sizes ---- */
+
+uint64_t limecells_cells(const struct limecells *c)
+{
+    return c->cells[0] * c->cells[1] * c->cells[2];
+}
+
+uint64_t limecells_header_bytes(const struct limecells *c)
+{
+    return LIMECELLS_FIXED_BYTES + (uint64_t)c->fields * LIMECELLS_FIELD_BYTES;
+}
+
+uint64_t limecells_index_bytes(const struct limecells *c)
+{
+    return limecells_header_bytes(c) + limecells_cells(c) * LIMECELLS_ENTRY_BYTES;
+}
+
+uint64_t limecells_data_bytes(const struct limecells *c)
+{
+    return c->particles * c->particle_bytes;
+}
+
+const struct limecells_field *limecells_find(const struct limecells *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->fields; i++)
+        if (strcmp(c->field[i].name, name) == 0)
+            return &c->field[i];
+    return NULL;
+}
+
+uint64_t limecells_number(const struct limecells *c, const uint64_t at[LIMECELLS_DIMS])
+{
+    return (at[0] * c->cells[1] + at[1]) * c->cells[2] + at[2];
+}
+
+void limecells_at(const struct limecells *c, uint64_t number, uint64_t at[LIMECELLS_DIMS])
+{
+    at[2] = number % c->cells[2];
+    at[1] = number / c->cells[2] % c->cells[1];
+    at[0] = number / c->cells[2] / c->cells[1];
+}
