@@ -41,6 +41,7 @@ pkg_libs   = $(shell $(PKG) --libs $(1))
 # own. A room sees what its list of include paths allows, and no list leads upwards
 # (docs/architecture.md has the picture, tests/tool/test_rooms.py compares).
 INC_lime := -Isrc/lime/include
+INC_cells := -Isrc/lime/cells/include $(INC_lime)
 INC_wire := -Isrc/mpi/wire/include
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
@@ -51,7 +52,7 @@ INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 fuse_rooms := base names job write verify file ops process
 fuse_cflags = $(INC_lime) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
-lime_src := $(wildcard src/lime/*.c src/lime/edit/*.c)
+lime_src := $(wildcard src/lime/*.c src/lime/edit/*.c src/lime/cells/*.c)
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
 fuse_src := $(wildcard src/fuse/*/*.c)
@@ -75,7 +76,7 @@ examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
 # What of the format it needs, and what that needs.
-lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c descriptor.c)
+lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c descriptor.c) $(wildcard src/lime/cells/*.c)
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
@@ -160,6 +161,7 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 endef
 $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/edit,$(INC_lime)))
+$(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
 $(eval $(call compile,src/lime/tool/cmd,$(INC_shared) -Isrc/lime/stage/include))
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
@@ -186,7 +188,7 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 	$(Q)$(MPICC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(MPI_WARNINGS) -fPIC $(2) -MMD -MP -c -o $$@ $$<
 endef
 $(eval $(call compile_mpi,src/mpi/move,$(INC_move)))
-$(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move)))
+$(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move) $(INC_cells)))
 $(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
 bench_cflags := $(INC_bench) $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'

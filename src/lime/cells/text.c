@@ -24,8 +24,8 @@ static void put(struct page *page, const char *format, ...)
 
 static void put_field(struct page *page, const struct limecells_field *f)
 {
-    put(page, "    <field name=\"%s\" type=\"%s\" count=\"%" PRIu32 "\" offset=\"%" PRIu64
-              "\"/>\n",
+    put(page,
+        "    <field name=\"%s\" type=\"%s\" count=\"%" PRIu32 "\" offset=\"%" PRIu64 "\"/>\n",
         f->name, limecells_type_word(f->type), f->count, f->offset);
 }
 

@@ -70,6 +70,21 @@ int lemon_say(const struct lemon_internal *in, int code, const char *format, ...
     return code;
 }
 
+int lemon_tell(const struct lemon_internal *in, int code, const char *text)
+{
+    struct {
+        int code, rank;
+    } lowest = {code, in->rank};
+    char words[MESSAGE_MAX] = "";
+    MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_2INT, MPI_MINLOC, in->comm);
+    if (lowest.code == LEMON_SUCCESS)
+        return LEMON_SUCCESS;
+    if (in->rank == lowest.rank)
+        snprintf(words, sizeof words, "%s", text);
+    MPI_Bcast(words, sizeof words, MPI_CHAR, lowest.rank, in->comm);
+    return lemon_say(in, lowest.code, "%s", words);
+}
+
 void lemon_warn(const struct lemon_internal *in, const char *format, ...)
 {
     lemonMessageHandler *call = atomic_load(&handler);

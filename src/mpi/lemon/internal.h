@@ -79,6 +79,7 @@ struct lemon_internal {
     int64_t before_pos, before_filled; /* writer: before the call that is under way */
     int64_t alignment;                 /* writer: of data, 0: none */
     int64_t align_from;                /* writer: bytes of the records whose data are aligned */
+    unsigned patterns;                 /* so many were opened: pattern.c */
     bool threads;                      /* other threads may be in MPI: see pending.c */
     bool overfull;                     /* a record may hold more than its header says */
     bool overfull_told;
@@ -93,6 +94,18 @@ struct lemon_internal {
 /* NULL if any rank has no memory. Collective. */
 struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm);
 void lemon_internal_free(struct lemon_internal *);
+
+/* ---- writer.c ---- */
+
+/* lemonWriterCloseRecord(), without writing back what system and disk still hold if not `sync`.
+ */
+int lemon_writer_close(LemonWriter *, bool sync);
+
+/* n bytes more of the record are, or will be, there. Local. */
+void lemon_writer_move_on(LemonWriter *, int64_t n);
+
+/* A call is under way; its error, if any, comes out when it is finished. Local. */
+void lemon_writer_begin_busy(LemonWriter *);
 
 /* ---- reader.c ---- */
 
@@ -114,7 +127,11 @@ int lemon_failure(enum lemon_direction);
 int lemon_say(const struct lemon_internal *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same, once for all ranks, by rank 0; on stderr if there is no handler. */
+/* The same by each rank, if any gives another code than LEMON_SUCCESS: the words of the first
+ * of those ranks. Returns the lowest code. Collective. */
+int lemon_tell(const struct lemon_internal *, int code, const char *text);
+
+/* The same as lemon_say(), once for all ranks, by rank 0; on stderr if there is no handler. */
 void lemon_warn(const struct lemon_internal *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -52,8 +52,7 @@ int lemonFinishWriting(LemonWriter *writer)
     return code;
 }
 
-/* A call is under way; its error, if any, comes out when it is finished. */
-static void begin_busy(LemonWriter *writer)
+void lemon_writer_begin_busy(LemonWriter *writer)
 {
     writer->is_busy = 1;
     writer->internal->before_pos = writer->pos;
@@ -152,10 +151,8 @@ static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
     return size < end ? lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1) : LEMON_SUCCESS;
 }
 
-int lemonWriterCloseRecord(LemonWriter *writer)
+int lemon_writer_close(LemonWriter *writer, bool sync)
 {
-    if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterCloseRecord: no writer");
     struct lemon_internal *in = writer->internal;
     int code = lemonFinishWriting(writer);
     if (code != LEMON_SUCCESS)
@@ -169,7 +166,7 @@ int lemonWriterCloseRecord(LemonWriter *writer)
     int padding = (int)limefile_padding((uint64_t)writer->data_length);
     if (in->rank == 0) /* behind the data, also where they are more than the header says */
         code = finish_record(in, writer->off + in->filled, padding);
-    int err = MPI_File_sync(*writer->fp);
+    int err = sync ? MPI_File_sync(*writer->fp) : MPI_SUCCESS;
     if (err != MPI_SUCCESS)
         code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
     code = lemon_agree(in, code);
@@ -184,6 +181,13 @@ int lemonWriterCloseRecord(LemonWriter *writer)
     writer->is_last = 0;
     writer->data_length = 0;
     return LEMON_SUCCESS;
+}
+
+int lemonWriterCloseRecord(LemonWriter *writer)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterCloseRecord: no writer");
+    return lemon_writer_close(writer, true);
 }
 
 int lemonDestroyWriter(LemonWriter *writer)
@@ -203,7 +207,7 @@ int lemonDestroyWriter(LemonWriter *writer)
 
 /* ---- position ---- */
 
-static void move_on(LemonWriter *writer, MPI_Offset n)
+void lemon_writer_move_on(LemonWriter *writer, int64_t n)
 {
     writer->pos += n;
     if (writer->internal->filled < writer->pos)
@@ -224,7 +228,7 @@ int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
     code = lemon_seek(in, writer->pos, writer->data_length, offset, whence, &to);
     if (code != LEMON_SUCCESS)
         return code;
-    move_on(writer, to - writer->pos);
+    lemon_writer_move_on(writer, to - writer->pos);
     return lemon_point(in, writer->off + writer->pos);
 }
 
@@ -319,7 +323,7 @@ int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer)
         code = lemon_agree(in, code);
     }
     if (code == LEMON_SUCCESS)
-        move_on(writer, n);
+        lemon_writer_move_on(writer, n);
     else if (nbytes)
         *nbytes = 0;
     return code;
@@ -338,8 +342,8 @@ int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, Lemo
     if (code != LEMON_SUCCESS)
         return code;
     lemon_start_bytes(in, LEMON_WRITE, source, n, writer->off + writer->pos);
-    begin_busy(writer);
-    move_on(writer, n);
+    lemon_writer_begin_busy(writer);
+    lemon_writer_move_on(writer, n);
     return LEMON_SUCCESS;
 }
 
@@ -371,10 +375,10 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
         lemon_sum_end(in, code);
     } else {
         lemon_start_lattice(in, LEMON_WRITE, data, at);
-        begin_busy(writer);
+        lemon_writer_begin_busy(writer);
     }
     if (code == LEMON_SUCCESS)
-        move_on(writer, bytes);
+        lemon_writer_move_on(writer, bytes);
     return code;
 }
 

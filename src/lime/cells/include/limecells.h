@@ -27,12 +27,12 @@ enum {
     LIMECELLS_DIMS = 3,
     LIMECELLS_VERSION = 1,
     LIMECELLS_FIELDS_MAX = 64,
-    LIMECELLS_NAME_MAX = 63,            /* of a field's name, without the NUL */
-    LIMECELLS_PARTICLE_MAX = 1 << 20,   /* bytes */
-    LIMECELLS_FIXED_BYTES = 136,        /* of the index's header, without its fields */
-    LIMECELLS_FIELD_BYTES = 80,         /* of a field in it */
-    LIMECELLS_ENTRY_BYTES = 24,         /* of a cell in the index */
-    LIMECELLS_TEXT_MAX = 16384,         /* limecells_text() never writes more */
+    LIMECELLS_NAME_MAX = 63,          /* of a field's name, without the NUL */
+    LIMECELLS_PARTICLE_MAX = 1 << 20, /* bytes */
+    LIMECELLS_FIXED_BYTES = 136,      /* of the index's header, without its fields */
+    LIMECELLS_FIELD_BYTES = 80,       /* of a field in it */
+    LIMECELLS_ENTRY_BYTES = 24,       /* of a cell in the index */
+    LIMECELLS_TEXT_MAX = 16384,       /* limecells_text() never writes more */
 };
 
 /* Cells of all dimensions together. */
@@ -54,7 +54,7 @@ const char *limecells_type_word(enum limecells_type);
 struct limecells_field {
     char name[LIMECELLS_NAME_MAX + 1]; /* letters, digits, - and _ */
     enum limecells_type type;
-    uint32_t count; /* numbers of that type, one after another */
+    uint32_t count;  /* numbers of that type, one after another */
     uint64_t offset; /* in the particle, bytes */
 };
 

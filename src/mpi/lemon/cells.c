@@ -1,0 +1,197 @@
+/* cells.c - a checkpoint of particles, written */
+#include "cells.h"
+
+#include <string.h>
+
+enum {
+    TYPE_ROOM = 32, /* of a record's type */
+};
+
+/* Everything of a write. */
+struct cells_write {
+    LemonWriter *writer;
+    struct lemon_internal *in;
+    struct limecells c;
+    struct cells_sorted sorted;
+    struct cells_homes homes;
+    struct lemon_run *run;
+    int64_t runs;
+    int64_t index_at; /* in the file */
+    int mb, me;
+};
+
+/* ---- what is to be written ---- */
+
+static int agree_on_arguments(struct cells_write *w, int code, const char *why, int flags)
+{
+    unsigned char raw[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
+    int64_t values[4] = {0, w->mb, w->me, flags};
+    if (code == LEMON_SUCCESS && why)
+        code = lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why);
+    if (code == LEMON_SUCCESS) {
+        limecells_encode(&w->c, raw);
+        values[0] = limecells_crc(0, raw, limecells_header_bytes(&w->c));
+    }
+    return lemon_agree_on(w->in, code, values, 4);
+}
+
+static int count_particles(struct cells_write *w, int64_t count)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, w->in->comm);
+    w->c.particles = (uint64_t)count;
+    const char *why = count < 0 ? "too many particles" : limecells_check(&w->c);
+    return why ? lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why) : LEMON_SUCCESS;
+}
+
+/* Sorts and checks the particles, and finds out where each cell goes. */
+static int prepare(struct cells_write *w, const char *particles, int64_t count, int flags)
+{
+    char why[CELLS_WHY_MAX] = "";
+    int code = count_particles(w, count);
+    if (code != LEMON_SUCCESS)
+        return code;
+    bool good = cells_sort(&w->sorted, &w->c, particles, count, why);
+    code = lemon_tell(w->in, good ? LEMON_SUCCESS : LEMON_ERR_PARAM, why);
+    if (code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK)
+        code = cells_check_ids(w->in, &w->c, particles, count);
+    if (code == LEMON_SUCCESS)
+        code = cells_meet(w->in, &w->homes, &w->c, &w->sorted);
+    if (code != LEMON_SUCCESS)
+        return code;
+    good = cells_line_up(&w->sorted, &w->run, &w->runs);
+    return lemon_agree(w->in, good ? LEMON_SUCCESS
+                                   : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory"));
+}
+
+/* ---- the records ---- */
+
+static int open_record(struct cells_write *w, const char *type, uint64_t bytes, int mb, int me)
+{
+    char name[TYPE_ROOM];
+    strcpy(name, type);
+    LemonRecordHeader header = {LEMON_VERSION, mb, me, name, bytes};
+    return lemonWriteRecordHeader(&header, w->writer);
+}
+
+/* Text and index; the latter's bytes come when the checksums are known. */
+static int write_first_records(struct cells_write *w)
+{
+    char text[LIMECELLS_TEXT_MAX];
+    int64_t bytes = (int64_t)limecells_text(&w->c, text);
+    MPI_Offset n = bytes;
+    int code = open_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
+    if (code == LEMON_SUCCESS)
+        code = lemonWriteRecordData(text, &n, w->writer);
+    if (code == LEMON_SUCCESS)
+        code = lemon_writer_close(w->writer, false);
+    if (code == LEMON_SUCCESS)
+        code = open_record(w, LIMECELLS_INDEX_TYPE, limecells_index_bytes(&w->c), 0, 0);
+    if (code != LEMON_SUCCESS)
+        return code;
+    w->index_at = w->writer->off;
+    lemon_writer_move_on(w->writer, (int64_t)limecells_index_bytes(&w->c));
+    return lemon_writer_close(w->writer, false);
+}
+
+static int write_index(struct cells_write *w)
+{
+    bool good = cells_sum_up(&w->sorted);
+    int code = lemon_agree(w->in, good ? LEMON_SUCCESS
+                                       : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory"));
+    return code == LEMON_SUCCESS
+               ? cells_write_index(w->in, &w->homes, &w->c, &w->sorted, w->index_at)
+               : code;
+}
+
+/* Data first: their checksums are known when they have been through the processor. */
+static int write_data(struct cells_write *w, struct lemon_runs *runs)
+{
+    int code = lemon_agree(w->in, lemon_runs_write(w->in, runs, cells_stream, &w->sorted));
+    if (code == LEMON_SUCCESS)
+        code = write_index(w);
+    if (code != LEMON_SUCCESS)
+        return code;
+    lemon_writer_move_on(w->writer, (int64_t)limecells_data_bytes(&w->c));
+    return lemonWriterCloseRecord(w->writer);
+}
+
+static int start_data(struct cells_write *w, struct lemon_runs *runs)
+{
+    int code = lemon_agree(w->in, lemon_runs_keep(w->in, runs, cells_stream, &w->sorted));
+    char *buffer = w->in->pending.buffer;
+    w->in->pending.buffer = NULL; /* the index goes another way first */
+    if (code == LEMON_SUCCESS)
+        code = write_index(w);
+    if (code != LEMON_SUCCESS) {
+        free(buffer);
+        return code;
+    }
+    lemon_post_begin(w->in, LEMON_WRITE);
+    w->in->pending.buffer = buffer;
+    lemon_runs_start(w->in, runs);
+    lemon_writer_begin_busy(w->writer);
+    lemon_writer_move_on(w->writer, (int64_t)limecells_data_bytes(&w->c));
+    return LEMON_SUCCESS;
+}
+
+static int write_records(struct cells_write *w, bool wait)
+{
+    struct lemon_runs runs;
+    int code = write_first_records(w);
+    if (code == LEMON_SUCCESS)
+        code = open_record(w, LIMECELLS_DATA_TYPE, limecells_data_bytes(&w->c), 0, w->me);
+    if (code == LEMON_SUCCESS)
+        code = lemon_runs_open(w->in, &runs, (int64_t)limecells_data_bytes(&w->c),
+                               w->writer->off, w->run, w->runs, true);
+    if (code != LEMON_SUCCESS)
+        return code;
+    code = wait ? write_data(w, &runs) : start_data(w, &runs);
+    lemon_runs_close(&runs);
+    return code;
+}
+
+/* ---- the calls ---- */
+
+static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *domain,
+                       LemonParticle const *particle, void const *particles, MPI_Offset count,
+                       int flags, bool wait)
+{
+    struct cells_write w = {.writer = writer, .mb = mb != 0, .me = me != 0};
+    const char *why;
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteCells: no writer");
+    w.in = writer->internal;
+    int code = lemonFinishWriting(writer);
+    if (code == LEMON_SUCCESS && !writer->is_awaiting_header)
+        code = lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: the record before is still open");
+    bool good = cells_take(domain, particle, &w.c, &why);
+    if (good && (count < 0 || (count > 0 && !particles)))
+        why = "no particles, or a negative number of them";
+    if (good && flags & ~LEMON_CELLS_CHECK)
+        why = "flags that are not known";
+    code = agree_on_arguments(&w, code, why, flags);
+    if (code == LEMON_SUCCESS)
+        code = prepare(&w, particles, count, flags);
+    if (code == LEMON_SUCCESS)
+        code = write_records(&w, wait);
+    free(w.run);
+    cells_homes_close(&w.homes);
+    cells_sorted_free(&w.sorted);
+    return code;
+}
+
+int lemonWriteCells(LemonWriter *writer, int MB_flag, int ME_flag, LemonDomain const *domain,
+                    LemonParticle const *particle, void const *particles, MPI_Offset count,
+                    int flags)
+{
+    return write_cells(writer, MB_flag, ME_flag, domain, particle, particles, count, flags,
+                       true);
+}
+
+int lemonWriteCellsNonBlocking(LemonWriter *writer, int MB_flag, int ME_flag,
+                               LemonDomain const *domain, LemonParticle const *particle,
+                               void const *particles, MPI_Offset count, int flags)
+{
+    return write_cells(writer, MB_flag, ME_flag, domain, particle, particles, count, flags,
+                       false);
+}

@@ -1,0 +1,138 @@
+/*
+ * cells.h - particles on their way into cells: what the parts of a write hand to each other
+ */
+#ifndef LEMON_CELLS_INSIDE_H
+#define LEMON_CELLS_INSIDE_H
+
+#include "lemon_cells.h"
+#include "limecells.h"
+#include "runmove.h"
+
+enum {
+    CELLS_WHY_MAX = 256,
+};
+
+/* ---- cellsargs.c: what callers say, as the format says it; local ---- */
+
+/* False: *why. */
+bool cells_take(const LemonDomain *, const LemonParticle *, struct limecells *,
+                const char **why);
+
+/* The other way round; names and fields belong to the LemonCells. */
+void cells_give(const struct limecells *, LemonCells *, LemonField field[LIMECELLS_FIELDS_MAX]);
+
+bool cells_is_big_endian(void);
+
+/* Where a particle is, and how messages call it: "particle 7 of rank 2", "id 12". */
+void cells_position(const struct limecells *, const struct limecells_field *position,
+                    const char *particle, double x[LIMECELLS_DIMS]);
+void cells_name(const struct limecells *, const char *particle, int64_t number,
+                char name[CELLS_WHY_MAX / 2]);
+uint64_t cells_id(const struct limecells_field *id, const char *particle);
+
+/* Numbers of all fields are turned round, byte by byte. */
+void cells_swap(const struct limecells *, char *particles, int64_t count);
+
+/* ---- cellssort.c: the particles of this rank, by cells; local ---- */
+
+/* Those of one cell. */
+struct cells_segment {
+    uint64_t cell;
+    int64_t count;
+    int64_t place; /* in the data record, of its first particle: cellshome.c */
+    int64_t first; /* in the rank's stream */
+    uint32_t crc;
+};
+
+/* A piece of a segment that a piece of the stream ends in. */
+struct cells_fragment {
+    int64_t at, bytes; /* in the stream */
+    int64_t segment;   /* of `stream` */
+    uint32_t crc;
+};
+
+struct cells_sorted {
+    const struct limecells *c;
+    const char *particles;
+    int64_t count;
+    struct cells_segment *segment; /* in the order of cells */
+    int64_t segments, room;
+    int64_t *key;                  /* of each particle: its cell, then its segment */
+    int64_t *order;                /* the particles in the order of the stream */
+    bool as_is;                    /* which is the caller's order */
+    struct cells_segment **stream; /* the segments in that order */
+    struct cells_fragment *fragment;
+    int64_t fragments, capacity;
+    bool no_memory; /* was met while the stream was read */
+};
+
+/* False: `why` names the particle, or there is no memory. */
+bool cells_sort(struct cells_sorted *, const struct limecells *, const char *particles,
+                int64_t count, char why[CELLS_WHY_MAX]);
+void cells_sorted_free(struct cells_sorted *);
+
+/* All places are known: the stream is in the order of the file. Sets *run, malloc'ed, in
+ * particles' bytes. False: no memory. */
+bool cells_line_up(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
+
+/* A lemon_fill, which notes checksums; then those of the segments. False: no memory. */
+void cells_stream(void *sorted, int64_t at, int64_t n, char *to);
+bool cells_sum_up(struct cells_sorted *);
+
+/* ---- cellshome.c: a cell's entry is put together by its home, one rank ---- */
+
+struct cells_homes {
+    struct lemon_pattern pattern;
+    int64_t per;          /* cells of a home */
+    int64_t first, cells; /* this rank's */
+    struct limecells_cell *cell;
+    int64_t *word; /* of the cells' items: cell, count */
+};
+
+/* Gives each segment its place. Collective, agreed; nothing is to be closed after an error. */
+int cells_meet(struct lemon_internal *, struct cells_homes *, const struct limecells *,
+               struct cells_sorted *);
+
+/* The checksums of the segments become those of cells; writes the index, which begins at `at`
+ * of the file. Collective, agreed. */
+int cells_write_index(struct lemon_internal *, struct cells_homes *, struct limecells *,
+                      const struct cells_sorted *, int64_t at);
+void cells_homes_close(struct cells_homes *);
+
+/* ---- cellsid.c ---- */
+
+/* LEMON_ERR_PARAM, told, if an id is there twice. Collective, agreed. */
+int cells_check_ids(struct lemon_internal *, const struct limecells *, const char *particles,
+                    int64_t count);
+
+/* ---- cellspick.c: what a rank gets of a checkpoint ---- */
+
+struct cells_box {
+    double lower[LIMECELLS_DIMS], upper[LIMECELLS_DIMS];
+    uint64_t from[LIMECELLS_DIMS], to[LIMECELLS_DIMS]; /* of its cells; `to` is behind */
+};
+
+/* A cell with particles that touches the box, in the order of the data. */
+struct cells_pick {
+    uint64_t cell;
+    int64_t first, count;
+};
+
+/* NULL, or why not. */
+const char *cells_box_set(struct cells_box *, const struct limecells *, const double *lower,
+                          const double *upper);
+
+/* malloc'ed; -1: no memory. Local. */
+int64_t cells_pick(const LemonCells *, const struct cells_box *, struct cells_pick **pick);
+
+/* The cells' particles, one cell after another, have come: compares checksums and positions,
+ * and keeps, in place, those of the box. *sum counts each that is kept by where it is in the
+ * file. Returns how many; -1: code and `why`. Local. */
+int64_t cells_keep(const LemonCells *, const struct cells_box *, const struct cells_pick *,
+                   int64_t picks, char *particles, uint64_t *sum, int *code,
+                   char why[CELLS_WHY_MAX]);
+
+/* What *sum is for particles [from, to) of the file. */
+uint64_t cells_sum_of(uint64_t from, uint64_t to);
+
+#endif

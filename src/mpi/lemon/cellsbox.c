@@ -1,0 +1,138 @@
+/* cellsbox.c - domains divided between ranks */
+#include "cells.h"
+
+#include <string.h>
+
+/* Where cell i of n begins: as limecells_edge(). */
+static double edge(const LemonDomain *domain, int d, int64_t i, int64_t n)
+{
+    return domain->origin[d] + domain->length[d] * ((double)i / (double)n);
+}
+
+int lemonRegularBox(LemonDomain const *domain, int const *grid, int ranks, int rank,
+                    double *lower, double *upper)
+{
+    int parts[LEMON_CELLS_DIMS] = {0};
+    if (!domain || !lower || !upper || ranks < 1 || rank < 0 || rank >= ranks)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonRegularBox: no domain, or no such rank");
+    if (grid)
+        memcpy(parts, grid, sizeof parts);
+    else
+        MPI_Dims_create(ranks, LEMON_CELLS_DIMS, parts);
+    int64_t product = 1;
+    for (int d = 0; d < LEMON_CELLS_DIMS; d++)
+        product = parts[d] < 1 || product > ranks ? 0 : product * parts[d];
+    if (product != ranks)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonRegularBox: the grid is not of %d ranks",
+                         ranks);
+    for (int d = LEMON_CELLS_DIMS - 1; d >= 0; d--) {
+        lower[d] = edge(domain, d, rank % parts[d], parts[d]);
+        upper[d] = edge(domain, d, rank % parts[d] + 1, parts[d]);
+        rank /= parts[d];
+    }
+    return LEMON_SUCCESS;
+}
+
+/* ---- balanced ---- */
+
+/* A box of cells, for ranks [first, first + ranks). */
+struct part {
+    int64_t from[LEMON_CELLS_DIMS], to[LEMON_CELLS_DIMS];
+    int first, ranks;
+};
+
+/* The particles in each plane of cells of dimension d. */
+static void count_planes(const LemonCells *cells, const struct part *part, int d,
+                         int64_t *planes)
+{
+    const int64_t *n = cells->domain.cells;
+    int64_t at[LEMON_CELLS_DIMS];
+    memset(planes, 0, (size_t)(part->to[d] - part->from[d]) * sizeof *planes);
+    for (at[0] = part->from[0]; at[0] < part->to[0]; at[0]++)
+        for (at[1] = part->from[1]; at[1] < part->to[1]; at[1]++)
+            for (at[2] = part->from[2]; at[2] < part->to[2]; at[2]++)
+                planes[at[d] - part->from[d]] +=
+                    cells->cell[(at[0] * n[1] + at[1]) * n[2] + at[2]].count;
+}
+
+/* The dimension in which the part is longest, of those that it has several cells in, or -1. */
+static int longest(const LemonCells *cells, const struct part *part)
+{
+    int best = -1;
+    double most = 0;
+    for (int d = 0; d < LEMON_CELLS_DIMS; d++) {
+        int64_t n = part->to[d] - part->from[d];
+        double length = cells->domain.length[d] * (double)n / (double)cells->domain.cells[d];
+        if (n > 1 && length > most) {
+            most = length;
+            best = d;
+        }
+    }
+    return best;
+}
+
+/* How many planes the lower part gets: at least one, and not all, and about left / all of the
+ * particles. */
+static int64_t cut(const int64_t *planes, int64_t n, int left, int all)
+{
+    double total = 0, before = 0, best = 0;
+    int64_t at = 1;
+    for (int64_t i = 0; i < n; i++)
+        total += (double)planes[i];
+    double wish = total * left / all;
+    for (int64_t i = 1; i < n; i++) {
+        before += (double)planes[i - 1];
+        double off = before > wish ? before - wish : wish - before;
+        if (i == 1 || off < best) {
+            best = off;
+            at = i;
+        }
+    }
+    return at;
+}
+
+/* Goes down to the part of `rank`. -1: no memory. */
+static int divide(const LemonCells *cells, struct part *part, int rank)
+{
+    while (part->ranks > 1) {
+        int d = longest(cells, part), left = part->ranks / 2;
+        if (d < 0) { /* one cell: the first rank has it */
+            if (rank != part->first)
+                memcpy(part->from, part->to, sizeof part->from);
+            part->ranks = 1;
+            break;
+        }
+        int64_t n = part->to[d] - part->from[d];
+        int64_t *planes = malloc((size_t)n * sizeof *planes);
+        if (!planes)
+            return -1;
+        count_planes(cells, part, d, planes);
+        int64_t middle = part->from[d] + cut(planes, n, left, part->ranks);
+        free(planes);
+        if (rank < part->first + left) {
+            part->to[d] = middle;
+            part->ranks = left;
+        } else {
+            part->from[d] = middle;
+            part->first += left;
+            part->ranks -= left;
+        }
+    }
+    return 0;
+}
+
+int lemonBalancedBox(LemonCells const *cells, int ranks, int rank, double *lower, double *upper)
+{
+    if (!cells || !lower || !upper || ranks < 1 || rank < 0 || rank >= ranks)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonBalancedBox: no cells, or no such rank");
+    const LemonDomain *domain = &cells->domain;
+    struct part part = {.ranks = ranks};
+    memcpy(part.to, domain->cells, sizeof part.to);
+    if (divide(cells, &part, rank) != 0)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonBalancedBox: out of memory");
+    for (int d = 0; d < LEMON_CELLS_DIMS; d++) {
+        lower[d] = edge(domain, d, part.from[d], domain->cells[d]);
+        upper[d] = edge(domain, d, part.to[d], domain->cells[d]);
+    }
+    return LEMON_SUCCESS;
+}

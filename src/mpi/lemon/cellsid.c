@@ -1,0 +1,136 @@
+/*
+ * cellsid.c - whether an id is there twice
+ *
+ * Each id goes to one rank, by its hash, which sorts what it gets.
+ */
+#include "cells.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t mix(uint64_t word)
+{
+    word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
+    return word ^ word >> 31;
+}
+
+static int judge_of(uint64_t id, int ranks)
+{
+    return (int)(mix(id) % (uint64_t)ranks);
+}
+
+/* The ids of this rank, those for each rank together. */
+static int64_t *list_ids(const struct lemon_internal *in, const struct limecells *c,
+                         const char *particles, int64_t count, struct lemon_pattern *p)
+{
+    const struct limecells_field *id = limecells_find(c, "id");
+    int64_t *word = malloc((size_t)count * sizeof *word + 1);
+    int64_t *next = calloc((size_t)in->ranks, sizeof *next), first = 0;
+    bool good = word && next;
+    for (int64_t k = 0; good && k < count; k++)
+        next[judge_of(cells_id(id, particles + k * (int64_t)c->particle_bytes), in->ranks)]++;
+    for (int r = 0; good && r < in->ranks; r++) {
+        int64_t items = next[r];
+        good = items == 0 || lemon_pattern_add(p, r, items) == 0;
+        next[r] = first;
+        first += items;
+    }
+    for (int64_t k = 0; good && k < count; k++) {
+        uint64_t value = cells_id(id, particles + k * (int64_t)c->particle_bytes);
+        word[next[judge_of(value, in->ranks)]++] = (int64_t)value;
+    }
+    free(next);
+    if (good)
+        return word;
+    free(word);
+    return NULL;
+}
+
+/* Sorts by 16 bits at a time, those that are not the same in all words. False: no memory. */
+static bool sort_words(int64_t *word, int64_t n)
+{
+    enum {
+        DIGITS = 1 << 16,
+    };
+    int64_t *other = malloc((size_t)n * sizeof *other + 1), *from = word, *to = other;
+    int64_t *next = malloc(DIGITS * sizeof *next);
+    bool good = other && next;
+    for (int shift = 0; good && shift < 64; shift += 16) {
+        memset(next, 0, DIGITS * sizeof *next);
+        for (int64_t i = 0; i < n; i++)
+            next[(uint64_t)from[i] >> shift & (DIGITS - 1)]++;
+        if (n == 0 || next[(uint64_t)from[0] >> shift & (DIGITS - 1)] == n)
+            continue;
+        for (int64_t digit = 0, first = 0; digit < DIGITS; digit++) {
+            int64_t here = next[digit];
+            next[digit] = first;
+            first += here;
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[next[(uint64_t)from[i] >> shift & (DIGITS - 1)]++] = from[i];
+        int64_t *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (good && from != word)
+        memcpy(word, from, (size_t)n * sizeof *word);
+    free(other);
+    free(next);
+    return good;
+}
+
+static int holder(const struct lemon_pattern *p, const int64_t *word, int64_t id, int after)
+{
+    for (int64_t i = 0; i < p->from_count; i++)
+        for (int64_t k = 0; k < p->from[i].items; k++)
+            if (word[p->from[i].first + k] == id && after-- == 0)
+                return p->from[i].rank;
+    return -1;
+}
+
+static int judge(const struct lemon_pattern *p, const int64_t *word, char why[CELLS_WHY_MAX])
+{
+    int64_t n = p->from_items, *sorted = malloc((size_t)n * sizeof *sorted + 1);
+    int code = LEMON_SUCCESS;
+    if (sorted && n)
+        memcpy(sorted, word, (size_t)n * sizeof *sorted);
+    if (!sorted || !sort_words(sorted, n)) {
+        snprintf(why, CELLS_WHY_MAX, "out of memory for %" PRId64 " ids", n);
+        code = LEMON_ERR_PARAM;
+    }
+    for (int64_t i = 1; i < n && code == LEMON_SUCCESS; i++)
+        if (sorted[i] == sorted[i - 1]) {
+            snprintf(why, CELLS_WHY_MAX, "id %" PRIu64 " is there twice: on ranks %d and %d",
+                     (uint64_t)sorted[i], holder(p, word, sorted[i], 0),
+                     holder(p, word, sorted[i], 1));
+            code = LEMON_ERR_PARAM;
+        }
+    free(sorted);
+    return code;
+}
+
+int cells_check_ids(struct lemon_internal *in, const struct limecells *c, const char *particles,
+                    int64_t count)
+{
+    struct lemon_pattern pattern = {0};
+    char why[CELLS_WHY_MAX] = "";
+    if (!limecells_find(c, "id"))
+        return lemon_say(in, LEMON_ERR_PARAM, "particles without an id cannot be checked");
+    int64_t *out = list_ids(in, c, particles, count, &pattern), *into = NULL;
+    int code = lemon_pattern_open(in, &pattern, out != NULL);
+    if (code == LEMON_SUCCESS) {
+        into = malloc((size_t)pattern.from_items * sizeof *into + 1);
+        code = lemon_agree(in, into ? LEMON_SUCCESS
+                                    : lemon_say(in, LEMON_ERR_PARAM, "no memory for ids"));
+        if (code == LEMON_SUCCESS) {
+            lemon_pattern_forth(in, &pattern, 1, out, into);
+            code = lemon_tell(in, judge(&pattern, into, why), why);
+        }
+        lemon_pattern_close(&pattern);
+    }
+    free(out);
+    free(into);
+    return code;
+}

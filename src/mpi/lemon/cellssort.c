@@ -1,0 +1,293 @@
+/* cellssort.c - the particles of a rank, in the order of cells */
+#define _GNU_SOURCE
+#include "cells.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TABLE_LEAST = 1 << 20, /* cells that a table is made for, however few particles there are */
+};
+
+/* ---- which cell ---- */
+
+static bool refuse(const struct cells_sorted *s, int64_t k, int d, double x,
+                   char why[CELLS_WHY_MAX])
+{
+    const struct limecells *c = s->c;
+    char name[CELLS_WHY_MAX / 2];
+    cells_name(c, s->particles + k * (int64_t)c->particle_bytes, k, name);
+    snprintf(why, CELLS_WHY_MAX, "%s: %c = %.17g is %s", name, "xyz"[d], x,
+             x == x ? "outside of the domain" : "no number");
+    return false;
+}
+
+static bool locate(struct cells_sorted *s, char why[CELLS_WHY_MAX])
+{
+    const struct limecells_field *position = limecells_find(s->c, "position");
+    const char *particle = s->particles;
+    for (int64_t k = 0; k < s->count; k++, particle += s->c->particle_bytes) {
+        double x[LIMECELLS_DIMS];
+        int64_t number = 0;
+        cells_position(s->c, position, particle, x);
+        for (int d = 0; d < LIMECELLS_DIMS; d++) {
+            int64_t at = limecells_locate(s->c, d, x[d]);
+            if (at < 0)
+                return refuse(s, k, d, x[d], why);
+            number = number * (int64_t)s->c->cells[d] + at;
+        }
+        s->key[k] = number;
+    }
+    return true;
+}
+
+/* ---- segments ---- */
+
+static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
+{
+    if (s->segments == s->room) {
+        size_t more = (size_t)s->room * 2 + 16;
+        struct cells_segment *bigger = reallocarray(s->segment, more, sizeof *bigger);
+        if (!bigger)
+            return false;
+        s->segment = bigger;
+        s->room = (int64_t)more;
+    }
+    s->segment[s->segments++] = (struct cells_segment){.cell = (uint64_t)cell, .count = count};
+    return true;
+}
+
+/* By a table of the cells from `least` on. */
+static bool count_in_table(struct cells_sorted *s, int64_t least, int64_t cells)
+{
+    int64_t *table = calloc((size_t)cells, sizeof *table);
+    bool good = table != NULL;
+    for (int64_t k = 0; good && k < s->count; k++)
+        table[s->key[k] - least]++;
+    for (int64_t i = 0; good && i < cells; i++)
+        if (table[i]) {
+            good = add_segment(s, least + i, table[i]);
+            table[i] = s->segments - 1;
+        }
+    for (int64_t k = 0; good && k < s->count; k++)
+        s->key[k] = table[s->key[k] - least];
+    free(table);
+    return good;
+}
+
+struct keyed {
+    int64_t key, k;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+/* For few particles that are far apart. */
+static bool count_sorted(struct cells_sorted *s)
+{
+    struct keyed *keyed = malloc((size_t)s->count * sizeof *keyed);
+    bool good = keyed != NULL;
+    for (int64_t k = 0; good && k < s->count; k++)
+        keyed[k] = (struct keyed){s->key[k], k};
+    if (good)
+        qsort(keyed, (size_t)s->count, sizeof *keyed, by_key);
+    for (int64_t k = 0; good && k < s->count; k++) {
+        if (k == 0 || keyed[k].key != keyed[k - 1].key)
+            good = add_segment(s, keyed[k].key, 0);
+        if (good) {
+            s->segment[s->segments - 1].count++;
+            s->key[keyed[k].k] = s->segments - 1;
+        }
+    }
+    free(keyed);
+    return good;
+}
+
+static bool make_segments(struct cells_sorted *s)
+{
+    int64_t least = INT64_MAX, most = 0;
+    for (int64_t k = 0; k < s->count; k++) {
+        least = s->key[k] < least ? s->key[k] : least;
+        most = s->key[k] > most ? s->key[k] : most;
+    }
+    if (s->count == 0)
+        return true;
+    int64_t cells = most - least + 1;
+    return cells <= TABLE_LEAST || cells / 4 <= s->count ? count_in_table(s, least, cells)
+                                                         : count_sorted(s);
+}
+
+bool cells_sort(struct cells_sorted *s, const struct limecells *c, const char *particles,
+                int64_t count, char why[CELLS_WHY_MAX])
+{
+    *s = (struct cells_sorted){.c = c, .particles = particles, .count = count};
+    s->key = malloc((size_t)count * sizeof *s->key + 1);
+    snprintf(why, CELLS_WHY_MAX, "out of memory for %" PRId64 " particles", count);
+    bool good = s->key && locate(s, why) && make_segments(s);
+    if (!good)
+        cells_sorted_free(s);
+    return good;
+}
+
+void cells_sorted_free(struct cells_sorted *s)
+{
+    free(s->segment);
+    free(s->key);
+    free(s->order);
+    free(s->stream);
+    free(s->fragment);
+    *s = (struct cells_sorted){0};
+}
+
+/* ---- the stream ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct cells_segment *x = *(struct cells_segment *const *)a;
+    const struct cells_segment *y = *(struct cells_segment *const *)b;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Which particle comes when. */
+static bool make_order(struct cells_sorted *s)
+{
+    int64_t *next = malloc((size_t)s->segments * sizeof *next + 1);
+    s->order = malloc((size_t)s->count * sizeof *s->order + 1);
+    bool good = next && s->order;
+    for (int64_t i = 0; good && i < s->segments; i++)
+        next[i] = s->segment[i].first;
+    s->as_is = good;
+    for (int64_t k = 0; good && k < s->count; k++) {
+        int64_t at = next[s->key[k]]++;
+        s->order[at] = k;
+        s->as_is = s->as_is && at == k;
+    }
+    free(next);
+    free(s->key);
+    s->key = NULL;
+    return good;
+}
+
+bool cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t *runs)
+{
+    int64_t bytes = (int64_t)s->c->particle_bytes, first = 0;
+    s->stream = malloc((size_t)s->segments * sizeof *s->stream + 1);
+    *run = malloc((size_t)s->segments * sizeof **run + 1);
+    *runs = 0;
+    if (!s->stream || !*run)
+        return false;
+    for (int64_t i = 0; i < s->segments; i++)
+        s->stream[i] = &s->segment[i];
+    if (s->segments)
+        qsort(s->stream, (size_t)s->segments, sizeof(void *), by_place);
+    for (int64_t i = 0; i < s->segments; i++) {
+        struct cells_segment *segment = s->stream[i];
+        struct lemon_run *last = *runs ? &(*run)[*runs - 1] : NULL;
+        segment->first = first;
+        first += segment->count;
+        if (last && last->offset + last->bytes == segment->place * bytes)
+            last->bytes += segment->count * bytes;
+        else
+            (*run)[(*runs)++] =
+                (struct lemon_run){segment->place * bytes, segment->count * bytes, 0};
+    }
+    return make_order(s);
+}
+
+/* The segment of a byte of the stream, as one of `stream`. */
+static int64_t segment_at(const struct cells_sorted *s, int64_t at)
+{
+    int64_t particle = at / (int64_t)s->c->particle_bytes, low = 0, high = s->segments - 1;
+    while (low < high) {
+        int64_t middle = high - (high - low) / 2;
+        if (s->stream[middle]->first <= particle)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static void note_fragment(struct cells_sorted *s, int64_t segment, int64_t at, int64_t bytes,
+                          uint32_t crc)
+{
+    if (s->fragments == s->capacity) {
+        int64_t more = s->capacity * 2 + 16;
+        struct cells_fragment *bigger = realloc(s->fragment, (size_t)more * sizeof *bigger);
+        if (!bigger) {
+            s->no_memory = true;
+            return;
+        }
+        s->fragment = bigger;
+        s->capacity = more;
+    }
+    s->fragment[s->fragments++] = (struct cells_fragment){at, bytes, segment, crc};
+}
+
+/* Bytes [at, at + n) of the stream are at `data`. */
+static void sum_stream(struct cells_sorted *s, int64_t at, int64_t n, const char *data)
+{
+    int64_t bytes = (int64_t)s->c->particle_bytes;
+    for (int64_t i = segment_at(s, at), done = 0; done < n; i++) {
+        int64_t begin = s->stream[i]->first * bytes, all = s->stream[i]->count * bytes;
+        int64_t left = begin + all - (at + done);
+        int64_t piece = left < n - done ? left : n - done;
+        uint32_t crc = limecells_crc(0, data + done, (size_t)piece);
+        if (piece == all)
+            s->stream[i]->crc = crc;
+        else
+            note_fragment(s, i, at + done, piece, crc);
+        done += piece;
+    }
+}
+
+static void copy_stream(const struct cells_sorted *s, int64_t at, int64_t n, char *to)
+{
+    const int64_t bytes = (int64_t)s->c->particle_bytes;
+    int64_t k = at / bytes, inside = at % bytes;
+    if (s->as_is) {
+        memcpy(to, s->particles + at, (size_t)n);
+        return;
+    }
+    for (; n > 0; k++, inside = 0) {
+        int64_t piece = bytes - inside < n ? bytes - inside : n;
+        memcpy(to, s->particles + s->order[k] * bytes + inside, (size_t)piece);
+        to += piece;
+        n -= piece;
+    }
+}
+
+void cells_stream(void *sorted, int64_t at, int64_t n, char *to)
+{
+    enum {
+        PIECE = 256 << 10, /* summed while it is in the cache */
+    };
+    for (int64_t done = 0; done < n; done += PIECE) {
+        int64_t piece = n - done < PIECE ? n - done : PIECE;
+        copy_stream(sorted, at + done, piece, to + done);
+        sum_stream(sorted, at + done, piece, to + done);
+    }
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct cells_fragment *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+bool cells_sum_up(struct cells_sorted *s)
+{
+    if (s->fragments)
+        qsort(s->fragment, (size_t)s->fragments, sizeof *s->fragment, by_begin);
+    for (int64_t i = 0; i < s->fragments; i++) {
+        struct cells_segment *segment = s->stream[s->fragment[i].segment];
+        bool first = i == 0 || s->fragment[i - 1].segment != s->fragment[i].segment;
+        segment->crc = limecells_crc_join(first ? 0 : segment->crc, s->fragment[i].crc,
+                                          (uint64_t)s->fragment[i].bytes);
+    }
+    return !s->no_memory;
+}

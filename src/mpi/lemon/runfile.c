@@ -1,0 +1,104 @@
+/* runfile.c - between the windows of movers and the file */
+#include "runmove.h"
+
+static int64_t window_bytes(const struct lemon_runs *m)
+{
+    return m->mover < 0 ? 0 : m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN;
+}
+
+/* Where a turn's window begins: pages of memory are pages of the file. */
+static char *window_at(const struct lemon_runs *m, char *windows, int64_t turn, int64_t *from,
+                       int64_t *to)
+{
+    *from = *to = 0;
+    if (m->mover < 0)
+        return windows;
+    lemon_runs_turn(&m->plan, m->mover, turn, from, to);
+    return windows + (m->plan.share.base + *from) % LIMEFILE_DIRECT_ALIGN;
+}
+
+/* Two windows, where there is more than one turn. */
+static int open_windows(struct lemon_internal *in, const struct lemon_runs *m, char **windows)
+{
+    *windows = lemon_window_new((m->plan.turns > 1 ? 2 : 1) * window_bytes(m) + 1);
+    return lemon_agree(in, *windows ? LEMON_SUCCESS
+                                    : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
+}
+
+/* While one turn is written, the next one is collected. After an error the ranks go on
+ * exchanging: nobody is left waiting. */
+int lemon_runs_write(struct lemon_internal *in, struct lemon_runs *m, lemon_fill *fill,
+                     void *context)
+{
+    char *windows;
+    int code = open_windows(in, m, &windows);
+    if (code == LEMON_SUCCESS) {
+        lemon_post_begin(in, LEMON_WRITE);
+        for (int64_t turn = 0; turn < m->plan.turns; turn++) {
+            int64_t from, to;
+            char *window = window_at(m, windows + turn % 2 * window_bytes(m), turn, &from, &to);
+            lemon_runs_collect(in, m, turn, window, fill, context);
+            if (lemon_post_wait(in) == LEMON_SUCCESS)
+                lemon_post(in, window, to - from, m->plan.share.base + from);
+        }
+        code = lemon_post_wait(in);
+    }
+    free(windows);
+    return code;
+}
+
+/* While one turn is handed out, the next one is read. */
+int lemon_runs_read(struct lemon_internal *in, struct lemon_runs *m, char *data)
+{
+    char *windows;
+    int code = open_windows(in, m, &windows);
+    if (code == LEMON_SUCCESS) {
+        lemon_post_begin(in, LEMON_READ);
+        for (int64_t turn = 0; turn <= m->plan.turns; turn++) {
+            int64_t from, to, begin, end;
+            char *window = window_at(m, windows + turn % 2 * window_bytes(m), turn, &from, &to);
+            code = lemon_post_wait(in);
+            if (code == LEMON_SUCCESS && turn < m->plan.turns) {
+                lemon_runs_wanted(in, m, turn, &begin, &end);
+                lemon_post(in, window + (begin - from), end - begin,
+                           m->plan.share.base + begin);
+            }
+            if (turn > 0)
+                lemon_runs_hand_out(in, m, turn - 1,
+                                    window_at(m, windows + (turn - 1) % 2 * window_bytes(m),
+                                              turn - 1, &from, &to),
+                                    data);
+        }
+        code = in->pending.code;
+    }
+    free(windows);
+    return code;
+}
+
+int lemon_runs_keep(struct lemon_internal *in, struct lemon_runs *m, lemon_fill *fill,
+                    void *context)
+{
+    struct lemon_pending *pending = &in->pending;
+    int64_t from = 0, to = 0, turns = m->mover < 0 ? 0 : m->plan.turns;
+    lemon_post_begin(in, LEMON_WRITE);
+    pending->buffer = lemon_window_new(turns * m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN);
+    int code = lemon_agree(in, pending->buffer ? LEMON_SUCCESS
+                                               : lemon_say(in, LEMON_ERR_WRITE, "no memory"));
+    char *window = window_at(m, pending->buffer, 0, &from, &to);
+    for (int64_t turn = 0; code == LEMON_SUCCESS && turn < m->plan.turns; turn++) {
+        window_at(m, pending->buffer, turn, &from, &to);
+        lemon_runs_collect(in, m, turn, window, fill, context);
+        window += to - from;
+    }
+    return pending->code = code;
+}
+
+int lemon_runs_start(struct lemon_internal *in, const struct lemon_runs *m)
+{
+    int64_t from, to;
+    if (m->mover < 0)
+        return LEMON_SUCCESS;
+    char *window = window_at(m, in->pending.buffer, 0, &from, &to);
+    lemon_share_range(&m->plan.share, (int)m->mover, &from, &to);
+    return lemon_post(in, window, to - from, m->plan.share.base + from);
+}

@@ -1,0 +1,337 @@
+/*
+ * runmove.c - ranges of a file that ranks have any of, exchanged with the ranks that move them
+ *
+ * In each turn there is at most one message between two ranks: a range of the stream of the
+ * rank that has it. It goes straight into the window, or out of it, if it is a single range
+ * there, too; otherwise through the mover's staging buffer. In a turn all ranks first say what
+ * they receive, so nobody who sends waits for a rank that waits for him.
+ */
+#include "runmove.h"
+
+#include <string.h>
+
+enum {
+    TAG = 5,
+    STAGING = 32 << 20, /* bytes that a rank keeps for sending, or more if one message is */
+};
+
+/* ---- who has what ---- */
+
+/* This rank's runs of a mover's range, as pairs of words behind `words`. */
+static int64_t clip(const struct lemon_runs *m, int64_t mover, int64_t *words)
+{
+    int64_t from, to, n = 0;
+    lemon_share_range(&m->plan.share, (int)mover, &from, &to);
+    for (int64_t i = lemon_runs_find(m->run, m->count, from);
+         i < m->count && m->run[i].offset < to; i++, n++) {
+        int64_t begin = m->run[i].offset, end = begin + m->run[i].bytes;
+        if (words) {
+            words[2 * n] = begin > from ? begin : from;
+            words[2 * n + 1] = (end < to ? end : to) - words[2 * n];
+        }
+    }
+    return n;
+}
+
+/* Calls on each mover of this rank's runs, in order. */
+static int64_t next_mover(const struct lemon_runs *m, int64_t after)
+{
+    int64_t from, to, i;
+    if (after < 0)
+        i = 0;
+    else {
+        lemon_share_range(&m->plan.share, (int)after, &from, &to);
+        i = lemon_runs_find(m->run, m->count, to);
+    }
+    if (i >= m->count)
+        return -1;
+    int64_t owner = lemon_runs_owner(&m->plan, m->run[i].offset);
+    return owner > after ? owner : after + 1; /* the run began before `to` */
+}
+
+static int64_t *clip_all(struct lemon_runs *m, bool *good)
+{
+    int64_t *words, at = 0;
+    for (int64_t mover = next_mover(m, -1); mover >= 0; mover = next_mover(m, mover))
+        if (mover != m->mover)
+            *good = lemon_pattern_add(&m->pattern, (int)lemon_runs_rank(&m->plan, mover),
+                                      clip(m, mover, NULL)) == 0 &&
+                    *good;
+    words = malloc((size_t)m->pattern.to_items * 2 * sizeof *words + 1);
+    for (int64_t mover = next_mover(m, -1); words && *good && mover >= 0;
+         mover = next_mover(m, mover))
+        if (mover != m->mover)
+            at += 2 * clip(m, mover, words + at);
+    *good = *good && words;
+    return words;
+}
+
+/* The runs of the others come as pairs of words. */
+static void note_theirs(struct lemon_runs *m, const int64_t *words)
+{
+    const struct lemon_pattern *p = &m->pattern;
+    for (int64_t i = 0; i < p->from_items; i++)
+        m->theirs[i] = (struct lemon_run){words[2 * i], words[2 * i + 1], 0};
+    for (int64_t i = 0; i < p->from_count; i++)
+        lemon_runs_count(m->theirs + p->from[i].first, p->from[i].items);
+}
+
+static bool allocate(struct lemon_runs *m, int64_t **words)
+{
+    const struct lemon_pattern *p = &m->pattern;
+    m->staging_bytes = m->plan.turn > STAGING ? m->plan.turn : STAGING;
+    *words = malloc((size_t)p->from_items * 2 * sizeof **words + 1);
+    m->theirs = malloc((size_t)p->from_items * sizeof *m->theirs + 1);
+    m->place = malloc((size_t)p->from_count * sizeof *m->place + 1);
+    m->requests = malloc((size_t)(p->from_count + p->to_count + 1) * sizeof *m->requests);
+    m->staging = malloc((size_t)m->staging_bytes);
+    m->arriving = malloc(p->from_count ? (size_t)m->plan.turn : 1);
+    return *words && m->theirs && m->place && m->requests && m->staging && m->arriving;
+}
+
+int lemon_runs_open(struct lemon_internal *in, struct lemon_runs *m, int64_t bytes,
+                    int64_t base, struct lemon_run *run, int64_t count, bool good)
+{
+    *m = (struct lemon_runs){.run = run, .count = count};
+    lemon_runs_plan_make(&m->plan, bytes, in->ranks, base, &in->hints);
+    m->mover = lemon_runs_mover(&m->plan, in->rank);
+    lemon_runs_count(run, count);
+    int64_t *out = clip_all(m, &good), *into = NULL;
+    int code = lemon_pattern_open(in, &m->pattern, good);
+    if (code == LEMON_SUCCESS) {
+        good = allocate(m, &into);
+        code = lemon_agree(in, good ? LEMON_SUCCESS
+                                    : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
+        if (code == LEMON_SUCCESS) {
+            lemon_pattern_forth(in, &m->pattern, 2, out, into);
+            note_theirs(m, into);
+        }
+    }
+    free(out);
+    free(into);
+    if (code != LEMON_SUCCESS)
+        lemon_runs_close(m);
+    return code;
+}
+
+void lemon_runs_close(struct lemon_runs *m)
+{
+    lemon_pattern_close(&m->pattern);
+    free(m->theirs);
+    free(m->place);
+    free(m->requests);
+    free(m->staging);
+    free(m->arriving);
+    m->arriving = NULL;
+    m->theirs = NULL;
+    m->place = NULL;
+    m->requests = NULL;
+    m->staging = NULL;
+}
+
+/* ---- a turn ---- */
+
+/* What of some runs is in [from, to): the range of their stream, and where in [from, to) it is
+ * if that is one range, too, or -1. */
+struct part {
+    int64_t at, n, place;
+};
+
+static struct part part_of(const struct lemon_run *run, int64_t count, int64_t from, int64_t to)
+{
+    struct part part = {lemon_runs_before(run, count, from), 0, -1};
+    part.n = lemon_runs_before(run, count, to) - part.at;
+    if (part.n == 0)
+        return part;
+    const struct lemon_run *first = &run[lemon_runs_find(run, count, from)];
+    int64_t begin = first->offset > from ? first->offset : from;
+    if (first->offset + first->bytes - begin >= part.n)
+        part.place = begin - from;
+    return part;
+}
+
+/* Between a window of [from, to) and the bytes that runs have of it, one after another. */
+static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, int64_t to,
+                      char *window, char *bytes, bool into_window)
+{
+    for (int64_t i = lemon_runs_find(run, count, from); i < count && run[i].offset < to; i++) {
+        int64_t begin = run[i].offset > from ? run[i].offset : from;
+        int64_t end = run[i].offset + run[i].bytes < to ? run[i].offset + run[i].bytes : to;
+        if (into_window)
+            memcpy(window + (begin - from), bytes, (size_t)(end - begin));
+        else
+            memcpy(bytes, window + (begin - from), (size_t)(end - begin));
+        bytes += end - begin;
+    }
+}
+
+static void turn_of(const struct lemon_runs *m, int64_t mover, int64_t turn, int64_t *from,
+                    int64_t *to)
+{
+    *from = *to = 0;
+    if (mover >= 0)
+        lemon_runs_turn(&m->plan, mover, turn, from, to);
+}
+
+/* Of a mover that this rank deals with. */
+static struct part own_part(const struct lemon_runs *m, const struct lemon_peer *peer,
+                            int64_t turn)
+{
+    int64_t from, to;
+    turn_of(m, lemon_runs_mover(&m->plan, peer->rank), turn, &from, &to);
+    return part_of(m->run, m->count, from, to);
+}
+
+static const struct lemon_run *their_runs(const struct lemon_runs *m, int64_t source,
+                                          int64_t *count)
+{
+    *count = m->pattern.from[source].items;
+    return m->theirs + m->pattern.from[source].first;
+}
+
+/* ---- into the windows ---- */
+
+static int receive(const struct lemon_internal *in, struct lemon_runs *m, int64_t from,
+                   int64_t to, char *window)
+{
+    int n = 0;
+    int64_t used = 0, count;
+    for (int64_t i = 0; i < m->pattern.from_count; i++) {
+        const struct lemon_run *run = their_runs(m, i, &count);
+        struct part part = part_of(run, count, from, to);
+        m->place[i] = -1;
+        if (part.n == 0)
+            continue;
+        if (part.place < 0) {
+            m->place[i] = used;
+            used += part.n;
+        }
+        MPI_Irecv(part.place < 0 ? m->arriving + m->place[i] : window + part.place, (int)part.n,
+                  MPI_BYTE, m->pattern.from[i].rank, TAG, in->comm, &m->requests[n++]);
+    }
+    return n;
+}
+
+/* As many messages at once as there is room for. */
+static void send_all(const struct lemon_internal *in, struct lemon_runs *m, int64_t turn,
+                     lemon_fill *fill, void *context, MPI_Request *requests)
+{
+    int64_t used = 0;
+    int n = 0;
+    for (int64_t i = 0; i < m->pattern.to_count; i++) {
+        struct part part = own_part(m, &m->pattern.to[i], turn);
+        if (part.n == 0)
+            continue;
+        if (used + part.n > m->staging_bytes) {
+            MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+            used = n = 0;
+        }
+        fill(context, part.at, part.n, m->staging + used);
+        MPI_Isend(m->staging + used, (int)part.n, MPI_BYTE, m->pattern.to[i].rank, TAG,
+                  in->comm, &requests[n++]);
+        used += part.n;
+    }
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+}
+
+/* This mover's own runs: those of its stream that it moves itself. */
+static void fill_own(const struct lemon_runs *m, int64_t from, int64_t to, char *window,
+                     lemon_fill *fill, void *context)
+{
+    for (int64_t i = lemon_runs_find(m->run, m->count, from);
+         i < m->count && m->run[i].offset < to; i++) {
+        int64_t begin = m->run[i].offset > from ? m->run[i].offset : from;
+        int64_t end = m->run[i].offset + m->run[i].bytes;
+        fill(context, m->run[i].before + (begin - m->run[i].offset),
+             (end < to ? end : to) - begin, window + (begin - from));
+    }
+}
+
+void lemon_runs_collect(struct lemon_internal *in, struct lemon_runs *m, int64_t turn,
+                        char *window, lemon_fill *fill, void *context)
+{
+    int64_t from, to, count;
+    turn_of(m, m->mover, turn, &from, &to);
+    int n = receive(in, m, from, to, window);
+    send_all(in, m, turn, fill, context, m->requests + n);
+    fill_own(m, from, to, window, fill, context);
+    MPI_Waitall(n, m->requests, MPI_STATUSES_IGNORE);
+    for (int64_t i = 0; i < m->pattern.from_count; i++) {
+        const struct lemon_run *run = their_runs(m, i, &count);
+        if (m->place[i] >= 0)
+            copy_runs(run, count, from, to, window, m->arriving + m->place[i], true);
+    }
+}
+
+/* ---- out of the windows ---- */
+
+void lemon_runs_wanted(const struct lemon_internal *in, const struct lemon_runs *m,
+                       int64_t turn, int64_t *from, int64_t *to)
+{
+    int64_t begin, end, first = INT64_MAX, last = 0;
+    (void)in;
+    turn_of(m, m->mover, turn, &begin, &end);
+    for (int64_t s = -1; s < m->pattern.from_count && begin < end; s++) {
+        int64_t count = m->count;
+        const struct lemon_run *run = s < 0 ? m->run : their_runs(m, s, &count);
+        int64_t i = lemon_runs_find(run, count, begin);
+        if (i == count || run[i].offset >= end)
+            continue;
+        if (run[i].offset < first)
+            first = run[i].offset;
+        i = lemon_runs_find(run, count, end - 1);
+        int64_t ends =
+            i < count && run[i].offset < end ? end : run[i - 1].offset + run[i - 1].bytes;
+        if (ends > last)
+            last = ends;
+    }
+    *from = first > begin ? first : begin;
+    *to = last < end ? last : end;
+    if (*from >= *to)
+        *from = *to = begin;
+}
+
+static void send_out(const struct lemon_internal *in, struct lemon_runs *m, int64_t from,
+                     int64_t to, const char *window, MPI_Request *requests)
+{
+    int64_t used = 0, count;
+    int n = 0;
+    for (int64_t i = 0; i < m->pattern.from_count; i++) {
+        const struct lemon_run *run = their_runs(m, i, &count);
+        struct part part = part_of(run, count, from, to);
+        const char *bytes = window + part.place;
+        if (part.n == 0)
+            continue;
+        if (part.place < 0) {
+            if (used + part.n > m->staging_bytes) {
+                MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+                used = n = 0;
+            }
+            copy_runs(run, count, from, to, (char *)window, m->staging + used, false);
+            bytes = m->staging + used;
+            used += part.n;
+        }
+        MPI_Isend(bytes, (int)part.n, MPI_BYTE, m->pattern.from[i].rank, TAG, in->comm,
+                  &requests[n++]);
+    }
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+}
+
+void lemon_runs_hand_out(struct lemon_internal *in, struct lemon_runs *m, int64_t turn,
+                         const char *window, char *data)
+{
+    int64_t from, to;
+    int n = 0;
+    turn_of(m, m->mover, turn, &from, &to);
+    for (int64_t i = 0; i < m->pattern.to_count; i++) {
+        struct part part = own_part(m, &m->pattern.to[i], turn);
+        if (part.n)
+            MPI_Irecv(data + part.at, (int)part.n, MPI_BYTE, m->pattern.to[i].rank, TAG,
+                      in->comm, &m->requests[n++]);
+    }
+    send_out(in, m, from, to, window, m->requests + n);
+    struct part own = part_of(m->run, m->count, from, to);
+    if (own.n)
+        copy_runs(m->run, m->count, from, to, (char *)window, data + own.at, false);
+    MPI_Waitall(n, m->requests, MPI_STATUSES_IGNORE);
+}

@@ -1,0 +1,54 @@
+/*
+ * runmove.h - ranges of a file that ranks have any of, exchanged with the ranks that move them
+ */
+#ifndef LEMON_RUNMOVE_H
+#define LEMON_RUNMOVE_H
+
+#include "pattern.h"
+#include "runs.h"
+
+/* Where the bytes of a rank's stream come from: n from byte `at` on, to `to`. Those of a turn
+ * of a mover are asked for at once, once for the whole move; turns and movers in any order. */
+typedef void lemon_fill(void *context, int64_t at, int64_t n, char *to);
+
+struct lemon_runs {
+    struct lemon_runs_plan plan;
+    int64_t mover;         /* this rank's number as one, or -1 */
+    struct lemon_run *run; /* of this rank, the caller's */
+    int64_t count;
+    struct lemon_pattern pattern; /* to: the movers of this rank's runs other than itself */
+    struct lemon_run *theirs;     /* of others, in this mover's range, source by source */
+    MPI_Request *requests;
+    int64_t *place; /* in `arriving`, of a source's message; -1: it is in the window */
+    char *arriving, *staging; /* of a turn; what goes out, staging_bytes at once */
+    int64_t staging_bytes;
+};
+
+/* `run` lives as long as this. good: whether this rank has what else it needs. Collective,
+ * agreed; nothing is to be closed after an error. */
+int lemon_runs_open(struct lemon_internal *, struct lemon_runs *, int64_t bytes, int64_t base,
+                    struct lemon_run *run, int64_t count, bool good);
+void lemon_runs_close(struct lemon_runs *);
+
+/* Brings a turn of all movers into their windows, which have the bytes of lemon_runs_turn(),
+ * or out of them to `data`, the rank's stream. Collective; cannot fail. */
+void lemon_runs_collect(struct lemon_internal *, struct lemon_runs *, int64_t turn,
+                        char *window, lemon_fill *, void *context);
+void lemon_runs_hand_out(struct lemon_internal *, struct lemon_runs *, int64_t turn,
+                         const char *window, char *data);
+
+/* What of this mover's turn anyone wants; empty: *from == *to. Local. */
+void lemon_runs_wanted(const struct lemon_internal *, const struct lemon_runs *, int64_t turn,
+                       int64_t *from, int64_t *to);
+
+/* ---- runfile.c: between ranks and file; collective, not agreed ---- */
+
+/* All of it, turn by turn. */
+int lemon_runs_write(struct lemon_internal *, struct lemon_runs *, lemon_fill *, void *context);
+int lemon_runs_read(struct lemon_internal *, struct lemon_runs *, char *data);
+
+/* Collects all turns in memory, pending.buffer; then starts to write them: local. */
+int lemon_runs_keep(struct lemon_internal *, struct lemon_runs *, lemon_fill *, void *context);
+int lemon_runs_start(struct lemon_internal *, const struct lemon_runs *);
+
+#endif
