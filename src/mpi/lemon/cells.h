@@ -56,7 +56,8 @@ struct cells_sorted {
     const char *particles;
     int64_t count;
     struct cells_segment *segment; /* in the order of cells */
-    int64_t segments, room;
+    int64_t segments;
+    size_t room;
     int64_t *key;                  /* of each particle: its cell, then its segment */
     int64_t *order;                /* the particles in the order of the stream */
     bool as_is;                    /* which is the caller's order */
@@ -82,7 +83,7 @@ bool cells_sum_up(struct cells_sorted *);
 /* ---- cellshome.c: a cell's entry is put together by its home, one rank ---- */
 
 struct cells_homes {
-    struct lemon_pattern pattern;
+    struct lemon_sparse pattern;
     int64_t per;          /* cells of a home */
     int64_t first, cells; /* this rank's */
     struct limecells_cell *cell;

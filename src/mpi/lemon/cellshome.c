@@ -30,7 +30,7 @@ static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int6
         word[i * ITEM_WORDS + ITEM_COUNT] = s->segment[i].count;
         if (i + 1 < s->segments && (int64_t)s->segment[i + 1].cell / h->per == home)
             continue;
-        good = lemon_pattern_add(&h->pattern, (int)home, i + 1 - first) == 0;
+        good = lemon_sparse_add(&h->pattern, (int)home, i + 1 - first) == 0;
         first = i + 1;
     }
     return good;
@@ -111,13 +111,13 @@ static void find_places(struct lemon_internal *in, struct cells_homes *h,
                         struct cells_sorted *s, const struct talk *t)
 {
     int64_t *mine = t->asked; /* is not needed any more once it has been sent */
-    lemon_pattern_forth(in, &h->pattern, ITEM_WORDS, t->asked, h->word);
+    lemon_sparse_forth(in, &h->pattern, ITEM_WORDS, t->asked, h->word);
     count_cells(h, t->answer);
-    lemon_pattern_back(in, &h->pattern, ANSWER_WORDS, t->answer, t->told);
+    lemon_sparse_back(in, &h->pattern, ANSWER_WORDS, t->answer, t->told);
     place_owned(in, s, t->told, mine);
-    lemon_pattern_forth(in, &h->pattern, 1, mine, t->place);
+    lemon_sparse_forth(in, &h->pattern, 1, mine, t->place);
     tell_places(h, t->answer, t->place);
-    lemon_pattern_back(in, &h->pattern, 1, t->place, mine);
+    lemon_sparse_back(in, &h->pattern, 1, t->place, mine);
     for (int64_t i = 0; i < s->segments; i++)
         s->segment[i].place = mine[i];
 }
@@ -131,7 +131,7 @@ int cells_meet(struct lemon_internal *in, struct cells_homes *h, const struct li
     h->first = in->rank * h->per < cells ? in->rank * h->per : cells;
     h->cells = cells - h->first < h->per ? cells - h->first : h->per;
     t.asked = malloc((size_t)s->segments * ITEM_WORDS * sizeof *t.asked + 1);
-    int code = lemon_pattern_open(in, &h->pattern, list_items(h, s, t.asked));
+    int code = lemon_sparse_open(in, &h->pattern, list_items(h, s, t.asked));
     if (code == LEMON_SUCCESS) {
         bool good = homes_open(h);
         code = agree_on_memory(in, talk_open(&t, h) && good);
@@ -149,7 +149,7 @@ int cells_meet(struct lemon_internal *in, struct cells_homes *h, const struct li
 
 void cells_homes_close(struct cells_homes *h)
 {
-    lemon_pattern_close(&h->pattern);
+    lemon_sparse_close(&h->pattern);
     free(h->cell);
     free(h->word);
     h->cell = NULL;
@@ -167,7 +167,7 @@ static int sum_cells(struct lemon_internal *in, struct cells_homes *h,
     if (code == LEMON_SUCCESS) {
         for (int64_t i = 0; i < s->segments; i++)
             mine[i] = s->segment[i].crc;
-        lemon_pattern_forth(in, &h->pattern, 1, mine, theirs);
+        lemon_sparse_forth(in, &h->pattern, 1, mine, theirs);
         for (int64_t i = 0; i < h->pattern.from_items; i++) {
             const int64_t *item = h->word + i * ITEM_WORDS;
             struct limecells_cell *cell = &h->cell[item[ITEM_CELL] - h->first];

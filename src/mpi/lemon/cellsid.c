@@ -23,7 +23,7 @@ static int judge_of(uint64_t id, int ranks)
 
 /* The ids of this rank, those for each rank together. */
 static int64_t *list_ids(const struct lemon_internal *in, const struct limecells *c,
-                         const char *particles, int64_t count, struct lemon_pattern *p)
+                         const char *particles, int64_t count, struct lemon_sparse *p)
 {
     const struct limecells_field *id = limecells_find(c, "id");
     int64_t *word = malloc((size_t)count * sizeof *word + 1);
@@ -33,7 +33,7 @@ static int64_t *list_ids(const struct lemon_internal *in, const struct limecells
         next[judge_of(cells_id(id, particles + k * (int64_t)c->particle_bytes), in->ranks)]++;
     for (int r = 0; good && r < in->ranks; r++) {
         int64_t items = next[r];
-        good = items == 0 || lemon_pattern_add(p, r, items) == 0;
+        good = items == 0 || lemon_sparse_add(p, r, items) == 0;
         next[r] = first;
         first += items;
     }
@@ -81,7 +81,7 @@ static bool sort_words(int64_t *word, int64_t n)
     return good;
 }
 
-static int holder(const struct lemon_pattern *p, const int64_t *word, int64_t id, int after)
+static int holder(const struct lemon_sparse *p, const int64_t *word, int64_t id, int after)
 {
     for (int64_t i = 0; i < p->from_count; i++)
         for (int64_t k = 0; k < p->from[i].items; k++)
@@ -90,7 +90,7 @@ static int holder(const struct lemon_pattern *p, const int64_t *word, int64_t id
     return -1;
 }
 
-static int judge(const struct lemon_pattern *p, const int64_t *word, char why[CELLS_WHY_MAX])
+static int judge(const struct lemon_sparse *p, const int64_t *word, char why[CELLS_WHY_MAX])
 {
     int64_t n = p->from_items, *sorted = malloc((size_t)n * sizeof *sorted + 1);
     int code = LEMON_SUCCESS;
@@ -114,21 +114,21 @@ static int judge(const struct lemon_pattern *p, const int64_t *word, char why[CE
 int cells_check_ids(struct lemon_internal *in, const struct limecells *c, const char *particles,
                     int64_t count)
 {
-    struct lemon_pattern pattern = {0};
+    struct lemon_sparse pattern = {0};
     char why[CELLS_WHY_MAX] = "";
     if (!limecells_find(c, "id"))
         return lemon_say(in, LEMON_ERR_PARAM, "particles without an id cannot be checked");
     int64_t *out = list_ids(in, c, particles, count, &pattern), *into = NULL;
-    int code = lemon_pattern_open(in, &pattern, out != NULL);
+    int code = lemon_sparse_open(in, &pattern, out != NULL);
     if (code == LEMON_SUCCESS) {
         into = malloc((size_t)pattern.from_items * sizeof *into + 1);
         code = lemon_agree(in, into ? LEMON_SUCCESS
                                     : lemon_say(in, LEMON_ERR_PARAM, "no memory for ids"));
         if (code == LEMON_SUCCESS) {
-            lemon_pattern_forth(in, &pattern, 1, out, into);
+            lemon_sparse_forth(in, &pattern, 1, out, into);
             code = lemon_tell(in, judge(&pattern, into, why), why);
         }
-        lemon_pattern_close(&pattern);
+        lemon_sparse_close(&pattern);
     }
     free(out);
     free(into);

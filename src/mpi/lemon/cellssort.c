@@ -46,13 +46,13 @@ static bool locate(struct cells_sorted *s, char why[CELLS_WHY_MAX])
 
 static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
 {
-    if (s->segments == s->room) {
-        size_t more = (size_t)s->room * 2 + 16;
+    if ((size_t)s->segments == s->room) {
+        size_t more = s->room * 2 + 16;
         struct cells_segment *bigger = reallocarray(s->segment, more, sizeof *bigger);
         if (!bigger)
             return false;
         s->segment = bigger;
-        s->room = (int64_t)more;
+        s->room = more;
     }
     s->segment[s->segments++] = (struct cells_segment){.cell = (uint64_t)cell, .count = count};
     return true;
@@ -109,13 +109,13 @@ static bool count_sorted(struct cells_sorted *s)
 
 static bool make_segments(struct cells_sorted *s)
 {
-    int64_t least = INT64_MAX, most = 0;
-    for (int64_t k = 0; k < s->count; k++) {
+    if (s->count == 0)
+        return true;
+    int64_t least = s->key[0], most = s->key[0];
+    for (int64_t k = 1; k < s->count; k++) {
         least = s->key[k] < least ? s->key[k] : least;
         most = s->key[k] > most ? s->key[k] : most;
     }
-    if (s->count == 0)
-        return true;
     int64_t cells = most - least + 1;
     return cells <= TABLE_LEAST || cells / 4 <= s->count ? count_in_table(s, least, cells)
                                                          : count_sorted(s);

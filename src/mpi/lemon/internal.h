@@ -79,7 +79,7 @@ struct lemon_internal {
     int64_t before_pos, before_filled; /* writer: before the call that is under way */
     int64_t alignment;                 /* writer: of data, 0: none */
     int64_t align_from;                /* writer: bytes of the records whose data are aligned */
-    unsigned patterns;                 /* so many were opened: pattern.c */
+    unsigned sparse;                   /* so many were opened: sparse.c */
     bool threads;                      /* other threads may be in MPI: see pending.c */
     bool overfull;                     /* a record may hold more than its header says */
     bool overfull_told;

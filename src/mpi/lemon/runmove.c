@@ -54,8 +54,8 @@ static int64_t *clip_all(struct lemon_runs *m, bool *good)
     int64_t *words, at = 0;
     for (int64_t mover = next_mover(m, -1); mover >= 0; mover = next_mover(m, mover))
         if (mover != m->mover)
-            *good = lemon_pattern_add(&m->pattern, (int)lemon_runs_rank(&m->plan, mover),
-                                      clip(m, mover, NULL)) == 0 &&
+            *good = lemon_sparse_add(&m->pattern, (int)lemon_runs_rank(&m->plan, mover),
+                                     clip(m, mover, NULL)) == 0 &&
                     *good;
     words = malloc((size_t)m->pattern.to_items * 2 * sizeof *words + 1);
     for (int64_t mover = next_mover(m, -1); words && *good && mover >= 0;
@@ -69,7 +69,7 @@ static int64_t *clip_all(struct lemon_runs *m, bool *good)
 /* The runs of the others come as pairs of words. */
 static void note_theirs(struct lemon_runs *m, const int64_t *words)
 {
-    const struct lemon_pattern *p = &m->pattern;
+    const struct lemon_sparse *p = &m->pattern;
     for (int64_t i = 0; i < p->from_items; i++)
         m->theirs[i] = (struct lemon_run){words[2 * i], words[2 * i + 1], 0};
     for (int64_t i = 0; i < p->from_count; i++)
@@ -78,7 +78,7 @@ static void note_theirs(struct lemon_runs *m, const int64_t *words)
 
 static bool allocate(struct lemon_runs *m, int64_t **words)
 {
-    const struct lemon_pattern *p = &m->pattern;
+    const struct lemon_sparse *p = &m->pattern;
     m->staging_bytes = m->plan.turn > STAGING ? m->plan.turn : STAGING;
     *words = malloc((size_t)p->from_items * 2 * sizeof **words + 1);
     m->theirs = malloc((size_t)p->from_items * sizeof *m->theirs + 1);
@@ -97,13 +97,13 @@ int lemon_runs_open(struct lemon_internal *in, struct lemon_runs *m, int64_t byt
     m->mover = lemon_runs_mover(&m->plan, in->rank);
     lemon_runs_count(run, count);
     int64_t *out = clip_all(m, &good), *into = NULL;
-    int code = lemon_pattern_open(in, &m->pattern, good);
+    int code = lemon_sparse_open(in, &m->pattern, good);
     if (code == LEMON_SUCCESS) {
         good = allocate(m, &into);
         code = lemon_agree(in, good ? LEMON_SUCCESS
                                     : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
         if (code == LEMON_SUCCESS) {
-            lemon_pattern_forth(in, &m->pattern, 2, out, into);
+            lemon_sparse_forth(in, &m->pattern, 2, out, into);
             note_theirs(m, into);
         }
     }
@@ -116,7 +116,7 @@ int lemon_runs_open(struct lemon_internal *in, struct lemon_runs *m, int64_t byt
 
 void lemon_runs_close(struct lemon_runs *m)
 {
-    lemon_pattern_close(&m->pattern);
+    lemon_sparse_close(&m->pattern);
     free(m->theirs);
     free(m->place);
     free(m->requests);

@@ -4,7 +4,7 @@
 #ifndef LEMON_RUNMOVE_H
 #define LEMON_RUNMOVE_H
 
-#include "pattern.h"
+#include "sparse.h"
 #include "runs.h"
 
 /* Where the bytes of a rank's stream come from: n from byte `at` on, to `to`. Those of a turn
@@ -16,8 +16,8 @@ struct lemon_runs {
     int64_t mover;         /* this rank's number as one, or -1 */
     struct lemon_run *run; /* of this rank, the caller's */
     int64_t count;
-    struct lemon_pattern pattern; /* to: the movers of this rank's runs other than itself */
-    struct lemon_run *theirs;     /* of others, in this mover's range, source by source */
+    struct lemon_sparse pattern; /* to: the movers of this rank's runs other than itself */
+    struct lemon_run *theirs;    /* of others, in this mover's range, source by source */
     MPI_Request *requests;
     int64_t *place; /* in `arriving`, of a source's message; -1: it is in the window */
     char *arriving, *staging; /* of a turn; what goes out, staging_bytes at once */

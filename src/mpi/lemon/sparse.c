@@ -1,12 +1,12 @@
 /*
- * pattern.c - words between ranks that only the senders know of at first
+ * sparse.c - words between ranks that only the senders know of at first
  *
  * How many items come is told by synchronous sends, and who has sent all of his joins a barrier
  * that he does not wait in: when all have joined, all that was sent has arrived (T. Hoefler,
  * C. Siebert and A. Lumsdaine, "Scalable communication protocols for dynamic sparse data
  * exchange", 2010). So nothing is kept, or sent, for each rank.
  */
-#include "pattern.h"
+#include "sparse.h"
 
 enum {
     TAG_ITEMS = 2, /* and 3, in turn: a rank may begin the next exchange before another one has
@@ -30,13 +30,13 @@ static int add(struct lemon_peer **peers, int64_t *count, int64_t *total, int ra
     return 0;
 }
 
-int lemon_pattern_add(struct lemon_pattern *p, int rank, int64_t items)
+int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
 {
     return add(&p->to, &p->to_count, &p->to_items, rank, items);
 }
 
 /* Takes word from one peer, if there is any. */
-static bool hear(const struct lemon_internal *in, struct lemon_pattern *p, int tag)
+static bool hear(const struct lemon_internal *in, struct lemon_sparse *p, int tag)
 {
     MPI_Status status;
     int there;
@@ -49,9 +49,9 @@ static bool hear(const struct lemon_internal *in, struct lemon_pattern *p, int t
 }
 
 /* A rank without memory for its requests tells nobody anything; all will know. */
-static bool tell_and_hear(struct lemon_internal *in, struct lemon_pattern *p, bool good)
+static bool tell_and_hear(struct lemon_internal *in, struct lemon_sparse *p, bool good)
 {
-    int tag = TAG_ITEMS + in->patterns++ % 2, ended = 0, sent;
+    int tag = TAG_ITEMS + in->sparse++ % 2, ended = 0, sent;
     int count = good ? (int)p->to_count : 0;
     bool joined = false;
     MPI_Request barrier;
@@ -78,7 +78,7 @@ static int by_rank(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-static void sort_sources(struct lemon_pattern *p)
+static void sort_sources(struct lemon_sparse *p)
 {
     int64_t items = 0;
     if (p->from_count > 1)
@@ -90,7 +90,7 @@ static void sort_sources(struct lemon_pattern *p)
 }
 
 /* One for each peer and for each further chunk, of up to 8 words an item. */
-static bool make_requests(struct lemon_pattern *p)
+static bool make_requests(struct lemon_sparse *p)
 {
     int64_t chunks = p->to_count + p->from_count + 1;
     for (int64_t i = 0; i < p->to_count; i++)
@@ -103,7 +103,7 @@ static bool make_requests(struct lemon_pattern *p)
     return bigger != NULL;
 }
 
-int lemon_pattern_open(struct lemon_internal *in, struct lemon_pattern *p, bool good)
+int lemon_sparse_open(struct lemon_internal *in, struct lemon_sparse *p, bool good)
 {
     good = good && make_requests(p);
     good = tell_and_hear(in, p, good) && good;
@@ -112,16 +112,16 @@ int lemon_pattern_open(struct lemon_internal *in, struct lemon_pattern *p, bool 
     int code =
         lemon_agree(in, good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
     if (code != LEMON_SUCCESS)
-        lemon_pattern_close(p);
+        lemon_sparse_close(p);
     return code;
 }
 
-void lemon_pattern_close(struct lemon_pattern *p)
+void lemon_sparse_close(struct lemon_sparse *p)
 {
     free(p->to);
     free(p->from);
     free(p->requests);
-    *p = (struct lemon_pattern){0};
+    *p = (struct lemon_sparse){0};
 }
 
 /* ---- messages ---- */
@@ -150,16 +150,16 @@ static int post(const struct lemon_internal *in, post_fn *call, const struct lem
     return n;
 }
 
-void lemon_pattern_forth(struct lemon_internal *in, struct lemon_pattern *p, int words,
-                         const int64_t *out, int64_t *into)
+void lemon_sparse_forth(struct lemon_internal *in, struct lemon_sparse *p, int words,
+                        const int64_t *out, int64_t *into)
 {
     int n = post(in, post_receive, p->from, p->from_count, words, into, p->requests);
     n += post(in, post_send, p->to, p->to_count, words, (int64_t *)out, p->requests + n);
     MPI_Waitall(n, p->requests, MPI_STATUSES_IGNORE);
 }
 
-void lemon_pattern_back(struct lemon_internal *in, struct lemon_pattern *p, int words,
-                        const int64_t *out, int64_t *into)
+void lemon_sparse_back(struct lemon_internal *in, struct lemon_sparse *p, int words,
+                       const int64_t *out, int64_t *into)
 {
     int n = post(in, post_receive, p->to, p->to_count, words, into, p->requests);
     n += post(in, post_send, p->from, p->from_count, words, (int64_t *)out, p->requests + n);
