@@ -1,13 +1,10 @@
 /*
  * cells.c - checkpoints of particles: written and read back by any ranks
  *
- *     cells write FILE N LAYOUT CELLS [FLAG...]    CELLS: 4x4x4
- *     cells read FILE N LAYOUT regular|balanced
- *     cells again FILE                             damaged ones: prints messages and codes
- *
- * LAYOUT: spread, corner (all in one cell), faces (on faces and corners of cells and domain),
- * single (positions in single precision). FLAG: scattered (any rank has any particle, else each
- * has those of a regular decomposition), late (without waiting), aligned, check.
+ *     cells write FOLDER usual|large     files 0, 1, ... of the table below
+ *     cells read FOLDER usual|large      read in two decompositions, and compared
+ *     cells wrong FILE                   writes that are refused, with words
+ *     cells damaged FILE                 prints words and code of a read
  */
 #include "tap.h"
 
@@ -41,8 +38,47 @@ static const LemonParticle big = {sizeof(struct particle), 4, fields};
 static const LemonParticle little = {sizeof(struct small), 2, small_fields};
 
 static LemonDomain domain = {{-1, 0, 10}, {2, 3, 0.7}, {1, 0, 1}, {4, 4, 4}, 42, 0.25};
+static char file_name[4096];
+
+enum {
+    SCATTERED =
+        1,    /* any rank has any particle; else each has those of a regular decomposition */
+    LATE = 2, /* without waiting */
+    ALIGNED = 4,
+    CHECK = 8,
+};
+
+/* Layouts: spread; corner, all in one cell; faces, on faces and corners of cells and domain;
+ * single, positions in single precision. */
+static const struct test {
+    int64_t n;
+    const char *layout;
+    int64_t cells[3];
+    int flags;
+} usual[] =
+    {
+        {0, "spread", {4, 4, 4}, 0},
+        {0, "spread", {1, 1, 1}, LATE | CHECK},
+        {1, "spread", {3, 1, 2}, LATE},
+        {1000, "spread", {3, 5, 7}, SCATTERED | CHECK},
+        {1000, "spread", {4, 4, 4}, 0},
+        {1000, "corner", {4, 4, 4}, ALIGNED},
+        {1000, "corner", {4, 4, 4}, SCATTERED | LATE},
+        {1000, "faces", {4, 4, 4}, CHECK | LATE},
+        {1000, "faces", {2, 8, 1}, SCATTERED},
+        {1000, "single", {5, 4, 3}, SCATTERED},
+        {5000, "spread", {20, 20, 20}, LATE | SCATTERED | ALIGNED},
+        {30000, "spread", {1, 1, 1}, LATE},
+        {30000, "spread", {2, 1, 1}, SCATTERED},
+},
+  large[] = {
+      {1000000, "spread", {16, 16, 16}, CHECK},
+      {200000, "spread", {50, 50, 50}, SCATTERED | CHECK},
+      {200000, "spread", {2, 2, 2}, SCATTERED | LATE},
+      {100, "spread", {1, 3, 1100000}, SCATTERED}, /* far apart */
+};
+static const struct test *test;
 static const char *layout = "spread";
-static char *file_name;
 static MPI_File file;
 
 static uint64_t hash(uint64_t x)
@@ -91,14 +127,6 @@ static const LemonParticle *kind(void)
     return strcmp(layout, "single") == 0 ? &little : &big;
 }
 
-static int has(int argc, char **argv, const char *flag)
-{
-    for (int i = 6; i < argc; i++)
-        if (strcmp(argv[i], flag) == 0)
-            return 1;
-    return 0;
-}
-
 /* Which rank has particle i if each has a box. */
 static int in_my_box(const char *particle)
 {
@@ -113,8 +141,10 @@ static int in_my_box(const char *particle)
     return 1;
 }
 
-static int64_t fill(int64_t n, int scattered, char **particles)
+static int64_t fill(char **particles)
 {
+    int64_t n = test->n;
+    int scattered = test->flags & SCATTERED;
     size_t bytes = (size_t)kind()->bytes;
     int64_t mine = 0;
     *particles = malloc((size_t)n * bytes + 1);
@@ -128,17 +158,17 @@ static int64_t fill(int64_t n, int scattered, char **particles)
     return mine;
 }
 
-static void write_it(int argc, char **argv)
+static void write_it(void)
 {
     char *particles;
-    int64_t n = fill(atoll(argv[3]), has(argc, argv, "scattered"), &particles);
+    int64_t n = fill(&particles);
     MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL,
                   &file);
     LemonWriter *w = lemonCreateWriter(&file, MPI_COMM_WORLD);
-    int flags = has(argc, argv, "check") ? LEMON_CELLS_CHECK : 0;
-    if (has(argc, argv, "aligned"))
+    int flags = test->flags & CHECK ? LEMON_CELLS_CHECK : 0;
+    if (test->flags & ALIGNED)
         lemonWriterSetAlignment(w, 65536, 1000);
-    if (has(argc, argv, "late")) {
+    if (test->flags & LATE) {
         tap_code(lemonWriteCellsNonBlocking(w, 1, 1, &domain, kind(), particles, n, flags),
                  LEMON_SUCCESS, "written without waiting");
         memset(particles, 0x55, (size_t)(n * kind()->bytes));
@@ -183,32 +213,38 @@ static void check_all(const char *particles, MPI_Offset count, int64_t n)
     tap_ok(good && sums[0] == (uint64_t)n && sums[1] == want, "the same particles, each once");
 }
 
-static void read_it(char **argv)
+static void read_boxes(LemonReader *r, const LemonCells *cells, int balanced)
 {
-    LemonCells *cells;
     double lower[3], upper[3];
     void *particles;
     MPI_Offset count;
-    int64_t n = atoll(argv[3]);
+    if (balanced)
+        lemonBalancedBox(cells, tap_ranks, tap_rank, lower, upper);
+    else
+        lemonRegularBox(&cells->domain, NULL, tap_ranks, tap_rank, lower, upper);
+    int code = lemonReadCells(r, cells, lower, upper, &particles, &count, LEMON_CELLS_CHECK);
+    tap_code(code, LEMON_SUCCESS, balanced ? "balanced" : "regular");
+    if (code == LEMON_SUCCESS)
+        check_all(particles, count, test->n);
+    free(particles);
+}
+
+static void read_it(void)
+{
+    LemonCells *cells;
     MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
     LemonReader *r = lemonCreateReader(&file, MPI_COMM_WORLD);
     int code = lemonNextCells(r, &cells);
     tap_code(code, LEMON_SUCCESS, "found");
     if (code == LEMON_SUCCESS) {
-        tap_ok(cells->particles == n && cells->domain.step == 42 &&
+        tap_ok(cells->particles == test->n && cells->domain.step == 42 &&
                    cells->domain.time == 0.25 && cells->domain.periodic[0] &&
-                   !cells->domain.periodic[1] && cells->particle.fields == kind()->fields,
+                   !cells->domain.periodic[1] && cells->domain.cells[2] == test->cells[2] &&
+                   cells->particle.fields == kind()->fields &&
+                   cells->particle.bytes == kind()->bytes,
                "says what it is");
-        if (strcmp(argv[5], "regular") == 0)
-            lemonRegularBox(&cells->domain, NULL, tap_ranks, tap_rank, lower, upper);
-        else
-            lemonBalancedBox(cells, tap_ranks, tap_rank, lower, upper);
-        code = lemonReadCells(r, cells, lower, upper, &particles, &count, LEMON_CELLS_CHECK);
-        tap_code(code, LEMON_SUCCESS, "read");
-        if (code == LEMON_SUCCESS) {
-            check_all(particles, count, n);
-            free(particles);
-        }
+        read_boxes(r, cells, 0);
+        read_boxes(r, cells, 1);
         lemonFreeCells(cells);
         tap_code(lemonNextCells(r, &cells), LEMON_EOF, "there is no other");
     }
@@ -240,31 +276,88 @@ static void read_damaged(void)
     }
     tap_code(code, code, "the same answer on all ranks");
     if (tap_rank == 0)
-        printf("# code %d\n", code);
+        printf("code %d\n", code);
     lemonDestroyReader(r);
     MPI_File_close(&file);
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(LemonWriter *w, const void *particles, MPI_Offset n, int flags,
+                   const char *what)
+{
+    MPI_Offset before = w->off;
+    tap_code(lemonWriteCells(w, 1, 1, &domain, &big, particles, n, flags), LEMON_ERR_PARAM,
+             what);
+    tap_ok(w->off == before, "and nothing was written");
+}
+
+static void write_wrong(void)
+{
+    struct particle p[2] = {{.id = 10 + (uint64_t)tap_rank * 2},
+                            {.id = 11 + (uint64_t)tap_rank * 2}};
+    int last = tap_rank == tap_ranks - 1;
+    LemonDomain good = domain;
+    for (int i = 0; i < 2; i++)
+        for (int d = 0; d < 3; d++)
+            p[i].position[d] = domain.origin[d] + domain.length[d] / 2;
+    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL,
+                  &file);
+    LemonWriter *w = lemonCreateWriter(&file, MPI_COMM_WORLD);
+    double x = p[1].position[1];
+    p[1].position[1] = last ? NAN : x;
+    refuse(w, p, 2, 0, "no number");
+    p[1].position[1] = last ? 3.5 : x;
+    refuse(w, p, 2, 0, "outside");
+    p[1].position[1] = last ? -INFINITY : x;
+    refuse(w, p, 2, 0, "far outside");
+    p[1].position[1] = x;
+    p[1].id = last ? 10 : p[1].id;
+    refuse(w, p, 2, LEMON_CELLS_CHECK, "one id twice");
+    refuse(w, p, last ? -1 : 2, 0, "a negative number");
+    refuse(w, p, 2, 64, "a flag that is not known");
+    domain.cells[2] = last ? 5 : 4;
+    if (tap_ranks > 1)
+        refuse(w, p, 2, 0, "ranks that do not agree");
+    domain = good;
+    domain.length[0] = 0;
+    refuse(w, p, 2, 0, "no volume");
+    domain = good;
+    domain.cells[1] = 0;
+    refuse(w, p, 2, 0, "no cells");
+    domain = good;
+    p[1].id = 11 + (uint64_t)tap_rank * 2;
+    tap_code(lemonWriteCells(w, 1, 1, &domain, &big, p, 2, LEMON_CELLS_CHECK), LEMON_SUCCESS,
+             "then it goes on");
+    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "and ends");
+    MPI_File_close(&file);
+}
+
+static void each_file(const char *folder, const char *which, void (*call)(void))
+{
+    int all = strcmp(which, "usual") == 0;
+    size_t count = all ? sizeof usual / sizeof *usual : sizeof large / sizeof *large;
+    for (size_t i = 0; i < count; i++) {
+        test = all ? &usual[i] : &large[i];
+        layout = test->layout;
+        memcpy(domain.cells, test->cells, sizeof test->cells);
+        snprintf(file_name, sizeof file_name, "%s/%zu", folder, i);
+        call();
+    }
 }
 
 int main(int argc, char **argv)
 {
     tap_begin(&argc, &argv);
     lemonSetMessageHandler(print, NULL);
-    if (argc < 3)
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    file_name = argv[2];
-    if (argc > 4)
-        layout = argv[4];
-    if (strcmp(argv[1], "write") == 0 && argc > 5) {
-        long long n[3];
-        if (sscanf(argv[5], "%lldx%lldx%lld", &n[0], &n[1], &n[2]) != 3)
-            MPI_Abort(MPI_COMM_WORLD, 2);
-        for (int d = 0; d < 3; d++)
-            domain.cells[d] = n[d];
-        write_it(argc, argv);
-    } else if (strcmp(argv[1], "read") == 0 && argc > 5) {
-        read_it(argv);
-    } else {
-        read_damaged();
+    if (argc == 4) {
+        each_file(argv[2], argv[3], strcmp(argv[1], "write") == 0 ? write_it : read_it);
+    } else if (argc == 3) {
+        snprintf(file_name, sizeof file_name, "%s", argv[2]);
+        if (strcmp(argv[1], "wrong") == 0)
+            write_wrong();
+        else
+            read_damaged();
     }
     return tap_end();
 }
