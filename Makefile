@@ -42,17 +42,19 @@ pkg_libs   = $(shell $(PKG) --libs $(1))
 # (docs/architecture.md has the picture, tests/tool/test_rooms.py compares).
 INC_lime := -Isrc/lime/include
 INC_cells := -Isrc/lime/cells/include $(INC_lime)
+INC_checkpoint := -Isrc/lime/checkpoint/include $(INC_cells)
 INC_wire := -Isrc/mpi/wire/include
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_bench := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
 INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
+INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 # Of the daemon, from below.
 fuse_rooms := base names job write verify file ops process
 fuse_cflags = $(INC_lime) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
-lime_src := $(wildcard src/lime/*.c src/lime/edit/*.c src/lime/cells/*.c)
+lime_src := $(wildcard src/lime/*.c src/lime/edit/*.c src/lime/cells/*.c src/lime/checkpoint/*.c)
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
 fuse_src := $(wildcard src/fuse/*/*.c)
@@ -162,8 +164,10 @@ endef
 $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
+$(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
-$(eval $(call compile,src/lime/tool/cmd,$(INC_shared) -Isrc/lime/stage/include))
+$(eval $(call compile,src/lime/tool/cells,$(INC_told) $(INC_shared)))
+$(eval $(call compile,src/lime/tool/cmd,$(INC_told) $(INC_shared) -Isrc/lime/stage/include))
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
 $(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
@@ -173,7 +177,8 @@ $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
     $(eval $(call compile,src/fuse/$(r),$(seen) $$(fuse_cflags))))
 # Units are tried from inside their rooms; some have headers of the same names.
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
-    $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon))
+    $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon \
+    $(INC_checkpoint) -Isrc/lime/checkpoint))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
@@ -275,6 +280,7 @@ names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
 $(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
 $(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
+$(B)/tests/test_cells: unit_libs = -lm
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.
@@ -323,14 +329,14 @@ FUZZ_SECONDS ?= 600
 fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 
 $(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) \
-             $(wildcard src/lime/*.h src/lime/include/*.h src/lime/edit/*.h src/mpi/wire/include/*.h) \
+             $(wildcard src/lime/*.h src/lime/*/*.h src/lime/*/include/*.h src/mpi/wire/include/*.h) \
              $(B)/flags
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined $(INC_lime) $(INC_wire) -o $@ $< $(lime_src) $(wire_src) \
+	    -fno-sanitize-recover=undefined $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_wire) -o $@ $< $(lime_src) $(wire_src) \
 	    $(call pkg_libs,libisal expat) -pthread
 
-fuzz: $(fuzzers) ## fuzz index, names, packets and metadata for FUZZ_SECONDS each
+fuzz: $(fuzzers) ## fuzz index, names, packets, metadata and cells for FUZZ_SECONDS each
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) B=$(B) tests/fuzz/run
 
 fuzz-short: $(fuzzers)

@@ -50,6 +50,15 @@ static const struct error_entry table[] = {
     {LIMEFILE_D_CHECKSUM_MISSING, "checksum-missing", "the data have no checksum"},
     {LIMEFILE_D_UNDESCRIBED, "undescribed", "nothing describes these data"},
     {LIMEFILE_D_EMPTY, "empty", "the file is empty"},
+    {LIMEFILE_D_CELLS_TEXT, "cells-text",
+     "the text of the checkpoint does not match its index"},
+    {LIMEFILE_D_CELLS_INDEX, "cells-index", "the index of cells is damaged"},
+    {LIMEFILE_D_CELLS_INDEX_MISSING, "cells-index-missing",
+     "no index of cells describes these particles"},
+    {LIMEFILE_D_CELLS_DATA_MISSING, "cells-data-missing",
+     "no particles follow this index of cells"},
+    {LIMEFILE_D_CELLS_LENGTH, "cells-length", "the length is not that of the particles"},
+    {LIMEFILE_D_CELLS, "cells", "cells do not hold the particles that their index describes"},
 };
 
 static const struct error_entry *find(int code)
@@ -85,6 +94,6 @@ const char *limefile_error_word(int code)
 bool limefile_is_fault(int code)
 {
     bool of_format = code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT;
-    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_EMPTY;
+    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_CELLS;
     return code < 0 && !of_format && !of_meaning;
 }

@@ -35,6 +35,10 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
     case LIMEFILE_D_CHECKSUM:
         return snprintf(buf, cap, " (%08x %08x, not %08x %08x)", (unsigned)(f->have >> 32),
                         (unsigned)f->have, (unsigned)(f->want >> 32), (unsigned)f->want);
+    case LIMEFILE_D_CELLS_LENGTH:
+        return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
+    case LIMEFILE_D_CELLS:
+        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " cells)", f->have, f->want);
     default:
         return snprintf(buf, cap, "%s", "");
     }
@@ -43,9 +47,10 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
 int limefile_finding_text(const struct limefile_finding *f, char *buf, size_t cap)
 {
     char tail[96];
+    const char *colon = f->why ? ": " : "", *why = f->why ? f->why : "";
     numbers(f, tail, sizeof tail);
     if (f->ordinal == 0) /* of the whole file */
-        return snprintf(buf, cap, "%s%s", limefile_strerror(f->code), tail);
-    return snprintf(buf, cap, "offset %" PRIu64 ": record %" PRIu64 ": %s%s", f->offset,
-                    f->ordinal, limefile_strerror(f->code), tail);
+        return snprintf(buf, cap, "%s%s%s%s", limefile_strerror(f->code), tail, colon, why);
+    return snprintf(buf, cap, "offset %" PRIu64 ": record %" PRIu64 ": %s%s%s%s", f->offset,
+                    f->ordinal, limefile_strerror(f->code), tail, colon, why);
 }

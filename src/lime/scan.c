@@ -78,7 +78,7 @@ void limefile_scan_progress(const struct limefile_scan *scan, uint64_t *done, ui
 static void find(struct limefile_scan *scan, int code, uint64_t offset, uint64_t have,
                  uint64_t want)
 {
-    struct limefile_finding finding = {code, offset, scan->ordinal, have, want};
+    struct limefile_finding finding = {code, offset, scan->ordinal, have, want, NULL};
     if (limefile_is_fault(code))
         scan->fault = finding;
     if (scan->report)

@@ -209,7 +209,7 @@ class Json(InfoCase):
             "checksum_record": 8, "lfn_record": 6}])
         self.assertEqual({k: v for k, v in got.items() if k not in ("fields", "info")}, {
             "file": path, "size": os.path.getsize(path), "records": 8, "messages": 2,
-            "fault": None, "lfn": "lfn://test/lfn", "deviations": []})
+            "fault": None, "lfn": "lfn://test/lfn", "deviations": [], "checkpoints": []})
         self.assertEqual([i["type"] for i in got["info"]],
                          ["scidac-file-xml", "scidac-record-xml"])
         self.assertEqual(got["info"][1]["facts"]["ENSEMBLE_ID"], "test")

@@ -471,13 +471,14 @@ static void test_text_of_findings(void **state)
 {
     (void)state;
     char text[200];
-    struct limefile_finding f = {LIMEFILE_E_DATA_CUT, 1234, 7, 10, 20};
+    struct limefile_finding f = {LIMEFILE_E_DATA_CUT, 1234, 7, 10, 20, NULL};
     int n = limefile_finding_text(&f, text, sizeof text);
     assert_string_equal(text, "offset 1234: record 7: the file ends inside the data "
                               "(10 of 20 bytes are there)");
     assert_int_equal(n, strlen(text));
     for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_SHRUNK; code++) {
-        f = (struct limefile_finding){code, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+        f = (struct limefile_finding){code,       UINT64_MAX, UINT64_MAX,
+                                      UINT64_MAX, UINT64_MAX, NULL};
         assert_true(limefile_finding_text(&f, text, sizeof text) < (int)sizeof text);
         assert_non_null(strstr(text, limefile_strerror(code)));
         char small[8];

@@ -1,6 +1,7 @@
 /* cells.c - what a checkpoint may be, and how long its records are */
 #include "limecells.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -94,17 +95,28 @@ static const char *check_fields(const struct limecells *c)
     return NULL;
 }
 
+/* A position tells which cell it is in only if the numbers between two edges are many; and
+ * rule.c counts on it. */
+static bool is_narrow(const struct limecells *c, int d)
+{
+    double width = c->length[d] / (double)c->cells[d];
+    double low = fabs(c->origin[d]), high = fabs(c->origin[d] + c->length[d]);
+    return !(width >= DBL_MIN && width >= (low > high ? low : high) * 0x1p-40);
+}
+
 static const char *check_domain(const struct limecells *c)
 {
     uint64_t cells = 1;
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
-        if (!isfinite(c->origin[d]) || !isfinite(c->length[d]) ||
+        if (!isfinite(c->origin[d]) || !isfinite(2 * c->length[d]) ||
             !isfinite(c->origin[d] + c->length[d]))
             return "the domain is not finite";
         if (!(c->length[d] > 0) || !(c->origin[d] + c->length[d] > c->origin[d]))
             return "the domain has no volume";
         if (c->cells[d] == 0 || c->cells[d] > LIMECELLS_CELLS_MAX / cells)
             return "there are no cells, or more than 2^40";
+        if (is_narrow(c, d))
+            return "the cells are too narrow for numbers of 64 bits";
         cells *= c->cells[d];
     }
     return NULL;

@@ -25,7 +25,7 @@ static int64_t by_edges(const struct limecells *c, int d, double x, int64_t i)
 
 int64_t limecells_locate(const struct limecells *c, int d, double x)
 {
-    const double near = 1e-3; /* far more than a few roundings, for up to 2^40 cells */
+    const double near = 0x1p-7; /* more than a few roundings: limecells_check() */
     double end = c->origin[d] + c->length[d];
     if (!(x >= c->origin[d] && x <= end))
         return -1;

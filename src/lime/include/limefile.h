@@ -34,8 +34,8 @@
  * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_RECORDS are
  * faults: the container cannot be followed any further. LIMEFILE_D_* are
  * deviations: the format is broken, but a reader can go on. Those from LIMEFILE_D_XML on are
- * of what the records mean (limeildg.h); a finding of LIMEFILE_D_XML has -code in `have`, one
- * of LIMEFILE_D_CHECKSUM suma << 32 | sumb.
+ * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML has
+ * -code in `have`, one of LIMEFILE_D_CHECKSUM suma << 32 | sumb.
  */
 enum limefile_error {
     LIMEFILE_E_MAGIC = -10000, /* no record header where one must be */
@@ -81,6 +81,13 @@ enum limefile_error {
     LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
     LIMEFILE_D_UNDESCRIBED,      /* (lime check --strict) data that nothing describes */
     LIMEFILE_D_EMPTY, /* (lime check) a file of no bytes where a container was meant */
+
+    LIMEFILE_D_CELLS_TEXT,  /* a checkpoint's text is missing or differs from its index */
+    LIMEFILE_D_CELLS_INDEX, /* an index of cells that is damaged */
+    LIMEFILE_D_CELLS_INDEX_MISSING, /* particles without an index of cells */
+    LIMEFILE_D_CELLS_DATA_MISSING,  /* an index of cells without particles */
+    LIMEFILE_D_CELLS_LENGTH,        /* particles of another length than the index gives */
+    LIMEFILE_D_CELLS, /* (lime check --data) cells whose particles are not those of the index */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */
@@ -227,6 +234,7 @@ struct limefile_finding {
     uint64_t ordinal; /* of the record concerned; of the one that would come next */
     uint64_t have;    /* what is there: by code a length, a count, a value */
     uint64_t want;    /* what should be there, where the code has such a thing */
+    const char *why;  /* more of the reason, or NULL; lives as long as who has found it */
 };
 
 /* "offset 1234: record 7: the file ends inside the data: ...". Always terminates; returns

@@ -1,5 +1,6 @@
 /*
- * xmlread.h - the values of a small XML document: the texts of the children of one element.
+ * xmlread.h - the values of a small XML document: the texts of the children of one element,
+ * the leaves, the attributes.
  * Inside of src/lime and its programs; expat does the parsing.
  */
 #ifndef LIMEFILE_XMLREAD_H
@@ -46,5 +47,10 @@ enum { XMLREAD_FACT_MAX = 16384 };
 typedef void xmlread_fact_fn(void *context, const char *name, size_t depth, const char *text);
 int xmlread_facts(const void *xml, size_t n, char root[XMLREAD_TEXT_MAX], xmlread_fact_fn *fact,
                   void *context);
+
+/* Each element, in their order, and its attributes: name, value, name, value, ..., NULL. The
+ * limits are those of expat for them. Results as above. */
+typedef void xmlread_element_fn(void *context, const char *name, const char *const *attributes);
+int xmlread_elements(const void *xml, size_t n, xmlread_element_fn *element, void *context);
 
 #endif

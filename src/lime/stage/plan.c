@@ -117,9 +117,10 @@ static void judge_lengths(const struct stage_plan *plan, struct look *look)
         limefile_fields_get(&plan->fields, i, &field);
         if (limefile_field_fits(&field))
             continue;
-        struct limefile_finding finding = {LIMEFILE_D_FIELD_LENGTH,
-                                           field.record.header_offset + 8, field.record.ordinal,
-                                           field.record.bytes, field.expected};
+        struct limefile_finding finding = {
+            LIMEFILE_D_FIELD_LENGTH, field.record.header_offset + 8,
+            field.record.ordinal,    field.record.bytes,
+            field.expected,          NULL};
         take(look, &finding, !field.has_checksum || !limefile_field_reading(&field, 0, &as));
     }
 }

@@ -36,4 +36,9 @@ struct check {
 /* Checks the file, and says what it finds, but for the end of the line. An exit status. */
 int check_file(struct check *);
 
+/* What has been found out: false if it is no container; a line; a word for scripts. */
+bool check_is_container(const struct check *);
+void check_summary(const struct check *);
+const char *check_verdict(const struct check *);
+
 #endif

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "check.h"
+#include "cells.h"
 #include "container.h"
 #include "jsonout.h"
 #include "tool.h"
@@ -46,6 +47,13 @@ struct look {
     size_t told, demanded; /* findings; fields */
     struct limefile_finding demand[2];
     unsigned demands;
+
+    /* Those of checkpoints, found as they are asked for. */
+    struct limecheckpoint_findings walk;
+    struct limefile_finding of_cells; /* the next one, */
+    bool waits;                       /* if it has been found; its reason lives in `walk` */
+    int cells;                        /* 1; 0: there are no more; < 0: an error */
+    struct cells_check particles;
 };
 
 /* ---- findings ---- */
@@ -90,22 +98,37 @@ static const struct limefile_finding *next_demand(struct look *look)
     return look->demands ? demand : NULL;
 }
 
+/* The next one of a checkpoint, or NULL. */
+static const struct limefile_finding *next_of_cells(struct look *look)
+{
+    if (!look->waits && look->cells == 1) {
+        look->cells = limecheckpoint_findings_next(&look->walk, &look->of_cells);
+        look->waits = look->cells == 1;
+    }
+    return look->waits ? &look->of_cells : NULL;
+}
+
 /* The first one that waits, if it stands before that offset; it does not wait any more. */
 static bool take_waiting(struct look *look, uint64_t before, struct limefile_finding *out)
 {
-    const struct limefile_finding *demand = next_demand(look);
-    bool found = limefile_fields_finding(&look->fields, look->told, out);
-    if (demand && !(found && compare_findings(out, demand) <= 0)) {
-        *out = *demand;
-        if (out->offset >= before)
-            return false;
+    const struct limefile_finding *first = next_demand(look), *cells = next_of_cells(look);
+    struct limefile_finding field;
+    bool told = limefile_fields_finding(&look->fields, look->told, &field);
+    if (told && !(first && compare_findings(first, &field) < 0))
+        first = &field;
+    if (cells && !(first && compare_findings(first, cells) <= 0))
+        first = cells;
+    if (!first || first->offset >= before)
+        return false;
+    *out = *first;
+    if (first == cells) {
+        look->waits = false;
+    } else if (first == &field) {
+        look->told++;
+    } else {
         look->demand[0] = look->demand[1];
         look->demands--;
-        return true;
     }
-    if (!found || out->offset >= before)
-        return false;
-    look->told++;
     return true;
 }
 
@@ -158,10 +181,12 @@ static bool is_meant(const char *path)
 }
 
 /* In the order of the file. */
-static void report_all(struct look *look)
+static int report_all(struct look *look)
 {
     struct check *check = look->check;
     const struct limefile_finding *fault = limefile_index_fault(look->index);
+    limecheckpoint_findings_begin(&look->walk, &look->file.source, look->index);
+    look->cells = 1;
     check->size = limefile_index_size(look->index);
     check->records = limefile_index_count(look->index);
     check->messages = limefile_index_messages(look->index);
@@ -171,8 +196,11 @@ static void report_all(struct look *look)
         report(check, &look->found[i]);
     }
     report_waiting(look, UINT64_MAX);
+    if (look->cells < 0)
+        return look->cells;
     if (check->size == 0 && is_meant(check->path))
         report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
+    return 0;
 }
 
 /* ---- sums ---- */
@@ -242,7 +270,30 @@ static void judge(struct look *look, const struct limefile_field *f, struct sum 
                state_words[sum->state], reason);
 }
 
-static void verify(struct look *look)
+static void report_cells(void *context, const struct limefile_finding *finding)
+{
+    report(context, finding);
+}
+
+static int verify_cells(struct look *look)
+{
+    struct check *check = look->check;
+    struct cells_check *cells = &look->particles;
+    *cells = (struct cells_check){
+        .path = check->path,
+        .quiet = check->options->quiet || check->options->json,
+        .progress = count_bytes,
+        .report = report_cells,
+        .context = check,
+    };
+    int err = cells_check(cells, &look->file.source, look->index);
+    check->verified += cells->verified;
+    check->wrong += cells->wrong;
+    check->unverified += cells->unverified;
+    return err;
+}
+
+static int verify(struct look *look)
 {
     for (size_t i = 0; i < look->fields.count; i++) {
         struct limefile_field f;
@@ -252,57 +303,10 @@ static void verify(struct look *look)
         if (look->sums)
             look->sums[i] = sum;
     }
+    return verify_cells(look);
 }
 
-/* ---- words ---- */
-
-static bool is_container(const struct check *check)
-{
-    return check->records > 0 ||
-           (check->fault != LIMEFILE_E_MAGIC && check->fault != LIMEFILE_E_VERSION);
-}
-
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-/* "; checksums: 2 right, 1 wrong"; "" where none were wanted. */
-static void sums_text(const struct check *c, char *buf, size_t cap)
-{
-    static const char *const names[] = {"right", "wrong", "unverified"};
-    const uint64_t counts[] = {c->verified, c->wrong, c->unverified};
-    int used = snprintf(buf, cap, "%s", c->options->data ? "; checksums: " : "");
-    bool any = false;
-    for (size_t i = 0; c->options->data && i < 3; i++)
-        if (counts[i]) {
-            used += snprintf(buf + used, cap - (size_t)used, "%s%" PRIu64 " %s",
-                             any ? ", " : "", counts[i], names[i]);
-            any = true;
-        }
-    if (c->options->data && !any)
-        snprintf(buf + used, cap - (size_t)used, "no data to verify");
-}
-
-static void print_summary(const struct check *c)
-{
-    uint64_t bad = c->deviations + c->faults;
-    char found[96] = "good", sums[128];
-    const char *end = "";
-    if (!is_container(c)) {
-        answer(c->path, "not a LIME container");
-        return;
-    }
-    if (c->fault)
-        end = bad == 1 ? ", a fault that ends the container"
-                       : ", the last one a fault that ends the container";
-    if (bad)
-        snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad), end);
-    sums_text(c, sums, sizeof sums);
-    answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s",
-           found, c->records, plural(c->records), c->messages, plural(c->messages), c->size,
-           sums);
-}
+/* ---- JSON ---- */
 
 static void begin_json(const char *path)
 {
@@ -336,16 +340,12 @@ static void end_json(const struct look *look, const char *verdict)
     printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"records\": %" PRIu64
            ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64,
            c->deviations, c->faults, c->records, c->messages, c->size);
-    if (c->options->data)
+    if (c->options->data) {
         sums_json(look);
+        fputs(", \"checkpoints\": ", stdout);
+        cells_check_json(&look->particles);
+    }
     printf(", \"verdict\": \"%s\"}", verdict);
-}
-
-static const char *verdict(const struct check *c)
-{
-    if (!is_container(c))
-        return "not-a-container";
-    return c->faults ? "fault" : c->deviations ? "deviations" : "good";
 }
 
 /* ---- all of it ---- */
@@ -359,9 +359,9 @@ static int look_at(struct look *look)
         err = look->sums ? 0 : -ENOMEM;
     }
     if (!err)
-        report_all(look);
+        err = report_all(look);
     if (!err && check->options->data)
-        verify(look);
+        err = verify(look);
     if (err)
         message_code(check->path, "check", err);
     return err;
@@ -397,15 +397,16 @@ int check_file(struct check *check)
         close(look.fd);
     }
     if (o->json)
-        end_json(&look, err ? "unreadable" : verdict(check));
+        end_json(&look, err ? "unreadable" : check_verdict(check));
     else if (!err && !o->quiet)
-        print_summary(check);
+        check_summary(check);
     free(look.sums);
+    cells_check_release(&look.particles);
     limefile_fields_release(&look.fields);
     free(look.found);
     if (look.index)
         limefile_index_free(look.index);
-    if (err || !is_container(check))
+    if (err || !check_is_container(check))
         return TOOL_UNUSABLE;
     return check->deviations + check->faults ? TOOL_BAD : TOOL_GOOD;
 }

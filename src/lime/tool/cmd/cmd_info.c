@@ -9,16 +9,17 @@
 
 static const char help[] =
     "Usage: lime info [--json] FILE...\n"
-    "Tell what lattice data LIME containers hold: configurations, propagators and\n"
-    "other fields with lattice, precision, size and checksum, and what their writers\n"
-    "say of ensemble, inverter and date.\n"
+    "Tell what LIME containers hold: configurations, propagators and other fields\n"
+    "with lattice, precision, size and checksum, and what their writers say of\n"
+    "ensemble, inverter and date; checkpoints of particles with domain, cells, step\n"
+    "and fields.\n"
     "\n"
     "      --json  for scripts: all of it, as JSON\n"
     "      --help  this text\n"
     "\n"
     "It reads metadata, not the data: 'lime check --data' verifies checksums. What\n"
-    "contradicts the ILDG and SciDAC formats is named at the end, as by 'lime\n"
-    "check'.\n"
+    "contradicts the ILDG and SciDAC formats, or an index of cells, is named at the\n"
+    "end, as by 'lime check'.\n"
     "\n"
     "Examples:\n"
     "  lime info conf.0042\n"
@@ -45,13 +46,17 @@ bool info_private_record(struct info *info, uint64_t ordinal,
     return good;
 }
 
+int info_status(struct info *info, int code)
+{
+    if (code < 0)
+        message_code(info->c.path, "read", code);
+    return code < 0 ? TOOL_BAD : TOOL_GOOD;
+}
+
 int info_read_facts(struct info *info, const struct limefile_record *record,
                     enum facts_form form)
 {
-    int err = facts_read(&info->facts, &info->c.file.source, record, form);
-    if (err)
-        message_code(info->c.path, "read", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return info_status(info, facts_read(&info->facts, &info->c.file.source, record, form));
 }
 
 /* ---- files ---- */

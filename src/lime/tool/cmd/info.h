@@ -4,12 +4,14 @@
 
 #include "container.h"
 #include "facts.h"
+#include "limecheckpoint.h"
 #include "limeildg.h"
 
 struct info {
     struct container c;
     struct limefile_fields fields;
     struct facts facts; /* of the record that is being told */
+    struct limecheckpoint_walk walk;
 };
 
 /* Both print all of it; an exit status, after a message if it is not GOOD. */
@@ -22,6 +24,9 @@ void info_json_failure(const char *path);
 /* Fills `facts`; the caller releases them. An exit status, after a message if it is not GOOD.
  */
 int info_read_facts(struct info *, const struct limefile_record *, enum facts_form);
+
+/* An exit status for what reading has given, after a message if it has failed. */
+int info_status(struct info *, int code);
 
 /* What a private record XML says; false if it is not there or cannot be understood. */
 bool info_private_record(struct info *, uint64_t ordinal, struct limefile_scidac_record *out);

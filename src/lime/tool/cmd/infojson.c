@@ -1,6 +1,7 @@
 /* infojson.c - lime info for scripts */
 #define _GNU_SOURCE
 #include "info.h"
+#include "cells.h"
 #include "jsonout.h"
 #include "tool.h"
 
@@ -118,6 +119,39 @@ static int json_info(struct info *info)
     return status;
 }
 
+static int json_deviations(struct info *info)
+{
+    struct limefile_finding finding;
+    struct limecheckpoint_findings cells;
+    size_t i = 0;
+    int got;
+    fputs(", \"deviations\": [", stdout);
+    for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
+        fputs(i ? ",\n " : "\n ", stdout);
+        jsonout_finding(stdout, &finding);
+    }
+    limecheckpoint_findings_begin(&cells, &info->c.file.source, info->c.index);
+    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++) {
+        fputs(i ? ",\n " : "\n ", stdout);
+        jsonout_finding(stdout, &finding);
+    }
+    return info_status(info, got);
+}
+
+static int json_checkpoints(struct info *info)
+{
+    struct limecheckpoint checkpoint;
+    int got;
+    fputs("], \"checkpoints\": [", stdout);
+    limecheckpoint_walk_begin(&info->walk, &info->c.file.source, info->c.index);
+    for (bool first = true; (got = limecheckpoint_next(&info->walk, &checkpoint)) == 1;
+         first = false) {
+        fputs(first ? "\n " : ",\n ", stdout);
+        cells_json(&checkpoint);
+    }
+    return info_status(info, got);
+}
+
 int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
@@ -129,12 +163,7 @@ int info_json(struct info *info)
            limefile_index_messages(index));
     jsonout_finding(stdout, limefile_index_fault(index));
     json_word("lfn", info->fields.lfn);
-    fputs(", \"deviations\": [", stdout);
-    struct limefile_finding finding;
-    for (size_t i = 0; limefile_fields_finding(&info->fields, i, &finding); i++) {
-        fputs(i ? ",\n " : "\n ", stdout);
-        jsonout_finding(stdout, &finding);
-    }
+    int status = json_deviations(info);
     fputs("], \"fields\": [", stdout);
     for (size_t i = 0; i < info->fields.count; i++) {
         fputs(i ? ",\n " : "\n ", stdout);
@@ -142,9 +171,9 @@ int info_json(struct info *info)
         limefile_fields_get(&info->fields, i, &field);
         json_field(info, &field);
     }
-    int status = json_info(info);
+    int checkpoints = json_checkpoints(info), facts = json_info(info);
     fputs("]}", stdout);
-    return status;
+    return status ? status : checkpoints ? checkpoints : facts;
 }
 
 /* What stands in the place of what cannot be told. */

@@ -1,16 +1,15 @@
 /* infotext.c - lime info for people */
 #define _GNU_SOURCE
 #include "info.h"
+#include "cells.h"
+#include "tell.h"
 #include "text.h"
 #include "tool.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { WIDTH = 16, WORDS_MAX = 2 * LIMEFILE_LFN_MAX, FINDINGS_TOLD = 20 };
+enum { FINDINGS_TOLD = 20 };
 
 static const char *kind_name(enum limefile_fieldkind kind)
 {
@@ -29,48 +28,6 @@ static const char *kind_name(enum limefile_fieldkind kind)
         break;
     }
     return "binary data";
-}
-
-/* What is said, harmless. */
-static void say(char text[WORDS_MAX], const char *format, va_list args)
-{
-    vsnprintf(text, WORDS_MAX, format, args);
-    limefile_text_defuse(text, "");
-}
-
-/* On a terminal headings stand out. */
-__attribute__((format(printf, 1, 2))) static void heading(const char *format, ...)
-{
-    char text[WORDS_MAX];
-    va_list args;
-    va_start(args, format);
-    say(text, format, args);
-    va_end(args);
-    const char *off = getenv("NO_COLOR");
-    bool bold = isatty(STDOUT_FILENO) && !(off && *off);
-    printf("%s%s%s\n", bold ? "\033[1m" : "", text, bold ? "\033[m" : "");
-}
-
-/* A name and what is to be said of it. */
-__attribute__((format(printf, 2, 3))) static void tell(const char *name, const char *format,
-                                                       ...)
-{
-    char text[WORDS_MAX];
-    va_list args;
-    va_start(args, format);
-    say(text, format, args);
-    va_end(args);
-    printf("  %-*s  %s\n", WIDTH, name, text);
-}
-
-static const char *bytes_text(uint64_t bytes, char out[64])
-{
-    char human[NUMBER_HUMAN_MAX];
-    if (bytes < 1024)
-        snprintf(out, 64, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
-    else
-        snprintf(out, 64, "%s (%" PRIu64 " bytes)", number_human(bytes, human), bytes);
-    return out;
 }
 
 /* "24^3 x 48"; all extents where they are not of that form. */
@@ -97,31 +54,31 @@ static void tell_lattice(const struct limefile_field *f)
     char text[256], box[LIMEFILE_DIMS_MAX * 44] = "";
     size_t n = 0;
     if (f->lattice.dims)
-        tell("lattice", "%s", lattice_text(&f->lattice, text));
+        tell_value("lattice", "%s", lattice_text(&f->lattice, text));
     for (unsigned i = 0; f->boxed && !f->halved && i < f->lattice.dims; i++)
         n += (size_t)snprintf(box + n, sizeof box - n, "%s%" PRIu64 "..%" PRIu64, i ? ", " : "",
                               f->lower[i], f->upper[i]);
     if (f->boxed && f->lattice.dims)
-        tell("only sites", "%s", f->halved ? "every second, a checkerboard" : box);
+        tell_value("only sites", "%s", f->halved ? "every second, a checkerboard" : box);
 }
 
 static void tell_size(const struct limefile_field *f)
 {
     char have[64], want[64];
     if (f->expected && f->expected != f->record.bytes)
-        tell("size", "%s, but should be %s", bytes_text(f->record.bytes, have),
-             bytes_text(f->expected, want));
+        tell_value("size", "%s, but should be %s", tell_bytes(f->record.bytes, have),
+                   tell_bytes(f->expected, want));
     else
-        tell("size", "%s", bytes_text(f->record.bytes, have));
+        tell_value("size", "%s", tell_bytes(f->record.bytes, have));
 }
 
 static void tell_checksum(const struct limefile_field *f)
 {
     if (f->has_checksum)
-        tell("checksum", "%08x %08x, not verified", (unsigned)f->checksum.suma,
-             (unsigned)f->checksum.sumb);
+        tell_value("checksum", "%08x %08x, not verified", (unsigned)f->checksum.suma,
+                   (unsigned)f->checksum.sumb);
     else if (f->by_checksum || f->kind != LIMEFILE_KIND_UNKNOWN)
-        tell("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
+        tell_value("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
 }
 
 /* They are told once: what is harmful in them goes. */
@@ -132,7 +89,7 @@ static void tell_facts(const struct facts *facts)
         limefile_text_defuse(fact->name, "");
         limefile_text_defuse(fact->value, "");
         if (*fact->name)
-            printf("  %-*s  %s\n", WIDTH, fact->name, fact->value);
+            printf("  %-*s  %s\n", TELL_WIDTH, fact->name, fact->value);
         else
             printf("  %s\n", fact->value);
     }
@@ -151,16 +108,16 @@ static int tell_field(struct info *info, const struct limefile_field *f, uint64_
     if (user && limefile_index_get(info->c.index, user, &record) == 0)
         status = info_read_facts(info, &record, FACTS_XML);
     putchar('\n');
-    heading("%s%s%s (record %" PRIu64 ")", kind_name(f->kind), f->name[0] ? " " : "", f->name,
-            f->record.ordinal);
+    tell_heading("%s%s%s (record %" PRIu64 ")", kind_name(f->kind), f->name[0] ? " " : "",
+                 f->name, f->record.ordinal);
     tell_lattice(f);
     if (f->precision)
-        tell("precision", "%s, %u bits", f->precision == 64 ? "double" : "single",
-             f->precision);
+        tell_value("precision", "%s, %u bits", f->precision == 64 ? "double" : "single",
+                   f->precision);
     tell_size(f);
     tell_checksum(f);
     if (has_date)
-        tell("written", "%s", said.date);
+        tell_value("written", "%s", said.date);
     tell_facts(&info->facts);
     facts_release(&info->facts);
     return status;
@@ -172,7 +129,7 @@ static int tell_info(struct info *info, const struct limefile_record *record)
     const char *title = facts_title(record->type, &form);
     int status = info_read_facts(info, record, form);
     putchar('\n');
-    heading("%s (record %" PRIu64 ")", title, record->ordinal);
+    tell_heading("%s (record %" PRIu64 ")", title, record->ordinal);
     tell_facts(&info->facts);
     facts_release(&info->facts);
     return status;
@@ -189,31 +146,56 @@ static void tell_file(const struct info *info)
     const struct limefile_index *index = info->c.index;
     uint64_t records = limefile_index_count(index);
     uint32_t messages = limefile_index_messages(index);
-    heading("%s", info->c.path);
+    tell_heading("%s", info->c.path);
     if (info->fields.by_lfn)
-        tell("LFN", "%s", info->fields.lfn);
-    tell("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
-         bytes_text(limefile_index_size(index), bytes), records, plural(records), messages,
-         plural(messages));
+        tell_value("LFN", "%s", info->fields.lfn);
+    tell_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
+               tell_bytes(limefile_index_size(index), bytes), records, plural(records),
+               messages, plural(messages));
 }
 
-static void tell_findings(const struct info *info)
+/* The i-th of all; at most FINDINGS_TOLD are. */
+static void tell_finding(const struct limefile_finding *finding, size_t i)
+{
+    char text[512];
+    if (i == 0) {
+        putchar('\n');
+        tell_heading("what is wrong with it");
+    }
+    if (i >= FINDINGS_TOLD)
+        return;
+    limefile_finding_text(finding, text, sizeof text);
+    printf("  %s\n", text);
+}
+
+static int tell_findings(struct info *info)
 {
     struct limefile_finding finding;
-    char text[256];
+    struct limecheckpoint_findings cells;
     size_t i = 0;
-    for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
-        if (i == 0) {
-            putchar('\n');
-            heading("what is wrong with it");
-        }
-        if (i >= FINDINGS_TOLD)
-            continue;
-        limefile_finding_text(&finding, text, sizeof text);
-        printf("  %s\n", text);
-    }
+    int got;
+    for (; limefile_fields_finding(&info->fields, i, &finding); i++)
+        tell_finding(&finding, i);
+    limecheckpoint_findings_begin(&cells, &info->c.file.source, info->c.index);
+    while ((got = limecheckpoint_findings_next(&cells, &finding)) == 1)
+        tell_finding(&finding, i++);
     if (i > FINDINGS_TOLD)
         printf("  ... and %zu more; 'lime check' names all\n", i - FINDINGS_TOLD);
+    return info_status(info, got);
+}
+
+/* Where one begins. Records of it that follow have been told then. */
+static int tell_checkpoint(struct info *info, const struct limefile_record *r)
+{
+    struct limecheckpoint checkpoint;
+    if (r->ordinal < info->walk.next)
+        return TOOL_GOOD;
+    int got = limecheckpoint_next(&info->walk, &checkpoint);
+    if (got == 1) {
+        putchar('\n');
+        cells_tell(&checkpoint);
+    }
+    return info_status(info, got);
 }
 
 /* The user's XML of a record stands before its data; alone, it is told alone. */
@@ -241,6 +223,8 @@ static int tell_record(struct info *info, const struct limefile_record *r, uint6
     } else if (!status && strcmp(r->type, "scidac-record-xml") == 0) {
         status = flush_user(info, user);
         *user = r->ordinal;
+    } else if (!status && cells_is_type(r->type)) {
+        status = tell_checkpoint(info, r);
     } else if (!status && facts_title(r->type, &form)) {
         status = tell_info(info, r);
     }
@@ -253,10 +237,10 @@ int info_tell(struct info *info)
     uint64_t user = 0;
     int status = TOOL_GOOD;
     tell_file(info);
+    limecheckpoint_walk_begin(&info->walk, &info->c.file.source, info->c.index);
     for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++)
         status = tell_record(info, &r, &user);
     if (!status)
         status = flush_user(info, &user);
-    tell_findings(info);
-    return status;
+    return status ? status : tell_findings(info);
 }

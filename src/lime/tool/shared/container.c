@@ -16,7 +16,7 @@ int open_with_message(const char *path, int flags)
 
 void finding_message(const char *path, const struct limefile_finding *finding)
 {
-    char text[256];
+    char text[512];
     limefile_finding_text(finding, text, sizeof text);
     message(path, "%s", text);
 }

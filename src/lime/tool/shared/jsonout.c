@@ -67,7 +67,7 @@ void jsonout_hex(FILE *out, const char *bytes, size_t len)
 
 void jsonout_finding(FILE *out, const struct limefile_finding *f)
 {
-    char text[256];
+    char text[512];
     if (!f) {
         fputs("null", out);
         return;

@@ -1,0 +1,215 @@
+/* checkpoint.c - which records of a container are a checkpoint, and what is wrong with them */
+#define _GNU_SOURCE
+#include "limecheckpoint.h"
+#include "agree.h"
+#include "bytes.h"
+#include "entries.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is read of a text, which is shorter if this project has written it. */
+enum { TEXT_MAX = 8 * LIMECELLS_TEXT_MAX };
+
+/* ---- findings ---- */
+
+/* In order of offset, then code. */
+static void add_finding(struct limecheckpoint *p, int code,
+                        const struct limefile_record *record, unsigned at, const char *why)
+{
+    struct limefile_finding finding = {
+        .code = code,
+        .offset = record->header_offset + at,
+        .ordinal = record->ordinal,
+        .why = why,
+    };
+    if (code == LIMEFILE_D_CELLS_LENGTH) {
+        finding.have = record->bytes;
+        finding.want = limecells_data_bytes(&p->is);
+    }
+    unsigned i = p->findings++;
+    for (; i > 0 && p->finding[i - 1].offset > finding.offset; i--)
+        p->finding[i] = p->finding[i - 1];
+    p->finding[i] = finding;
+}
+
+static void add_index_finding(struct limecheckpoint *p, const char *why, uint64_t cell)
+{
+    uint64_t at[LIMECELLS_DIMS];
+    if (p->known && cell < limecells_cells(&p->is)) {
+        limecells_at(&p->is, cell, at);
+        snprintf(p->why, sizeof p->why, "cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
+                 at[0], at[1], at[2], why);
+    } else {
+        snprintf(p->why, sizeof p->why, "%s", why);
+    }
+    add_finding(p, LIMEFILE_D_CELLS_INDEX, &p->index, LIMEFILE_HEADER_BYTES, p->why);
+}
+
+/* ---- the records' contents ---- */
+
+static int read_all(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    ssize_t got = limefile_read_full(source, buf, n, offset);
+    return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
+}
+
+static int read_header(struct limefile_source *source, struct limecheckpoint *p,
+                       const char **why)
+{
+    unsigned char raw[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
+    uint64_t offset = p->index.data_offset, bytes;
+    if (p->index.bytes < LIMECELLS_FIXED_BYTES) {
+        *why = "it is shorter than its header";
+        return 0;
+    }
+    int err = read_all(source, raw, LIMECELLS_FIXED_BYTES, offset);
+    if (err)
+        return err;
+    *why = limecells_decode_length(raw, &bytes);
+    if (!*why && bytes > p->index.bytes)
+        *why = "it is shorter than its header";
+    if (*why)
+        return 0;
+    err = read_all(source, raw, (size_t)bytes, offset);
+    if (!err)
+        *why = limecells_decode(raw, bytes, p->index.bytes, &p->is);
+    return err;
+}
+
+static int judge_index(struct limefile_source *source, struct limecheckpoint *p)
+{
+    const char *why;
+    uint64_t bad = UINT64_MAX;
+    int err = read_header(source, p, &why);
+    p->known = !err && !why;
+    if (p->known)
+        err = entries_check(source, p, &why, &bad);
+    if (err)
+        return err;
+    p->counted = !why;
+    if (why)
+        add_index_finding(p, why, bad);
+    return 0;
+}
+
+static int judge_text(struct limefile_source *source, struct limecheckpoint *p)
+{
+    const char *why = "too long";
+    int err = 0;
+    if (p->text.bytes <= TEXT_MAX) {
+        size_t n = (size_t)p->text.bytes;
+        char *text = malloc(n + 1);
+        err = text ? read_all(source, text, n, p->text.data_offset) : -ENOMEM;
+        if (!err)
+            err = agree_text(&p->is, text, n, &why);
+        free(text);
+    }
+    if (!err && why)
+        add_finding(p, LIMEFILE_D_CELLS_TEXT, &p->text, LIMEFILE_HEADER_BYTES, why);
+    return err;
+}
+
+static int judge(struct limefile_source *source, struct limecheckpoint *p)
+{
+    int err = 0;
+    if (!p->index.ordinal) {
+        if (p->text.ordinal)
+            add_finding(p, LIMEFILE_D_CELLS_TEXT, &p->text, 0, "no index follows it");
+        if (p->data.ordinal)
+            add_finding(p, LIMEFILE_D_CELLS_INDEX_MISSING, &p->data, 0, NULL);
+        return 0;
+    }
+    err = judge_index(source, p);
+    if (!err && !p->text.ordinal)
+        add_finding(p, LIMEFILE_D_CELLS_TEXT, &p->index, 0, "there is none");
+    else if (!err && p->known)
+        err = judge_text(source, p);
+    if (!err && !p->data.ordinal)
+        add_finding(p, LIMEFILE_D_CELLS_DATA_MISSING, &p->index, 0, NULL);
+    bool fits = p->known && p->data.ordinal && p->data.bytes == limecells_data_bytes(&p->is);
+    if (!err && p->known && p->data.ordinal && !fits)
+        add_finding(p, LIMEFILE_D_CELLS_LENGTH, &p->data, AT_BYTES, NULL);
+    p->whole = !err && p->counted && fits;
+    return err;
+}
+
+/* ---- which records ---- */
+
+enum role { ROLE_TEXT, ROLE_INDEX, ROLE_DATA, ROLE_NONE };
+
+static enum role role_of(const struct limefile_record *record)
+{
+    static const char *const types[] = {LIMECELLS_FORMAT_TYPE, LIMECELLS_INDEX_TYPE,
+                                        LIMECELLS_DATA_TYPE};
+    enum role role = ROLE_TEXT;
+    while (role != ROLE_NONE && strcmp(record->type, types[role]) != 0)
+        role++;
+    return role;
+}
+
+/* The record as the next one of the checkpoint; false: it begins another one. */
+static bool take(struct limecheckpoint *p, const struct limefile_record *record, enum role role)
+{
+    const struct limefile_record *last = p->data.ordinal    ? &p->data
+                                         : p->index.ordinal ? &p->index
+                                                            : &p->text;
+    struct limefile_record *places[] = {&p->text, &p->index, &p->data};
+    if (last->ordinal &&
+        (last->message != record->message || last == &p->data ||
+         (role == ROLE_DATA ? last != &p->index : role == ROLE_TEXT || last != &p->text)))
+        return false;
+    *places[role] = *record;
+    return true;
+}
+
+void limecheckpoint_walk_begin(struct limecheckpoint_walk *walk, struct limefile_source *source,
+                               const struct limefile_index *index)
+{
+    *walk = (struct limecheckpoint_walk){.source = source, .index = index, .next = 1};
+}
+
+int limecheckpoint_next(struct limecheckpoint_walk *walk, struct limecheckpoint *out)
+{
+    struct limefile_record record;
+    memset(out, 0, sizeof *out);
+    bool found = false;
+    for (; limefile_index_get(walk->index, walk->next, &record) == 0; walk->next++) {
+        enum role role = role_of(&record);
+        if (role == ROLE_NONE)
+            continue;
+        if (!take(out, &record, role))
+            break;
+        found = true;
+    }
+    int err = found ? judge(walk->source, out) : 0;
+    return err ? err : found;
+}
+
+/* ---- findings, one after another ---- */
+
+void limecheckpoint_findings_begin(struct limecheckpoint_findings *f,
+                                   struct limefile_source *source,
+                                   const struct limefile_index *index)
+{
+    limecheckpoint_walk_begin(&f->walk, source, index);
+    f->at.findings = f->told = 0;
+}
+
+int limecheckpoint_findings_next(struct limecheckpoint_findings *f,
+                                 struct limefile_finding *out)
+{
+    while (f->told == f->at.findings) {
+        int got = limecheckpoint_next(&f->walk, &f->at);
+        f->told = 0;
+        if (got != 1)
+            f->at.findings = 0;
+        if (got != 1)
+            return got;
+    }
+    *out = f->at.finding[f->told++];
+    return 1;
+}

@@ -1,0 +1,220 @@
+/*
+ * particles.c - are a checkpoint's particles those of its index?
+ *
+ * Cells are taken many at a time, in the order of their data, so that a disk reads forwards:
+ * all at once but for checkpoints of very many cells.
+ */
+#define _GNU_SOURCE
+#include "entries.h"
+
+#include <byteswap.h>
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CELLS_AT_ONCE = 1 << 20,
+    BYTES_AT_ONCE = 1 << 20, /* that are read; no particle is larger */
+};
+
+_Static_assert((int)LIMECELLS_PARTICLE_MAX <= (int)BYTES_AT_ONCE, "a particle fits");
+
+struct numbered {
+    struct limecells_cell cell;
+    uint64_t number;
+};
+
+struct work {
+    struct limefile_source *source;
+    const struct limecheckpoint *checkpoint;
+    const struct limecells *is;
+    limecheckpoint_progress_fn *progress;
+    void *context;
+    const struct limecells_field *position;
+    bool swap; /* the numbers are in the other byte order */
+
+    struct entries entries;
+    struct numbered *cells; /* of room CELLS_AT_ONCE at most */
+    size_t count;
+
+    unsigned char *bytes; /* of the data, from particle `first` on */
+    uint64_t first, particles;
+
+    struct limecheckpoint_verdict *verdict;
+    uint64_t worst; /* number of the first wrong cell, if there is one */
+};
+
+/* ---- one particle ---- */
+
+static double coordinate(const struct work *w, const unsigned char *position, int d)
+{
+    uint64_t word;
+    uint32_t half;
+    double x;
+    float y;
+    if (w->position->type == LIMECELLS_FLOAT64) {
+        memcpy(&word, position + 8 * d, sizeof word);
+        word = w->swap ? bswap_64(word) : word;
+        memcpy(&x, &word, sizeof x);
+        return x;
+    }
+    memcpy(&half, position + 4 * d, sizeof half);
+    half = w->swap ? bswap_32(half) : half;
+    memcpy(&y, &half, sizeof y);
+    return (double)y;
+}
+
+/* Why this particle is not in the cell; NULL if it is. */
+static const char *misplaced(const struct work *w, const unsigned char *particle,
+                             const uint64_t at[LIMECELLS_DIMS])
+{
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        int64_t i =
+            limecells_locate(w->is, d, coordinate(w, particle + w->position->offset, d));
+        if (i < 0)
+            return "is outside of the domain";
+        if ((uint64_t)i != at[d])
+            return "is in another cell";
+    }
+    return NULL;
+}
+
+/* ---- one cell ---- */
+
+static void note(struct work *w, uint64_t number, const uint64_t at[LIMECELLS_DIMS],
+                 const char *what)
+{
+    struct limecheckpoint_verdict *v = w->verdict;
+    if (v->bad++ && number > w->worst)
+        return;
+    w->worst = number;
+    memcpy(v->at, at, sizeof v->at);
+    snprintf(v->why, sizeof v->why, "the first is (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
+             at[0], at[1], at[2], what);
+}
+
+/* The particles from `first` on: at least one, *n at most and then, are at *bytes. */
+static int need(struct work *w, uint64_t first, uint64_t *n, const unsigned char **bytes)
+{
+    uint64_t size = w->is->particle_bytes, room = BYTES_AT_ONCE / size;
+    if (first < w->first || first >= w->first + w->particles) {
+        uint64_t left = w->is->particles - first;
+        uint64_t more = left < room ? left : room;
+        ssize_t got = limefile_read_full(w->source, w->bytes, (size_t)(more * size),
+                                         w->checkpoint->data.data_offset + first * size);
+        w->particles = 0;
+        if (got < 0)
+            return (int)got;
+        if ((uint64_t)got < more * size)
+            return LIMEFILE_E_SHRUNK;
+        w->first = first;
+        w->particles = more;
+    }
+    uint64_t have = w->first + w->particles - first;
+    *n = *n < have ? *n : have;
+    *bytes = w->bytes + (first - w->first) * size;
+    return 0;
+}
+
+static int verify_cell(struct work *w, const struct numbered *c)
+{
+    uint64_t at[LIMECELLS_DIMS], size = w->is->particle_bytes, stray = 0;
+    const char *what = NULL;
+    char words[64];
+    uint32_t crc = 0;
+    limecells_at(w->is, c->number, at);
+    for (uint64_t done = 0, n; done < c->cell.count; done += n) {
+        const unsigned char *bytes = NULL;
+        n = c->cell.count - done;
+        int err = need(w, c->cell.first + done, &n, &bytes);
+        if (err)
+            return err;
+        crc = limecells_crc(crc, bytes, (size_t)(n * size));
+        for (uint64_t i = 0; !what && i < n; i++) {
+            what = misplaced(w, bytes + i * size, at);
+            stray = c->cell.first + done + i;
+        }
+        if (w->progress && !w->progress(w->context, n * size))
+            return -EINTR;
+    }
+    if (what)
+        snprintf(words, sizeof words, "particle %" PRIu64 " %s", stray, what);
+    if (crc != c->cell.crc)
+        note(w, c->number, at, "wrong checksum");
+    else if (what)
+        note(w, c->number, at, words);
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct numbered *x = a, *y = b;
+    return x->cell.first < y->cell.first ? -1 : x->cell.first > y->cell.first;
+}
+
+/* As many cells as there is room for; 0: there are no more. */
+static int gather(struct work *w)
+{
+    struct numbered *next;
+    const unsigned char *raw;
+    int got = 1;
+    w->count = 0;
+    while (w->count < CELLS_AT_ONCE && got == 1) {
+        next = &w->cells[w->count];
+        got = entries_next(&w->entries, &next->number, &raw);
+        if (got == 1 && entries_cell(w->is, raw, &next->cell))
+            return LIMEFILE_E_SHRUNK; /* it was good, and has changed since */
+        w->count += got == 1 && next->cell.count > 0;
+    }
+    if (got < 0)
+        return got;
+    qsort(w->cells, w->count, sizeof *w->cells, by_place);
+    return got || w->count;
+}
+
+static int verify_all(struct work *w)
+{
+    int got;
+    while ((got = gather(w)) == 1)
+        for (size_t i = 0; i < w->count; i++) {
+            int err = verify_cell(w, &w->cells[i]);
+            if (err)
+                return err;
+        }
+    return got;
+}
+
+int limecheckpoint_verify(struct limefile_source *source, const struct limecheckpoint *p,
+                          limecheckpoint_progress_fn *progress, void *context,
+                          struct limecheckpoint_verdict *out)
+{
+    *out = (struct limecheckpoint_verdict){.cells = p->whole ? limecells_cells(&p->is) : 0};
+    if (!p->whole)
+        return LIMEFILE_E_STATE;
+    struct work *w = calloc(1, sizeof *w);
+    uint64_t room = out->cells < CELLS_AT_ONCE ? out->cells : CELLS_AT_ONCE;
+    if (!w)
+        return -ENOMEM;
+    w->source = source;
+    w->checkpoint = p;
+    w->is = &p->is;
+    w->progress = progress;
+    w->context = context;
+    w->position = limecells_find(&p->is, "position");
+    w->swap = p->is.big_endian != (__BYTE_ORDER == __BIG_ENDIAN);
+    w->verdict = out;
+    w->cells = malloc((size_t)room * sizeof *w->cells);
+    w->bytes = malloc(BYTES_AT_ONCE);
+    entries_begin(&w->entries, source, &p->is,
+                  p->index.data_offset + limecells_header_bytes(&p->is));
+    int err = w->cells && w->bytes ? verify_all(w) : -ENOMEM;
+    free(w->cells);
+    free(w->bytes);
+    free(w);
+    return err;
+}

@@ -1,0 +1,62 @@
+/* checkwords.c - what lime check has found out about a file, in words */
+#define _GNU_SOURCE
+#include "check.h"
+#include "limefile.h"
+#include "tool.h"
+
+#include <inttypes.h>
+
+bool check_is_container(const struct check *check)
+{
+    return check->records > 0 ||
+           (check->fault != LIMEFILE_E_MAGIC && check->fault != LIMEFILE_E_VERSION);
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* "; checksums: 2 right, 1 wrong"; "" where none were wanted. */
+static void sums_text(const struct check *c, char *buf, size_t cap)
+{
+    static const char *const names[] = {"right", "wrong", "unverified"};
+    const uint64_t counts[] = {c->verified, c->wrong, c->unverified};
+    int used = snprintf(buf, cap, "%s", c->options->data ? "; checksums: " : "");
+    bool any = false;
+    for (size_t i = 0; c->options->data && i < 3; i++)
+        if (counts[i]) {
+            used += snprintf(buf + used, cap - (size_t)used, "%s%" PRIu64 " %s",
+                             any ? ", " : "", counts[i], names[i]);
+            any = true;
+        }
+    if (c->options->data && !any)
+        snprintf(buf + used, cap - (size_t)used, "no data to verify");
+}
+
+void check_summary(const struct check *c)
+{
+    uint64_t bad = c->deviations + c->faults;
+    char found[96] = "good", sums[128];
+    const char *end = "";
+    if (!check_is_container(c)) {
+        answer(c->path, "not a LIME container");
+        return;
+    }
+    if (c->fault)
+        end = bad == 1 ? ", a fault that ends the container"
+                       : ", the last one a fault that ends the container";
+    if (bad)
+        snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad), end);
+    sums_text(c, sums, sizeof sums);
+    answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s",
+           found, c->records, plural(c->records), c->messages, plural(c->messages), c->size,
+           sums);
+}
+
+const char *check_verdict(const struct check *c)
+{
+    if (!check_is_container(c))
+        return "not-a-container";
+    return c->faults ? "fault" : c->deviations ? "deviations" : "good";
+}

@@ -1,0 +1,163 @@
+/* fuzz_cells.c - any bytes as a checkpoint of particles: what must hold of its index, its text
+ * and its particles. The first byte chooses: '0' an index, '1' one whose checksums are made
+ * right first, '2' text; anything else is a container. */
+#include "fuzz.h"
+
+#include "limecheckpoint.h"
+
+#include "agree.h"
+#include "entries.h"
+
+enum { CELLS_MAX = 1 << 16 };
+
+static void put32(unsigned char *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(value >> (24 - 8 * i));
+}
+
+static void check_good(const struct limecells *c, size_t size)
+{
+    char text[LIMECELLS_TEXT_MAX];
+    const char *why;
+    uint64_t at[LIMECELLS_DIMS], cells = limecells_cells(c);
+    HOLDS(limecells_check(c) == NULL);
+    HOLDS(cells >= 1 && cells <= (uint64_t)LIMECELLS_CELLS_MAX);
+    HOLDS(limecells_index_bytes(c) == size && limecells_find(c, "position"));
+    limecells_at(c, cells - 1, at);
+    HOLDS(limecells_number(c, at) == cells - 1);
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        double low = limecells_edge(c, d, at[d]), end = c->origin[d] + c->length[d];
+        HOLDS(at[d] == c->cells[d] - 1 && limecells_locate(c, d, low) == (int64_t)at[d]);
+        HOLDS(limecells_locate(c, d, c->origin[d]) == 0);
+        HOLDS(limecells_locate(c, d, end) == (c->periodic[d] ? 0 : (int64_t)at[d]));
+    }
+    size_t n = limecells_text(c, text);
+    HOLDS(n == strlen(text) && n > 100 && text[n - 1] == '\n');
+    HOLDS(agree_text(c, text, n, &why) == 0 && why == NULL);
+}
+
+/* The ranges, one after another, are all data. */
+static void check_cover(const struct limecells *c, const struct limecells_cell *cell)
+{
+    uint64_t particles = 0;
+    for (uint64_t i = 0; i < limecells_cells(c); i++) {
+        HOLDS(cell[i].count <= c->particles && cell[i].first <= c->particles - cell[i].count);
+        particles += cell[i].count;
+    }
+    HOLDS(particles == c->particles);
+}
+
+/* Streamed, it is judged as at once. */
+static void check_entries(const struct limecells *c, const uint8_t *raw, size_t size)
+{
+    struct limefile_memory memory;
+    struct limecheckpoint p = {.is = *c};
+    const char *why, *streamed;
+    uint64_t bad, streamed_bad, cells = limecells_cells(c);
+    if (cells > CELLS_MAX)
+        return;
+    struct limecells_cell *cell = malloc((size_t)cells * sizeof *cell);
+    why = limecells_decode_entries(c, raw + limecells_header_bytes(c), cell, &bad);
+    if (!why)
+        check_cover(c, cell);
+    limefile_memory_lend(&memory, raw, size);
+    HOLDS(entries_check(&memory.source, &p, &streamed, &streamed_bad) == 0);
+    HOLDS(!why == !streamed);
+    if (why)
+        HOLDS(strcmp(why, streamed) == 0 && bad == streamed_bad && bad <= cells);
+    free(cell);
+}
+
+static void as_index(const uint8_t *raw, size_t size)
+{
+    struct limecells c;
+    uint64_t bytes;
+    if (size < LIMECELLS_FIXED_BYTES || limecells_decode_length(raw, &bytes) || bytes > size)
+        return;
+    HOLDS(bytes <= LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES);
+    if (limecells_decode(raw, bytes, size, &c))
+        return;
+    check_good(&c, size);
+    check_entries(&c, raw, size);
+}
+
+static void as_sealed_index(const uint8_t *data, size_t size)
+{
+    uint64_t bytes;
+    unsigned char *raw = malloc(size + 1);
+    memcpy(raw, data, size);
+    if (size >= LIMECELLS_FIXED_BYTES && !limecells_decode_length(raw, &bytes) &&
+        bytes <= size) {
+        put32(raw + 128, limecells_crc(0, raw + bytes, size - bytes));
+        put32(raw + 132, 0);
+        put32(raw + 132, limecells_crc(0, raw, bytes));
+        as_index(raw, size);
+    }
+    free(raw);
+}
+
+static void as_text(const uint8_t *data, size_t size)
+{
+    struct limecells c = {
+        .particle_bytes = 24,
+        .cells = {1, 1, 1},
+        .length = {1, 1, 1},
+        .fields = 1,
+        .field = {{"position", LIMECELLS_FLOAT64, 3, 0}},
+    };
+    const char *why;
+    HOLDS(limecells_check(&c) == NULL);
+    HOLDS(agree_text(&c, (const char *)data, size, &why) == 0);
+}
+
+static void check_checkpoint(struct limefile_source *source, const struct limecheckpoint *p)
+{
+    struct limecheckpoint_verdict v;
+    HOLDS(p->text.ordinal || p->index.ordinal || p->data.ordinal);
+    HOLDS(!p->known || p->index.ordinal);
+    HOLDS(!p->counted || (p->known && p->fewest <= p->most && p->most <= p->is.particles));
+    HOLDS(!p->whole || (p->counted && p->data.bytes == limecells_data_bytes(&p->is)));
+    int err = limecheckpoint_verify(source, p, NULL, NULL, &v);
+    HOLDS(err == (p->whole ? 0 : LIMEFILE_E_STATE));
+    HOLDS(v.bad <= v.cells && strlen(v.why) < sizeof v.why && !v.bad == !v.why[0]);
+}
+
+static void as_container(const uint8_t *data, size_t size)
+{
+    struct limefile_memory memory;
+    struct limefile_index *index;
+    struct limecheckpoint_walk walk;
+    struct limecheckpoint_findings findings;
+    struct limecheckpoint p;
+    struct limefile_finding finding;
+    uint64_t count = 0, told = 0, offset = 0;
+    limefile_memory_lend(&memory, data, size);
+    HOLDS(limefile_index_build(&memory.source, &index) == 0);
+    limecheckpoint_walk_begin(&walk, &memory.source, index);
+    while (limecheckpoint_next(&walk, &p) == 1) {
+        HOLDS(p.findings <= LIMECHECKPOINT_FINDINGS && (p.findings || p.whole));
+        count += p.findings;
+        check_checkpoint(&memory.source, &p);
+    }
+    limecheckpoint_findings_begin(&findings, &memory.source, index);
+    for (; limecheckpoint_findings_next(&findings, &finding) == 1; told++) {
+        char text[512];
+        HOLDS(finding.offset >= offset && finding.code >= LIMEFILE_D_CELLS_TEXT);
+        HOLDS(limefile_finding_text(&finding, text, sizeof text) < (int)sizeof text);
+        offset = finding.offset;
+    }
+    HOLDS(told == count);
+    limefile_index_free(index);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const readers[])(const uint8_t *, size_t) = {as_index, as_sealed_index,
+                                                               as_text};
+    if (size && data[0] >= '0' && data[0] <= '2')
+        readers[data[0] - '0'](data + 1, size - 1);
+    else
+        as_container(data, size);
+    return 0;
+}

@@ -1,0 +1,572 @@
+/* test_cells.c - what a checkpoint of particles may be, its index, and the rule of faces */
+#include "unit.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "limecells.h"
+
+static const struct limecells_field usual[] = {
+    {"id", LIMECELLS_UINT64, 1, 0},
+    {"component", LIMECELLS_UINT32, 1, 8},
+    {"position", LIMECELLS_FLOAT64, 3, 16},
+    {"velocity", LIMECELLS_FLOAT64, 3, 40},
+};
+
+/* 10 particles in 2 x 3 x 4 cells. */
+static struct limecells good(void)
+{
+    struct limecells c = {
+        .particles = 10,
+        .particle_bytes = 64,
+        .cells = {2, 3, 4},
+        .origin = {-1, 0, 5},
+        .length = {2, 3, 1},
+        .periodic = {true, false, true},
+        .step = -7,
+        .time = 2.5,
+        .fields = COUNT(usual),
+    };
+    memcpy(c.field, usual, sizeof usual);
+    return c;
+}
+
+static void assert_why(const char *have, const char *want)
+{
+    if (!want)
+        assert_null(have);
+    else
+        assert_non_null(have);
+    if (want)
+        assert_string_equal(have, want);
+}
+
+/* ---- types ---- */
+
+static void test_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word;
+        size_t bytes;
+    } types[] = {{NULL, 0},     {"int32", 4},   {"uint32", 4},  {"int64", 8},
+                 {"uint64", 8}, {"float32", 4}, {"float64", 8}, {NULL, 0}};
+    for (unsigned i = 0; i < COUNT(types); i++) {
+        assert_int_equal(limecells_type_bytes((enum limecells_type)i), types[i].bytes);
+        assert_why(limecells_type_word((enum limecells_type)i), types[i].word);
+    }
+    assert_int_equal(limecells_type_bytes((enum limecells_type)UINT32_MAX), 0);
+    assert_null(limecells_type_word((enum limecells_type)UINT32_MAX));
+}
+
+/* ---- limecells_check ---- */
+
+#define CHECK(want, ...)                       \
+    do {                                       \
+        struct limecells c = good();           \
+        __VA_ARGS__;                           \
+        assert_why(limecells_check(&c), want); \
+    } while (0)
+
+static void test_check_particle(void **state)
+{
+    (void)state;
+    const char *size = "a particle has 1 byte to 1 MiB";
+    const char *many = "there are more particles than a file can hold";
+    CHECK(NULL, (void)c);
+    CHECK(NULL, c.particles = 0);
+    CHECK(size, c.particle_bytes = 0);
+    CHECK(size, c.particle_bytes = LIMECELLS_PARTICLE_MAX + 1);
+    CHECK(NULL, c.particle_bytes = LIMECELLS_PARTICLE_MAX);
+    CHECK(NULL, c.particles = INT64_MAX / 64);
+    CHECK(many, c.particles = INT64_MAX / 64 + 1);
+    CHECK(many, c.particles = UINT64_MAX);
+}
+
+static void test_check_fields(void **state)
+{
+    (void)state;
+    const char *how_many = "a particle has 1 to 64 fields";
+    const char *numbers = "a field has no numbers, or too many";
+    const char *beyond = "a field reaches beyond the particle";
+    const char *position = "a particle needs a position: three floating-point numbers";
+    const char *id = "an id is one integer";
+    CHECK(how_many, c.fields = 0);
+    CHECK(how_many, c.fields = LIMECELLS_FIELDS_MAX + 1);
+    CHECK("a field has a type that is not known", c.field[1].type = (enum limecells_type)0);
+    CHECK("a field has a type that is not known", c.field[1].type = (enum limecells_type)7);
+    CHECK("a field has a type that is not known",
+          c.field[1].type = (enum limecells_type)UINT32_MAX);
+    CHECK(numbers, c.field[3].count = 0);
+    CHECK(numbers, c.field[3].count = UINT32_MAX);
+    CHECK(beyond, c.field[3].count = 4);
+    CHECK(beyond, c.field[3].offset = 41);
+    CHECK(beyond, c.field[3].offset = 65);
+    CHECK(beyond, c.field[3].offset = UINT64_MAX);
+    CHECK(beyond, c.particle_bytes = 63);
+    CHECK("two fields have one name", strcpy(c.field[3].name, "position"));
+    CHECK("two fields overlap", c.field[3].offset = 39);
+    CHECK("two fields overlap", c.field[1].offset = 7);
+    CHECK(NULL, c.field[1].offset = 12);
+    CHECK(position, strcpy(c.field[2].name, "Position"));
+    CHECK(position, c.field[2].count = 2);
+    CHECK(position, c.field[2].type = LIMECELLS_INT64);
+    CHECK(NULL, c.field[2].type = LIMECELLS_FLOAT32);
+    CHECK(id, c.field[0].type = LIMECELLS_FLOAT64);
+    CHECK(id, (c.field[0].type = LIMECELLS_INT32, c.field[0].count = 2));
+    CHECK(NULL, strcpy(c.field[0].name, "number"));
+}
+
+static void test_check_names(void **state)
+{
+    (void)state;
+    const char *length = "a field's name has 1 to 63 bytes";
+    const char *bytes = "a field's name consists of letters, digits, - and _";
+    CHECK(length, c.field[1].name[0] = '\0');
+    CHECK(length, memset(c.field[1].name, 'a', sizeof c.field[1].name));
+    CHECK(NULL, (memset(c.field[1].name, 'a', LIMECELLS_NAME_MAX),
+                 c.field[1].name[LIMECELLS_NAME_MAX] = '\0'));
+    CHECK(NULL, strcpy(c.field[1].name, "Az09-_"));
+    for (const char *bad = " /<&\"'.\t\n\033\177\200\377"; *bad; bad++)
+        CHECK(bytes, c.field[1].name[2] = *bad);
+}
+
+static void test_check_domain(void **state)
+{
+    (void)state;
+    const char *finite = "the domain is not finite", *volume = "the domain has no volume";
+    const char *cells = "there are no cells, or more than 2^40";
+    const char *narrow = "the cells are too narrow for numbers of 64 bits";
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        CHECK(finite, c.origin[d] = NAN);
+        CHECK(finite, c.origin[d] = -INFINITY);
+        CHECK(finite, c.length[d] = NAN);
+        CHECK(finite, c.length[d] = INFINITY);
+        CHECK(finite, c.length[d] = DBL_MAX);
+        CHECK(finite, (c.origin[d] = DBL_MAX, c.length[d] = DBL_MAX / 2));
+        CHECK(volume, c.length[d] = 0);
+        CHECK(volume, c.length[d] = -1);
+        CHECK(volume, c.origin[d] = 1e30);
+        CHECK(cells, c.cells[d] = 0);
+        CHECK(cells, c.cells[d] = UINT64_MAX);
+        CHECK(narrow, (c.origin[d] = 0, c.length[d] = 1e-310));
+        CHECK(narrow, (c.origin[d] = 0x1p40, c.length[d] = 1));
+        CHECK(narrow, (c.origin[d] = -0x1p40, c.length[d] = 1));
+        CHECK(NULL, (c.origin[d] = 0x1p40, c.length[d] = 8));
+        CHECK(NULL, (c.origin[d] = -DBL_MAX / 2, c.length[d] = DBL_MAX / 2));
+        CHECK(NULL, (c.origin[d] = 0, c.length[d] = 1e-306));
+    }
+    CHECK(NULL, (c.cells[0] = 1 << 20, c.cells[1] = 1 << 20, c.cells[2] = 1));
+    CHECK(cells, (c.cells[0] = 1 << 20, c.cells[1] = 1 << 20, c.cells[2] = 2));
+    CHECK(NULL,
+          (c.origin[0] = 0, c.cells[0] = LIMECELLS_CELLS_MAX, c.cells[1] = c.cells[2] = 1));
+    CHECK(cells, (c.cells[0] = c.cells[1] = c.cells[2] = UINT64_C(1) << 32));
+}
+
+/* ---- sizes and numbers ---- */
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    struct limecells c = good();
+    uint64_t at[LIMECELLS_DIMS], number = 0;
+    assert_int_equal(limecells_cells(&c), 24);
+    assert_int_equal(limecells_header_bytes(&c), 136 + 4 * 80);
+    assert_int_equal(limecells_index_bytes(&c), 136 + 4 * 80 + 24 * 24);
+    assert_int_equal(limecells_data_bytes(&c), 640);
+    assert_ptr_equal(limecells_find(&c, "position"), &c.field[2]);
+    assert_null(limecells_find(&c, "none"));
+    for (uint64_t x = 0; x < 2; x++)
+        for (uint64_t y = 0; y < 3; y++)
+            for (uint64_t z = 0; z < 4; z++, number++) {
+                const uint64_t want[] = {x, y, z};
+                limecells_at(&c, number, at);
+                assert_memory_equal(at, want, sizeof at);
+                assert_int_equal(limecells_number(&c, at), number);
+            }
+}
+
+static void test_crc(void **state)
+{
+    (void)state;
+    static const char digits[] = "123456789";
+    assert_int_equal(limecells_crc(0, digits, 9), 0xcbf43926);
+    assert_int_equal(limecells_crc(0, "", 0), 0);
+    for (size_t n = 0; n <= 9; n++) {
+        uint32_t first = limecells_crc(0, digits, n);
+        uint32_t second = limecells_crc(0, digits + n, 9 - n);
+        assert_int_equal(limecells_crc(first, digits + n, 9 - n), 0xcbf43926);
+        assert_int_equal(limecells_crc_join(first, second, 9 - n), 0xcbf43926);
+    }
+    unsigned char *zeros = calloc(1, 1 << 20);
+    uint32_t all = limecells_crc(0, digits, 9);
+    assert_int_equal(limecells_crc_join(all, limecells_crc(0, zeros, 1 << 20), 1 << 20),
+                     limecells_crc(all, zeros, 1 << 20));
+    free(zeros);
+}
+
+/* ---- the index's header ---- */
+
+enum { HEADER = LIMECELLS_FIXED_BYTES + COUNT(usual) * LIMECELLS_FIELD_BYTES };
+
+/* After a change: so that it is the change that is found. */
+static void seal(unsigned char raw[HEADER])
+{
+    memset(raw + 132, 0, 4);
+    uint32_t crc = limecells_crc(0, raw, HEADER);
+    for (int i = 0; i < 4; i++)
+        raw[132 + i] = (unsigned char)(crc >> (24 - 8 * i));
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    struct limecells c = good(), back;
+    unsigned char raw[HEADER], again[HEADER];
+    uint64_t bytes;
+    c.entries_crc = 0x12345678;
+    for (int big = 0; big < 2; big++) {
+        c.big_endian = big;
+        memset(raw, 0xaa, sizeof raw);
+        limecells_encode(&c, raw);
+        assert_null(limecells_decode_length(raw, &bytes));
+        assert_int_equal(bytes, HEADER);
+        assert_null(limecells_decode(raw, HEADER, limecells_index_bytes(&c), &back));
+        assert_int_equal(back.particles, 10);
+        assert_int_equal(back.step, -7);
+        assert_true(back.time == 2.5 && back.big_endian == (big == 1));
+        assert_int_equal(back.entries_crc, 0x12345678);
+        assert_memory_equal(back.cells, c.cells, sizeof c.cells);
+        assert_memory_equal(back.origin, c.origin, sizeof c.origin);
+        assert_memory_equal(back.length, c.length, sizeof c.length);
+        assert_memory_equal(back.periodic, c.periodic, sizeof c.periodic);
+        assert_int_equal(back.fields, COUNT(usual));
+        for (unsigned i = 0; i < COUNT(usual); i++) {
+            assert_string_equal(back.field[i].name, usual[i].name);
+            assert_int_equal(back.field[i].type, usual[i].type);
+            assert_int_equal(back.field[i].count, usual[i].count);
+            assert_int_equal(back.field[i].offset, usual[i].offset);
+        }
+        limecells_encode(&back, again);
+        assert_memory_equal(again, raw, HEADER);
+    }
+}
+
+#define DECODE(want, ...)                                              \
+    do {                                                               \
+        struct limecells c = good(), out;                              \
+        unsigned char raw[HEADER];                                     \
+        uint64_t header = HEADER, record = limecells_index_bytes(&c);  \
+        limecells_encode(&c, raw);                                     \
+        __VA_ARGS__;                                                   \
+        assert_why(limecells_decode(raw, header, record, &out), want); \
+    } while (0)
+
+static void test_decode(void **state)
+{
+    (void)state;
+    const char *length = "its header has not the length of its fields";
+    const char *crc = "its header does not have the checksum that it says";
+    const char *record_length = "the record is not as long as its cells";
+    DECODE(NULL, (void)0);
+    DECODE("it is shorter than its header", header = LIMECELLS_FIXED_BYTES - 1);
+    DECODE("it does not begin like an index of cells", raw[0] = 'l');
+    DECODE("it is of a version that is not known", raw[11] = 2);
+    DECODE("it is of a version that is not known", raw[8] = 1);
+    DECODE(length, raw[111] = 5);
+    DECODE(length, raw[111] = 65);
+    DECODE(length, raw[15]++);
+    DECODE("its header has another length than it says", header--);
+    DECODE("its header has another length than it says", header = LIMECELLS_FIXED_BYTES);
+    for (size_t i = 16; i < HEADER; i++)
+        if (i < 108 || i >= 112) /* the number of fields */
+            DECODE(crc, raw[i] ^= 4);
+    DECODE("it has flags that are not known", (raw[107] |= 16, seal(raw)));
+    DECODE("it has flags that are not known", (raw[104] |= 128, seal(raw)));
+    DECODE("a field's name does not end",
+           (memset(raw + LIMECELLS_FIXED_BYTES, 'a', 64), seal(raw)));
+    DECODE("a field's name has 1 to 63 bytes",
+           (memset(raw + LIMECELLS_FIXED_BYTES, 0, 64), seal(raw)));
+    DECODE("a particle has 1 byte to 1 MiB", (memset(raw + 24, 0xff, 8), seal(raw)));
+    DECODE("the domain is not finite", (memset(raw + 56, 0xff, 8), seal(raw)));
+    DECODE("there are no cells, or more than 2^40", (memset(raw + 32, 0, 8), seal(raw)));
+    DECODE("a particle has 1 to 64 fields",
+           (memset(raw + 108, 0, 4), raw[14] = 0, raw[15] = LIMECELLS_FIXED_BYTES,
+            header = LIMECELLS_FIXED_BYTES, memset(raw + 132, 0, 4), ({
+                uint32_t sum = limecells_crc(0, raw, LIMECELLS_FIXED_BYTES);
+                for (int i = 0; i < 4; i++)
+                    raw[132 + i] = (unsigned char)(sum >> (24 - 8 * i));
+            })));
+    DECODE(record_length, record++);
+    DECODE(record_length, record--);
+    DECODE(record_length, record = 0);
+}
+
+/* ---- entries ---- */
+
+enum { CELLS = 24 };
+
+/* Cells 0, 2, 4, ... have a particle each, but for the last two. */
+static struct limecells entries(struct limecells_cell cell[CELLS])
+{
+    struct limecells c = good();
+    for (uint64_t i = 0; i < CELLS; i++)
+        cell[i] = i % 2 == 0 && i < 20 ? (struct limecells_cell){i / 2, 1, (uint32_t)i}
+                                       : (struct limecells_cell){0, 0, 0};
+    return c;
+}
+
+static const char *decode_entries(struct limecells *c, const struct limecells_cell cell[CELLS],
+                                  int reserved, uint64_t *bad)
+{
+    unsigned char raw[CELLS * LIMECELLS_ENTRY_BYTES];
+    struct limecells_cell out[CELLS];
+    for (int i = 0; i < CELLS; i++)
+        limecells_entry_encode(&cell[i], raw + i * LIMECELLS_ENTRY_BYTES);
+    if (reserved >= 0)
+        raw[reserved * LIMECELLS_ENTRY_BYTES + 23] = 1;
+    if (!c->entries_crc)
+        c->entries_crc = limecells_crc(0, raw, sizeof raw);
+    const char *why = limecells_decode_entries(c, raw, out, bad);
+    for (int i = 0; !why && i < CELLS; i++) {
+        assert_int_equal(out[i].first, cell[i].first);
+        assert_int_equal(out[i].count, cell[i].count);
+        assert_int_equal(out[i].crc, cell[i].crc);
+    }
+    return why;
+}
+
+#define ENTRIES(want, number, ...)                                  \
+    do {                                                            \
+        struct limecells_cell cell[CELLS];                          \
+        struct limecells c = entries(cell);                         \
+        int reserved = -1;                                          \
+        uint64_t bad = 77;                                          \
+        __VA_ARGS__;                                                \
+        const char *why = decode_entries(&c, cell, reserved, &bad); \
+        assert_why(why, want);                                      \
+        if (why)                                                    \
+            assert_int_equal(bad, number);                          \
+    } while (0)
+
+static void test_entries(void **state)
+{
+    (void)state;
+    const char *beyond = "it reaches beyond the data";
+    const char *empty = "it has no particles, but a place or a checksum";
+    const char *again = "it begins with particles of another cell";
+    const char *gap = "there are particles before it that belong to no cell";
+    const char *fewer = "the cells have fewer particles than there are";
+    ENTRIES(NULL, 0, (void)reserved);
+    ENTRIES("the cells' entries do not have the checksum that the header says", CELLS,
+            c.entries_crc = 1);
+    ENTRIES("its entry has bytes that are not zero", 5, reserved = 5);
+    ENTRIES(empty, 1, cell[1].first = 1);
+    ENTRIES(empty, 3, cell[3].crc = 1);
+    ENTRIES(beyond, 4, cell[4].count = 9);
+    ENTRIES(beyond, 4, cell[4].count = UINT64_MAX);
+    ENTRIES(beyond, 6, cell[6].first = UINT64_MAX);
+    ENTRIES(beyond, 6, cell[6].first = 10);
+    ENTRIES(again, 8, cell[8].first = 3);
+    ENTRIES(again, 6, cell[4].count = 2);
+    ENTRIES(gap, 2, cell[0] = (struct limecells_cell){0, 0, 0});
+    ENTRIES(gap, 12, cell[10] = (struct limecells_cell){0, 0, 0});
+    ENTRIES(fewer, CELLS, cell[18] = (struct limecells_cell){0, 0, 0});
+    ENTRIES(fewer, CELLS, c.particles = 11);
+    ENTRIES(fewer, CELLS, memset(cell, 0, sizeof cell));
+    ENTRIES(NULL, 0, (memset(cell, 0, sizeof cell), c.particles = 0));
+    ENTRIES(NULL, 0, (cell[0].first = 9, cell[18].first = 0)); /* any order */
+    ENTRIES(NULL, 0,
+            (memset(cell, 0, sizeof cell), cell[23] = (struct limecells_cell){0, 10, 5}));
+}
+
+/* ---- the text ---- */
+
+static void test_text(void **state)
+{
+    (void)state;
+    struct limecells c = good();
+    char text[LIMECELLS_TEXT_MAX];
+    size_t n = limecells_text(&c, text);
+    assert_int_equal(n, strlen(text));
+    assert_non_null(strstr(text, "<step>-7</step>"));
+    assert_non_null(strstr(text, "<cells>2 3 4</cells>"));
+    assert_non_null(strstr(text, "<periodic>1 0 1</periodic>"));
+    assert_non_null(strstr(text, "<byteOrder>little</byteOrder>"));
+    c.particle_bytes = LIMECELLS_PARTICLE_MAX; /* as long as it can be */
+    c.fields = LIMECELLS_FIELDS_MAX;
+    for (unsigned i = 0; i < LIMECELLS_FIELDS_MAX; i++) {
+        c.field[i] = (struct limecells_field){"", LIMECELLS_FLOAT64, 1111, 16000 * i};
+        memset(c.field[i].name, 'a', LIMECELLS_NAME_MAX);
+        c.field[i].name[0] = (char)('0' + i % 8);
+        c.field[i].name[1] = (char)('0' + i / 8);
+    }
+    c.field[0] = (struct limecells_field){"position", LIMECELLS_FLOAT64, 3, 0};
+    assert_null(limecells_check(&c));
+    for (int d = 0; d < LIMECELLS_DIMS; d++)
+        c.origin[d] = -1.2345678901234567e-300;
+    c.step = INT64_MIN;
+    n = limecells_text(&c, text);
+    assert_int_equal(n, strlen(text));
+    assert_string_equal(text + n - strlen("</lemonCells>\n"), "</lemonCells>\n");
+}
+
+/* ---- the rule ---- */
+
+static void test_faces(void **state)
+{
+    (void)state;
+    struct limecells c = good(); /* x: [-1, 1) in 2, periodic; y: [0, 3) in 3, not */
+    assert_int_equal(limecells_locate(&c, 0, -1), 0);
+    assert_int_equal(limecells_locate(&c, 0, nextafter(0, -1)), 0);
+    assert_int_equal(limecells_locate(&c, 0, -0.0), 1);
+    assert_int_equal(limecells_locate(&c, 0, 0), 1);
+    assert_int_equal(limecells_locate(&c, 0, nextafter(1, 0)), 1);
+    assert_int_equal(limecells_locate(&c, 0, 1), 0);
+    assert_int_equal(limecells_locate(&c, 1, 0), 0);
+    assert_int_equal(limecells_locate(&c, 1, -0.0), 0);
+    assert_int_equal(limecells_locate(&c, 1, 1), 1);
+    assert_int_equal(limecells_locate(&c, 1, nextafter(1, 0)), 0);
+    assert_int_equal(limecells_locate(&c, 1, 3), 2);
+    assert_true(limecells_canonical(&c, 0, 1) == -1);
+    assert_true(limecells_canonical(&c, 1, 3) == 3);
+    assert_true(limecells_canonical(&c, 0, 0.5) == 0.5);
+}
+
+static void test_outside(void **state)
+{
+    (void)state;
+    struct limecells c = good();
+    const double outside[] = {NAN,      -NAN,   INFINITY, -INFINITY, DBL_MAX,
+                              -DBL_MAX, -1.001, 5.999999, 100};
+    for (unsigned i = 0; i < COUNT(outside); i++)
+        assert_int_equal(limecells_locate(&c, 0, outside[i]), -1);
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        double end = c.origin[d] + c.length[d];
+        assert_int_equal(limecells_locate(&c, d, nextafter(c.origin[d], -INFINITY)), -1);
+        assert_int_equal(limecells_locate(&c, d, nextafter(end, INFINITY)), -1);
+        assert_true(limecells_locate(&c, d, end) >= 0);
+    }
+}
+
+static uint64_t chance(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+static double between(uint64_t *state, double low, double high)
+{
+    return low + (high - low) * ((double)(chance(state) >> 11) * 0x1p-53);
+}
+
+/* Any good domain: far away, flat, of few cells or of very many. */
+static struct limecells some_domain(uint64_t *state)
+{
+    struct limecells c;
+    do {
+        c = good();
+        c.cells[0] = 1 + chance(state) % (UINT64_C(1) << chance(state) % 41);
+        c.cells[1] = c.cells[2] = 1;
+        c.length[0] = ldexp(between(state, 1, 2), (int)(chance(state) % 80) - 40);
+        c.origin[0] =
+            c.length[0] * between(state, -1, 1) * ldexp(1, (int)(chance(state) % 60) - 10);
+        c.periodic[0] = chance(state) & 1;
+    } while (limecells_check(&c));
+    return c;
+}
+
+/* A cell has its lower faces and not its upper ones, whatever the rounding. */
+static void test_edges_decide(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (int times = 0; times < 20000; times++) {
+        struct limecells c = some_domain(&seed);
+        int64_t last = (int64_t)c.cells[0] - 1, i = (int64_t)(chance(&seed) % c.cells[0]);
+        double low = limecells_edge(&c, 0, (uint64_t)i);
+        double high = limecells_edge(&c, 0, (uint64_t)i + 1);
+        assert_true(low < high);
+        assert_int_equal(limecells_locate(&c, 0, low), i);
+        assert_int_equal(limecells_locate(&c, 0, nextafter(high, -INFINITY)), i);
+        assert_int_equal(limecells_locate(&c, 0, high), i < last        ? i + 1
+                                                        : c.periodic[0] ? 0
+                                                                        : last);
+        for (int k = 0; k < 20; k++) {
+            double x = between(&seed, c.origin[0], c.origin[0] + c.length[0]);
+            double next = nextafter(x, INFINITY);
+            int64_t at = limecells_locate(&c, 0, x), after = limecells_locate(&c, 0, next);
+            if (at < 0 || next > c.origin[0] + c.length[0])
+                continue;
+            assert_true(limecells_edge(&c, 0, (uint64_t)at) <= limecells_canonical(&c, 0, x));
+            assert_true(at == last || x < limecells_edge(&c, 0, (uint64_t)at + 1));
+            assert_true(after == at || after == at + 1 || c.periodic[0]);
+        }
+    }
+}
+
+/* Cells that numbers cannot tell apart would take a search of them all. */
+static void test_narrow_cells_are_refused(void **state)
+{
+    (void)state;
+    struct limecells c = good();
+    c.origin[0] = 1;
+    c.length[0] = DBL_EPSILON;
+    c.cells[0] = LIMECELLS_CELLS_MAX;
+    c.cells[1] = c.cells[2] = 1;
+    assert_non_null(limecells_check(&c));
+}
+
+/* ---- any bytes ---- */
+
+static void test_mutations(void **state)
+{
+    (void)state;
+    uint64_t seed = 7, decoded = 0;
+    for (int times = 0; times < 200000; times++) {
+        struct limecells c = good(), out;
+        unsigned char raw[HEADER], again[HEADER];
+        uint64_t bytes;
+        limecells_encode(&c, raw);
+        for (uint64_t changes = 1 + chance(&seed) % 4; changes; changes--)
+            raw[chance(&seed) % HEADER] ^= (unsigned char)(1 << chance(&seed) % 8);
+        if (chance(&seed) % 8)
+            seal(raw);
+        if (limecells_decode_length(raw, &bytes) || bytes != HEADER)
+            continue;
+        uint64_t record = bytes + 24 * LIMECELLS_ENTRY_BYTES;
+        if (limecells_decode(raw, bytes, record, &out))
+            continue;
+        decoded++;
+        assert_null(limecells_check(&out));
+        assert_int_equal(limecells_index_bytes(&out), record);
+        limecells_encode(&out, again);
+        assert_memory_equal(raw, again, 132);
+    }
+    assert_in_range(decoded, 1000, 190000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_check_particle),
+        cmocka_unit_test(test_check_fields),
+        cmocka_unit_test(test_check_names),
+        cmocka_unit_test(test_check_domain),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_crc),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_faces),
+        cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_edges_decide),
+        cmocka_unit_test(test_narrow_cells_are_refused),
+        cmocka_unit_test(test_mutations),
+    };
+    return cmocka_run_group_tests_name("cells", tests, NULL, NULL);
+}
