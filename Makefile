@@ -46,7 +46,8 @@ INC_wire := -Isrc/mpi/wire/include
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_bench := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
-INC_checkpoint := $(INC_lemon)
+INC_molecule := -Isrc/mpi/checkpoint/molecule/include $(INC_lemon)
+INC_checkpoint := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
 INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 # Of the daemon, from below.
@@ -81,7 +82,7 @@ lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c descriptor.
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
-checkpoint_src := $(wildcard src/mpi/checkpoint/*.c)
+checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
 # Of the format again: what programs print goes through it.
 text_obj      := $(call obj,src/lime/text.c)
 
@@ -198,6 +199,8 @@ $(eval $(call compile_mpi,src/mpi/bench,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench/backend,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
 $(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_checkpoint) $(call pkg_cflags,jansson)))
+$(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_checkpoint)))
+$(eval $(call compile_mpi,src/mpi/checkpoint/molecule,$(INC_molecule)))
 
 # What of Lemon and lime-bench needs no MPI, for its tests where there is none.
 define compile_no_mpi

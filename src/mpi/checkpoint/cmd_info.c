@@ -2,6 +2,7 @@
 #include "balance.h"
 #include "options.h"
 #include "show.h"
+#include "table.h"
 
 #include <jansson.h>
 #include <stdio.h>

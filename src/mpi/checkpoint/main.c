@@ -1,5 +1,5 @@
 /* main.c - lime-checkpoint: which sub-command */
-#include "command.h"
+#include "table.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 static const struct checkpoint_command *const commands[] = {
-    &checkpoint_info,
+    &checkpoint_generate, &checkpoint_import,  &checkpoint_restart,
+    &checkpoint_export,   &checkpoint_compare, &checkpoint_info,
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

@@ -1,5 +1,5 @@
 /*
- * command.h - the sub-commands: each is a file cmd_NAME.c and a row of the table in main.c
+ * command.h - a sub-command
  */
 #ifndef CHECKPOINT_COMMAND_H
 #define CHECKPOINT_COMMAND_H
@@ -13,8 +13,5 @@ struct checkpoint_command {
     /* Collective, and returns the same exit status on each rank. argv[0] is the name. */
     int (*run)(const struct checkpoint_world *, int argc, char **argv);
 };
-
-extern const struct checkpoint_command checkpoint_generate, checkpoint_import,
-    checkpoint_restart, checkpoint_export, checkpoint_compare, checkpoint_info, checkpoint_run;
 
 #endif
