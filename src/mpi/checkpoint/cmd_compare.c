@@ -2,7 +2,7 @@
 #include "input.h"
 #include "match.h"
 #include "options.h"
-#include "progress.h"
+#include "progressbar.h"
 #include "show.h"
 #include "table.h"
 

@@ -5,7 +5,7 @@
 #include "options.h"
 #include "order.h"
 #include "output.h"
-#include "progress.h"
+#include "progressbar.h"
 #include "show.h"
 #include "table.h"
 

@@ -3,7 +3,7 @@
 #include "header.h"
 #include "options.h"
 #include "place.h"
-#include "progress.h"
+#include "progressbar.h"
 #include "show.h"
 #include "table.h"
 

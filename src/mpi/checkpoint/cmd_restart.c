@@ -1,7 +1,7 @@
 /* cmd_restart.c - lime-checkpoint restart: read by these ranks, and written by them */
 #include "cells.h"
 #include "options.h"
-#include "progress.h"
+#include "progressbar.h"
 #include "show.h"
 #include "table.h"
 

@@ -7,6 +7,6 @@
 #include "command.h"
 
 extern const struct checkpoint_command checkpoint_generate, checkpoint_import,
-    checkpoint_restart, checkpoint_export, checkpoint_compare, checkpoint_info;
+    checkpoint_restart, checkpoint_export, checkpoint_compare, checkpoint_info, checkpoint_run;
 
 #endif

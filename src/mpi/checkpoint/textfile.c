@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "textfile.h"
 #include "line.h"
-#include "progress.h"
+#include "progressbar.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* cells.c - how a domain is cut, and what is written */
 #include "cells.h"
-#include "progress.h"
+#include "progressbar.h"
 #include "show.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* world.c - all ranks */
 #include "world.h"
 #include "lemon.h"
-#include "progress.h"
+#include "progressbar.h"
 #include "text.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* progress.c - a line that is rewritten in place */
-#include "progress.h"
+/* progressbar.c - a line that is rewritten in place */
+#include "progressbar.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /*
- * progress.h - "write     42%  0:07 left" on a terminal, for what takes longer than a second
+ * progressbar.h - "write     42%  0:07 left" on a terminal, for what takes longer than a second
  */
-#ifndef CHECKPOINT_PROGRESS_H
-#define CHECKPOINT_PROGRESS_H
+#ifndef CHECKPOINT_PROGRESSBAR_H
+#define CHECKPOINT_PROGRESSBAR_H
 
 #include "world.h"
 
