@@ -436,7 +436,7 @@ class Compare(TestCase):
         self.call(1, "generate", "-n", 1, "--format", "IRV", "-o", "C3", "-q")
         self.assertEqual(self.call(2, "compare", "C", "C3", status=1),
                          "C and C3: not the same fields\n")
-        self.refuse(2, "X: No such file", "compare", "C", "X", status=2)
+        self.refuse(2, "X: open: No such file", "compare", "C", "X", status=2)
 
 
 class Info(TestCase):

@@ -41,8 +41,7 @@ static char *header_for(const struct checkpoint_input *in, enum checkpoint_forma
         text = checkpoint_header_make(domain, 0, 1, cells->particles, *format);
     } else if (!checkpoint_header_parse(in->header, strlen(in->header), &h, reason, &line)) {
         return NULL;
-    } else if (h.format != *format ||
-               memcmp(h.length, domain->length, sizeof h.length) != 0) {
+    } else if (h.format != *format || memcmp(h.length, domain->length, sizeof h.length) != 0) {
         snprintf(reason, CHECKPOINT_REASON_BYTES,
                  CHECKPOINT_HEADER_TYPE " does not fit to the checkpoint");
         return NULL;
@@ -59,11 +58,11 @@ static char *header_for(const struct checkpoint_input *in, enum checkpoint_forma
 struct lines {
     const struct checkpoint_particles *particles;
     enum checkpoint_format format;
-    char *piece;      /* PIECE_BYTES: the last one that was made */
-    char *kept;       /* the first ones */
+    char *piece; /* PIECE_BYTES: the last one that was made */
+    char *kept;  /* the first ones */
     int64_t kept_bytes, kept_particles;
-    int64_t bytes;    /* of all */
-    int64_t done;     /* lines made, for the progress */
+    int64_t bytes; /* of all */
+    int64_t done;  /* lines made, for the progress */
 };
 
 /* Of at most PIECE_PARTICLES from *next on. */
@@ -142,7 +141,8 @@ static bool write_text(const struct checkpoint_world *world, struct checkpoint_o
 
 /* ---- all of it ---- */
 
-struct export {
+struct export
+{
     int decomposition;
     bool unsorted, force, quiet;
     const char *names[2];
@@ -153,8 +153,8 @@ static bool read_sorted(const struct checkpoint_world *world, const struct expor
 {
     double start = MPI_Wtime();
     checkpoint_progress_begin(world, "read", 0, o->quiet);
-    bool good = checkpoint_input_read(
-        world, in, (enum checkpoint_decomposition)o->decomposition, 0, p);
+    bool good =
+        checkpoint_input_read(world, in, (enum checkpoint_decomposition)o->decomposition, 0, p);
     if (good && !o->unsorted)
         good = checkpoint_report(world, in->path,
                                  checkpoint_order(world, p) ? "" : "sort: no memory");

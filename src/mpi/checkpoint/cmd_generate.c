@@ -158,12 +158,12 @@ static bool generate(const struct checkpoint_world *world, const struct generate
     LemonDomain domain = domain_of(o);
     if (!make_share(world, o, &domain, &p))
         return false;
-    char *header = checkpoint_header_make(&domain, m->temperature, m->components, m->particles,
-                                          m->format);
-    bool good = checkpoint_report(world, o->to, header ? "" : "no memory") &&
-                checkpoint_write_shown(world, out, header, &domain,
-                                       checkpoint_particle(m->format), &p,
-                                       o->check ? LEMON_CELLS_CHECK : 0, o->quiet);
+    char *header =
+        checkpoint_header_make(&domain, m->temperature, m->components, m->particles, m->format);
+    bool good =
+        checkpoint_report(world, o->to, header ? "" : "no memory") &&
+        checkpoint_write_shown(world, out, header, &domain, checkpoint_particle(m->format), &p,
+                               o->check ? LEMON_CELLS_CHECK : 0, o->quiet);
     free(header);
     checkpoint_particles_free(&p);
     return good;
@@ -224,8 +224,8 @@ static int take_options(const struct checkpoint_world *world, int argc, char **a
 
 static int run(const struct checkpoint_world *world, int argc, char **argv)
 {
-    struct generate o = {
-        .making = {.particles = -1, .temperature = 1, .components = 1}, .seed = 1};
+    struct generate o = {.making = {.particles = -1, .temperature = 1, .components = 1},
+                         .seed = 1};
     struct checkpoint_output out;
     int status = take_options(world, argc, argv, &o);
     if (status != CHECKPOINT_GOOD)

@@ -127,12 +127,12 @@ static bool print_json(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
     char path[CHECKPOINT_SHOWN_BYTES];
-    json_t *all = json_pack(
-        "{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:b}", "file", checkpoint_shown(f->in->path, path),
-        "particles", (json_int_t)c->particles, "particle_bytes", (json_int_t)c->particle.bytes,
-        "step", (json_int_t)c->domain.step, "time", c->domain.time, "domain",
-        json_domain(&c->domain), "fields", json_fields(&c->particle), "header",
-        (int)(f->in->header != NULL));
+    json_t *all = json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:b}", "file",
+                            checkpoint_shown(f->in->path, path), "particles",
+                            (json_int_t)c->particles, "particle_bytes",
+                            (json_int_t)c->particle.bytes, "step", (json_int_t)c->domain.step,
+                            "time", c->domain.time, "domain", json_domain(&c->domain), "fields",
+                            json_fields(&c->particle), "header", (int)(f->in->header != NULL));
     json_object_set_new(all, "cells",
                         json_pack("{s:I, s:I, s:I, s:I}", "all", (json_int_t)f->cells, "empty",
                                   (json_int_t)f->empty, "fewest", (json_int_t)f->fewest, "most",

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 32,            /* of each rank */
+    SAMPLES = 32,              /* of each rank */
     PIECE_PARTICLES = 1 << 16, /* that a rank sends to another one at once */
 };
 
@@ -85,8 +85,7 @@ static bool divide(const struct checkpoint_world *world, const struct checkpoint
         from[0] = 0;
         from[world->ranks] = p->count;
         for (int r = 1; r < world->ranks; r++)
-            from[r] =
-                all > 0 ? find(p, samples[(int64_t)all * r / world->ranks]) : p->count;
+            from[r] = all > 0 ? find(p, samples[(int64_t)all * r / world->ranks]) : p->count;
     }
     free(counts);
     free(samples);
@@ -96,11 +95,11 @@ static bool divide(const struct checkpoint_world *world, const struct checkpoint
 /* ---- the exchange ---- */
 
 struct exchange {
-    int64_t *from;                 /* [ranks + 1] in ours */
-    int64_t *to;                   /* [ranks + 1] in what we get */
-    int64_t *counts;               /* [2 * ranks] */
-    MPI_Request *requests;         /* [2 * ranks] */
-    MPI_Datatype type;             /* a particle */
+    int64_t *from;         /* [ranks + 1] in ours */
+    int64_t *to;           /* [ranks + 1] in what we get */
+    int64_t *counts;       /* [2 * ranks] */
+    MPI_Request *requests; /* [2 * ranks] */
+    MPI_Datatype type;     /* a particle */
     struct checkpoint_particles *had, got;
 };
 

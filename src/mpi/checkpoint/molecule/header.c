@@ -146,7 +146,8 @@ static bool take_length(struct cursor *c, struct checkpoint_header *h)
  * for each pair of components; epsilon of the reaction field. */
 static bool take_components(struct cursor *c, struct checkpoint_header *h)
 {
-    static const int numbers[5] = {8, 5, 7, 7, 15}; /* LJ, charge, dipole, quadrupole, Tersoff */
+    static const int numbers[5] = {8, 5, 7, 7,
+                                   15}; /* LJ, charge, dipole, quadrupole, Tersoff */
     if (!take_count(c, COMPONENTS_MAX, &h->components))
         return false;
     for (int64_t i = 0; i < h->components; i++) {
@@ -195,8 +196,8 @@ static const struct keyword *find(const struct cursor *c)
 
 static bool take_start(struct cursor *c, struct checkpoint_header *h)
 {
-    static const char *const names[] = {"mardyn", "MOLDY",  "ls1r1", "mrdyn", "MDProject",
-                                        "MarDyn", "MARDYN", NULL};
+    static const char *const names[] = {"mardyn",    "MOLDY",  "ls1r1",  "mrdyn",
+                                        "MDProject", "MarDyn", "MARDYN", NULL};
     int i = 0;
     int64_t version;
     if (!take_word(c))

@@ -24,7 +24,8 @@ static bool is_blank(char c)
 
 /* ---- numbers ---- */
 
-/* What strtod() makes of "nan(0x...)" are these bits again, but for the one that makes it quiet. */
+/* What strtod() makes of "nan(0x...)" are these bits again, but for the one that makes it
+ * quiet. */
 static void nan_text(double value, char text[CHECKPOINT_REAL_BYTES])
 {
     uint64_t bits;

@@ -69,8 +69,7 @@ static void place_in_cluster(const struct checkpoint_making *m, struct checkpoin
         share[d] = checkpoint_random_uniform(r);
         if (droplet == DROPLETS)
             continue;
-        share[d] =
-            checkpoint_random_uniform(&centre) + width * checkpoint_random_normal(r);
+        share[d] = checkpoint_random_uniform(&centre) + width * checkpoint_random_normal(r);
         share[d] -= floor(share[d]);
     }
 }

@@ -18,7 +18,9 @@ static void set_span(const LemonDomain *domain, int d, double lower, double uppe
     double end = ceil((upper - domain->origin[d]) / width) + 1;
     double cells = (double)domain->cells[d];
     *s = (struct span){.first = (int64_t)(first < 0 ? 0 : first),
-                       .end = (int64_t)(end > cells ? cells : end < 0 ? 0 : end),
+                       .end = (int64_t)(end > cells ? cells
+                                        : end < 0   ? 0
+                                                    : end),
                        .lower = lower,
                        .upper = upper,
                        .origin = domain->origin[d],

@@ -23,8 +23,8 @@ void checkpoint_cells_choose(LemonDomain *domain, int64_t particles)
 
 bool checkpoint_write_shown(const struct checkpoint_world *world, struct checkpoint_output *out,
                             const char *header, const LemonDomain *domain,
-                            const LemonParticle *particle,
-                            const struct checkpoint_particles *p, int flags, bool quiet)
+                            const LemonParticle *particle, const struct checkpoint_particles *p,
+                            int flags, bool quiet)
 {
     const char *path = out->path;
     double start = MPI_Wtime();

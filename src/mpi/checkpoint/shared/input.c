@@ -3,6 +3,7 @@
 #include "output.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,26 +15,31 @@ enum {
 
 const char *const checkpoint_decomposition_names[] = {"regular", "kd", NULL};
 
-static const char *refuse(const char *path)
+/* Rank 0's: where it really is, as MPI libraries misunderstand some names without a folder. */
+static void find_file(const char *path, char absolute[PATH_MAX],
+                      char error[CHECKPOINT_ERROR_BYTES])
 {
     struct stat st;
-    FILE *file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL;
-    if (file) {
-        fclose(file);
-        return "";
-    }
+    FILE *file = NULL;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return S_ISDIR(st.st_mode) ? "it is a folder" : "not a regular file";
-    return strerror(errno);
+        snprintf(error, CHECKPOINT_ERROR_BYTES, "not a regular file");
+    else if (!realpath(path, absolute) || !(file = fopen(absolute, "re")))
+        snprintf(error, CHECKPOINT_ERROR_BYTES, "open: %s", strerror(errno));
+    if (file)
+        fclose(file);
 }
 
 static bool open_file(const struct checkpoint_world *world, struct checkpoint_input *in)
 {
-    char text[CHECKPOINT_ERROR_BYTES];
-    if (!checkpoint_report(world, in->path, world->rank == 0 ? refuse(in->path) : ""))
+    char error[CHECKPOINT_ERROR_BYTES] = "", absolute[PATH_MAX] = "";
+    if (world->rank == 0)
+        find_file(in->path, absolute, error);
+    if (!checkpoint_report(world, in->path, error))
         return false;
-    int err = MPI_File_open(MPI_COMM_WORLD, in->path, MPI_MODE_RDONLY, MPI_INFO_NULL, &in->file);
-    if (!checkpoint_report(world, in->path, err ? checkpoint_mpi_text(err, text) : ""))
+    MPI_Bcast(absolute, sizeof absolute, MPI_CHAR, 0, MPI_COMM_WORLD);
+    int err =
+        MPI_File_open(MPI_COMM_WORLD, absolute, MPI_MODE_RDONLY, MPI_INFO_NULL, &in->file);
+    if (!checkpoint_report(world, in->path, err ? checkpoint_mpi_text(err, error) : ""))
         return false;
     in->reader = lemonCreateReader(&in->file, MPI_COMM_WORLD);
     if (checkpoint_report(world, in->path, in->reader ? "" : "no memory"))

@@ -46,6 +46,24 @@ static void hold(bool on)
 
 /* ---- rank 0's part ---- */
 
+/* A name that is new: its folder without links, as MPI libraries misunderstand some names
+ * without a folder. -errno. */
+static int find_new(struct checkpoint_output *out)
+{
+    char copy[PATH_MAX], folder[PATH_MAX];
+    const char *slash = strrchr(out->path, '/');
+    const char *name = slash ? slash + 1 : out->path;
+    if (!*name)
+        return -EISDIR;
+    if (strlen(out->path) >= sizeof copy)
+        return -ENAMETOOLONG;
+    strcpy(copy, out->path);
+    if (!realpath(dirname(copy), folder))
+        return -errno;
+    int n = snprintf(out->target, sizeof out->target, "%s/%s", folder[1] ? folder : "", name);
+    return (size_t)n < sizeof out->target ? 0 : -ENAMETOOLONG;
+}
+
 /* What will be replaced, or not exist yet: a link stays a link. -errno. */
 static int find_target(struct checkpoint_output *out)
 {
@@ -59,15 +77,8 @@ static int find_target(struct checkpoint_output *out)
     }
     if (errno != ENOENT)
         return -errno;
-    if (lstat(out->path, &st) == 0)
-        return -EEXIST; /* a link that leads nowhere */
-    size_t n = strlen(out->path);
-    if (n == 0 || out->path[n - 1] == '/')
-        return -EISDIR;
-    if (n >= sizeof out->target)
-        return -ENAMETOOLONG;
-    memcpy(out->target, out->path, n + 1);
-    return 0;
+    return lstat(out->path, &st) == 0 ? -EEXIST /* a link that leads nowhere */
+                                      : find_new(out);
 }
 
 /* What the target has, or what a new file would get. */
@@ -172,8 +183,8 @@ bool checkpoint_output_open(const struct checkpoint_world *world, const char *pa
         return false;
     }
     MPI_Bcast(out->temporary, sizeof out->temporary, MPI_CHAR, 0, MPI_COMM_WORLD);
-    err = MPI_File_open(MPI_COMM_WORLD, out->temporary, MPI_MODE_RDWR, MPI_INFO_NULL,
-                        &out->file);
+    err =
+        MPI_File_open(MPI_COMM_WORLD, out->temporary, MPI_MODE_RDWR, MPI_INFO_NULL, &out->file);
     if (checkpoint_report(world, path, err ? checkpoint_mpi_text(err, text) : ""))
         return true;
     out->file = err ? MPI_FILE_NULL : out->file;
@@ -240,7 +251,7 @@ bool checkpoint_output_write(const struct checkpoint_world *world,
         return false;
     int code = header ? write_header(out->writer, header) : LEMON_SUCCESS;
     if (code == LEMON_SUCCESS)
-        code = lemonWriteCells(out->writer, !header, 1, domain, particle, particles, count,
-                               flags);
+        code =
+            lemonWriteCells(out->writer, !header, 1, domain, particle, particles, count, flags);
     return checkpoint_lemon(world, out->path, "write", code);
 }

@@ -46,6 +46,5 @@ void checkpoint_show_move(const struct checkpoint_world *world, const char *what
     double particles = b.mean * b.ranks, bytes = particles * (double)p->bytes;
     printf("%-8s %s: %.0f particles, %s, %.0f to %.0f a rank (mean %.1f), %.3f s, %s/s\n", what,
            checkpoint_shown(path, shown), particles, checkpoint_size(bytes, size), b.least,
-           b.most, b.mean, seconds,
-           checkpoint_size(seconds > 0 ? bytes / seconds : 0, speed));
+           b.most, b.mean, seconds, checkpoint_size(seconds > 0 ? bytes / seconds : 0, speed));
 }

@@ -9,11 +9,12 @@
 #include <string.h>
 
 enum {
+    SAID_BYTES = 512,
     LINE_BYTES = 4096 + CHECKPOINT_ERROR_BYTES + 256,
 };
 
 /* What the library has said first since the last call of checkpoint_lemon(). */
-static char said[CHECKPOINT_ERROR_BYTES];
+static char said[SAID_BYTES];
 
 static void take_message(const char *text, void *context)
 {

@@ -1,6 +1,6 @@
 /*
- * random.h - numbers that follow from a seed, a particle and a place in a row only: so each rank
- * makes those that it needs. Pure.
+ * random.h - numbers that follow from a seed, a particle and a place in a row only: so each
+ * rank makes those that it needs. Pure.
  */
 #ifndef CHECKPOINT_RANDOM_H
 #define CHECKPOINT_RANDOM_H

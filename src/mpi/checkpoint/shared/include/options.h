@@ -32,8 +32,8 @@ bool checkpoint_options(const struct checkpoint_world *, const struct checkpoint
                         int files, const char **file);
 
 /* "lime-checkpoint: reason; see lime-checkpoint NAME --help" by rank 0; CHECKPOINT_USAGE. */
-__attribute__((format(printf, 3, 4))) int
-checkpoint_misuse(const struct checkpoint_world *, const struct checkpoint_command *,
-                  const char *format, ...);
+__attribute__((format(printf, 3, 4))) int checkpoint_misuse(const struct checkpoint_world *,
+                                                            const struct checkpoint_command *,
+                                                            const char *format, ...);
 
 #endif

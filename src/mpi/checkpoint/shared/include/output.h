@@ -15,13 +15,13 @@
 #define CHECKPOINT_HEADER_TYPE "mardyn-header"
 
 struct checkpoint_output {
-    const char *path;             /* as given; not owned */
-    char target[PATH_MAX];        /* rank 0's: what will be that */
+    const char *path;              /* as given; not owned */
+    char target[PATH_MAX];         /* rank 0's: what will be that */
     char temporary[PATH_MAX + 32]; /* beside it */
-    int fd;                       /* rank 0's */
-    bool force;                   /* replace what is there */
-    MPI_File file;                /* open for reading and writing, empty at first */
-    LemonWriter *writer;          /* NULL until the first checkpoint */
+    int fd;                        /* rank 0's */
+    bool force;                    /* replace what is there */
+    MPI_File file;                 /* open for reading and writing, empty at first */
+    LemonWriter *writer;           /* NULL until the first checkpoint */
 };
 
 /* All are collective; if they return false rank 0 has said why and nothing is left. */

@@ -28,8 +28,8 @@ struct checkpoint_world {
 /* Also tells the library to give its messages to checkpoint_lemon(). */
 void checkpoint_world_set(struct checkpoint_world *);
 
-/* "lime-checkpoint: text" on stderr: one line, with nothing in it that steers a terminal. By the
- * rank that calls. */
+/* "lime-checkpoint: text" on stderr: one line, with nothing in it that steers a terminal. By
+ * the rank that calls. */
 __attribute__((format(printf, 1, 2))) void checkpoint_say(const char *format, ...);
 
 /* Collective. Rank 0 says what the lowest rank with an error has met: "lime-checkpoint: path:
