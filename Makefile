@@ -47,6 +47,8 @@ INC_wire := -Isrc/mpi/wire/include
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_bench := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
+INC_molecule := -Isrc/mpi/checkpoint/molecule/include $(INC_lemon)
+INC_checkpoint := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
 INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
@@ -82,6 +84,7 @@ lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c descriptor.
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
+checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
 # Of the format again: what programs print goes through it.
 text_obj      := $(call obj,src/lime/text.c)
 
@@ -106,7 +109,7 @@ rival_cflags := $(patsubst -I%,-isystem %,$(if $(have_rivals),$(call pkg_cflags,
     $(foreach r,$(lacking),-DBENCH_WITHOUT_$(r)='"$(call why_lacking,$(r))"')
 rival_libs   := $(if $(have_rivals),$(call pkg_libs,$(foreach r,$(have_rivals),$($(r)_PKG))))
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
-mpi_programs := $(addprefix $(B)/bin/,lemon_benchmark limefs-io lime-bench)
+mpi_programs := $(addprefix $(B)/bin/,lemon_benchmark limefs-io lime-bench lime-checkpoint)
 mpi_all   := $(liblemon) $(mpi_programs) \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs
@@ -200,6 +203,9 @@ bench_cflags := $(INC_bench) $(call pkg_cflags,jansson) $(rival_cflags) \
 $(eval $(call compile_mpi,src/mpi/bench,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench/backend,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
+$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_checkpoint) $(call pkg_cflags,jansson)))
+$(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_checkpoint)))
+$(eval $(call compile_mpi,src/mpi/checkpoint/molecule,$(INC_molecule)))
 
 # What of Lemon and lime-bench needs no MPI, for its tests where there is none.
 define compile_no_mpi
@@ -233,6 +239,10 @@ $(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src) $(lemon_lime_src)) $(text_
 $(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(text_obj) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) $(rival_libs) -lm
+
+$(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(text_obj) $(B)/lib/liblemon.a
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) -lm
 
 # Programs of one source each.
 define mpi_program
@@ -356,7 +366,7 @@ lint: ## cppcheck, shellcheck, man pages and formatting
 format: ## clang-format all C files
 	clang-format -i $(c_files)
 
-man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1),$(wildcard docs/man/*.1))
+man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1 %/lime-checkpoint.1),$(wildcard docs/man/*.1))
 
 install: all ## install to DESTDIR/PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)

@@ -144,6 +144,7 @@ class Install(mpitest.TestCase):
                      "lib/cmake/lemon/lemonConfig.cmake", "bin/lemon_benchmark",
                      "bin/lemon_contents", "share/man/man1/lemon_benchmark.1",
                      "bin/lime-bench", "share/man/man1/lime-bench.1",
+                     "bin/lime-checkpoint", "share/man/man1/lime-checkpoint.1",
                      "share/doc/limefs/lemon.md", "share/doc/limefs/examples/xlf.c"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, path)), path)
         link = os.path.join(self.lib, "liblemon.so")

@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 
 SRC = os.path.join(limetest.REPO, "src")
-NAME = re.compile(r"^(?!static)[^\W\d][^\n;{}]*?\b((?:limefs|limefile|limejob|lemon|bench|stage|job)_"
+NAME = re.compile(r"^(?!static)[^\W\d][^\n;{}]*?\b((?:limefs|limefile|limejob|lemon|bench|stage|job|checkpoint)_"
                   r"[a-z0-9]+)\w*\([^;{}]*\)\n\{", re.M)
 FUNCTION = re.compile(r"^[^\W\d][^\n;{}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}$", re.M | re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
@@ -21,7 +21,10 @@ WRONG = [("fuse/names/view.c", "writing.h"), ("fuse/write/writer.c", "spans.h"),
          ("lime/tool/shared/edit.c", "repair.h"),
          ("lime/scan.c", "stage.h"), ("mpi/job/read.c", "internal.h"),
          ("mpi/job/read.c", "lemon.h"), ("mpi/move/range.c", "internal.h"),
-         ("mpi/bench/backend/posix.c", "measure.h"), ("mpi/bench/measure.c", "posix.h")]
+         ("mpi/bench/backend/posix.c", "measure.h"), ("mpi/bench/measure.c", "posix.h"),
+         ("mpi/checkpoint/main.c", "internal.h"), ("mpi/checkpoint/shared/output.c", "plan.h"),
+         ("mpi/checkpoint/shared/input.c", "textfile.h"),
+         ("mpi/checkpoint/molecule/line.c", "world.h")]
 
 
 def room_of(path):

@@ -1,0 +1,145 @@
+/* cmd_compare.c - lime-checkpoint compare: the same particles in both? */
+#include "input.h"
+#include "match.h"
+#include "options.h"
+#include "progressbar.h"
+#include "show.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SAME = 0,
+    DIFFERENT = 1,
+    TROUBLE = 2,
+};
+
+/* What makes a comparison of the particles pointless; NULL: nothing. */
+static const char *other_shape(const LemonCells *a, const LemonCells *b)
+{
+    if (!checkpoint_particle_same(&a->particle, &b->particle))
+        return "fields";
+    if (memcmp(a->domain.origin, b->domain.origin, sizeof a->domain.origin) != 0 ||
+        memcmp(a->domain.length, b->domain.length, sizeof a->domain.length) != 0)
+        return "domains";
+    for (int d = 0; d < 3; d++)
+        if (!a->domain.periodic[d] != !b->domain.periodic[d])
+            return "domains";
+    return NULL;
+}
+
+/* The same box of both: one that is balanced for the first. */
+static bool read_both(const struct checkpoint_world *world, struct checkpoint_input in[2],
+                      struct checkpoint_particles sets[2])
+{
+    double lower[3], upper[3];
+    int code = lemonBalancedBox(in[0].cells, world->ranks, world->rank, lower, upper);
+    MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (!checkpoint_lemon(world, in[0].path, "decompose", code))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (!checkpoint_input_read_box(world, &in[i], lower, upper, 0, &sets[i])) {
+            if (i == 1)
+                checkpoint_particles_free(&sets[0]);
+            return false;
+        }
+    return true;
+}
+
+static void combine(const struct checkpoint_world *world, struct checkpoint_match *m)
+{
+    MPI_Allreduce(MPI_IN_PLACE, m->only, 2, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    if (m->only[0] == 0 && m->only[1] == 0)
+        return;
+    for (int r = 1; r < world->ranks; r++) {
+        struct checkpoint_match other;
+        if (world->rank == r)
+            MPI_Send(m, sizeof *m, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        if (world->rank != 0)
+            continue;
+        MPI_Recv(&other, sizeof other, MPI_BYTE, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int side = 0; side < 2; side++)
+            for (int i = 0; i < other.ids[side]; i++)
+                checkpoint_match_add(m, side, other.id[side][i]);
+    }
+}
+
+static void print(const struct checkpoint_input in[2], const struct checkpoint_match *m)
+{
+    char path[CHECKPOINT_SHOWN_BYTES];
+    for (int side = 0; side < 2; side++) {
+        if (m->only[side] == 0)
+            continue;
+        printf("only in %s: %lld particle%s", checkpoint_shown(in[side].path, path),
+               (long long)m->only[side], m->only[side] == 1 ? "" : "s");
+        for (int i = 0; i < m->ids[side]; i++)
+            printf("%s%llu", i == 0 ? ", id " : ", ", (unsigned long long)m->id[side][i]);
+        printf("%s\n", m->only[side] > m->ids[side] && m->ids[side] > 0 ? ", ..." : "");
+    }
+}
+
+static int compare(const struct checkpoint_world *world, struct checkpoint_input in[2],
+                   bool quiet)
+{
+    struct checkpoint_particles sets[2];
+    struct checkpoint_match m;
+    char a[CHECKPOINT_SHOWN_BYTES], b[CHECKPOINT_SHOWN_BYTES];
+    const char *shape = other_shape(in[0].cells, in[1].cells);
+    checkpoint_shown(in[0].path, a);
+    checkpoint_shown(in[1].path, b);
+    if (shape && !quiet && world->rank == 0)
+        printf("%s and %s: not the same %s\n", a, b, shape);
+    if (shape)
+        return DIFFERENT;
+    checkpoint_progress_begin(world, "compare", 0, quiet);
+    if (!read_both(world, in, sets))
+        return TROUBLE;
+    checkpoint_match(sets, checkpoint_field(&in[0].cells->particle, "id"), &m);
+    checkpoint_particles_free(&sets[0]);
+    checkpoint_particles_free(&sets[1]);
+    combine(world, &m);
+    checkpoint_progress_end();
+    if (m.only[0] == 0 && m.only[1] == 0)
+        return SAME;
+    if (world->rank == 0 && !quiet)
+        print(in, &m);
+    return DIFFERENT;
+}
+
+static int run(const struct checkpoint_world *world, int argc, char **argv)
+{
+    bool quiet = false;
+    const char *names[2];
+    const struct checkpoint_option options[] = {
+        {"quiet", 'q', CHECKPOINT_FLAG, &quiet, 0, 0, NULL},
+    };
+    struct checkpoint_input in[2];
+    if (!checkpoint_options(world, &checkpoint_compare, argc, argv, options, 1, 2, names) ||
+        !checkpoint_input_open(world, names[0], &in[0]))
+        return TROUBLE;
+    int status = TROUBLE;
+    if (checkpoint_input_open(world, names[1], &in[1])) {
+        status = compare(world, in, quiet);
+        checkpoint_progress_end();
+        checkpoint_input_close(&in[1]);
+    }
+    checkpoint_input_close(&in[0]);
+    return status;
+}
+
+const struct checkpoint_command checkpoint_compare = {
+    .name = "compare",
+    .arguments = "[OPTION]... C C2",
+    .summary = "whether two have the same particles",
+    .help = "\n"
+            "Compares the particles of checkpoints C and C2, in whatever order and cells, bit\n"
+            "for bit. Says how many are only in one of them, and the ids of the first ones.\n"
+            "Step and time are not compared.\n"
+            "\n"
+            "  -q, --quiet  print errors only\n"
+            "  -h, --help   show this text\n"
+            "\n"
+            "Exits with 0 if they are the same, 1 if not, 2 if something failed.\n",
+    .run = run,
+};

@@ -1,0 +1,230 @@
+/* cmd_export.c - lime-checkpoint export: a checkpoint to MarDyn's old ASCII format */
+#include "header.h"
+#include "input.h"
+#include "line.h"
+#include "options.h"
+#include "order.h"
+#include "output.h"
+#include "progressbar.h"
+#include "show.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PIECE_BYTES = 8 << 20,
+    PIECE_PARTICLES = PIECE_BYTES / CHECKPOINT_LINE_BYTES,
+    KEPT_BYTES = 256 << 20, /* text that is kept in memory, of each rank */
+};
+
+/* malloc()ed; or NULL and `reason`. Local, and the same on all ranks. */
+static char *header_for(const struct checkpoint_input *in, enum checkpoint_format *format,
+                        char reason[CHECKPOINT_REASON_BYTES])
+{
+    const LemonCells *cells = in->cells;
+    const LemonDomain *domain = &cells->domain;
+    struct checkpoint_header h;
+    int64_t line;
+    char *text = NULL;
+    reason[0] = '\0';
+    for (int d = 0; d < 3; d++)
+        if (domain->origin[d] != 0)
+            snprintf(reason, CHECKPOINT_REASON_BYTES, "the domain does not begin at 0");
+    if (!checkpoint_particle_find(&cells->particle, format))
+        snprintf(reason, CHECKPOINT_REASON_BYTES,
+                 "the particles' fields are not those of IRV, ICRV or ICRVQD");
+    if (reason[0])
+        return NULL;
+    if (!in->header) {
+        text = checkpoint_header_make(domain, 0, 1, cells->particles, *format);
+    } else if (!checkpoint_header_parse(in->header, strlen(in->header), &h, reason, &line)) {
+        return NULL;
+    } else if (h.format != *format || memcmp(h.length, domain->length, sizeof h.length) != 0) {
+        snprintf(reason, CHECKPOINT_REASON_BYTES,
+                 CHECKPOINT_HEADER_TYPE " does not fit to the checkpoint");
+        return NULL;
+    } else {
+        text = checkpoint_header_renew(in->header, &h, domain->time, cells->particles);
+    }
+    if (!text)
+        snprintf(reason, CHECKPOINT_REASON_BYTES, "no memory");
+    return text;
+}
+
+/* The lines of this rank, a range of the file. They are made before it is known where that
+ * begins; what is more than KEPT_BYTES is made twice. */
+struct lines {
+    const struct checkpoint_particles *particles;
+    enum checkpoint_format format;
+    char *piece; /* PIECE_BYTES: the last one that was made */
+    char *kept;  /* the first ones */
+    int64_t kept_bytes, kept_particles;
+    int64_t bytes; /* of all */
+    int64_t done;  /* lines made, for the progress */
+};
+
+/* Of at most PIECE_PARTICLES from *next on. */
+static int64_t make_piece(struct lines *l, int64_t *next)
+{
+    const struct checkpoint_particles *p = l->particles;
+    size_t n = 0;
+    for (int i = 0; i < PIECE_PARTICLES && *next < p->count; i++, ++*next) {
+        struct checkpoint_molecule m = {0};
+        memcpy(&m, p->data + *next * p->bytes, (size_t)p->bytes);
+        n += checkpoint_line_print(&m, l->format, l->piece + n);
+        l->done++;
+    }
+    checkpoint_progress_to(l->done);
+    return (int64_t)n;
+}
+
+static bool make_lines(struct lines *l)
+{
+    int64_t room = l->particles->count * CHECKPOINT_LINE_BYTES, next = 0;
+    l->piece = malloc(PIECE_BYTES);
+    l->kept = malloc((size_t)(room < KEPT_BYTES ? room + 1 : KEPT_BYTES));
+    if (!l->piece || !l->kept)
+        return false;
+    while (next < l->particles->count) {
+        int64_t before = next, n = make_piece(l, &next);
+        if (l->kept_particles == before && n <= KEPT_BYTES - l->kept_bytes) {
+            memcpy(l->kept + l->kept_bytes, l->piece, (size_t)n);
+            l->kept_bytes += n;
+            l->kept_particles = next;
+        }
+        l->bytes += n;
+    }
+    return true;
+}
+
+/* MPI's error. */
+static int write_lines(struct lines *l, MPI_File file, int64_t at)
+{
+    int err = MPI_SUCCESS;
+    for (int64_t n, done = 0; !err && done < l->kept_bytes; done += n) {
+        n = l->kept_bytes - done < PIECE_BYTES ? l->kept_bytes - done : PIECE_BYTES;
+        err = MPI_File_write_at(file, at + done, l->kept + done, (int)n, MPI_BYTE,
+                                MPI_STATUS_IGNORE);
+    }
+    at += l->kept_bytes;
+    for (int64_t next = l->kept_particles; !err && next < l->particles->count;) {
+        int64_t n = make_piece(l, &next);
+        err = MPI_File_write_at(file, at, l->piece, (int)n, MPI_BYTE, MPI_STATUS_IGNORE);
+        at += n;
+    }
+    return err;
+}
+
+static bool write_text(const struct checkpoint_world *world, struct checkpoint_output *out,
+                       const char *header, struct lines *l)
+{
+    char error[CHECKPOINT_ERROR_BYTES] = "";
+    size_t n = strlen(header);
+    int64_t before = 0;
+    bool made = make_lines(l);
+    if (!checkpoint_report(world, out->path, made ? "" : "no memory"))
+        return false;
+    MPI_Exscan(&l->bytes, &before, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    int err = MPI_SUCCESS;
+    if (world->rank == 0) {
+        before = 0;
+        err = MPI_File_write_at(out->file, 0, header, (int)n, MPI_BYTE, MPI_STATUS_IGNORE);
+    }
+    if (!err)
+        err = write_lines(l, out->file, (int64_t)n + before);
+    if (err)
+        checkpoint_mpi_text(err, error);
+    return checkpoint_report(world, out->path, error);
+}
+
+/* ---- all of it ---- */
+
+struct export
+{
+    int decomposition;
+    bool unsorted, force, quiet;
+    const char *names[2];
+};
+
+static bool read_sorted(const struct checkpoint_world *world, const struct export *o,
+                        struct checkpoint_input *in, struct checkpoint_particles *p)
+{
+    double start = MPI_Wtime();
+    checkpoint_progress_begin(world, "read", 0, o->quiet);
+    bool good =
+        checkpoint_input_read(world, in, (enum checkpoint_decomposition)o->decomposition, 0, p);
+    if (good && !o->unsorted)
+        good = checkpoint_report(world, in->path,
+                                 checkpoint_order(world, p) ? "" : "sort: no memory");
+    checkpoint_progress_end();
+    if (good)
+        checkpoint_show_move(world, "read", in->path, p, MPI_Wtime() - start, o->quiet);
+    return good;
+}
+
+static bool export_to(const struct checkpoint_world *world, const struct export *o,
+                      struct checkpoint_input *in, struct checkpoint_output *out)
+{
+    struct checkpoint_particles p;
+    enum checkpoint_format format = CHECKPOINT_ICRV;
+    char reason[CHECKPOINT_REASON_BYTES];
+    char *header = header_for(in, &format, reason);
+    bool good = checkpoint_report(world, in->path, reason);
+    if (good && (good = read_sorted(world, o, in, &p))) {
+        struct lines l = {.particles = &p, .format = format};
+        double start = MPI_Wtime();
+        checkpoint_progress_begin(world, "write", p.count, o->quiet);
+        good = write_text(world, out, header, &l) && checkpoint_output_finish(world, out);
+        checkpoint_progress_end();
+        if (good)
+            checkpoint_show_move(world, "written", o->names[1], &p, MPI_Wtime() - start,
+                                 o->quiet);
+        free(l.piece);
+        free(l.kept);
+        checkpoint_particles_free(&p);
+    }
+    free(header);
+    return good;
+}
+
+static int run(const struct checkpoint_world *world, int argc, char **argv)
+{
+    struct export o = {.decomposition = CHECKPOINT_KD};
+    const struct checkpoint_option options[] = {
+        {"decomposition", 'd', CHECKPOINT_WORD, &o.decomposition, 0, 0,
+         checkpoint_decomposition_names},
+        {"unsorted", 0, CHECKPOINT_FLAG, &o.unsorted, 0, 0, NULL},
+        {"force", 'f', CHECKPOINT_FLAG, &o.force, 0, 0, NULL},
+        {"quiet", 'q', CHECKPOINT_FLAG, &o.quiet, 0, 0, NULL},
+    };
+    struct checkpoint_input in;
+    struct checkpoint_output out;
+    if (!checkpoint_options(world, &checkpoint_export, argc, argv, options, 4, 2, o.names))
+        return CHECKPOINT_USAGE;
+    if (!checkpoint_input_open(world, o.names[0], &in))
+        return CHECKPOINT_FAILED;
+    bool good = checkpoint_output_open(world, o.names[1], o.force, &out);
+    if (good && !(good = export_to(world, &o, &in, &out)))
+        checkpoint_output_drop(&out);
+    checkpoint_input_close(&in);
+    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+}
+
+const struct checkpoint_command checkpoint_export = {
+    .name = "export",
+    .arguments = "[OPTION]... C TXT",
+    .summary = "a checkpoint to MarDyn's ASCII format",
+    .help = "\n"
+            "Writes the molecules of checkpoint C as TXT, in MarDyn's old ASCII format, with\n"
+            "the header that was imported, ordered by id. Importing TXT gives the same bits.\n"
+            "\n"
+            "  -d, --decomposition regular|kd\n"
+            "                     which rank reads what (kd)\n"
+            "      --unsorted     as the ranks have them, by cells\n"
+            "  -f, --force        replace TXT\n"
+            "  -q, --quiet        print errors only\n"
+            "  -h, --help         show this text\n",
+    .run = run,
+};

@@ -1,0 +1,82 @@
+/* cmd_import.c - lime-checkpoint import: MarDyn's old ASCII format to a checkpoint */
+#include "cells.h"
+#include "options.h"
+#include "output.h"
+#include "show.h"
+#include "table.h"
+#include "textfile.h"
+
+#include <stdlib.h>
+
+struct import {
+    int64_t cells[3]; /* 0: as many as are sensible */
+    bool force, quiet, check;
+    const char *names[2];
+};
+
+static LemonDomain domain_of(const struct import *o, const struct checkpoint_header *h)
+{
+    LemonDomain domain = {.time = h->time, .periodic = {1, 1, 1}};
+    for (int d = 0; d < 3; d++) {
+        domain.length[d] = h->length[d];
+        domain.cells[d] = o->cells[d];
+    }
+    if (o->cells[0] == 0)
+        checkpoint_cells_choose(&domain, h->molecules);
+    return domain;
+}
+
+static bool import(const struct checkpoint_world *world, const struct import *o,
+                   struct checkpoint_textfile *t, struct checkpoint_output *out)
+{
+    struct checkpoint_particles p;
+    double start = MPI_Wtime();
+    LemonDomain domain = domain_of(o, &t->header);
+    if (!checkpoint_textfile_read(world, t, o->quiet, &p))
+        return false;
+    checkpoint_show_move(world, "read", t->path, &p, MPI_Wtime() - start, o->quiet);
+    bool good = checkpoint_write_shown(world, out, t->text, &domain,
+                                       checkpoint_particle(t->header.format), &p,
+                                       o->check ? LEMON_CELLS_CHECK : 0, o->quiet);
+    checkpoint_particles_free(&p);
+    return good;
+}
+
+static int run(const struct checkpoint_world *world, int argc, char **argv)
+{
+    struct import o = {0};
+    const struct checkpoint_option options[] = {
+        {"cells", 'c', CHECKPOINT_EXTENTS, o.cells, 1, CHECKPOINT_CELLS_MAX, NULL},
+        {"check", 0, CHECKPOINT_FLAG, &o.check, 0, 0, NULL},
+        {"force", 'f', CHECKPOINT_FLAG, &o.force, 0, 0, NULL},
+        {"quiet", 'q', CHECKPOINT_FLAG, &o.quiet, 0, 0, NULL},
+    };
+    struct checkpoint_textfile t;
+    struct checkpoint_output out;
+    if (!checkpoint_options(world, &checkpoint_import, argc, argv, options, 4, 2, o.names))
+        return CHECKPOINT_USAGE;
+    if (!checkpoint_textfile_open(world, o.names[0], &t))
+        return CHECKPOINT_FAILED;
+    bool good = checkpoint_output_open(world, o.names[1], o.force, &out);
+    if (good && !(good = import(world, &o, &t, &out)))
+        checkpoint_output_drop(&out);
+    checkpoint_textfile_close(&t);
+    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+}
+
+const struct checkpoint_command checkpoint_import = {
+    .name = "import",
+    .arguments = "[OPTION]... TXT C",
+    .summary = "MarDyn's ASCII format to a checkpoint",
+    .help = "\n"
+            "Reads TXT, a file of molecules in MarDyn's old ASCII format (IRV, ICRV or\n"
+            "ICRVQD), and writes checkpoint C, which keeps the text's header too. Each rank\n"
+            "reads a part of the lines.\n"
+            "\n"
+            "  -c, --cells AxBxC  divide the domain so (about 1000 molecules a cell)\n"
+            "      --check        refuse two molecules with the same id\n"
+            "  -f, --force        replace C\n"
+            "  -q, --quiet        print errors only\n"
+            "  -h, --help         show this text\n",
+    .run = run,
+};

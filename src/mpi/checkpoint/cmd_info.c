@@ -1,0 +1,190 @@
+/* cmd_info.c - lime-checkpoint info: what a checkpoint is, and how ranks would share it */
+#include "balance.h"
+#include "options.h"
+#include "show.h"
+#include "table.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+enum {
+    RANKS_MAX = 1 << 24,
+    DECOMPOSITIONS = 2,
+};
+
+struct facts {
+    const struct checkpoint_input *in;
+    int64_t cells, empty, fewest, most; /* particles of a cell */
+    struct checkpoint_balance balance[DECOMPOSITIONS];
+};
+
+static void count_cells(const LemonCells *cells, struct facts *f)
+{
+    const int64_t *n = cells->domain.cells;
+    f->cells = n[0] * n[1] * n[2];
+    f->fewest = cells->cell[0].count;
+    for (int64_t i = 0; i < f->cells; i++) {
+        int64_t count = cells->cell[i].count;
+        f->empty += count == 0;
+        f->fewest = count < f->fewest ? count : f->fewest;
+        f->most = count > f->most ? count : f->most;
+    }
+}
+
+/* ---- for people ---- */
+
+static void print_domain(const LemonDomain *domain)
+{
+    printf("  domain      ");
+    for (int d = 0; d < 3; d++)
+        printf("%s[%g, %g)%s", d ? " x " : "", domain->origin[d],
+               domain->origin[d] + domain->length[d], domain->periodic[d] ? " periodic" : "");
+    putchar('\n');
+}
+
+static void print_fields(const LemonParticle *particle)
+{
+    for (int i = 0; i < particle->fields; i++) {
+        const LemonField *f = &particle->field[i];
+        printf("  %-10s  %-16s %s", i ? "" : "fields", f->name, checkpoint_type_word(f->type));
+        if (f->count > 1)
+            printf(" x %d", f->count);
+        printf(", at byte %lld\n", (long long)f->offset);
+    }
+}
+
+static void print_balance(const struct facts *f)
+{
+    for (int i = 0; i < DECOMPOSITIONS; i++) {
+        const struct checkpoint_balance *b = &f->balance[i];
+        printf("  %-10s  %-8s %.0f to %.0f particles a rank", i ? "" : "balance",
+               checkpoint_decomposition_names[i], b->least, b->most);
+        if (b->mean > 0)
+            printf(", the most %.2f times the mean", b->most / b->mean);
+        if (b->empty)
+            printf(", %d without", b->empty);
+        printf("%s\n", i == CHECKPOINT_REGULAR ? " (about)" : "");
+    }
+}
+
+static void print_text(const struct facts *f)
+{
+    const LemonCells *c = f->in->cells;
+    const int64_t *n = c->domain.cells;
+    char path[CHECKPOINT_SHOWN_BYTES], size[CHECKPOINT_SIZE_BYTES];
+    printf("%s\n", checkpoint_shown(f->in->path, path));
+    printf("  particles   %lld of %lld bytes, %s\n", (long long)c->particles,
+           (long long)c->particle.bytes,
+           checkpoint_size((double)c->particles * (double)c->particle.bytes, size));
+    printf("  step        %lld\n  time        %.17g\n", (long long)c->domain.step,
+           c->domain.time);
+    print_domain(&c->domain);
+    printf("  cells       %lld x %lld x %lld = %lld, %lld empty\n", (long long)n[0],
+           (long long)n[1], (long long)n[2], (long long)f->cells, (long long)f->empty);
+    printf("  in a cell   %lld to %lld particles, mean %.1f\n", (long long)f->fewest,
+           (long long)f->most, (double)c->particles / (double)f->cells);
+    print_fields(&c->particle);
+    printf("  header      %s\n", f->in->header ? "MarDyn's, as it was imported" : "none");
+    printf("  ranks       %d\n", f->balance[0].ranks);
+    print_balance(f);
+}
+
+/* ---- for programs ---- */
+
+static json_t *json_domain(const LemonDomain *domain)
+{
+    json_t *origin = json_array(), *length = json_array(), *periodic = json_array(),
+           *cells = json_array();
+    for (int d = 0; d < 3; d++) {
+        json_array_append_new(origin, json_real(domain->origin[d]));
+        json_array_append_new(length, json_real(domain->length[d]));
+        json_array_append_new(periodic, json_boolean(domain->periodic[d]));
+        json_array_append_new(cells, json_integer(domain->cells[d]));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "origin", origin, "length", length, "periodic",
+                     periodic, "cells", cells);
+}
+
+static json_t *json_fields(const LemonParticle *particle)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < particle->fields; i++) {
+        const LemonField *f = &particle->field[i];
+        json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:I}", "name", f->name, "type",
+                                             checkpoint_type_word(f->type), "count", f->count,
+                                             "offset", (json_int_t)f->offset));
+    }
+    return all;
+}
+
+static json_t *json_balance(const struct checkpoint_balance *b, bool exact)
+{
+    return json_pack("{s:i, s:f, s:f, s:f, s:i, s:b}", "ranks", b->ranks, "fewest", b->least,
+                     "mean", b->mean, "most", b->most, "empty", b->empty, "exact", (int)exact);
+}
+
+static bool print_json(const struct facts *f)
+{
+    const LemonCells *c = f->in->cells;
+    char path[CHECKPOINT_SHOWN_BYTES];
+    json_t *all = json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:b}", "file",
+                            checkpoint_shown(f->in->path, path), "particles",
+                            (json_int_t)c->particles, "particle_bytes",
+                            (json_int_t)c->particle.bytes, "step", (json_int_t)c->domain.step,
+                            "time", c->domain.time, "domain", json_domain(&c->domain), "fields",
+                            json_fields(&c->particle), "header", (int)(f->in->header != NULL));
+    json_object_set_new(all, "cells",
+                        json_pack("{s:I, s:I, s:I, s:I}", "all", (json_int_t)f->cells, "empty",
+                                  (json_int_t)f->empty, "fewest", (json_int_t)f->fewest, "most",
+                                  (json_int_t)f->most));
+    json_object_set_new(all, "regular", json_balance(&f->balance[CHECKPOINT_REGULAR], false));
+    json_object_set_new(all, "kd", json_balance(&f->balance[CHECKPOINT_KD], true));
+    bool good = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0;
+    json_decref(all);
+    putchar('\n');
+    return good;
+}
+
+static int run(const struct checkpoint_world *world, int argc, char **argv)
+{
+    int64_t ranks = world->ranks;
+    bool json = false;
+    const char *path;
+    const struct checkpoint_option options[] = {
+        {"ranks", 'n', CHECKPOINT_NUMBER, &ranks, 1, RANKS_MAX, NULL},
+        {"json", 'j', CHECKPOINT_FLAG, &json, 0, 0, NULL},
+    };
+    struct checkpoint_input in;
+    if (!checkpoint_options(world, &checkpoint_info, argc, argv, options, 2, 1, &path))
+        return CHECKPOINT_USAGE;
+    if (!checkpoint_input_open(world, path, &in))
+        return CHECKPOINT_FAILED;
+    struct facts f = {.in = &in};
+    bool good = true;
+    count_cells(in.cells, &f);
+    for (int i = 0; i < DECOMPOSITIONS && good; i++) {
+        int code = checkpoint_balance(world, in.cells, (int)ranks,
+                                      (enum checkpoint_decomposition)i, &f.balance[i]);
+        good = checkpoint_lemon(world, path, "decompose", code);
+    }
+    if (good && world->rank == 0 && json)
+        good = print_json(&f);
+    else if (good && world->rank == 0)
+        print_text(&f);
+    checkpoint_input_close(&in);
+    return checkpoint_agree(good) ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+}
+
+const struct checkpoint_command checkpoint_info = {
+    .name = "info",
+    .arguments = "[OPTION]... C",
+    .summary = "what is in it, and how ranks would share it",
+    .help = "\n"
+            "Shows domain, cells, fields and step of checkpoint C, and how many particles\n"
+            "each of N ranks would have with each decomposition. Only the index is read.\n"
+            "\n"
+            "  -n, --ranks N   how many ranks (those that run)\n"
+            "  -j, --json      as JSON\n"
+            "  -h, --help      show this text\n",
+    .run = run,
+};

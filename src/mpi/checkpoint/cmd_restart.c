@@ -1,0 +1,90 @@
+/* cmd_restart.c - lime-checkpoint restart: read by these ranks, and written by them */
+#include "cells.h"
+#include "options.h"
+#include "progressbar.h"
+#include "show.h"
+#include "table.h"
+
+struct restart {
+    int decomposition;
+    int64_t cells[3]; /* 0: as it was */
+    bool force, quiet;
+    const char *to, *from;
+};
+
+static bool read_shown(const struct checkpoint_world *world, const struct restart *o,
+                       struct checkpoint_input *in, struct checkpoint_particles *p)
+{
+    double start = MPI_Wtime();
+    checkpoint_progress_begin(world, "read", 0, o->quiet);
+    bool good = checkpoint_input_read(
+        world, in, (enum checkpoint_decomposition)o->decomposition, LEMON_CELLS_CHECK, p);
+    checkpoint_progress_end();
+    if (good)
+        checkpoint_show_move(world, "read", o->from, p, MPI_Wtime() - start, o->quiet);
+    return good;
+}
+
+static bool restart(const struct checkpoint_world *world, const struct restart *o,
+                    struct checkpoint_input *in, struct checkpoint_output *out)
+{
+    struct checkpoint_particles p;
+    LemonDomain domain = in->cells->domain;
+    const LemonParticle *particle = &in->cells->particle;
+    bool has_id = checkpoint_field(particle, "id") != NULL;
+    for (int d = 0; d < 3; d++)
+        if (o->cells[0] > 0)
+            domain.cells[d] = o->cells[d];
+    if (!read_shown(world, o, in, &p))
+        return false;
+    bool good = checkpoint_write_shown(world, out, in->header, &domain, particle, &p,
+                                       has_id ? LEMON_CELLS_CHECK : 0, o->quiet);
+    checkpoint_particles_free(&p);
+    return good;
+}
+
+static int run(const struct checkpoint_world *world, int argc, char **argv)
+{
+    struct restart o = {.decomposition = CHECKPOINT_REGULAR};
+    const struct checkpoint_option options[] = {
+        {"decomposition", 'd', CHECKPOINT_WORD, &o.decomposition, 0, 0,
+         checkpoint_decomposition_names},
+        {"out", 'o', CHECKPOINT_TEXT, &o.to, 0, 0, NULL},
+        {"cells", 'c', CHECKPOINT_EXTENTS, o.cells, 1, CHECKPOINT_CELLS_MAX, NULL},
+        {"force", 'f', CHECKPOINT_FLAG, &o.force, 0, 0, NULL},
+        {"quiet", 'q', CHECKPOINT_FLAG, &o.quiet, 0, 0, NULL},
+    };
+    struct checkpoint_input in;
+    struct checkpoint_output out;
+    if (!checkpoint_options(world, &checkpoint_restart, argc, argv, options, 5, 1, &o.from))
+        return CHECKPOINT_USAGE;
+    if (!o.to)
+        return checkpoint_misuse(world, &checkpoint_restart, "no --out");
+    if (!checkpoint_input_open(world, o.from, &in))
+        return CHECKPOINT_FAILED;
+    bool good = checkpoint_output_open(world, o.to, o.force, &out);
+    if (good && !(good = restart(world, &o, &in, &out)))
+        checkpoint_output_drop(&out);
+    checkpoint_input_close(&in);
+    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+}
+
+const struct checkpoint_command checkpoint_restart = {
+    .name = "restart",
+    .arguments = "[OPTION]... --out C2 C",
+    .summary = "read by these ranks, and written again",
+    .help = "\n"
+            "Reads checkpoint C, each rank its part of the domain, and writes what the ranks\n"
+            "have as checkpoint C2. Checks that each particle came to one rank exactly, and\n"
+            "that no two have the same id.\n"
+            "\n"
+            "  -d, --decomposition regular|kd\n"
+            "                     equal boxes, or boxes with about as many particles each\n"
+            "                     (regular)\n"
+            "  -o, --out C2       what to write\n"
+            "  -c, --cells AxBxC  divide the domain so (as in C)\n"
+            "  -f, --force        replace C2\n"
+            "  -q, --quiet        print errors only\n"
+            "  -h, --help         show this text\n",
+    .run = run,
+};

@@ -1,0 +1,111 @@
+/* main.c - lime-checkpoint: which sub-command */
+#include "table.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct checkpoint_command *const commands[] = {
+    &checkpoint_generate, &checkpoint_import,  &checkpoint_restart,
+    &checkpoint_export,   &checkpoint_compare, &checkpoint_info,
+};
+
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+static const struct checkpoint_command *find(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static void print_overview(FILE *out)
+{
+    fputs("Usage: mpirun -n N " CHECKPOINT_PROGRAM " COMMAND [OPTION]... FILE...\n"
+          "Checkpoints of particles: written by all ranks, read by any number of them.\n\n",
+          out);
+    for (size_t i = 0; i < COMMANDS; i++)
+        fprintf(out, "  " CHECKPOINT_PROGRAM " %-8s %s\n", commands[i]->name,
+                commands[i]->summary);
+    fputs("\n'" CHECKPOINT_PROGRAM " COMMAND --help' tells more; '" CHECKPOINT_PROGRAM
+          " --version' the version.\n",
+          out);
+}
+
+static int print_help(const struct checkpoint_world *world,
+                      const struct checkpoint_command *command)
+{
+    if (world->rank == 0)
+        printf("Usage: mpirun -n N " CHECKPOINT_PROGRAM " %s %s\n%s", command->name,
+               command->arguments, command->help);
+    return CHECKPOINT_GOOD;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    bool first = world->rank == 0;
+    const struct checkpoint_command *command = word ? find(word) : NULL;
+    if (command && wants_help(argc - 1, argv + 1))
+        return print_help(world, command);
+    if (command)
+        return command->run(world, argc - 1, argv + 1);
+    if (word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+        if (first)
+            print_overview(stdout);
+        return CHECKPOINT_GOOD;
+    }
+    if (word && (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)) {
+        if (first)
+            puts(CHECKPOINT_PROGRAM " (limefs) " LIMEFS_VERSION);
+        return CHECKPOINT_GOOD;
+    }
+    if (first && word)
+        checkpoint_say("no command '%s'; see " CHECKPOINT_PROGRAM " --help", word);
+    else if (first)
+        print_overview(stderr);
+    return CHECKPOINT_USAGE;
+}
+
+/* A file that is opened must never take the place of a stream that the caller closed. */
+static void fill_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+            _exit(CHECKPOINT_FAILED);
+}
+
+/* What could not be printed is a failure. */
+static int finish_output(const struct checkpoint_world *world, int status)
+{
+    int failed = fflush(stdout) != 0 || ferror(stdout);
+    if (failed && world->rank == 0)
+        checkpoint_say("standard output: write error");
+    failed = checkpoint_agree(failed);
+    return status == CHECKPOINT_GOOD && failed ? CHECKPOINT_FAILED : status;
+}
+
+int main(int argc, char **argv)
+{
+    struct checkpoint_world world;
+    int level;
+    fill_standard_streams();
+    opterr = 0; /* checkpoint_options() says it in our words */
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+    checkpoint_world_set(&world);
+    int status = dispatch(&world, argc, argv);
+    status = finish_output(&world, status);
+    MPI_Finalize();
+    return status;
+}

@@ -1,0 +1,45 @@
+/*
+ * output.h - a file that all ranks write, and that has its name only when it is complete and on
+ * the disk
+ */
+#ifndef CHECKPOINT_OUTPUT_H
+#define CHECKPOINT_OUTPUT_H
+
+#include "lemon_cells.h"
+#include "world.h"
+
+#include <limits.h>
+
+/* The text record that may be before a checkpoint, in its message: the header of MarDyn's old
+ * ASCII format. */
+#define CHECKPOINT_HEADER_TYPE "mardyn-header"
+
+struct checkpoint_output {
+    const char *path;              /* as given; not owned */
+    char target[PATH_MAX];         /* rank 0's: what will be that */
+    char temporary[PATH_MAX + 32]; /* beside it */
+    int fd;                        /* rank 0's */
+    bool force;                    /* replace what is there */
+    MPI_File file;                 /* open for reading and writing, empty at first */
+    LemonWriter *writer;           /* NULL until the first checkpoint */
+};
+
+/* All are collective; if they return false rank 0 has said why and nothing is left. */
+
+/* Refuses a name that exists, unless force; it is refused again at the end. */
+bool checkpoint_output_open(const struct checkpoint_world *, const char *path, bool force,
+                            struct checkpoint_output *);
+
+/* Ends with a failure that has been reported: removes the file. */
+void checkpoint_output_drop(struct checkpoint_output *);
+
+/* Brings all to the disk and gives it its name. */
+bool checkpoint_output_finish(const struct checkpoint_world *, struct checkpoint_output *);
+
+/* The checkpoint, in a message with its header before it; header: NULL, or the same text on all
+ * ranks. flags: of lemonWriteCells(). Each rank gives `count` particles. */
+bool checkpoint_output_write(const struct checkpoint_world *, struct checkpoint_output *,
+                             const char *header, const LemonDomain *, const LemonParticle *,
+                             const void *particles, int64_t count, int flags);
+
+#endif

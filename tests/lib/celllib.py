@@ -1,0 +1,100 @@
+"""celllib - checkpoints of particles, read and verified without the library: docs/format.md."""
+
+import math
+import struct
+import zlib
+
+import limetest
+
+FORMAT, INDEX, DATA = "lemon-cells-format", "lemon-cells-index", "lemon-cells-data"
+HEADER = "mardyn-header"
+FIXED = struct.Struct(">8sII2Q3Q3d3dIIqdII")
+FIELD = struct.Struct(">64sIIQ")
+ENTRY = struct.Struct(">QQII")
+TYPES = {1: "i", 2: "I", 3: "q", 4: "Q", 5: "f", 6: "d"}
+
+
+def records(path):
+    """[(type, offset of the data, bytes, MB, ME)]"""
+    found, at = [], 0
+    with open(path, "rb") as file:
+        while header := file.read(limetest.HEADER_BYTES):
+            magic, _, flags, _, size = struct.unpack(">IHBBQ", header[:16])
+            assert magic == limetest.MAGIC
+            found.append((header[16:].rstrip(b"\0").decode(), at + len(header), size,
+                          bool(flags & 0x80), bool(flags & 0x40)))
+            at += len(header) + -(-size // 8) * 8
+            file.seek(at)
+    return found
+
+
+class Checkpoint:
+    """The first one in a file; every checksum is compared, and where each particle is."""
+
+    def __init__(self, path):
+        self.records = records(path)
+        with open(path, "rb") as file:
+            self.file = file.read()
+        data = {type: self.file[at:at + size] for type, at, size, _, _ in self.records}
+        self.header = data[HEADER].decode() if HEADER in data else None
+        self.text, self.index, self.data = data[FORMAT].decode(), data[INDEX], data[DATA]
+        self.read_index()
+        self.verify()
+
+    def read_index(self):
+        fixed = FIXED.unpack_from(self.index)
+        assert fixed[0] == b"LEMNCELL" and fixed[1] == 1
+        self.header_bytes, self.count, self.bytes = fixed[2:5]
+        self.cells, self.origin, self.length = fixed[5:8], fixed[8:11], fixed[11:14]
+        self.flags, fields, self.step, self.time, entries_crc, header_crc = fixed[14:]
+        self.fields = {}
+        for i in range(fields):
+            name, type, count, offset = FIELD.unpack_from(self.index, FIXED.size + i * FIELD.size)
+            self.fields[name.rstrip(b"\0").decode()] = (TYPES[type], count, offset)
+        assert self.header_bytes == FIXED.size + fields * FIELD.size
+        raw = self.index[:132] + bytes(4) + self.index[136:self.header_bytes]
+        assert zlib.crc32(raw) == header_crc
+        entries = self.index[self.header_bytes:]
+        assert zlib.crc32(entries) == entries_crc
+        assert len(entries) == math.prod(self.cells) * ENTRY.size
+        self.entries = list(ENTRY.iter_unpack(entries))
+
+    def field(self, particle, name):
+        """Its numbers in a particle's bytes."""
+        type, count, offset = self.fields[name]
+        order = ">" if self.flags & 8 else "<"
+        return struct.unpack_from(f"{order}{count}{type}", particle, offset)
+
+    def cell_of(self, position):
+        """By the rule of the faces."""
+        number = 0
+        for d, x in enumerate(position):
+            lower, n = self.origin[d], self.cells[d]
+            upper = lower + self.length[d]
+            assert lower <= x <= upper
+            if x == upper:
+                i = 0 if self.flags >> d & 1 else n - 1
+            else:
+                i = min(int((x - lower) / self.length[d] * n), n - 1)
+            number = number * n + i
+        return number
+
+    def verify(self):
+        assert len(self.data) == self.count * self.bytes
+        end = 0
+        for first, count, _, _ in sorted(entry for entry in self.entries if entry[1]):
+            assert first == end
+            end += count
+        assert end == self.count
+        step = 1 if self.count < 100000 else 97
+        for number, (first, count, crc, zero) in enumerate(self.entries):
+            raw = self.data[first * self.bytes:(first + count) * self.bytes]
+            assert zero == 0 and (count or first == 0) and zlib.crc32(raw) == crc
+            for i in range(0, count if number % step == 0 else 0):
+                position = self.field(raw[i * self.bytes:(i + 1) * self.bytes], "position")
+                assert self.cell_of(position) == number, (number, position)
+
+    def particles(self):
+        """All of them, as bytes, sorted."""
+        return sorted(self.data[i:i + self.bytes]
+                      for i in range(0, len(self.data), self.bytes))

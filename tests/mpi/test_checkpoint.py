@@ -1,0 +1,568 @@
+"""lime-checkpoint: particles written by so many ranks and read by others are the same, bit for
+bit; text in and out; what is damaged or wrong is an error on all ranks."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import celllib
+import limetest
+import mpitest
+from mpitest import RANKS
+
+PROGRAM = os.path.join(limetest.BIN, "lime-checkpoint")
+# Open MPI's mpirun waits for this long after a rank has exited with another status than 0.
+IMPATIENT = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
+HEAD = """mardyn trunk 20090731
+currentTime 0.25
+#rho 0.5
+Temperature 0.7
+Length {length}
+NumberOfComponents 2
+1 0 0 0 0
+0. 0. 0.  10000. 1. 1. 5.0 0.0
+0. 0. 0.
+0 1 0 0 0
+0 0 0 1.5 -1
+0 0 0
+1.0 1.0
+1.0e+10
+NumberOfMolecules {count}
+MoleculeFormat {format}
+"""
+
+
+def text(lines, form="ICRV", length="10 10 10", count=None):
+    head = HEAD.format(length=length, count=len(lines) if count is None else count, format=form)
+    return (head + "".join(line + "\n" for line in lines)).encode()
+
+
+def line(ident, position, component=1, velocity=(0, 0, 0), rest=()):
+    return " ".join(map(str, (ident, component, *position, *velocity, *rest)))
+
+
+class TestCase(mpitest.TestCase):
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(PROGRAM):
+            self.skipTest("needs lime-checkpoint")
+        self.folder = self.tempdir()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def call(self, ranks, *args, status=0):
+        """Its standard output; what it said on standard error is in self.said."""
+        done = mpitest.mpirun(ranks, PROGRAM, *map(str, args), env=IMPATIENT, cwd=self.folder)
+        said = mpitest.without_noise(done.stderr.decode(errors="replace"))
+        self.said = [words for words in said.splitlines()
+                     if words.startswith("lime-checkpoint: ")]
+        self.assertEqual(done.returncode, status, said + done.stdout.decode())
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
+        return done.stdout.decode()
+
+    def refuse(self, ranks, expected, *args, status=1):
+        """One line, from rank 0, of which this is a part."""
+        self.call(ranks, *args, status=status)
+        self.assertEqual(len(self.said), 1, self.said)
+        self.assertRegex(self.said[0], expected)
+
+    def put(self, name, data):
+        with open(self.path(name), "wb") as file:
+            file.write(data)
+
+    def get(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def read(self, name):
+        return celllib.Checkpoint(self.path(name))
+
+
+class Restart(TestCase):
+    """Written by w ranks, read and written again by r, in both decompositions."""
+
+    def all_ranks(self, make, particles=None):
+        """make(w): writes the checkpoint C by w ranks. Its set of particles."""
+        kinds = ("regular", "kd")
+        for w in RANKS:
+            make(w)
+            before = self.read("C").particles()
+            if particles is not None:
+                self.assertEqual(len(before), particles)
+            for r in RANKS:
+                both = kinds if limetest.STRESS else kinds[(w + r) % 2:][:1]
+                for kind in both:
+                    self.call(r, "restart", "-q", "-f", "-d", kind, "--out", "C2", "C")
+                    self.assertEqual(self.read("C2").particles(), before, (w, r, kind))
+        self.call(3, "compare", "C", "C2")
+        return before
+
+    def test_uneven(self):
+        self.all_ranks(lambda w: self.call(
+            w, "generate", "-n", 3000, "-o", "C", "-f", "-q", "--distribution", "cluster",
+            "--cells", "5x4x7", "--components", 3, "--format", "ICRVQD",
+            "--decomposition", ("regular", "kd", "none")[w % 3]), 3000)
+
+    def few(self, lines, **kw):
+        """A few ranks for what is special."""
+        self.put("T", text(lines, **kw))
+        for w, r, kind in ((1, 4, "kd"), (3, 2, "regular"), (6, 3, "kd"), (2, 6, "regular")):
+            self.call(w, "import", "T", "C", "-f", "-q", "--cells", "2x2x2")
+            before = self.read("C")
+            self.assertEqual(before.count, len(lines))
+            self.call(r, "restart", "-q", "-f", "-d", kind, "--out", "C2", "C", "--cells",
+                      "3x2x4")
+            self.assertEqual(self.read("C2").particles(), before.particles())
+        return before
+
+    def test_faces_and_corners(self):
+        places = (0.0, 5.0, 10.0, 3.3333333333333335)
+        lines = [line(1 + 16 * i + 4 * j + k, (x, y, z))
+                 for i, x in enumerate(places) for j, y in enumerate(places)
+                 for k, z in enumerate(places)]
+        before = self.few(lines)
+        # On upper faces, which are periodic, they belong to the first cell, and stay there.
+        positions = {before.field(p, "position") for p in before.particles()}
+        self.assertIn((10.0, 10.0, 10.0), positions)
+        self.assertEqual(len(positions), 64)
+
+    def test_all_in_one_cell(self):
+        chance = random.Random(1)
+        self.few([line(i, [6 + chance.random() for _ in range(3)]) for i in range(200)])
+
+    def test_none(self):
+        self.few([])
+        self.assertEqual(self.read("C").data, b"")
+        self.call(2, "generate", "-n", 0, "-o", "N", "-q")
+        self.call(3, "export", "-q", "N", "T2")
+        self.call(2, "compare", "N", "N")
+
+    def test_at_the_same_place(self):
+        self.few([line(i, (5, 5, 5)) for i in range(50)])
+
+
+class Generate(TestCase):
+    def test_whatever_the_ranks(self):
+        for distribution in ("uniform", "lattice", "cluster"):
+            sets = []
+            for ranks, how in ((1, "regular"), (4, "none"), (3, "kd")):
+                self.call(ranks, "generate", "-n", "2k", "-o", "C", "-f", "-q", "--seed", 7,
+                          "--distribution", distribution, "-d", how, "--check")
+                sets.append(self.read("C").particles())
+            self.assertEqual(sets[0], sets[1])
+            self.assertEqual(sets[0], sets[2])
+            self.assertEqual(len(set(sets[0])), 2000)
+
+    def test_what_is_in_it(self):
+        self.call(2, "generate", "-n", 4001, "-o", "C", "-q", "--format", "ICRVQD", "--length",
+                  "10x20x40", "--components", 2, "--temperature", 2.5, "--cells", "2x3x5",
+                  "--distribution", "lattice")
+        c = self.read("C")
+        self.assertEqual((c.bytes, c.length, c.cells), (120, (10, 20, 40), (2, 3, 5)))
+        self.assertEqual(list(c.fields), ["id", "component", "position", "velocity",
+                                          "orientation", "angular-momentum"])
+        particles = c.particles()
+        self.assertEqual(sorted(c.field(p, "id")[0] for p in particles),
+                         list(range(1, 4002)))
+        self.assertEqual({c.field(p, "component")[0] for p in particles}, {1, 2})
+        self.assertEqual({p[12:16] for p in particles}, {bytes(4)})
+        velocities = [c.field(p, "velocity") for p in particles]
+        for d in range(3):
+            self.assertLess(abs(sum(v[d] for v in velocities)), 1e-9)
+        energy = sum(x * x for v in velocities for x in v) / len(velocities) / 3
+        self.assertLess(abs(energy - 2.5), 0.25)
+        for p in particles[:100]:
+            self.assertAlmostEqual(sum(x * x for x in c.field(p, "orientation")), 1)
+        self.assertEqual([type for type, *_ in c.records],
+                         [celllib.HEADER, celllib.FORMAT, celllib.INDEX, celllib.DATA])
+        self.assertEqual([(mb, me) for *_, mb, me in c.records],
+                         [(True, False), (False, False), (False, False), (False, True)])
+        self.assertIn("NumberOfMolecules\t4001\n", c.header)
+
+    def test_a_million(self):
+        self.call(4, "generate", "-n", "1M", "-o", "C", "-q", "--distribution", "cluster")
+        self.call(3, "restart", "-d", "kd", "-q", "--out", "C2", "C")
+        self.call(2, "compare", "C", "C2")
+        before = self.read("C")
+        self.assertEqual(before.count, 1000000)
+        self.assertEqual(before.particles(), self.read("C2").particles())
+
+    def test_wrong_usage(self):
+        for args, expected in (
+                ((), None), (("x",), "no command 'x'"), (("generate",), "no --particles"),
+                (("generate", "-n", "5"), "no --out"),
+                (("generate", "-n", "-5", "-o", "C"), "a number of 0 to 1e"),
+                (("generate", "-n", "5", "-o", "C", "--cells", "2x2"), "three numbers"),
+                (("generate", "-n", "5", "-o", "C", "--format", "IR"), "one of ICRV"),
+                (("generate", "-n", "5", "-o", "C", "--nonsense"), "no option --nonsense"),
+                (("generate", "-n", "5", "-o", "C", "-Z"), "no option -Z"),
+                (("generate", "-n"), "a value is expected"),
+                (("generate", "-n", "5", "-o", "C", "--length", "1", "--density", "1"),
+                 "one of --density and --length"),
+                (("restart", "C"), "no --out"), (("import", "T"), "1 name given, 2 expected"),
+                (("compare", "C"), "1 name given"), (("info",), "0 names given")):
+            self.call(1, *args, status=2)
+            if expected:
+                self.assertIn(expected, self.said[0])
+        self.assertIn("restart", self.call(2, "--help"))
+        self.assertIn("--decomposition", self.call(1, "restart", "--help"))
+        self.assertRegex(self.call(1, "--version"), r"^lime-checkpoint \(limefs\) \d")
+
+
+class Text(TestCase):
+    NUMBERS = ("0.1", "1e-300", "-0", "4.9406564584124654e-324", "1.7976931348623157e308",
+               "0.30000000000000004", "123456789.12345679", "-2.2250738585072014e-308")
+
+    def molecules(self, form, n=300):
+        chance = random.Random(5)
+        lines = []
+        for i in range(n):
+            position = [repr(chance.uniform(0, 10)) for _ in range(3)]
+            numbers = [chance.choice(self.NUMBERS + (repr(chance.gauss(0, 1)),))
+                       for _ in range(10)]
+            lines.append(" ".join([str(i + 1), *([] if form == "IRV" else
+                                                 [str(chance.choice((1, 2)))]),
+                                   *position, *numbers[:10 if form == "ICRVQD" else 3]]))
+        return lines
+
+    def expected(self, form, lines):
+        """As bytes, sorted."""
+        found = []
+        for words in map(str.split, lines):
+            numbers = list(map(float, words[1 if form == "IRV" else 2:]))
+            component = 0 if form == "IRV" else int(words[1])
+            found.append(struct.pack(f"<QII{len(numbers)}d", int(words[0]), component, 0,
+                                     *numbers))
+        return sorted(found)
+
+    def test_round_trips(self):
+        for form, ranks in (("ICRV", (1, 4, 3)), ("IRV", (3, 1, 6)), ("ICRVQD", (6, 2, 1))):
+            lines = self.molecules(form)
+            source = text(lines, form)
+            self.put("T", source)
+            self.call(ranks[0], "import", "T", "C", "-f", "-q", "--check")
+            c = self.read("C")
+            self.assertEqual(c.particles(), self.expected(form, lines))
+            self.assertEqual(c.time, 0.25)
+            self.assertEqual("component" in c.fields, form != "IRV")
+            self.assertEqual(c.header.encode(), source[:len(source) - sum(
+                len(line) + 1 for line in lines)])
+            self.call(ranks[1], "export", "C", "T2", "-f", "-q")
+            self.call(ranks[2], "import", "T2", "C2", "-f", "-q")
+            self.call(2, "compare", "C", "C2")
+            self.assertEqual(self.read("C2").header, c.header)
+            # Ordered by id, so the same whatever the ranks.
+            first = self.get("T2")
+            self.call(ranks[2], "export", "C2", "T2", "-f", "-q")
+            self.assertEqual(self.get("T2"), first)
+            self.call(2, "export", "C2", "T2", "-f", "-q", "--unsorted", "-d", "regular")
+            self.assertEqual(sorted(self.get("T2").splitlines()), sorted(first.splitlines()))
+
+    def test_spellings(self):
+        """Short keywords, comments and blank lines anywhere, DOS line ends, no last line end."""
+        source = (b"MDProject trunk 20140915\r\n# a comment\r\n\r\nt 2.5\r\nT 0.7 # here too\r\n"
+                  b"h 1 0.5\r\no 1 1\nU 1\nI 5 1 2\nL 10 20\n30\nN 3\r\nM ICRV\r\n"
+                  b"\r\n1 1 1 2 3 0 0 0 # first\r\n#no\r\n  2\t1 9 19 29 .5 -1e3 +2\r\n\n"
+                  b"18446744073709551615 1 0 0 0 0 0 0")
+        self.put("T", source)
+        for ranks in (1, 2, 6):
+            self.call(ranks, "import", "T", "C", "-f", "-q")
+            c = self.read("C")
+            self.assertEqual((c.count, c.time, c.length), (3, 2.5, (10, 20, 30)))
+            self.assertEqual({c.field(p, "id")[0] for p in c.particles()},
+                             {1, 2, 18446744073709551615})
+
+    def test_wrong_lines(self):
+        good = [line(i, (1, 2, 3)) for i in range(1, 100)]
+        cases = [(50, "51 1 1 2 3 0 0", "7 values where ICRV has 8"),
+                 (98, "7 1 1 2 3 0 0 0 9", "more than the 8 values of ICRV"),
+                 (0, "x 1 1 2 3 0 0 0", "value 1 is wrong"),
+                 (77, "-3 1 1 2 3 0 0 0", "value 1 is wrong"),
+                 (10, "7 1 1 2z 3 0 0 0", "value 4 is wrong"),
+                 (10, "7 1 1 2 3 0 0 1e999", "value 8 is wrong"),
+                 (33, "34 3 1 2 3 0 0 0", "molecule 34: component 3 of 2"),
+                 (60, "61 1 1 nan 3 0 0 0",
+                  r"molecule 61: position \(1, nan, 3\) is outside of the domain"),
+                 (61, "62 1 10.5 2 3 0 0 0", "molecule 62: position .* outside"),
+                 (62, "63 1 1 2 -1e-9 0 0 0", "molecule 63: position .* outside")]
+        for i, (where, words, expected) in enumerate(cases):
+            lines = list(good)
+            lines[where] = words
+            self.put("T", text(lines))
+            number = HEAD.count("\n") + where + 1
+            self.refuse(RANKS[i % 5], f"^lime-checkpoint: T: line {number}: {expected}",
+                        "import", "T", "C")
+        for count, follow in ((98, 99), (100, 99)):
+            self.put("T", text(good, count=count))
+            self.refuse(3, f"T: NumberOfMolecules is {count}, but {follow} follow", "import",
+                        "T", "C")
+        self.put("T", text(good[:1] * 2))
+        self.refuse(2, "T|C", "import", "--check", "T", "C")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["T"])
+
+    def test_wrong_headers(self):
+        good = HEAD.format(length="10 10 10", count=0, format="ICRV")
+        for old, new, number, expected in (
+                ("mardyn", "martyn", 1, "the first word"), ("trunk", "branch", 1, "the second"),
+                ("20090731", "20080101", 1, "version 20080101 is older"),
+                ("currentTime", "currentLime", 2, "unknown keyword 'currentLime'"),
+                ("Length 10 10 10", "Length 10 0 10", 5, "Length 0 is not positive"),
+                ("Length 10 10 10", "Length 10 10 ten", 5, "'ten' is not a number"),
+                ("ICRV", "ICRVQDV", 16, "molecule format 'ICRVQDV'"),
+                ("Molecules 0", "Molecules -1", 15, "'-1' is not a number"),
+                ("NumberOfMolecules 0\nMoleculeFormat ICRV\n", "", 15, "ends before")):
+            self.put("T", good.replace(old, new).encode())
+            self.refuse(1, f"T: line {number}: .*{expected}", "import", "T", "C")
+        self.put("T", b"")
+        self.refuse(2, "T: line 1: the header ends", "import", "T", "C")
+        self.refuse(2, "X: open: No such file", "import", "X", "C")
+        self.refuse(2, r"\.: not a regular file", "import", ".", "C")
+
+    def test_time_goes_on(self):
+        """What a run has changed is changed in the header that comes out."""
+        self.put("T", text([line(1, (1, 1, 1))]))
+        self.call(1, "import", "T", "C", "-q")
+        data = bytearray(self.get("C"))
+        (at, size), = [(at, size) for type, at, size, *_ in celllib.records(self.path("C"))
+                       if type == celllib.INDEX]
+        index = data[at:at + size]
+        index[120:128] = struct.pack(">d", 0.1)
+        index[132:136] = bytes(4)
+        bytes_of_header = struct.unpack_from(">I", index, 12)[0]
+        index[132:136] = struct.pack(">I", celllib.zlib.crc32(index[:bytes_of_header]))
+        data[at:at + size] = index
+        self.put("C", data)
+        self.call(2, "export", "C", "T2", "-q")
+        self.assertIn(b"currentTime 0.1\n#rho", self.get("T2"))
+
+
+class Names(TestCase):
+    def test_only_when_complete(self):
+        self.call(2, "generate", "-n", 100, "-o", "C", "-q")
+        first = self.get("C")
+        self.refuse(2, "C: it exists; --force replaces it", "generate", "-n", 5, "-o", "C")
+        self.assertEqual(self.get("C"), first)
+        os.symlink("C", self.path("L"))
+        self.call(2, "generate", "-n", 5, "-o", "L", "--force", "-q")
+        self.assertTrue(os.path.islink(self.path("L")))
+        self.assertEqual(self.read("C").count, 5)
+        self.refuse(2, "X/C: create: No such file", "generate", "-n", 5, "-o", "X/C")
+        os.mkdir(self.path("D"))
+        self.refuse(2, "D: create: Is a directory", "generate", "-n", 5, "-o", "D", "-f")
+        os.chmod(self.path("C"), 0o640)
+        self.call(2, "restart", "--out", "C", "-f", "-q", "C")
+        self.assertEqual(os.stat(self.path("C")).st_mode & 0o777, 0o640)
+        self.assertEqual(self.read("C").count, 5)
+
+    def start(self, *args):
+        return subprocess.Popen(
+            [mpitest.MPIRUN, *([] if mpitest.MPICH else ["--oversubscribe"]), "-n", "2", PROGRAM,
+             *args], env=mpitest.environment(IMPATIENT), cwd=self.folder,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def wait_for(self, condition):
+        end = time.monotonic() + 30 * limetest.SLOWNESS
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.002)
+
+    def hidden(self):
+        return [name for name in os.listdir(self.folder) if name.startswith(".lime-checkpoint-")]
+
+    def test_killed(self):
+        """No file by the name; asked to end, it leaves none by any other name either."""
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            process = self.start("generate", "-n", "20M", "-o", "K")
+            self.wait_for(self.hidden)
+            process.send_signal(number)
+            process.wait(timeout=60 * limetest.SLOWNESS)
+            if number == signal.SIGTERM:
+                self.wait_for(lambda: not self.hidden())
+            else:
+                self.wait_for(lambda: not self.is_open())
+                for name in self.hidden():
+                    os.unlink(self.path(name))
+            self.assertEqual(os.listdir(self.folder), [])
+
+    def is_open(self):
+        """Whether a process has a file in the folder, or is in it."""
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{entry}/cwd") == self.folder:
+                    return True
+        return False
+
+
+class Compare(TestCase):
+    def test_differences(self):
+        lines = [line(i, (i / 100, 5, 5)) for i in range(1, 900)]
+        self.put("T", text(lines))
+        self.call(3, "import", "T", "C", "-q")
+        changed = list(lines)
+        changed[6] = line(7, (0.07, 5, 5), velocity=("1e-300", 0, 0))
+        changed[800] = line(801, (5, 5, 5))
+        self.put("T", text(changed + [line(5000, (1, 1, 1))]))
+        self.call(2, "import", "T", "C2", "-q", "--cells", "3x3x3")
+        for ranks in (1, 4):
+            said = self.call(ranks, "compare", "C", "C2", status=1)
+            self.assertEqual(said, "only in C: 2 particles, id 7, 801\n"
+                                   "only in C2: 3 particles, id 7, 801, 5000\n")
+        self.assertEqual(self.call(2, "compare", "-q", "C", "C2", status=1), "")
+        self.put("T", text([line(3, (5, 5, 5)) for i in range(30)]))
+        self.call(2, "import", "T", "C3", "-q")
+        self.put("T", text([line(3, (5, 5, 5)) for i in range(31)]))
+        self.call(2, "import", "T", "C4", "-q")
+        self.assertEqual(self.call(3, "compare", "C3", "C4", status=1),
+                         "only in C4: 1 particle, id 3\n")
+        said = self.call(2, "compare", "C", "C4", status=1)
+        self.assertRegex(said, r"^only in C: 899 particles, id 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, \.")
+
+    def test_other_shapes(self):
+        self.put("T", text([line(1, (1, 1, 1))]))
+        self.call(1, "import", "T", "C", "-q")
+        self.put("T", text([line(1, (1, 1, 1))], length="10 10 11"))
+        self.call(1, "import", "T", "C2", "-q")
+        self.assertEqual(self.call(2, "compare", "C", "C2", status=1),
+                         "C and C2: not the same domains\n")
+        self.call(1, "generate", "-n", 1, "--format", "IRV", "-o", "C3", "-q")
+        self.assertEqual(self.call(2, "compare", "C", "C3", status=1),
+                         "C and C3: not the same fields\n")
+        self.refuse(2, "X: open: No such file", "compare", "C", "X", status=2)
+
+
+class Info(TestCase):
+    def test_json(self):
+        self.call(2, "generate", "-n", 6000, "-o", "C", "-q", "--distribution", "cluster",
+                  "--cells", "4x4x4")
+        c = self.read("C")
+        counts = [entry[1] for entry in c.entries]
+        for ranks in (1, 3):
+            told = json.loads(self.call(ranks, "info", "--json", "--ranks", 5, "C"))
+            self.assertEqual((told["particles"], told["particle_bytes"]), (6000, 64))
+            self.assertEqual(told["cells"], {"all": 64, "empty": counts.count(0),
+                                             "fewest": min(counts), "most": max(counts)})
+            self.assertEqual(told["domain"]["cells"], [4, 4, 4])
+            for kind in ("regular", "kd"):
+                self.assertEqual(told[kind]["ranks"], 5)
+                self.assertAlmostEqual(told[kind]["mean"], 1200)
+            self.assertLess(told["kd"]["most"], told["regular"]["most"])
+        said = self.call(5, "restart", "-d", "kd", "--out", "C2", "C")
+        found = re.search(r"read +C: 6000 particles, .* (\d+) to (\d+) a rank", said)
+        self.assertEqual((int(found[1]), int(found[2])),
+                         (round(told["kd"]["least"] if "least" in told["kd"]
+                                else told["kd"]["fewest"]), round(told["kd"]["most"])))
+        self.assertIn("in a cell", self.call(2, "info", "C"))
+
+    def test_nothing_in_it(self):
+        self.put("E", b"")
+        self.put("R", limetest.record("text", b"hello", True, True))
+        self.put("X", b"nothing of the kind" * 20)
+        for name in ("E", "R", "X"):
+            self.refuse(2, f"^lime-checkpoint: {name}: ", "info", name)
+
+
+class Damage(TestCase):
+    """An error on all ranks, which names cell and reason; never a crash, never a hang."""
+
+    def setUp(self):
+        super().setUp()
+        self.call(2, "generate", "-n", 900, "-o", "C", "-q", "--cells", "3x3x3")
+        self.good = self.get("C")
+        self.places = {type: (at, size) for type, at, size, *_ in
+                       celllib.records(self.path("C"))}
+
+    def flip(self, type, where):
+        data = bytearray(self.good)
+        data[self.places[type][0] + where] ^= 0x10
+        self.put("D", data)
+
+    def test_data(self):
+        c = self.read("C")
+        size = self.places[celllib.DATA][1]
+        for ranks, where in ((1, 0), (4, size - 1), (3, size // 2)):
+            cell = next(i for i, (first, count, _, _) in enumerate(c.entries)
+                        if first * 64 <= where < (first + count) * 64)
+            self.flip(celllib.DATA, where)
+            self.refuse(ranks, rf"D: read: .*cell {cell}\b.*checksum", "restart", "--out", "N",
+                        "D")
+            self.refuse(ranks, rf"D: read: .*cell {cell}\b", "compare", "C", "D", status=2)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["C", "D"])
+
+    def test_index(self):
+        size = self.places[celllib.INDEX][1]
+        chance = random.Random(2)
+        places = [3, 9, 13, 23, 31, 39, 80, 105, 111, 140, 300, size - 1, size - 20, size - 400]
+        places += [chance.randrange(size) for _ in range(200 if limetest.STRESS else 0)]
+        for i, where in enumerate(places):
+            self.flip(celllib.INDEX, where)
+            self.refuse(RANKS[i % 4], "^lime-checkpoint: D: ", "info", "D")
+
+    def test_truncated(self):
+        at, size = self.places[celllib.DATA]
+        index = self.places[celllib.INDEX][0]
+        for i, end in enumerate((at + size // 2, at, at - 100, index + 500, index + 50,
+                                 index - 10, 200)):
+            self.put("D", self.good[:end])
+            self.refuse(RANKS[1 + i % 4], "^lime-checkpoint: D: ", "restart", "--out", "N", "D")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["C", "D"])
+
+    def test_counts_that_lie(self):
+        """All checksums are right: the entries are not."""
+        at, size = self.places[celllib.INDEX]
+        c = self.read("C")
+        full = [i for i, entry in enumerate(c.entries) if entry[1] > 1]
+        a, b = full[0], full[-1]
+
+        def change(number, field, value):
+            entry = list(c.entries[number])
+            entry[field] = value % 2 ** 64
+            return number, entry
+
+        entries = c.entries
+        for i, changes in enumerate((
+                [change(a, 1, entries[a][1] + 1)], [change(b, 1, 2 ** 63)],
+                [change(b, 0, 2 ** 62)], [change(a, 0, entries[b][0])],
+                [change(a, 1, 2 ** 64 - 1)],
+                # They divide the data, but not where the cells' particles are.
+                [change(a, 0, entries[a][0]), (a, [*entries[a][:2], entries[a][2] ^ 1, 0])])):
+            index = bytearray(c.index)
+            for number, entry in changes:
+                celllib.ENTRY.pack_into(index, c.header_bytes + number * 24, *entry)
+            struct.pack_into(">I", index, 128, celllib.zlib.crc32(index[c.header_bytes:]))
+            struct.pack_into(">I", index, 132, 0)
+            struct.pack_into(">I", index, 132, celllib.zlib.crc32(index[:c.header_bytes]))
+            data = bytearray(self.good)
+            data[at:at + size] = index
+            self.put("D", data)
+            self.refuse(RANKS[i % 5], "^lime-checkpoint: D: .*cell", "restart", "--out", "N",
+                        "D")
+
+    def test_particles_in_other_cells(self):
+        """Each checksum is right, but two cells have each other's particles."""
+        at, size = self.places[celllib.INDEX]
+        c = self.read("C")
+        a, b = [i for i, entry in enumerate(c.entries) if entry[1] > 0][:2]
+        index = bytearray(c.index)
+        celllib.ENTRY.pack_into(index, c.header_bytes + a * 24, *c.entries[b])
+        celllib.ENTRY.pack_into(index, c.header_bytes + b * 24, *c.entries[a])
+        struct.pack_into(">I", index, 128, celllib.zlib.crc32(index[c.header_bytes:]))
+        struct.pack_into(">I", index, 132, 0)
+        struct.pack_into(">I", index, 132, celllib.zlib.crc32(index[:c.header_bytes]))
+        data = bytearray(self.good)
+        data[at:at + size] = index
+        self.put("D", data)
+        for ranks in (1, 3):
+            self.refuse(ranks, f"D: read: .*cell ({a}|{b})", "restart", "--out", "N", "D")
+
+
+if __name__ == "__main__":
+    limetest.main()
