@@ -24,8 +24,8 @@ void cells_give(const struct limecells *, LemonCells *, LemonField field[LIMECEL
 bool cells_is_big_endian(void);
 
 /* Where a particle is, and how messages call it: "particle 7 of rank 2", "id 12". */
-void cells_position(const struct limecells *, const struct limecells_field *position,
-                    const char *particle, double x[LIMECELLS_DIMS]);
+void cells_position(const struct limecells_field *position, const char *particle,
+                    double x[LIMECELLS_DIMS]);
 void cells_name(const struct limecells *, const char *particle, int64_t number,
                 char name[CELLS_WHY_MAX / 2]);
 uint64_t cells_id(const struct limecells_field *id, const char *particle);
@@ -126,14 +126,38 @@ const char *cells_box_set(struct cells_box *, const struct limecells *, const do
 /* malloc'ed; -1: no memory. Local. */
 int64_t cells_pick(const LemonCells *, const struct cells_box *, struct cells_pick **pick);
 
-/* The cells' particles, one cell after another, have come: compares checksums and positions,
- * and keeps, in place, those of the box. *sum counts each that is kept by where it is in the
- * file. Returns how many; -1: code and `why`. Local. */
-int64_t cells_keep(const LemonCells *, const struct cells_box *, const struct cells_pick *,
-                   int64_t picks, char *particles, uint64_t *sum, int *code,
-                   char why[CELLS_WHY_MAX]);
+/* Looks at particles as they come, one cell after another: compares checksums and positions,
+ * and keeps, in place, those of the box. */
+struct cells_keeper {
+    const struct limecells *c;
+    const struct limecells_field *position;
+    const LemonCell *cell;
+    const struct cells_box *box;
+    const struct cells_pick *pick;
+    int64_t picks, now; /* now: the one under way */
+    int64_t inside;     /* bytes of it that were looked at */
+    int64_t done;       /* bytes of those before it */
+    char *particles, *to;
+    uint64_t at[LIMECELLS_DIMS];
+    double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS]; /* its edges */
+    bool whole;                                       /* all of it is in the box */
+    bool misplaced; /* it has a particle that is somewhere else */
+    uint32_t crc;
+    bool swap;    /* bytes have to be turned round */
+    bool counts;  /* wants `sum` */
+    uint64_t sum; /* of where in the file each is that was kept */
+    int code;
+    char why[CELLS_WHY_MAX];
+};
 
-/* What *sum is for particles [from, to) of the file. */
+void cells_keeper_set(struct cells_keeper *, const LemonCells *, const struct cells_box *,
+                      const struct cells_pick *, int64_t picks, char *particles);
+
+/* So many bytes have come. After an error, nothing. Local. */
+void cells_keeper_reach(struct cells_keeper *, int64_t bytes);
+int64_t cells_keeper_kept(const struct cells_keeper *); /* particles */
+
+/* What the sum is for particles [from, to) of the file. */
 uint64_t cells_sum_of(uint64_t from, uint64_t to);
 
 #endif

@@ -81,11 +81,10 @@ void cells_give(const struct limecells *c, LemonCells *cells,
 
 /* ---- a particle ---- */
 
-void cells_position(const struct limecells *c, const struct limecells_field *position,
-                    const char *particle, double x[LIMECELLS_DIMS])
+void cells_position(const struct limecells_field *position, const char *particle,
+                    double x[LIMECELLS_DIMS])
 {
     float single[LIMECELLS_DIMS];
-    (void)c;
     if (position->type == LIMECELLS_FLOAT64) {
         memcpy(x, particle + position->offset, LIMECELLS_DIMS * sizeof *x);
         return;

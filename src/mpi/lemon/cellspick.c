@@ -87,101 +87,127 @@ uint64_t cells_sum_of(uint64_t from, uint64_t to)
     return sum;
 }
 
-/* What is the same for all particles of a call. */
-struct keeper {
-    const struct limecells *c;
-    const struct limecells_field *position;
-    const struct cells_box *box;
-    uint64_t at[LIMECELLS_DIMS]; /* of the cell */
-    bool whole;                  /* the cell is inside of the box */
-};
-
-static void complain(const uint64_t at[LIMECELLS_DIMS], const char *what,
-                     char why[CELLS_WHY_MAX])
+static void complain(struct cells_keeper *k, int code, const char *what)
 {
-    snprintf(why, CELLS_WHY_MAX, "cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s", at[0],
-             at[1], at[2], what);
+    snprintf(k->why, sizeof k->why, "cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
+             k->at[0], k->at[1], k->at[2], what);
+    k->code = code;
 }
 
-static void begin_cell(struct keeper *keeper, uint64_t cell)
+static void begin_cell(struct cells_keeper *k)
 {
-    const struct cells_box *box = keeper->box;
-    limecells_at(keeper->c, cell, keeper->at);
-    keeper->whole = true;
-    for (int d = 0; d < LIMECELLS_DIMS; d++)
-        keeper->whole =
-            keeper->whole && keeper->at[d] > box->from[d] && keeper->at[d] + 1 < box->to[d];
+    k->inside = 0;
+    k->crc = 0;
+    k->misplaced = false;
+    k->whole = true;
+    if (k->now == k->picks)
+        return;
+    limecells_at(k->c, k->pick[k->now].cell, k->at);
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        k->low[d] = limecells_edge(k->c, d, k->at[d]);
+        k->high[d] = limecells_edge(k->c, d, k->at[d] + 1);
+        k->whole = k->whole && k->box->lower[d] <= k->low[d] && k->box->upper[d] >= k->high[d];
+    }
 }
 
-static bool is_in_cell(const struct keeper *keeper, const double x[LIMECELLS_DIMS])
+void cells_keeper_set(struct cells_keeper *k, const LemonCells *cells,
+                      const struct cells_box *box, const struct cells_pick *pick, int64_t picks,
+                      char *particles)
+{
+    const struct limecells *c = (const struct limecells *)cells->internal;
+    *k = (struct cells_keeper){
+        .c = c,
+        .position = limecells_find(c, "position"),
+        .cell = cells->cell,
+        .box = box,
+        .pick = pick,
+        .picks = picks,
+        .particles = particles,
+        .to = particles,
+        .swap = c->big_endian != cells_is_big_endian(),
+    };
+    begin_cell(k);
+}
+
+int64_t cells_keeper_kept(const struct cells_keeper *k)
+{
+    return (k->to - k->particles) / (int64_t)k->c->particle_bytes;
+}
+
+/* By the edges; what is on one of the domain's upper faces, by the rule. */
+static bool is_in_cell(const struct cells_keeper *k, const double x[LIMECELLS_DIMS])
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++)
-        if (limecells_locate(keeper->c, d, x[d]) != (int64_t)keeper->at[d])
+        if (!(x[d] >= k->low[d] && x[d] < k->high[d]) &&
+            limecells_locate(k->c, d, x[d]) != (int64_t)k->at[d])
             return false;
     return true;
 }
 
 /* The domain's upper face belongs to a box that reaches it, if it is not its lower one. */
-static bool is_in_box(const struct keeper *keeper, const double x[LIMECELLS_DIMS])
+static bool is_in_box(const struct cells_keeper *k, const double x[LIMECELLS_DIMS])
 {
-    const struct cells_box *box = keeper->box;
-    for (int d = 0; d < LIMECELLS_DIMS && !keeper->whole; d++) {
-        double end = keeper->c->origin[d] + keeper->c->length[d];
-        double here = limecells_canonical(keeper->c, d, x[d]);
-        if (here < box->lower[d] ||
-            (here >= box->upper[d] && !(here == end && here == box->upper[d])))
+    const struct cells_box *box = k->box;
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        double end = k->c->origin[d] + k->c->length[d];
+        double here = limecells_canonical(k->c, d, x[d]);
+        bool above = here >= box->upper[d] && !(here == end && here == box->upper[d]);
+        if (here < box->lower[d] || above)
             return false;
     }
     return true;
 }
 
-/* Moves those that are kept to `to`. -1: one is not in its cell. */
-static int64_t keep_cell(const struct keeper *keeper, const char *particles, uint64_t first,
-                         int64_t count, char *to, uint64_t *sum)
+/* Some particles of the cell. */
+static void look_at(struct cells_keeper *k, char *particle, int64_t count)
 {
-    const size_t bytes = keeper->c->particle_bytes;
-    int64_t kept = 0;
-    for (int64_t k = 0; k < count; k++, particles += bytes) {
+    const size_t bytes = k->c->particle_bytes;
+    uint64_t ordinal = (uint64_t)k->pick[k->now].first + (uint64_t)k->inside / bytes;
+    if (k->swap)
+        cells_swap(k->c, particle, count);
+    for (int64_t i = 0; i < count; i++, particle += bytes) {
         double x[LIMECELLS_DIMS];
-        cells_position(keeper->c, keeper->position, particles, x);
-        if (!is_in_cell(keeper, x))
-            return -1;
-        if (!is_in_box(keeper, x))
+        cells_position(k->position, particle, x);
+        k->misplaced = k->misplaced || !is_in_cell(k, x);
+        if (!k->whole && !is_in_box(k, x))
             continue;
-        char *place = to + (size_t)kept++ * bytes;
-        if (place != particles)
-            memmove(place, particles, bytes);
-        *sum += mix(first + (uint64_t)k);
+        if (k->to != particle)
+            memmove(k->to, particle, bytes);
+        k->to += bytes;
+        if (k->counts)
+            k->sum += mix(ordinal + (uint64_t)i);
     }
-    return kept;
 }
 
-int64_t cells_keep(const LemonCells *cells, const struct cells_box *box,
-                   const struct cells_pick *pick, int64_t picks, char *particles, uint64_t *sum,
-                   int *code, char why[CELLS_WHY_MAX])
+static void end_cell(struct cells_keeper *k)
 {
-    const struct limecells *c = (const struct limecells *)cells->internal;
-    struct keeper keeper = {c, limecells_find(c, "position"), box, {0}, false};
-    const int64_t bytes = (int64_t)c->particle_bytes;
-    char *from = particles, *to = particles;
-    for (int64_t i = 0; i < picks; i++, from += pick[i - 1].count * bytes) {
-        size_t n = (size_t)(pick[i].count * bytes);
-        begin_cell(&keeper, pick[i].cell);
-        if (limecells_crc(0, from, n) != cells->cell[pick[i].cell].crc) {
-            complain(keeper.at, "its particles do not have the checksum of the index", why);
-            *code = LEMON_ERR_CHECKSUM;
-            return -1;
-        }
-        if (c->big_endian != cells_is_big_endian())
-            cells_swap(c, from, pick[i].count);
-        int64_t kept =
-            keep_cell(&keeper, from, (uint64_t)pick[i].first, pick[i].count, to, sum);
-        if (kept < 0) {
-            complain(keeper.at, "it has a particle that is somewhere else", why);
-            *code = LEMON_ERR_READ;
-            return -1;
-        }
-        to += kept * bytes;
+    if (k->crc != k->cell[k->pick[k->now].cell].crc)
+        complain(k, LEMON_ERR_CHECKSUM, "its particles do not have the checksum of the index");
+    else if (k->misplaced)
+        complain(k, LEMON_ERR_READ, "it has a particle that is somewhere else");
+    k->done += k->inside;
+    k->now++;
+    begin_cell(k);
+}
+
+void cells_keeper_reach(struct cells_keeper *k, int64_t bytes)
+{
+    enum {
+        PIECE = 128 << 10, /* summed and looked at while it is in the cache */
+    };
+    const int64_t each = (int64_t)k->c->particle_bytes;
+    while (k->code == LEMON_SUCCESS && k->now < k->picks) {
+        int64_t all = k->pick[k->now].count * each, there = bytes - k->done;
+        int64_t n = (there < all ? there - there % each : all) - k->inside;
+        if (n > PIECE)
+            n = PIECE < each ? each : PIECE - PIECE % each;
+        if (n <= 0)
+            return;
+        char *from = k->particles + k->done + k->inside;
+        k->crc = limecells_crc(k->crc, from, (size_t)n);
+        look_at(k, from, n / each);
+        k->inside += n;
+        if (k->inside == all)
+            end_cell(k);
     }
-    return (to - particles) / bytes;
 }

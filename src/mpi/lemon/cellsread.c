@@ -212,8 +212,10 @@ struct cells_read {
     int64_t picks;
     struct lemon_run *run;
     int64_t runs;
-    int64_t count; /* of all picks */
+    int64_t run_now; /* that is read */
+    int64_t count;   /* of all picks */
     char *particles;
+    struct cells_keeper keeper;
 };
 
 /* Cells that follow each other in the file are one run. */
@@ -244,16 +246,34 @@ static bool plan_read(struct cells_read *r)
     return r->particles != NULL;
 }
 
+/* Posts the next piece; how many bytes it has, 0 at the end. */
+static int64_t post_piece(struct cells_read *r, int64_t posted)
+{
+    int64_t i = r->run_now;
+    while (i < r->runs && r->run[i].before + r->run[i].bytes <= posted)
+        i++;
+    r->run_now = i;
+    if (i == r->runs)
+        return 0;
+    int64_t inside = posted - r->run[i].before, n = r->run[i].bytes - inside;
+    n = n < PIECE ? n : PIECE;
+    lemon_post(r->in, r->particles + posted, n,
+               r->cells->internal->data_at + r->run[i].offset + inside);
+    return n;
+}
+
 static int read_own_runs(struct cells_read *r)
 {
-    char *to = r->particles;
-    int code = LEMON_SUCCESS;
-    for (int64_t i = 0; i < r->runs && code == LEMON_SUCCESS; i++) {
-        code = lemon_move_bytes(r->in, LEMON_READ, to, r->run[i].bytes,
-                                r->cells->internal->data_at + r->run[i].offset);
-        to += r->run[i].bytes;
-    }
-    return code;
+    int64_t posted = 0, there;
+    lemon_post_begin(r->in, LEMON_READ);
+    do {
+        there = posted;
+        if (lemon_post_wait(r->in) != LEMON_SUCCESS)
+            break;
+        posted += post_piece(r, posted);
+        cells_keeper_reach(&r->keeper, there);
+    } while (posted > there);
+    return r->in->pending.code;
 }
 
 static int read_through_movers(struct cells_read *r)
@@ -279,13 +299,14 @@ static int move_particles(struct cells_read *r)
 }
 
 /* Whether each particle of the file came to one rank. */
-static int check_once(const struct cells_read *r, int64_t kept, uint64_t sum)
+static int check_once(const struct cells_read *r)
 {
     const struct lemon_internal *in = r->in;
     uint64_t all = (uint64_t)r->cells->particles, ranks = (uint64_t)in->ranks;
     uint64_t each = all / ranks, from = each * (uint64_t)in->rank;
     uint64_t to = in->rank + 1 == in->ranks ? all : from + each;
-    uint64_t sums[2] = {(uint64_t)kept, sum - cells_sum_of(from, to)};
+    uint64_t sums[2] = {(uint64_t)cells_keeper_kept(&r->keeper),
+                        r->keeper.sum - cells_sum_of(from, to)};
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_UINT64_T, MPI_SUM, in->comm);
     if (sums[0] == all && sums[1] == 0)
         return LEMON_SUCCESS;
@@ -295,24 +316,23 @@ static int check_once(const struct cells_read *r, int64_t kept, uint64_t sum)
                      sums[0], all);
 }
 
-static int read_particles(struct cells_read *r, int64_t *kept, int flags)
+static int read_particles(struct cells_read *r, int flags)
 {
-    char why[CELLS_WHY_MAX] = "";
-    uint64_t sum = 0;
     bool good = plan_read(r);
     int code =
         lemon_agree(r->in, good ? LEMON_SUCCESS
                                 : lemon_say(r->in, LEMON_ERR_READ,
                                             "no memory for %" PRId64 " particles", r->count));
-    if (code == LEMON_SUCCESS)
-        code = move_particles(r);
     if (code != LEMON_SUCCESS)
         return code;
-    *kept = cells_keep(r->cells, &r->box, r->pick, r->picks, r->particles, &sum, &code, why);
-    code = lemon_tell(r->in, code, why);
-    if (code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK)
-        code = check_once(r, *kept, sum);
-    return code;
+    cells_keeper_set(&r->keeper, r->cells, &r->box, r->pick, r->picks, r->particles);
+    r->keeper.counts = flags & LEMON_CELLS_CHECK;
+    code = move_particles(r);
+    if (code != LEMON_SUCCESS)
+        return code;
+    cells_keeper_reach(&r->keeper, r->count * (int64_t)r->cells->particle.bytes);
+    code = lemon_tell(r->in, r->keeper.code, r->keeper.why);
+    return code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK ? check_once(r) : code;
 }
 
 static int check_call(LemonReader *reader, const LemonCells *cells, struct cells_read *r,
@@ -347,7 +367,6 @@ int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *l
                    double const *upper, void **particles, MPI_Offset *count, int flags)
 {
     struct cells_read r = {.cells = cells};
-    int64_t kept = 0;
     if (!reader || !particles || !count)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadCells: no reader, or no place");
     r.in = reader->internal;
@@ -355,9 +374,9 @@ int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *l
     *count = 0;
     int code = check_call(reader, cells, &r, lower, upper, flags);
     if (code == LEMON_SUCCESS)
-        code = read_particles(&r, &kept, flags);
+        code = read_particles(&r, flags);
     if (code == LEMON_SUCCESS)
-        give(&r, kept, particles, count);
+        give(&r, cells_keeper_kept(&r.keeper), particles, count);
     free(r.particles);
     free(r.pick);
     free(r.run);
