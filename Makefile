@@ -46,9 +46,11 @@ INC_checkpoint := -Isrc/lime/checkpoint/include $(INC_cells)
 INC_wire := -Isrc/mpi/wire/include
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
+INC_series := -Isrc/mpi/series/include $(INC_lemon)
 INC_bench := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
 INC_molecule := -Isrc/mpi/checkpoint/molecule/include $(INC_lemon)
-INC_checkpoint := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
+INC_molecules := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
+INC_md := -Isrc/mpi/checkpoint/md/include -Isrc/mpi/series/include $(INC_molecules)
 INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
@@ -73,7 +75,7 @@ MPICC   ?= mpicc
 HAVE_MPI := $(shell command -v $(MPICC) 2>/dev/null)
 LEMON_MAJOR := 1
 LEMON_VERSION := 1.1.0
-lemon_src := $(wildcard src/mpi/lemon/*.c src/mpi/move/*.c)
+lemon_src := $(wildcard src/mpi/lemon/*.c src/mpi/series/*.c src/mpi/move/*.c)
 move_src  := $(wildcard src/mpi/move/*.c)
 benchmark_src := $(wildcard src/mpi/programs/*.c)
 examples_src  := $(wildcard src/mpi/examples/*.c)
@@ -197,15 +199,18 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 endef
 $(eval $(call compile_mpi,src/mpi/move,$(INC_move)))
 $(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move) $(INC_cells)))
+$(eval $(call compile_mpi,src/mpi/series,$(INC_series)))
 $(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
 bench_cflags := $(INC_bench) $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
 $(eval $(call compile_mpi,src/mpi/bench,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench/backend,$$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_lemon)))
-$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_checkpoint) $(call pkg_cflags,jansson)))
-$(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_checkpoint)))
+$(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_md) $(call pkg_cflags,jansson)))
+$(eval $(call compile_mpi,src/mpi/checkpoint/shared,$(INC_molecules)))
 $(eval $(call compile_mpi,src/mpi/checkpoint/molecule,$(INC_molecule)))
+# No fused multiply-add: where the compiler takes one must not change a run's bits.
+$(eval $(call compile_mpi,src/mpi/checkpoint/md,$(INC_md) -ffp-contract=off))
 
 # What of Lemon and lime-bench needs no MPI, for its tests where there is none.
 define compile_no_mpi
@@ -246,9 +251,9 @@ $(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(text_obj) $(B)/lib/lib
 
 # Programs of one source each.
 define mpi_program
-$(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h $(B)/lib/liblemon.a
+$(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h src/mpi/series/include/lemon_series.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
-	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) -Isrc/mpi/lemon/include -o $$@ $$< $(B)/lib/liblemon.a \
+	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) $(INC_series) -o $$@ $$< $(B)/lib/liblemon.a \
 	    $(lemon_libs) -lm
 endef
 $(eval $(call mpi_program,tests/mpi,mpi))
@@ -386,7 +391,7 @@ uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,liblemon.a pkgconfig/lemon.pc \
 	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))
-	rm -f $(DESTDIR)$(INCLUDEDIR)/lemon.h
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,lemon.h lemon_cells.h lemon_series.h)
 	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/cmake/lemon
 
 clean: ## remove what was built

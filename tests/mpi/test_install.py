@@ -140,7 +140,8 @@ class Install(mpitest.TestCase):
 
     def test_what_is_there(self):
         for path in ("lib/liblemon.a", "lib/liblemon.so", "lib/liblemon.so.1",
-                     "lib/liblemon.so.1.1.0", "include/lemon.h", "lib/pkgconfig/lemon.pc",
+                     "lib/liblemon.so.1.1.0", "include/lemon.h", "include/lemon_cells.h",
+                     "include/lemon_series.h", "lib/pkgconfig/lemon.pc",
                      "lib/cmake/lemon/lemonConfig.cmake", "bin/lemon_benchmark",
                      "bin/lemon_contents", "share/man/man1/lemon_benchmark.1",
                      "bin/lime-bench", "share/man/man1/lime-bench.1",
@@ -165,8 +166,10 @@ class Install(mpitest.TestCase):
                 self.assertRegex(line.split()[-1], "^(lemon|limefile_)")
 
     def test_every_call_of_the_header_is_in_the_library(self):
-        with open(os.path.join(self.prefix, "include", "lemon.h"), encoding="ascii") as file:
-            text = file.read()
+        text = ""
+        for name in ("lemon.h", "lemon_cells.h", "lemon_series.h"):
+            with open(os.path.join(self.prefix, "include", name), encoding="ascii") as file:
+                text += file.read()
         declared = set(re.findall(r"\b(lemon[A-Z]\w*)\(", re.sub(r"/\*.*?\*/", "", text,
                                                                 flags=re.S)))
         shown = self.run_ok(["nm", "-D", "--defined-only",

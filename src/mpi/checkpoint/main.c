@@ -10,6 +10,7 @@
 static const struct checkpoint_command *const commands[] = {
     &checkpoint_generate, &checkpoint_import,  &checkpoint_restart,
     &checkpoint_export,   &checkpoint_compare, &checkpoint_info,
+    &checkpoint_run,
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

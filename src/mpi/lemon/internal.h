@@ -83,12 +83,13 @@ struct lemon_internal {
     bool threads;                      /* other threads may be in MPI: see pending.c */
     bool overfull;                     /* a record may hold more than its header says */
     bool overfull_told;
-    int deviation; /* reader */
-    int padding;   /* reader: of the record that was closed last */
-    bool asked;    /* reader: for a first record */
-    bool damaged;  /* reader: there is no further record to be found */
-    bool failed;   /* reader: the last header could not be read, though it may be there */
-    int before;    /* reader: 1 if the record before had ME or there is none */
+    bool syncs_later; /* writer: of a series, which syncs when all is written */
+    int deviation;    /* reader */
+    int padding;      /* reader: of the record that was closed last */
+    bool asked;       /* reader: for a first record */
+    bool damaged;     /* reader: there is no further record to be found */
+    bool failed;      /* reader: the last header could not be read, though it may be there */
+    int before;       /* reader: 1 if the record before had ME or there is none */
 };
 
 /* NULL if any rank has no memory. Collective. */

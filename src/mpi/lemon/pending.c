@@ -6,6 +6,7 @@
  * movers read and exchanges when it is finished.
  */
 #include "internal.h"
+#include "lemon_inside.h"
 
 #include <unistd.h>
 
@@ -233,6 +234,17 @@ static int64_t wait_for(MPI_Request *request, int64_t wanted)
     return moved;
 }
 #endif
+
+bool lemon_inside_have_moved(LemonWriter *writer)
+{
+    struct lemon_pending *pending = &writer->internal->pending;
+    int done = 1;
+    for (int i = 0; writer->is_busy && i < pending->count && done; i++)
+        if (MPI_Request_get_status(pending->requests[i], &done, MPI_STATUS_IGNORE) !=
+            MPI_SUCCESS)
+            return true; /* waiting for it gives the error */
+    return done;
+}
 
 int lemon_post_wait(struct lemon_internal *in)
 {

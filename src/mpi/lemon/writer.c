@@ -1,5 +1,6 @@
 /* writer.c - records written one after another by all ranks together */
 #include "filler.h"
+#include "lemon_inside.h"
 #include "limefile.h"
 
 #include <string.h>
@@ -166,6 +167,7 @@ int lemon_writer_close(LemonWriter *writer, bool sync)
     int padding = (int)limefile_padding((uint64_t)writer->data_length);
     if (in->rank == 0) /* behind the data, also where they are more than the header says */
         code = finish_record(in, writer->off + in->filled, padding);
+    sync = sync && (!in->syncs_later || in->sum.verify);
     int err = sync ? MPI_File_sync(*writer->fp) : MPI_SUCCESS;
     if (err != MPI_SUCCESS)
         code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
@@ -181,6 +183,11 @@ int lemon_writer_close(LemonWriter *writer, bool sync)
     writer->is_last = 0;
     writer->data_length = 0;
     return LEMON_SUCCESS;
+}
+
+void lemon_inside_sync_later(LemonWriter *writer)
+{
+    writer->internal->syncs_later = true;
 }
 
 int lemonWriterCloseRecord(LemonWriter *writer)

@@ -1,0 +1,269 @@
+/* cmd_run.c - lime-checkpoint run: molecular dynamics, checkpointed while it goes on */
+#include "md_series.h"
+#include "options.h"
+#include "table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PARTICLES = 4000,
+    STEPS = 1000,
+    EVERY = 100,
+    KEEP = 2,
+    PRINT = 10,
+    KEEP_MAX = 1000000,
+};
+
+#define DENSITY     0.7
+#define TEMPERATURE 1.0
+#define CUT_OFF     2.5
+#define DT          0.004
+#define MOST        1e15
+
+struct run {
+    int64_t particles, steps, every, keep, print, seed; /* particles, 0: not given */
+    double density, temperature, cut_off, dt;           /* 0: not given; temperature: -1 */
+    const char *prefix, *out;
+    bool goes_on, no_overlap, force;
+
+    const struct checkpoint_world *world;
+    struct md_state state;
+    struct md_series series;
+    double start; /* the total energy at step 0 */
+    double computing;
+};
+
+/* ---- what it is ---- */
+
+/* Rank 0's, as the root is not the same everywhere. */
+static double edge_of(int64_t particles, double density)
+{
+    double edge = cbrt((double)particles / density);
+    MPI_Bcast(&edge, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    return edge;
+}
+
+static bool begin(struct run *r)
+{
+    struct md_parameters p = {.particles = r->particles ? r->particles : PARTICLES,
+                              .cut_off = r->cut_off > 0 ? r->cut_off : CUT_OFF,
+                              .dt = r->dt > 0 ? r->dt : DT};
+    p.length = edge_of(p.particles, r->density > 0 ? r->density : DENSITY);
+    if (!md_state_set(&r->state, r->world, &p))
+        return false;
+    md_start(&r->state, r->world, r->temperature < 0 ? TEMPERATURE : r->temperature,
+             (uint64_t)r->seed);
+    bool good = md_state_distribute(&r->state);
+    if (!checkpoint_report(r->world, "run", good ? "" : "not all particles are in the box")) {
+        md_state_free(&r->state);
+        return false;
+    }
+    return true;
+}
+
+/* What was given is what the run to be continued has. */
+static const char *differs(const struct run *r)
+{
+    const struct md_parameters *p = &r->state.parameters;
+    if (r->particles && p->particles != r->particles)
+        return "--particles";
+    if (r->density > 0 && p->length != edge_of(p->particles, r->density))
+        return "--density";
+    if (r->cut_off > 0 && p->cut_off != r->cut_off)
+        return "--cut-off";
+    return r->dt > 0 && p->dt != r->dt ? "--dt" : NULL;
+}
+
+static bool go_on(struct run *r)
+{
+    char text[CHECKPOINT_ERROR_BYTES] = "";
+    bool found;
+    if (!md_series_load(r->world, &r->series, &r->state, &r->start, &found))
+        return false;
+    if (!found) {
+        if (r->world->rank == 0)
+            checkpoint_say("%s: no checkpoint yet: starts at step 0", r->prefix);
+        return begin(r);
+    }
+    const char *option = differs(r);
+    if (option)
+        snprintf(text, sizeof text, "its run has another %s", option);
+    else if (r->state.step > r->steps)
+        snprintf(text, sizeof text, "it is at step %" PRId64 " already: choose more --steps",
+                 r->state.step);
+    if (checkpoint_report(r->world, r->prefix, text))
+        return true;
+    md_state_free(&r->state);
+    return false;
+}
+
+/* A series that exists is not mixed with a run that begins. */
+static bool is_free(const struct run *r)
+{
+    char path[4096], text[CHECKPOINT_ERROR_BYTES] = "";
+    int64_t number;
+    int code =
+        lemonSeriesLatest(r->series.series, LEMON_SERIES_NEWEST, &number, path, sizeof path);
+    if (code == LEMON_SUCCESS)
+        snprintf(text, sizeof text,
+                 "the series has checkpoints, the newest of step %" PRId64
+                 ": --continue goes on from there; to start again, remove them",
+                 number);
+    else if (code != LEMON_EOF)
+        return checkpoint_lemon(r->world, r->prefix, "find", code);
+    return checkpoint_report(r->world, r->prefix, text);
+}
+
+/* ---- steps ---- */
+
+static void print_energy(const struct run *r, int64_t step, const struct md_energy *e)
+{
+    double n = (double)r->state.parameters.particles, all = e->potential + e->kinetic;
+    if (r->world->rank != 0)
+        return;
+    printf("step %8" PRId64 "  time %10.4f  potential %.15g  kinetic %.15g  total %.15g  "
+           "change %.3g\n",
+           step, (double)step * r->state.parameters.dt, e->potential / n, e->kinetic / n,
+           all / n, (all - r->start) / n);
+    fflush(stdout);
+}
+
+static bool step(struct run *r, bool last)
+{
+    int64_t at = r->state.step;
+    struct md_energy energy;
+    double from = MPI_Wtime();
+    bool good = md_step(&r->state, r->world, !last, &energy);
+    r->computing += MPI_Wtime() - from;
+    if (good && at == 0)
+        r->start = energy.potential + energy.kinetic;
+    if (good && (at % r->print == 0 || last))
+        print_energy(r, at, &energy);
+    return good;
+}
+
+static bool go(struct run *r)
+{
+    int64_t begun = r->state.step;
+    bool good = true, last = false;
+    while (good && !last) {
+        int64_t at = r->state.step;
+        last = at == r->steps;
+        if (r->prefix && at > begun && at % r->every == 0)
+            good = md_series_write(r->world, &r->series, &r->state, r->start);
+        good = good && step(r, last);
+        if (r->prefix && good)
+            good = md_series_look(r->world, &r->series);
+    }
+    return good;
+}
+
+static void print_times(const struct run *r, double seconds)
+{
+    const struct md_series *s = &r->series;
+    double each = s->count ? 1.0 / (double)s->count : 0;
+    if (r->world->rank != 0)
+        return;
+    printf("computed %.3f s of %.3f s\n", r->computing, seconds);
+    if (r->prefix)
+        printf("checkpoints %" PRId64 " of %.1f MB: %.3f s from begin to end; the run stopped "
+               "%.3f s to hand over the data and %.3f s to wait\n",
+               s->count, 64e-6 * (double)r->state.parameters.particles, s->under_way * each,
+               s->handing * each, s->waiting * each);
+}
+
+/* ---- the command ---- */
+
+static bool is_taken(const struct run *r)
+{
+    bool taken = r->world->rank == 0 && r->out && !r->force && access(r->out, F_OK) == 0;
+    return !checkpoint_report(r->world, r->out, taken ? "it exists; --force replaces it" : "");
+}
+
+static int run_with(struct run *r)
+{
+    double from = MPI_Wtime();
+    if (is_taken(r) || (r->prefix && !md_series_open(r->world, r->prefix, r->keep,
+                                                     !r->no_overlap, &r->series)))
+        return CHECKPOINT_FAILED;
+    bool good = r->goes_on || !r->prefix || is_free(r);
+    bool begun = good && (r->goes_on ? go_on(r) : begin(r));
+    good = begun && go(r);
+    if (r->prefix)
+        good = md_series_close(r->world, &r->series, good) && good;
+    if (good && r->out)
+        good = md_file_save(r->world, r->out, r->force, &r->state, r->start);
+    if (good)
+        print_times(r, MPI_Wtime() - from);
+    if (begun)
+        md_state_free(&r->state);
+    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+}
+
+static int run(const struct checkpoint_world *world, int argc, char **argv)
+{
+    struct run r = {.world = world,
+                    .steps = STEPS,
+                    .every = EVERY,
+                    .keep = KEEP,
+                    .print = PRINT,
+                    .seed = 1,
+                    .temperature = -1};
+    const struct checkpoint_option options[] = {
+        {"particles", 'n', CHECKPOINT_NUMBER, &r.particles, 1, 1e12, NULL},
+        {"density", 0, CHECKPOINT_REAL, &r.density, 1e-9, 10, NULL},
+        {"temperature", 0, CHECKPOINT_REAL, &r.temperature, 0, 1e6, NULL},
+        {"cut-off", 0, CHECKPOINT_REAL, &r.cut_off, 0.5, 1e6, NULL},
+        {"dt", 0, CHECKPOINT_REAL, &r.dt, 1e-9, 1, NULL},
+        {"steps", 's', CHECKPOINT_NUMBER, &r.steps, 0, MOST, NULL},
+        {"seed", 0, CHECKPOINT_NUMBER, &r.seed, 0, MOST, NULL},
+        {"print", 0, CHECKPOINT_NUMBER, &r.print, 1, MOST, NULL},
+        {"series", 0, CHECKPOINT_TEXT, &r.prefix, 0, 0, NULL},
+        {"every", 'k', CHECKPOINT_NUMBER, &r.every, 1, MOST, NULL},
+        {"keep", 0, CHECKPOINT_NUMBER, &r.keep, 1, KEEP_MAX, NULL},
+        {"continue", 'c', CHECKPOINT_FLAG, &r.goes_on, 0, 0, NULL},
+        {"no-overlap", 0, CHECKPOINT_FLAG, &r.no_overlap, 0, 0, NULL},
+        {"out", 'o', CHECKPOINT_TEXT, &r.out, 0, 0, NULL},
+        {"force", 'f', CHECKPOINT_FLAG, &r.force, 0, 0, NULL},
+    };
+    if (!checkpoint_options(world, &checkpoint_run, argc, argv, options,
+                            sizeof options / sizeof options[0], 0, NULL))
+        return CHECKPOINT_USAGE;
+    if (r.goes_on && !r.prefix)
+        return checkpoint_misuse(world, &checkpoint_run, "--continue needs --series");
+    return run_with(&r);
+}
+
+const struct checkpoint_command checkpoint_run = {
+    .name = "run",
+    .arguments = "[OPTION]...",
+    .summary = "simulate molecular dynamics, with checkpoints to continue from",
+    .help =
+        "\n"
+        "Moves Lennard-Jones particles in a periodic cube by leapfrog, and writes a series\n"
+        "of checkpoints while it goes on. Killed at any moment, it continues from the last\n"
+        "one; the trajectory is the same, bit for bit, whatever the number of ranks. Units\n"
+        "are reduced: epsilon, sigma and mass are 1.\n"
+        "\n"
+        "  -n, --particles N     how many (4000)\n"
+        "      --density D       particles in a unit of volume (0.7)\n"
+        "      --temperature T   of the velocities at the beginning (1.0)\n"
+        "      --cut-off R       of the potential, which is shifted to be 0 there (2.5)\n"
+        "      --dt T            a time step (0.004)\n"
+        "  -s, --steps N         the step to end at, counted from the beginning (1000)\n"
+        "      --seed N          of the velocities (1)\n"
+        "      --print N         print energies each N steps (10)\n"
+        "      --series PREFIX   checkpoints are the files PREFIX.STEP.lime\n"
+        "  -k, --every K         one each K steps (100)\n"
+        "      --keep N          the last N stay (2)\n"
+        "  -c, --continue        go on from the newest that can be read\n"
+        "      --no-overlap      do not compute while a checkpoint is written\n"
+        "  -o, --out C           write the last state to checkpoint C\n"
+        "  -f, --force           replace C\n"
+        "  -h, --help            show this text\n",
+    .run = run,
+};

@@ -1,0 +1,303 @@
+/*
+ * series.c - a series of checkpoints, call by call, on any number of ranks
+ *
+ * usage: series FOLDER        all of it; the folder is empty
+ *        series FOLDER full   the folder is on a file system with 3 MB of room
+ */
+#include "lemon_series.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    TEXT = 1000,
+    DOUBLES = 100000, /* of each rank's part of a lattice */
+};
+
+static char folder[PATH_MAX], prefix[PATH_MAX];
+
+/* How many names of the folder contain this; by rank 0. */
+static int names_with(const char *part)
+{
+    int n = 0;
+    DIR *entries = tap_rank == 0 ? opendir(folder) : NULL;
+    for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
+        n += strstr(e->d_name, part) != NULL;
+    if (entries)
+        closedir(entries);
+    MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return n;
+}
+
+static bool is_there(const char *name)
+{
+    char path[2 * PATH_MAX];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int there = lstat(path, &st) == 0;
+    MPI_Bcast(&there, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return there;
+}
+
+/* By rank 0. */
+static void make(const char *name)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (tap_rank == 0)
+        close(open(path, O_CREAT | O_WRONLY, 0644));
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static int header(LemonWriter *w, int mb, int me, MPI_Offset bytes)
+{
+    LemonRecordHeader *h = lemonCreateHeader(mb, me, "text", bytes);
+    int code = lemonWriteRecordHeader(h, w);
+    lemonDestroyHeader(h);
+    return code;
+}
+
+static int text(LemonWriter *w, int mb, int me)
+{
+    char data[TEXT] = "a text";
+    MPI_Offset n = TEXT;
+    int code = header(w, mb, me, n);
+    return code == LEMON_SUCCESS ? lemonWriteRecordData(data, &n, w) : code;
+}
+
+static void write_one(LemonSeries *s, int64_t number)
+{
+    LemonWriter *w = NULL;
+    tap_code(lemonSeriesBegin(s, number, &w), LEMON_SUCCESS, "begin");
+    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    tap_ok(names_with(".part") == 1, "it has another name until it is complete");
+    tap_code(lemonSeriesEnd(s), LEMON_SUCCESS, "end");
+    tap_ok(names_with(".part") == 0, "and no longer");
+}
+
+static void newest_is(LemonSeries *s, int64_t before, int64_t want)
+{
+    char path[PATH_MAX], name[PATH_MAX + 64];
+    int64_t number = -7;
+    tap_code(lemonSeriesLatest(s, before, &number, path, sizeof path),
+             want < 0 ? LEMON_EOF : LEMON_SUCCESS, "latest");
+    if (want < 0)
+        return;
+    snprintf(name, sizeof name, "%s.%012lld.lime", prefix, (long long)want);
+    tap_ok(number == want && strcmp(path, name) == 0, "it is %lld: %s", (long long)want, path);
+}
+
+/* ---- tests ---- */
+
+static void try_arguments(void)
+{
+    LemonSeries *s = (void *)1;
+    char other[PATH_MAX + 16];
+    tap_code(lemonOpenSeries(NULL, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
+             "no prefix");
+    tap_ok(s == NULL, "no series");
+    tap_code(lemonOpenSeries(prefix, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
+             "none to be kept");
+    snprintf(other, sizeof other, "%s/", folder);
+    tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
+             "no name");
+    snprintf(other, sizeof other, "%s/none/x", folder);
+    tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_WRITE,
+             "no folder");
+    snprintf(other, sizeof other, "%s%d", prefix, tap_rank);
+    if (tap_ranks > 1)
+        tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
+                 "each rank another prefix");
+    tap_code(lemonCloseSeries(NULL), LEMON_SUCCESS, "close nothing");
+    tap_code(lemonSeriesEnd(NULL), LEMON_ERR_PARAM, "end nothing");
+}
+
+static void try_keeping(LemonSeries *s)
+{
+    newest_is(s, LEMON_SERIES_NEWEST, -1);
+    for (int64_t i = 0; i < 5; i++) {
+        write_one(s, i * 10);
+        tap_ok(names_with(".lime") == (i < 2 ? (int)i + 1 : 2), "two are kept");
+        newest_is(s, LEMON_SERIES_NEWEST, i * 10);
+    }
+    newest_is(s, 40, 30);
+    newest_is(s, 30, -1);
+    tap_ok(is_there("ck.000000000030.lime") && is_there("ck.000000000040.lime"),
+           "the last two");
+    char path[4];
+    int64_t number;
+    tap_code(lemonSeriesLatest(s, 40, &number, path, sizeof path), LEMON_ERR_PARAM,
+             "no room for the path");
+}
+
+static void try_order(LemonSeries *s)
+{
+    LemonWriter *w, *again;
+    LemonSeries *second;
+    tap_code(lemonOpenSeries(prefix, 2, MPI_INFO_NULL, MPI_COMM_WORLD, &second),
+             LEMON_ERR_PARAM, "a second run");
+    tap_code(lemonSeriesBegin(s, 40, &w), LEMON_ERR_PARAM, "a number that is there");
+    tap_code(lemonSeriesBegin(s, -1, &w), LEMON_ERR_PARAM, "a negative number");
+    tap_code(lemonSeriesBegin(s, 50 + tap_rank, &w),
+             tap_ranks > 1 ? LEMON_ERR_PARAM : LEMON_SUCCESS, "each rank another number");
+    if (tap_ranks == 1)
+        lemonSeriesAbort(s);
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_CLOSE, "end what was not begun");
+    tap_code(lemonSeriesAbort(s), LEMON_ERR_CLOSE, "give up what was not begun");
+    tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin");
+    tap_code(lemonSeriesBegin(s, 60, &again), LEMON_ERR_PARAM, "begin twice");
+    tap_code(lemonSeriesRewind(s, 1), LEMON_ERR_PARAM, "rewind while one is open");
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "no record");
+    tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
+    tap_code(header(w, 1, 1, TEXT), LEMON_SUCCESS, "a header only");
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "a record that is not full");
+    tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
+    tap_code(text(w, 1, 0), LEMON_SUCCESS, "a message that goes on");
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "no end of the message");
+    tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
+    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    tap_code(lemonSeriesAbort(s), LEMON_SUCCESS, "given up");
+    tap_ok(names_with(".part") == 0 && names_with(".lime") == 2, "nothing is left of all that");
+    newest_is(s, LEMON_SERIES_NEWEST, 40);
+}
+
+static void try_rewind(LemonSeries *s)
+{
+    LemonWriter *w;
+    tap_code(lemonSeriesRewind(s, -1), LEMON_ERR_PARAM, "rewind to nowhere");
+    tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
+    tap_code(lemonSeriesBegin(s, 30, &w), LEMON_ERR_PARAM, "the one that it goes on from");
+    tap_ok(is_there("ck.000000000040.lime"), "a newer one stays until then");
+    write_one(s, 35);
+    tap_ok(!is_there("ck.000000000040.lime"), "and not longer");
+    newest_is(s, LEMON_SERIES_NEWEST, 35);
+    newest_is(s, 35, 30);
+    tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
+    write_one(s, 35);
+    tap_ok(names_with(".lime") == 2, "the same number replaces it");
+}
+
+/* A lattice that is written while nothing waits for it. */
+static void try_lattice(LemonSeries *s)
+{
+    int lattice[1] = {tap_ranks * DOUBLES}, done = 0;
+    double *data = malloc(DOUBLES * sizeof *data);
+    LemonWriter *w;
+    char path[PATH_MAX];
+    int64_t number;
+    for (int i = 0; i < DOUBLES; i++)
+        data[i] = tap_rank * 1e6 + i;
+    tap_code(lemonSeriesBegin(s, 70, &w), LEMON_SUCCESS, "begin");
+    tap_code(header(w, 1, 1, (MPI_Offset)tap_ranks * DOUBLES * 8), LEMON_SUCCESS, "header");
+    tap_code(lemonWriteLatticeParallelNonBlocking(w, data, 8, lattice), LEMON_SUCCESS,
+             "start a lattice");
+    int code = LEMON_SUCCESS;
+    while (code == LEMON_SUCCESS && !done)
+        code = lemonSeriesTest(s, &done);
+    tap_code(code, LEMON_SUCCESS, "ask until it is on the disk");
+    tap_ok(names_with(".part") == 1, "it is not published by that");
+    tap_code(lemonSeriesEnd(s), LEMON_SUCCESS, "end");
+    tap_code(lemonSeriesTest(s, &done), LEMON_ERR_CLOSE, "ask when nothing is begun");
+    tap_code(lemonSeriesLatest(s, LEMON_SERIES_NEWEST, &number, path, sizeof path),
+             LEMON_SUCCESS, "find");
+    int fd = open(path, O_RDONLY);
+    double first = -1;
+    tap_ok(pread(fd, &first, 8, 144 + (off_t)tap_rank * DOUBLES * 8) == 8 &&
+               first == tap_rank * 1e6,
+           "each rank's part is there");
+    close(fd);
+    free(data);
+}
+
+static void try_all(void)
+{
+    LemonSeries *s, *second;
+    LemonWriter *w;
+    char other[PATH_MAX + 16];
+    try_arguments();
+    make(".ck.000000000007.0123456789abcdef.part");
+    make(".ck.000000000007.0123456789abcdeg.part");
+    make(".ckx.000000000007.0123456789abcdef.part");
+    make("ck.7.lime");
+    make("ck.0000000000008.lime");
+    tap_code(lemonOpenSeries(prefix, 2, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_SUCCESS,
+             "open");
+    tap_ok(!is_there(".ck.000000000007.0123456789abcdef.part"), "left-overs are removed");
+    tap_ok(names_with(".part") == 2, "and nothing else");
+    if (tap_rank == 0) {
+        snprintf(other, sizeof other, "rm -f %.4000s/*.lime %.4000s/.*.part", folder, folder);
+        tap_failed += system(other) != 0;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    try_keeping(s);
+    try_order(s);
+    try_rewind(s);
+    snprintf(other, sizeof other, "%s2", prefix);
+    int grid[1] = {tap_ranks}, periods[1] = {0};
+    MPI_Comm line;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, grid, periods, 0, &line);
+    tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, line, &second), LEMON_SUCCESS,
+             "another series in the folder, of a grid of ranks");
+    MPI_Comm_free(&line);
+    newest_is(s, LEMON_SERIES_NEWEST, 35);
+    try_lattice(second);
+    tap_code(lemonCloseSeries(second), LEMON_SUCCESS, "close it");
+    tap_code(lemonSeriesBegin(s, 90, &w), LEMON_SUCCESS, "begin");
+    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    tap_code(lemonCloseSeries(s), LEMON_ERR_LAST_NOT_WRITTEN, "close too early");
+    tap_ok(names_with(".part") == 0, "nothing is left");
+    tap_code(lemonOpenSeries(prefix, 2, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_SUCCESS,
+             "open again");
+    newest_is(s, LEMON_SERIES_NEWEST, 35);
+    tap_code(lemonSeriesBegin(s, 35, &w), LEMON_ERR_PARAM, "what is there counts");
+    tap_code(lemonCloseSeries(s), LEMON_SUCCESS, "close");
+}
+
+/* 1 MB a checkpoint, two are kept: the third one has no room, until the first is gone. */
+static void try_full(void)
+{
+    LemonSeries *s;
+    LemonWriter *w;
+    MPI_Offset n = 1 << 20;
+    char *data = calloc(1, (size_t)n);
+    int code = lemonOpenSeries(prefix, 3, MPI_INFO_NULL, MPI_COMM_WORLD, &s);
+    tap_code(code, LEMON_SUCCESS, "open");
+    for (int i = 1; i <= 3; i++) {
+        tap_code(lemonSeriesBegin(s, i, &w), LEMON_SUCCESS, "begin");
+        code = header(w, 1, 1, n);
+        MPI_Offset written = n;
+        if (code == LEMON_SUCCESS)
+            code = lemonWriteRecordData(data, &written, w);
+        int ended = lemonSeriesEnd(s);
+        if (i < 3) {
+            tap_code(ended, LEMON_SUCCESS, "there is room");
+        } else {
+            tap_code(code, LEMON_ERR_WRITE, "no room");
+            tap_ok(ended != LEMON_SUCCESS, "so it cannot end");
+        }
+    }
+    tap_ok(names_with(".part") == 0, "what was not complete is gone");
+    newest_is(s, LEMON_SERIES_NEWEST, 2);
+    newest_is(s, 2, 1);
+    write_one(s, 4);
+    tap_code(lemonCloseSeries(s), LEMON_SUCCESS, "close");
+    free(data);
+}
+
+int main(int argc, char *argv[])
+{
+    tap_begin_threads(&argc, &argv, MPI_THREAD_FUNNELED);
+    snprintf(folder, sizeof folder, "%.4000s", argv[1]);
+    snprintf(prefix, sizeof prefix, "%.4000s/ck", argv[1]);
+    if (argc > 2)
+        try_full();
+    else
+        try_all();
+    return tap_end();
+}

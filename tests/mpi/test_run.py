@@ -1,0 +1,373 @@
+"""lime-checkpoint run: the same trajectory on any number of ranks, and after any kill."""
+
+import contextlib
+import glob
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+from mpitest import RANKS, TestCase, mpirun
+
+PROGRAM = os.path.join(limetest.BIN, "lime-checkpoint")
+# 1000 particles in 4 x 4 x 4 cells.
+SMALL = ["--particles", "1000"]
+# What --help and the manual state, of a particle's energy.
+BOUND = 0.005
+KILLS = 200 if limetest.STRESS else 8
+
+
+def records(path):
+    """(type, data) of each record."""
+    with open(path, "rb") as file:
+        data = file.read()
+    found, at = [], 0
+    while at < len(data):
+        magic = int.from_bytes(data[at:at + 4], "big")
+        assert magic == limetest.MAGIC, (path, at)
+        n = int.from_bytes(data[at + 8:at + 16], "big")
+        name = data[at + 16:at + 144].split(b"\0")[0].decode()
+        found.append((name, data[at + 144:at + 144 + n]))
+        at += 144 + n + -n % 8
+    return found
+
+
+def content(path):
+    """The particles of a run's checkpoint, in no order, and what else it knows."""
+    found = dict(records(path))
+    data = found["lemon-cells-data"]
+    assert len(data) % 64 == 0, len(data)
+    return (found["lime-checkpoint-run"],
+            sorted(data[i:i + 64] for i in range(0, len(data), 64)))
+
+
+def energies(out):
+    """The lines of energies, by their steps. The last one may not be whole."""
+    return {int(found[1]): found[0] for found in
+            re.finditer(r"^step +(\d+)  time .*change \S+$", out.decode(errors="replace"), re.M)}
+
+
+class Job:
+    """`mpirun lime-checkpoint run`, whose processes are known by a mark."""
+
+    def __init__(self, ranks, *args):
+        self.mark = f"LIMETEST_JOB={uuid.uuid4().hex}"
+        name, value = self.mark.split("=")
+        oversubscribe = [] if mpitest.MPICH else ["--oversubscribe"]
+        self.process = subprocess.Popen(
+            [mpitest.MPIRUN, *oversubscribe, "-n", str(ranks), PROGRAM, "run", *args],
+            env=mpitest.environment({name: value}), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.out = b""
+
+    def line(self):
+        """The next line of energies; None: there is none."""
+        line = self.process.stdout.readline()
+        self.out += line
+        return line or None
+
+    def kill(self):
+        """All of it, at once, in any order."""
+        while True:
+            found = limetest._processes_with(self.mark)
+            random.shuffle(found)
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not found and self.process.poll() is not None:
+                break
+        self.out += self.process.stdout.read()
+        words = self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return words
+
+
+class Run(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.where = self.tempdir()
+        self.prefix = os.path.join(self.where, "ck")
+
+    def path(self, name):
+        return os.path.join(self.where, name)
+
+    def run_on(self, ranks, *args, status=0, **kw):
+        done = mpirun(ranks, PROGRAM, "run", *args, **kw)
+        self.assertEqual(done.returncode, status,
+                         done.stderr.decode(errors="replace")[-2000:])
+        return done
+
+    def shown(self):
+        """The checkpoints' numbers, in the order of ls."""
+        return [int(name.split(".")[-2]) for name in
+                sorted(glob.glob(glob.escape(self.prefix) + ".*"))]
+
+    def parts(self):
+        return [name for name in os.listdir(self.where) if name.endswith(".part")]
+
+    def whole(self, steps, *args):
+        """An uninterrupted run without a series: its last state, its energies."""
+        path = self.path(f"whole-{len(os.listdir(self.where))}")
+        done = self.run_on(2, *SMALL, "--steps", str(steps), "--print", "5", "--out", path,
+                           *args)
+        return content(path), energies(done.stdout)
+
+    # ---- physics ----
+
+    def test_any_number_of_ranks(self):
+        """Bit for bit, also where a dimension has one rank, and with 3 cells in each."""
+        for n in ("1000", "500", "2001"):
+            first = None
+            for ranks in RANKS:
+                with self.subTest(particles=n, ranks=ranks):
+                    path = self.path(f"{n}-{ranks}")
+                    done = self.run_on(ranks, "--particles", n, "--steps", "120", "--out", path)
+                    this = content(path), energies(done.stdout)
+                    self.assertEqual(len(this[0][1]), int(n))
+                    self.assertEqual(len(this[1]), 13)
+                    first = first or this
+                    self.assertEqual(this, first)
+
+    def test_energy(self):
+        """It is conserved within the bound that is stated; a wrong force would not do that."""
+        words = limetest.run([PROGRAM, "run", "--help"],
+                             env=mpitest.environment()).stdout.decode()
+        self.assertIn(f"{BOUND:g}", words)
+        done = self.run_on(2, *SMALL, "--steps", "3000" if limetest.STRESS else "600")
+        found = energies(done.stdout)
+        totals = [float(line.split()[9]) for line in found.values()]
+        kinetic = [float(line.split()[7]) for line in found.values()]
+        self.assertLess(max(totals) - min(totals), BOUND)
+        self.assertGreater(max(kinetic) - min(kinetic), 20 * BOUND)
+
+    def test_momentum(self):
+        """It stays 0: each force has its opposite."""
+        import struct
+        (_, particles), _ = self.whole(100)
+        for d in range(3):
+            self.assertLess(abs(sum(struct.unpack_from("<d", p, 40 + 8 * d)[0]
+                                    for p in particles)), 1e-9)
+
+    def test_refused(self):
+        for words, args in (
+                ("box is too small", ["--particles", "100"]),
+                ("--continue needs --series", ["--continue"]),
+                ("choose a smaller --dt", [*SMALL, "--dt", "1"])):
+            with self.subTest(words=words):
+                done = mpirun(2, PROGRAM, "run", *args)
+                self.assertIn(words, done.stderr.decode())
+                self.assertIn(done.returncode, (1, 2))
+        done = mpirun(5, PROGRAM, "run", "--particles", "400")
+        self.assertIn("5 ranks are too many", done.stderr.decode())
+
+    # ---- the series ----
+
+    def test_last_ones_are_kept(self):
+        for options in ([], ["--no-overlap"]):
+            with self.subTest(options=options):
+                self.run_on(3, *SMALL, "--steps", "100", "--series", self.prefix, "--every",
+                            "10", "--keep", "3", *options)
+                self.assertEqual(self.shown(), [80, 90, 100])
+                self.assertEqual(self.parts(), [])
+                for name in glob.glob(self.prefix + ".*"):
+                    os.remove(name)
+
+    def test_continued(self):
+        """On other ranks, by several pieces; what is given again must be the same."""
+        want, lines = self.whole(90)
+        found = {}
+        for ranks, steps in ((2, 30), (3, 60), (1, 90)):
+            done = self.run_on(ranks, *SMALL, "--steps", str(steps), "--print", "5", "--series",
+                               self.prefix, "--every", "10", "--continue", "--out",
+                               self.path(f"at-{steps}"))
+            for step, line in energies(done.stdout).items():
+                self.assertEqual(found.setdefault(step, line), line)
+        self.assertEqual(content(self.path("at-90")), want)
+        self.assertEqual(found, lines)
+        for option, value in (("--dt", "0.003"), ("--cut-off", "2"), ("--density", "0.71"),
+                              ("--particles", "1001")):
+            done = self.run_on(2, "--steps", "100", "--series", self.prefix, "--continue",
+                               option, value, status=1)
+            self.assertIn(f"another {option}", done.stderr.decode())
+        done = self.run_on(2, "--steps", "10", "--series", self.prefix, "--continue", status=1)
+        self.assertIn("at step 90 already", done.stderr.decode())
+        done = self.run_on(2, *SMALL, "--series", self.prefix, status=1)
+        self.assertIn("--continue goes on", done.stderr.decode())
+        self.assertEqual(self.shown(), [80, 90])
+
+    def test_damaged(self):
+        """The one before it is taken; if all are damaged nothing is touched."""
+        want, _ = self.whole(60)
+
+        def flip(path, at):
+            with open(path, "r+b") as file:
+                file.seek(at)
+                byte = file.read(1)[0]
+                file.seek(at)
+                file.write(bytes([byte ^ 1]))
+
+        def cut(path):
+            os.truncate(path, os.path.getsize(path) // 2)
+
+        for name, damage in (("data", lambda p: flip(p, os.path.getsize(p) - 10)),
+                             ("record", lambda p: flip(p, 160)), ("cut", cut),
+                             ("empty", lambda p: os.truncate(p, 0))):
+            with self.subTest(damage=name):
+                self.run_on(2, *SMALL, "--steps", "40", "--series", self.prefix, "--every",
+                            "10", "--keep", "2")
+                damage(self.prefix + ".000000000040.lime")
+                out = self.path("out-" + name)
+                done = self.run_on(3, "--steps", "60", "--series", self.prefix, "--every", "15",
+                                   "--keep", "2", "--continue", "--out", out)
+                words = done.stderr.decode()
+                self.assertIn("000000000040.lime: left out", words)
+                self.assertIn("continued from step 30", words)
+                self.assertEqual(content(out), want)
+                self.assertEqual(self.shown(), [45, 60])
+                for path in glob.glob(self.prefix + ".*"):
+                    os.truncate(path, 100)
+                done = self.run_on(2, "--steps", "70", "--series", self.prefix, "--continue",
+                                   status=1)
+                self.assertIn("no checkpoint of the series can be read", done.stderr.decode())
+                self.assertEqual(self.shown(), [45, 60])
+                for path in glob.glob(self.prefix + ".*"):
+                    os.remove(path)
+
+    def test_two_runs(self):
+        """Of one series are not mixed."""
+        job = Job(2, *SMALL, "--steps", "1M", "--series", self.prefix, "--every", "10")
+        self.addCleanup(job.kill)
+        self.assertIsNotNone(job.line())
+        done = self.run_on(2, "--series", self.prefix, "--continue", status=1)
+        self.assertIn("another run has this series open", done.stderr.decode())
+        for _ in range(5):
+            self.assertIsNotNone(job.line())
+        job.kill()
+        self.run_on(2, "--steps", str(max(self.shown() or [0]) + 10), "--series", self.prefix,
+                    "--continue", *([] if self.shown() else SMALL))
+
+    def test_a_full_disk(self):
+        """The error is told, and the checkpoint before stays whole."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        want, _ = self.whole(60)
+        small = self.tempdir()
+        limetest.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", small], check=True)
+        self.addCleanup(limetest.run, ["umount", small])
+        prefix = os.path.join(small, "ck")
+        for options in ([], ["--no-overlap"]):
+            with self.subTest(options=options):
+                done = self.run_on(2, *SMALL, "--steps", "60", "--series", prefix, "--every",
+                                   "10", "--keep", "9", *options, status=1)
+                self.assertIn("lime-checkpoint: ", done.stderr.decode())
+                names = sorted(os.listdir(small))
+                self.assertFalse([n for n in names if n.endswith(".part")])
+                self.assertGreater(len(names), 1)
+                out = self.path("out" + "".join(options))
+                self.run_on(3, "--steps", "60", "--series", prefix, "--every", "1k",
+                            "--continue", "--out", out)
+                self.assertEqual(content(out), want)
+                for name in names:
+                    os.remove(os.path.join(small, name))
+
+    # ---- kills ----
+
+    def attempt(self, ranks, steps, found, kills):
+        """Goes on with the run; kills it somewhere if `kills`. True: it has ended by itself."""
+        args = [*SMALL, "--steps", str(steps), "--print", "5", "--series", self.prefix,
+                "--every", "10", "--keep", "2", "--continue", "--out", self.path("out")]
+        job = Job(ranks, *args)
+        try:
+            writing = random.random() < 0.5
+            left = random.randint(0, 25)
+            while kills and (writing or left) and job.process.poll() is None:
+                if left or not writing:
+                    left -= 1
+                    if job.line() is None:
+                        break
+                elif self.parts():
+                    break
+            if not kills:
+                while job.line():
+                    pass
+            elif random.random() < 0.5:
+                end = time.monotonic() + random.random() * 0.02
+                while time.monotonic() < end:
+                    pass
+        finally:
+            if not kills:
+                job.process.wait()
+            words = job.kill()
+        ended = job.process.returncode == 0
+        if not ended:
+            self.assertIn(job.process.returncode, (-signal.SIGKILL, 137), words.decode())
+        for step, line in energies(job.out).items():
+            self.assertTrue(found[step].startswith(line), (line, found[step]))
+        return ended
+
+    def shown_is_whole(self):
+        """What has a name is complete: none is half, at most one more than are kept."""
+        self.assertLessEqual(len(self.shown()), 3)
+        for name in glob.glob(self.prefix + ".*"):
+            run, particles = content(name)
+            self.assertEqual(len(particles), 1000)
+            self.assertIn(f"step {int(name.split('.')[-2])}\n".encode(), run)
+
+    def test_kills(self):
+        """At random moments, half of them while a checkpoint is being written."""
+        steps = 150
+        want, lines = self.whole(steps)
+        kills = ends = left = begun = 0
+        while kills < KILLS or ends == 0:
+            begun += 1
+            ended = self.attempt(random.choice((1, 2, 3, 4)), steps, lines,
+                                 kills < KILLS and begun % 8)
+            kills += not ended
+            left += len(self.parts()) > 0
+            self.shown_is_whole()
+            if ended:
+                ends += 1
+                self.assertEqual(content(self.path("out")), want)
+                self.assertEqual(self.parts(), [])
+                os.remove(self.path("out"))
+                for name in glob.glob(self.prefix + ".*"):
+                    os.remove(name)
+        print(f"# {kills} kills, {left} of them left an unfinished checkpoint, {ends} runs "
+              f"ended, all as the uninterrupted one")
+
+
+class Series(TestCase):
+    def test_calls(self):
+        for ranks in RANKS:
+            with self.subTest(ranks=ranks):
+                self.tap(ranks, "series", self.tempdir())
+
+    def test_with_romio(self):
+        if mpitest.MPICH:
+            self.skipTest("MPICH has nothing else")
+        self.tap(3, "series", self.tempdir(), options=["--mca", "io", "^ompio"])
+
+    def test_a_full_disk(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        for ranks in (1, 3):
+            with self.subTest(ranks=ranks):
+                small = self.tempdir()
+                limetest.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", small],
+                             check=True)
+                try:
+                    self.tap(ranks, "series", small, "full")
+                finally:
+                    limetest.run(["umount", small])
+
+
+if __name__ == "__main__":
+    limetest.main()
