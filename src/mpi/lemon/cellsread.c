@@ -7,7 +7,8 @@
 
 enum {
     LONG_RUN =
-        256 << 10, /* bytes: where runs are, on average, as long, each rank reads its own */
+        256 << 10,    /* bytes: where runs are as long, on average, each rank reads its own */
+    PIECE = 16 << 20, /* bytes: one is read while the one before is looked at */
 };
 
 /* What a LemonCells has behind it. */
