@@ -14,6 +14,7 @@ struct cells_write {
     struct limecells c;
     struct cells_sorted sorted;
     struct cells_homes homes;
+    struct lemon_stream stream;
     struct lemon_run *run;
     int64_t runs;
     int64_t index_at; /* in the file */
@@ -59,6 +60,7 @@ static int prepare(struct cells_write *w, const char *particles, int64_t count, 
     if (code != LEMON_SUCCESS)
         return code;
     good = cells_line_up(&w->sorted, &w->run, &w->runs);
+    cells_stream_set(&w->sorted, &w->stream);
     return lemon_agree(w->in, good ? LEMON_SUCCESS
                                    : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory"));
 }
@@ -106,7 +108,7 @@ static int write_index(struct cells_write *w)
 /* Data first: their checksums are known when they have been through the processor. */
 static int write_data(struct cells_write *w, struct lemon_runs *runs)
 {
-    int code = lemon_agree(w->in, lemon_runs_write(w->in, runs, cells_stream, &w->sorted));
+    int code = lemon_agree(w->in, lemon_runs_write(w->in, runs, &w->stream));
     if (code == LEMON_SUCCESS)
         code = write_index(w);
     if (code != LEMON_SUCCESS)
@@ -117,7 +119,7 @@ static int write_data(struct cells_write *w, struct lemon_runs *runs)
 
 static int start_data(struct cells_write *w, struct lemon_runs *runs)
 {
-    int code = lemon_agree(w->in, lemon_runs_keep(w->in, runs, cells_stream, &w->sorted));
+    int code = lemon_agree(w->in, lemon_runs_keep(w->in, runs, &w->stream));
     char *buffer = w->in->pending.buffer;
     w->in->pending.buffer = NULL; /* the index goes another way first */
     if (code == LEMON_SUCCESS)

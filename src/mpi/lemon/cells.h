@@ -76,8 +76,8 @@ void cells_sorted_free(struct cells_sorted *);
  * particles' bytes. False: no memory. */
 bool cells_line_up(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
 
-/* A lemon_fill, which notes checksums; then those of the segments. False: no memory. */
-void cells_stream(void *sorted, int64_t at, int64_t n, char *to);
+/* It, noting checksums; then those of the segments. False: no memory. */
+void cells_stream_set(struct cells_sorted *, struct lemon_stream *);
 bool cells_sum_up(struct cells_sorted *);
 
 /* ---- cellshome.c: a cell's entry is put together by its home, one rank ---- */

@@ -8,6 +8,8 @@
  */
 #include "cells.h"
 
+#include <string.h>
+
 /* Of an item: the particles of a cell that a rank has. */
 enum {
     ITEM_CELL,
@@ -180,10 +182,9 @@ static int sum_cells(struct lemon_internal *in, struct cells_homes *h,
     return code;
 }
 
-static void fill_entries(void *entries, int64_t at, int64_t n, char *to)
+static void copy_entries(void *entries, int64_t at, int64_t n, char *to)
 {
-    for (int64_t i = 0; i < n; i++)
-        to[i] = ((const char *)entries)[at + i];
+    memcpy(to, (const char *)entries + at, (size_t)n);
 }
 
 /* That of all homes' entries, on rank 0, which has room for a word of each rank. */
@@ -215,6 +216,7 @@ static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
 {
     int64_t bytes = h->cells * LIMECELLS_ENTRY_BYTES;
     struct lemon_run run = {h->first * LIMECELLS_ENTRY_BYTES, bytes, 0};
+    struct lemon_stream stream = {copy_entries, NULL, entries};
     struct lemon_runs runs;
     for (int64_t i = 0; i < h->cells; i++)
         limecells_entry_encode(&h->cell[i],
@@ -225,7 +227,7 @@ static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
                                at + (int64_t)limecells_header_bytes(c), &run, bytes > 0, true);
     if (code != LEMON_SUCCESS)
         return code;
-    code = lemon_runs_write(in, &runs, fill_entries, entries);
+    code = lemon_runs_write(in, &runs, &stream);
     lemon_runs_close(&runs);
     return code == LEMON_SUCCESS ? write_header(in, c, at) : code;
 }

@@ -301,16 +301,31 @@ static void copy_stream(const struct cells_sorted *s, int64_t at, int64_t n, cha
     }
 }
 
-void cells_stream(void *sorted, int64_t at, int64_t n, char *to)
+enum {
+    PIECE = 256 << 10, /* summed while it is in the cache */
+};
+
+static void copy_and_sum(void *sorted, int64_t at, int64_t n, char *to)
 {
-    enum {
-        PIECE = 256 << 10, /* summed while it is in the cache */
-    };
     for (int64_t done = 0; done < n; done += PIECE) {
         int64_t piece = n - done < PIECE ? n - done : PIECE;
         copy_stream(sorted, at + done, piece, to + done);
         sum_stream(sorted, at + done, piece, to + done);
     }
+}
+
+static const char *lend_and_sum(void *sorted, int64_t at, int64_t n)
+{
+    struct cells_sorted *s = sorted;
+    if (!s->as_is)
+        return NULL;
+    sum_stream(s, at, n, s->particles + at);
+    return s->particles + at;
+}
+
+void cells_stream_set(struct cells_sorted *s, struct lemon_stream *stream)
+{
+    *stream = (struct lemon_stream){copy_and_sum, lend_and_sum, s};
 }
 
 static int by_begin(const void *a, const void *b)

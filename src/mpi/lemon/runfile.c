@@ -27,8 +27,8 @@ static int open_windows(struct lemon_internal *in, const struct lemon_runs *m, c
 
 /* While one turn is written, the next one is collected. After an error the ranks go on
  * exchanging: nobody is left waiting. */
-int lemon_runs_write(struct lemon_internal *in, struct lemon_runs *m, lemon_fill *fill,
-                     void *context)
+int lemon_runs_write(struct lemon_internal *in, struct lemon_runs *m,
+                     const struct lemon_stream *stream)
 {
     char *windows;
     int code = open_windows(in, m, &windows);
@@ -37,9 +37,11 @@ int lemon_runs_write(struct lemon_internal *in, struct lemon_runs *m, lemon_fill
         for (int64_t turn = 0; turn < m->plan.turns; turn++) {
             int64_t from, to;
             char *window = window_at(m, windows + turn % 2 * window_bytes(m), turn, &from, &to);
-            lemon_runs_collect(in, m, turn, window, fill, context);
+            const char *lent = lemon_runs_lent(m, turn, stream);
+            lemon_runs_collect(in, m, turn, lent ? NULL : window, stream);
             if (lemon_post_wait(in) == LEMON_SUCCESS)
-                lemon_post(in, window, to - from, m->plan.share.base + from);
+                lemon_post(in, lent ? (char *)lent : window, to - from,
+                           m->plan.share.base + from);
         }
         code = lemon_post_wait(in);
     }
@@ -75,8 +77,8 @@ int lemon_runs_read(struct lemon_internal *in, struct lemon_runs *m, char *data)
     return code;
 }
 
-int lemon_runs_keep(struct lemon_internal *in, struct lemon_runs *m, lemon_fill *fill,
-                    void *context)
+int lemon_runs_keep(struct lemon_internal *in, struct lemon_runs *m,
+                    const struct lemon_stream *stream)
 {
     struct lemon_pending *pending = &in->pending;
     int64_t from = 0, to = 0, turns = m->mover < 0 ? 0 : m->plan.turns;
@@ -87,7 +89,7 @@ int lemon_runs_keep(struct lemon_internal *in, struct lemon_runs *m, lemon_fill 
     char *window = window_at(m, pending->buffer, 0, &from, &to);
     for (int64_t turn = 0; code == LEMON_SUCCESS && turn < m->plan.turns; turn++) {
         window_at(m, pending->buffer, turn, &from, &to);
-        lemon_runs_collect(in, m, turn, window, fill, context);
+        lemon_runs_collect(in, m, turn, window, stream);
         window += to - from;
     }
     return pending->code = code;

@@ -214,7 +214,7 @@ static int receive(const struct lemon_internal *in, struct lemon_runs *m, int64_
 
 /* As many messages at once as there is room for. */
 static void send_all(const struct lemon_internal *in, struct lemon_runs *m, int64_t turn,
-                     lemon_fill *fill, void *context, MPI_Request *requests)
+                     const struct lemon_stream *stream, MPI_Request *requests)
 {
     int64_t used = 0;
     int n = 0;
@@ -226,7 +226,7 @@ static void send_all(const struct lemon_internal *in, struct lemon_runs *m, int6
             MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
             used = n = 0;
         }
-        fill(context, part.at, part.n, m->staging + used);
+        stream->copy(stream->context, part.at, part.n, m->staging + used);
         MPI_Isend(m->staging + used, (int)part.n, MPI_BYTE, m->pattern.to[i].rank, TAG,
                   in->comm, &requests[n++]);
         used += part.n;
@@ -236,31 +236,42 @@ static void send_all(const struct lemon_internal *in, struct lemon_runs *m, int6
 
 /* This mover's own runs: those of its stream that it moves itself. */
 static void fill_own(const struct lemon_runs *m, int64_t from, int64_t to, char *window,
-                     lemon_fill *fill, void *context)
+                     const struct lemon_stream *stream)
 {
     for (int64_t i = lemon_runs_find(m->run, m->count, from);
          i < m->count && m->run[i].offset < to; i++) {
         int64_t begin = m->run[i].offset > from ? m->run[i].offset : from;
         int64_t end = m->run[i].offset + m->run[i].bytes;
-        fill(context, m->run[i].before + (begin - m->run[i].offset),
-             (end < to ? end : to) - begin, window + (begin - from));
+        stream->copy(stream->context, m->run[i].before + (begin - m->run[i].offset),
+                     (end < to ? end : to) - begin, window + (begin - from));
     }
 }
 
 void lemon_runs_collect(struct lemon_internal *in, struct lemon_runs *m, int64_t turn,
-                        char *window, lemon_fill *fill, void *context)
+                        char *window, const struct lemon_stream *stream)
 {
     int64_t from, to, count;
     turn_of(m, m->mover, turn, &from, &to);
     int n = receive(in, m, from, to, window);
-    send_all(in, m, turn, fill, context, m->requests + n);
-    fill_own(m, from, to, window, fill, context);
+    send_all(in, m, turn, stream, m->requests + n);
+    if (window)
+        fill_own(m, from, to, window, stream);
     MPI_Waitall(n, m->requests, MPI_STATUSES_IGNORE);
     for (int64_t i = 0; i < m->pattern.from_count; i++) {
         const struct lemon_run *run = their_runs(m, i, &count);
         if (m->place[i] >= 0)
             copy_runs(run, count, from, to, window, m->arriving + m->place[i], true);
     }
+}
+
+const char *lemon_runs_lent(const struct lemon_runs *m, int64_t turn,
+                            const struct lemon_stream *stream)
+{
+    int64_t from, to;
+    turn_of(m, m->mover, turn, &from, &to);
+    struct part own = part_of(m->run, m->count, from, to);
+    bool mine = own.n > 0 && own.n == to - from && own.place == 0;
+    return mine && stream->lend ? stream->lend(stream->context, own.at, own.n) : NULL;
 }
 
 /* ---- out of the windows ---- */

@@ -7,9 +7,16 @@
 #include "sparse.h"
 #include "runs.h"
 
-/* Where the bytes of a rank's stream come from: n from byte `at` on, to `to`. Those of a turn
- * of a mover are asked for at once, once for the whole move; turns and movers in any order. */
-typedef void lemon_fill(void *context, int64_t at, int64_t n, char *to);
+/* Where the bytes of a rank's stream come from: copies n of them from byte `at` on. Each is
+ * asked for once in a move: those of a turn of a mover together, turns and movers in any order.
+ */
+struct lemon_stream {
+    void (*copy)(void *context, int64_t at, int64_t n, char *to);
+    /* The same without copying: where they are, or NULL if they are not one range. May be NULL.
+     */
+    const char *(*lend)(void *context, int64_t at, int64_t n);
+    void *context;
+};
 
 struct lemon_runs {
     struct lemon_runs_plan plan;
@@ -31,11 +38,16 @@ int lemon_runs_open(struct lemon_internal *, struct lemon_runs *, int64_t bytes,
 void lemon_runs_close(struct lemon_runs *);
 
 /* Brings a turn of all movers into their windows, which have the bytes of lemon_runs_turn(),
- * or out of them to `data`, the rank's stream. Collective; cannot fail. */
+ * or out of them to `data`, the rank's stream. A mover whose turn is its own, and lent, has no
+ * window for it: NULL. Collective; cannot fail. */
 void lemon_runs_collect(struct lemon_internal *, struct lemon_runs *, int64_t turn,
-                        char *window, lemon_fill *, void *context);
+                        char *window, const struct lemon_stream *);
 void lemon_runs_hand_out(struct lemon_internal *, struct lemon_runs *, int64_t turn,
                          const char *window, char *data);
+
+/* A mover's turn that is one range of its own stream, and lent; or NULL. Local. */
+const char *lemon_runs_lent(const struct lemon_runs *, int64_t turn,
+                            const struct lemon_stream *);
 
 /* What of this mover's turn anyone wants; empty: *from == *to. Local. */
 void lemon_runs_wanted(const struct lemon_internal *, const struct lemon_runs *, int64_t turn,
@@ -44,11 +56,11 @@ void lemon_runs_wanted(const struct lemon_internal *, const struct lemon_runs *,
 /* ---- runfile.c: between ranks and file; collective, not agreed ---- */
 
 /* All of it, turn by turn. */
-int lemon_runs_write(struct lemon_internal *, struct lemon_runs *, lemon_fill *, void *context);
+int lemon_runs_write(struct lemon_internal *, struct lemon_runs *, const struct lemon_stream *);
 int lemon_runs_read(struct lemon_internal *, struct lemon_runs *, char *data);
 
 /* Collects all turns in memory, pending.buffer; then starts to write them: local. */
-int lemon_runs_keep(struct lemon_internal *, struct lemon_runs *, lemon_fill *, void *context);
+int lemon_runs_keep(struct lemon_internal *, struct lemon_runs *, const struct lemon_stream *);
 int lemon_runs_start(struct lemon_internal *, const struct lemon_runs *);
 
 #endif
