@@ -13,6 +13,7 @@ BENCH = os.path.join(limetest.BIN, "lime-bench")
 PATTERNS = ("lattice", "disjoint", "interleaved", "random")
 BACKENDS = ("posix", "mpiio", "subarray", "alltoallv", "lime", "gather", "hdf5", "netcdf4",
             "pnetcdf", "limefs", "limefs-job")
+WAYS = ("posix", "lime", "ascii", "binary", "pnetcdf")  # of `lime-bench cells`
 TWO_MODES = {"mpiio", "hdf5", "netcdf4", "pnetcdf"}  # independent and collective calls
 # Fast, and small: 48 transfers of 1 KiB a rank, or a lattice of about as much.
 SMALL = ("--size", "48k", "--transfer-size", "1k", "--repetitions", "1", "--warm")
@@ -84,7 +85,7 @@ class TestCase(mpitest.TestCase):
     def absent(self):
         """Back ends that are missing, and why."""
         names, absent = listed(self.bench)
-        self.assertEqual(names, set(BACKENDS) | set(PATTERNS))
+        self.assertEqual(names, set(BACKENDS) | set(PATTERNS) | set(WAYS))
         return absent
 
     def check_all(self, ranks, pattern, *args, backends=BACKENDS, **kw):

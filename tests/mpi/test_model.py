@@ -87,8 +87,52 @@ class Model(limetest.TestCase):
         self.assertIn("messages sent, a rank", text)
         self.assertLess(max(map(len, text.splitlines())), 100)
 
+    def test_cells(self):
+        """All particles are written once by each way, and Lemon's messages arrive."""
+        for options in (["--ranks", "1"], ["--ranks", "12", "--particles", "1M"],
+                        ["--ranks", "64", "--particles", "3M", "--decomposition", "kd"],
+                        ["--ranks", "100", "--particles", "40M", "--particle-bytes", "56",
+                         "--cells", "30x20x10", "--decomposition", "kd", "--distribution",
+                         "cluster"],
+                        ["--ranks", "50", "--particles", "70", "--cells", "3x4x5"],
+                        ["--ranks", "7", "--particles", "1000", "--cells", "1x1x1",
+                         "--decomposition", "kd"]):
+            with self.subTest(options=options):
+                results, answer = self.model("-p", "cells", *options)
+                self.assertEqual(set(results), {"lime", "independent", "gather"})
+                self.assertEqual(answer["bytes"], answer["particles"] * answer["particle_bytes"])
+                lime = results["lime"]
+                for result in results.values():
+                    for what in ("bytes_per_mover", "extent_bytes"):
+                        self.assertAlmostEqual(result[what]["mean"] * result[what]["count"],
+                                               answer["bytes"], delta=1)
+                for what in ("messages", "bytes"):
+                    sent, got = lime[f"{what}_sent"], lime[f"{what}_received"]
+                    self.assertAlmostEqual(sent["mean"] * sent["count"],
+                                           got["mean"] * got["count"], delta=1)
+
+    def test_cells_on_many_ranks(self):
+        """The thesis' 16,384 processes: beside each for itself, long extents and few clients."""
+        for options in ([], ["--decomposition", "kd", "--distribution", "cluster"]):
+            with self.subTest(options=options):
+                results, answer = self.model("--pattern", "cells", "--ranks", "16384", *options)
+                self.assertEqual(answer["particles"], 33000000)
+                lime, alone, one = (results[name] for name in ("lime", "independent", "gather"))
+                self.assertGreater(lime["extent_bytes"]["mean"], 4e6)
+                self.assertLess(alone["extent_bytes"]["mean"], 300e3)
+                self.assertEqual(lime["shared_stripes"], 0)
+                self.assertGreater(alone["shared_stripes"], 3000)
+                self.assertLess(lime["messages_sent"]["most"], 10)
+                self.assertLess(lime["plan_bytes"], 65536)
+                for other in (alone, one):
+                    self.assertLess(lime["total_seconds"], other["total_seconds"])
+
     def test_called_wrongly(self):
-        for options in ([], ["--ranks", "0"], ["--ranks", "x"], ["--ranks", "3", "--grid", "2x1x1x1"],
+        for options in (["-p", "star"], ["-p", "cells"], ["-p", "cells", "--grid", "2x2x2"],
+                        ["-p", "cells", "--ranks", "2", "--cells", "4x4"],
+                        ["-p", "cells", "--ranks", "2", "--cells", "4096x4096x4096"],
+                        ["-p", "cells", "--ranks", "2", "--decomposition", "hilbert"],
+                        ["-p"], [], ["--ranks", "0"], ["--ranks", "x"], ["--ranks", "3", "--grid", "2x1x1x1"],
                         ["--grid", "2x2"], ["--grid", "4194304x2x1x1"], ["--grid", "2x"],
                         ["--ranks", "2", "more"], ["--nothing"], ["--ranks"],
                         ["--ranks", "2", "--stripe", "5000000000"],

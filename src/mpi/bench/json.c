@@ -61,39 +61,15 @@ json_t *bench_json_hints(const struct bench_task *task)
 
 /* ---- parameters ---- */
 
-static const char *shape_of(const struct bench_task *task)
-{
-    if (task->shape == BENCH_SHAPE_2D)
-        return "2d";
-    bool lattice = task->pattern.kind == BENCH_LATTICE && task->shape == BENCH_SHAPE_DEFAULT;
-    return lattice ? "lattice" : "1d";
-}
-
-static void set_pattern(json_t *to, const struct bench_pattern *p)
-{
-    bool lattice = p->kind == BENCH_LATTICE;
-    json_object_set_new(to, "ranks", json_integer(p->ranks));
-    json_object_set_new(to, "pattern", json_string(bench_pattern_name(p->kind)));
-    json_object_set_new(to, "block_bytes", lattice ? json_null() : json_integer(p->block));
-    json_object_set_new(to, "transfer_bytes", json_integer(p->transfer));
-    json_object_set_new(to, "segments", lattice ? json_null() : json_integer(p->segments));
-    json_object_set_new(to, "lattice", lattice ? bench_json_extents(p->lattice) : json_null());
-    json_object_set_new(to, "grid", lattice ? bench_json_extents(p->grid) : json_null());
-    json_object_set_new(to, "site_bytes", lattice ? json_integer(p->site_bytes) : json_null());
-}
-
 static json_t *parameters(const struct bench_run *run)
 {
     const struct bench_options *o = run->options;
     const struct bench_task *task = &o->task;
     json_t *to = json_object();
-    set_pattern(to, &task->pattern);
+    json_object_set_new(to, "ranks", json_integer(run->world->ranks));
     json_object_set_new(to, "hosts", json_integer(task->hosts));
-    json_object_set_new(to, "collective", json_boolean(bench_is_collective(task)));
+    run->content->describe(run, to);
     json_object_set_new(to, "alignment", json_integer(task->alignment));
-    json_object_set_new(to, "chunk", json_integer(task->chunk));
-    json_object_set_new(to, "unlimited", json_boolean(task->unlimited));
-    json_object_set_new(to, "shape", json_string(shape_of(task)));
     json_object_set_new(to, "fsync", json_boolean(task->fsync));
     json_object_set_new(to, "reorder", json_boolean(o->reorder));
     json_object_set_new(to, "cold", json_boolean(o->cold));
@@ -101,12 +77,6 @@ static json_t *parameters(const struct bench_run *run)
     json_object_set_new(to, "hints", bench_json_hints(task));
     json_object_set_new(to, "repetitions", json_integer(o->repetitions));
     json_object_set_new(to, "seed", json_integer(o->seed));
-    json_object_set_new(to, "checksum", json_boolean(task->checksum));
-    json_object_set_new(to, "extent_bytes", json_integer(task->extent));
-    json_object_set_new(to, "job_ranks", json_integer(task->job_ranks));
-    json_object_set_new(to, "compute_seconds", json_real(o->compute));
-    json_object_set_new(to, "outputs", json_integer(o->outputs));
-    json_object_set_new(to, "phases", json_integer(o->phases));
     return to;
 }
 
@@ -137,15 +107,27 @@ static json_t *result_of(const struct bench_run *run, const struct bench_entry *
 {
     const struct bench_result *result = &entry->results[operation];
     bool writes = operation == BENCH_WRITE;
+    json_t *ratios = NULL;
     bool verified = entry->results[BENCH_READ].n > 0 && entry->results[BENCH_READ].verified;
     json_t *seconds = json_array();
     for (int i = 0; i < result->n; i++)
         json_array_append_new(
             seconds, seconds_of(&result->seconds[i], writes && run->options->compute > 0));
-    return json_pack("{s:s, s:s, s:I, s:O, s:o, s:o, s:b}", "backend", entry->backend->name,
-                     "operation", writes ? "write" : "read", "bytes", (json_int_t)run->bytes,
-                     "hints", result->hints ? result->hints : json_object(), "seconds", seconds,
-                     "bytes_per_second", speeds_of(run, result), "verified", (int)verified);
+    json_t *all =
+        json_pack("{s:s, s:s, s:I, s:I, s:O, s:o, s:o, s:b}", "backend", entry->backend->name,
+                  "operation", writes ? "write" : "read", "bytes", (json_int_t)run->bytes,
+                  "file_bytes", (json_int_t)entry->file_bytes, "hints",
+                  result->hints ? result->hints : json_object(), "seconds", seconds,
+                  "bytes_per_second", speeds_of(run, result), "verified", (int)verified);
+    for (int i = 0; run->content->shows_times && i < run->entries; i++) {
+        const char *name = run->entry[i].backend->name;
+        double ratio = bench_time_ratio(run, entry, operation, name);
+        if (!ratios)
+            json_object_set_new(all, "times", ratios = json_object());
+        if (ratio > 0)
+            json_object_set_new(ratios, name, json_real(ratio));
+    }
+    return all;
 }
 
 static json_t *failures(const struct bench_run *run)

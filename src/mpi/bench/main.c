@@ -20,16 +20,11 @@ static int wrong_usage(const struct bench_options *o, const char *reason)
 
 /* ---- without a file ---- */
 
-static void list(void)
+static void list_some(const struct bench_backend *const *names)
 {
-    static const char *const patterns[BENCH_PATTERNS] = {
-        "each rank one contiguous block", "transfers of all ranks in turn",
-        "the same transfers, dealt to the ranks by chance, in any order",
-        "a 4-dimensional lattice, divided by a grid of ranks"};
     json_t *libraries = bench_backend_libraries();
-    puts("back ends:");
-    for (int i = 0; bench_backends[i]; i++) {
-        const struct bench_backend *b = bench_backends[i];
+    for (int i = 0; names[i]; i++) {
+        const struct bench_backend *b = names[i];
         const char *absent = b->absent ? b->absent() : NULL;
         const char *version = json_string_value(json_object_get(libraries, b->name));
         printf("  %-12s %s", b->name, b->about);
@@ -39,10 +34,22 @@ static void list(void)
             printf(" (%s)", version);
         putchar('\n');
     }
+    json_decref(libraries);
+}
+
+static void list(void)
+{
+    static const char *const patterns[BENCH_PATTERNS] = {
+        "each rank one contiguous block", "transfers of all ranks in turn",
+        "the same transfers, dealt to the ranks by chance, in any order",
+        "a 4-dimensional lattice, divided by a grid of ranks"};
+    puts("back ends:");
+    list_some(bench_backends);
     puts("\npatterns:");
     for (int i = 0; i < BENCH_PATTERNS; i++)
         printf("  %-12s %s\n", bench_pattern_name((enum bench_pattern_kind)i), patterns[i]);
-    json_decref(libraries);
+    puts("\nways to write and read particles (lime-bench cells):");
+    list_some(bench_cells_ways);
 }
 
 static int tell(const struct bench_options *o)
@@ -178,7 +185,8 @@ static int with_options(const struct bench_world *world, enum bench_command comm
         return world->rank == 0 ? tell(&options) : BENCH_GOOD;
     if (!make_absolute(world, &options, path))
         return BENCH_FAILED;
-    return command == BENCH_MEASURE ? measure(world, &options) : study(world, &options);
+    bool files = command == BENCH_MEASURE || command == BENCH_CELLS;
+    return files ? measure(world, &options) : study(world, &options);
 }
 
 static int dispatch(const struct bench_world *world, int argc, char **argv)
@@ -188,6 +196,8 @@ static int dispatch(const struct bench_world *world, int argc, char **argv)
         return with_options(world, BENCH_OVERLAP, argc - 1, argv + 1);
     if (strcmp(word, "checksum") == 0)
         return with_options(world, BENCH_CHECKSUM, argc - 1, argv + 1);
+    if (strcmp(word, "cells") == 0)
+        return with_options(world, BENCH_CELLS, argc - 1, argv + 1);
     if (strcmp(word, "model") == 0)
         return bench_world_agree(world->rank == 0 ? bench_model(argc - 1, argv + 1) : 0);
     return with_options(world, BENCH_MEASURE, argc, argv);

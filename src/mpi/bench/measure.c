@@ -82,23 +82,14 @@ static bool make_results(struct bench_run *run)
     return true;
 }
 
-/* The buffer, and room for the results. */
+/* The data, and room for the results. */
 static bool make_room(struct bench_run *run)
 {
-    const struct bench_pattern *p = &run->options->task.pattern;
-    int writer, reader;
-    MPI_Comm_rank(run->writers, &writer);
-    MPI_Comm_rank(run->readers, &reader);
-    int64_t bytes = bench_pattern_rank_bytes(p, writer);
-    int64_t others = bench_pattern_rank_bytes(p, reader);
-    bytes = bytes > others ? bytes : others;
-    if (posix_memalign((void **)&run->data, 4096, bytes ? (size_t)bytes : 1) != 0)
-        run->data = NULL;
-    if (run->data)
-        memset(run->data, 0, (size_t)bytes); /* the pages are there before the clock runs */
-    bool good = run->data && make_results(run);
-    return bench_world_report(run->world, run->options->path, "prepare",
-                              good ? "" : "out of memory");
+    char error[BENCH_ERROR_BYTES] = "";
+    run->content->make(run, error);
+    if (!error[0] && !make_results(run))
+        snprintf(error, sizeof error, "out of memory");
+    return bench_world_report(run->world, run->options->path, "prepare", error);
 }
 
 /* Readers are moved by as many ranks as a host has, so that each reads what another host has
@@ -121,7 +112,9 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
     run->options = options;
     run->world = world;
     run->writers = run->readers = MPI_COMM_NULL;
-    run->bytes = bench_pattern_bytes(&options->task.pattern) * options->outputs;
+    run->content =
+        options->command == BENCH_CELLS ? &bench_content_cells : &bench_content_bytes;
+    run->bytes = run->content->bytes(options) * options->outputs;
     if (!choose(run)) {
         if (world->rank == 0)
             bench_say("%.200s...: the name is too long", options->path);
@@ -153,10 +146,21 @@ void bench_run_free(struct bench_run *run)
         MPI_Comm_free(&run->writers);
     if (run->readers != MPI_COMM_NULL)
         MPI_Comm_free(&run->readers);
-    free(run->data);
+    run->content->free(run);
 }
 
 /* ---- measuring ---- */
+
+static void weigh(const struct bench_run *run, struct bench_entry *entry)
+{
+    entry->file_bytes = 0;
+    for (int i = 0; run->world->rank == 0 && i < run->options->outputs; i++) {
+        char path[BENCH_PATH_BYTES];
+        struct stat st;
+        bench_output_path(run, entry, i, path);
+        entry->file_bytes += stat(path, &st) == 0 ? st.st_size : 0;
+    }
+}
 
 /* One operation, unless it was not asked for. False: the back end is not measured any more. */
 static bool measure_one(struct bench_run *run, struct bench_entry *entry,
@@ -175,6 +179,7 @@ static bool measure_one(struct bench_run *run, struct bench_entry *entry,
         return false;
     }
     result->n++;
+    weigh(run, entry);
     if (wrong)
         result->verified = false;
     return true;

@@ -4,6 +4,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include "cells.h"
 #include "options.h"
 #include "world.h"
 
@@ -19,6 +20,31 @@ struct bench_result {
     json_t *hints; /* in effect; NULL where MPI-IO is not used */
 };
 
+struct bench_run;
+
+/*
+ * What is written and read: bytes of a pattern, or particles. Text for an error is
+ * BENCH_ERROR_BYTES long and "" without one; the ranks may differ.
+ */
+struct bench_content {
+    int64_t (*bytes)(const struct bench_options *); /* of a file, without what a format adds */
+    /* Collective; free after it, whatever came of it. */
+    void (*make)(struct bench_run *, char *error);
+    void (*free)(struct bench_run *);
+    void (*lend)(struct bench_run *, struct bench_io *);
+    /* Before writing; before reading, so that what was not read is not taken for right. */
+    void (*fill)(struct bench_run *, const struct bench_io *, uint64_t seed, char *error);
+    void (*spoil)(struct bench_run *, const struct bench_io *);
+    /* After reading. Collective. */
+    void (*verify)(struct bench_run *, const struct bench_io *, uint64_t seed, char *error);
+    /* In words, without a newline, and as the "parameters" of the JSON object. */
+    void (*show)(const struct bench_run *, FILE *);
+    void (*describe)(const struct bench_run *, json_t *);
+    bool shows_times; /* and ratios of them; else speeds */
+};
+
+extern const struct bench_content bench_content_bytes, bench_content_cells;
+
 enum bench_operation {
     BENCH_WRITE,
     BENCH_READ,
@@ -31,11 +57,13 @@ struct bench_entry {
     char path[BENCH_PATH_BYTES]; /* of its first output */
     struct bench_result results[BENCH_OPERATIONS];
     char failure[BENCH_ERROR_BYTES]; /* why it is not measured any more; "" otherwise */
+    int64_t file_bytes;              /* on rank 0: of its outputs, with what a format adds */
 };
 
 struct bench_run {
     const struct bench_options *options;
     const struct bench_world *world;
+    const struct bench_content *content;
     int entries;
     struct bench_entry entry[BENCH_BACKENDS_MAX];
     int skips;
@@ -48,6 +76,7 @@ struct bench_run {
     MPI_Comm writers, readers; /* the ranks of the pattern; not the same with --reorder */
     double unit;               /* seconds of a unit of computing, if there is any */
     char *data;
+    struct bench_cells cells;
 };
 
 /* Chooses what is measured; BENCH_GOOD, or BENCH_USAGE after a message. Collective. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +13,23 @@ struct method {
     bool (*run)(const struct model *, struct model_outcome *);
 };
 
-static const struct method methods[] = {
+enum {
+    METHODS = 3,
+    RANKS_MAX = 1 << 22,
+    CELLS_MAX = 1 << 26,
+    FINE = 64, /* cells in each dimension, for a k-d decomposition */
+};
+
+static const struct method lattice_methods[METHODS] = {
     {"lime", model_lime},
     {"alltoallv", model_alltoallv},
     {"collective", model_collective},
 };
 
-enum {
-    METHODS = sizeof methods / sizeof methods[0],
-    RANKS_MAX = 1 << 22,
+static const struct method cells_methods[METHODS] = {
+    {"lime", model_cells_lime},
+    {"independent", model_cells_independent},
+    {"gather", model_cells_gather},
 };
 
 static void usage(FILE *to)
@@ -31,11 +40,22 @@ static void usage(FILE *to)
         "Lemon's own plan (lime), by an exchange in rows with POSIX writes (alltoallv), and "
         "by\n"
         "two-phase collective buffering (collective). Nothing is written. Sizes take k, M, G.\n"
+        "With --pattern cells, what writing particles in cells asks: by Lemon (lime), by a "
+        "call of\n"
+        "each rank for each of its cells (independent), and by one rank (gather).\n"
         "\n"
+        "  -p, --pattern PATTERN   lattice or cells (lattice)\n"
         "      --ranks N           how many; the grid is chosen unless it is given\n"
         "      --grid TxZxYxX      ranks in each dimension, slowest in the file first\n"
         "      --lattice TxZxYxX   sites (192x96x96x96)\n"
         "      --site-bytes N      (576: a gauge configuration in double precision)\n"
+        "      --particles N       cells: in all (33000000)\n"
+        "      --particle-bytes N  cells: of each (120)\n"
+        "      --cells AxBxC       cells: of the domain (one for each rank; kd: 64x64x64)\n"
+        "      --decomposition D   cells: regular, equal boxes, or kd, boxes of whole cells "
+        "with\n"
+        "                          as many particles (regular)\n"
+        "      --distribution D    cells: uniform, or cluster: four drops (uniform)\n"
         "      --servers N         of the file system (32)\n"
         "      --stripe BYTES      that lie on one server (1M)\n"
         "      --movers N          lime: at most so many ranks write\n"
@@ -57,6 +77,11 @@ static void usage(FILE *to)
 
 enum option_code {
     RANKS = 256,
+    PARTICLES,
+    PARTICLE_BYTES,
+    CELLS,
+    DECOMPOSITION,
+    DISTRIBUTION,
     GRID,
     LATTICE,
     SITE_BYTES,
@@ -77,7 +102,13 @@ enum option_code {
 };
 
 static const struct option long_options[] = {
+    {"pattern", required_argument, NULL, 'p'},
     {"ranks", required_argument, NULL, RANKS},
+    {"particles", required_argument, NULL, PARTICLES},
+    {"particle-bytes", required_argument, NULL, PARTICLE_BYTES},
+    {"cells", required_argument, NULL, CELLS},
+    {"decomposition", required_argument, NULL, DECOMPOSITION},
+    {"distribution", required_argument, NULL, DISTRIBUTION},
     {"grid", required_argument, NULL, GRID},
     {"lattice", required_argument, NULL, LATTICE},
     {"site-bytes", required_argument, NULL, SITE_BYTES},
@@ -100,6 +131,8 @@ static const struct option long_options[] = {
 
 struct asked {
     struct model model;
+    struct model_cells gas;
+    bool cells; /* the pattern */
     int64_t ranks, site_bytes;
     int lattice[LEMON_BOX_DIMS], grid[LEMON_BOX_DIMS];
     int dims, grid_dims; /* 0: not given */
@@ -153,6 +186,36 @@ static bool parse_extents(const char *text, int *values, int *count)
     return false;
 }
 
+/* The second word sets it. */
+static bool parse_word(const char *text, const char *no, const char *yes, bool *value)
+{
+    *value = strcmp(text, yes) == 0;
+    return *value || strcmp(text, no) == 0;
+}
+
+static bool take_cells(struct asked *asked, int code, const char *value)
+{
+    int extents[LEMON_BOX_DIMS], count;
+    bool cluster = false, good;
+    switch (code) {
+    case PARTICLES:
+        return parse_size(value, INT64_C(1) << 40, &asked->gas.gas.particles);
+    case PARTICLE_BYTES:
+        return parse_size(value, 1 << 20, &asked->gas.particle_bytes);
+    case DECOMPOSITION:
+        return parse_word(value, "regular", "kd", &asked->gas.kd);
+    case DISTRIBUTION:
+        good = parse_word(value, "uniform", "cluster", &cluster);
+        asked->gas.gas.distribution = cluster ? BENCH_CLUSTER : BENCH_UNIFORM;
+        return good;
+    default:
+        good = parse_extents(value, extents, &count) && count == BENCH_SPACE;
+        for (int d = 0; d < BENCH_SPACE && good; d++)
+            asked->gas.cells[d] = extents[d];
+        return good;
+    }
+}
+
 static bool take_machine(struct model *model, int code, const char *value)
 {
     switch (code) {
@@ -177,6 +240,14 @@ static bool take_option(struct asked *asked, int code, const char *value)
 {
     struct model *model = &asked->model;
     switch (code) {
+    case 'p':
+        return parse_word(value, "lattice", "cells", &asked->cells);
+    case PARTICLES:
+    case PARTICLE_BYTES:
+    case CELLS:
+    case DECOMPOSITION:
+    case DISTRIBUTION:
+        return take_cells(asked, code, value);
     case RANKS:
         return parse_size(value, RANKS_MAX, &asked->ranks);
     case GRID:
@@ -209,8 +280,8 @@ static int parse(int argc, char **argv, struct asked *asked)
     int code, which = 0;
     opterr = 0;
     optind = 1;
-    while ((code = getopt_long(argc, argv, "", long_options, &which)) != -1) {
-        if (code == '?') {
+    while ((code = getopt_long(argc, argv, ":p:", long_options, &which)) != -1) {
+        if (code == '?' || code == ':') {
             fprintf(stderr, "lime-bench: model: %s: unknown option, or its value is missing\n",
                     argv[optind - 1]);
             return -1;
@@ -270,14 +341,54 @@ static bool set_grid(struct asked *asked)
     else {
         lemon_grid_make(&model->grid, asked->dims, asked->site_bytes, asked->lattice,
                         asked->grid, NULL);
-        if (lemon_grid_bytes(&model->grid) > 0)
+        model->ranks = product;
+        model->bytes = lemon_grid_bytes(&model->grid);
+        if (model->bytes > 0)
             return true;
         fputs("lime-bench: model: --lattice: more than 2^63 bytes\n", stderr);
     }
     return false;
 }
 
+/* ---- the cells ---- */
+
+static bool set_cells(struct asked *asked)
+{
+    struct model *model = &asked->model;
+    struct model_cells *c = &asked->gas;
+    int64_t all = 1;
+    if (asked->ranks == 0 || asked->grid_dims) {
+        fputs("lime-bench: model: how many ranks? Give --ranks, without --grid\n", stderr);
+        return false;
+    }
+    if (c->cells[0] == 0 && !c->kd)
+        model_cells_grid(asked->ranks, c->cells);
+    for (int d = 0; d < BENCH_SPACE; d++) {
+        c->cells[d] = c->cells[d] ? c->cells[d] : FINE;
+        if (__builtin_mul_overflow(all, c->cells[d], &all) || all > CELLS_MAX)
+            break;
+    }
+    if (all > CELLS_MAX) {
+        fprintf(stderr, "lime-bench: model: --cells: more than %d\n", CELLS_MAX);
+        return false;
+    }
+    c->gas.length = cbrt((double)c->gas.particles);
+    model->ranks = asked->ranks;
+    model->bytes = c->gas.particles * c->particle_bytes;
+    model->gas = c;
+    return true;
+}
+
 /* ---- the command ---- */
+
+static bool run(const struct asked *asked, struct model_outcome *outcomes)
+{
+    const struct method *methods = asked->cells ? cells_methods : lattice_methods;
+    for (int i = 0; i < METHODS; i++)
+        if (!methods[i].run(&asked->model, &outcomes[i]))
+            return false;
+    return true;
+}
 
 int bench_model(int argc, char **argv)
 {
@@ -293,6 +404,7 @@ int bench_model(int argc, char **argv)
                   .server = 2e9,
                   .request = 2e-4,
                   .lock = 1e-3},
+        .gas = {.gas.particles = 33000000, .particle_bytes = BENCH_PARTICLE_BYTES},
         .site_bytes = 576,
         .lattice = {192, 96, 96, 96},
         .dims = 4,
@@ -303,18 +415,18 @@ int bench_model(int argc, char **argv)
         usage(stdout);
         return 0;
     }
-    if (!set_grid(&asked))
+    if (asked.cells ? !set_cells(&asked) : !set_grid(&asked))
         return 2;
     if (asked.model.aggregators == 0)
         asked.model.aggregators = asked.model.servers;
-    for (int i = 0; i < METHODS; i++)
-        if (!methods[i].run(&asked.model, &outcomes[i])) {
-            fputs("lime-bench: model: out of memory\n", stderr);
-            return 1;
-        }
-    if (asked.json)
+    bool good = !asked.cells || model_cells_make(&asked.gas, asked.ranks);
+    good = good && run(&asked, outcomes);
+    if (!good)
+        fputs("lime-bench: model: out of memory\n", stderr);
+    else if (asked.json)
         model_print_json(&asked.model, outcomes, METHODS);
     else
         model_print(&asked.model, outcomes, METHODS);
-    return 0;
+    model_cells_free(&asked.gas);
+    return good ? 0 : 1;
 }

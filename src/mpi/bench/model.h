@@ -1,11 +1,12 @@
 /*
- * model.h - what ways of moving a lattice ask of ranks, network and servers, for any number of
- * ranks; pure but for what it prints: no MPI, no I/O of data.
+ * model.h - what ways of moving a lattice, or particles in cells, ask of ranks, network and
+ * servers, for any number of ranks; pure but for what it prints: no MPI, no I/O of data.
  */
 #ifndef BENCH_MODEL_H
 #define BENCH_MODEL_H
 
 #include "grid.h"
+#include "particle.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,11 +14,27 @@
 /* `lime-bench model`: argv[0] is "model". Returns the exit status. */
 int bench_model(int argc, char **argv);
 
+/* Particles in cells, divided among ranks. */
+struct model_cells {
+    struct bench_gas gas;
+    int64_t particle_bytes;
+    bool kd; /* boxes of whole cells with as many particles; else equal boxes */
+    int64_t cells[BENCH_SPACE];
+    int64_t all;    /* of them */
+    int64_t *count; /* particles of each cell */
+    int64_t *owner; /* rank of each cell */
+    int64_t *held;  /* of each rank: its particles, */
+    int64_t *own;   /* and its cells that are not empty, one rank's after the other's */
+    int64_t *first; /* of each rank in `own`; of none: the end */
+};
+
 /* What a machine is like; times in seconds, speeds in bytes a second. */
 struct model {
-    struct lemon_grid grid;
-    int64_t base;   /* where the lattice starts in the file */
-    int64_t stripe; /* bytes */
+    int64_t ranks, bytes;
+    struct lemon_grid grid;  /* of a lattice, */
+    struct model_cells *gas; /* or particles; else NULL */
+    int64_t base;            /* where the lattice starts in the file */
+    int64_t stripe;          /* bytes */
     int64_t servers;
     int64_t movers, round; /* wishes for `lime`; 0: none */
     int64_t target;        /* of `alltoallv`: the least bytes of an extent */
@@ -48,6 +65,8 @@ struct model_outcome {
     struct model_tally sent;      /* messages a rank sends to others */
     struct model_tally received;  /* messages a mover receives from others */
     struct model_tally out, in;   /* bytes of these */
+    struct model_tally small;     /* messages of a few words that a rank sends and receives */
+    int64_t rounds;               /* of messages in the collective calls that plan */
     struct model_tally extents;   /* bytes, of each contiguous range that is written */
     struct model_tally per_mover; /* ranges a mover writes */
     struct model_tally written;   /* bytes a mover writes */
@@ -63,6 +82,18 @@ struct model_outcome {
 bool model_lime(const struct model *, struct model_outcome *);
 bool model_alltoallv(const struct model *, struct model_outcome *);
 bool model_collective(const struct model *, struct model_outcome *);
+
+/* A grid of ranks for a regular decomposition. */
+void model_cells_grid(int64_t ranks, int64_t grid[BENCH_SPACE]);
+
+/* Particles. Counts them, by examples if there are many, and deals the cells to the ranks.
+ * False: no memory. */
+bool model_cells_make(struct model_cells *, int64_t ranks);
+void model_cells_free(struct model_cells *);
+
+bool model_cells_lime(const struct model *, struct model_outcome *);
+bool model_cells_independent(const struct model *, struct model_outcome *);
+bool model_cells_gather(const struct model *, struct model_outcome *);
 
 /* Which servers see what: ranges are told in any order, those of one rank one after another. */
 struct model_servers {

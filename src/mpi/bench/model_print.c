@@ -54,6 +54,7 @@ TALLY(extents)
 TALLY(per_mover)
 TALLY(clients)
 TALLY(memory)
+TALLY(small)
 
 #define NUMBER(name, value)                                 \
     static double get_##name(const struct model_outcome *o) \
@@ -64,28 +65,45 @@ NUMBER(movers, o->movers)
 NUMBER(turns, o->turns)
 NUMBER(shortest, o->extents.least)
 NUMBER(shared, o->shared)
+NUMBER(rounds, o->rounds)
 NUMBER(plan_ms, o->plan_seconds * 1e3)
 NUMBER(plan_bytes, o->plan_bytes)
 NUMBER(exchange, o->exchange)
 NUMBER(file, o->file)
 NUMBER(total, o->total)
 
+static void print_extents(const int64_t *extents, int count)
+{
+    for (int i = 0; i < count; i++)
+        printf("%c%lld", i ? 'x' : ' ', (long long)extents[i]);
+}
+
 void model_print(const struct model *model, const struct model_outcome *outcomes, int count)
 {
     const struct lemon_grid *grid = &model->grid;
-    printf("lattice");
-    for (int i = 0; i < grid->dims; i++)
-        printf("%c%lld", i ? 'x' : ' ', (long long)grid->extent[i]);
-    printf(", %.4g GB, on %lld ranks", (double)lemon_grid_bytes(grid) / 1e9,
-           (long long)lemon_grid_ranks(grid));
-    for (int i = 0; i < grid->dims; i++)
-        printf("%c%lld", i ? 'x' : ' ', (long long)grid->parts[i]);
+    const struct model_cells *gas = model->gas;
+    if (gas) {
+        printf("%lld particles in cells", (long long)gas->gas.particles);
+        print_extents(gas->cells, BENCH_SPACE);
+    } else {
+        printf("lattice");
+        print_extents(grid->extent, grid->dims);
+    }
+    printf(", %.4g GB, on %lld ranks", (double)model->bytes / 1e9, (long long)model->ranks);
+    if (gas)
+        printf(", %s", gas->kd ? "kd" : "regular");
+    else
+        print_extents(grid->parts, grid->dims);
     printf("; %lld servers, stripes of %lld bytes\n", (long long)model->servers,
            (long long)model->stripe);
     printf("%-34s", "mean, most");
     for (int i = 0; i < count; i++)
         printf(" %20s", outcomes[i].direct ? "lime (direct)" : outcomes[i].method);
     printf("\n");
+    if (gas) {
+        print_row("small messages of planning, a rank", outcomes, count, get_small);
+        print_numbers("  and in turn, of collective calls", 0, outcomes, count, get_rounds);
+    }
     print_row("messages sent, a rank", outcomes, count, get_sent);
     print_row("bytes sent, a rank", outcomes, count, get_out);
     print_row("messages received, a mover", outcomes, count, get_received);
@@ -122,6 +140,8 @@ static json_t *json_of(const struct model_outcome *o)
         o->plan_seconds, "plan_bytes", o->plan_bytes, "exchange_seconds", o->exchange,
         "file_seconds", o->file, "total_seconds", o->total);
     set_tally(object, "messages_sent", &o->sent);
+    set_tally(object, "planning_messages", &o->small);
+    json_object_set_new(object, "planning_rounds", json_integer(o->rounds));
     set_tally(object, "messages_received", &o->received);
     set_tally(object, "bytes_sent", &o->out);
     set_tally(object, "bytes_received", &o->in);
@@ -147,13 +167,21 @@ void model_print_json(const struct model *m, const struct model_outcome *outcome
     json_t *results = json_array();
     for (int i = 0; i < count; i++)
         json_array_append_new(results, json_of(&outcomes[i]));
-    json_t *all = json_pack(
-        "{s:s, s:s, s:I, s:o, s:o, s:I, s:I, s:I, s:o}", "program", "lime-bench model",
-        "version", LIMEFS_VERSION, "ranks", (json_int_t)lemon_grid_ranks(&m->grid), "lattice",
-        json_extents(m->grid.extent, m->grid.dims), "grid",
-        json_extents(m->grid.parts, m->grid.dims), "bytes",
-        (json_int_t)lemon_grid_bytes(&m->grid), "servers", (json_int_t)m->servers, "stripe",
-        (json_int_t)m->stripe, "results", results);
+    json_t *all =
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "program", "lime-bench model", "version",
+                  LIMEFS_VERSION, "ranks", (json_int_t)m->ranks, "bytes", (json_int_t)m->bytes,
+                  "servers", (json_int_t)m->servers, "stripe", (json_int_t)m->stripe);
+    if (m->gas) {
+        const struct model_cells *c = m->gas;
+        json_object_set_new(all, "particles", json_integer(c->gas.particles));
+        json_object_set_new(all, "particle_bytes", json_integer(c->particle_bytes));
+        json_object_set_new(all, "cells", json_extents(c->cells, BENCH_SPACE));
+        json_object_set_new(all, "decomposition", json_string(c->kd ? "kd" : "regular"));
+    } else {
+        json_object_set_new(all, "lattice", json_extents(m->grid.extent, m->grid.dims));
+        json_object_set_new(all, "grid", json_extents(m->grid.parts, m->grid.dims));
+    }
+    json_object_set_new(all, "results", results);
     json_dumpf(all, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(all);

@@ -72,12 +72,13 @@ void model_estimate(const struct model *model, struct model_outcome *outcome)
 {
     double sending = outcome->sent.most * model->latency + outcome->out.most / model->link;
     double receiving = outcome->received.most * model->latency + outcome->in.most / model->link;
-    double bytes = (double)lemon_grid_bytes(&model->grid);
+    double planning = (outcome->small.most + (double)outcome->rounds) * model->latency;
+    double bytes = (double)model->bytes;
     double by_server = bytes / (double)model->servers / model->server +
                        outcome->requests.most * model->request +
                        (double)outcome->shared / (double)model->servers * model->lock;
     double by_mover = outcome->written.most / model->link;
-    outcome->exchange = sending > receiving ? sending : receiving;
+    outcome->exchange = planning + (sending > receiving ? sending : receiving);
     outcome->file = by_server > by_mover ? by_server : by_mover;
     double longer = outcome->exchange > outcome->file ? outcome->exchange : outcome->file;
     double shorter = outcome->exchange + outcome->file - longer;

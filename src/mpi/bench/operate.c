@@ -2,12 +2,10 @@
 #define _GNU_SOURCE
 #include "cache.h"
 #include "compute.h"
-#include "data.h"
 #include "guard.h"
 #include "measure.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,7 +53,6 @@ static void make_batch(struct batch *b, enum bench_operation operation, int firs
         MPI_Comm_rank(comm, &io->rank);
         io->writing = operation == BENCH_WRITE;
         io->path = b->paths[i];
-        io->data = run->data;
     }
 }
 
@@ -199,41 +196,24 @@ static uint64_t seed_of(const struct bench_run *run, enum bench_operation operat
     return (uint64_t)o->seed + (written ? (uint64_t)(o->repetitions - 1 - repetition) : 0);
 }
 
-static void fill(const struct batch *b, uint64_t seed)
+/* What a write or a read begins with. */
+static bool set_data(const struct batch *b, uint64_t seed)
 {
-    const struct bench_pattern *p = &b->run->options->task.pattern;
-    int64_t pieces = bench_pattern_pieces(p, b->io->rank);
-    for (int64_t i = 0; i < pieces; i++) {
-        struct bench_piece piece;
-        bench_pattern_piece(p, b->io->rank, i, &piece);
-        bench_data_fill(seed, piece.at, b->run->data + piece.memory, piece.bytes);
-    }
-}
-
-/* What was not read must not look like what was written. */
-static void spoil(const struct batch *b)
-{
-    const struct bench_pattern *p = &b->run->options->task.pattern;
-    memset(b->run->data, 0, (size_t)bench_pattern_rank_bytes(p, b->io->rank));
+    char error[BENCH_ERROR_BYTES] = "";
+    if (b->io->writing)
+        b->run->content->fill(b->run, b->io, seed, error);
+    else
+        b->run->content->spoil(b->run, b->io);
+    for (int i = 0; i < b->n; i++)
+        b->run->content->lend(b->run, &b->io[i]);
+    return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, error);
 }
 
 static bool verify(const struct batch *b, uint64_t seed)
 {
-    const struct bench_pattern *p = &b->run->options->task.pattern;
-    int64_t pieces = bench_pattern_pieces(p, b->io->rank);
-    struct bench_wrong wrong = {0};
-    char text[BENCH_ERROR_BYTES] = "";
-    for (int64_t i = 0; i < pieces; i++) {
-        struct bench_piece piece;
-        bench_pattern_piece(p, b->io->rank, i, &piece);
-        bench_data_check(seed, piece.at, b->run->data + piece.memory, piece.bytes, &wrong);
-    }
-    if (wrong.bytes)
-        snprintf(text, sizeof text,
-                 "verify: wrong byte at offset %" PRId64 " of the data: expected 0x%02x, "
-                 "found 0x%02x; %" PRId64 " of its bytes are wrong",
-                 wrong.at, wrong.expected, wrong.found, wrong.bytes);
-    return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, text);
+    char error[BENCH_ERROR_BYTES] = "";
+    b->run->content->verify(b->run, b->io, seed, error);
+    return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, error);
 }
 
 /* ---- all ---- */
@@ -252,13 +232,9 @@ static bool operate_on(struct batch *b, enum bench_operation operation, int firs
     make_batch(b, operation, first, n);
     if (!all_good(b)) /* out of memory somewhere */
         return false;
-    if (operation == BENCH_WRITE) {
+    if (operation == BENCH_WRITE)
         clear(b);
-        fill(b, seed);
-    } else {
-        spoil(b);
-    }
-    bool good = prepare(b);
+    bool good = set_data(b, seed) && prepare(b);
     int drops = bench_cache_is_whole(b->run->cache) ? 1 : n;
     for (int i = 0; good && o->cold && i < drops; i++)
         bench_cache_drop(b->run->world, b->run->cache, b->paths[i]);

@@ -47,20 +47,68 @@ static const char *add_backend(struct bench_options *o, const struct bench_backe
     return NULL;
 }
 
-static const char *take_backends(struct bench_options *o, char *value)
+static const char *take_names(struct bench_options *o, const struct bench_backend *const *list,
+                              char *value)
 {
     for (char *rest, *name = strtok_r(value, ",", &rest); name;
          name = strtok_r(NULL, ",", &rest)) {
         bool all = strcmp(name, "all") == 0;
-        for (int i = 0; all && bench_backends[i]; i++)
-            add_backend(o, bench_backends[i]);
-        const struct bench_backend *found = bench_backend_find(name);
+        for (int i = 0; all && list[i]; i++)
+            add_backend(o, list[i]);
+        const struct bench_backend *found = bench_backend_find(list, name);
         if (!found && !all)
-            return "no such back end; lime-bench --list shows them";
+            return list == bench_backends ? "no such back end; lime-bench --list shows them"
+                                          : "no such way; lime-bench --list shows them";
         if (found)
             add_backend(o, found);
     }
-    return o->backend_count ? NULL : "no back end";
+    return o->backend_count ? NULL : "no name";
+}
+
+static const char *take_backends(struct bench_options *o, char *value)
+{
+    return take_names(o, bench_backends, value);
+}
+
+static const char *take_ways(struct bench_options *o, char *value)
+{
+    return take_names(o, bench_cells_ways, value);
+}
+
+static const char *take_cells(struct bench_options *o, char *value)
+{
+    int64_t all = 1;
+    bool good = bench_extents_parse(value, BENCH_SPACE, o->cells.cells);
+    for (int d = 0; d < BENCH_SPACE && good; d++)
+        good = !__builtin_mul_overflow(all, o->cells.cells[d], &all) && all <= BENCH_CELLS_MAX;
+    return good ? NULL : "expected three numbers, such as 16x16x16, of 2^24 cells at most";
+}
+
+static const char *decomposition_of(const char *value, enum bench_decomposition *to)
+{
+    bool kd = strcmp(value, "kd") == 0;
+    *to = kd ? BENCH_KD : BENCH_REGULAR;
+    return kd || strcmp(value, "regular") == 0 ? NULL : "the decompositions are regular and kd";
+}
+
+static const char *take_decomposition(struct bench_options *o, char *value)
+{
+    return decomposition_of(value, &o->cells.writing);
+}
+
+static const char *take_read_decomposition(struct bench_options *o, char *value)
+{
+    o->cells.reading_given = true;
+    return decomposition_of(value, &o->cells.reading);
+}
+
+static const char *take_distribution(struct bench_options *o, char *value)
+{
+    bool cluster = strcmp(value, "cluster") == 0;
+    o->cells.distribution = cluster ? BENCH_CLUSTER : BENCH_UNIFORM;
+    return cluster || strcmp(value, "uniform") == 0
+               ? NULL
+               : "the distributions are uniform and cluster";
 }
 
 static const char *take_pattern(struct bench_options *o, char *value)
@@ -145,7 +193,9 @@ static const char *take_extent(struct bench_options *o, char *value)
 /* ---- all options ---- */
 
 #define AT(member)     offsetof(struct bench_options, member)
-#define ALL            (BENCH_MEASURE | BENCH_OVERLAP | BENCH_CHECKSUM)
+#define ALL            (BENCH_MEASURE | BENCH_OVERLAP | BENCH_CHECKSUM | BENCH_CELLS)
+#define LATTICES       (BENCH_MEASURE | BENCH_OVERLAP | BENCH_CHECKSUM)
+#define FILES          (BENCH_MEASURE | BENCH_CELLS)
 #define A_BYTE_COUNT   "expected a number of bytes; k, M, G and T are units"
 #define FOUR_EXTENTS   "expected four numbers, such as 32x16x16x16"
 #define ONE_TO(number) "expected 1 to " #number
@@ -153,31 +203,38 @@ static const char *take_extent(struct bench_options *o, char *value)
 static const struct rule rules[] = {
     {"backend", 'b', BENCH_MEASURE, ITS_OWN, 0, 0, 0, NULL, take_backends},
     {"pattern", 'p', BENCH_MEASURE, ITS_OWN, 0, 0, 0, NULL, take_pattern},
-    {"size", 0, ALL, A_SIZE, AT(size), 1, BYTES_MAX, A_BYTE_COUNT, NULL},
+    {"size", 0, LATTICES, A_SIZE, AT(size), 1, BYTES_MAX, A_BYTE_COUNT, NULL},
     {"block-size", 0, BENCH_MEASURE, A_SIZE, AT(block), 1, BYTES_MAX, A_BYTE_COUNT, NULL},
     {"transfer-size", 0, BENCH_MEASURE, A_SIZE, AT(transfer), 1, BENCH_MOVE_MAX,
      "expected 1 to 1G bytes", NULL},
     {"segments", 0, BENCH_MEASURE, A_NUMBER, AT(segments), 1, BYTES_MAX,
      "expected a number from 1", NULL},
-    {"lattice", 0, ALL, EXTENTS, AT(lattice), 0, 0, FOUR_EXTENTS, NULL},
-    {"grid", 0, ALL, EXTENTS, AT(grid), 0, 0, FOUR_EXTENTS, NULL},
-    {"site-bytes", 0, ALL, A_SIZE, AT(site_bytes), 1, BENCH_MOVE_MAX, "expected 1 to 1G bytes",
-     NULL},
-    {"operations", 0, BENCH_MEASURE, ITS_OWN, 0, 0, 0, NULL, take_operations},
-    {"cold", 0, BENCH_MEASURE, A_FLAG, AT(cold), 0, 0, NULL, NULL},
+    {"lattice", 0, LATTICES, EXTENTS, AT(lattice), 0, 0, FOUR_EXTENTS, NULL},
+    {"grid", 0, LATTICES, EXTENTS, AT(grid), 0, 0, FOUR_EXTENTS, NULL},
+    {"site-bytes", 0, LATTICES, A_SIZE, AT(site_bytes), 1, BENCH_MOVE_MAX,
+     "expected 1 to 1G bytes", NULL},
+    {"ways", 0, BENCH_CELLS, ITS_OWN, 0, 0, 0, NULL, take_ways},
+    {"particles", 0, BENCH_CELLS, A_SIZE, AT(cells.particles), 1, INT64_C(1) << 40,
+     "expected 1 to 1T", NULL},
+    {"cells", 0, BENCH_CELLS, ITS_OWN, 0, 0, 0, NULL, take_cells},
+    {"distribution", 0, BENCH_CELLS, ITS_OWN, 0, 0, 0, NULL, take_distribution},
+    {"decomposition", 0, BENCH_CELLS, ITS_OWN, 0, 0, 0, NULL, take_decomposition},
+    {"read-decomposition", 0, BENCH_CELLS, ITS_OWN, 0, 0, 0, NULL, take_read_decomposition},
+    {"operations", 0, FILES, ITS_OWN, 0, 0, 0, NULL, take_operations},
+    {"cold", 0, FILES, A_FLAG, AT(cold), 0, 0, NULL, NULL},
     {"cold-file", 0, ALL, A_FLAG, AT(cold_file), 0, 0, NULL, NULL},
-    {"warm", 0, BENCH_MEASURE, NO_FLAG, AT(cold), 0, 0, NULL, NULL},
+    {"warm", 0, FILES, NO_FLAG, AT(cold), 0, 0, NULL, NULL},
     {"independent", 0, BENCH_MEASURE, ITS_OWN, 0, 0, 0, "", take_independent},
     {"collective", 0, BENCH_MEASURE, ITS_OWN, 0, 0, 0, "", take_collective},
-    {"alignment", 0, BENCH_MEASURE, A_SIZE, AT(task.alignment), 1, BENCH_MOVE_MAX,
+    {"alignment", 0, FILES, A_SIZE, AT(task.alignment), 1, BENCH_MOVE_MAX,
      "expected 1 to 1G bytes", NULL},
     {"chunk", 0, BENCH_MEASURE, A_SIZE, AT(task.chunk), 1, BENCH_MOVE_MAX,
      "expected 1 to 1G bytes", NULL},
     {"unlimited", 0, BENCH_MEASURE, A_FLAG, AT(task.unlimited), 0, 0, NULL, NULL},
     {"shape", 0, BENCH_MEASURE, ITS_OWN, 0, 0, 0, NULL, take_shape},
-    {"fsync", 0, BENCH_MEASURE, A_FLAG, AT(task.fsync), 0, 0, NULL, NULL},
-    {"no-fsync", 0, BENCH_MEASURE, NO_FLAG, AT(task.fsync), 0, 0, NULL, NULL},
-    {"reorder", 0, BENCH_MEASURE, A_FLAG, AT(reorder), 0, 0, NULL, NULL},
+    {"fsync", 0, FILES, A_FLAG, AT(task.fsync), 0, 0, NULL, NULL},
+    {"no-fsync", 0, FILES, NO_FLAG, AT(task.fsync), 0, 0, NULL, NULL},
+    {"reorder", 0, FILES, A_FLAG, AT(reorder), 0, 0, NULL, NULL},
     {"hint", 0, ALL, ITS_OWN, 0, 0, 0, NULL, take_hint},
     {"checksum", 0, BENCH_MEASURE, A_FLAG, AT(task.checksum), 0, 0, NULL, NULL},
     {"job-ranks", 0, BENCH_MEASURE, ITS_OWN, 0, 0, 0, NULL, take_job_ranks},
@@ -189,7 +246,7 @@ static const struct rule rules[] = {
      NULL},
     {"phases", 0, BENCH_MEASURE, A_NUMBER, AT(phases), 1, 1000000, ONE_TO(1000000), NULL},
     {"seed", 0, ALL, A_NUMBER, AT(seed), 0, INT64_MAX, "expected a number from 0", NULL},
-    {"keep", 0, BENCH_MEASURE, A_FLAG, AT(keep), 0, 0, NULL, NULL},
+    {"keep", 0, FILES, A_FLAG, AT(keep), 0, 0, NULL, NULL},
     {"json", 0, ALL, A_TEXT, AT(json), 0, 0, NULL, NULL},
     {"quiet", 'q', ALL, A_FLAG, AT(quiet), 0, 0, NULL, NULL},
     {"list", 0, BENCH_MEASURE, A_FLAG, AT(list), 0, 0, NULL, NULL},
@@ -253,6 +310,7 @@ static void set_defaults(struct bench_options *o, enum bench_command command)
         .seed = 1,
         .job_ranks = 2,
     };
+    o->cells.particles = 330000;
     o->task.fsync = true;
     o->task.extent = 4 << 20;
 }
@@ -320,6 +378,9 @@ bool bench_options_parse(int argc, char **argv, enum bench_command command,
         return false;
     o->path = argv[optind];
     if (o->backend_count == 0)
-        take_backends(o, (char[]){"all"});
+        take_names(o, command == BENCH_CELLS ? bench_cells_ways : bench_backends,
+                   (char[]){"all"});
+    if (!o->cells.reading_given)
+        o->cells.reading = o->cells.writing;
     return true;
 }

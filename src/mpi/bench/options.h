@@ -5,6 +5,7 @@
 #define BENCH_OPTIONS_H
 
 #include "backend.h"
+#include "cells.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ enum bench_command {
     BENCH_MEASURE = 1,
     BENCH_OVERLAP = 2,
     BENCH_CHECKSUM = 4,
+    BENCH_CELLS = 8,
 };
 
 struct bench_options {
@@ -36,6 +38,7 @@ struct bench_options {
     int64_t size, block, transfer, segments;   /* 0: not given */
     int lattice[BENCH_DIMS], grid[BENCH_DIMS]; /* 0 ...: not given */
     int64_t site_bytes;                        /* 0: not given */
+    struct bench_cells_wish cells;             /* BENCH_CELLS only */
 
     bool writes, reads, cold, cold_file, reorder, keep, quiet;
     int64_t repetitions, outputs, phases, seed;

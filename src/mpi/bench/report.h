@@ -16,8 +16,21 @@
 void bench_text_head(const struct bench_run *, const struct bench_system *, FILE *to);
 void bench_text_results(const struct bench_run *, FILE *to);
 
+/* The same as times: a heading, and a line without its end. */
+void bench_text_times_heading(FILE *to);
+void bench_text_times(const struct bench_run *, const struct bench_entry *,
+                      enum bench_operation, bool named, FILE *to);
+
+/* The median time as a multiple of what the back end of that name took; 0 if that is not
+ * measured. */
+double bench_time_ratio(const struct bench_run *, const struct bench_entry *,
+                        enum bench_operation, const char *name);
+
 /* "lattice 32 x 16 x 16 x 16 of 576-byte sites, grid 2 x 1 x 1 x 1" */
 void bench_text_lattice(const struct bench_pattern *, FILE *to);
+
+/* ", key=value" for each. */
+void bench_text_hints(const struct bench_task *, FILE *to);
 
 /* ---- a line that says what goes on: on a terminal, and not in the first seconds ---- */
 

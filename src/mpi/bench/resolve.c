@@ -161,8 +161,8 @@ bool bench_options_resolve(struct bench_options *o, int ranks, char reason[BENCH
     *p = (struct bench_pattern){
         .kind = o->pattern, .ranks = ranks, .seed = (uint64_t)o->seed, .site_bytes = 1};
     o->task.job_ranks = (int)o->job_ranks;
-    if (!good)
-        return false;
+    if (!good || o->command == BENCH_CELLS)
+        return good;
     if (o->pattern == BENCH_LATTICE)
         good = resolve_lattice(o, p, reason);
     else if (o->pattern == BENCH_DISJOINT)

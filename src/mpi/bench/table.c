@@ -15,47 +15,14 @@ void bench_text_lattice(const struct bench_pattern *p, FILE *to)
             l[0], l[1], l[2], l[3], p->site_bytes, g[0], g[1], g[2], g[3]);
 }
 
-static void show_pattern(const struct bench_pattern *p, FILE *to)
+void bench_text_hints(const struct bench_task *task, FILE *to)
 {
-    char block[BENCH_SIZE_TEXT], transfer[BENCH_SIZE_TEXT];
-    bench_size_text((double)p->block, block);
-    bench_size_text((double)p->transfer, transfer);
-    if (p->kind == BENCH_LATTICE)
-        bench_text_lattice(p, to);
-    else if (p->kind == BENCH_DISJOINT)
-        fprintf(to, "disjoint blocks of %s, transfers of %s", block, transfer);
-    else
-        fprintf(to, "%s, %" PRId64 " segments of %s", bench_pattern_name(p->kind), p->segments,
-                transfer);
-}
-
-static void show_options(const struct bench_options *o, FILE *to)
-{
-    const struct bench_task *task = &o->task;
-    static const char *const modes[] = {"", ", independent", ", collective"};
-    fputs(modes[task->mode], to);
-    if (task->alignment)
-        fprintf(to, ", alignment %" PRId64, task->alignment);
-    if (task->chunk)
-        fprintf(to, ", chunks of %" PRId64 " bytes", task->chunk);
-    if (task->unlimited)
-        fputs(", unlimited dimension", to);
-    if (task->shape == BENCH_SHAPE_2D)
-        fputs(", 2 dimensions", to);
-    if (task->checksum)
-        fputs(", with checksum", to);
-    if (o->reorder)
-        fputs(", reordered", to);
     for (int i = 0; i < task->hints; i++) {
         char text[MPI_MAX_INFO_KEY + MPI_MAX_INFO_VAL + 2];
         snprintf(text, sizeof text, "%s=%s", task->hint[i].key, task->hint[i].value);
         limefile_text_defuse(text, "");
         fprintf(to, ", %s", text);
     }
-    if (o->outputs > 1)
-        fprintf(to, ", %" PRId64 " outputs", o->outputs);
-    if (o->compute > 0)
-        fprintf(to, ", each after %g s of computing", o->compute);
 }
 
 static const char *cache_words(const struct bench_run *run)
@@ -72,8 +39,7 @@ void bench_text_head(const struct bench_run *run, const struct bench_system *sys
     const struct bench_options *o = run->options;
     char all[BENCH_SIZE_TEXT], rank[BENCH_SIZE_TEXT];
     int ranks = run->world->ranks;
-    show_pattern(&o->task.pattern, to);
-    show_options(o, to);
+    run->content->show(run, to);
     bench_size_text((double)run->bytes, all);
     bench_size_text((double)run->bytes / ranks, rank);
     fprintf(to, "\n%d rank%s on %d host%s, %s: %s a rank\n", ranks, ranks == 1 ? "" : "s",
@@ -121,7 +87,7 @@ static void show_number(double value, int width, FILE *to)
     fprintf(to, "%*.*f", width, fabs(value) < 99.95 ? 1 : 0, value);
 }
 
-static void show_result(const struct bench_run *run, const struct bench_entry *entry,
+static void show_speeds(const struct bench_run *run, const struct bench_entry *entry,
                         enum bench_operation operation, bool named, FILE *to)
 {
     const struct bench_result *result = &entry->results[operation];
@@ -139,7 +105,16 @@ static void show_result(const struct bench_run *run, const struct bench_entry *e
     fputs("  ", to);
     for (int column = computes ? COMPUTE : OPEN; column <= CLOSE; column++)
         show_number(1e3 * phase(result, (enum column)column), 8, to);
-    if (operation == BENCH_READ && !result->verified)
+}
+
+static void show_result(const struct bench_run *run, const struct bench_entry *entry,
+                        enum bench_operation operation, bool named, FILE *to)
+{
+    if (run->content->shows_times)
+        bench_text_times(run, entry, operation, named, to);
+    else
+        show_speeds(run, entry, operation, named, to);
+    if (operation == BENCH_READ && !entry->results[operation].verified)
         fputs("  WRONG BYTES", to);
     fputc('\n', to);
 }
@@ -158,7 +133,10 @@ static const char *verdict(const struct bench_run *run)
 
 void bench_text_results(const struct bench_run *run, FILE *to)
 {
-    show_heading(run->options->compute > 0, to);
+    if (run->content->shows_times)
+        bench_text_times_heading(to);
+    else
+        show_heading(run->options->compute > 0, to);
     for (int i = 0; i < run->entries; i++) {
         const struct bench_entry *entry = &run->entry[i];
         bool named = true;

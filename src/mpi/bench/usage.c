@@ -4,6 +4,7 @@
 static const char usage[] = "usage: mpirun -n N lime-bench [OPTION]... FILE\n"
                             "       mpirun -n N lime-bench overlap [OPTION]... FILE\n"
                             "       mpirun -n N lime-bench checksum [OPTION]... FILE\n"
+                            "       mpirun -n N lime-bench cells [OPTION]... FILE\n"
                             "       lime-bench model [OPTION]...\n"
                             "       lime-bench --list\n";
 
@@ -59,7 +60,8 @@ static const char help[] =
     "      --keep               leave the files\n"
     "      --seed N             of the data, and of the random pattern (1)\n"
     "      --list               show back ends and patterns, and why one is missing\n"
-    "  -h, --help               show this text; also after overlap and checksum\n"
+    "  -h, --help               show this text; also after overlap, checksum,\n"
+    "                           cells and model\n"
     "  -V, --version            show the version\n"
     "\n"
     "FILE is written, read and removed; with several back ends it is FILE.BACKEND.\n"
@@ -83,6 +85,31 @@ static const char checksum_help[] =
     "Measures what the SciDAC checksum adds when Lemon writes and reads a lattice:\n"
     "without and with it in turn, each time the best of three.\n";
 
+static const char cells_usage[] = "usage: mpirun -n N lime-bench cells [OPTION]... FILE\n";
+
+static const char cells_help[] =
+    "\n"
+    "Writes and reads a checkpoint of particles in cells by Lemon and in other ways,\n"
+    "verifies every particle that was read, and prints how long each way took. A\n"
+    "particle has 120 bytes: id, component, position, velocity, orientation, angular\n"
+    "momentum. Defaults are in parentheses; k, M and G are powers of 1024.\n"
+    "\n"
+    "      --ways W[,W...]      by name, or all (all): posix, lime, ascii, binary and\n"
+    "                           pnetcdf; see lime-bench --list\n"
+    "      --particles N        of all ranks together (330000)\n"
+    "      --cells AxBxC        that the domain is cut into (a cell for each rank;\n"
+    "                           with kd, 16x16x16)\n"
+    "      --distribution D     uniform, or cluster: four drops, some gas (uniform)\n"
+    "      --decomposition D    of the ranks that write: regular, equal boxes, or kd,\n"
+    "                           boxes of cells with as many particles (regular)\n"
+    "      --read-decomposition D\n"
+    "                           of the ranks that read (as those that write)\n"
+    "\n"
+    "Each reader wants the particles in its box; posix, the ceiling, reads as many,\n"
+    "one after another. Ratios are of times: above 1 is slower. The other options are\n"
+    "those of lime-bench: --operations, --repetitions, --alignment, --hint,\n"
+    "--no-fsync, --warm, --cold-file, --reorder, --quiet, --json, --keep, --seed.\n";
+
 static const char common_help[] =
     "\n"
     "The options are those of lime-bench: --size, --lattice, --grid, --site-bytes,\n"
@@ -94,6 +121,8 @@ void bench_options_usage(enum bench_command command, bool all, FILE *to)
         fprintf(to, "%s%s%s", overlap_usage, all ? overlap_help : "", all ? common_help : "");
     else if (command == BENCH_CHECKSUM)
         fprintf(to, "%s%s%s", checksum_usage, all ? checksum_help : "", all ? common_help : "");
+    else if (command == BENCH_CELLS)
+        fprintf(to, "%s%s", cells_usage, all ? cells_help : "");
     else
         fprintf(to, "%s%s", usage, all ? help : "");
 }

@@ -4,6 +4,7 @@
  * What is no lattice is one here: disjoint blocks are a lattice of one dimension, interleaved
  * pieces one of two, of which the ranks split the faster.
  */
+#include "lemonio.h"
 #include "mpifile.h"
 #include "table.h"
 
@@ -11,7 +12,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,29 +63,6 @@ static const char *refuses(const struct bench_task *task)
     return NULL;
 }
 
-/* ---- errors ---- */
-
-/* "lemon: rank 0: write at 144: ..." */
-static void keep_message(const char *text, void *io)
-{
-    int prefix = 0;
-    sscanf(text, "lemon: rank %*d: %n", &prefix);
-    bench_io_fail(io, "Lemon", "%s", text + prefix);
-}
-
-/* A code of Lemon, the same on all ranks; those that have nothing to say of it keep silent
- * where another rank has. */
-static int check(struct bench_io *io, const char *action, int code)
-{
-    int told = io->error[0] != '\0';
-    if (code == LEMON_SUCCESS)
-        return 0;
-    MPI_Allreduce(MPI_IN_PLACE, &told, 1, MPI_INT, MPI_LOR, io->comm);
-    if (!told)
-        bench_io_fail(io, action, "Lemon's error %d", code);
-    return -1;
-}
-
 /* ---- open and close ---- */
 
 static int prepare(struct bench_io *io)
@@ -99,14 +76,14 @@ static int prepare(struct bench_io *io)
     set_geometry(&io->task->pattern, &lime->geometry);
     MPI_Cart_create(io->comm, lime->geometry.dims, lime->geometry.grid, periods, 0,
                     &lime->cartesian);
-    lemonSetMessageHandler(keep_message, io);
+    bench_lemon_listen(io);
     return 0;
 }
 
 static void release(struct bench_io *io)
 {
     struct lime *lime = io->state;
-    lemonSetMessageHandler(NULL, NULL);
+    bench_lemon_listen(NULL);
     if (lime)
         MPI_Comm_free(&lime->cartesian);
     free(lime);
@@ -126,7 +103,7 @@ static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
     if (code == LEMON_SUCCESS)
         code = lemonWriteRecordHeader(header, lime->writer);
     lemonDestroyHeader(header);
-    return check(io, "write header", code);
+    return bench_lemon_check(io, "write header", code);
 }
 
 static int begin_reading(struct bench_io *io, struct lime *lime, MPI_Info info)
@@ -147,7 +124,7 @@ static int begin_reading(struct bench_io *io, struct lime *lime, MPI_Info info)
     if (code == LEMON_SUCCESS && lemonReaderBytes(lime->reader) != bytes)
         return bench_io_fail(io, "read header", "the record has %lld bytes, not %" PRId64,
                              (long long)lemonReaderBytes(lime->reader), bytes);
-    return check(io, "read header", code);
+    return bench_lemon_check(io, "read header", code);
 }
 
 static int open_file(struct bench_io *io)
@@ -172,7 +149,7 @@ static int close_file(struct bench_io *io)
     lime->writer = NULL;
     lime->reader = NULL;
     int closed = bench_mpifile_close(io, &lime->file);
-    return check(io, "close", code) | closed;
+    return bench_lemon_check(io, "close", code) | closed;
 }
 
 /* ---- data ---- */
@@ -186,7 +163,7 @@ static int compare_sums(struct bench_io *io, LemonReader *reader)
         code = lemonReaderNextRecord(reader);
     if (code == LEMON_SUCCESS)
         code = lemonReadChecksum(reader, &want);
-    if (check(io, "read checksum", code) != 0)
+    if (bench_lemon_check(io, "read checksum", code) != 0)
         return -1;
     if (have.suma != want.suma || have.sumb != want.sumb)
         return bench_io_fail(io, "checksum",
@@ -201,11 +178,11 @@ static int transfer(struct bench_io *io)
     struct lime *lime = io->state;
     const struct geometry *g = &lime->geometry;
     if (io->writing)
-        return check(
+        return bench_lemon_check(
             io, "write",
             lemonWriteLatticeParallel(lime->writer, io->data, g->site_bytes, g->lattice));
     int code = lemonReadLatticeParallel(lime->reader, io->data, g->site_bytes, g->lattice);
-    if (check(io, "read", code) != 0)
+    if (bench_lemon_check(io, "read", code) != 0)
         return -1;
     return io->task->checksum ? compare_sums(io, lime->reader) : 0;
 }
@@ -220,7 +197,7 @@ static int close_record(struct bench_io *io)
         code = lemonWriterChecksum(lime->writer, &sum);
     if (code == LEMON_SUCCESS && io->task->checksum)
         code = lemonWriteChecksum(lime->writer, 0, 1, &sum);
-    return check(io, "close record", code);
+    return bench_lemon_check(io, "close record", code);
 }
 
 const struct bench_backend bench_lime = {

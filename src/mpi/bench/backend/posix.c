@@ -12,19 +12,27 @@ int bench_posix_open(struct bench_io *io, const char *path)
     return fd < 0 ? bench_io_errno(io, "open") : fd;
 }
 
+int64_t bench_posix_some(struct bench_io *io, int fd, void *data, int64_t n, int64_t offset)
+{
+    ssize_t moved;
+    do
+        moved = io->writing ? pwrite(fd, data, (size_t)n, offset)
+                            : pread(fd, data, (size_t)n, offset);
+    while (moved < 0 && errno == EINTR);
+    return moved < 0 ? bench_io_errno(io, io->writing ? "write" : "read") : moved;
+}
+
 int bench_posix_move(struct bench_io *io, int fd, void *data, int64_t n, int64_t offset)
 {
-    const char *action = io->writing ? "write" : "read";
     char *at = data;
     for (int64_t done = 0; done < n;) {
-        size_t more = (size_t)(n - done);
-        ssize_t moved = io->writing ? pwrite(fd, at + done, more, offset + done)
-                                    : pread(fd, at + done, more, offset + done);
+        int64_t moved = bench_posix_some(io, fd, at + done, n - done, offset + done);
         if (moved == 0)
-            return bench_io_fail(io, action, "the file ends at byte %" PRId64, offset + done);
-        if (moved < 0 && errno != EINTR)
-            return bench_io_errno(io, action);
-        done += moved > 0 ? moved : 0;
+            return bench_io_fail(io, io->writing ? "write" : "read",
+                                 "the file ends at byte %" PRId64, offset + done);
+        if (moved < 0)
+            return -1;
+        done += moved;
     }
     return 0;
 }

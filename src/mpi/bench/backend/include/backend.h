@@ -25,6 +25,7 @@ enum {
 #define BENCH_RECORD_TYPE "scidac-binary-data"
 
 struct bench_io;
+struct bench_cells;
 
 /* What a back end can do if it is asked for. */
 enum bench_ability {
@@ -65,7 +66,9 @@ struct bench_backend {
 /* All of them, those that were not built too; NULL ends the list. */
 extern const struct bench_backend *const bench_backends[];
 
-const struct bench_backend *bench_backend_find(const char *name);
+/* In such a list. */
+const struct bench_backend *bench_backend_find(const struct bench_backend *const *list,
+                                               const char *name);
 
 /* Why it cannot do the task, or NULL. `text` is room for the answer. Local. */
 const char *bench_backend_refuses(const struct bench_backend *, const struct bench_task *,
@@ -86,7 +89,8 @@ struct bench_io {
     bool writing;
     bool abandoned; /* a fragile one that has failed: nothing of it is called any more */
     const char *path;
-    char *data; /* this rank's bytes */
+    char *data;                /* this rank's bytes, */
+    struct bench_cells *cells; /* or particles; the other is NULL */
     void *state;
     json_t *hints; /* in effect, where MPI-IO tells; NULL otherwise */
     char error[BENCH_ERROR_BYTES];

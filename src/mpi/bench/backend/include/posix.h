@@ -12,6 +12,10 @@
 /* Of the io's direction; a descriptor, or -1 with an error. */
 int bench_posix_open(struct bench_io *, const char *path);
 
+/* Up to n bytes, at `offset` of the file: how many, 0 at the end of what is read, or -1 with an
+ * error. */
+int64_t bench_posix_some(struct bench_io *, int fd, void *data, int64_t n, int64_t offset);
+
 /* All n bytes, at `offset` of the file: 0, or -1 with an error. */
 int bench_posix_move(struct bench_io *, int fd, void *data, int64_t n, int64_t offset);
 

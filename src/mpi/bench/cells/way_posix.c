@@ -1,0 +1,62 @@
+/*
+ * way_posix.c - the ceiling: each rank writes its particles one after another to its range of
+ * the file, and reads as many as it needs, whichever they are
+ */
+#include "posix.h"
+#include "cells.h"
+#include "ways.h"
+
+#include <stdint.h>
+
+/* The descriptor is the state, plus one: 0 is none. */
+static int descriptor(const struct bench_io *io)
+{
+    return (int)(intptr_t)io->state - 1;
+}
+
+static int open_file(struct bench_io *io)
+{
+    int fd = bench_posix_open(io, io->path);
+    io->state = (void *)(intptr_t)(fd + 1);
+    return fd < 0 ? -1 : 0;
+}
+
+static int transfer(struct bench_io *io)
+{
+    struct bench_cells *c = io->cells;
+    int64_t n = io->writing ? c->count : c->read, before = 0;
+    MPI_Exscan(&n, &before, 1, MPI_INT64_T, MPI_SUM, io->comm);
+    if (io->rank == 0)
+        before = 0;
+    if (!io->writing && n > 0 && !bench_cells_append(c, n))
+        return bench_io_errno(io, "read");
+    if (!io->writing) {
+        c->count = n;
+        c->anywhere = true;
+    }
+    return bench_posix_move(io, descriptor(io), c->data, n * BENCH_PARTICLE_BYTES,
+                            before * BENCH_PARTICLE_BYTES);
+}
+
+static int sync_file(struct bench_io *io)
+{
+    return bench_posix_sync(io, descriptor(io));
+}
+
+static int close_file(struct bench_io *io)
+{
+    int fd = descriptor(io);
+    io->state = NULL;
+    return bench_posix_close(io, fd);
+}
+
+const struct bench_backend bench_way_posix = {
+    .name = "posix",
+    .about = "the same bytes, each rank one range; the ceiling",
+    .abilities = BENCH_CAN_LEAVE,
+    .patterns = BENCH_ALL_PATTERNS,
+    .open = open_file,
+    .transfer = transfer,
+    .sync = sync_file,
+    .close = close_file,
+};
