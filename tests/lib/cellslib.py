@@ -6,9 +6,12 @@
 """
 
 import bisect
+import functools
 import math
+import os
 import random
 import struct
+import sys
 import zlib
 
 import limetest
@@ -147,3 +150,21 @@ class Checkpoint:
 
     def container(self):
         return limetest.container(self.records())
+
+
+# ---- what docs/cells.md shows ----
+
+
+def example(language):
+    """The first program in that language, as it stands there."""
+    with open(os.path.join(limetest.REPO, "docs", "cells.md"), encoding="utf-8") as page:
+        return page.read().split(f"```{language}\n")[1].split("```")[0]
+
+
+@functools.lru_cache(maxsize=None)
+def python_with_numpy():
+    """The python3 of PATH, or Debian's, whichever has numpy; None."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if os.path.exists(python) and limetest.run([python, "-c", "import numpy"]).returncode == 0:
+            return python
+    return None

@@ -1,0 +1,89 @@
+"""The program in C of docs/cells.md, as it stands there: with Lemon, and with checkpoints that
+another hand has written."""
+
+import os
+import re
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import cellslib
+import limetest
+import mpitest
+from mpitest import RANKS, TestCase, mpirun
+
+FIELDS = (("id", "int64", 1, 0), ("position", "float64", 3, 8), ("velocity", "float64", 3, 32))
+
+
+class Page(TestCase):
+    def compiled(self, text):
+        folder = self.tempdir()
+        source, program = os.path.join(folder, "molecules.c"), os.path.join(folder, "molecules")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        sanitizers = ["-fsanitize=" + os.environ["SAN"]] if limetest.SANITIZED else []
+        self.run_ok([mpitest.MPICC, "-Wall", "-Wextra", "-Werror", *sanitizers, "-I",
+                     os.path.join(limetest.REPO, "src", "mpi", "lemon", "include"), source,
+                     os.path.join(limetest.B, "lib", "liblemon.a"), "-lisal", "-lm", "-pthread",
+                     "-o", program], timeout=120)
+        return program
+
+    def counts(self, program, ranks, path):
+        """How many particles each rank has got."""
+        done = mpirun(ranks, program, path)
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+        found = re.findall(r"rank (\d+) has (\d+) of (\d+) molecules", done.stdout.decode())
+        self.assertEqual(sorted(int(rank) for rank, _, _ in found), list(range(ranks)))
+        self.assertEqual(sum(int(n) for _, n, _ in found), int(found[0][2]))
+        return [int(n) for _, n, _ in found]
+
+    def test_as_it_stands(self):
+        program = self.compiled(cellslib.example("c"))
+        for ranks in RANKS:
+            path = os.path.join(self.tempdir(), "checkpoint.lime")
+            self.assertEqual(sum(self.counts(program, ranks, path)), 1000 * ranks)
+            said = self.run_ok(["lime", "check", "--strict", "--data", path]).decode()
+            self.assertIn("good: 3 records in 1 message", said)
+            self.assertIn("checksums: 1 right", said)
+            told = self.run_ok(["lime", "info", path]).decode()
+            for line in (f"particles         {1000 * ranks} of 56 bytes", "cells             4 x 4 x 4",
+                         "step              1000, time 2.5", "velocity: 3 float64 at byte 32"):
+                self.assertIn(line, told)
+
+    def test_same_records(self):
+        """Of a checkpoint of Lemon's, cellslib makes the same text and index out of the data."""
+        program = self.compiled(cellslib.example("c"))
+        path = os.path.join(self.tempdir(), "checkpoint.lime")
+        self.counts(program, 4, path)
+        text, index, data = (self.run_ok(["lime", "cat", path, type]) for type in (
+            cellslib.TEXT, cellslib.INDEX, cellslib.DATA))
+        c = cellslib.Checkpoint(0, (4, 4, 4), length=(10, 10, 10), fields=FIELDS, particle_bytes=56,
+                                step=1000, time=2.5)
+        for at in range(0, len(data), 56):
+            particle = data[at:at + 56]
+            position = struct.unpack_from("<3d", particle, 8)
+            c.members[c.number([c.locate(d, position[d]) for d in range(3)])].append(particle)
+        entries = struct.iter_unpack(">QQII", index[136 + 3 * 80:])
+        first = [(entry[0], i) for i, entry in enumerate(entries) if entry[1]]
+        empty = [i for i, cell in enumerate(c.members) if not cell]
+        c.order = [i for _, i in sorted(first)] + empty
+        self.assertEqual(c.data(), data)
+        self.assertEqual(c.text(), text)
+        self.assertEqual(c.index(), index)
+
+    def test_of_another_hand(self):
+        source = cellslib.example("c")
+        call = "    write_checkpoint(name, mine, COUNT);\n"
+        self.assertIn(call, source)
+        program = self.compiled(source.replace(call, "    (void)write_checkpoint;\n"))
+        for c in (cellslib.Checkpoint(5000, (5, 4, 3), order="shuffled", fields=FIELDS, big=True,
+                                      particle_bytes=56),
+                  cellslib.Checkpoint(1, (1, 1, 7), fields=FIELDS, particle_bytes=56),
+                  cellslib.Checkpoint(0, (2, 2, 2), fields=FIELDS, particle_bytes=56)):
+            path = self.write("c.lime", c.container())
+            for ranks in (1, 3, 4):
+                self.assertEqual(sum(self.counts(program, ranks, path)), c.count())
+
+
+if __name__ == "__main__":
+    limetest.main()
