@@ -1,5 +1,5 @@
 /* cmd_generate.c - lime-checkpoint generate: particles by a seed */
-#include "cells.h"
+#include "domain.h"
 #include "header.h"
 #include "options.h"
 #include "place.h"

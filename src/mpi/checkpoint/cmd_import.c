@@ -1,5 +1,5 @@
 /* cmd_import.c - lime-checkpoint import: MarDyn's old ASCII format to a checkpoint */
-#include "cells.h"
+#include "domain.h"
 #include "options.h"
 #include "output.h"
 #include "show.h"

@@ -1,5 +1,5 @@
 /* cmd_restart.c - lime-checkpoint restart: read by these ranks, and written by them */
-#include "cells.h"
+#include "domain.h"
 #include "options.h"
 #include "progressbar.h"
 #include "show.h"

@@ -1,8 +1,8 @@
 /* textfile.c - molecules out of text */
 #define _GNU_SOURCE
-#include "textfile.h"
 #include "line.h"
 #include "progressbar.h"
+#include "textfile.h"
 
 #include <errno.h>
 #include <fcntl.h>

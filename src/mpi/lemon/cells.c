@@ -106,9 +106,9 @@ static int write_index(struct cells_write *w)
 }
 
 /* Data first: their checksums are known when they have been through the processor. */
-static int write_data(struct cells_write *w, struct lemon_runs *runs)
+static int write_data(struct cells_write *w, struct lemon_runmove *runs)
 {
-    int code = lemon_agree(w->in, lemon_runs_write(w->in, runs, &w->stream));
+    int code = lemon_agree(w->in, lemon_runmove_write(w->in, runs, &w->stream));
     if (code == LEMON_SUCCESS)
         code = write_index(w);
     if (code != LEMON_SUCCESS)
@@ -117,9 +117,9 @@ static int write_data(struct cells_write *w, struct lemon_runs *runs)
     return lemonWriterCloseRecord(w->writer);
 }
 
-static int start_data(struct cells_write *w, struct lemon_runs *runs)
+static int start_data(struct cells_write *w, struct lemon_runmove *runs)
 {
-    int code = lemon_agree(w->in, lemon_runs_keep(w->in, runs, &w->stream));
+    int code = lemon_agree(w->in, lemon_runmove_keep(w->in, runs, &w->stream));
     char *buffer = w->in->pending.buffer;
     w->in->pending.buffer = NULL; /* the index goes another way first */
     if (code == LEMON_SUCCESS)
@@ -130,7 +130,7 @@ static int start_data(struct cells_write *w, struct lemon_runs *runs)
     }
     lemon_post_begin(w->in, LEMON_WRITE);
     w->in->pending.buffer = buffer;
-    lemon_runs_start(w->in, runs);
+    lemon_runmove_start(w->in, runs);
     lemon_writer_begin_busy(w->writer);
     lemon_writer_move_on(w->writer, (int64_t)limecells_data_bytes(&w->c));
     return LEMON_SUCCESS;
@@ -138,17 +138,17 @@ static int start_data(struct cells_write *w, struct lemon_runs *runs)
 
 static int write_records(struct cells_write *w, bool wait)
 {
-    struct lemon_runs runs;
+    struct lemon_runmove runs;
     int code = write_first_records(w);
     if (code == LEMON_SUCCESS)
         code = open_record(w, LIMECELLS_DATA_TYPE, limecells_data_bytes(&w->c), 0, w->me);
     if (code == LEMON_SUCCESS)
-        code = lemon_runs_open(w->in, &runs, (int64_t)limecells_data_bytes(&w->c),
-                               w->writer->off, w->run, w->runs, true);
+        code = lemon_runmove_open(w->in, &runs, (int64_t)limecells_data_bytes(&w->c),
+                                  w->writer->off, w->run, w->runs, true);
     if (code != LEMON_SUCCESS)
         return code;
     code = wait ? write_data(w, &runs) : start_data(w, &runs);
-    lemon_runs_close(&runs);
+    lemon_runmove_close(&runs);
     return code;
 }
 

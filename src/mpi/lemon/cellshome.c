@@ -217,18 +217,19 @@ static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
     int64_t bytes = h->cells * LIMECELLS_ENTRY_BYTES;
     struct lemon_run run = {h->first * LIMECELLS_ENTRY_BYTES, bytes, 0};
     struct lemon_stream stream = {copy_entries, NULL, entries};
-    struct lemon_runs runs;
+    struct lemon_runmove runs;
     for (int64_t i = 0; i < h->cells; i++)
         limecells_entry_encode(&h->cell[i],
                                (unsigned char *)entries + i * LIMECELLS_ENTRY_BYTES);
     int code = join_crcs(in, entries, bytes, &c->entries_crc);
     if (code == LEMON_SUCCESS)
-        code = lemon_runs_open(in, &runs, (int64_t)limecells_cells(c) * LIMECELLS_ENTRY_BYTES,
+        code =
+            lemon_runmove_open(in, &runs, (int64_t)limecells_cells(c) * LIMECELLS_ENTRY_BYTES,
                                at + (int64_t)limecells_header_bytes(c), &run, bytes > 0, true);
     if (code != LEMON_SUCCESS)
         return code;
-    code = lemon_runs_write(in, &runs, &stream);
-    lemon_runs_close(&runs);
+    code = lemon_runmove_write(in, &runs, &stream);
+    lemon_runmove_close(&runs);
     return code == LEMON_SUCCESS ? write_header(in, c, at) : code;
 }
 

@@ -279,14 +279,14 @@ static int read_own_runs(struct cells_read *r)
 
 static int read_through_movers(struct cells_read *r)
 {
-    struct lemon_runs runs;
+    struct lemon_runmove runs;
     int64_t bytes = (int64_t)limecells_data_bytes(&r->cells->internal->c);
-    int code = lemon_runs_open(r->in, &runs, bytes, r->cells->internal->data_at, r->run,
-                               r->runs, true);
+    int code = lemon_runmove_open(r->in, &runs, bytes, r->cells->internal->data_at, r->run,
+                                  r->runs, true);
     if (code != LEMON_SUCCESS)
         return code;
-    code = lemon_runs_read(r->in, &runs, r->particles);
-    lemon_runs_close(&runs);
+    code = lemon_runmove_read(r->in, &runs, r->particles);
+    lemon_runmove_close(&runs);
     return code;
 }
 

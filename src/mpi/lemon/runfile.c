@@ -1,14 +1,14 @@
 /* runfile.c - between the windows of movers and the file */
 #include "runmove.h"
 
-static int64_t window_bytes(const struct lemon_runs *m)
+static int64_t window_bytes(const struct lemon_runmove *m)
 {
     return m->mover < 0 ? 0 : m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN;
 }
 
 /* Where a turn's window begins: pages of memory are pages of the file. */
-static char *window_at(const struct lemon_runs *m, char *windows, int64_t turn, int64_t *from,
-                       int64_t *to)
+static char *window_at(const struct lemon_runmove *m, char *windows, int64_t turn,
+                       int64_t *from, int64_t *to)
 {
     *from = *to = 0;
     if (m->mover < 0)
@@ -18,7 +18,8 @@ static char *window_at(const struct lemon_runs *m, char *windows, int64_t turn, 
 }
 
 /* Two windows, where there is more than one turn. */
-static int open_windows(struct lemon_internal *in, const struct lemon_runs *m, char **windows)
+static int open_windows(struct lemon_internal *in, const struct lemon_runmove *m,
+                        char **windows)
 {
     *windows = lemon_window_new((m->plan.turns > 1 ? 2 : 1) * window_bytes(m) + 1);
     return lemon_agree(in, *windows ? LEMON_SUCCESS
@@ -27,8 +28,8 @@ static int open_windows(struct lemon_internal *in, const struct lemon_runs *m, c
 
 /* While one turn is written, the next one is collected. After an error the ranks go on
  * exchanging: nobody is left waiting. */
-int lemon_runs_write(struct lemon_internal *in, struct lemon_runs *m,
-                     const struct lemon_stream *stream)
+int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
+                        const struct lemon_stream *stream)
 {
     char *windows;
     int code = open_windows(in, m, &windows);
@@ -37,8 +38,8 @@ int lemon_runs_write(struct lemon_internal *in, struct lemon_runs *m,
         for (int64_t turn = 0; turn < m->plan.turns; turn++) {
             int64_t from, to;
             char *window = window_at(m, windows + turn % 2 * window_bytes(m), turn, &from, &to);
-            const char *lent = lemon_runs_lent(m, turn, stream);
-            lemon_runs_collect(in, m, turn, lent ? NULL : window, stream);
+            const char *lent = lemon_runmove_lent(m, turn, stream);
+            lemon_runmove_collect(in, m, turn, lent ? NULL : window, stream);
             if (lemon_post_wait(in) == LEMON_SUCCESS)
                 lemon_post(in, lent ? (char *)lent : window, to - from,
                            m->plan.share.base + from);
@@ -50,7 +51,7 @@ int lemon_runs_write(struct lemon_internal *in, struct lemon_runs *m,
 }
 
 /* While one turn is handed out, the next one is read. */
-int lemon_runs_read(struct lemon_internal *in, struct lemon_runs *m, char *data)
+int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *m, char *data)
 {
     char *windows;
     int code = open_windows(in, m, &windows);
@@ -61,15 +62,15 @@ int lemon_runs_read(struct lemon_internal *in, struct lemon_runs *m, char *data)
             char *window = window_at(m, windows + turn % 2 * window_bytes(m), turn, &from, &to);
             code = lemon_post_wait(in);
             if (code == LEMON_SUCCESS && turn < m->plan.turns) {
-                lemon_runs_wanted(in, m, turn, &begin, &end);
+                lemon_runmove_wanted(in, m, turn, &begin, &end);
                 lemon_post(in, window + (begin - from), end - begin,
                            m->plan.share.base + begin);
             }
             if (turn > 0)
-                lemon_runs_hand_out(in, m, turn - 1,
-                                    window_at(m, windows + (turn - 1) % 2 * window_bytes(m),
-                                              turn - 1, &from, &to),
-                                    data);
+                lemon_runmove_hand_out(in, m, turn - 1,
+                                       window_at(m, windows + (turn - 1) % 2 * window_bytes(m),
+                                                 turn - 1, &from, &to),
+                                       data);
         }
         code = in->pending.code;
     }
@@ -77,8 +78,8 @@ int lemon_runs_read(struct lemon_internal *in, struct lemon_runs *m, char *data)
     return code;
 }
 
-int lemon_runs_keep(struct lemon_internal *in, struct lemon_runs *m,
-                    const struct lemon_stream *stream)
+int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,
+                       const struct lemon_stream *stream)
 {
     struct lemon_pending *pending = &in->pending;
     int64_t from = 0, to = 0, turns = m->mover < 0 ? 0 : m->plan.turns;
@@ -89,13 +90,13 @@ int lemon_runs_keep(struct lemon_internal *in, struct lemon_runs *m,
     char *window = window_at(m, pending->buffer, 0, &from, &to);
     for (int64_t turn = 0; code == LEMON_SUCCESS && turn < m->plan.turns; turn++) {
         window_at(m, pending->buffer, turn, &from, &to);
-        lemon_runs_collect(in, m, turn, window, stream);
+        lemon_runmove_collect(in, m, turn, window, stream);
         window += to - from;
     }
     return pending->code = code;
 }
 
-int lemon_runs_start(struct lemon_internal *in, const struct lemon_runs *m)
+int lemon_runmove_start(struct lemon_internal *in, const struct lemon_runmove *m)
 {
     int64_t from, to;
     if (m->mover < 0)

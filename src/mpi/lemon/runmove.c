@@ -18,7 +18,7 @@ enum {
 /* ---- who has what ---- */
 
 /* This rank's runs of a mover's range, as pairs of words behind `words`. */
-static int64_t clip(const struct lemon_runs *m, int64_t mover, int64_t *words)
+static int64_t clip(const struct lemon_runmove *m, int64_t mover, int64_t *words)
 {
     int64_t from, to, n = 0;
     lemon_share_range(&m->plan.share, (int)mover, &from, &to);
@@ -34,7 +34,7 @@ static int64_t clip(const struct lemon_runs *m, int64_t mover, int64_t *words)
 }
 
 /* Calls on each mover of this rank's runs, in order. */
-static int64_t next_mover(const struct lemon_runs *m, int64_t after)
+static int64_t next_mover(const struct lemon_runmove *m, int64_t after)
 {
     int64_t from, to, i;
     if (after < 0)
@@ -49,7 +49,7 @@ static int64_t next_mover(const struct lemon_runs *m, int64_t after)
     return owner > after ? owner : after + 1; /* the run began before `to` */
 }
 
-static int64_t *clip_all(struct lemon_runs *m, bool *good)
+static int64_t *clip_all(struct lemon_runmove *m, bool *good)
 {
     int64_t *words, at = 0;
     for (int64_t mover = next_mover(m, -1); mover >= 0; mover = next_mover(m, mover))
@@ -67,7 +67,7 @@ static int64_t *clip_all(struct lemon_runs *m, bool *good)
 }
 
 /* The runs of the others come as pairs of words. */
-static void note_theirs(struct lemon_runs *m, const int64_t *words)
+static void note_theirs(struct lemon_runmove *m, const int64_t *words)
 {
     const struct lemon_sparse *p = &m->pattern;
     for (int64_t i = 0; i < p->from_items; i++)
@@ -76,7 +76,7 @@ static void note_theirs(struct lemon_runs *m, const int64_t *words)
         lemon_runs_count(m->theirs + p->from[i].first, p->from[i].items);
 }
 
-static bool allocate(struct lemon_runs *m, int64_t **words)
+static bool allocate(struct lemon_runmove *m, int64_t **words)
 {
     const struct lemon_sparse *p = &m->pattern;
     m->staging_bytes = m->plan.turn > STAGING ? m->plan.turn : STAGING;
@@ -89,10 +89,10 @@ static bool allocate(struct lemon_runs *m, int64_t **words)
     return *words && m->theirs && m->place && m->requests && m->staging && m->arriving;
 }
 
-int lemon_runs_open(struct lemon_internal *in, struct lemon_runs *m, int64_t bytes,
-                    int64_t base, struct lemon_run *run, int64_t count, bool good)
+int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *m, int64_t bytes,
+                       int64_t base, struct lemon_run *run, int64_t count, bool good)
 {
-    *m = (struct lemon_runs){.run = run, .count = count};
+    *m = (struct lemon_runmove){.run = run, .count = count};
     lemon_runs_plan_make(&m->plan, bytes, in->ranks, base, &in->hints);
     m->mover = lemon_runs_mover(&m->plan, in->rank);
     lemon_runs_count(run, count);
@@ -110,11 +110,11 @@ int lemon_runs_open(struct lemon_internal *in, struct lemon_runs *m, int64_t byt
     free(out);
     free(into);
     if (code != LEMON_SUCCESS)
-        lemon_runs_close(m);
+        lemon_runmove_close(m);
     return code;
 }
 
-void lemon_runs_close(struct lemon_runs *m)
+void lemon_runmove_close(struct lemon_runmove *m)
 {
     lemon_sparse_close(&m->pattern);
     free(m->theirs);
@@ -165,7 +165,7 @@ static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, 
     }
 }
 
-static void turn_of(const struct lemon_runs *m, int64_t mover, int64_t turn, int64_t *from,
+static void turn_of(const struct lemon_runmove *m, int64_t mover, int64_t turn, int64_t *from,
                     int64_t *to)
 {
     *from = *to = 0;
@@ -174,7 +174,7 @@ static void turn_of(const struct lemon_runs *m, int64_t mover, int64_t turn, int
 }
 
 /* Of a mover that this rank deals with. */
-static struct part own_part(const struct lemon_runs *m, const struct lemon_peer *peer,
+static struct part own_part(const struct lemon_runmove *m, const struct lemon_peer *peer,
                             int64_t turn)
 {
     int64_t from, to;
@@ -182,7 +182,7 @@ static struct part own_part(const struct lemon_runs *m, const struct lemon_peer 
     return part_of(m->run, m->count, from, to);
 }
 
-static const struct lemon_run *their_runs(const struct lemon_runs *m, int64_t source,
+static const struct lemon_run *their_runs(const struct lemon_runmove *m, int64_t source,
                                           int64_t *count)
 {
     *count = m->pattern.from[source].items;
@@ -191,7 +191,7 @@ static const struct lemon_run *their_runs(const struct lemon_runs *m, int64_t so
 
 /* ---- into the windows ---- */
 
-static int receive(const struct lemon_internal *in, struct lemon_runs *m, int64_t from,
+static int receive(const struct lemon_internal *in, struct lemon_runmove *m, int64_t from,
                    int64_t to, char *window)
 {
     int n = 0;
@@ -213,7 +213,7 @@ static int receive(const struct lemon_internal *in, struct lemon_runs *m, int64_
 }
 
 /* As many messages at once as there is room for. */
-static void send_all(const struct lemon_internal *in, struct lemon_runs *m, int64_t turn,
+static void send_all(const struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
                      const struct lemon_stream *stream, MPI_Request *requests)
 {
     int64_t used = 0;
@@ -235,7 +235,7 @@ static void send_all(const struct lemon_internal *in, struct lemon_runs *m, int6
 }
 
 /* This mover's own runs: those of its stream that it moves itself. */
-static void fill_own(const struct lemon_runs *m, int64_t from, int64_t to, char *window,
+static void fill_own(const struct lemon_runmove *m, int64_t from, int64_t to, char *window,
                      const struct lemon_stream *stream)
 {
     for (int64_t i = lemon_runs_find(m->run, m->count, from);
@@ -247,8 +247,8 @@ static void fill_own(const struct lemon_runs *m, int64_t from, int64_t to, char 
     }
 }
 
-void lemon_runs_collect(struct lemon_internal *in, struct lemon_runs *m, int64_t turn,
-                        char *window, const struct lemon_stream *stream)
+void lemon_runmove_collect(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
+                           char *window, const struct lemon_stream *stream)
 {
     int64_t from, to, count;
     turn_of(m, m->mover, turn, &from, &to);
@@ -264,8 +264,8 @@ void lemon_runs_collect(struct lemon_internal *in, struct lemon_runs *m, int64_t
     }
 }
 
-const char *lemon_runs_lent(const struct lemon_runs *m, int64_t turn,
-                            const struct lemon_stream *stream)
+const char *lemon_runmove_lent(const struct lemon_runmove *m, int64_t turn,
+                               const struct lemon_stream *stream)
 {
     int64_t from, to;
     turn_of(m, m->mover, turn, &from, &to);
@@ -276,8 +276,8 @@ const char *lemon_runs_lent(const struct lemon_runs *m, int64_t turn,
 
 /* ---- out of the windows ---- */
 
-void lemon_runs_wanted(const struct lemon_internal *in, const struct lemon_runs *m,
-                       int64_t turn, int64_t *from, int64_t *to)
+void lemon_runmove_wanted(const struct lemon_internal *in, const struct lemon_runmove *m,
+                          int64_t turn, int64_t *from, int64_t *to)
 {
     int64_t begin, end, first = INT64_MAX, last = 0;
     (void)in;
@@ -302,7 +302,7 @@ void lemon_runs_wanted(const struct lemon_internal *in, const struct lemon_runs 
         *from = *to = begin;
 }
 
-static void send_out(const struct lemon_internal *in, struct lemon_runs *m, int64_t from,
+static void send_out(const struct lemon_internal *in, struct lemon_runmove *m, int64_t from,
                      int64_t to, const char *window, MPI_Request *requests)
 {
     int64_t used = 0, count;
@@ -328,8 +328,8 @@ static void send_out(const struct lemon_internal *in, struct lemon_runs *m, int6
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
 }
 
-void lemon_runs_hand_out(struct lemon_internal *in, struct lemon_runs *m, int64_t turn,
-                         const char *window, char *data)
+void lemon_runmove_hand_out(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
+                            const char *window, char *data)
 {
     int64_t from, to;
     int n = 0;

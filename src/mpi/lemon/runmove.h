@@ -18,7 +18,7 @@ struct lemon_stream {
     void *context;
 };
 
-struct lemon_runs {
+struct lemon_runmove {
     struct lemon_runs_plan plan;
     int64_t mover;         /* this rank's number as one, or -1 */
     struct lemon_run *run; /* of this rank, the caller's */
@@ -33,34 +33,36 @@ struct lemon_runs {
 
 /* `run` lives as long as this. good: whether this rank has what else it needs. Collective,
  * agreed; nothing is to be closed after an error. */
-int lemon_runs_open(struct lemon_internal *, struct lemon_runs *, int64_t bytes, int64_t base,
-                    struct lemon_run *run, int64_t count, bool good);
-void lemon_runs_close(struct lemon_runs *);
+int lemon_runmove_open(struct lemon_internal *, struct lemon_runmove *, int64_t bytes,
+                       int64_t base, struct lemon_run *run, int64_t count, bool good);
+void lemon_runmove_close(struct lemon_runmove *);
 
 /* Brings a turn of all movers into their windows, which have the bytes of lemon_runs_turn(),
  * or out of them to `data`, the rank's stream. A mover whose turn is its own, and lent, has no
  * window for it: NULL. Collective; cannot fail. */
-void lemon_runs_collect(struct lemon_internal *, struct lemon_runs *, int64_t turn,
-                        char *window, const struct lemon_stream *);
-void lemon_runs_hand_out(struct lemon_internal *, struct lemon_runs *, int64_t turn,
-                         const char *window, char *data);
+void lemon_runmove_collect(struct lemon_internal *, struct lemon_runmove *, int64_t turn,
+                           char *window, const struct lemon_stream *);
+void lemon_runmove_hand_out(struct lemon_internal *, struct lemon_runmove *, int64_t turn,
+                            const char *window, char *data);
 
 /* A mover's turn that is one range of its own stream, and lent; or NULL. Local. */
-const char *lemon_runs_lent(const struct lemon_runs *, int64_t turn,
-                            const struct lemon_stream *);
+const char *lemon_runmove_lent(const struct lemon_runmove *, int64_t turn,
+                               const struct lemon_stream *);
 
 /* What of this mover's turn anyone wants; empty: *from == *to. Local. */
-void lemon_runs_wanted(const struct lemon_internal *, const struct lemon_runs *, int64_t turn,
-                       int64_t *from, int64_t *to);
+void lemon_runmove_wanted(const struct lemon_internal *, const struct lemon_runmove *,
+                          int64_t turn, int64_t *from, int64_t *to);
 
 /* ---- runfile.c: between ranks and file; collective, not agreed ---- */
 
 /* All of it, turn by turn. */
-int lemon_runs_write(struct lemon_internal *, struct lemon_runs *, const struct lemon_stream *);
-int lemon_runs_read(struct lemon_internal *, struct lemon_runs *, char *data);
+int lemon_runmove_write(struct lemon_internal *, struct lemon_runmove *,
+                        const struct lemon_stream *);
+int lemon_runmove_read(struct lemon_internal *, struct lemon_runmove *, char *data);
 
 /* Collects all turns in memory, pending.buffer; then starts to write them: local. */
-int lemon_runs_keep(struct lemon_internal *, struct lemon_runs *, const struct lemon_stream *);
-int lemon_runs_start(struct lemon_internal *, const struct lemon_runs *);
+int lemon_runmove_keep(struct lemon_internal *, struct lemon_runmove *,
+                       const struct lemon_stream *);
+int lemon_runmove_start(struct lemon_internal *, const struct lemon_runmove *);
 
 #endif

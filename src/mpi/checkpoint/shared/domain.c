@@ -1,5 +1,5 @@
-/* cells.c - how a domain is cut, and what is written */
-#include "cells.h"
+/* domain.c - how a domain is cut, and what is written */
+#include "domain.h"
 #include "progressbar.h"
 #include "show.h"
 

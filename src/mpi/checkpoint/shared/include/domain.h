@@ -1,9 +1,9 @@
 /*
- * cells.h - cells for those who do not want to think about them, and writing with a word to the
+ * domain.h - cells for those who do not want to think about them, and writing with a word to the
  * user
  */
-#ifndef CHECKPOINT_CELLS_H
-#define CHECKPOINT_CELLS_H
+#ifndef CHECKPOINT_DOMAIN_H
+#define CHECKPOINT_DOMAIN_H
 
 #include "output.h"
 #include "particle.h"
