@@ -12,7 +12,7 @@ import benchlib
 import limetest
 from mpitest import RANKS, TestCase
 
-PROGRAMS = ("api", "lattice", "faults", "threads", "checksum")
+PROGRAMS = ("api", "lattice", "faults", "threads", "checksum", "cells")
 
 
 def build():
@@ -64,6 +64,11 @@ class Mpich(TestCase):
 
     def test_threads(self):
         self.on(RANKS if limetest.STRESS else (1, 3), "threads", 5, "main")
+
+    def test_cells(self):
+        folder = self.tempdir()
+        self.tap(3, "cells", "write", folder, "usual")
+        self.tap(2, "cells", "read", folder, "usual")
 
     def test_bench(self):
         """lime-bench, with what MPICH and nothing else has."""
