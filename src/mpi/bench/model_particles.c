@@ -96,9 +96,9 @@ static struct got send_parts(struct lime *l, const struct lemon_runs_plan *plan,
 static void tell_homes(struct lime *l, int64_t rank)
 {
     const struct model_cells *c = l->model->gas;
-    int64_t ranks = l->model->ranks, last = -1;
+    int64_t each = lemon_runs_of_home(c->all, l->model->ranks), last = -1;
     for (int64_t i = c->first[rank]; i < c->first[rank + 1]; i++) {
-        int64_t each = (c->all + ranks - 1) / ranks, home = c->own[i] / each;
+        int64_t home = c->own[i] / each;
         if (home != last && home != rank) {
             l->words[rank] += WORDS_TO_HOMES;
             l->words[home] += WORDS_TO_HOMES;
@@ -110,7 +110,7 @@ static void tell_homes(struct lime *l, int64_t rank)
 /* The entries that a rank puts together, in the index. */
 static struct lemon_run home_of(const struct model_cells *c, int64_t rank, int64_t ranks)
 {
-    int64_t each = (c->all + ranks - 1) / ranks, first = rank * each;
+    int64_t each = lemon_runs_of_home(c->all, ranks), first = rank * each;
     first = first < c->all ? first : c->all;
     int64_t n = c->all - first < each ? c->all - first : each;
     return (struct lemon_run){first * ENTRY, n * ENTRY, 0};

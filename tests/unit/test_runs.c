@@ -1,0 +1,128 @@
+/* test_runs.c - who moves ranges that ranks have any of: each byte is one mover's, in one turn, and
+ * each item has one home */
+#include "lattice.h"
+
+#include "runs.h"
+
+struct asked {
+    struct lemon_plan_hints hints;
+    int64_t bytes, ranks, base;
+};
+
+static int64_t up_to(uint64_t n)
+{
+    return 1 + (int64_t)chance_below(n);
+}
+
+static struct asked ask(void)
+{
+    struct asked a = {.ranks = up_to(40), .base = (int64_t)chance_below(1 << 20)};
+    a.hints.stripe = INT64_C(1) << chance_below(22);
+    a.hints.movers = chance_below(3) ? 0 : up_to(60);
+    a.hints.round = chance_below(3) ? 0 : up_to(1 << 22);
+    a.bytes = (int64_t)chance_below(UINT64_C(1) << (10 + chance_below(24)));
+    return a;
+}
+
+static void test_each_byte_has_one_mover(void **state)
+{
+    (void)state;
+    for (int i = 0; i < chance_times(2000); i++) {
+        struct asked a = ask();
+        struct lemon_runs_plan plan;
+        int64_t reached = 0;
+        lemon_runs_plan_make(&plan, a.bytes, a.ranks, a.base, &a.hints);
+        assert_in_range(plan.share.movers, 1, a.ranks);
+        for (int64_t mover = 0; mover < plan.share.movers; mover++) {
+            for (int64_t turn = 0; turn < plan.turns; turn++) {
+                int64_t from, to;
+                lemon_runs_turn(&plan, mover, turn, &from, &to);
+                assert_true(from <= to && to - from <= plan.turn);
+                if (from == to)
+                    continue;
+                assert_int_equal(from, reached);
+                assert_int_equal(lemon_runs_owner(&plan, from), mover);
+                assert_int_equal(lemon_runs_owner(&plan, to - 1), mover);
+                assert_true(from == 0 || (a.base + from) % a.hints.stripe == 0);
+                reached = to;
+            }
+        }
+        assert_int_equal(reached, a.bytes);
+    }
+}
+
+static void test_movers_are_ranks(void **state)
+{
+    (void)state;
+    for (int i = 0; i < chance_times(2000); i++) {
+        struct asked a = ask();
+        struct lemon_runs_plan plan;
+        int64_t movers = 0;
+        lemon_runs_plan_make(&plan, a.bytes, a.ranks, a.base, &a.hints);
+        for (int64_t rank = 0; rank < a.ranks; rank++) {
+            int64_t mover = lemon_runs_mover(&plan, rank);
+            movers += mover >= 0;
+            if (mover >= 0)
+                assert_int_equal(lemon_runs_rank(&plan, mover), rank);
+        }
+        assert_int_equal(movers, plan.share.movers);
+    }
+}
+
+/* Against a table of all bytes. */
+static void test_streams(void **state)
+{
+    enum {
+        BYTES = 300,
+        RUNS = 20,
+    };
+    (void)state;
+    for (int i = 0; i < chance_times(1000); i++) {
+        struct lemon_run run[RUNS];
+        int64_t runs = 0, at = (int64_t)chance_below(10), before[BYTES + 1] = {0};
+        bool has[BYTES] = {false};
+        for (; runs < RUNS; runs++) {
+            int64_t n = up_to(12);
+            at += (int64_t)chance_below(6);
+            if (at + n > BYTES)
+                break;
+            run[runs] = (struct lemon_run){at, n, 0};
+            memset(has + at, 1, (size_t)n);
+            at += n;
+        }
+        for (int64_t b = 0; b < BYTES; b++)
+            before[b + 1] = before[b] + has[b];
+        assert_int_equal(lemon_runs_count(run, runs), before[BYTES]);
+        for (int64_t b = 0; b <= BYTES; b++) {
+            int64_t found = lemon_runs_find(run, runs, b);
+            assert_int_equal(lemon_runs_before(run, runs, b), before[b]);
+            assert_true(found == runs || run[found].offset + run[found].bytes > b);
+            assert_true(found == 0 || run[found - 1].offset + run[found - 1].bytes <= b);
+        }
+    }
+}
+
+static void test_homes(void **state)
+{
+    (void)state;
+    assert_int_equal(lemon_runs_of_home(16384, 16384), 128);
+    assert_int_equal(lemon_runs_of_home(4096, 4), 1024);
+    assert_int_equal(lemon_runs_of_home(1, 1000), 1);
+    for (int i = 0; i < chance_times(2000); i++) {
+        int64_t ranks = up_to(1 << 20), items = up_to(UINT64_C(1) << chance_below(41));
+        int64_t each = lemon_runs_of_home(items, ranks);
+        assert_true((items - 1) / each < ranks);
+        assert_true(each >= 1 && (each <= items || each == 1));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_byte_has_one_mover),
+        cmocka_unit_test(test_movers_are_ranks),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_homes),
+    };
+    return cmocka_run_group_tests_name("Lemon: runs", tests, NULL, NULL);
+}
