@@ -306,6 +306,7 @@ $(B)/tests/test_stage: $(libstage)
 $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/grid.o
+$(B)/tests/test_runs: $(B)/obj/no-mpi/runs.o $(B)/obj/no-mpi/share.o
 $(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan pieces schedule share)
 $(B)/tests/test_runs: $(patsubst %,$(B)/obj/no-mpi/%.o,runs share)
 $(B)/tests/test_permute: $(patsubst %,$(B)/obj/no-mpi/%.o,permute box grid)

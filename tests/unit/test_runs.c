@@ -1,114 +1,146 @@
-/* test_runs.c - whatever ranks have, the movers' turns are all bytes, each once */
+/* test_runs.c - who moves ranges that ranks have any of: each byte is one mover's, in one turn,
+ * and each item has one home */
 #include "lattice.h"
 
 #include "runs.h"
 
-#define MIB (INT64_C(1) << 20)
+struct asked {
+    struct lemon_plan_hints hints;
+    int64_t bytes, ranks, base;
+};
 
-static struct lemon_plan_hints hints_by_chance(void)
+static int64_t up_to(uint64_t n)
 {
-    return (struct lemon_plan_hints){
-        .stripe = 1 + (int64_t)chance_below(chance_below(2) ? 50 : 4 << 20),
-        .movers = chance_below(2) ? (int64_t)chance_below(30) : 0,
-        .round =
-            chance_below(2) ? 1 + (int64_t)chance_below(chance_below(2) ? 2000 : 1 << 30) : 0,
-    };
+    return 1 + (int64_t)chance_below(n);
 }
 
-static void test_turns_are_all_bytes(void **state)
+static struct asked ask(void)
+{
+    struct asked a = {.ranks = up_to(40), .base = (int64_t)chance_below(1 << 20)};
+    a.hints.stripe = INT64_C(1) << chance_below(22);
+    a.hints.movers = chance_below(3) ? 0 : up_to(60);
+    a.hints.round = chance_below(3) ? 0 : up_to(1 << 22);
+    a.bytes = (int64_t)chance_below(UINT64_C(1) << (10 + chance_below(24)));
+    return a;
+}
+
+static void test_each_byte_has_one_mover(void **state)
 {
     (void)state;
-    for (int i = 0; i < chance_times(3000); i++) {
-        struct lemon_plan_hints hints = hints_by_chance();
-        int64_t bytes = (int64_t)chance_below(chance_below(2) ? 3000 : 1 << 28);
-        int64_t ranks = 1 + (int64_t)chance_below(40), at = 0;
+    for (int i = 0; i < chance_times(2000); i++) {
+        struct asked a = ask();
         struct lemon_runs_plan plan;
-        lemon_runs_plan_make(&plan, bytes, ranks, (int64_t)chance_below(1 << 20), &hints);
-        if (plan.turns > 3000)
-            continue; /* a byte at a time */
-        for (int64_t mover = 0; mover < plan.share.movers; mover++)
+        int64_t reached = 0;
+        lemon_runs_plan_make(&plan, a.bytes, a.ranks, a.base, &a.hints);
+        assert_in_range(plan.share.movers, 1, a.ranks);
+        for (int64_t mover = 0; mover < plan.share.movers; mover++) {
             for (int64_t turn = 0; turn < plan.turns; turn++) {
                 int64_t from, to;
                 lemon_runs_turn(&plan, mover, turn, &from, &to);
+                assert_true(from <= to && to - from <= plan.turn);
                 if (from == to)
                     continue;
-                assert_int_equal(from, at);
-                assert_true(to > from && to - from <= plan.turn);
-                assert_true(to == bytes || (plan.share.base + to) % hints.stripe == 0);
+                assert_int_equal(from, reached);
                 assert_int_equal(lemon_runs_owner(&plan, from), mover);
                 assert_int_equal(lemon_runs_owner(&plan, to - 1), mover);
-                at = to;
+                assert_true(from == 0 || (a.base + from) % a.hints.stripe == 0);
+                reached = to;
             }
-        assert_int_equal(at, bytes);
+        }
+        assert_int_equal(reached, a.bytes);
     }
 }
 
-static void test_movers_are_spread(void **state)
+static void test_movers_are_ranks(void **state)
 {
     (void)state;
-    for (int i = 0; i < chance_times(3000); i++) {
-        struct lemon_plan_hints hints = hints_by_chance();
-        int64_t ranks = 1 + (int64_t)chance_below(300), movers = 0;
+    for (int i = 0; i < chance_times(2000); i++) {
+        struct asked a = ask();
         struct lemon_runs_plan plan;
-        lemon_runs_plan_make(&plan, (int64_t)chance_below(1 << 30), ranks, 0, &hints);
-        for (int64_t rank = 0; rank < ranks; rank++) {
+        int64_t movers = 0;
+        lemon_runs_plan_make(&plan, a.bytes, a.ranks, a.base, &a.hints);
+        for (int64_t rank = 0; rank < a.ranks; rank++) {
             int64_t mover = lemon_runs_mover(&plan, rank);
-            if (mover < 0)
-                continue;
-            assert_int_equal(mover, movers++);
-            assert_int_equal(lemon_runs_rank(&plan, mover), rank);
+            movers += mover >= 0;
+            if (mover >= 0)
+                assert_int_equal(lemon_runs_rank(&plan, mover), rank);
         }
         assert_int_equal(movers, plan.share.movers);
-        assert_true(hints.movers == 0 || movers <= hints.movers);
     }
 }
 
 static void test_little_has_few_movers(void **state)
 {
-    struct lemon_plan_hints hints = {.stripe = MIB};
+    const int64_t mib = 1 << 20;
+    struct lemon_plan_hints hints = {.stripe = mib};
     struct lemon_runs_plan plan;
     (void)state;
     lemon_runs_plan_make(&plan, 0, 1000, 7, &hints);
     assert_int_equal(plan.turns, 0);
-    lemon_runs_plan_make(&plan, 4 * MIB, 1000, 7, &hints);
+    lemon_runs_plan_make(&plan, 4 * mib, 1000, 7, &hints);
     assert_int_equal(plan.share.movers, 1);
-    lemon_runs_plan_make(&plan, 400 * MIB, 1000, 0, &hints);
+    lemon_runs_plan_make(&plan, 400 * mib, 1000, 0, &hints);
     assert_int_equal(plan.share.movers, 100);
-    lemon_runs_plan_make(&plan, 4000 * MIB, 16, 0, &hints);
+    lemon_runs_plan_make(&plan, 4000 * mib, 16, 0, &hints);
     assert_int_equal(plan.share.movers, 16);
-    assert_int_equal(plan.turn, 8 * MIB);
+    assert_int_equal(plan.turn, 8 * mib);
 }
 
-static void test_streams_are_the_runs(void **state)
+/* Against a table of all bytes. */
+static void test_streams(void **state)
+{
+    enum {
+        BYTES = 300,
+        RUNS = 20,
+    };
+    (void)state;
+    for (int i = 0; i < chance_times(1000); i++) {
+        struct lemon_run run[RUNS];
+        int64_t runs = 0, at = (int64_t)chance_below(10), before[BYTES + 1] = {0};
+        bool has[BYTES] = {false};
+        for (; runs < RUNS; runs++) {
+            int64_t n = up_to(12);
+            at += (int64_t)chance_below(6);
+            if (at + n > BYTES)
+                break;
+            run[runs] = (struct lemon_run){at, n, 0};
+            memset(has + at, 1, (size_t)n);
+            at += n;
+        }
+        for (int64_t b = 0; b < BYTES; b++)
+            before[b + 1] = before[b] + has[b];
+        assert_int_equal(lemon_runs_count(run, runs), before[BYTES]);
+        for (int64_t b = 0; b <= BYTES; b++) {
+            int64_t found = lemon_runs_find(run, runs, b);
+            assert_int_equal(lemon_runs_before(run, runs, b), before[b]);
+            assert_true(found == runs || run[found].offset + run[found].bytes > b);
+            assert_true(found == 0 || run[found - 1].offset + run[found - 1].bytes <= b);
+        }
+    }
+}
+
+static void test_homes(void **state)
 {
     (void)state;
+    assert_int_equal(lemon_runs_of_home(16384, 16384), 128);
+    assert_int_equal(lemon_runs_of_home(4096, 4), 1024);
+    assert_int_equal(lemon_runs_of_home(1, 1000), 1);
     for (int i = 0; i < chance_times(2000); i++) {
-        struct lemon_run run[20];
-        int64_t runs = (int64_t)chance_below(20), end = 0, bytes = 0;
-        for (int64_t k = 0; k < runs; k++) {
-            run[k].offset = end + (int64_t)chance_below(5);
-            run[k].bytes = 1 + (int64_t)chance_below(9);
-            end = run[k].offset + run[k].bytes;
-        }
-        int64_t all = lemon_runs_count(run, runs);
-        for (int64_t at = 0; at <= end + 2; at++) {
-            int64_t k = lemon_runs_find(run, runs, at);
-            assert_int_equal(lemon_runs_before(run, runs, at), bytes);
-            assert_true(k == runs || run[k].offset + run[k].bytes > at);
-            assert_true(k == 0 || run[k - 1].offset + run[k - 1].bytes <= at);
-            bytes += k < runs && run[k].offset <= at;
-        }
-        assert_int_equal(bytes, all);
+        int64_t ranks = up_to(1 << 20), items = up_to(UINT64_C(1) << chance_below(41));
+        int64_t each = lemon_runs_of_home(items, ranks);
+        assert_true((items - 1) / each < ranks);
+        assert_true(each >= 1 && (each <= items || each == 1));
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns_are_all_bytes),
-        cmocka_unit_test(test_movers_are_spread),
+        cmocka_unit_test(test_each_byte_has_one_mover),
+        cmocka_unit_test(test_movers_are_ranks),
         cmocka_unit_test(test_little_has_few_movers),
-        cmocka_unit_test(test_streams_are_the_runs),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_homes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("Lemon: runs", tests, NULL, NULL);
 }

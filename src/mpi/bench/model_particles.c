@@ -7,9 +7,9 @@
 
 enum {
     ENTRY = 24,          /* bytes of a cell in the index */
-    AGREEMENTS = 12,     /* collective calls of lemonWriteCells() that combine a few words */
-    WORDS_TO_HOMES = 4,  /* messages between a rank and a home of its cells' entries */
-    WORDS_TO_MOVERS = 2, /* ... and a mover of its particles */
+    AGREEMENTS = 30,     /* collective calls of lemonWriteCells() that combine a few words */
+    WORDS_TO_HOMES = 6,  /* messages between a rank and a home of its cells' entries */
+    WORDS_TO_MOVERS = 2, /* ... and a mover, before the bytes */
 };
 
 static double now(void)
@@ -43,55 +43,77 @@ struct got {
 struct lime {
     const struct model *model;
     struct model_outcome *outcome;
-    struct lemon_runs_plan plan;
+    struct lemon_runs_plan plan;  /* of the particles */
+    struct lemon_runs_plan index; /* of the entries, which homes have in the order of cells */
     struct got *movers;
     double *words; /* of each rank, to and from others */
 };
 
-/* The rank's range of the file, mover by mover and turn by turn. */
-static void send_parts(struct lime *l, int64_t rank, struct lemon_run *run)
+/* What a rank has of a mover's turns. */
+static void send_to(const struct lemon_runs_plan *plan, const struct lemon_run *run,
+                    int64_t mover, struct got *got)
 {
-    double sent = 0, out = 0, peers = 0;
-    int64_t end = run->offset + run->bytes, from, to;
-    lemon_runs_count(run, 1);
-    for (int64_t mover = lemon_runs_owner(&l->plan, run->offset);
-         run->bytes > 0 && mover < l->plan.share.movers; mover++) {
-        int64_t moving = lemon_runs_rank(&l->plan, mover);
-        lemon_runs_turn(&l->plan, mover, 0, &from, &to);
-        if (from >= end)
-            break;
-        for (int64_t turn = 0; turn < l->plan.turns; turn++) {
-            lemon_runs_turn(&l->plan, mover, turn, &from, &to);
-            double n =
-                (double)(lemon_runs_before(run, 1, to) - lemon_runs_before(run, 1, from));
-            if (n <= 0 || moving == rank)
-                continue;
-            sent++;
-            out += n;
-            l->movers[mover].messages++;
-            l->movers[mover].bytes += n;
-        }
-        peers += moving != rank;
-        l->words[moving] += moving != rank ? WORDS_TO_MOVERS : 0;
+    for (int64_t turn = 0; turn < plan->turns; turn++) {
+        int64_t from, to;
+        lemon_runs_turn(plan, mover, turn, &from, &to);
+        int64_t n = lemon_runs_before(run, 1, to) - lemon_runs_before(run, 1, from);
+        got->messages += n > 0;
+        got->bytes += (double)n;
     }
-    l->words[rank] += peers * WORDS_TO_MOVERS;
-    model_tally_add(&l->outcome->sent, sent);
-    model_tally_add(&l->outcome->out, out);
+}
+
+/* The rank's range of the file, or of the index, mover by mover. */
+static struct got send_parts(struct lime *l, const struct lemon_runs_plan *plan, int64_t rank,
+                             struct lemon_run *run, struct got *movers)
+{
+    struct got sent = {0};
+    int64_t end = run->offset + run->bytes;
+    lemon_runs_count(run, 1);
+    for (int64_t at = run->offset; at < end;) {
+        int64_t mover = lemon_runs_owner(plan, at), moving = lemon_runs_rank(plan, mover);
+        struct got got = {0};
+        int64_t from;
+        lemon_share_range(&plan->share, (int)mover, &from, &at);
+        if (moving == rank)
+            continue;
+        double words = WORDS_TO_MOVERS;
+        send_to(plan, run, mover, &got);
+        sent.messages += got.messages;
+        sent.bytes += got.bytes;
+        if (movers) {
+            movers[mover].messages += got.messages;
+            movers[mover].bytes += got.bytes;
+        } else {
+            words += got.messages;
+        }
+        l->words[rank] += words;
+        l->words[moving] += words;
+    }
+    return sent;
 }
 
 /* The entries of the rank's cells go to the homes of these. */
 static void tell_homes(struct lime *l, int64_t rank)
 {
     const struct model_cells *c = l->model->gas;
-    int64_t ranks = l->model->ranks, last = -1;
+    int64_t each = lemon_runs_of_home(c->all, l->model->ranks), last = -1;
     for (int64_t i = c->first[rank]; i < c->first[rank + 1]; i++) {
-        int64_t each = (c->all + ranks - 1) / ranks, home = c->own[i] / each;
+        int64_t home = c->own[i] / each;
         if (home != last && home != rank) {
             l->words[rank] += WORDS_TO_HOMES;
             l->words[home] += WORDS_TO_HOMES;
         }
         last = home;
     }
+}
+
+/* The entries that a rank puts together, in the index. */
+static struct lemon_run home_of(const struct model_cells *c, int64_t rank, int64_t ranks)
+{
+    int64_t each = lemon_runs_of_home(c->all, ranks), first = rank * each;
+    first = first < c->all ? first : c->all;
+    int64_t n = c->all - first < each ? c->all - first : each;
+    return (struct lemon_run){first * ENTRY, n * ENTRY, 0};
 }
 
 static void ask_ranks(struct lime *l)
@@ -101,17 +123,21 @@ static void ask_ranks(struct lime *l)
     int64_t ranks = l->model->ranks, offset = 0;
     for (int64_t rank = 0; rank < ranks; rank++) {
         struct lemon_run run = {offset, c->held[rank] * c->particle_bytes, 0};
+        struct lemon_run entries = home_of(c, rank, ranks);
         struct lemon_runs_plan own;
         double begin = now();
         lemon_runs_plan_make(&own, l->model->bytes, ranks, l->model->base, &hints);
         tell_homes(l, rank);
-        send_parts(l, rank, &run);
+        struct got sent = send_parts(l, &l->plan, rank, &run, l->movers);
+        send_parts(l, &l->index, rank, &entries, NULL);
+        model_tally_add(&l->outcome->sent, sent.messages);
+        model_tally_add(&l->outcome->out, sent.bytes);
         l->outcome->plan_seconds = larger(l->outcome->plan_seconds, now() - begin);
         /* Its runs, its cells' entries, and those of which it is the home. */
-        double entries =
-            (double)(c->first[rank + 1] - c->first[rank]) + (double)c->all / (double)ranks;
+        double known =
+            (double)(c->first[rank + 1] - c->first[rank]) + (double)entries.bytes / ENTRY;
         l->outcome->plan_bytes =
-            larger(l->outcome->plan_bytes, entries * (ENTRY + 40.0) + sizeof run);
+            larger(l->outcome->plan_bytes, known * (ENTRY + 40.0) + sizeof run);
         offset += run.bytes;
     }
 }
@@ -158,6 +184,7 @@ bool model_cells_lime(const struct model *model, struct model_outcome *outcome)
     if (!model_servers_open(&servers, model))
         return false;
     lemon_runs_plan_make(&l.plan, model->bytes, model->ranks, model->base, &hints);
+    lemon_runs_plan_make(&l.index, model->gas->all * ENTRY, model->ranks, 0, &hints);
     l.movers = calloc((size_t)l.plan.share.movers, sizeof *l.movers);
     l.words = calloc((size_t)model->ranks, sizeof *l.words);
     bool good = l.movers && l.words;
@@ -168,6 +195,8 @@ bool model_cells_lime(const struct model *model, struct model_outcome *outcome)
             model_tally_add(&outcome->small, l.words[rank]);
     }
     outcome->turns = l.plan.turns;
+    /* Rank 0 joins the checksums of all homes. */
+    outcome->plan_bytes = larger(outcome->plan_bytes, 16.0 * (double)model->ranks);
     outcome->rounds = AGREEMENTS * depth(model->ranks);
     free(l.movers);
     free(l.words);

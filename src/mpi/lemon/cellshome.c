@@ -129,7 +129,7 @@ int cells_meet(struct lemon_internal *in, struct cells_homes *h, const struct li
 {
     int64_t cells = (int64_t)limecells_cells(c);
     struct talk t = {0};
-    *h = (struct cells_homes){.per = (cells + in->ranks - 1) / in->ranks};
+    *h = (struct cells_homes){.per = lemon_runs_of_home(cells, in->ranks)};
     h->first = in->rank * h->per < cells ? in->rank * h->per : cells;
     h->cells = cells - h->first < h->per ? cells - h->first : h->per;
     t.asked = malloc((size_t)s->segments * ITEM_WORDS * sizeof *t.asked + 1);

@@ -4,6 +4,7 @@
 enum {
     RANGE_LEAST = 4 << 20, /* of a mover */
     TURN = 8 << 20,
+    ROOT_MOST = 1 << 20, /* items are 2^40 at most */
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -23,6 +24,14 @@ void lemon_runs_plan_make(struct lemon_runs_plan *plan, int64_t bytes, int64_t r
     int64_t turn = hints->round > 0 ? hints->round : TURN;
     plan->turn = turn > hints->stripe ? turn - turn % hints->stripe : hints->stripe;
     plan->turns = bytes > 0 ? (plan->share.each + plan->turn - 1) / plan->turn : 0;
+}
+
+int64_t lemon_runs_of_home(int64_t items, int64_t ranks)
+{
+    int64_t each = (items + ranks - 1) / ranks;
+    while (each < ROOT_MOST && each * each < items)
+        each++;
+    return each;
 }
 
 int64_t lemon_runs_rank(const struct lemon_runs_plan *plan, int64_t mover)

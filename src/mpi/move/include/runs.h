@@ -31,6 +31,11 @@ struct lemon_runs_plan {
 void lemon_runs_plan_make(struct lemon_runs_plan *, int64_t bytes, int64_t ranks, int64_t base,
                           const struct lemon_plan_hints *hints);
 
+/* Of `items` that each rank has some of, how many have the same rank as their home: rank i
+ * those from i times as many on. Where ranks have few, fewer of them are homes, so that neither
+ * a home hears of too many ranks nor too many homes write to one place. */
+int64_t lemon_runs_of_home(int64_t items, int64_t ranks);
+
 /* The rank that is a mover, and the number of a rank as a mover, or -1. */
 int64_t lemon_runs_rank(const struct lemon_runs_plan *, int64_t mover);
 int64_t lemon_runs_mover(const struct lemon_runs_plan *, int64_t rank);
