@@ -25,8 +25,8 @@ void container_close(struct container *);
 int container_open_shown(struct container *, const char *path);
 void container_close_shown(struct container *);
 
-/* Of these two, what comes before the index, which the caller builds: 0, or < 0 after a message.
- * Closing it does no harm whatever it was. */
+/* Of these two, what comes before the index, which the caller builds: 0, or < 0 after a
+ * message. Closing it does no harm whatever it was. */
 int container_open_source(struct container *, const char *path);
 void container_close_source(struct container *);
 
