@@ -1,6 +1,7 @@
 """Checkpoints of particles through a mount: the text, and the program in Python of docs/cells.md as
 it stands there."""
 
+import json
 import os
 import shutil
 import sys
@@ -9,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import cellslib
 import limetest
 from cellslib import Checkpoint
-from limetest import run
+from limetest import container, header, record, run
 
 
 @limetest.needs_fuse
@@ -26,6 +27,107 @@ class Mounted(limetest.TestCase):
                 cell = c.members[c.sequence()[30]]
                 file.seek(first * c.particle_bytes)
                 self.assertEqual(file.read(len(cell) * c.particle_bytes), b"".join(cell))
+
+
+@limetest.needs_fuse
+class Tool(limetest.TestCase):
+    """lime info and lime check of the folder that a container is in a mount."""
+
+    def both(self, command, path, folder):
+        """What they say of the file and of the folder, which is the same but for the name."""
+        told = []
+        for name in (path, folder):
+            done = run(["lime", *command, name])
+            self.assertNotIn(done.returncode, (-6, -11))
+            told.append((done.returncode, done.stdout.decode().replace(name, "X"),
+                         done.stderr.decode().replace(name, "X")))
+        return told
+
+    def assert_same(self, path, folder):
+        for command in (["info"], ["info", "--json"], ["check"], ["check", "--data"],
+                        ["check", "--data", "--strict", "--json"]):
+            of_file, of_folder = self.both(command, path, folder)
+            self.assertEqual(of_file, of_folder, command)
+        return of_file
+
+    def test_corpus(self):
+        """All that real programs have written, but for the padding that they left out."""
+        for path in {row["path"] for row in limetest.manifest()}:
+            if os.path.getsize(path) % 8 == 0:
+                with limetest.Mount(path) as mount:
+                    self.assert_same(path, mount.path)
+
+    def test_checkpoints(self):
+        c = Checkpoint(3000, (5, 4, 3), order="shuffled")
+        text, index, data = c.records()
+        wrong = bytearray(data[1])
+        wrong[30000] ^= 1
+        folder = self.tempdir()
+        for name, items, status in (
+                ("good", [text, index, data], 0), ("wrong", [text, index, (data[0], wrong)], 1),
+                ("short", [text, index, (data[0], data[1][:-9])], 1),
+                ("no-index", [[text], [data], [text, index, data]], 1),
+                ("damaged", [text, (index[0], index[1][:-24] + bytes(24)), data], 1)):
+            with open(os.path.join(folder, f"{name}-{status}"), "wb") as file:
+                file.write(container(items))
+        with limetest.Mount(folder) as mount:  # a tree
+            for name in os.listdir(folder):
+                status, out, err = self.assert_same(os.path.join(folder, name), mount.join(name))
+                self.assertEqual((status, err), (int(name[-1]), ""))
+                self.assertTrue(json.loads(out)["checkpoints"])
+            said = run(["lime", "check", "--data", mount.join("wrong-1")]).stderr.decode()
+            self.assertIn("(1 of 60 cells): the first is (", said)
+
+    def test_any_types(self):
+        path = self.write("c.lime", record("a/b", b"1", 1, 0) + record("", b"", 0, 0)
+                          + record("t" * 128, b"12345678", 0, 0) + record(b"\xff\x01", b"x", 0, 1)
+                          + record("x", b"", 0, 0))
+        with limetest.Mount(path) as mount:
+            self.assertEqual(self.assert_same(path, mount.path)[0], 1)
+
+    def test_a_fault_is_told(self):
+        path = self.write("c.lime", container(Checkpoint(9).records())
+                          + header("t", 1000, 1, 1) + b"cut")
+        words = "the file ends inside the data (3 of 1000 bytes are there)"
+        with limetest.Mount(path) as mount:
+            for command in (["info"], ["check"], ["check", "--data"]):
+                done = run(["lime", *command, mount.path])
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.stderr.decode().count(words), 1, done.stderr)
+            told = json.loads(run(["lime", "check", "--json", mount.path]).stdout)
+            self.assertEqual((told["verdict"], told["faults"], told["records"]), ("fault", 1, 3))
+            self.assertEqual([f["code"] for f in told["findings"]], ["fault"])
+            told = json.loads(run(["lime", "info", "--json", mount.path]).stdout)
+            self.assertEqual(told["fault"]["code"], "fault")
+            self.assertIn(words, told["fault"]["message"])
+
+    def test_other_folders(self):
+        """They are no containers: folders outside, and a tree's own."""
+        folder = self.tempdir()
+        os.mkdir(os.path.join(folder, "inner"))
+        with limetest.Mount(folder) as mount:
+            for path in (folder, mount.path, mount.join("inner")):
+                for command in ("info", "check"):
+                    done = run(["lime", command, path])
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(b"Is a directory", done.stderr)
+
+    def test_a_record_without_rights(self):
+        """Nothing is made up where it cannot be read."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        path = self.write("c.lime", Checkpoint(9).container())
+        os.chmod(path, 0)
+        os.chmod(os.path.dirname(path), 0o755)
+        lime = os.path.join(os.path.dirname(path), "lime")  # where anybody may run it
+        shutil.copy(limetest.program("lime"), lime)
+        with limetest.Mount(path, opts="allow_other") as mount:
+            os.chmod(os.path.dirname(mount.path), 0o755)
+            for command in ("info", "check"):
+                done = run([lime, command, mount.path], user=65534, group=65534,
+                           extra_groups=[])
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(b"Permission denied", done.stderr)
 
 
 @limetest.needs_fuse

@@ -46,6 +46,9 @@ KINDS = {
     "names": [("ildg-binary-data", b""), ("ildg-data-lfn", b"lfn://a/%d")],
     "types": [("type-%d-" + 40 * "x", b"")],
     "long types": [("%07d-" + 119 * "x", b"")],
+    "particles": [("lemon-cells-data", b"")],
+    "checkpoints": [("lemon-cells-format", b"<lemonCells/>"), ("lemon-cells-index", b""),
+                    ("lemon-cells-data", b"")],
     "texts": [("xlf-info", b"plaquette = 0.5\n"), ("scidac-record-xml", b"<a><b>c</b></a>")],
 }
 
@@ -80,6 +83,9 @@ SAMPLE = [
     ("configurations", 300 * 1000, [["info", "C"], ["checksum", "--json", "C"],
                                     ["stage", "C", "D"]]),
     ("boxes", 200 * 1000, [["checksum", "C"]]),
+    ("particles", MILLION, [["check", "--data", "--json", "C"]]),
+    ("checkpoints", 300 * 1000, [["info", "C"], ["info", "--json", "C"],
+                                 ["check", "--data", "C"]]),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import sys
 
@@ -18,7 +19,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 WRONG = [("fuse/names/view.c", "writing.h"), ("fuse/write/writer.c", "spans.h"),
          ("fuse/names/tree.c", "file.h"), ("fuse/ops/dir.c", "names.h"),
          ("fuse/process/main.c", "checksum.h"), ("lime/tool/cmd/cmd_ls.c", "cut.h"),
-         ("lime/tool/shared/edit.c", "repair.h"),
+         ("lime/tool/shared/edit.c", "repair.h"), ("lime/tool/cmd/cmd_info.c", "entries.h"),
+         ("lime/cells/index.c", "limecheckpoint.h"),
          ("lime/scan.c", "stage.h"), ("mpi/job/read.c", "internal.h"),
          ("mpi/job/read.c", "lemon.h"), ("mpi/move/range.c", "internal.h"),
          ("mpi/bench/backend/posix.c", "measure.h"), ("mpi/bench/backend/posix.c", "cells.h"),
@@ -46,7 +48,7 @@ def command(path):
                          f"src/{path}", "V=1", "B=build-none",
                          f"build-none/obj/src/{path[:-2]}.o"], check=True).stdout.decode()
     line = next(line for line in made.splitlines() if f" src/{path}" in line and " -c " in line)
-    words = line.split()
+    words = shlex.split(line)
     return words[0], [word for word in words if word.startswith(("-I", "-D", "-std"))]
 
 

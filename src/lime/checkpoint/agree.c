@@ -31,16 +31,20 @@ static bool is_unsigned(const char *text, const char **end, uint64_t want)
     return digit && have == want;
 }
 
-/* One number, or three separated by white space, and nothing else. */
-static bool is_three(const char *text, const double *doubles, const uint64_t *numbers)
+/* Three numbers, separated by white space, and nothing else. */
+static bool are_doubles(const char *text, const double *want)
 {
     bool same = true;
-    for (int d = 0; same && d < LIMECELLS_DIMS; d++) {
-        while (*text == ' ')
-            text++;
-        same =
-            doubles ? is_double(text, &text, doubles[d]) : is_unsigned(text, &text, numbers[d]);
-    }
+    for (int d = 0; same && d < LIMECELLS_DIMS; d++)
+        same = is_double(text, &text, want[d]);
+    return same && *text == '\0';
+}
+
+static bool are_unsigned(const char *text, const uint64_t *want)
+{
+    bool same = true;
+    for (int d = 0; same && d < LIMECELLS_DIMS; d++)
+        same = is_unsigned(text + strspn(text, " "), &text, want[d]);
     return same && *text == '\0';
 }
 
@@ -78,12 +82,11 @@ static const char *compare_values(const struct limecells *c, const struct xmlrea
         return "another time";
     if (!is_one(v[V_PARTICLES].text, c->particles))
         return "another number of particles";
-    if (!is_three(v[V_ORIGIN].text, c->origin, NULL) ||
-        !is_three(v[V_LENGTH].text, c->length, NULL))
+    if (!are_doubles(v[V_ORIGIN].text, c->origin) || !are_doubles(v[V_LENGTH].text, c->length))
         return "another domain";
-    if (!is_three(v[V_PERIODIC].text, NULL, periodic))
+    if (!are_unsigned(v[V_PERIODIC].text, periodic))
         return "other periodic dimensions";
-    if (!is_three(v[V_CELLS].text, NULL, c->cells))
+    if (!are_unsigned(v[V_CELLS].text, c->cells))
         return "other cells";
     if (strcmp(v[V_ORDER].text, c->big_endian ? "big" : "little") != 0)
         return "another byte order";

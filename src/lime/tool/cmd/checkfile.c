@@ -10,6 +10,7 @@
 #include "cells.h"
 #include "container.h"
 #include "jsonout.h"
+#include "mounted.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -31,9 +32,7 @@ static const char *const state_words[] = {"ok", "bad", "unverified", "unreadable
 /* One file while it is open. */
 struct look {
     struct check *check;
-    int fd;
-    struct limefile_fd file;
-    struct limefile_index *index;
+    struct container c;
     struct limefile_fields fields;
     struct sum *sums; /* one a field; NULL: none are told */
 
@@ -58,22 +57,39 @@ struct look {
 
 /* ---- findings ---- */
 
-static void report(struct check *check, const struct limefile_finding *finding)
+static void begin_finding(const struct check *check)
 {
     bool first = check->deviations + check->faults == 0;
+    if (check->options->json && check->options->lines)
+        fputs(first ? "" : ", ", stdout);
+    else if (check->options->json)
+        fputs(first ? "\n " : ",\n ", stdout);
+}
+
+static void report(struct check *check, const struct limefile_finding *finding)
+{
+    begin_finding(check);
     if (limefile_is_fault(finding->code))
         check->faults++;
     else
         check->deviations++;
     if (check->options->json) {
-        if (check->options->lines)
-            fputs(first ? "" : ", ", stdout);
-        else
-            fputs(first ? "\n " : ",\n ", stdout);
         jsonout_finding(stdout, finding);
     } else if (!check->options->quiet) {
         finding_message(check->path, finding);
     }
+}
+
+/* Where the records of a mounted container end. */
+static void report_shown(struct check *check, const char *fault)
+{
+    begin_finding(check);
+    check->faults++;
+    check->fault = LIMEFILE_E_TRAILING; /* one that ends it */
+    if (check->options->json)
+        jsonout_shown_fault(stdout, fault);
+    else if (!check->options->quiet)
+        message(check->path, "%s", fault);
 }
 
 static int compare_findings(const struct limefile_finding *x, const struct limefile_finding *y)
@@ -166,11 +182,11 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
 
 static int understand(struct look *look)
 {
-    struct limefile_source *source = &look->file.source;
-    int err = limefile_index_scan(source, keep, show_progress, look, &look->index);
+    struct limefile_source *source = look->c.source;
+    int err = limefile_index_scan(source, keep, show_progress, look, &look->c.index);
     if (!err && look->lacks_memory)
         err = -ENOMEM;
-    return err ? err : limefile_fields_build(source, look->index, &look->fields);
+    return err ? err : limefile_fields_build(source, look->c.index, &look->fields);
 }
 
 /* Of an empty file only its name tells what it should have become. */
@@ -184,12 +200,12 @@ static bool is_meant(const char *path)
 static int report_all(struct look *look)
 {
     struct check *check = look->check;
-    const struct limefile_finding *fault = limefile_index_fault(look->index);
-    limecheckpoint_findings_begin(&look->walk, &look->file.source, look->index);
+    const struct limefile_finding *fault = limefile_index_fault(look->c.index);
+    limecheckpoint_findings_begin(&look->walk, look->c.source, look->c.index);
     look->cells = 1;
-    check->size = limefile_index_size(look->index);
-    check->records = limefile_index_count(look->index);
-    check->messages = limefile_index_messages(look->index);
+    check->size = limefile_index_size(look->c.index);
+    check->records = limefile_index_count(look->c.index);
+    check->messages = limefile_index_messages(look->c.index);
     check->fault = fault ? fault->code : 0;
     for (size_t i = 0; i < look->found_count; i++) {
         report_waiting(look, look->found[i].offset);
@@ -198,6 +214,8 @@ static int report_all(struct look *look)
     report_waiting(look, UINT64_MAX);
     if (look->cells < 0)
         return look->cells;
+    if (look->c.mounted && mounted_fault(look->c.mounted))
+        report_shown(check, mounted_fault(look->c.mounted));
     if (check->size == 0 && is_meant(check->path))
         report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
     return 0;
@@ -218,16 +236,30 @@ static uint64_t word_of(const struct limefile_checksum *sum)
     return (uint64_t)sum->suma << 32 | sum->sumb;
 }
 
+/* 1, 0, or an error. */
+static int verify_field(struct look *look, const struct limefile_field *f, struct sum *sum)
+{
+    struct limefile_field as, here = *f;
+    int fd = look->c.mounted ? mounted_data(look->c.mounted, f->record.ordinal) : look->c.fd;
+    if (fd < 0)
+        return fd;
+    if (look->c.mounted)
+        here.record.data_offset = 0;
+    int right = limefile_field_verify(fd, &here, look->check->options->threads, count_bytes,
+                                      look->check, &as, &sum->is);
+    if (look->c.mounted)
+        close(fd);
+    return right;
+}
+
 static void compare(struct look *look, const struct limefile_field *f, struct sum *sum)
 {
     struct check *check = look->check;
-    struct limefile_field as;
     struct limefile_finding finding = {
         .offset = f->record.data_offset,
         .ordinal = f->record.ordinal,
     };
-    int right = limefile_field_verify(look->fd, f, check->options->threads, count_bytes, check,
-                                      &as, &sum->is);
+    int right = verify_field(look, f, sum);
     sum->known = right >= 0;
     sum->state = right < 0 ? SUM_UNREADABLE : right ? SUM_OK : SUM_BAD;
     if (right == 1) {
@@ -286,7 +318,7 @@ static int verify_cells(struct look *look)
         .report = report_cells,
         .context = check,
     };
-    int err = cells_check(cells, &look->file.source, look->index);
+    int err = cells_check(cells, look->c.source, look->c.index);
     check->verified += cells->verified;
     check->wrong += cells->wrong;
     check->unverified += cells->unverified;
@@ -377,35 +409,38 @@ static bool is_wanted(struct check *check, int fd)
                                     : limefile_header_is_magic(start, (size_t)got));
 }
 
+static void close_it(struct look *look)
+{
+    container_close_source(&look->c);
+    free(look->sums);
+    cells_check_release(&look->particles);
+    limefile_fields_release(&look->fields);
+    free(look->found);
+    if (look->c.index)
+        limefile_index_free(look->c.index);
+}
+
 int check_file(struct check *check)
 {
     const struct check_options *o = check->options;
     struct look look = {.check = check};
-    int err = look.fd = open_with_message(check->path, O_RDONLY);
+    int err = container_open_source(&look.c, check->path);
     if (err == -EISDIR)
         message(check->path, "-r checks the containers in it");
-    if (err >= 0 && check->optional && !is_wanted(check, look.fd)) {
+    if (!err && check->optional && !is_wanted(check, look.c.fd)) {
         check->passed_over = true;
-        close(look.fd);
+        close_it(&look);
         return TOOL_GOOD;
     }
     if (o->json)
         begin_json(check->path);
-    if (err >= 0) {
-        limefile_fd_init(&look.file, look.fd);
+    if (!err)
         err = look_at(&look);
-        close(look.fd);
-    }
     if (o->json)
         end_json(&look, err ? "unreadable" : check_verdict(check));
     else if (!err && !o->quiet)
         check_summary(check);
-    free(look.sums);
-    cells_check_release(&look.particles);
-    limefile_fields_release(&look.fields);
-    free(look.found);
-    if (look.index)
-        limefile_index_free(look.index);
+    close_it(&look);
     if (err || !check_is_container(check))
         return TOOL_UNUSABLE;
     return check->deviations + check->faults ? TOOL_BAD : TOOL_GOOD;

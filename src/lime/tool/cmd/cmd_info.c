@@ -1,6 +1,7 @@
 /* cmd_info.c - lime info: what is in containers, the way a physicist wants to see it */
 #define _GNU_SOURCE
 #include "info.h"
+#include "mounted.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ static const char help[] =
     "\n"
     "It reads metadata, not the data: 'lime check --data' verifies checksums. What\n"
     "contradicts the ILDG and SciDAC formats, or an index of cells, is named at the\n"
-    "end, as by 'lime check'.\n"
+    "end, as by 'lime check'. FILE may be a container as limefs shows it, a folder.\n"
     "\n"
     "Examples:\n"
     "  lime info conf.0042\n"
@@ -40,7 +41,7 @@ bool info_private_record(struct info *info, uint64_t ordinal,
     size_t n = (size_t)r.bytes;
     char *xml = malloc(n + 1);
     bool good = xml &&
-                limefile_read_full(&info->c.file.source, xml, n, r.data_offset) == (ssize_t)n &&
+                limefile_read_full(info->c.source, xml, n, r.data_offset) == (ssize_t)n &&
                 limefile_scidac_record_parse(xml, n, out) == 0;
     free(xml);
     return good;
@@ -56,14 +57,14 @@ int info_status(struct info *info, int code)
 int info_read_facts(struct info *info, const struct limefile_record *record,
                     enum facts_form form)
 {
-    return info_status(info, facts_read(&info->facts, &info->c.file.source, record, form));
+    return info_status(info, facts_read(&info->facts, info->c.source, record, form));
 }
 
 /* ---- files ---- */
 
 static int info_of(struct info *info, bool json)
 {
-    int err = limefile_fields_build(&info->c.file.source, info->c.index, &info->fields);
+    int err = limefile_fields_build(info->c.source, info->c.index, &info->fields);
     if (err) {
         message_code(info->c.path, "read", err);
         if (json)
@@ -72,7 +73,10 @@ static int info_of(struct info *info, bool json)
     }
     int status = json ? info_json(info) : info_tell(info);
     limefile_fields_release(&info->fields);
-    int fault = container_fault_message(&info->c);
+    const char *shown = info->c.mounted ? mounted_fault(info->c.mounted) : NULL;
+    int fault = shown ? TOOL_BAD : container_fault_message(&info->c);
+    if (shown)
+        message(info->c.path, "%s", shown);
     return status > fault ? status : fault;
 }
 
@@ -83,10 +87,10 @@ static int info_one(const char *path, bool json)
         message_code(path, "info", -ENOMEM);
         return TOOL_BAD;
     }
-    int status = container_open(&info->c, path);
+    int status = container_open_shown(&info->c, path);
     if (status == TOOL_GOOD) {
         status = info_of(info, json);
-        container_close(&info->c);
+        container_close_shown(&info->c);
     } else if (json) {
         info_json_failure(path);
     }

@@ -3,6 +3,7 @@
 #include "info.h"
 #include "cells.h"
 #include "jsonout.h"
+#include "mounted.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -130,7 +131,7 @@ static int json_deviations(struct info *info)
         fputs(i ? ",\n " : "\n ", stdout);
         jsonout_finding(stdout, &finding);
     }
-    limecheckpoint_findings_begin(&cells, &info->c.file.source, info->c.index);
+    limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
     for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++) {
         fputs(i ? ",\n " : "\n ", stdout);
         jsonout_finding(stdout, &finding);
@@ -143,13 +144,22 @@ static int json_checkpoints(struct info *info)
     struct limecheckpoint checkpoint;
     int got;
     fputs("], \"checkpoints\": [", stdout);
-    limecheckpoint_walk_begin(&info->walk, &info->c.file.source, info->c.index);
+    limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
     for (bool first = true; (got = limecheckpoint_next(&info->walk, &checkpoint)) == 1;
          first = false) {
         fputs(first ? "\n " : ",\n ", stdout);
         cells_json(&checkpoint);
     }
     return info_status(info, got);
+}
+
+static void json_fault(const struct info *info)
+{
+    const char *shown = info->c.mounted ? mounted_fault(info->c.mounted) : NULL;
+    if (shown)
+        jsonout_shown_fault(stdout, shown);
+    else
+        jsonout_finding(stdout, limefile_index_fault(info->c.index));
 }
 
 int info_json(struct info *info)
@@ -161,7 +171,7 @@ int info_json(struct info *info)
            ", \"fault\": ",
            limefile_index_size(index), limefile_index_count(index),
            limefile_index_messages(index));
-    jsonout_finding(stdout, limefile_index_fault(index));
+    json_fault(info);
     json_word("lfn", info->fields.lfn);
     int status = json_deviations(info);
     fputs("], \"fields\": [", stdout);

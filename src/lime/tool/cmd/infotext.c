@@ -176,7 +176,7 @@ static int tell_findings(struct info *info)
     int got;
     for (; limefile_fields_finding(&info->fields, i, &finding); i++)
         tell_finding(&finding, i);
-    limecheckpoint_findings_begin(&cells, &info->c.file.source, info->c.index);
+    limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
     while ((got = limecheckpoint_findings_next(&cells, &finding)) == 1)
         tell_finding(&finding, i++);
     if (i > FINDINGS_TOLD)
@@ -237,7 +237,7 @@ int info_tell(struct info *info)
     uint64_t user = 0;
     int status = TOOL_GOOD;
     tell_file(info);
-    limecheckpoint_walk_begin(&info->walk, &info->c.file.source, info->c.index);
+    limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
     for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++)
         status = tell_record(info, &r, &user);
     if (!status)

@@ -1,5 +1,6 @@
 /* container.c - opening containers and telling what is wrong with them */
 #include "container.h"
+#include "mounted.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -21,6 +22,22 @@ void finding_message(const char *path, const struct limefile_finding *finding)
     message(path, "%s", text);
 }
 
+/* Closes nothing that it has not made. */
+static int build_index(struct container *c, struct limefile_source *source)
+{
+    int err = limefile_index_build(source, &c->index);
+    if (err) {
+        message_code(c->path, "index", err);
+        return TOOL_BAD;
+    }
+    if (limefile_index_is_container(c->index))
+        return TOOL_GOOD;
+    container_fault_message(c);
+    message(c->path, "not a LIME container");
+    limefile_index_free(c->index);
+    return TOOL_UNUSABLE;
+}
+
 int container_open(struct container *c, const char *path)
 {
     c->path = path;
@@ -28,25 +45,59 @@ int container_open(struct container *c, const char *path)
     if (c->fd < 0)
         return TOOL_UNUSABLE;
     limefile_fd_init(&c->file, c->fd);
-    int err = limefile_index_build(&c->file.source, &c->index);
-    if (err) {
-        message_code(path, "index", err);
+    int status = build_index(c, &c->file.source);
+    if (status != TOOL_GOOD)
         close(c->fd);
-        return TOOL_BAD;
+    return status;
+}
+
+int container_open_source(struct container *c, const char *path)
+{
+    int err = 0;
+    c->path = path;
+    c->mounted = NULL;
+    c->source = &c->file.source;
+    if (!mounted_is(path)) {
+        c->fd = open_with_message(path, O_RDONLY);
+        limefile_fd_init(&c->file, c->fd);
+        return c->fd < 0 ? c->fd : 0;
     }
-    if (!limefile_index_is_container(c->index)) {
-        container_fault_message(c);
-        message(path, "not a LIME container");
-        container_close(c);
+    c->fd = -1;
+    err = mounted_open(path, &c->mounted);
+    if (err)
+        message_code(path, "open", err);
+    else
+        c->source = mounted_source(c->mounted);
+    return err;
+}
+
+void container_close_source(struct container *c)
+{
+    if (c->fd >= 0)
+        close(c->fd);
+    mounted_close(c->mounted);
+}
+
+int container_open_shown(struct container *c, const char *path)
+{
+    if (container_open_source(c, path) != 0)
         return TOOL_UNUSABLE;
-    }
-    return TOOL_GOOD;
+    int status = build_index(c, c->source);
+    if (status != TOOL_GOOD)
+        container_close_source(c);
+    return status;
 }
 
 void container_close(struct container *c)
 {
     limefile_index_free(c->index);
     close(c->fd);
+}
+
+void container_close_shown(struct container *c)
+{
+    limefile_index_free(c->index);
+    container_close_source(c);
 }
 
 int container_fault_message(const struct container *c)

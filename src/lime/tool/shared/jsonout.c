@@ -80,3 +80,10 @@ void jsonout_finding(FILE *out, const struct limefile_finding *f)
     jsonout_text(out, text, strlen(text));
     putc('}', out);
 }
+
+void jsonout_shown_fault(FILE *out, const char *text)
+{
+    fputs("{\"code\": \"fault\", \"message\": ", out);
+    jsonout_text(out, text, strlen(text));
+    putc('}', out);
+}

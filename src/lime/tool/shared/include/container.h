@@ -9,6 +9,10 @@ struct container {
     int fd;
     struct limefile_fd file;
     struct limefile_index *index;
+
+    /* Of those that container_open_shown() has opened. */
+    struct limefile_source *source;
+    struct mounted *mounted; /* or NULL; then fd is -1 */
 };
 
 /* Opens and indexes. Returns an exit status: TOOL_GOOD (also where the index ends at a
@@ -16,6 +20,15 @@ struct container {
  * TOOL_GOOD. */
 int container_open(struct container *, const char *path);
 void container_close(struct container *);
+
+/* The same; also of a folder as which limefs shows a container. */
+int container_open_shown(struct container *, const char *path);
+void container_close_shown(struct container *);
+
+/* Of these two, what comes before the index, which the caller builds: 0, or < 0 after a
+ * message. Closing it does no harm whatever it was. */
+int container_open_source(struct container *, const char *path);
+void container_close_source(struct container *);
 
 /* Says on stderr why and where the index ends, if it does: TOOL_BAD then, or TOOL_GOOD. */
 int container_fault_message(const struct container *);

@@ -1,0 +1,275 @@
+/* mountedsource.c - a container that limefs shows as a folder, as bytes */
+#define _GNU_SOURCE
+#include "mounted.h"
+#include "tool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define ATTRIBUTE "user.lime."
+
+enum { FAULT_MAX = 512, TYPE_AT = 16 };
+
+struct entry {
+    uint64_t ordinal, offset; /* of its header */
+    uint64_t bytes, next;     /* next: where the next header is */
+    char *name;
+};
+
+struct mounted {
+    struct limefile_source source;
+    int folder;
+    struct entry *entry; /* in their order, one a record */
+    size_t count, room;
+    char fault[FAULT_MAX]; /* "" if there is none */
+    size_t open;           /* whose data `fd` has; SIZE_MAX: none */
+    int fd;
+};
+
+/* ---- the list of records ---- */
+
+bool mounted_is(const char *folder)
+{
+    char count[32];
+    struct stat st;
+    if (stat(folder, &st) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(st.st_mode) && is_in_limefs(folder) &&
+           getxattr(folder, ATTRIBUTE "records", count, sizeof count) > 0;
+}
+
+/* "012-type": its ordinal; 0 for anything else. */
+static uint64_t ordinal_of(const char *name)
+{
+    uint64_t ordinal;
+    const char *end = strchr(name, '-');
+    return end && number_parse(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
+}
+
+static int add_entry(struct mounted *m, const char *name)
+{
+    if (m->count == m->room) {
+        size_t room = m->room + m->room / 2 + 16;
+        struct entry *bigger = reallocarray(m->entry, room, sizeof *m->entry);
+        if (!bigger)
+            return -ENOMEM;
+        m->entry = bigger;
+        m->room = room;
+    }
+    char *copy = strdup(name);
+    if (!copy)
+        return -ENOMEM;
+    m->entry[m->count++] = (struct entry){.ordinal = ordinal_of(name), .name = copy};
+    return 0;
+}
+
+static int by_ordinal(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static int list(struct mounted *m)
+{
+    int fd = openat(m->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        err = -errno;
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    for (struct dirent *d; !err && (d = readdir(dir));)
+        if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+            err = add_entry(m, d->d_name);
+    closedir(dir);
+    if (m->count)
+        qsort(m->entry, m->count, sizeof *m->entry, by_ordinal);
+    return err;
+}
+
+/* Each record's place follows from those before it. */
+static int measure(struct mounted *m)
+{
+    uint64_t offset = 0, data_end;
+    for (size_t i = 0; i < m->count; i++) {
+        struct entry *e = &m->entry[i];
+        struct stat st;
+        if (e->ordinal != i + 1)
+            return -ESTALE;
+        if (fstatat(m->folder, e->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            return errno == ENOENT ? -ESTALE : -errno;
+        e->offset = offset;
+        e->bytes = (uint64_t)st.st_size;
+        int err = limefile_extent_of(offset, e->bytes, &data_end, &e->next);
+        if (err)
+            return err;
+        offset = e->next;
+    }
+    return 0;
+}
+
+/* ---- one record ---- */
+
+int mounted_data(const struct mounted *m, uint64_t ordinal)
+{
+    int fd = openat(m->folder, m->entry[ordinal - 1].name,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Its data, kept open for the next call. */
+static int open_data(struct mounted *m, size_t i)
+{
+    if (m->open == i)
+        return m->fd;
+    int fd = mounted_data(m, i + 1);
+    if (fd < 0)
+        return fd;
+    if (m->open != SIZE_MAX)
+        close(m->fd);
+    m->open = i;
+    m->fd = fd;
+    return fd;
+}
+
+static int flag(int fd, const char *name)
+{
+    char value[8];
+    ssize_t len = fgetxattr(fd, name, value, sizeof value);
+    return len < 0 ? -errno : len == 1 && value[0] == '1';
+}
+
+/* As in the container, but that its reserved parts are as they should be. */
+static int put_header(struct mounted *m, size_t i, unsigned char raw[LIMEFILE_HEADER_BYTES])
+{
+    char type[LIMEFILE_TYPE_BYTES] = "";
+    struct limefile_header header;
+    int fd = open_data(m, i);
+    if (fd < 0)
+        return fd;
+    ssize_t len = fgetxattr(fd, ATTRIBUTE "type", type, sizeof type);
+    if (len < 0)
+        return -errno;
+    int mb = flag(fd, ATTRIBUTE "mb"), me = flag(fd, ATTRIBUTE "me");
+    int err = mb < 0 ? mb : me < 0 ? me : 0;
+    if (!err)
+        err = limefile_header_init(&header, "", 0, m->entry[i].bytes, mb, me);
+    if (!err)
+        err = limefile_header_encode(&header, raw);
+    memcpy(raw + TYPE_AT, type, sizeof type); /* also one of 128 bytes */
+    return err;
+}
+
+/* ---- the source ---- */
+
+/* The record in whose bytes, from its header to its padding, that one is. */
+static size_t find(const struct mounted *m, uint64_t offset)
+{
+    size_t low = 0, high = m->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (m->entry[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static ssize_t read_header(struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int err = put_header(m, i, raw);
+    if (err)
+        return err;
+    n = n < sizeof raw - at ? n : sizeof raw - (size_t)at;
+    memcpy(buf, raw + at, n);
+    return (ssize_t)n;
+}
+
+static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
+                            uint64_t offset)
+{
+    struct mounted *m = (struct mounted *)source;
+    size_t i = find(m, offset);
+    if (m->count == 0 || offset >= m->entry[i].next || n == 0)
+        return 0;
+    const struct entry *e = &m->entry[i];
+    uint64_t at = offset - e->offset;
+    if (at < LIMEFILE_HEADER_BYTES)
+        return read_header(m, i, buf, n, at);
+    at -= LIMEFILE_HEADER_BYTES;
+    if (at >= e->bytes) {
+        n = n < e->next - offset ? n : (size_t)(e->next - offset);
+        memset(buf, 0, n);
+        return (ssize_t)n;
+    }
+    int fd = open_data(m, i);
+    if (fd < 0)
+        return fd;
+    ssize_t got = pread(fd, buf, n < e->bytes - at ? n : (size_t)(e->bytes - at), (off_t)at);
+    return got < 0 ? -errno : got;
+}
+
+static int size_mounted(struct limefile_source *source, uint64_t *size)
+{
+    const struct mounted *m = (const struct mounted *)source;
+    *size = m->count ? m->entry[m->count - 1].next : 0;
+    return 0;
+}
+
+static const struct limefile_source_ops ops = {.read = read_mounted, .size = size_mounted};
+
+/* ---- all of it ---- */
+
+int mounted_open(const char *folder, struct mounted **out)
+{
+    struct mounted *m = calloc(1, sizeof *m);
+    if (!m)
+        return -ENOMEM;
+    m->source.ops = &ops;
+    m->open = SIZE_MAX;
+    m->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int err = m->folder < 0 ? -errno : list(m);
+    if (!err)
+        err = measure(m);
+    if (!err && fgetxattr(m->folder, ATTRIBUTE "fault", m->fault, sizeof m->fault - 1) < 0)
+        m->fault[0] = '\0';
+    if (err)
+        mounted_close(m);
+    else
+        *out = m;
+    return err;
+}
+
+void mounted_close(struct mounted *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->count; i++)
+        free(m->entry[i].name);
+    free(m->entry);
+    if (m->open != SIZE_MAX)
+        close(m->fd);
+    if (m->folder >= 0)
+        close(m->folder);
+    free(m);
+}
+
+struct limefile_source *mounted_source(struct mounted *m)
+{
+    return &m->source;
+}
+
+const char *mounted_fault(const struct mounted *m)
+{
+    return m->fault[0] ? m->fault : NULL;
+}
