@@ -367,6 +367,32 @@ class Text(TestCase):
         self.refuse(2, "X: open: No such file", "import", "X", "C")
         self.refuse(2, r"\.: not a regular file", "import", ".", "C")
 
+    def test_mutations(self):
+        """Whatever the text is: a checkpoint, or one line that says why not."""
+        good = text(self.molecules("ICRV", 8))
+        words = (b"#", b"\n", b" ", b"\0", b"9" * 30, b"-", b"nan", b"N 5\n", b"C 7", b"M IRV\n",
+                 b"1e400", b"\xff", b"L 1 1 1\n")
+
+        def one(i):
+            chance = random.Random(i)
+            data = bytearray(good)
+            for _ in range(chance.randint(1, 4)):
+                where = chance.randrange(len(data))
+                if chance.random() < 0.7:  # in the header, mostly
+                    where %= good.index(b"ICRV")
+                end = where + chance.choice((0, 0, 1, 2, 20))
+                data[where:end] = chance.choice(words)
+            self.put(f"T{i}", data)
+            ranks = RANKS[i % 4]
+            done = mpitest.mpirun(ranks, PROGRAM, "import", "-q", f"T{i}", f"C{i}",
+                                  env=IMPATIENT, cwd=self.folder)
+            said = re.findall("(?m)^lime-checkpoint: .*", done.stderr.decode(errors="replace"))
+            self.assertIn(done.returncode, (0, 1), (i, done))
+            self.assertEqual(len(said), done.returncode, (i, done))
+            self.assertEqual(os.path.exists(self.path(f"C{i}")), done.returncode == 0)
+
+        self.each(one, (() for _ in range(1000 if limetest.STRESS else 20)))
+
     def test_time_goes_on(self):
         """What a run has changed is changed in the header that comes out."""
         self.put("T", text([line(1, (1, 1, 1))]))
