@@ -84,6 +84,7 @@ class TestCase(mpitest.TestCase):
         self.of_thread.said = [words[len("lime-checkpoint: "):] for words in said.splitlines()
                                if words.startswith("lime-checkpoint: ")]
         self.assertEqual(done.returncode, status, said + done.stdout.decode())
+        self.assertNotIn(b"\033", done.stdout + done.stderr)  # no bar where there is no terminal
         return done.stdout.decode()
 
     def refuse(self, ranks, expected, *args, status=1):
@@ -429,13 +430,13 @@ class Names(TestCase):
         self.assertEqual(os.stat(self.path("C")).st_mode & 0o777, 0o640)
         self.assertEqual(self.read("C").count, 5)
 
-    def start(self, number, *args):
+    def start(self, number, *args, stderr=subprocess.DEVNULL):
         """One that is to be killed has no time to clean up."""
         env = mpitest.environment(IMPATIENT if number == signal.SIGKILL else {})
         return subprocess.Popen(
             [mpitest.MPIRUN, *([] if mpitest.MPICH else ["--oversubscribe"]), "-n", "2", PROGRAM,
              *args], env=env, cwd=self.folder,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
 
     def wait_for(self, condition):
         end = time.monotonic() + 30 * limetest.SLOWNESS
@@ -460,6 +461,20 @@ class Names(TestCase):
                 for name in self.hidden():
                     os.unlink(self.path(name))
             self.assertEqual(os.listdir(self.folder), [])
+
+    def test_progress(self):
+        """On a terminal, after a second."""
+        ours, theirs = os.openpty()
+        process = self.start(signal.SIGTERM, "generate", "-n", "1G", "-o", "K", stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while b"left" not in shown:
+            shown += os.read(ours, 4096)
+        process.send_signal(signal.SIGTERM)
+        limetest.read_terminal(ours)
+        process.wait(timeout=60 * limetest.SLOWNESS)
+        self.assertRegex(shown, rb"make +\d+%  \d+:\d\d left")
+        self.wait_for(lambda: not self.hidden())
 
     def is_open(self):
         """Whether a process has a file in the folder, or is in it."""
