@@ -1,6 +1,10 @@
 /* runfile.c - between the windows of movers and the file */
 #include "runmove.h"
 
+enum {
+    LENT_PIECE = 512 << 10,
+};
+
 static int64_t window_bytes(const struct lemon_runmove *m)
 {
     return m->mover < 0 ? 0 : m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN;
@@ -26,6 +30,36 @@ static int open_windows(struct lemon_internal *in, const struct lemon_runmove *m
                                     : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
 }
 
+/* n bytes that stand in memory already, and are looked at on the way: in pieces that stay in
+ * the cache in between. */
+static int write_lent(struct lemon_internal *in, const struct lemon_stream *stream, int64_t at,
+                      int64_t n, int64_t offset)
+{
+    int code = LEMON_SUCCESS;
+    for (int64_t done = 0; done < n; done += LENT_PIECE) {
+        int64_t piece = n - done < LENT_PIECE ? n - done : LENT_PIECE;
+        const char *bytes = stream->lend(stream->context, at + done, piece);
+        if (code == LEMON_SUCCESS)
+            code = lemon_move_bytes(in, LEMON_WRITE, (char *)bytes, piece, offset + done);
+    }
+    return code;
+}
+
+static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
+                       char *window, const struct lemon_stream *stream)
+{
+    int64_t from, to, at;
+    bool lent = lemon_runmove_lent(m, turn, stream, &at);
+    window = window_at(m, window, turn, &from, &to);
+    lemon_runmove_collect(in, m, turn, lent ? NULL : window, stream);
+    if (lemon_post_wait(in) != LEMON_SUCCESS)
+        return;
+    if (lent)
+        in->pending.code = write_lent(in, stream, at, to - from, m->plan.share.base + from);
+    else
+        lemon_post(in, window, to - from, m->plan.share.base + from);
+}
+
 /* While one turn is written, the next one is collected. After an error the ranks go on
  * exchanging: nobody is left waiting. */
 int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
@@ -35,15 +69,8 @@ int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
     int code = open_windows(in, m, &windows);
     if (code == LEMON_SUCCESS) {
         lemon_post_begin(in, LEMON_WRITE);
-        for (int64_t turn = 0; turn < m->plan.turns; turn++) {
-            int64_t from, to;
-            char *window = window_at(m, windows + turn % 2 * window_bytes(m), turn, &from, &to);
-            const char *lent = lemon_runmove_lent(m, turn, stream);
-            lemon_runmove_collect(in, m, turn, lent ? NULL : window, stream);
-            if (lemon_post_wait(in) == LEMON_SUCCESS)
-                lemon_post(in, lent ? (char *)lent : window, to - from,
-                           m->plan.share.base + from);
-        }
+        for (int64_t turn = 0; turn < m->plan.turns; turn++)
+            write_turn(in, m, turn, windows + turn % 2 * window_bytes(m), stream);
         code = lemon_post_wait(in);
     }
     free(windows);

@@ -264,14 +264,14 @@ void lemon_runmove_collect(struct lemon_internal *in, struct lemon_runmove *m, i
     }
 }
 
-const char *lemon_runmove_lent(const struct lemon_runmove *m, int64_t turn,
-                               const struct lemon_stream *stream)
+bool lemon_runmove_lent(const struct lemon_runmove *m, int64_t turn,
+                        const struct lemon_stream *stream, int64_t *at)
 {
     int64_t from, to;
     turn_of(m, m->mover, turn, &from, &to);
     struct part own = part_of(m->run, m->count, from, to);
-    bool mine = own.n > 0 && own.n == to - from && own.place == 0;
-    return mine && stream->lend ? stream->lend(stream->context, own.at, own.n) : NULL;
+    *at = own.at;
+    return stream->lend && own.n > 0 && own.n == to - from && own.place == 0;
 }
 
 /* ---- out of the windows ---- */

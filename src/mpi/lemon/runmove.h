@@ -45,9 +45,9 @@ void lemon_runmove_collect(struct lemon_internal *, struct lemon_runmove *, int6
 void lemon_runmove_hand_out(struct lemon_internal *, struct lemon_runmove *, int64_t turn,
                             const char *window, char *data);
 
-/* A mover's turn that is one range of its own stream, and lent; or NULL. Local. */
-const char *lemon_runmove_lent(const struct lemon_runmove *, int64_t turn,
-                               const struct lemon_stream *);
+/* Whether a mover's turn is one range of its own stream, from byte *at on, and lent. Local. */
+bool lemon_runmove_lent(const struct lemon_runmove *, int64_t turn, const struct lemon_stream *,
+                        int64_t *at);
 
 /* What of this mover's turn anyone wants; empty: *from == *to. Local. */
 void lemon_runmove_wanted(const struct lemon_internal *, const struct lemon_runmove *,
