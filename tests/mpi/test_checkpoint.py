@@ -64,8 +64,8 @@ class TestCase(mpitest.TestCase):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
 
     def each(self, function, cases):
-        """Four at a time, as starting a program is mostly waiting: function(number, *case)."""
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        """Six at a time, as starting a program is mostly waiting: function(number, *case)."""
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
             for done in [pool.submit(function, i, *case) for i, case in enumerate(cases)]:
                 done.result()
 
