@@ -64,8 +64,8 @@ class TestCase(mpitest.TestCase):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
 
     def each(self, function, cases):
-        """Four at a time, as starting a program is mostly waiting: function(number, *case)."""
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        """Six at a time, as starting a program is mostly waiting: function(number, *case)."""
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
             for done in [pool.submit(function, i, *case) for i, case in enumerate(cases)]:
                 done.result()
 
@@ -84,6 +84,7 @@ class TestCase(mpitest.TestCase):
         self.of_thread.said = [words[len("lime-checkpoint: "):] for words in said.splitlines()
                                if words.startswith("lime-checkpoint: ")]
         self.assertEqual(done.returncode, status, said + done.stdout.decode())
+        self.assertNotIn(b"\033", done.stdout + done.stderr)  # no bar where there is no terminal
         return done.stdout.decode()
 
     def refuse(self, ranks, expected, *args, status=1):
@@ -367,6 +368,32 @@ class Text(TestCase):
         self.refuse(2, "X: open: No such file", "import", "X", "C")
         self.refuse(2, r"\.: not a regular file", "import", ".", "C")
 
+    def test_mutations(self):
+        """Whatever the text is: a checkpoint, or one line that says why not."""
+        good = text(self.molecules("ICRV", 8))
+        words = (b"#", b"\n", b" ", b"\0", b"9" * 30, b"-", b"nan", b"N 5\n", b"C 7", b"M IRV\n",
+                 b"1e400", b"\xff", b"L 1 1 1\n")
+
+        def one(i):
+            chance = random.Random(i)
+            data = bytearray(good)
+            for _ in range(chance.randint(1, 4)):
+                where = chance.randrange(len(data))
+                if chance.random() < 0.7:  # in the header, mostly
+                    where %= good.index(b"ICRV")
+                end = where + chance.choice((0, 0, 1, 2, 20))
+                data[where:end] = chance.choice(words)
+            self.put(f"T{i}", data)
+            ranks = RANKS[i % 4]
+            done = mpitest.mpirun(ranks, PROGRAM, "import", "-q", f"T{i}", f"C{i}",
+                                  env=IMPATIENT, cwd=self.folder)
+            said = re.findall("(?m)^lime-checkpoint: .*", done.stderr.decode(errors="replace"))
+            self.assertIn(done.returncode, (0, 1), (i, done))
+            self.assertEqual(len(said), done.returncode, (i, done))
+            self.assertEqual(os.path.exists(self.path(f"C{i}")), done.returncode == 0)
+
+        self.each(one, (() for _ in range(1000 if limetest.STRESS else 20)))
+
     def test_time_goes_on(self):
         """What a run has changed is changed in the header that comes out."""
         self.put("T", text([line(1, (1, 1, 1))]))
@@ -403,13 +430,13 @@ class Names(TestCase):
         self.assertEqual(os.stat(self.path("C")).st_mode & 0o777, 0o640)
         self.assertEqual(self.read("C").count, 5)
 
-    def start(self, number, *args):
+    def start(self, number, *args, stderr=subprocess.DEVNULL):
         """One that is to be killed has no time to clean up."""
         env = mpitest.environment(IMPATIENT if number == signal.SIGKILL else {})
         return subprocess.Popen(
             [mpitest.MPIRUN, *([] if mpitest.MPICH else ["--oversubscribe"]), "-n", "2", PROGRAM,
              *args], env=env, cwd=self.folder,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
 
     def wait_for(self, condition):
         end = time.monotonic() + 30 * limetest.SLOWNESS
@@ -434,6 +461,20 @@ class Names(TestCase):
                 for name in self.hidden():
                     os.unlink(self.path(name))
             self.assertEqual(os.listdir(self.folder), [])
+
+    def test_progress(self):
+        """On a terminal, after a second."""
+        ours, theirs = os.openpty()
+        process = self.start(signal.SIGTERM, "generate", "-n", "1G", "-o", "K", stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while b"left" not in shown:
+            shown += os.read(ours, 4096)
+        process.send_signal(signal.SIGTERM)
+        limetest.read_terminal(ours)
+        process.wait(timeout=60 * limetest.SLOWNESS)
+        self.assertRegex(shown, rb"make +\d+%  \d+:\d\d left")
+        self.wait_for(lambda: not self.hidden())
 
     def is_open(self):
         """Whether a process has a file in the folder, or is in it."""

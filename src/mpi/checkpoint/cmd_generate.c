@@ -60,36 +60,43 @@ static int64_t cell_of(const LemonDomain *domain, const double position[3])
     return number;
 }
 
-/* A k-d tree needs to know how many there are in each cell; one more or less at a face makes no
- * difference. */
-static int balance(const struct checkpoint_world *world, const struct generate *o,
-                   const LemonDomain *domain, double lower[3], double upper[3])
+/* How many there are in each cell, counted by all ranks; one more or less at a face makes no
+ * difference to a k-d tree. */
+static void count_cells(const struct checkpoint_world *world, const struct generate *o,
+                        const LemonDomain *domain, LemonCell *cell, int64_t *count,
+                        int64_t cells)
+{
+    const int64_t piece = 1 << 20; /* MPI counts by int */
+    int64_t end = share(world, o->making.particles, world->rank + 1);
+    for (int64_t i = share(world, o->making.particles, world->rank); i < end; i++) {
+        double position[3];
+        checkpoint_place(&o->making, i, position);
+        count[cell_of(domain, position)]++;
+    }
+    for (int64_t i = 0; i < cells; i += piece)
+        MPI_Allreduce(MPI_IN_PLACE, count + i, (int)(cells - i < piece ? cells - i : piece),
+                      MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    for (int64_t i = 0; i < cells; i++)
+        cell[i].count = count[i];
+}
+
+/* False, after a message: there is no memory. */
+static bool balance(const struct checkpoint_world *world, const struct generate *o,
+                    const LemonDomain *domain, double lower[3], double upper[3], int *code)
 {
     int64_t cells = domain->cells[0] * domain->cells[1] * domain->cells[2];
     LemonCell *cell = calloc((size_t)cells, sizeof *cell);
     int64_t *count = calloc((size_t)cells, sizeof *count);
-    int missing = !cell || !count, code = LEMON_ERR_PARAM;
-    MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    if (!missing) {
-        int64_t end = share(world, o->making.particles, world->rank + 1);
-        for (int64_t i = share(world, o->making.particles, world->rank); i < end; i++) {
-            double position[3];
-            checkpoint_place(&o->making, i, position);
-            count[cell_of(domain, position)]++;
-        }
-        for (int64_t i = 0; i < cells; i += 1 << 20) /* MPI counts by int */
-            MPI_Allreduce(MPI_IN_PLACE, count + i,
-                          (int)(cells - i < 1 << 20 ? cells - i : 1 << 20), MPI_INT64_T,
-                          MPI_SUM, MPI_COMM_WORLD);
-        for (int64_t i = 0; i < cells; i++)
-            cell[i].count = count[i];
+    bool good = checkpoint_report(world, o->to, cell && count ? "" : "no memory for the cells");
+    if (good) {
         const LemonCells all = {
             .domain = *domain, .particles = o->making.particles, .cell = cell};
-        code = lemonBalancedBox(&all, world->ranks, world->rank, lower, upper);
+        count_cells(world, o, domain, cell, count, cells);
+        *code = lemonBalancedBox(&all, world->ranks, world->rank, lower, upper);
     }
     free(cell);
     free(count);
-    return code;
+    return good;
 }
 
 /* ---- make them ---- */
@@ -132,8 +139,8 @@ static bool make_share(const struct checkpoint_world *world, const struct genera
     memcpy(upper, domain->length, sizeof upper);
     if (o->whole == WHOLE_REGULAR)
         code = lemonRegularBox(domain, NULL, world->ranks, world->rank, lower, upper);
-    else if (o->whole == WHOLE_KD)
-        code = balance(world, o, domain, lower, upper);
+    else if (o->whole == WHOLE_KD && !balance(world, o, domain, lower, upper, &code))
+        return false;
     MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (!checkpoint_lemon(world, o->to, "decompose", code))
         return false;
@@ -218,6 +225,8 @@ static int take_options(const struct checkpoint_world *world, int argc, char **a
         return checkpoint_misuse(world, me, "give one of --density and --length");
     if (m->components > 1 && o->format == CHECKPOINT_IRV)
         return checkpoint_misuse(world, me, "IRV has one component");
+    if ((double)o->cells[0] * (double)o->cells[1] * (double)o->cells[2] > 0x1p40)
+        return checkpoint_misuse(world, me, "more than 2^40 cells");
     resolve(o);
     return CHECKPOINT_GOOD;
 }

@@ -84,7 +84,7 @@ static void print_text(const struct facts *f)
     printf("  in a cell   %lld to %lld particles, mean %.1f\n", (long long)f->fewest,
            (long long)f->most, (double)c->particles / (double)f->cells);
     print_fields(&c->particle);
-    printf("  header      %s\n", f->in->header ? "MarDyn's, as it was imported" : "none");
+    printf("  header      %s\n", f->in->header ? "MarDyn's" : "none");
     printf("  ranks       %d\n", f->balance[0].ranks);
     print_balance(f);
 }

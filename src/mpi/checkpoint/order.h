@@ -4,7 +4,7 @@
 #ifndef CHECKPOINT_ORDER_H
 #define CHECKPOINT_ORDER_H
 
-#include "particle.h"
+#include "molecule.h"
 #include "world.h"
 
 /* Collective: afterwards rank 0 has those of the least ids, and so on; those with the same id

@@ -9,7 +9,7 @@
 #ifndef CHECKPOINT_HEADER_H
 #define CHECKPOINT_HEADER_H
 
-#include "particle.h"
+#include "molecule.h"
 
 #include <stddef.h>
 

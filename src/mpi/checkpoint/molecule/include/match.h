@@ -4,7 +4,7 @@
 #ifndef CHECKPOINT_MATCH_H
 #define CHECKPOINT_MATCH_H
 
-#include "particle.h"
+#include "molecule.h"
 
 enum {
     CHECKPOINT_MATCH_IDS = 10, /* of each side are kept: the least */

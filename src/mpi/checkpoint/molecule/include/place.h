@@ -4,7 +4,7 @@
 #ifndef CHECKPOINT_PLACE_H
 #define CHECKPOINT_PLACE_H
 
-#include "particle.h"
+#include "molecule.h"
 
 enum checkpoint_distribution {
     CHECKPOINT_UNIFORM, /* anywhere */

@@ -1,12 +1,12 @@
 /*
- * domain.h - cells for those who do not want to think about them, and writing with a word to the
- * user
+ * domain.h - cells for those who do not want to think about them, and writing with a word to
+ * the user
  */
 #ifndef CHECKPOINT_DOMAIN_H
 #define CHECKPOINT_DOMAIN_H
 
 #include "output.h"
-#include "particle.h"
+#include "molecule.h"
 
 /* As many in each dimension; the library's limit is for all together. */
 #define CHECKPOINT_CELLS_MAX 1e9

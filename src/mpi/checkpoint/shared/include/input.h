@@ -4,7 +4,7 @@
 #ifndef CHECKPOINT_INPUT_H
 #define CHECKPOINT_INPUT_H
 
-#include "particle.h"
+#include "molecule.h"
 #include "world.h"
 
 enum checkpoint_decomposition {

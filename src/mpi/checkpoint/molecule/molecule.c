@@ -1,5 +1,5 @@
-/* particle.c - layouts, and arrays that grow */
-#include "particle.h"
+/* molecule.c - layouts, and arrays that grow */
+#include "molecule.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * particle.h - molecules in memory and in checkpoints, by the three formats of MarDyn
+ * molecule.h - molecules in memory and in checkpoints, by the three formats of MarDyn
  */
-#ifndef CHECKPOINT_PARTICLE_H
-#define CHECKPOINT_PARTICLE_H
+#ifndef CHECKPOINT_MOLECULE_H
+#define CHECKPOINT_MOLECULE_H
 
 #include "lemon_cells.h"
 
