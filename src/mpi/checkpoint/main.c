@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 static const struct checkpoint_command *const commands[] = {
-    &checkpoint_generate, &checkpoint_import,  &checkpoint_restart,
-    &checkpoint_export,   &checkpoint_compare, &checkpoint_info,
-    &checkpoint_run,
+    &checkpoint_generate, &checkpoint_import, &checkpoint_restart, &checkpoint_export,
+    &checkpoint_compare,  &checkpoint_info,   &checkpoint_run,
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

@@ -97,8 +97,8 @@ static struct lemon_folder_fault remove_parts(const struct lemon_folder *folder)
     return met;
 }
 
-/* A run that was killed has the lock until its last thread has ended, which may be in the middle
- * of a sync. */
+/* A run that was killed has the lock until its last thread has ended, which may be in the
+ * middle of a sync. */
 static int wait_for_lock(int fd)
 {
     const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
