@@ -155,10 +155,10 @@ class Checkpoint:
 # ---- what docs/cells.md shows ----
 
 
-def example(language):
-    """The first program in that language, as it stands there."""
+def example(language, number=1):
+    """The first program in that language, or another one, as it stands there."""
     with open(os.path.join(limetest.REPO, "docs", "cells.md"), encoding="utf-8") as page:
-        return page.read().split(f"```{language}\n")[1].split("```")[0]
+        return page.read().split(f"```{language}\n")[number].split("```")[0]
 
 
 @functools.lru_cache(maxsize=None)

@@ -16,14 +16,15 @@ FIELDS = (("id", "int64", 1, 0), ("position", "float64", 3, 8), ("velocity", "fl
 
 
 class Page(TestCase):
-    def compiled(self, text):
+    def compiled(self, text, *options):
         folder = self.tempdir()
         source, program = os.path.join(folder, "molecules.c"), os.path.join(folder, "molecules")
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
         sanitizers = ["-fsanitize=" + os.environ["SAN"]] if limetest.SANITIZED else []
-        self.run_ok([mpitest.MPICC, "-Wall", "-Wextra", "-Werror", *sanitizers, "-I",
-                     os.path.join(limetest.REPO, "src", "mpi", "lemon", "include"), source,
+        self.run_ok([mpitest.MPICC, "-Wall", "-Wextra", "-Werror", *options, *sanitizers,
+                     *("-I" + os.path.join(limetest.REPO, "src", "mpi", room, "include")
+                       for room in ("lemon", "series")), source,
                      os.path.join(limetest.B, "lib", "liblemon.a"), "-lisal", "-lm", "-pthread",
                      "-o", program], timeout=120)
         return program
@@ -49,6 +50,41 @@ class Page(TestCase):
             for line in (f"particles         {1000 * ranks} of 56 bytes", "cells             4 x 4 x 4",
                          "step              1000, time 2.5", "velocity: 3 float64 at byte 32"):
                 self.assertIn(line, told)
+
+    def test_series(self):
+        """The second program, with the functions of the first, goes on where it was."""
+        first, second = cellslib.example("c"), cellslib.example("c", 2)
+        text = first[:first.index("int main(")] + """
+            static int moves;
+            static void move(Molecule *molecules, MPI_Offset count)
+            {
+                moves += count > 0 && molecules[0].id >= 0;
+            }
+            """ + second + """
+            int main(int argc, char **argv)
+            {
+                int level, ranks, rank;
+                Molecule mine[10] = {{0}};
+                MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+                MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+                MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+                simulate(mine, 10, argv[1], ranks, rank);
+                printf("rank %d moved %d times\\n", rank, moves);
+                MPI_Finalize();
+                return argc != 2;
+            }
+            """
+        program = self.compiled(text, "-Wno-unused-function")
+        where = self.tempdir()
+        for ranks, moves in ((2, 1000), (3, 0)):
+            done = mpirun(ranks, program, os.path.join(where, "ck"))
+            self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+            self.assertEqual(done.stdout.decode().count(f"moved {moves} times"), ranks)
+            self.assertEqual(sorted(os.listdir(where)), [".ck.lock", "ck.000000000900.lime",
+                                                         "ck.000000001000.lime"])
+        os.remove(os.path.join(where, "ck.000000001000.lime"))
+        done = mpirun(1, program, os.path.join(where, "ck"))
+        self.assertIn("moved 100 times", done.stdout.decode())
 
     def test_same_records(self):
         """Of a checkpoint of Lemon's, cellslib makes the same text and index out of the data."""

@@ -12,11 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     DIGITS = 12,  /* of a number, at least: so ls sorts them */
     CHANCES = 16, /* hexadecimal digits in the name of what is unfinished */
+    LOCK_PAUSES = 200,
+    LOCK_PAUSE_MS = 50,
 };
 
 static const struct lemon_folder_fault good = {0, NULL};
@@ -94,23 +97,34 @@ static struct lemon_folder_fault remove_parts(const struct lemon_folder *folder)
     return met;
 }
 
+/* A run that was killed has the lock until its last thread has ended, which may be in the
+ * middle of a sync. */
+static int wait_for_lock(int fd)
+{
+    const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    for (int i = 0; fcntl(fd, F_OFD_SETLK, &all) != 0; i++) {
+        if (errno != EAGAIN && errno != EACCES)
+            return errno;
+        if (i == LOCK_PAUSES)
+            return EBUSY;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
 static struct lemon_folder_fault take_lock(struct lemon_folder *folder, bool *locks)
 {
     char name[LEMON_SERIES_NAME];
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (snprintf(name, sizeof name, ".%s.lock", folder->base) >= (int)sizeof name)
         return (struct lemon_folder_fault){ENAMETOOLONG, "lock"};
     folder->lock =
         openat(folder->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
     if (folder->lock < 0)
         return fault("lock");
-    *locks = true;
-    if (fcntl(folder->lock, F_OFD_SETLK, &all) == 0)
-        return good;
-    if (errno == EAGAIN || errno == EACCES)
-        return (struct lemon_folder_fault){EBUSY, "lock"};
-    *locks = false;
-    return good;
+    int err = wait_for_lock(folder->lock);
+    *locks = err == 0 || err == EBUSY;
+    return (struct lemon_folder_fault){err == EBUSY ? EBUSY : 0, "lock"};
 }
 
 struct lemon_folder_fault lemon_folder_open(struct lemon_folder *folder, const char *path,

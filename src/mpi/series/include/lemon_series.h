@@ -27,9 +27,10 @@ typedef struct lemon_series LemonSeries;
  * checkpoints stay, 1 or more. info: of the files (MPI_File_open()) and their writers
  * (lemonWriterSetInfo()); copied. All is the same on each rank.
  *
- * Locks the file .PREFIX.lock, which stays there: LEMON_ERR_PARAM if another run has the series
- * open. Where the file system has no locks this cannot be noticed; a message says so. The lock
- * is rank 0's, and ends with it. What dead runs have left unfinished is removed.
+ * Locks the file .PREFIX.lock, which stays there. LEMON_ERR_PARAM: another run has the series
+ * open, and still has it after 10 seconds: one that was killed takes a moment to end. Where the
+ * file system has no locks this cannot be noticed; a message says so. The lock is rank 0's, and
+ * ends with it. What dead runs have left unfinished is removed.
  * LEMON_ERR_WRITE: the folder cannot be opened or written. *series: NULL after an error.
  */
 int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
