@@ -28,13 +28,13 @@ int lemon_inside_agree_on(MPI_Comm comm, int code, const int64_t *values, int n)
     least[0] = code;
     for (int i = 0; i < n; i++) {
         least[1 + 2 * i] = values[i];
-        least[2 + 2 * i] = -values[i];
+        least[2 + 2 * i] = ~values[i]; /* its order the other way round, without overflow */
     }
     MPI_Allreduce(MPI_IN_PLACE, least, 1 + 2 * n, MPI_INT64_T, MPI_MIN, comm);
     if (least[0] != LEMON_SUCCESS)
         return (int)least[0];
     for (int i = 0; i < n; i++)
-        if (least[1 + 2 * i] != -least[2 + 2 * i])
+        if (least[1 + 2 * i] != ~least[2 + 2 * i])
             return lemon_inside_say(comm, LEMON_ERR_PARAM,
                                     "the ranks' arguments are not the same");
     return LEMON_SUCCESS;

@@ -2,9 +2,17 @@
 #include "cells.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+/* The first cell that no coordinate below x is in. */
+static uint64_t behind(const struct limecells *c, int d, double x)
+{
+    if (x >= c->origin[d] + c->length[d])
+        return c->cells[d];
+    uint64_t i = (uint64_t)limecells_locate(c, d, x);
+    return x > limecells_edge(c, d, i) ? i + 1 : i;
+}
 
 /* The cells from that of the lowest coordinate to that of the highest one. */
 const char *cells_box_set(struct cells_box *box, const struct limecells *c, const double *lower,
@@ -24,9 +32,8 @@ const char *cells_box_set(struct cells_box *box, const struct limecells *c, cons
         box->from[d] = box->to[d] = 0;
         if (empty)
             continue;
-        double last = nextafter(upper[d], -INFINITY);
         box->from[d] = (uint64_t)limecells_locate(c, d, lower[d]);
-        box->to[d] = (uint64_t)limecells_locate(c, d, last) + 1;
+        box->to[d] = behind(c, d, upper[d]);
     }
     return NULL;
 }
