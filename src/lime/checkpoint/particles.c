@@ -67,16 +67,33 @@ static double coordinate(const struct work *w, const unsigned char *position, in
     return (double)y;
 }
 
+/* A cell, and the coordinates that are surely in it. */
+struct place {
+    uint64_t at[LIMECELLS_DIMS];
+    double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS];
+};
+
+static void find_place(const struct limecells *c, uint64_t number, struct place *out)
+{
+    limecells_at(c, number, out->at);
+    for (int d = 0; d < LIMECELLS_DIMS; d++) {
+        out->low[d] = limecells_edge(c, d, out->at[d]);
+        out->high[d] = limecells_edge(c, d, out->at[d] + 1);
+    }
+}
+
 /* Why this particle is not in the cell; NULL if it is. */
 static const char *misplaced(const struct work *w, const unsigned char *particle,
-                             const uint64_t at[LIMECELLS_DIMS])
+                             const struct place *cell)
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
-        int64_t i =
-            limecells_locate(w->is, d, coordinate(w, particle + w->position->offset, d));
+        double x = coordinate(w, particle + w->position->offset, d);
+        if (x >= cell->low[d] && x < cell->high[d])
+            continue;
+        int64_t i = limecells_locate(w->is, d, x);
         if (i < 0)
             return "is outside of the domain";
-        if ((uint64_t)i != at[d])
+        if ((uint64_t)i != cell->at[d])
             return "is in another cell";
     }
     return NULL;
@@ -121,11 +138,12 @@ static int need(struct work *w, uint64_t first, uint64_t *n, const unsigned char
 
 static int verify_cell(struct work *w, const struct numbered *c)
 {
-    uint64_t at[LIMECELLS_DIMS], size = w->is->particle_bytes, stray = 0;
+    uint64_t size = w->is->particle_bytes, stray = 0;
+    struct place cell;
     const char *what = NULL;
     char words[64];
     uint32_t crc = 0;
-    limecells_at(w->is, c->number, at);
+    find_place(w->is, c->number, &cell);
     for (uint64_t done = 0, n; done < c->cell.count; done += n) {
         const unsigned char *bytes = NULL;
         n = c->cell.count - done;
@@ -134,7 +152,7 @@ static int verify_cell(struct work *w, const struct numbered *c)
             return err;
         crc = limecells_crc(crc, bytes, (size_t)(n * size));
         for (uint64_t i = 0; !what && i < n; i++) {
-            what = misplaced(w, bytes + i * size, at);
+            what = misplaced(w, bytes + i * size, &cell);
             stray = c->cell.first + done + i;
         }
         if (w->progress && !w->progress(w->context, n * size))
@@ -143,9 +161,9 @@ static int verify_cell(struct work *w, const struct numbered *c)
     if (what)
         snprintf(words, sizeof words, "particle %" PRIu64 " %s", stray, what);
     if (crc != c->cell.crc)
-        note(w, c->number, at, "wrong checksum");
+        note(w, c->number, cell.at, "wrong checksum");
     else if (what)
-        note(w, c->number, at, words);
+        note(w, c->number, cell.at, words);
     return 0;
 }
 
