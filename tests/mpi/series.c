@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 enum {
     TEXT = 1000,
@@ -179,6 +180,46 @@ static void try_order(LemonSeries *s)
     newest_is(s, LEMON_SERIES_NEWEST, 40);
 }
 
+static bool stat_fails;
+
+/* The library's, too. */
+int fstatat(int dir, const char *name, struct stat *st, int flags)
+{
+    if (stat_fails && strstr(name, ".lime")) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_newfstatat, dir, name, st, flags);
+}
+
+/* A checkpoint that nothing can be learnt of is not passed over for an older one, or none. */
+static void try_bad_folder(LemonSeries *s)
+{
+    LemonSeries *again = NULL;
+    const char *name = "ck-bad.000000000007.lime";
+    char path[PATH_MAX], other[2 * PATH_MAX];
+    int64_t number = -7;
+    stat_fails = true;
+    tap_code(lemonSeriesLatest(s, LEMON_SERIES_NEWEST, &number, path, sizeof path),
+             LEMON_ERR_READ, "latest in a folder with errors");
+    stat_fails = false;
+    newest_is(s, LEMON_SERIES_NEWEST, 40);
+    snprintf(other, sizeof other, "%s-bad", prefix);
+    tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &again), LEMON_SUCCESS,
+             "another series");
+    write_one(again, 7);
+    tap_code(lemonCloseSeries(again), LEMON_SUCCESS, "close it");
+    stat_fails = true;
+    tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &again), LEMON_ERR_WRITE,
+             "open it in a folder with errors");
+    stat_fails = false;
+    tap_ok(is_there(name), "it is as it was");
+    snprintf(other, sizeof other, "%s/%s", folder, name);
+    if (tap_rank == 0)
+        unlink(other);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void try_rewind(LemonSeries *s)
 {
     LemonWriter *w;
@@ -245,6 +286,7 @@ static void try_all(void)
     remove_all();
     try_keeping(s);
     try_order(s);
+    try_bad_folder(s);
     try_rewind(s);
     snprintf(other, sizeof other, "%s2", prefix);
     int grid[1] = {tap_ranks}, periods[1] = {0};

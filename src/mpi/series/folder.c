@@ -180,10 +180,11 @@ struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *folder,
     for (struct dirent *e; !met.error && (e = readdir(entries)) != NULL; errno = 0) {
         int64_t number = number_of(folder->base, e->d_name);
         struct stat st;
-        if (number < 0 || fstatat(folder->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !S_ISREG(st.st_mode))
+        if (number < 0)
             continue;
-        if (!add(numbers, count, number))
+        if (fstatat(folder->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            met = errno == ENOENT ? good : fault("list"); /* else it may be the newest */
+        else if (S_ISREG(st.st_mode) && !add(numbers, count, number))
             met = (struct lemon_folder_fault){ENOMEM, "list"};
     }
     if (!met.error && errno)
