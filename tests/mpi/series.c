@@ -227,6 +227,7 @@ static void try_rewind(LemonSeries *s)
     tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
     tap_code(lemonSeriesBegin(s, 30, &w), LEMON_ERR_PARAM, "the one that it goes on from");
     tap_ok(is_there("ck.000000000040.lime"), "a newer one stays until then");
+    newest_is(s, LEMON_SERIES_NEWEST, 30); /* but does not count */
     write_one(s, 35);
     tap_ok(!is_there("ck.000000000040.lime"), "and not longer");
     newest_is(s, LEMON_SERIES_NEWEST, 35);

@@ -149,6 +149,7 @@ int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
     s->folder = (struct lemon_folder){-1, -1, NULL};
     s->info = MPI_INFO_NULL;
     s->newest = -1;
+    s->before = LEMON_SERIES_NEWEST;
     int code = take_arguments(s, prefix, keep);
     if (code == LEMON_SUCCESS)
         code = open_folder(s);
@@ -192,7 +193,7 @@ int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *pat
     if (code != LEMON_SUCCESS)
         return code;
     if (s->rank == 0)
-        met = greatest(s, before, &found);
+        met = greatest(s, before < s->before ? before : s->before, &found);
     if (met.error)
         code = lemon_inside_say(s->comm, LEMON_ERR_READ, "%s: %s: %s", s->path, met.action,
                                 strerror(met.error));
@@ -223,7 +224,9 @@ int lemonSeriesRewind(LemonSeries *s, int64_t number)
                                 s->writer ? "a checkpoint is being written"
                                           : "a number is 0 or more");
     code = lemon_inside_agree_on(s->comm, code, values, 1);
-    if (code == LEMON_SUCCESS)
-        s->newest = number;
-    return code;
+    if (code != LEMON_SUCCESS)
+        return code;
+    s->newest = number;
+    s->before = number < LEMON_SERIES_NEWEST ? number + 1 : LEMON_SERIES_NEWEST;
+    return LEMON_SUCCESS;
 }

@@ -85,6 +85,7 @@ struct lemon_series {
     char *base;                 /* of the names in it */
     int64_t keep;
     int64_t newest; /* numbers begin behind it; -1 at first */
+    int64_t before; /* others than those below it do not count, once rewound */
     MPI_Info info;
     bool pushes; /* this rank does it for its node */
 

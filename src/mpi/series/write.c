@@ -210,6 +210,7 @@ int lemonSeriesEnd(LemonSeries *s)
         code = lemon_series_agree(s, code, s->rank == 0 ? publish(s) : good, s->part);
     if (code == LEMON_SUCCESS) {
         s->newest = s->number;
+        s->before = LEMON_SERIES_NEWEST;
         if (s->rank == 0)
             prune(s);
         close(s->fd);
