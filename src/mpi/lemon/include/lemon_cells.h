@@ -94,8 +94,8 @@ typedef struct {
  * The non-blocking form returns while the particles move, and with the third record open; the
  * caller's memory is his own at once, as what is to be written has been copied. After
  * lemonFinishWriting() or not, lemonWriterCloseRecord() closes it. The blocking one needs
- * memory for a few pieces of 8 MiB, 8 bytes a particle, and a cell's entry for each cell that a
- * rank has particles of.
+ * memory for a few pieces of 8 MiB and 32 MiB to send from, 16 bytes a particle, about 130 for
+ * each cell that a rank has particles of, and 48 for each cell of its share of the index.
  */
 #define LEMON_CELLS_CHECK 1
 int lemonWriteCells(LemonWriter *writer, int MB_flag, int ME_flag, LemonDomain const *domain,
