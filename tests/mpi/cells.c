@@ -48,6 +48,10 @@ enum {
     CHECK = 8,
 };
 
+enum {
+    MANY = 37, /* ranks: more than some domains have cells */
+};
+
 /* Layouts: spread; corner, all in one cell; faces, on faces and corners of cells and domain;
  * single, positions in single precision. */
 static const struct test {
@@ -229,6 +233,26 @@ static void read_boxes(LemonReader *r, const LemonCells *cells, int balanced)
     free(particles);
 }
 
+/* However many ranks: a box is a part of the domain, or empty at its upper corner. */
+static void check_many_boxes(const LemonCells *cells)
+{
+    double lower[3], upper[3], volume = 0;
+    int good = 1;
+    for (int rank = 0; rank < MANY; rank++) {
+        double edges = 1;
+        int at_corner = 1;
+        lemonBalancedBox(cells, MANY, rank, lower, upper);
+        for (int d = 0; d < 3; d++) {
+            double end = domain.origin[d] + domain.length[d];
+            edges *= (upper[d] - lower[d]) / domain.length[d];
+            at_corner = at_corner && lower[d] == end && upper[d] == end;
+        }
+        volume += edges;
+        good = good && (edges > 0 || at_corner);
+    }
+    tap_ok(good && fabs(volume - 1) < 1e-9, "balanced boxes of %d ranks are the domain", MANY);
+}
+
 static void read_it(void)
 {
     LemonCells *cells;
@@ -245,6 +269,7 @@ static void read_it(void)
                "says what it is");
         read_boxes(r, cells, 0);
         read_boxes(r, cells, 1);
+        check_many_boxes(cells);
         lemonFreeCells(cells);
         tap_code(lemonNextCells(r, &cells), LEMON_EOF, "there is no other");
     }

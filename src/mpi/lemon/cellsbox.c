@@ -97,8 +97,10 @@ static int divide(const LemonCells *cells, struct part *part, int rank)
     while (part->ranks > 1) {
         int d = longest(cells, part), left = part->ranks / 2;
         if (d < 0) { /* one cell: the first rank has it */
-            if (rank != part->first)
-                memcpy(part->from, part->to, sizeof part->from);
+            if (rank != part->first) {
+                memcpy(part->from, cells->domain.cells, sizeof part->from);
+                memcpy(part->to, cells->domain.cells, sizeof part->to);
+            }
             part->ranks = 1;
             break;
         }
