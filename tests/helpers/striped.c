@@ -16,6 +16,7 @@
 #define FUSE_USE_VERSION 312
 #define _GNU_SOURCE
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
@@ -199,6 +200,25 @@ static int do_unlink(const char *path)
     return result(unlinkat(model.folder, below(path), 0));
 }
 
+static int do_rename(const char *from, const char *to, unsigned flags)
+{
+    return result(renameat2(model.folder, below(from), model.folder, below(to), flags));
+}
+
+static int do_readdir(const char *path, void *to, fuse_fill_dir_t add, off_t at,
+                      struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+    (void)at, (void)fi, (void)flags;
+    int again = openat(model.folder, below(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = again < 0 ? NULL : fdopendir(again);
+    if (!folder)
+        return -errno;
+    for (struct dirent *e; (e = readdir(folder)) != NULL;)
+        add(to, e->d_name, NULL, 0, 0);
+    closedir(folder);
+    return 0;
+}
+
 static int do_statfs(const char *path, struct statvfs *st)
 {
     (void)path;
@@ -224,6 +244,8 @@ static const struct fuse_operations operations = {
     .release = do_release,
     .fsync = do_fsync,
     .unlink = do_unlink,
+    .rename = do_rename,
+    .readdir = do_readdir,
     .statfs = do_statfs,
     .init = do_init,
 };

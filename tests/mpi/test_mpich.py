@@ -12,7 +12,7 @@ import benchlib
 import limetest
 from mpitest import RANKS, TestCase
 
-PROGRAMS = ("api", "lattice", "faults", "threads", "checksum", "cells")
+PROGRAMS = ("api", "lattice", "faults", "threads", "checksum", "cells", "series")
 
 
 def build():
@@ -69,6 +69,11 @@ class Mpich(TestCase):
         folder = self.tempdir()
         self.tap(3, "cells", "write", folder, "usual")
         self.tap(2, "cells", "read", folder, "usual")
+
+    def test_series(self):
+        for ranks in RANKS if limetest.STRESS else (1, 3):
+            with self.subTest(ranks=ranks):
+                self.tap(ranks, "series", self.tempdir())
 
     def test_bench(self):
         """lime-bench, with what MPICH and nothing else has."""

@@ -222,27 +222,65 @@ static int64_t wait_for(MPI_Request *request, int64_t wanted)
     }
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
+/* Whether it has moved; wait_for() tells how much. */
+static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
+{
+    int done = 0;
+    *moved = wanted;
+    return MPI_Request_get_status(*request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
+}
 #else
 static int64_t wait_for(MPI_Request *request, int64_t wanted)
 {
     MPI_Status status;
     int moved = 0;
-    (void)wanted;
+    if (*request == MPI_REQUEST_NULL) /* ask_for() has answered */
+        return wanted;
     if (MPI_Wait(request, &status) != MPI_SUCCESS)
         return 0;
     MPI_Get_count(&status, MPI_BYTE, &moved);
     return moved;
 }
+
+/* Whether it has moved, and how much: MPICH tells only who takes the request away. */
+static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
+{
+    MPI_Status status;
+    int done = 0, count = 0;
+    *moved = wanted;
+    if (*request == MPI_REQUEST_NULL)
+        return true;
+    if (MPI_Test(request, &done, &status) != MPI_SUCCESS) {
+        *request = MPI_REQUEST_NULL;
+        *moved = 0;
+        return true;
+    }
+    if (done) {
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        *moved = count;
+    }
+    return done;
+}
 #endif
+
+static void count_moved(struct lemon_internal *in, int64_t moved, int64_t wanted)
+{
+    if (moved != wanted)
+        in->pending.code =
+            lemon_say(in, lemon_failure(in->pending.direction), "%lld of %lld bytes moved",
+                      (long long)moved, (long long)wanted);
+}
 
 bool lemon_inside_have_moved(LemonWriter *writer)
 {
     struct lemon_pending *pending = &writer->internal->pending;
-    int done = 1;
-    for (int i = 0; writer->is_busy && i < pending->count && done; i++)
-        if (MPI_Request_get_status(pending->requests[i], &done, MPI_STATUS_IGNORE) !=
-            MPI_SUCCESS)
-            return true; /* waiting for it gives the error */
+    bool done = true;
+    for (int i = 0; writer->is_busy && i < pending->count && done; i++) {
+        int64_t moved;
+        done = ask_for(&pending->requests[i], pending->wanted[i], &moved);
+        if (done)
+            count_moved(writer->internal, moved, pending->wanted[i]);
+    }
     return done;
 }
 
@@ -252,10 +290,7 @@ int lemon_post_wait(struct lemon_internal *in)
     int64_t done = 0;
     for (int i = 0; i < pending->count; i++) {
         int64_t moved = wait_for(&pending->requests[i], pending->wanted[i]);
-        if (moved != pending->wanted[i])
-            pending->code =
-                lemon_say(in, lemon_failure(pending->direction), "%lld of %lld bytes moved",
-                          (long long)moved, (long long)pending->wanted[i]);
+        count_moved(in, moved, pending->wanted[i]);
         done += moved;
         if (pending->runs && pending->code == LEMON_SUCCESS) /* while the next ones are read */
             lemon_sum_reach(in, pending->data, done);
