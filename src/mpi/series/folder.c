@@ -210,18 +210,40 @@ struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *folder
     return fsync(folder->fd) == 0 || errno == EINVAL ? good : fault("sync the folder");
 }
 
+static struct lemon_folder_fault remove_number(const struct lemon_folder *folder,
+                                               int64_t number)
+{
+    char name[LEMON_SERIES_NAME];
+    lemon_folder_name(folder->base, number, name);
+    return unlinkat(folder->fd, name, 0) == 0 || errno == ENOENT
+               ? good
+               : fault("remove an old checkpoint");
+}
+
+struct lemon_folder_fault lemon_folder_drop(const struct lemon_folder *folder, int64_t from)
+{
+    int64_t *numbers, count;
+    struct lemon_folder_fault met = lemon_folder_list(folder, &numbers, &count);
+    bool any = false;
+    for (int64_t i = 0; !met.error && i < count; i++)
+        if (numbers[i] >= from) {
+            met = remove_number(folder, numbers[i]);
+            any = true;
+        }
+    free(numbers);
+    if (any && !met.error && fsync(folder->fd) != 0 && errno != EINVAL)
+        met = fault("sync the folder");
+    return met;
+}
+
 struct lemon_folder_fault lemon_folder_prune(const struct lemon_folder *folder, int64_t newest,
                                              int64_t keep)
 {
     int64_t *numbers, count;
     struct lemon_folder_fault met = lemon_folder_list(folder, &numbers, &count);
     for (int64_t i = 0; !met.error && i < count; i++) {
-        char name[LEMON_SERIES_NAME];
-        if (numbers[i] <= newest && keep-- > 0)
-            continue;
-        lemon_folder_name(folder->base, numbers[i], name);
-        if (unlinkat(folder->fd, name, 0) != 0 && errno != ENOENT)
-            met = fault("remove an old checkpoint");
+        if (numbers[i] > newest || keep-- <= 0)
+            met = remove_number(folder, numbers[i]);
     }
     free(numbers);
     return met;

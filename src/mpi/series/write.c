@@ -181,11 +181,15 @@ static int close_file(struct lemon_series *s, int code)
     return lemon_inside_agree(s->comm, code);
 }
 
-/* By rank 0. What has been renamed stays, even if its name may not be on the disk. */
+/* By rank 0. What has been renamed stays, even if its name may not be on the disk. Those that
+ * the run went back behind go first: killed in between, it goes on from where it went back to,
+ * and not from a greater number that was given up. */
 static struct lemon_folder_fault publish(struct lemon_series *s)
 {
     struct lemon_folder_fault met = {0, "sync"};
     met.error = fsync(s->fd) == 0 ? 0 : errno;
+    if (!met.error && s->before < LEMON_SERIES_NEWEST)
+        met = lemon_folder_drop(&s->folder, s->before);
     if (!met.error)
         met = lemon_folder_publish(&s->folder, s->fd, s->part, s->number);
     return met;

@@ -53,8 +53,8 @@ int lemonSeriesLatest(LemonSeries *series, int64_t before, int64_t *number, char
 
 /*
  * The program goes on from `number`, and newer ones (damaged ones, or of a run that is not to
- * be continued) no longer count. They are removed when the next one has been published, not
- * before. LEMON_ERR_PARAM: number is negative. */
+ * be continued) no longer count. They are removed when the next one is on the disk, just
+ * before it gets its name. LEMON_ERR_PARAM: number is negative. */
 int lemonSeriesRewind(LemonSeries *series, int64_t number);
 
 /*
