@@ -20,19 +20,19 @@ static void check_good(const struct limecells *c, size_t size)
 {
     char text[LIMECELLS_TEXT_MAX];
     const char *why;
-    uint64_t at[LIMECELLS_DIMS], cells = limecells_cells(c);
-    HOLDS(limecells_check(c) == NULL);
+    uint64_t at[LIMECELLS_DIMS], cells = limefile_cells_cells(c);
+    HOLDS(limefile_cells_check(c) == NULL);
     HOLDS(cells >= 1 && cells <= (uint64_t)LIMECELLS_CELLS_MAX);
-    HOLDS(limecells_index_bytes(c) == size && limecells_find(c, "position"));
-    limecells_at(c, cells - 1, at);
-    HOLDS(limecells_number(c, at) == cells - 1);
+    HOLDS(limefile_cells_index_bytes(c) == size && limefile_cells_find(c, "position"));
+    limefile_cells_at(c, cells - 1, at);
+    HOLDS(limefile_cells_number(c, at) == cells - 1);
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
-        double low = limecells_edge(c, d, at[d]), end = c->origin[d] + c->length[d];
-        HOLDS(at[d] == c->cells[d] - 1 && limecells_locate(c, d, low) == (int64_t)at[d]);
-        HOLDS(limecells_locate(c, d, c->origin[d]) == 0);
-        HOLDS(limecells_locate(c, d, end) == (c->periodic[d] ? 0 : (int64_t)at[d]));
+        double low = limefile_cells_edge(c, d, at[d]), end = c->origin[d] + c->length[d];
+        HOLDS(at[d] == c->cells[d] - 1 && limefile_cells_locate(c, d, low) == (int64_t)at[d]);
+        HOLDS(limefile_cells_locate(c, d, c->origin[d]) == 0);
+        HOLDS(limefile_cells_locate(c, d, end) == (c->periodic[d] ? 0 : (int64_t)at[d]));
     }
-    size_t n = limecells_text(c, text);
+    size_t n = limefile_cells_text(c, text);
     HOLDS(n == strlen(text) && n > 100 && text[n - 1] == '\n');
     HOLDS(agree_text(c, text, n, &why) == 0 && why == NULL);
 }
@@ -41,7 +41,7 @@ static void check_good(const struct limecells *c, size_t size)
 static void check_cover(const struct limecells *c, const struct limecells_cell *cell)
 {
     uint64_t particles = 0;
-    for (uint64_t i = 0; i < limecells_cells(c); i++) {
+    for (uint64_t i = 0; i < limefile_cells_cells(c); i++) {
         HOLDS(cell[i].count <= c->particles && cell[i].first <= c->particles - cell[i].count);
         particles += cell[i].count;
     }
@@ -54,11 +54,11 @@ static void check_entries(const struct limecells *c, const uint8_t *raw, size_t 
     struct limefile_memory memory;
     struct limecheckpoint p = {.is = *c};
     const char *why, *streamed;
-    uint64_t bad, streamed_bad, cells = limecells_cells(c);
+    uint64_t bad, streamed_bad, cells = limefile_cells_cells(c);
     if (cells > CELLS_MAX)
         return;
     struct limecells_cell *cell = malloc((size_t)cells * sizeof *cell);
-    why = limecells_decode_entries(c, raw + limecells_header_bytes(c), cell, &bad);
+    why = limefile_cells_decode_entries(c, raw + limefile_cells_header_bytes(c), cell, &bad);
     if (!why)
         check_cover(c, cell);
     limefile_memory_lend(&memory, raw, size);
@@ -73,10 +73,11 @@ static void as_index(const uint8_t *raw, size_t size)
 {
     struct limecells c;
     uint64_t bytes;
-    if (size < LIMECELLS_FIXED_BYTES || limecells_decode_length(raw, &bytes) || bytes > size)
+    if (size < LIMECELLS_FIXED_BYTES || limefile_cells_decode_length(raw, &bytes) ||
+        bytes > size)
         return;
     HOLDS(bytes <= LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES);
-    if (limecells_decode(raw, bytes, size, &c))
+    if (limefile_cells_decode(raw, bytes, size, &c))
         return;
     check_good(&c, size);
     check_entries(&c, raw, size);
@@ -87,11 +88,11 @@ static void as_sealed_index(const uint8_t *data, size_t size)
     uint64_t bytes;
     unsigned char *raw = malloc(size + 1);
     memcpy(raw, data, size);
-    if (size >= LIMECELLS_FIXED_BYTES && !limecells_decode_length(raw, &bytes) &&
+    if (size >= LIMECELLS_FIXED_BYTES && !limefile_cells_decode_length(raw, &bytes) &&
         bytes <= size) {
-        put32(raw + 128, limecells_crc(0, raw + bytes, size - bytes));
+        put32(raw + 128, limefile_cells_crc(0, raw + bytes, size - bytes));
         put32(raw + 132, 0);
-        put32(raw + 132, limecells_crc(0, raw, bytes));
+        put32(raw + 132, limefile_cells_crc(0, raw, bytes));
         as_index(raw, size);
     }
     free(raw);
@@ -107,7 +108,7 @@ static void as_text(const uint8_t *data, size_t size)
         .field = {{"position", LIMECELLS_FLOAT64, 3, 0}},
     };
     const char *why;
-    HOLDS(limecells_check(&c) == NULL);
+    HOLDS(limefile_cells_check(&c) == NULL);
     HOLDS(agree_text(&c, (const char *)data, size, &why) == 0);
 }
 
@@ -117,7 +118,7 @@ static void check_checkpoint(struct limefile_source *source, const struct limech
     HOLDS(p->text.ordinal || p->index.ordinal || p->data.ordinal);
     HOLDS(!p->known || p->index.ordinal);
     HOLDS(!p->counted || (p->known && p->fewest <= p->most && p->most <= p->is.particles));
-    HOLDS(!p->whole || (p->counted && p->data.bytes == limecells_data_bytes(&p->is)));
+    HOLDS(!p->whole || (p->counted && p->data.bytes == limefile_cells_data_bytes(&p->is)));
     int err = limecheckpoint_verify(source, p, NULL, NULL, &v);
     HOLDS(err == (p->whole ? 0 : LIMEFILE_E_STATE));
     HOLDS(v.bad <= v.cells && strlen(v.why) < sizeof v.why && !v.bad == !v.why[0]);

@@ -52,20 +52,20 @@ static void test_types(void **state)
     } types[] = {{NULL, 0},     {"int32", 4},   {"uint32", 4},  {"int64", 8},
                  {"uint64", 8}, {"float32", 4}, {"float64", 8}, {NULL, 0}};
     for (unsigned i = 0; i < COUNT(types); i++) {
-        assert_int_equal(limecells_type_bytes((enum limecells_type)i), types[i].bytes);
-        assert_why(limecells_type_word((enum limecells_type)i), types[i].word);
+        assert_int_equal(limefile_cells_type_bytes((enum limecells_type)i), types[i].bytes);
+        assert_why(limefile_cells_type_word((enum limecells_type)i), types[i].word);
     }
-    assert_int_equal(limecells_type_bytes((enum limecells_type)UINT32_MAX), 0);
-    assert_null(limecells_type_word((enum limecells_type)UINT32_MAX));
+    assert_int_equal(limefile_cells_type_bytes((enum limecells_type)UINT32_MAX), 0);
+    assert_null(limefile_cells_type_word((enum limecells_type)UINT32_MAX));
 }
 
 /* ---- limecells_check ---- */
 
-#define CHECK(want, ...)                       \
-    do {                                       \
-        struct limecells c = good();           \
-        __VA_ARGS__;                           \
-        assert_why(limecells_check(&c), want); \
+#define CHECK(want, ...)                            \
+    do {                                            \
+        struct limecells c = good();                \
+        __VA_ARGS__;                                \
+        assert_why(limefile_cells_check(&c), want); \
     } while (0)
 
 static void test_check_particle(void **state)
@@ -170,19 +170,19 @@ static void test_sizes(void **state)
     (void)state;
     struct limecells c = good();
     uint64_t at[LIMECELLS_DIMS], number = 0;
-    assert_int_equal(limecells_cells(&c), 24);
-    assert_int_equal(limecells_header_bytes(&c), 136 + 4 * 80);
-    assert_int_equal(limecells_index_bytes(&c), 136 + 4 * 80 + 24 * 24);
-    assert_int_equal(limecells_data_bytes(&c), 640);
-    assert_ptr_equal(limecells_find(&c, "position"), &c.field[2]);
-    assert_null(limecells_find(&c, "none"));
+    assert_int_equal(limefile_cells_cells(&c), 24);
+    assert_int_equal(limefile_cells_header_bytes(&c), 136 + 4 * 80);
+    assert_int_equal(limefile_cells_index_bytes(&c), 136 + 4 * 80 + 24 * 24);
+    assert_int_equal(limefile_cells_data_bytes(&c), 640);
+    assert_ptr_equal(limefile_cells_find(&c, "position"), &c.field[2]);
+    assert_null(limefile_cells_find(&c, "none"));
     for (uint64_t x = 0; x < 2; x++)
         for (uint64_t y = 0; y < 3; y++)
             for (uint64_t z = 0; z < 4; z++, number++) {
                 const uint64_t want[] = {x, y, z};
-                limecells_at(&c, number, at);
+                limefile_cells_at(&c, number, at);
                 assert_memory_equal(at, want, sizeof at);
-                assert_int_equal(limecells_number(&c, at), number);
+                assert_int_equal(limefile_cells_number(&c, at), number);
             }
 }
 
@@ -190,18 +190,19 @@ static void test_crc(void **state)
 {
     (void)state;
     static const char digits[] = "123456789";
-    assert_int_equal(limecells_crc(0, digits, 9), 0xcbf43926);
-    assert_int_equal(limecells_crc(0, "", 0), 0);
+    assert_int_equal(limefile_cells_crc(0, digits, 9), 0xcbf43926);
+    assert_int_equal(limefile_cells_crc(0, "", 0), 0);
     for (size_t n = 0; n <= 9; n++) {
-        uint32_t first = limecells_crc(0, digits, n);
-        uint32_t second = limecells_crc(0, digits + n, 9 - n);
-        assert_int_equal(limecells_crc(first, digits + n, 9 - n), 0xcbf43926);
-        assert_int_equal(limecells_crc_join(first, second, 9 - n), 0xcbf43926);
+        uint32_t first = limefile_cells_crc(0, digits, n);
+        uint32_t second = limefile_cells_crc(0, digits + n, 9 - n);
+        assert_int_equal(limefile_cells_crc(first, digits + n, 9 - n), 0xcbf43926);
+        assert_int_equal(limefile_cells_crc_join(first, second, 9 - n), 0xcbf43926);
     }
     unsigned char *zeros = calloc(1, 1 << 20);
-    uint32_t all = limecells_crc(0, digits, 9);
-    assert_int_equal(limecells_crc_join(all, limecells_crc(0, zeros, 1 << 20), 1 << 20),
-                     limecells_crc(all, zeros, 1 << 20));
+    uint32_t all = limefile_cells_crc(0, digits, 9);
+    assert_int_equal(
+        limefile_cells_crc_join(all, limefile_cells_crc(0, zeros, 1 << 20), 1 << 20),
+        limefile_cells_crc(all, zeros, 1 << 20));
     free(zeros);
 }
 
@@ -213,7 +214,7 @@ enum { HEADER = LIMECELLS_FIXED_BYTES + COUNT(usual) * LIMECELLS_FIELD_BYTES };
 static void seal(unsigned char raw[HEADER])
 {
     memset(raw + 132, 0, 4);
-    uint32_t crc = limecells_crc(0, raw, HEADER);
+    uint32_t crc = limefile_cells_crc(0, raw, HEADER);
     for (int i = 0; i < 4; i++)
         raw[132 + i] = (unsigned char)(crc >> (24 - 8 * i));
 }
@@ -228,10 +229,10 @@ static void test_round_trip(void **state)
     for (int big = 0; big < 2; big++) {
         c.big_endian = big;
         memset(raw, 0xaa, sizeof raw);
-        limecells_encode(&c, raw);
-        assert_null(limecells_decode_length(raw, &bytes));
+        limefile_cells_encode(&c, raw);
+        assert_null(limefile_cells_decode_length(raw, &bytes));
         assert_int_equal(bytes, HEADER);
-        assert_null(limecells_decode(raw, HEADER, limecells_index_bytes(&c), &back));
+        assert_null(limefile_cells_decode(raw, HEADER, limefile_cells_index_bytes(&c), &back));
         assert_int_equal(back.particles, 10);
         assert_int_equal(back.step, -7);
         assert_true(back.time == 2.5 && back.big_endian == (big == 1));
@@ -247,19 +248,19 @@ static void test_round_trip(void **state)
             assert_int_equal(back.field[i].count, usual[i].count);
             assert_int_equal(back.field[i].offset, usual[i].offset);
         }
-        limecells_encode(&back, again);
+        limefile_cells_encode(&back, again);
         assert_memory_equal(again, raw, HEADER);
     }
 }
 
-#define DECODE(want, ...)                                              \
-    do {                                                               \
-        struct limecells c = good(), out;                              \
-        unsigned char raw[HEADER];                                     \
-        uint64_t header = HEADER, record = limecells_index_bytes(&c);  \
-        limecells_encode(&c, raw);                                     \
-        __VA_ARGS__;                                                   \
-        assert_why(limecells_decode(raw, header, record, &out), want); \
+#define DECODE(want, ...)                                                   \
+    do {                                                                    \
+        struct limecells c = good(), out;                                   \
+        unsigned char raw[HEADER];                                          \
+        uint64_t header = HEADER, record = limefile_cells_index_bytes(&c);  \
+        limefile_cells_encode(&c, raw);                                     \
+        __VA_ARGS__;                                                        \
+        assert_why(limefile_cells_decode(raw, header, record, &out), want); \
     } while (0)
 
 static void test_decode(void **state)
@@ -293,7 +294,7 @@ static void test_decode(void **state)
     DECODE("a particle has 1 to 64 fields",
            (memset(raw + 108, 0, 4), raw[14] = 0, raw[15] = LIMECELLS_FIXED_BYTES,
             header = LIMECELLS_FIXED_BYTES, memset(raw + 132, 0, 4), ({
-                uint32_t sum = limecells_crc(0, raw, LIMECELLS_FIXED_BYTES);
+                uint32_t sum = limefile_cells_crc(0, raw, LIMECELLS_FIXED_BYTES);
                 for (int i = 0; i < 4; i++)
                     raw[132 + i] = (unsigned char)(sum >> (24 - 8 * i));
             })));
@@ -322,12 +323,12 @@ static const char *decode_entries(struct limecells *c, const struct limecells_ce
     unsigned char raw[CELLS * LIMECELLS_ENTRY_BYTES];
     struct limecells_cell out[CELLS];
     for (int i = 0; i < CELLS; i++)
-        limecells_entry_encode(&cell[i], raw + i * LIMECELLS_ENTRY_BYTES);
+        limefile_cells_entry_encode(&cell[i], raw + i * LIMECELLS_ENTRY_BYTES);
     if (reserved >= 0)
         raw[reserved * LIMECELLS_ENTRY_BYTES + 23] = 1;
     if (!c->entries_crc)
-        c->entries_crc = limecells_crc(0, raw, sizeof raw);
-    const char *why = limecells_decode_entries(c, raw, out, bad);
+        c->entries_crc = limefile_cells_crc(0, raw, sizeof raw);
+    const char *why = limefile_cells_decode_entries(c, raw, out, bad);
     for (int i = 0; !why && i < CELLS; i++) {
         assert_int_equal(out[i].first, cell[i].first);
         assert_int_equal(out[i].count, cell[i].count);
@@ -387,7 +388,7 @@ static void test_text(void **state)
     (void)state;
     struct limecells c = good();
     char text[LIMECELLS_TEXT_MAX];
-    size_t n = limecells_text(&c, text);
+    size_t n = limefile_cells_text(&c, text);
     assert_int_equal(n, strlen(text));
     assert_non_null(strstr(text, "<step>-7</step>"));
     assert_non_null(strstr(text, "<cells>2 3 4</cells>"));
@@ -402,11 +403,11 @@ static void test_text(void **state)
         c.field[i].name[1] = (char)('0' + i / 8);
     }
     c.field[0] = (struct limecells_field){"position", LIMECELLS_FLOAT64, 3, 0};
-    assert_null(limecells_check(&c));
+    assert_null(limefile_cells_check(&c));
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         c.origin[d] = -1.2345678901234567e-300;
     c.step = INT64_MIN;
-    n = limecells_text(&c, text);
+    n = limefile_cells_text(&c, text);
     assert_int_equal(n, strlen(text));
     assert_string_equal(text + n - strlen("</lemonCells>\n"), "</lemonCells>\n");
 }
@@ -417,20 +418,20 @@ static void test_faces(void **state)
 {
     (void)state;
     struct limecells c = good(); /* x: [-1, 1) in 2, periodic; y: [0, 3) in 3, not */
-    assert_int_equal(limecells_locate(&c, 0, -1), 0);
-    assert_int_equal(limecells_locate(&c, 0, nextafter(0, -1)), 0);
-    assert_int_equal(limecells_locate(&c, 0, -0.0), 1);
-    assert_int_equal(limecells_locate(&c, 0, 0), 1);
-    assert_int_equal(limecells_locate(&c, 0, nextafter(1, 0)), 1);
-    assert_int_equal(limecells_locate(&c, 0, 1), 0);
-    assert_int_equal(limecells_locate(&c, 1, 0), 0);
-    assert_int_equal(limecells_locate(&c, 1, -0.0), 0);
-    assert_int_equal(limecells_locate(&c, 1, 1), 1);
-    assert_int_equal(limecells_locate(&c, 1, nextafter(1, 0)), 0);
-    assert_int_equal(limecells_locate(&c, 1, 3), 2);
-    assert_true(limecells_canonical(&c, 0, 1) == -1);
-    assert_true(limecells_canonical(&c, 1, 3) == 3);
-    assert_true(limecells_canonical(&c, 0, 0.5) == 0.5);
+    assert_int_equal(limefile_cells_locate(&c, 0, -1), 0);
+    assert_int_equal(limefile_cells_locate(&c, 0, nextafter(0, -1)), 0);
+    assert_int_equal(limefile_cells_locate(&c, 0, -0.0), 1);
+    assert_int_equal(limefile_cells_locate(&c, 0, 0), 1);
+    assert_int_equal(limefile_cells_locate(&c, 0, nextafter(1, 0)), 1);
+    assert_int_equal(limefile_cells_locate(&c, 0, 1), 0);
+    assert_int_equal(limefile_cells_locate(&c, 1, 0), 0);
+    assert_int_equal(limefile_cells_locate(&c, 1, -0.0), 0);
+    assert_int_equal(limefile_cells_locate(&c, 1, 1), 1);
+    assert_int_equal(limefile_cells_locate(&c, 1, nextafter(1, 0)), 0);
+    assert_int_equal(limefile_cells_locate(&c, 1, 3), 2);
+    assert_true(limefile_cells_canonical(&c, 0, 1) == -1);
+    assert_true(limefile_cells_canonical(&c, 1, 3) == 3);
+    assert_true(limefile_cells_canonical(&c, 0, 0.5) == 0.5);
 }
 
 static void test_outside(void **state)
@@ -440,12 +441,12 @@ static void test_outside(void **state)
     const double outside[] = {NAN,      -NAN,   INFINITY, -INFINITY, DBL_MAX,
                               -DBL_MAX, -1.001, 5.999999, 100};
     for (unsigned i = 0; i < COUNT(outside); i++)
-        assert_int_equal(limecells_locate(&c, 0, outside[i]), -1);
+        assert_int_equal(limefile_cells_locate(&c, 0, outside[i]), -1);
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         double end = c.origin[d] + c.length[d];
-        assert_int_equal(limecells_locate(&c, d, nextafter(c.origin[d], -INFINITY)), -1);
-        assert_int_equal(limecells_locate(&c, d, nextafter(end, INFINITY)), -1);
-        assert_true(limecells_locate(&c, d, end) >= 0);
+        assert_int_equal(limefile_cells_locate(&c, d, nextafter(c.origin[d], -INFINITY)), -1);
+        assert_int_equal(limefile_cells_locate(&c, d, nextafter(end, INFINITY)), -1);
+        assert_true(limefile_cells_locate(&c, d, end) >= 0);
     }
 }
 
@@ -474,7 +475,7 @@ static struct limecells some_domain(uint64_t *state)
         c.origin[0] =
             c.length[0] * between(state, -1, 1) * ldexp(1, (int)(chance(state) % 60) - 10);
         c.periodic[0] = chance(state) & 1;
-    } while (limecells_check(&c));
+    } while (limefile_cells_check(&c));
     return c;
 }
 
@@ -486,22 +487,24 @@ static void test_edges_decide(void **state)
     for (int times = 0; times < 20000; times++) {
         struct limecells c = some_domain(&seed);
         int64_t last = (int64_t)c.cells[0] - 1, i = (int64_t)(chance(&seed) % c.cells[0]);
-        double low = limecells_edge(&c, 0, (uint64_t)i);
-        double high = limecells_edge(&c, 0, (uint64_t)i + 1);
+        double low = limefile_cells_edge(&c, 0, (uint64_t)i);
+        double high = limefile_cells_edge(&c, 0, (uint64_t)i + 1);
         assert_true(low < high);
-        assert_int_equal(limecells_locate(&c, 0, low), i);
-        assert_int_equal(limecells_locate(&c, 0, nextafter(high, -INFINITY)), i);
-        assert_int_equal(limecells_locate(&c, 0, high), i < last        ? i + 1
-                                                        : c.periodic[0] ? 0
-                                                                        : last);
+        assert_int_equal(limefile_cells_locate(&c, 0, low), i);
+        assert_int_equal(limefile_cells_locate(&c, 0, nextafter(high, -INFINITY)), i);
+        assert_int_equal(limefile_cells_locate(&c, 0, high), i < last        ? i + 1
+                                                             : c.periodic[0] ? 0
+                                                                             : last);
         for (int k = 0; k < 20; k++) {
             double x = between(&seed, c.origin[0], c.origin[0] + c.length[0]);
             double next = nextafter(x, INFINITY);
-            int64_t at = limecells_locate(&c, 0, x), after = limecells_locate(&c, 0, next);
+            int64_t at = limefile_cells_locate(&c, 0, x),
+                    after = limefile_cells_locate(&c, 0, next);
             if (at < 0 || next > c.origin[0] + c.length[0])
                 continue;
-            assert_true(limecells_edge(&c, 0, (uint64_t)at) <= limecells_canonical(&c, 0, x));
-            assert_true(at == last || x < limecells_edge(&c, 0, (uint64_t)at + 1));
+            assert_true(limefile_cells_edge(&c, 0, (uint64_t)at) <=
+                        limefile_cells_canonical(&c, 0, x));
+            assert_true(at == last || x < limefile_cells_edge(&c, 0, (uint64_t)at + 1));
             assert_true(after == at || after == at + 1 || c.periodic[0]);
         }
     }
@@ -516,7 +519,7 @@ static void test_narrow_cells_are_refused(void **state)
     c.length[0] = DBL_EPSILON;
     c.cells[0] = LIMECELLS_CELLS_MAX;
     c.cells[1] = c.cells[2] = 1;
-    assert_non_null(limecells_check(&c));
+    assert_non_null(limefile_cells_check(&c));
 }
 
 /* ---- any bytes ---- */
@@ -529,20 +532,20 @@ static void test_mutations(void **state)
         struct limecells c = good(), out;
         unsigned char raw[HEADER], again[HEADER];
         uint64_t bytes;
-        limecells_encode(&c, raw);
+        limefile_cells_encode(&c, raw);
         for (uint64_t changes = 1 + chance(&seed) % 4; changes; changes--)
             raw[chance(&seed) % HEADER] ^= (unsigned char)(1 << chance(&seed) % 8);
         if (chance(&seed) % 8)
             seal(raw);
-        if (limecells_decode_length(raw, &bytes) || bytes != HEADER)
+        if (limefile_cells_decode_length(raw, &bytes) || bytes != HEADER)
             continue;
         uint64_t record = bytes + 24 * LIMECELLS_ENTRY_BYTES;
-        if (limecells_decode(raw, bytes, record, &out))
+        if (limefile_cells_decode(raw, bytes, record, &out))
             continue;
         decoded++;
-        assert_null(limecells_check(&out));
-        assert_int_equal(limecells_index_bytes(&out), record);
-        limecells_encode(&out, again);
+        assert_null(limefile_cells_check(&out));
+        assert_int_equal(limefile_cells_index_bytes(&out), record);
+        limefile_cells_encode(&out, again);
         assert_memory_equal(raw, again, 132);
     }
     assert_in_range(decoded, 1000, 190000);

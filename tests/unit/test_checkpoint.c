@@ -40,7 +40,7 @@ static struct made make(uint64_t x, uint64_t y, uint64_t z, uint64_t particles, 
                             .fields = 2,
                             .field = {{"id", LIMECELLS_UINT64, 1, 0},
                                       {"position", LIMECELLS_FLOAT64, 3, 8}}}};
-    uint64_t cells = limecells_cells(&m.is), first = 0, at[LIMECELLS_DIMS];
+    uint64_t cells = limefile_cells_cells(&m.is), first = 0, at[LIMECELLS_DIMS];
     uint64_t *order = calloc(cells, sizeof *order);
     m.cell = calloc(cells, sizeof *m.cell);
     m.particle = calloc(particles + 1, sizeof *m.particle);
@@ -58,14 +58,14 @@ static struct made make(uint64_t x, uint64_t y, uint64_t z, uint64_t particles, 
         if (c->count == 0)
             continue;
         c->first = first;
-        limecells_at(&m.is, order[i], at);
+        limefile_cells_at(&m.is, order[i], at);
         for (uint64_t k = first; k < first + c->count; k++) {
             m.particle[k].id = k;
             for (int d = 0; d < LIMECELLS_DIMS; d++)
-                m.particle[k].position[d] =
-                    limecells_edge(&m.is, d, at[d]) + (double)(chance(&seed) % 4) * 0x1p-20;
+                m.particle[k].position[d] = limefile_cells_edge(&m.is, d, at[d]) +
+                                            (double)(chance(&seed) % 4) * 0x1p-20;
         }
-        c->crc = limecells_crc(0, &m.particle[first], c->count * sizeof *m.particle);
+        c->crc = limefile_cells_crc(0, &m.particle[first], c->count * sizeof *m.particle);
         first += c->count;
     }
     free(order);
@@ -89,19 +89,20 @@ static void add_record(struct bytes *b, const char *type, const void *data, size
 static void add_text(struct bytes *b, const struct made *m, unsigned flags)
 {
     char text[LIMECELLS_TEXT_MAX];
-    size_t n = limecells_text(&m->is, text);
+    size_t n = limefile_cells_text(&m->is, text);
     add_record(b, LIMECELLS_FORMAT_TYPE, text, n, flags);
 }
 
 static void add_index(struct bytes *b, struct made *m, unsigned flags)
 {
-    uint64_t n = limecells_index_bytes(&m->is), header = limecells_header_bytes(&m->is);
-    uint64_t cells = limecells_cells(&m->is);
+    uint64_t n = limefile_cells_index_bytes(&m->is),
+             header = limefile_cells_header_bytes(&m->is);
+    uint64_t cells = limefile_cells_cells(&m->is);
     unsigned char *raw = malloc(n);
     for (uint64_t i = 0; i < cells; i++)
-        limecells_entry_encode(&m->cell[i], raw + header + i * LIMECELLS_ENTRY_BYTES);
-    m->is.entries_crc = limecells_crc(0, raw + header, cells * LIMECELLS_ENTRY_BYTES);
-    limecells_encode(&m->is, raw);
+        limefile_cells_entry_encode(&m->cell[i], raw + header + i * LIMECELLS_ENTRY_BYTES);
+    m->is.entries_crc = limefile_cells_crc(0, raw + header, cells * LIMECELLS_ENTRY_BYTES);
+    limefile_cells_encode(&m->is, raw);
     add_record(b, LIMECELLS_INDEX_TYPE, raw, n, flags);
     free(raw);
 }
@@ -390,7 +391,7 @@ static void test_damaged_cell(void **state)
     unmake(&m);
 }
 
-/* All that limecells_decode_entries() finds is found, and nothing else. */
+/* All that limefile_cells_decode_entries() finds is found, and nothing else. */
 static void test_as_the_whole(void **state)
 {
     (void)state;
@@ -398,7 +399,7 @@ static void test_as_the_whole(void **state)
     for (int times = 0; times < 5000; times++) {
         struct made m = make(1 + chance(&seed) % 4, 1 + chance(&seed) % 4,
                              1 + chance(&seed) % 4, chance(&seed) % 60, true, times);
-        uint64_t cells = limecells_cells(&m.is), bad, number;
+        uint64_t cells = limefile_cells_cells(&m.is), bad, number;
         const char *why, *want;
         for (uint64_t changes = chance(&seed) % 4; changes; changes--) {
             struct limecells_cell *c = &m.cell[chance(&seed) % cells];
@@ -426,8 +427,8 @@ static void test_as_the_whole(void **state)
         limefile_memory_lend(&memory, b.at, b.n);
         p.is = m.is;
         assert_int_equal(entries_check(&memory.source, &p, &why, &bad), 0);
-        want = limecells_decode_entries(&m.is, b.at + 144 + limecells_header_bytes(&m.is), out,
-                                        &number);
+        want = limefile_cells_decode_entries(
+            &m.is, b.at + 144 + limefile_cells_header_bytes(&m.is), out, &number);
         if (want) {
             assert_non_null(why);
             assert_string_equal(why, want);
@@ -450,7 +451,7 @@ static const char *text_finding(const struct made *m, const char *from, const ch
     char text[LIMECELLS_TEXT_MAX], changed[LIMECELLS_TEXT_MAX];
     struct made copy = *m;
     struct bytes b = {0};
-    limecells_text(&m->is, text);
+    limefile_cells_text(&m->is, text);
     char *at = strstr(text, from);
     assert_non_null(at);
     int n = snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to,
@@ -549,7 +550,7 @@ static struct limecheckpoint_verdict verify(struct made *m)
 static void seal(struct made *m, uint64_t cell)
 {
     struct limecells_cell *c = &m->cell[cell];
-    c->crc = limecells_crc(0, &m->particle[c->first], c->count * sizeof *m->particle);
+    c->crc = limefile_cells_crc(0, &m->particle[c->first], c->count * sizeof *m->particle);
 }
 
 static void test_wrong_checksums(void **state)

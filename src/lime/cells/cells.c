@@ -19,12 +19,12 @@ static bool is_type(enum limecells_type type)
     return (unsigned)type >= LIMECELLS_INT32 && (unsigned)type <= LIMECELLS_FLOAT64;
 }
 
-size_t limecells_type_bytes(enum limecells_type type)
+size_t limefile_cells_type_bytes(enum limecells_type type)
 {
     return is_type(type) ? types[type].bytes : 0;
 }
 
-const char *limecells_type_word(enum limecells_type type)
+const char *limefile_cells_type_word(enum limecells_type type)
 {
     return is_type(type) ? types[type].word : NULL;
 }
@@ -48,7 +48,7 @@ static const char *check_name(const char *name)
 
 static uint64_t field_bytes(const struct limecells_field *f)
 {
-    return f->count * (uint64_t)limecells_type_bytes(f->type);
+    return f->count * (uint64_t)limefile_cells_type_bytes(f->type);
 }
 
 static bool overlap(const struct limecells_field *a, const struct limecells_field *b)
@@ -86,10 +86,10 @@ static const char *check_fields(const struct limecells *c)
         if (why)
             return why;
     }
-    const struct limecells_field *position = limecells_find(c, "position");
+    const struct limecells_field *position = limefile_cells_find(c, "position");
     if (!position || !is_float(position->type) || position->count != LIMECELLS_DIMS)
         return "a particle needs a position: three floating-point numbers";
-    const struct limecells_field *id = limecells_find(c, "id");
+    const struct limecells_field *id = limefile_cells_find(c, "id");
     if (id && (is_float(id->type) || id->count != 1))
         return "an id is one integer";
     return NULL;
@@ -122,7 +122,7 @@ static const char *check_domain(const struct limecells *c)
     return NULL;
 }
 
-const char *limecells_check(const struct limecells *c)
+const char *limefile_cells_check(const struct limecells *c)
 {
     if (c->particle_bytes == 0 || c->particle_bytes > LIMECELLS_PARTICLE_MAX)
         return "a particle has 1 byte to 1 MiB";
@@ -134,27 +134,27 @@ const char *limecells_check(const struct limecells *c)
 
 /* ---- sizes ---- */
 
-uint64_t limecells_cells(const struct limecells *c)
+uint64_t limefile_cells_cells(const struct limecells *c)
 {
     return c->cells[0] * c->cells[1] * c->cells[2];
 }
 
-uint64_t limecells_header_bytes(const struct limecells *c)
+uint64_t limefile_cells_header_bytes(const struct limecells *c)
 {
     return LIMECELLS_FIXED_BYTES + (uint64_t)c->fields * LIMECELLS_FIELD_BYTES;
 }
 
-uint64_t limecells_index_bytes(const struct limecells *c)
+uint64_t limefile_cells_index_bytes(const struct limecells *c)
 {
-    return limecells_header_bytes(c) + limecells_cells(c) * LIMECELLS_ENTRY_BYTES;
+    return limefile_cells_header_bytes(c) + limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES;
 }
 
-uint64_t limecells_data_bytes(const struct limecells *c)
+uint64_t limefile_cells_data_bytes(const struct limecells *c)
 {
     return c->particles * c->particle_bytes;
 }
 
-const struct limecells_field *limecells_find(const struct limecells *c, const char *name)
+const struct limecells_field *limefile_cells_find(const struct limecells *c, const char *name)
 {
     for (uint32_t i = 0; i < c->fields; i++)
         if (strcmp(c->field[i].name, name) == 0)
@@ -162,12 +162,12 @@ const struct limecells_field *limecells_find(const struct limecells *c, const ch
     return NULL;
 }
 
-uint64_t limecells_number(const struct limecells *c, const uint64_t at[LIMECELLS_DIMS])
+uint64_t limefile_cells_number(const struct limecells *c, const uint64_t at[LIMECELLS_DIMS])
 {
     return (at[0] * c->cells[1] + at[1]) * c->cells[2] + at[2];
 }
 
-void limecells_at(const struct limecells *c, uint64_t number, uint64_t at[LIMECELLS_DIMS])
+void limefile_cells_at(const struct limecells *c, uint64_t number, uint64_t at[LIMECELLS_DIMS])
 {
     at[2] = number % c->cells[2];
     at[1] = number / c->cells[2] % c->cells[1];

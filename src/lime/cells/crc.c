@@ -5,7 +5,7 @@
 
 static const uint32_t polynomial = 0xedb88320; /* reflected: bit 31 is x^0 */
 
-uint32_t limecells_crc(uint32_t crc, const void *data, size_t n)
+uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n)
 {
     return crc32_gzip_refl(crc, (unsigned char *)data, n);
 }
@@ -23,7 +23,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 }
 
 /* Bytes that follow shift what is there by x^8 each; the CRC is linear apart from that. */
-uint32_t limecells_crc_join(uint32_t first, uint32_t second, uint64_t n)
+uint32_t limefile_cells_crc_join(uint32_t first, uint32_t second, uint64_t n)
 {
     uint32_t power = UINT32_C(1) << 23; /* x^8, then its square, and so on */
     for (; n; n >>= 1) {

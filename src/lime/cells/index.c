@@ -60,9 +60,9 @@ static void encode_field(const struct limecells_field *f, unsigned char *raw)
     put_be64(raw + FIELD_OFFSET, f->offset);
 }
 
-void limecells_encode(const struct limecells *c, unsigned char *raw)
+void limefile_cells_encode(const struct limecells *c, unsigned char *raw)
 {
-    uint64_t bytes = limecells_header_bytes(c);
+    uint64_t bytes = limefile_cells_header_bytes(c);
     uint32_t flags = c->big_endian ? FLAG_BIG_ENDIAN : 0;
     memset(raw, 0, bytes);
     memcpy(raw, magic, sizeof magic);
@@ -83,10 +83,10 @@ void limecells_encode(const struct limecells *c, unsigned char *raw)
     put_be32(raw + INDEX_ENTRIES_CRC, c->entries_crc);
     for (uint32_t i = 0; i < c->fields; i++)
         encode_field(&c->field[i], raw + LIMECELLS_FIXED_BYTES + i * LIMECELLS_FIELD_BYTES);
-    put_be32(raw + INDEX_CRC, limecells_crc(0, raw, bytes));
+    put_be32(raw + INDEX_CRC, limefile_cells_crc(0, raw, bytes));
 }
 
-const char *limecells_decode_length(const unsigned char *raw, uint64_t *header_bytes)
+const char *limefile_cells_decode_length(const unsigned char *raw, uint64_t *header_bytes)
 {
     uint32_t fields = get_be32(raw + INDEX_FIELDS);
     if (memcmp(raw, magic, sizeof magic) != 0)
@@ -114,9 +114,9 @@ static const char *decode_field(const unsigned char *raw, struct limecells_field
 static bool has_right_crc(const unsigned char *raw, uint64_t bytes)
 {
     static const unsigned char zeros[4];
-    uint32_t crc = limecells_crc(0, raw, INDEX_CRC);
-    crc = limecells_crc(crc, zeros, sizeof zeros);
-    crc = limecells_crc(crc, raw + INDEX_CRC + 4, bytes - INDEX_CRC - 4);
+    uint32_t crc = limefile_cells_crc(0, raw, INDEX_CRC);
+    crc = limefile_cells_crc(crc, zeros, sizeof zeros);
+    crc = limefile_cells_crc(crc, raw + INDEX_CRC + 4, bytes - INDEX_CRC - 4);
     return crc == get_be32(raw + INDEX_CRC);
 }
 
@@ -140,13 +140,13 @@ static void decode_fixed(const unsigned char *raw, struct limecells *out)
     }
 }
 
-const char *limecells_decode(const unsigned char *raw, uint64_t header_bytes,
-                             uint64_t record_bytes, struct limecells *out)
+const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_bytes,
+                                  uint64_t record_bytes, struct limecells *out)
 {
     uint64_t bytes;
     if (header_bytes < LIMECELLS_FIXED_BYTES)
         return "it is shorter than its header";
-    const char *why = limecells_decode_length(raw, &bytes);
+    const char *why = limefile_cells_decode_length(raw, &bytes);
     if (!why && bytes != header_bytes)
         why = "its header has another length than it says";
     if (!why && !has_right_crc(raw, bytes))
@@ -159,15 +159,15 @@ const char *limecells_decode(const unsigned char *raw, uint64_t header_bytes,
     for (uint32_t i = 0; i < out->fields && !why; i++)
         why = decode_field(raw + LIMECELLS_FIXED_BYTES + i * LIMECELLS_FIELD_BYTES,
                            &out->field[i]);
-    why = why ? why : limecells_check(out);
-    if (!why && record_bytes != limecells_index_bytes(out))
+    why = why ? why : limefile_cells_check(out);
+    if (!why && record_bytes != limefile_cells_index_bytes(out))
         why = "the record is not as long as its cells";
     return why;
 }
 
 /* ---- entries ---- */
 
-void limecells_entry_encode(const struct limecells_cell *cell, unsigned char *raw)
+void limefile_cells_entry_encode(const struct limecells_cell *cell, unsigned char *raw)
 {
     put_be64(raw, cell->first);
     put_be64(raw + 8, cell->count);
@@ -175,7 +175,7 @@ void limecells_entry_encode(const struct limecells_cell *cell, unsigned char *ra
     put_be32(raw + 20, 0);
 }
 
-const char *limecells_entry_decode(const unsigned char *raw, struct limecells_cell *out)
+const char *limefile_cells_entry_decode(const unsigned char *raw, struct limecells_cell *out)
 {
     out->first = get_be64(raw);
     out->count = get_be64(raw + 8);
@@ -231,7 +231,7 @@ static const char *check_cover(const struct limecells *c, const struct limecells
                                uint64_t *bad)
 {
     uint64_t runs, at = 0;
-    struct run *run = find_runs(cell, limecells_cells(c), &runs);
+    struct run *run = find_runs(cell, limefile_cells_cells(c), &runs);
     const char *why = run ? NULL : "there is not enough memory for the index";
     if (run)
         qsort(run, runs, sizeof *run, compare_runs);
@@ -246,21 +246,21 @@ static const char *check_cover(const struct limecells *c, const struct limecells
     free(run);
     if (!why && at != c->particles) {
         why = "the cells have fewer particles than there are";
-        *bad = limecells_cells(c);
+        *bad = limefile_cells_cells(c);
     }
     return why;
 }
 
-const char *limecells_decode_entries(const struct limecells *c, const unsigned char *raw,
-                                     struct limecells_cell *out, uint64_t *bad)
+const char *limefile_cells_decode_entries(const struct limecells *c, const unsigned char *raw,
+                                          struct limecells_cell *out, uint64_t *bad)
 {
-    uint64_t cells = limecells_cells(c);
+    uint64_t cells = limefile_cells_cells(c);
     *bad = cells;
-    if (limecells_crc(0, raw, cells * LIMECELLS_ENTRY_BYTES) != c->entries_crc)
+    if (limefile_cells_crc(0, raw, cells * LIMECELLS_ENTRY_BYTES) != c->entries_crc)
         return "the cells' entries do not have the checksum that the header says";
     for (uint64_t i = 0; i < cells; i++) {
         *bad = i;
-        const char *why = limecells_entry_decode(raw + i * LIMECELLS_ENTRY_BYTES, &out[i]);
+        const char *why = limefile_cells_entry_decode(raw + i * LIMECELLS_ENTRY_BYTES, &out[i]);
         if (why)
             return why;
         if (out[i].count > c->particles || out[i].first > c->particles - out[i].count)

@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-double limecells_edge(const struct limecells *c, int d, uint64_t i)
+double limefile_cells_edge(const struct limecells *c, int d, uint64_t i)
 {
     return c->origin[d] + c->length[d] * ((double)i / (double)c->cells[d]);
 }
 
-double limecells_canonical(const struct limecells *c, int d, double x)
+double limefile_cells_canonical(const struct limecells *c, int d, double x)
 {
     return c->periodic[d] && x == c->origin[d] + c->length[d] ? c->origin[d] : x;
 }
@@ -16,20 +16,20 @@ double limecells_canonical(const struct limecells *c, int d, double x)
 /* Rounding may have led to a neighbour of the right cell; the edges decide. */
 static int64_t by_edges(const struct limecells *c, int d, double x, int64_t i)
 {
-    while (i > 0 && x < limecells_edge(c, d, (uint64_t)i))
+    while (i > 0 && x < limefile_cells_edge(c, d, (uint64_t)i))
         i--;
-    while (i + 1 < (int64_t)c->cells[d] && x >= limecells_edge(c, d, (uint64_t)i + 1))
+    while (i + 1 < (int64_t)c->cells[d] && x >= limefile_cells_edge(c, d, (uint64_t)i + 1))
         i++;
     return i;
 }
 
-int64_t limecells_locate(const struct limecells *c, int d, double x)
+int64_t limefile_cells_locate(const struct limecells *c, int d, double x)
 {
-    const double near = 0x1p-7; /* more than a few roundings: limecells_check() */
+    const double near = 0x1p-7; /* more than a few roundings: limefile_cells_check() */
     double end = c->origin[d] + c->length[d];
     if (!(x >= c->origin[d] && x <= end))
         return -1;
-    x = limecells_canonical(c, d, x);
+    x = limefile_cells_canonical(c, d, x);
     double place = (x - c->origin[d]) / c->length[d] * (double)c->cells[d];
     int64_t i = (int64_t)place;
     if (i >= (int64_t)c->cells[d])

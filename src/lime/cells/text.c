@@ -26,10 +26,10 @@ static void put_field(struct page *page, const struct limecells_field *f)
 {
     put(page,
         "    <field name=\"%s\" type=\"%s\" count=\"%" PRIu32 "\" offset=\"%" PRIu64 "\"/>\n",
-        f->name, limecells_type_word(f->type), f->count, f->offset);
+        f->name, limefile_cells_type_word(f->type), f->count, f->offset);
 }
 
-size_t limecells_text(const struct limecells *c, char text[LIMECELLS_TEXT_MAX])
+size_t limefile_cells_text(const struct limecells *c, char text[LIMECELLS_TEXT_MAX])
 {
     struct page page = {text, 0};
     put(&page, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<lemonCells>\n"

@@ -123,10 +123,11 @@ static void compare_element(void *context, const char *name, const char *const *
         return;
     }
     const struct limecells_field *f = &t->is->field[t->fields++];
-    t->differs |= strcmp(attribute(attributes, "name"), f->name) != 0 ||
-                  strcmp(attribute(attributes, "type"), limecells_type_word(f->type)) != 0 ||
-                  !is_one(attribute(attributes, "count"), f->count) ||
-                  !is_one(attribute(attributes, "offset"), f->offset);
+    t->differs |=
+        strcmp(attribute(attributes, "name"), f->name) != 0 ||
+        strcmp(attribute(attributes, "type"), limefile_cells_type_word(f->type)) != 0 ||
+        !is_one(attribute(attributes, "count"), f->count) ||
+        !is_one(attribute(attributes, "offset"), f->offset);
 }
 
 int agree_text(const struct limecells *c, const char *xml, size_t n, const char **why)

@@ -28,7 +28,7 @@ static void add_finding(struct limecheckpoint *p, int code,
     };
     if (code == LIMEFILE_D_CELLS_LENGTH) {
         finding.have = record->bytes;
-        finding.want = limecells_data_bytes(&p->is);
+        finding.want = limefile_cells_data_bytes(&p->is);
     }
     unsigned i = p->findings++;
     for (; i > 0 && p->finding[i - 1].offset > finding.offset; i--)
@@ -39,8 +39,8 @@ static void add_finding(struct limecheckpoint *p, int code,
 static void add_index_finding(struct limecheckpoint *p, const char *why, uint64_t cell)
 {
     uint64_t at[LIMECELLS_DIMS];
-    if (p->known && cell < limecells_cells(&p->is)) {
-        limecells_at(&p->is, cell, at);
+    if (p->known && cell < limefile_cells_cells(&p->is)) {
+        limefile_cells_at(&p->is, cell, at);
         snprintf(p->why, sizeof p->why, "cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
                  at[0], at[1], at[2], why);
     } else {
@@ -69,14 +69,14 @@ static int read_header(struct limefile_source *source, struct limecheckpoint *p,
     int err = read_all(source, raw, LIMECELLS_FIXED_BYTES, offset);
     if (err)
         return err;
-    *why = limecells_decode_length(raw, &bytes);
+    *why = limefile_cells_decode_length(raw, &bytes);
     if (!*why && bytes > p->index.bytes)
         *why = "it is shorter than its header";
     if (*why)
         return 0;
     err = read_all(source, raw, (size_t)bytes, offset);
     if (!err)
-        *why = limecells_decode(raw, bytes, p->index.bytes, &p->is);
+        *why = limefile_cells_decode(raw, bytes, p->index.bytes, &p->is);
     return err;
 }
 
@@ -130,7 +130,8 @@ static int judge(struct limefile_source *source, struct limecheckpoint *p)
         err = judge_text(source, p);
     if (!err && !p->data.ordinal)
         add_finding(p, LIMEFILE_D_CELLS_DATA_MISSING, &p->index, 0, NULL);
-    bool fits = p->known && p->data.ordinal && p->data.bytes == limecells_data_bytes(&p->is);
+    bool fits =
+        p->known && p->data.ordinal && p->data.bytes == limefile_cells_data_bytes(&p->is);
     if (!err && p->known && p->data.ordinal && !fits)
         add_finding(p, LIMEFILE_D_CELLS_LENGTH, &p->data, AT_BYTES, NULL);
     p->whole = !err && p->counted && fits;

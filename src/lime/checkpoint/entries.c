@@ -38,7 +38,7 @@ static int fill(struct entries *e, uint64_t left)
         return (int)got;
     if ((size_t)got < n * LIMECELLS_ENTRY_BYTES)
         return LIMEFILE_E_SHRUNK;
-    e->crc = limecells_crc(e->crc, e->raw, n * LIMECELLS_ENTRY_BYTES);
+    e->crc = limefile_cells_crc(e->crc, e->raw, n * LIMECELLS_ENTRY_BYTES);
     e->have = n;
     e->used = 0;
     return 0;
@@ -46,7 +46,7 @@ static int fill(struct entries *e, uint64_t left)
 
 int entries_next(struct entries *e, uint64_t *number, const unsigned char **raw)
 {
-    uint64_t left = limecells_cells(e->is) - e->next;
+    uint64_t left = limefile_cells_cells(e->is) - e->next;
     if (left == 0)
         return 0;
     int err = e->used == e->have ? fill(e, left) : 0;
@@ -60,7 +60,7 @@ int entries_next(struct entries *e, uint64_t *number, const unsigned char **raw)
 const char *entries_cell(const struct limecells *is, const unsigned char *raw,
                          struct limecells_cell *out)
 {
-    const char *why = limecells_entry_decode(raw, out);
+    const char *why = limefile_cells_entry_decode(raw, out);
     if (!why && (out->count > is->particles || out->first > is->particles - out->count))
         why = "it reaches beyond the data";
     return why;
@@ -134,7 +134,7 @@ static void add(struct check *c, struct limecheckpoint *p, const unsigned char *
 static int name_cell(struct limefile_source *source, const struct limecheckpoint *p,
                      struct check *c)
 {
-    uint64_t cells = limecells_cells(&p->is);
+    uint64_t cells = limefile_cells_cells(&p->is);
     size_t n = (size_t)(cells * LIMECELLS_ENTRY_BYTES);
     c->why = "the cells overlap, or leave particles out";
     c->bad = cells;
@@ -143,12 +143,13 @@ static int name_cell(struct limefile_source *source, const struct limecheckpoint
     unsigned char *raw = malloc(n);
     struct limecells_cell *cell = calloc((size_t)cells, sizeof *cell);
     ssize_t got =
-        raw && cell ? limefile_read_full(source, raw, n,
-                                         p->index.data_offset + limecells_header_bytes(&p->is))
-                    : -ENOMEM;
+        raw && cell
+            ? limefile_read_full(source, raw, n,
+                                 p->index.data_offset + limefile_cells_header_bytes(&p->is))
+            : -ENOMEM;
     if (got == (ssize_t)n) {
         uint64_t bad;
-        const char *why = limecells_decode_entries(&p->is, raw, cell, &bad);
+        const char *why = limefile_cells_decode_entries(&p->is, raw, cell, &bad);
         c->why = why ? why : c->why;
         c->bad = why ? bad : c->bad;
     }
@@ -164,14 +165,14 @@ static int check_all(struct limefile_source *source, struct limecheckpoint *p, s
     int got;
     begin_places(&c->places);
     entries_begin(&c->entries, source, &p->is,
-                  p->index.data_offset + limecells_header_bytes(&p->is));
+                  p->index.data_offset + limefile_cells_header_bytes(&p->is));
     while ((got = entries_next(&c->entries, &number, &raw)) == 1)
         add(c, p, raw, number);
     if (got < 0)
         return got;
     if (c->entries.crc != p->is.entries_crc) {
         c->why = "the cells' entries do not have the checksum that the header says";
-        c->bad = limecells_cells(&p->is);
+        c->bad = limefile_cells_cells(&p->is);
     }
     return c->why || cover(&c->places, p->is.particles) ? 0 : name_cell(source, p, c);
 }
@@ -183,7 +184,7 @@ int entries_check(struct limefile_source *source, struct limecheckpoint *p, cons
     if (!c)
         return -ENOMEM;
     c->why = NULL;
-    c->bad = limecells_cells(&p->is);
+    c->bad = limefile_cells_cells(&p->is);
     p->empty = p->most = 0;
     p->fewest = UINT64_MAX;
     int err = check_all(source, p, c);

@@ -75,10 +75,10 @@ struct place {
 
 static void find_place(const struct limecells *c, uint64_t number, struct place *out)
 {
-    limecells_at(c, number, out->at);
+    limefile_cells_at(c, number, out->at);
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
-        out->low[d] = limecells_edge(c, d, out->at[d]);
-        out->high[d] = limecells_edge(c, d, out->at[d] + 1);
+        out->low[d] = limefile_cells_edge(c, d, out->at[d]);
+        out->high[d] = limefile_cells_edge(c, d, out->at[d] + 1);
     }
 }
 
@@ -90,7 +90,7 @@ static const char *misplaced(const struct work *w, const unsigned char *particle
         double x = coordinate(w, particle + w->position->offset, d);
         if (x >= cell->low[d] && x < cell->high[d])
             continue;
-        int64_t i = limecells_locate(w->is, d, x);
+        int64_t i = limefile_cells_locate(w->is, d, x);
         if (i < 0)
             return "is outside of the domain";
         if ((uint64_t)i != cell->at[d])
@@ -150,7 +150,7 @@ static int verify_cell(struct work *w, const struct numbered *c)
         int err = need(w, c->cell.first + done, &n, &bytes);
         if (err)
             return err;
-        crc = limecells_crc(crc, bytes, (size_t)(n * size));
+        crc = limefile_cells_crc(crc, bytes, (size_t)(n * size));
         for (uint64_t i = 0; !what && i < n; i++) {
             what = misplaced(w, bytes + i * size, &cell);
             stray = c->cell.first + done + i;
@@ -211,7 +211,8 @@ int limecheckpoint_verify(struct limefile_source *source, const struct limecheck
                           limecheckpoint_progress_fn *progress, void *context,
                           struct limecheckpoint_verdict *out)
 {
-    *out = (struct limecheckpoint_verdict){.cells = p->whole ? limecells_cells(&p->is) : 0};
+    *out =
+        (struct limecheckpoint_verdict){.cells = p->whole ? limefile_cells_cells(&p->is) : 0};
     if (!p->whole)
         return LIMEFILE_E_STATE;
     struct work *w = calloc(1, sizeof *w);
@@ -223,13 +224,13 @@ int limecheckpoint_verify(struct limefile_source *source, const struct limecheck
     w->is = &p->is;
     w->progress = progress;
     w->context = context;
-    w->position = limecells_find(&p->is, "position");
+    w->position = limefile_cells_find(&p->is, "position");
     w->swap = p->is.big_endian != (__BYTE_ORDER == __BIG_ENDIAN);
     w->verdict = out;
     w->cells = malloc((size_t)room * sizeof *w->cells);
     w->bytes = malloc(BYTES_AT_ONCE);
     entries_begin(&w->entries, source, &p->is,
-                  p->index.data_offset + limecells_header_bytes(&p->is));
+                  p->index.data_offset + limefile_cells_header_bytes(&p->is));
     int err = w->cells && w->bytes ? verify_all(w) : -ENOMEM;
     free(w->cells);
     free(w->bytes);

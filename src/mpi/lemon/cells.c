@@ -30,8 +30,8 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
     if (code == LEMON_SUCCESS && why)
         code = lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why);
     if (code == LEMON_SUCCESS) {
-        limecells_encode(&w->c, raw);
-        values[0] = limecells_crc(0, raw, limecells_header_bytes(&w->c));
+        limefile_cells_encode(&w->c, raw);
+        values[0] = limefile_cells_crc(0, raw, limefile_cells_header_bytes(&w->c));
     }
     return lemon_agree_on(w->in, code, values, 4);
 }
@@ -40,7 +40,7 @@ static int count_particles(struct cells_write *w, int64_t count)
 {
     MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, w->in->comm);
     w->c.particles = (uint64_t)count;
-    const char *why = count < 0 ? "too many particles" : limecells_check(&w->c);
+    const char *why = count < 0 ? "too many particles" : limefile_cells_check(&w->c);
     return why ? lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why) : LEMON_SUCCESS;
 }
 
@@ -51,16 +51,16 @@ static int prepare(struct cells_write *w, const char *particles, int64_t count, 
     int code = count_particles(w, count);
     if (code != LEMON_SUCCESS)
         return code;
-    bool good = cells_sort(&w->sorted, &w->c, particles, count, why);
+    bool good = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
     code = lemon_tell(w->in, good ? LEMON_SUCCESS : LEMON_ERR_PARAM, why);
     if (code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK)
-        code = cells_check_ids(w->in, &w->c, particles, count);
+        code = lemon_cells_check_ids(w->in, &w->c, particles, count);
     if (code == LEMON_SUCCESS)
-        code = cells_meet(w->in, &w->homes, &w->c, &w->sorted);
+        code = lemon_cells_meet(w->in, &w->homes, &w->c, &w->sorted);
     if (code != LEMON_SUCCESS)
         return code;
-    good = cells_line_up(&w->sorted, &w->run, &w->runs);
-    cells_stream_set(&w->sorted, &w->stream);
+    good = lemon_cells_line_up(&w->sorted, &w->run, &w->runs);
+    lemon_cells_stream_set(&w->sorted, &w->stream);
     return lemon_agree(w->in, good ? LEMON_SUCCESS
                                    : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory"));
 }
@@ -79,7 +79,7 @@ static int open_record(struct cells_write *w, const char *type, uint64_t bytes, 
 static int write_first_records(struct cells_write *w)
 {
     char text[LIMECELLS_TEXT_MAX];
-    int64_t bytes = (int64_t)limecells_text(&w->c, text);
+    int64_t bytes = (int64_t)limefile_cells_text(&w->c, text);
     MPI_Offset n = bytes;
     int code = open_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
     if (code == LEMON_SUCCESS)
@@ -87,21 +87,21 @@ static int write_first_records(struct cells_write *w)
     if (code == LEMON_SUCCESS)
         code = lemon_writer_close(w->writer, false);
     if (code == LEMON_SUCCESS)
-        code = open_record(w, LIMECELLS_INDEX_TYPE, limecells_index_bytes(&w->c), 0, 0);
+        code = open_record(w, LIMECELLS_INDEX_TYPE, limefile_cells_index_bytes(&w->c), 0, 0);
     if (code != LEMON_SUCCESS)
         return code;
     w->index_at = w->writer->off;
-    lemon_writer_move_on(w->writer, (int64_t)limecells_index_bytes(&w->c));
+    lemon_writer_move_on(w->writer, (int64_t)limefile_cells_index_bytes(&w->c));
     return lemon_writer_close(w->writer, false);
 }
 
 static int write_index(struct cells_write *w)
 {
-    bool good = cells_sum_up(&w->sorted);
+    bool good = lemon_cells_sum_up(&w->sorted);
     int code = lemon_agree(w->in, good ? LEMON_SUCCESS
                                        : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory"));
     return code == LEMON_SUCCESS
-               ? cells_write_index(w->in, &w->homes, &w->c, &w->sorted, w->index_at)
+               ? lemon_cells_write_index(w->in, &w->homes, &w->c, &w->sorted, w->index_at)
                : code;
 }
 
@@ -113,7 +113,7 @@ static int write_data(struct cells_write *w, struct lemon_runmove *runs)
         code = write_index(w);
     if (code != LEMON_SUCCESS)
         return code;
-    lemon_writer_move_on(w->writer, (int64_t)limecells_data_bytes(&w->c));
+    lemon_writer_move_on(w->writer, (int64_t)limefile_cells_data_bytes(&w->c));
     return lemonWriterCloseRecord(w->writer);
 }
 
@@ -132,7 +132,7 @@ static int start_data(struct cells_write *w, struct lemon_runmove *runs)
     w->in->pending.buffer = buffer;
     lemon_runmove_start(w->in, runs);
     lemon_writer_begin_busy(w->writer);
-    lemon_writer_move_on(w->writer, (int64_t)limecells_data_bytes(&w->c));
+    lemon_writer_move_on(w->writer, (int64_t)limefile_cells_data_bytes(&w->c));
     return LEMON_SUCCESS;
 }
 
@@ -141,9 +141,9 @@ static int write_records(struct cells_write *w, bool wait)
     struct lemon_runmove runs;
     int code = write_first_records(w);
     if (code == LEMON_SUCCESS)
-        code = open_record(w, LIMECELLS_DATA_TYPE, limecells_data_bytes(&w->c), 0, w->me);
+        code = open_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0, w->me);
     if (code == LEMON_SUCCESS)
-        code = lemon_runmove_open(w->in, &runs, (int64_t)limecells_data_bytes(&w->c),
+        code = lemon_runmove_open(w->in, &runs, (int64_t)limefile_cells_data_bytes(&w->c),
                                   w->writer->off, w->run, w->runs, true);
     if (code != LEMON_SUCCESS)
         return code;
@@ -166,7 +166,7 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && !writer->is_awaiting_header)
         code = lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: the record before is still open");
-    bool good = cells_take(domain, particle, &w.c, &why);
+    bool good = lemon_cells_take(domain, particle, &w.c, &why);
     if (good && (count < 0 || (count > 0 && !particles)))
         why = "no particles, or a negative number of them";
     if (good && flags & ~LEMON_CELLS_CHECK)
@@ -177,8 +177,8 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
     if (code == LEMON_SUCCESS)
         code = write_records(&w, wait);
     free(w.run);
-    cells_homes_close(&w.homes);
-    cells_sorted_free(&w.sorted);
+    lemon_cells_homes_close(&w.homes);
+    lemon_cells_sorted_free(&w.sorted);
     return code;
 }
 

@@ -15,23 +15,24 @@ enum {
 /* ---- cellsargs.c: what callers say, as the format says it; local ---- */
 
 /* False: *why. */
-bool cells_take(const LemonDomain *, const LemonParticle *, struct limecells *,
-                const char **why);
+bool lemon_cells_take(const LemonDomain *, const LemonParticle *, struct limecells *,
+                      const char **why);
 
 /* The other way round; names and fields belong to the LemonCells. */
-void cells_give(const struct limecells *, LemonCells *, LemonField field[LIMECELLS_FIELDS_MAX]);
+void lemon_cells_give(const struct limecells *, LemonCells *,
+                      LemonField field[LIMECELLS_FIELDS_MAX]);
 
-bool cells_is_big_endian(void);
+bool lemon_cells_is_big_endian(void);
 
 /* Where a particle is, and how messages call it: "particle 7 of rank 2", "id 12". */
-void cells_position(const struct limecells_field *position, const char *particle,
-                    double x[LIMECELLS_DIMS]);
-void cells_name(const struct limecells *, const char *particle, int64_t number,
-                char name[CELLS_WHY_MAX / 2]);
-uint64_t cells_id(const struct limecells_field *id, const char *particle);
+void lemon_cells_position(const struct limecells_field *position, const char *particle,
+                          double x[LIMECELLS_DIMS]);
+void lemon_cells_name(const struct limecells *, const char *particle, int64_t number,
+                      char name[CELLS_WHY_MAX / 2]);
+uint64_t lemon_cells_id(const struct limecells_field *id, const char *particle);
 
 /* Numbers of all fields are turned round, byte by byte. */
-void cells_swap(const struct limecells *, char *particles, int64_t count);
+void lemon_cells_swap(const struct limecells *, char *particles, int64_t count);
 
 /* ---- cellssort.c: the particles of this rank, by cells; local ---- */
 
@@ -68,17 +69,17 @@ struct cells_sorted {
 };
 
 /* False: `why` names the particle, or there is no memory. */
-bool cells_sort(struct cells_sorted *, const struct limecells *, const char *particles,
-                int64_t count, char why[CELLS_WHY_MAX]);
-void cells_sorted_free(struct cells_sorted *);
+bool lemon_cells_sort(struct cells_sorted *, const struct limecells *, const char *particles,
+                      int64_t count, char why[CELLS_WHY_MAX]);
+void lemon_cells_sorted_free(struct cells_sorted *);
 
 /* All places are known: the stream is in the order of the file. Sets *run, malloc'ed, in
  * particles' bytes. False: no memory. */
-bool cells_line_up(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
+bool lemon_cells_line_up(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
 
 /* It, noting checksums; then those of the segments. False: no memory. */
-void cells_stream_set(struct cells_sorted *, struct lemon_stream *);
-bool cells_sum_up(struct cells_sorted *);
+void lemon_cells_stream_set(struct cells_sorted *, struct lemon_stream *);
+bool lemon_cells_sum_up(struct cells_sorted *);
 
 /* ---- cellshome.c: a cell's entry is put together by its home, one rank ---- */
 
@@ -91,20 +92,20 @@ struct cells_homes {
 };
 
 /* Gives each segment its place. Collective, agreed; nothing is to be closed after an error. */
-int cells_meet(struct lemon_internal *, struct cells_homes *, const struct limecells *,
-               struct cells_sorted *);
+int lemon_cells_meet(struct lemon_internal *, struct cells_homes *, const struct limecells *,
+                     struct cells_sorted *);
 
 /* The checksums of the segments become those of cells; writes the index, which begins at `at`
  * of the file. Collective, agreed. */
-int cells_write_index(struct lemon_internal *, struct cells_homes *, struct limecells *,
-                      const struct cells_sorted *, int64_t at);
-void cells_homes_close(struct cells_homes *);
+int lemon_cells_write_index(struct lemon_internal *, struct cells_homes *, struct limecells *,
+                            const struct cells_sorted *, int64_t at);
+void lemon_cells_homes_close(struct cells_homes *);
 
 /* ---- cellsid.c ---- */
 
 /* LEMON_ERR_PARAM, told, if an id is there twice. Collective, agreed. */
-int cells_check_ids(struct lemon_internal *, const struct limecells *, const char *particles,
-                    int64_t count);
+int lemon_cells_check_ids(struct lemon_internal *, const struct limecells *,
+                          const char *particles, int64_t count);
 
 /* ---- cellspick.c: what a rank gets of a checkpoint ---- */
 
@@ -120,11 +121,12 @@ struct cells_pick {
 };
 
 /* NULL, or why not. */
-const char *cells_box_set(struct cells_box *, const struct limecells *, const double *lower,
-                          const double *upper);
+const char *lemon_cells_box_set(struct cells_box *, const struct limecells *,
+                                const double *lower, const double *upper);
 
 /* malloc'ed; -1: no memory. Local. */
-int64_t cells_pick(const LemonCells *, const struct cells_box *, struct cells_pick **pick);
+int64_t lemon_cells_pick(const LemonCells *, const struct cells_box *,
+                         struct cells_pick **pick);
 
 /* Looks at particles as they come, one cell after another: compares checksums and positions,
  * and keeps, in place, those of the box. */
@@ -150,14 +152,14 @@ struct cells_keeper {
     char why[CELLS_WHY_MAX];
 };
 
-void cells_keeper_set(struct cells_keeper *, const LemonCells *, const struct cells_box *,
-                      const struct cells_pick *, int64_t picks, char *particles);
+void lemon_cells_keeper_set(struct cells_keeper *, const LemonCells *, const struct cells_box *,
+                            const struct cells_pick *, int64_t picks, char *particles);
 
 /* So many bytes have come. After an error, nothing. Local. */
-void cells_keeper_reach(struct cells_keeper *, int64_t bytes);
-int64_t cells_keeper_kept(const struct cells_keeper *); /* particles */
+void lemon_cells_keeper_reach(struct cells_keeper *, int64_t bytes);
+int64_t lemon_cells_keeper_kept(const struct cells_keeper *); /* particles */
 
 /* What the sum is for particles [from, to) of the file. */
-uint64_t cells_sum_of(uint64_t from, uint64_t to);
+uint64_t lemon_cells_sum_of(uint64_t from, uint64_t to);
 
 #endif

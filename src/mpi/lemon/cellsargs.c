@@ -9,7 +9,7 @@ _Static_assert((int)LEMON_INT32 == (int)LIMECELLS_INT32 &&
                    (int)LEMON_FLOAT64 == (int)LIMECELLS_FLOAT64,
                "the library's types are the format's");
 
-bool cells_is_big_endian(void)
+bool lemon_cells_is_big_endian(void)
 {
     const uint16_t one = 1;
     unsigned char first;
@@ -29,8 +29,8 @@ static bool take_field(const LemonField *from, struct limecells_field *to)
     return true;
 }
 
-bool cells_take(const LemonDomain *domain, const LemonParticle *particle, struct limecells *c,
-                const char **why)
+bool lemon_cells_take(const LemonDomain *domain, const LemonParticle *particle,
+                      struct limecells *c, const char **why)
 {
     *c = (struct limecells){0};
     *why = "there is no domain, or no description of a particle";
@@ -56,13 +56,13 @@ bool cells_take(const LemonDomain *domain, const LemonParticle *particle, struct
     c->particle_bytes = (uint64_t)particle->bytes;
     c->step = domain->step;
     c->time = domain->time;
-    c->big_endian = cells_is_big_endian();
-    *why = limecells_check(c);
+    c->big_endian = lemon_cells_is_big_endian();
+    *why = limefile_cells_check(c);
     return *why == NULL;
 }
 
-void cells_give(const struct limecells *c, LemonCells *cells,
-                LemonField field[LIMECELLS_FIELDS_MAX])
+void lemon_cells_give(const struct limecells *c, LemonCells *cells,
+                      LemonField field[LIMECELLS_FIELDS_MAX])
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         cells->domain.origin[d] = c->origin[d];
@@ -81,8 +81,8 @@ void cells_give(const struct limecells *c, LemonCells *cells,
 
 /* ---- a particle ---- */
 
-void cells_position(const struct limecells_field *position, const char *particle,
-                    double x[LIMECELLS_DIMS])
+void lemon_cells_position(const struct limecells_field *position, const char *particle,
+                          double x[LIMECELLS_DIMS])
 {
     float single[LIMECELLS_DIMS];
     if (position->type == LIMECELLS_FLOAT64) {
@@ -94,12 +94,12 @@ void cells_position(const struct limecells_field *position, const char *particle
         x[d] = (double)single[d];
 }
 
-uint64_t cells_id(const struct limecells_field *id, const char *particle)
+uint64_t lemon_cells_id(const struct limecells_field *id, const char *particle)
 {
     uint64_t word = 0;
     uint32_t half;
     int32_t negative;
-    if (limecells_type_bytes(id->type) == sizeof word) {
+    if (limefile_cells_type_bytes(id->type) == sizeof word) {
         memcpy(&word, particle + id->offset, sizeof word);
     } else {
         memcpy(&half, particle + id->offset, sizeof half);
@@ -109,18 +109,18 @@ uint64_t cells_id(const struct limecells_field *id, const char *particle)
     return word;
 }
 
-void cells_name(const struct limecells *c, const char *particle, int64_t number,
-                char name[CELLS_WHY_MAX / 2])
+void lemon_cells_name(const struct limecells *c, const char *particle, int64_t number,
+                      char name[CELLS_WHY_MAX / 2])
 {
-    const struct limecells_field *id = limecells_find(c, "id");
+    const struct limecells_field *id = limefile_cells_find(c, "id");
     if (!id)
         snprintf(name, CELLS_WHY_MAX / 2, "particle %" PRId64, number);
     else if (id->type == LIMECELLS_UINT32 || id->type == LIMECELLS_UINT64)
         snprintf(name, CELLS_WHY_MAX / 2, "particle %" PRId64 " (id %" PRIu64 ")", number,
-                 cells_id(id, particle));
+                 lemon_cells_id(id, particle));
     else
         snprintf(name, CELLS_WHY_MAX / 2, "particle %" PRId64 " (id %" PRId64 ")", number,
-                 (int64_t)cells_id(id, particle));
+                 (int64_t)lemon_cells_id(id, particle));
 }
 
 /* ---- byte order ---- */
@@ -134,11 +134,11 @@ static void swap_number(char *p, size_t n)
     }
 }
 
-void cells_swap(const struct limecells *c, char *particles, int64_t count)
+void lemon_cells_swap(const struct limecells *c, char *particles, int64_t count)
 {
     for (int64_t k = 0; k < count; k++, particles += c->particle_bytes)
         for (uint32_t i = 0; i < c->fields; i++) {
-            size_t n = limecells_type_bytes(c->field[i].type);
+            size_t n = limefile_cells_type_bytes(c->field[i].type);
             for (uint32_t j = 0; j < c->field[i].count; j++)
                 swap_number(particles + c->field[i].offset + j * n, n);
         }

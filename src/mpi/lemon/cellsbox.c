@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Where cell i of n begins: as limecells_edge(). */
+/* Where cell i of n begins: as limefile_cells_edge(). */
 static double edge(const LemonDomain *domain, int d, int64_t i, int64_t n)
 {
     return domain->origin[d] + domain->length[d] * ((double)i / (double)n);

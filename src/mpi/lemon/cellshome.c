@@ -124,10 +124,10 @@ static void find_places(struct lemon_internal *in, struct cells_homes *h,
         s->segment[i].place = mine[i];
 }
 
-int cells_meet(struct lemon_internal *in, struct cells_homes *h, const struct limecells *c,
-               struct cells_sorted *s)
+int lemon_cells_meet(struct lemon_internal *in, struct cells_homes *h,
+                     const struct limecells *c, struct cells_sorted *s)
 {
-    int64_t cells = (int64_t)limecells_cells(c);
+    int64_t cells = (int64_t)limefile_cells_cells(c);
     struct talk t = {0};
     *h = (struct cells_homes){.per = lemon_runs_of_home(cells, in->ranks)};
     h->first = in->rank * h->per < cells ? in->rank * h->per : cells;
@@ -140,7 +140,7 @@ int cells_meet(struct lemon_internal *in, struct cells_homes *h, const struct li
         if (code == LEMON_SUCCESS)
             find_places(in, h, s, &t);
         else
-            cells_homes_close(h);
+            lemon_cells_homes_close(h);
     }
     free(t.asked);
     free(t.told);
@@ -149,7 +149,7 @@ int cells_meet(struct lemon_internal *in, struct cells_homes *h, const struct li
     return code;
 }
 
-void cells_homes_close(struct cells_homes *h)
+void lemon_cells_homes_close(struct cells_homes *h)
 {
     lemon_sparse_close(&h->pattern);
     free(h->cell);
@@ -173,8 +173,8 @@ static int sum_cells(struct lemon_internal *in, struct cells_homes *h,
         for (int64_t i = 0; i < h->pattern.from_items; i++) {
             const int64_t *item = h->word + i * ITEM_WORDS;
             struct limecells_cell *cell = &h->cell[item[ITEM_CELL] - h->first];
-            cell->crc = limecells_crc_join(cell->crc, (uint32_t)theirs[i],
-                                           (uint64_t)item[ITEM_COUNT] * c->particle_bytes);
+            cell->crc = limefile_cells_crc_join(cell->crc, (uint32_t)theirs[i],
+                                                (uint64_t)item[ITEM_COUNT] * c->particle_bytes);
         }
     }
     free(mine);
@@ -191,13 +191,13 @@ static void copy_entries(void *entries, int64_t at, int64_t n, char *to)
 static int join_crcs(struct lemon_internal *in, const char *entries, int64_t bytes,
                      uint32_t *crc)
 {
-    uint64_t mine[2] = {limecells_crc(0, entries, (size_t)bytes), (uint64_t)bytes};
+    uint64_t mine[2] = {limefile_cells_crc(0, entries, (size_t)bytes), (uint64_t)bytes};
     uint64_t *all = in->rank == 0 ? malloc((size_t)in->ranks * sizeof mine) : NULL;
     int code = agree_on_memory(in, in->rank != 0 || all);
     if (code == LEMON_SUCCESS)
         MPI_Gather(mine, 2, MPI_UINT64_T, all, 2, MPI_UINT64_T, 0, in->comm);
     for (int i = 0; all && code == LEMON_SUCCESS && i < in->ranks; i++)
-        *crc = limecells_crc_join(*crc, (uint32_t)all[2 * i], all[2 * i + 1]);
+        *crc = limefile_cells_crc_join(*crc, (uint32_t)all[2 * i], all[2 * i + 1]);
     free(all);
     return code;
 }
@@ -207,8 +207,8 @@ static int write_header(struct lemon_internal *in, const struct limecells *c, in
     unsigned char raw[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
     if (in->rank != 0)
         return LEMON_SUCCESS;
-    limecells_encode(c, raw);
-    return lemon_move_bytes(in, LEMON_WRITE, raw, (int64_t)limecells_header_bytes(c), at);
+    limefile_cells_encode(c, raw);
+    return lemon_move_bytes(in, LEMON_WRITE, raw, (int64_t)limefile_cells_header_bytes(c), at);
 }
 
 static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
@@ -219,13 +219,13 @@ static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
     struct lemon_stream stream = {copy_entries, NULL, entries};
     struct lemon_runmove runs;
     for (int64_t i = 0; i < h->cells; i++)
-        limecells_entry_encode(&h->cell[i],
-                               (unsigned char *)entries + i * LIMECELLS_ENTRY_BYTES);
+        limefile_cells_entry_encode(&h->cell[i],
+                                    (unsigned char *)entries + i * LIMECELLS_ENTRY_BYTES);
     int code = join_crcs(in, entries, bytes, &c->entries_crc);
     if (code == LEMON_SUCCESS)
-        code =
-            lemon_runmove_open(in, &runs, (int64_t)limecells_cells(c) * LIMECELLS_ENTRY_BYTES,
-                               at + (int64_t)limecells_header_bytes(c), &run, bytes > 0, true);
+        code = lemon_runmove_open(
+            in, &runs, (int64_t)limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES,
+            at + (int64_t)limefile_cells_header_bytes(c), &run, bytes > 0, true);
     if (code != LEMON_SUCCESS)
         return code;
     code = lemon_runmove_write(in, &runs, &stream);
@@ -233,8 +233,8 @@ static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
     return code == LEMON_SUCCESS ? write_header(in, c, at) : code;
 }
 
-int cells_write_index(struct lemon_internal *in, struct cells_homes *h, struct limecells *c,
-                      const struct cells_sorted *s, int64_t at)
+int lemon_cells_write_index(struct lemon_internal *in, struct cells_homes *h,
+                            struct limecells *c, const struct cells_sorted *s, int64_t at)
 {
     int code = sum_cells(in, h, c, s);
     if (code != LEMON_SUCCESS)

@@ -25,12 +25,13 @@ static int judge_of(uint64_t id, int ranks)
 static int64_t *list_ids(const struct lemon_internal *in, const struct limecells *c,
                          const char *particles, int64_t count, struct lemon_sparse *p)
 {
-    const struct limecells_field *id = limecells_find(c, "id");
+    const struct limecells_field *id = limefile_cells_find(c, "id");
     int64_t *word = malloc((size_t)count * sizeof *word + 1);
     int64_t *next = calloc((size_t)in->ranks, sizeof *next), first = 0;
     bool good = word && next;
     for (int64_t k = 0; good && k < count; k++)
-        next[judge_of(cells_id(id, particles + k * (int64_t)c->particle_bytes), in->ranks)]++;
+        next[judge_of(lemon_cells_id(id, particles + k * (int64_t)c->particle_bytes),
+                      in->ranks)]++;
     for (int r = 0; good && r < in->ranks; r++) {
         int64_t items = next[r];
         good = items == 0 || lemon_sparse_add(p, r, items) == 0;
@@ -38,7 +39,7 @@ static int64_t *list_ids(const struct lemon_internal *in, const struct limecells
         first += items;
     }
     for (int64_t k = 0; good && k < count; k++) {
-        uint64_t value = cells_id(id, particles + k * (int64_t)c->particle_bytes);
+        uint64_t value = lemon_cells_id(id, particles + k * (int64_t)c->particle_bytes);
         word[next[judge_of(value, in->ranks)]++] = (int64_t)value;
     }
     free(next);
@@ -111,12 +112,12 @@ static int judge(const struct lemon_sparse *p, const int64_t *word, char why[CEL
     return code;
 }
 
-int cells_check_ids(struct lemon_internal *in, const struct limecells *c, const char *particles,
-                    int64_t count)
+int lemon_cells_check_ids(struct lemon_internal *in, const struct limecells *c,
+                          const char *particles, int64_t count)
 {
     struct lemon_sparse pattern = {0};
     char why[CELLS_WHY_MAX] = "";
-    if (!limecells_find(c, "id"))
+    if (!limefile_cells_find(c, "id"))
         return lemon_say(in, LEMON_ERR_PARAM, "particles without an id cannot be checked");
     int64_t *out = list_ids(in, c, particles, count, &pattern), *into = NULL;
     int code = lemon_sparse_open(in, &pattern, out != NULL);

@@ -10,13 +10,13 @@ static uint64_t behind(const struct limecells *c, int d, double x)
 {
     if (x >= c->origin[d] + c->length[d])
         return c->cells[d];
-    uint64_t i = (uint64_t)limecells_locate(c, d, x);
-    return x > limecells_edge(c, d, i) ? i + 1 : i;
+    uint64_t i = (uint64_t)limefile_cells_locate(c, d, x);
+    return x > limefile_cells_edge(c, d, i) ? i + 1 : i;
 }
 
 /* The cells from that of the lowest coordinate to that of the highest one. */
-const char *cells_box_set(struct cells_box *box, const struct limecells *c, const double *lower,
-                          const double *upper)
+const char *lemon_cells_box_set(struct cells_box *box, const struct limecells *c,
+                                const double *lower, const double *upper)
 {
     bool empty = false;
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
@@ -32,7 +32,7 @@ const char *cells_box_set(struct cells_box *box, const struct limecells *c, cons
         box->from[d] = box->to[d] = 0;
         if (empty)
             continue;
-        box->from[d] = (uint64_t)limecells_locate(c, d, lower[d]);
+        box->from[d] = (uint64_t)limefile_cells_locate(c, d, lower[d]);
         box->to[d] = behind(c, d, upper[d]);
     }
     return NULL;
@@ -50,8 +50,8 @@ static uint64_t number(const LemonCells *cells, uint64_t x, uint64_t y, uint64_t
     return (x * (uint64_t)n[1] + y) * (uint64_t)n[2] + z;
 }
 
-int64_t cells_pick(const LemonCells *cells, const struct cells_box *box,
-                   struct cells_pick **pick)
+int64_t lemon_cells_pick(const LemonCells *cells, const struct cells_box *box,
+                         struct cells_pick **pick)
 {
     uint64_t most = 1;
     int64_t n = 0;
@@ -86,7 +86,7 @@ static uint64_t mix(uint64_t word)
     return word ^ word >> 31;
 }
 
-uint64_t cells_sum_of(uint64_t from, uint64_t to)
+uint64_t lemon_cells_sum_of(uint64_t from, uint64_t to)
 {
     uint64_t sum = 0;
     for (uint64_t i = from; i < to; i++)
@@ -109,34 +109,34 @@ static void begin_cell(struct cells_keeper *k)
     k->whole = true;
     if (k->now == k->picks)
         return;
-    limecells_at(k->c, k->pick[k->now].cell, k->at);
+    limefile_cells_at(k->c, k->pick[k->now].cell, k->at);
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
-        k->low[d] = limecells_edge(k->c, d, k->at[d]);
-        k->high[d] = limecells_edge(k->c, d, k->at[d] + 1);
+        k->low[d] = limefile_cells_edge(k->c, d, k->at[d]);
+        k->high[d] = limefile_cells_edge(k->c, d, k->at[d] + 1);
         k->whole = k->whole && k->box->lower[d] <= k->low[d] && k->box->upper[d] >= k->high[d];
     }
 }
 
-void cells_keeper_set(struct cells_keeper *k, const LemonCells *cells,
-                      const struct cells_box *box, const struct cells_pick *pick, int64_t picks,
-                      char *particles)
+void lemon_cells_keeper_set(struct cells_keeper *k, const LemonCells *cells,
+                            const struct cells_box *box, const struct cells_pick *pick,
+                            int64_t picks, char *particles)
 {
     const struct limecells *c = (const struct limecells *)cells->internal;
     *k = (struct cells_keeper){
         .c = c,
-        .position = limecells_find(c, "position"),
+        .position = limefile_cells_find(c, "position"),
         .cell = cells->cell,
         .box = box,
         .pick = pick,
         .picks = picks,
         .particles = particles,
         .to = particles,
-        .swap = c->big_endian != cells_is_big_endian(),
+        .swap = c->big_endian != lemon_cells_is_big_endian(),
     };
     begin_cell(k);
 }
 
-int64_t cells_keeper_kept(const struct cells_keeper *k)
+int64_t lemon_cells_keeper_kept(const struct cells_keeper *k)
 {
     return (k->to - k->particles) / (int64_t)k->c->particle_bytes;
 }
@@ -146,7 +146,7 @@ static bool is_in_cell(const struct cells_keeper *k, const double x[LIMECELLS_DI
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         if (!(x[d] >= k->low[d] && x[d] < k->high[d]) &&
-            limecells_locate(k->c, d, x[d]) != (int64_t)k->at[d])
+            limefile_cells_locate(k->c, d, x[d]) != (int64_t)k->at[d])
             return false;
     return true;
 }
@@ -157,7 +157,7 @@ static bool is_in_box(const struct cells_keeper *k, const double x[LIMECELLS_DIM
     const struct cells_box *box = k->box;
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         double end = k->c->origin[d] + k->c->length[d];
-        double here = limecells_canonical(k->c, d, x[d]);
+        double here = limefile_cells_canonical(k->c, d, x[d]);
         bool above = here >= box->upper[d] && !(here == end && here == box->upper[d]);
         if (here < box->lower[d] || above)
             return false;
@@ -171,10 +171,10 @@ static void look_at(struct cells_keeper *k, char *particle, int64_t count)
     const size_t bytes = k->c->particle_bytes;
     uint64_t ordinal = (uint64_t)k->pick[k->now].first + (uint64_t)k->inside / bytes;
     if (k->swap)
-        cells_swap(k->c, particle, count);
+        lemon_cells_swap(k->c, particle, count);
     for (int64_t i = 0; i < count; i++, particle += bytes) {
         double x[LIMECELLS_DIMS];
-        cells_position(k->position, particle, x);
+        lemon_cells_position(k->position, particle, x);
         k->misplaced = k->misplaced || !is_in_cell(k, x);
         if (!k->whole && !is_in_box(k, x))
             continue;
@@ -197,7 +197,7 @@ static void end_cell(struct cells_keeper *k)
     begin_cell(k);
 }
 
-void cells_keeper_reach(struct cells_keeper *k, int64_t bytes)
+void lemon_cells_keeper_reach(struct cells_keeper *k, int64_t bytes)
 {
     enum {
         PIECE = 128 << 10, /* summed and looked at while it is in the cache */
@@ -211,7 +211,7 @@ void cells_keeper_reach(struct cells_keeper *k, int64_t bytes)
         if (n <= 0)
             return;
         char *from = k->particles + k->done + k->inside;
-        k->crc = limecells_crc(k->crc, from, (size_t)n);
+        k->crc = limefile_cells_crc(k->crc, from, (size_t)n);
         look_at(k, from, n / each);
         k->inside += n;
         if (k->inside == all)

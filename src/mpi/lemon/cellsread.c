@@ -49,14 +49,14 @@ static int read_header(LemonReader *reader, struct found *f, char why[CELLS_WHY_
         return fault(why, "it is shorter than its header");
     if (read_piece(reader, raw, 0, LIMECELLS_FIXED_BYTES) != LEMON_SUCCESS)
         return fault(why, "it cannot be read");
-    const char *reason = limecells_decode_length(raw, &f->header_bytes);
+    const char *reason = limefile_cells_decode_length(raw, &f->header_bytes);
     if (!reason && f->header_bytes > bytes)
         reason = "it is shorter than its header";
     if (reason)
         return fault(why, reason);
     if (read_piece(reader, raw, LIMECELLS_FIXED_BYTES, f->header_bytes) != LEMON_SUCCESS)
         return fault(why, "it cannot be read");
-    reason = limecells_decode(raw, f->header_bytes, bytes, &f->c);
+    reason = limefile_cells_decode(raw, f->header_bytes, bytes, &f->c);
     return reason ? fault(why, reason) : LEMON_SUCCESS;
 }
 
@@ -76,17 +76,17 @@ static int read_entries(LemonReader *reader, struct found *f, char why[CELLS_WHY
 
 static int check_cells(const struct found *f, char why[CELLS_WHY_MAX])
 {
-    uint64_t cells = limecells_cells(&f->c), bad, at[LIMECELLS_DIMS];
+    uint64_t cells = limefile_cells_cells(&f->c), bad, at[LIMECELLS_DIMS];
     struct limecells_cell *cell = malloc(cells * sizeof *cell);
     const char *reason =
-        cell ? limecells_decode_entries(&f->c, f->raw + f->header_bytes, cell, &bad)
+        cell ? limefile_cells_decode_entries(&f->c, f->raw + f->header_bytes, cell, &bad)
              : "there is not enough memory";
     free(cell);
     if (!reason)
         return LEMON_SUCCESS;
     if (!cell || bad >= cells)
         return fault(why, reason);
-    limecells_at(&f->c, bad, at);
+    limefile_cells_at(&f->c, bad, at);
     snprintf(why, CELLS_WHY_MAX,
              "the index of cells cannot be used: cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64
              "): %s",
@@ -99,7 +99,7 @@ static int share_index(struct lemon_internal *in, struct found *f, LemonCells **
 {
     uint64_t n;
     MPI_Bcast(&f->c, sizeof f->c, MPI_BYTE, 0, in->comm);
-    n = limecells_cells(&f->c);
+    n = limefile_cells_cells(&f->c);
     size_t bytes = n * LIMECELLS_ENTRY_BYTES;
     struct lemon_cells *internal = malloc(sizeof *internal + n * sizeof(LemonCell));
     *cells = calloc(1, sizeof **cells);
@@ -112,10 +112,10 @@ static int share_index(struct lemon_internal *in, struct found *f, LemonCells **
         internal->c = f->c;
         for (uint64_t i = 0; i < n; i++) {
             struct limecells_cell cell;
-            limecells_entry_decode(raw + i * LIMECELLS_ENTRY_BYTES, &cell);
+            limefile_cells_entry_decode(raw + i * LIMECELLS_ENTRY_BYTES, &cell);
             internal->cell[i] = (LemonCell){(int64_t)cell.first, (int64_t)cell.count, cell.crc};
         }
-        cells_give(&internal->c, *cells, internal->field);
+        lemon_cells_give(&internal->c, *cells, internal->field);
         (*cells)->cell = internal->cell;
         (*cells)->internal = internal;
     } else {
@@ -156,7 +156,7 @@ static bool is_open(const LemonReader *reader, const char *type)
 
 static int find_data(LemonReader *reader, LemonCells *cells)
 {
-    uint64_t bytes = limecells_data_bytes(&cells->internal->c);
+    uint64_t bytes = limefile_cells_data_bytes(&cells->internal->c);
     int code;
     do
         code = lemonReaderNextRecord(reader);
@@ -236,7 +236,7 @@ static void make_runs(struct cells_read *r)
 
 static bool plan_read(struct cells_read *r)
 {
-    r->picks = cells_pick(r->cells, &r->box, &r->pick);
+    r->picks = lemon_cells_pick(r->cells, &r->box, &r->pick);
     if (r->picks < 0)
         return false;
     r->run = malloc((size_t)r->picks * sizeof *r->run + 1);
@@ -272,7 +272,7 @@ static int read_own_runs(struct cells_read *r)
         if (lemon_post_wait(r->in) != LEMON_SUCCESS)
             break;
         posted += post_piece(r, posted);
-        cells_keeper_reach(&r->keeper, there);
+        lemon_cells_keeper_reach(&r->keeper, there);
     } while (posted > there);
     return r->in->pending.code;
 }
@@ -280,7 +280,7 @@ static int read_own_runs(struct cells_read *r)
 static int read_through_movers(struct cells_read *r)
 {
     struct lemon_runmove runs;
-    int64_t bytes = (int64_t)limecells_data_bytes(&r->cells->internal->c);
+    int64_t bytes = (int64_t)limefile_cells_data_bytes(&r->cells->internal->c);
     int code = lemon_runmove_open(r->in, &runs, bytes, r->cells->internal->data_at, r->run,
                                   r->runs, true);
     if (code != LEMON_SUCCESS)
@@ -306,8 +306,8 @@ static int check_once(const struct cells_read *r)
     uint64_t all = (uint64_t)r->cells->particles, ranks = (uint64_t)in->ranks;
     uint64_t each = all / ranks, from = each * (uint64_t)in->rank;
     uint64_t to = in->rank + 1 == in->ranks ? all : from + each;
-    uint64_t sums[2] = {(uint64_t)cells_keeper_kept(&r->keeper),
-                        r->keeper.sum - cells_sum_of(from, to)};
+    uint64_t sums[2] = {(uint64_t)lemon_cells_keeper_kept(&r->keeper),
+                        r->keeper.sum - lemon_cells_sum_of(from, to)};
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_UINT64_T, MPI_SUM, in->comm);
     if (sums[0] == all && sums[1] == 0)
         return LEMON_SUCCESS;
@@ -326,12 +326,12 @@ static int read_particles(struct cells_read *r, int flags)
                                             "no memory for %" PRId64 " particles", r->count));
     if (code != LEMON_SUCCESS)
         return code;
-    cells_keeper_set(&r->keeper, r->cells, &r->box, r->pick, r->picks, r->particles);
+    lemon_cells_keeper_set(&r->keeper, r->cells, &r->box, r->pick, r->picks, r->particles);
     r->keeper.counts = flags & LEMON_CELLS_CHECK;
     code = move_particles(r);
     if (code != LEMON_SUCCESS)
         return code;
-    cells_keeper_reach(&r->keeper, r->count * (int64_t)r->cells->particle.bytes);
+    lemon_cells_keeper_reach(&r->keeper, r->count * (int64_t)r->cells->particle.bytes);
     code = lemon_tell(r->in, r->keeper.code, r->keeper.why);
     return code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK ? check_once(r) : code;
 }
@@ -343,7 +343,7 @@ static int check_call(LemonReader *reader, const LemonCells *cells, struct cells
     int code = lemonFinishReading(reader);
     if (cells && lower && upper && is_open(reader, LIMECELLS_DATA_TYPE) &&
         reader->off == cells->internal->data_at)
-        why = cells_box_set(&r->box, &cells->internal->c, lower, upper);
+        why = lemon_cells_box_set(&r->box, &cells->internal->c, lower, upper);
     if (!why && flags & ~LEMON_CELLS_CHECK)
         why = "flags that are not known";
     if (code == LEMON_SUCCESS && why)
@@ -377,7 +377,7 @@ int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *l
     if (code == LEMON_SUCCESS)
         code = read_particles(&r, flags);
     if (code == LEMON_SUCCESS)
-        give(&r, cells_keeper_kept(&r.keeper), particles, count);
+        give(&r, lemon_cells_keeper_kept(&r.keeper), particles, count);
     free(r.particles);
     free(r.pick);
     free(r.run);

@@ -17,13 +17,13 @@ static bool refuse(const struct cells_sorted *s, int64_t k, int d, double x,
 {
     const struct limecells *c = s->c;
     char name[CELLS_WHY_MAX / 2];
-    cells_name(c, s->particles + k * (int64_t)c->particle_bytes, k, name);
+    lemon_cells_name(c, s->particles + k * (int64_t)c->particle_bytes, k, name);
     snprintf(why, CELLS_WHY_MAX, "%s: %c = %.17g is %s", name, "xyz"[d], x,
              x == x ? "outside of the domain" : "no number");
     return false;
 }
 
-/* One dimension: limecells_locate() without a division, but close to faces. */
+/* One dimension: limefile_cells_locate() without a division, but close to faces. */
 struct ruler {
     double origin, end, scale;
     int64_t cells;
@@ -38,28 +38,29 @@ static void make_rulers(const struct limecells *c, struct ruler ruler[LIMECELLS_
 
 static int64_t locate_one(const struct limecells *c, const struct ruler *ruler, int d, double x)
 {
-    const double near = 0x1p-7; /* as in limecells_locate(), which decides then */
+    const double near = 0x1p-7; /* as in limefile_cells_locate(), which decides then */
     if (!(x >= ruler->origin && x < ruler->end))
-        return limecells_locate(c, d, x);
+        return limefile_cells_locate(c, d, x);
     if (ruler->cells == 1)
         return 0;
     double place = (x - ruler->origin) * ruler->scale;
     int64_t i = (int64_t)place;
     double inside = place - (double)i;
-    return inside > near && inside < 1 - near && i < ruler->cells ? i
-                                                                  : limecells_locate(c, d, x);
+    return inside > near && inside < 1 - near && i < ruler->cells
+               ? i
+               : limefile_cells_locate(c, d, x);
 }
 
 static bool locate(struct cells_sorted *s, char why[CELLS_WHY_MAX])
 {
-    const struct limecells_field *position = limecells_find(s->c, "position");
+    const struct limecells_field *position = limefile_cells_find(s->c, "position");
     const char *particle = s->particles;
     struct ruler ruler[LIMECELLS_DIMS];
     make_rulers(s->c, ruler);
     for (int64_t k = 0; k < s->count; k++, particle += s->c->particle_bytes) {
         double x[LIMECELLS_DIMS];
         int64_t number = 0;
-        cells_position(position, particle, x);
+        lemon_cells_position(position, particle, x);
         for (int d = 0; d < LIMECELLS_DIMS; d++) {
             int64_t at = locate_one(s->c, &ruler[d], d, x[d]);
             if (at < 0)
@@ -150,19 +151,19 @@ static bool make_segments(struct cells_sorted *s)
                                                          : count_sorted(s);
 }
 
-bool cells_sort(struct cells_sorted *s, const struct limecells *c, const char *particles,
-                int64_t count, char why[CELLS_WHY_MAX])
+bool lemon_cells_sort(struct cells_sorted *s, const struct limecells *c, const char *particles,
+                      int64_t count, char why[CELLS_WHY_MAX])
 {
     *s = (struct cells_sorted){.c = c, .particles = particles, .count = count};
     s->key = malloc((size_t)count * sizeof *s->key + 1);
     snprintf(why, CELLS_WHY_MAX, "out of memory for %" PRId64 " particles", count);
     bool good = s->key && locate(s, why) && make_segments(s);
     if (!good)
-        cells_sorted_free(s);
+        lemon_cells_sorted_free(s);
     return good;
 }
 
-void cells_sorted_free(struct cells_sorted *s)
+void lemon_cells_sorted_free(struct cells_sorted *s)
 {
     free(s->segment);
     free(s->key);
@@ -208,7 +209,7 @@ static bool make_order(struct cells_sorted *s)
     return good;
 }
 
-bool cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t *runs)
+bool lemon_cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t *runs)
 {
     int64_t bytes = (int64_t)s->c->particle_bytes, first = 0;
     s->stream = malloc((size_t)s->segments * sizeof *s->stream + 1);
@@ -276,7 +277,7 @@ static void sum_stream(struct cells_sorted *s, int64_t at, int64_t n, const char
         int64_t begin = s->stream[i]->first * bytes, all = s->stream[i]->count * bytes;
         int64_t left = begin + all - (at + done);
         int64_t piece = left < n - done ? left : n - done;
-        uint32_t crc = limecells_crc(0, data + done, (size_t)piece);
+        uint32_t crc = limefile_cells_crc(0, data + done, (size_t)piece);
         if (piece == all)
             s->stream[i]->crc = crc;
         else
@@ -321,7 +322,7 @@ static const char *lend_and_sum(void *sorted, int64_t at, int64_t n)
     return s->particles + at;
 }
 
-void cells_stream_set(struct cells_sorted *s, struct lemon_stream *stream)
+void lemon_cells_stream_set(struct cells_sorted *s, struct lemon_stream *stream)
 {
     *stream = (struct lemon_stream){copy_and_sum, s->as_is ? lend_and_sum : NULL, s};
 }
@@ -332,15 +333,15 @@ static int by_begin(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-bool cells_sum_up(struct cells_sorted *s)
+bool lemon_cells_sum_up(struct cells_sorted *s)
 {
     if (s->fragments)
         qsort(s->fragment, (size_t)s->fragments, sizeof *s->fragment, by_begin);
     for (int64_t i = 0; i < s->fragments; i++) {
         struct cells_segment *segment = s->stream[s->fragment[i].segment];
         bool first = i == 0 || s->fragment[i - 1].segment != s->fragment[i].segment;
-        segment->crc = limecells_crc_join(first ? 0 : segment->crc, s->fragment[i].crc,
-                                          (uint64_t)s->fragment[i].bytes);
+        segment->crc = limefile_cells_crc_join(first ? 0 : segment->crc, s->fragment[i].crc,
+                                               (uint64_t)s->fragment[i].bytes);
     }
     return !s->no_memory;
 }

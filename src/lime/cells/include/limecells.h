@@ -32,7 +32,7 @@ enum {
     LIMECELLS_FIXED_BYTES = 136,      /* of the index's header, without its fields */
     LIMECELLS_FIELD_BYTES = 80,       /* of a field in it */
     LIMECELLS_ENTRY_BYTES = 24,       /* of a cell in the index */
-    LIMECELLS_TEXT_MAX = 16384,       /* limecells_text() never writes more */
+    LIMECELLS_TEXT_MAX = 16384,       /* limefile_cells_text() never writes more */
 };
 
 /* Cells of all dimensions together. */
@@ -48,8 +48,8 @@ enum limecells_type {
 };
 
 /* Bytes of one number; 0: no such type. And "float64"; NULL. */
-size_t limecells_type_bytes(enum limecells_type);
-const char *limecells_type_word(enum limecells_type);
+size_t limefile_cells_type_bytes(enum limecells_type);
+const char *limefile_cells_type_word(enum limecells_type);
 
 struct limecells_field {
     char name[LIMECELLS_NAME_MAX + 1]; /* letters, digits, - and _ */
@@ -81,40 +81,40 @@ struct limecells_cell {
 };
 
 /* Why this cannot be one, whether it was read or is to be written. */
-const char *limecells_check(const struct limecells *);
+const char *limefile_cells_check(const struct limecells *);
 
 /* Of a good one. */
-uint64_t limecells_cells(const struct limecells *);        /* in all */
-uint64_t limecells_header_bytes(const struct limecells *); /* of the index's header */
-uint64_t limecells_index_bytes(const struct limecells *);
-uint64_t limecells_data_bytes(const struct limecells *);
-const struct limecells_field *limecells_find(const struct limecells *, const char *name);
+uint64_t limefile_cells_cells(const struct limecells *);        /* in all */
+uint64_t limefile_cells_header_bytes(const struct limecells *); /* of the index's header */
+uint64_t limefile_cells_index_bytes(const struct limecells *);
+uint64_t limefile_cells_data_bytes(const struct limecells *);
+const struct limecells_field *limefile_cells_find(const struct limecells *, const char *name);
 
-/* The index's header; `raw` has limecells_header_bytes(). */
-void limecells_encode(const struct limecells *, unsigned char *raw);
+/* The index's header; `raw` has limefile_cells_header_bytes(). */
+void limefile_cells_encode(const struct limecells *, unsigned char *raw);
 
 /* How long the header is, by its first LIMECELLS_FIXED_BYTES bytes. */
-const char *limecells_decode_length(const unsigned char *raw, uint64_t *header_bytes);
+const char *limefile_cells_decode_length(const unsigned char *raw, uint64_t *header_bytes);
 
 /* `raw` is the whole header, of an index of record_bytes. */
-const char *limecells_decode(const unsigned char *raw, uint64_t header_bytes,
-                             uint64_t record_bytes, struct limecells *out);
+const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_bytes,
+                                  uint64_t record_bytes, struct limecells *out);
 
-void limecells_entry_encode(const struct limecells_cell *, unsigned char *raw);
-const char *limecells_entry_decode(const unsigned char *raw, struct limecells_cell *out);
+void limefile_cells_entry_encode(const struct limecells_cell *, unsigned char *raw);
+const char *limefile_cells_entry_decode(const unsigned char *raw, struct limecells_cell *out);
 
 /* The entries of all cells, as they are in the index, against entries_crc and the data that
  * they divide. *bad: the number of a cell that the reason is about, or that of all cells. */
-const char *limecells_decode_entries(const struct limecells *, const unsigned char *raw,
-                                     struct limecells_cell *out, uint64_t *bad);
+const char *limefile_cells_decode_entries(const struct limecells *, const unsigned char *raw,
+                                          struct limecells_cell *out, uint64_t *bad);
 
 /* zlib's CRC-32 of n bytes that follow those of `crc`; 0 at first. And that of two pieces, one
  * after another, of which the second has n bytes. */
-uint32_t limecells_crc(uint32_t crc, const void *data, size_t n);
-uint32_t limecells_crc_join(uint32_t first, uint32_t second, uint64_t n);
+uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n);
+uint32_t limefile_cells_crc_join(uint32_t first, uint32_t second, uint64_t n);
 
 /* What is in the text record, for people: XML. Returns its length, without the NUL. */
-size_t limecells_text(const struct limecells *, char text[LIMECELLS_TEXT_MAX]);
+size_t limefile_cells_text(const struct limecells *, char text[LIMECELLS_TEXT_MAX]);
 
 /*
  * ---- where a particle belongs: the one rule ----
@@ -127,17 +127,17 @@ size_t limecells_text(const struct limecells *, char text[LIMECELLS_TEXT_MAX]);
 
 /* The cell of a coordinate in dimension d; -1: outside of the domain, or no number. Never less
  * for a greater coordinate, but for the upper face of a periodic dimension. */
-int64_t limecells_locate(const struct limecells *, int d, double x);
+int64_t limefile_cells_locate(const struct limecells *, int d, double x);
 
 /* The coordinate that counts: the origin for the upper face of a periodic dimension. */
-double limecells_canonical(const struct limecells *, int d, double x);
+double limefile_cells_canonical(const struct limecells *, int d, double x);
 
 /* Where cell i of dimension d begins; its end is where cell i + 1 begins, the last one's the
  * domain's. */
-double limecells_edge(const struct limecells *, int d, uint64_t i);
+double limefile_cells_edge(const struct limecells *, int d, uint64_t i);
 
 /* Cells are numbered with x slowest: (x * cells[1] + y) * cells[2] + z. */
-uint64_t limecells_number(const struct limecells *, const uint64_t at[LIMECELLS_DIMS]);
-void limecells_at(const struct limecells *, uint64_t number, uint64_t at[LIMECELLS_DIMS]);
+uint64_t limefile_cells_number(const struct limecells *, const uint64_t at[LIMECELLS_DIMS]);
+void limefile_cells_at(const struct limecells *, uint64_t number, uint64_t at[LIMECELLS_DIMS]);
 
 #endif

@@ -66,7 +66,7 @@ static void tell_fields(const struct limecells *c)
         if (f->count != 1)
             snprintf(count, sizeof count, "%" PRIu32 " ", f->count);
         tell_value(i ? "" : "fields", "%s: %s%s at byte %" PRIu64, f->name, count,
-                   limecells_type_word(f->type), f->offset);
+                   limefile_cells_type_word(f->type), f->offset);
     }
 }
 
@@ -96,9 +96,9 @@ void cells_tell(const struct limecheckpoint *p)
         tell_value("index", "%s", p->index.ordinal ? "damaged" : "none");
     if (!p->data.ordinal)
         tell_value("size", "no data");
-    else if (p->known && p->data.bytes != limecells_data_bytes(&p->is))
+    else if (p->known && p->data.bytes != limefile_cells_data_bytes(&p->is))
         tell_value("size", "%s, but should be %s", tell_bytes(p->data.bytes, size),
-                   tell_bytes(limecells_data_bytes(&p->is), want));
+                   tell_bytes(limefile_cells_data_bytes(&p->is), want));
     else
         tell_value("size", "%s", tell_bytes(p->data.bytes, size));
 }
@@ -142,7 +142,7 @@ static void json_fields(const struct limecells *c)
         const struct limecells_field *f = &c->field[i];
         printf("%s{\"name\": \"%s\", \"type\": \"%s\", \"count\": %" PRIu32
                ", \"offset\": %" PRIu64 "}",
-               i ? ", " : "", f->name, limecells_type_word(f->type), f->count, f->offset);
+               i ? ", " : "", f->name, limefile_cells_type_word(f->type), f->count, f->offset);
     }
     putchar(']');
 }
