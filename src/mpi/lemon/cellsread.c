@@ -8,7 +8,7 @@
 enum {
     LONG_RUN =
         256 << 10,    /* bytes: where runs are as long, on average, each rank reads its own */
-    PIECE = 16 << 20, /* bytes: one is read while the one before is looked at */
+    PIECE = 64 << 20, /* bytes: one is read while the one before is looked at */
 };
 
 /* What a LemonCells has behind it. */
