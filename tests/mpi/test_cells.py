@@ -35,6 +35,13 @@ class Cells(TestCase):
                 with self.subTest(writers=writers, readers=readers):
                     self.tap(readers, "cells", "read", folder, "usual")
 
+    def test_more_ranks_than_tell_each_other_everything(self):
+        """Beyond 16, who has anything for whom is found out in another way (sparse.c)."""
+        for writers, readers in ((18, 3), (3, 18)):
+            folder = self.tempdir()
+            self.tap(writers, "cells", "write", folder, "usual")
+            self.tap(readers, "cells", "read", folder, "usual")
+
     def test_many_particles_and_many_cells(self):
         for writers, readers in ((4, 3), (3, 4)) if limetest.STRESS else ((4, 3),):
             folder = self.tempdir()

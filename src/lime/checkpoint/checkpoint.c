@@ -60,7 +60,7 @@ static int read_all(struct limefile_source *source, void *buf, size_t n, uint64_
 static int read_header(struct limefile_source *source, struct limecheckpoint *p,
                        const char **why)
 {
-    unsigned char raw[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
+    unsigned char raw[LIMECELLS_HEADER_MAX];
     uint64_t offset = p->index.data_offset, bytes;
     if (p->index.bytes < LIMECELLS_FIXED_BYTES) {
         *why = "it is shorter than its header";

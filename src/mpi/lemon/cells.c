@@ -19,13 +19,14 @@ struct cells_write {
     int64_t runs;
     int64_t index_at; /* in the file */
     int mb, me;
+    int fault; /* what went wrong on this rank, which the others do not know yet */
 };
 
 /* ---- what is to be written ---- */
 
 static int agree_on_arguments(struct cells_write *w, int code, const char *why, int flags)
 {
-    unsigned char raw[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
+    unsigned char raw[LIMECELLS_HEADER_MAX];
     int64_t values[4] = {0, w->mb, w->me, flags};
     if (code == LEMON_SUCCESS && why)
         code = lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why);
@@ -36,11 +37,16 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
     return lemon_agree_on(w->in, code, values, 4);
 }
 
-static int count_particles(struct cells_write *w, int64_t count)
+/* What all ranks have together; or, the same on all, what the first one says that cannot sort
+ * its particles. */
+static int count_particles(struct cells_write *w, int64_t count, bool good, const char *words)
 {
-    MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, w->in->comm);
-    w->c.particles = (uint64_t)count;
-    const char *why = count < 0 ? "too many particles" : limefile_cells_check(&w->c);
+    int64_t sums[2] = {count, !good};
+    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, w->in->comm);
+    if (sums[1])
+        return lemon_tell(w->in, good ? LEMON_SUCCESS : LEMON_ERR_PARAM, words);
+    w->c.particles = (uint64_t)sums[0];
+    const char *why = sums[0] < 0 ? "too many particles" : limefile_cells_check(&w->c);
     return why ? lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why) : LEMON_SUCCESS;
 }
 
@@ -48,31 +54,24 @@ static int count_particles(struct cells_write *w, int64_t count)
 static int prepare(struct cells_write *w, const char *particles, int64_t count, int flags)
 {
     char why[CELLS_WHY_MAX] = "";
-    int code = count_particles(w, count);
-    if (code != LEMON_SUCCESS)
-        return code;
     bool good = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
-    code = lemon_tell(w->in, good ? LEMON_SUCCESS : LEMON_ERR_PARAM, why);
+    int code = count_particles(w, count, good, why);
     if (code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK)
         code = lemon_cells_check_ids(w->in, &w->c, particles, count);
     if (code == LEMON_SUCCESS)
         code = lemon_cells_meet(w->in, &w->homes, &w->c, &w->sorted);
-    if (code != LEMON_SUCCESS)
-        return code;
-    good = lemon_cells_line_up(&w->sorted, &w->run, &w->runs);
-    lemon_cells_stream_set(&w->sorted, &w->stream);
-    return lemon_agree(w->in, good ? LEMON_SUCCESS
-                                   : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory"));
+    return code;
 }
 
 /* ---- the records ---- */
 
+/* All ranks have agreed on what is in the headers. */
 static int open_record(struct cells_write *w, const char *type, uint64_t bytes, int mb, int me)
 {
     char name[TYPE_ROOM];
     strcpy(name, type);
     LemonRecordHeader header = {LEMON_VERSION, mb, me, name, bytes};
-    return lemonWriteRecordHeader(&header, w->writer);
+    return lemon_writer_open(w->writer, &header, &w->fault);
 }
 
 /* Text and index; the latter's bytes come when the checksums are known. */
@@ -80,41 +79,43 @@ static int write_first_records(struct cells_write *w)
 {
     char text[LIMECELLS_TEXT_MAX];
     int64_t bytes = (int64_t)limefile_cells_text(&w->c, text);
-    MPI_Offset n = bytes;
+    int64_t index = (int64_t)limefile_cells_index_bytes(&w->c);
     int code = open_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
-    if (code == LEMON_SUCCESS)
-        code = lemonWriteRecordData(text, &n, w->writer);
-    if (code == LEMON_SUCCESS)
-        code = lemon_writer_close(w->writer, false);
-    if (code == LEMON_SUCCESS)
-        code = open_record(w, LIMECELLS_INDEX_TYPE, limefile_cells_index_bytes(&w->c), 0, 0);
+    if (code != LEMON_SUCCESS)
+        return code;
+    if (w->in->rank == 0 && w->fault == LEMON_SUCCESS)
+        w->fault = lemon_move_bytes(w->in, LEMON_WRITE, text, bytes, w->writer->off);
+    lemon_writer_move_on(w->writer, bytes);
+    lemon_writer_end(w->writer, &w->fault);
+    code = open_record(w, LIMECELLS_INDEX_TYPE, (uint64_t)index, 0, 0);
     if (code != LEMON_SUCCESS)
         return code;
     w->index_at = w->writer->off;
-    lemon_writer_move_on(w->writer, (int64_t)limefile_cells_index_bytes(&w->c));
-    return lemon_writer_close(w->writer, false);
+    lemon_writer_move_on(w->writer, index);
+    lemon_writer_end(w->writer, &w->fault);
+    return LEMON_SUCCESS;
 }
 
+/* It is written even if something went wrong on this rank: the others count on it. */
 static int write_index(struct cells_write *w)
 {
     bool good = lemon_cells_sum_up(&w->sorted);
-    int code = lemon_agree(w->in, good ? LEMON_SUCCESS
-                                       : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory"));
-    return code == LEMON_SUCCESS
-               ? lemon_cells_write_index(w->in, &w->homes, &w->c, &w->sorted, w->index_at)
-               : code;
+    int code = lemon_cells_write_index(w->in, &w->homes, &w->c, &w->sorted, w->index_at);
+    return good ? code : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory");
+}
+
+static int first_fault(int code, int other)
+{
+    return code == LEMON_SUCCESS ? other : code;
 }
 
 /* Data first: their checksums are known when they have been through the processor. */
 static int write_data(struct cells_write *w, struct lemon_runmove *runs)
 {
-    int code = lemon_agree(w->in, lemon_runmove_write(w->in, runs, &w->stream));
-    if (code == LEMON_SUCCESS)
-        code = write_index(w);
-    if (code != LEMON_SUCCESS)
-        return code;
+    w->fault = first_fault(w->fault, lemon_runmove_write(w->in, runs, &w->stream));
+    w->fault = first_fault(w->fault, write_index(w));
     lemon_writer_move_on(w->writer, (int64_t)limefile_cells_data_bytes(&w->c));
-    return lemonWriterCloseRecord(w->writer);
+    return lemon_writer_close(w->writer, w->fault);
 }
 
 static int start_data(struct cells_write *w, struct lemon_runmove *runs)
@@ -123,7 +124,7 @@ static int start_data(struct cells_write *w, struct lemon_runmove *runs)
     char *buffer = w->in->pending.buffer;
     w->in->pending.buffer = NULL; /* the index goes another way first */
     if (code == LEMON_SUCCESS)
-        code = write_index(w);
+        code = lemon_agree(w->in, first_fault(w->fault, write_index(w)));
     if (code != LEMON_SUCCESS) {
         free(buffer);
         return code;
@@ -139,12 +140,14 @@ static int start_data(struct cells_write *w, struct lemon_runmove *runs)
 static int write_records(struct cells_write *w, bool wait)
 {
     struct lemon_runmove runs;
+    bool good = lemon_cells_line_up(&w->sorted, &w->run, &w->runs);
+    lemon_cells_stream_set(&w->sorted, &w->stream);
     int code = write_first_records(w);
     if (code == LEMON_SUCCESS)
         code = open_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0, w->me);
     if (code == LEMON_SUCCESS)
         code = lemon_runmove_open(w->in, &runs, (int64_t)limefile_cells_data_bytes(&w->c),
-                                  w->writer->off, w->run, w->runs, true);
+                                  w->writer->off, w->run, w->runs, !wait, good);
     if (code != LEMON_SUCCESS)
         return code;
     code = wait ? write_data(w, &runs) : start_data(w, &runs);
@@ -174,8 +177,11 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
     code = agree_on_arguments(&w, code, why, flags);
     if (code == LEMON_SUCCESS)
         code = prepare(&w, particles, count, flags);
+    LemonWriter before = *writer;
     if (code == LEMON_SUCCESS)
         code = write_records(&w, wait);
+    if (code != LEMON_SUCCESS)
+        *writer = before; /* nothing counts as written, so that it can be tried again */
     free(w.run);
     lemon_cells_homes_close(&w.homes);
     lemon_cells_sorted_free(&w.sorted);

@@ -89,14 +89,19 @@ struct cells_homes {
     int64_t first, cells; /* this rank's */
     struct limecells_cell *cell;
     int64_t *word; /* of the cells' items: cell, count */
+    /* What this rank asks and is told; and what it is asked as a home, and tells. */
+    int64_t *asked, *told, *answer, *place;
+    bool gathered;          /* the index is small: rank 0 writes it */
+    unsigned char *entries; /* of this rank's cells */
+    void *all;              /* rank 0: the index, or the checksums of all ranks' entries */
 };
 
-/* Gives each segment its place. Collective, agreed; nothing is to be closed after an error. */
+/* Gives each segment its place. Collective, agreed; to be closed in any case. */
 int lemon_cells_meet(struct lemon_internal *, struct cells_homes *, const struct limecells *,
                      struct cells_sorted *);
 
 /* The checksums of the segments become those of cells; writes the index, which begins at `at`
- * of the file. Collective, agreed. */
+ * of the file. Collective, not agreed. */
 int lemon_cells_write_index(struct lemon_internal *, struct cells_homes *, struct limecells *,
                             const struct cells_sorted *, int64_t at);
 void lemon_cells_homes_close(struct cells_homes *);

@@ -23,6 +23,11 @@ enum {
     ANSWER_WORDS,
 };
 
+enum {
+    SUM_WORDS = 2,      /* of a home's entries: checksum, bytes */
+    GATHERED = 1 << 20, /* bytes of entries that rank 0 takes and writes alone */
+};
+
 static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int64_t *word)
 {
     bool good = word != NULL;
@@ -36,11 +41,6 @@ static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int6
         first = i + 1;
     }
     return good;
-}
-
-static int agree_on_memory(struct lemon_internal *in, bool good)
-{
-    return lemon_agree(in, good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_WRITE, "no memory"));
 }
 
 /* Sources come in the order of ranks. */
@@ -87,39 +87,34 @@ static void tell_places(const struct cells_homes *h, const int64_t *answer, int6
                    answer[i * ANSWER_WORDS + ANSWER_BEFORE];
 }
 
-/* What this rank asks and is told; and what it is asked as a home, and tells. */
-struct talk {
-    int64_t *asked, *told;
-    int64_t *answer, *place;
-};
-
-static bool talk_open(struct talk *t, const struct cells_homes *h)
+/* What is needed until the index is written, so that all ranks agree once. */
+static bool homes_open(const struct lemon_internal *in, struct cells_homes *h)
 {
     size_t to = (size_t)h->pattern.to_items, from = (size_t)h->pattern.from_items;
-    t->told = malloc(to * ANSWER_WORDS * sizeof *t->told + 1);
-    t->answer = malloc(from * ANSWER_WORDS * sizeof *t->answer + 1);
-    t->place = malloc((from > to ? from : to) * sizeof *t->place + 1);
-    return t->told && t->answer && t->place;
-}
-
-static bool homes_open(struct cells_homes *h)
-{
-    h->word = malloc((size_t)h->pattern.from_items * ITEM_WORDS * sizeof *h->word + 1);
+    size_t entries = (size_t)(h->gathered ? h->per : h->cells) * LIMECELLS_ENTRY_BYTES;
+    h->told = malloc(to * ANSWER_WORDS * sizeof *h->told + 1);
+    h->answer = malloc(from * ANSWER_WORDS * sizeof *h->answer + 1);
+    h->place = malloc((from > to ? from : to) * sizeof *h->place + 1);
+    h->word = malloc(from * ITEM_WORDS * sizeof *h->word + 1);
     h->cell = calloc((size_t)h->cells + 1, sizeof *h->cell);
-    return h->word && h->cell;
+    h->entries = calloc(entries + 1, 1);
+    h->all = malloc(in->rank      ? 1
+                    : h->gathered ? (size_t)in->ranks * entries + LIMECELLS_HEADER_MAX
+                                  : (size_t)in->ranks * SUM_WORDS * sizeof(uint64_t));
+    return h->told && h->answer && h->place && h->word && h->cell && h->entries && h->all;
 }
 
 static void find_places(struct lemon_internal *in, struct cells_homes *h,
-                        struct cells_sorted *s, const struct talk *t)
+                        struct cells_sorted *s)
 {
-    int64_t *mine = t->asked; /* is not needed any more once it has been sent */
-    lemon_sparse_forth(in, &h->pattern, ITEM_WORDS, t->asked, h->word);
-    count_cells(h, t->answer);
-    lemon_sparse_back(in, &h->pattern, ANSWER_WORDS, t->answer, t->told);
-    place_owned(in, s, t->told, mine);
-    lemon_sparse_forth(in, &h->pattern, 1, mine, t->place);
-    tell_places(h, t->answer, t->place);
-    lemon_sparse_back(in, &h->pattern, 1, t->place, mine);
+    int64_t *mine = h->asked; /* is not needed any more once it has been sent */
+    lemon_sparse_forth(in, &h->pattern, ITEM_WORDS, h->asked, h->word);
+    count_cells(h, h->answer);
+    lemon_sparse_back(in, &h->pattern, ANSWER_WORDS, h->answer, h->told);
+    place_owned(in, s, h->told, mine);
+    lemon_sparse_forth(in, &h->pattern, 1, mine, h->place);
+    tell_places(h, h->answer, h->place);
+    lemon_sparse_back(in, &h->pattern, 1, h->place, mine);
     for (int64_t i = 0; i < s->segments; i++)
         s->segment[i].place = mine[i];
 }
@@ -128,24 +123,17 @@ int lemon_cells_meet(struct lemon_internal *in, struct cells_homes *h,
                      const struct limecells *c, struct cells_sorted *s)
 {
     int64_t cells = (int64_t)limefile_cells_cells(c);
-    struct talk t = {0};
     *h = (struct cells_homes){.per = lemon_runs_of_home(cells, in->ranks)};
     h->first = in->rank * h->per < cells ? in->rank * h->per : cells;
     h->cells = cells - h->first < h->per ? cells - h->first : h->per;
-    t.asked = malloc((size_t)s->segments * ITEM_WORDS * sizeof *t.asked + 1);
-    int code = lemon_sparse_open(in, &h->pattern, list_items(h, s, t.asked));
-    if (code == LEMON_SUCCESS) {
-        bool good = homes_open(h);
-        code = agree_on_memory(in, talk_open(&t, h) && good);
-        if (code == LEMON_SUCCESS)
-            find_places(in, h, s, &t);
-        else
-            lemon_cells_homes_close(h);
-    }
-    free(t.asked);
-    free(t.told);
-    free(t.answer);
-    free(t.place);
+    h->gathered = h->per <= GATHERED / LIMECELLS_ENTRY_BYTES / in->ranks;
+    h->asked = malloc((size_t)s->segments * ITEM_WORDS * sizeof *h->asked + 1);
+    bool good = lemon_sparse_begin(in, &h->pattern, list_items(h, s, h->asked));
+    good = good && homes_open(in, h);
+    int code = lemon_agree(in, good ? LEMON_SUCCESS
+                                    : lemon_say(in, LEMON_ERR_WRITE, "no memory for cells"));
+    if (code == LEMON_SUCCESS)
+        find_places(in, h, s);
     return code;
 }
 
@@ -154,32 +142,32 @@ void lemon_cells_homes_close(struct cells_homes *h)
     lemon_sparse_close(&h->pattern);
     free(h->cell);
     free(h->word);
-    h->cell = NULL;
-    h->word = NULL;
+    free(h->asked);
+    free(h->told);
+    free(h->answer);
+    free(h->place);
+    free(h->entries);
+    free(h->all);
+    *h = (struct cells_homes){0};
 }
 
 /* ---- checksums, and the index ---- */
 
-static int sum_cells(struct lemon_internal *in, struct cells_homes *h,
-                     const struct limecells *c, const struct cells_sorted *s)
+static void sum_cells(struct lemon_internal *in, struct cells_homes *h,
+                      const struct limecells *c, const struct cells_sorted *s)
 {
-    int64_t *mine = malloc((size_t)h->pattern.to_items * sizeof *mine + 1);
-    int64_t *theirs = malloc((size_t)h->pattern.from_items * sizeof *theirs + 1);
-    int code = agree_on_memory(in, mine && theirs);
-    if (code == LEMON_SUCCESS) {
-        for (int64_t i = 0; i < s->segments; i++)
-            mine[i] = s->segment[i].crc;
-        lemon_sparse_forth(in, &h->pattern, 1, mine, theirs);
-        for (int64_t i = 0; i < h->pattern.from_items; i++) {
-            const int64_t *item = h->word + i * ITEM_WORDS;
-            struct limecells_cell *cell = &h->cell[item[ITEM_CELL] - h->first];
-            cell->crc = limefile_cells_crc_join(cell->crc, (uint32_t)theirs[i],
-                                                (uint64_t)item[ITEM_COUNT] * c->particle_bytes);
-        }
+    int64_t *mine = h->asked, *theirs = h->place;
+    for (int64_t i = 0; i < s->segments; i++)
+        mine[i] = s->segment[i].crc;
+    lemon_sparse_forth(in, &h->pattern, 1, mine, theirs);
+    for (int64_t i = 0; i < h->pattern.from_items; i++) {
+        const int64_t *item = h->word + i * ITEM_WORDS;
+        struct limecells_cell *cell = &h->cell[item[ITEM_CELL] - h->first];
+        cell->crc = limefile_cells_crc_join(cell->crc, (uint32_t)theirs[i],
+                                            (uint64_t)item[ITEM_COUNT] * c->particle_bytes);
     }
-    free(mine);
-    free(theirs);
-    return code;
+    for (int64_t i = 0; i < h->cells; i++)
+        limefile_cells_entry_encode(&h->cell[i], h->entries + i * LIMECELLS_ENTRY_BYTES);
 }
 
 static void copy_entries(void *entries, int64_t at, int64_t n, char *to)
@@ -187,45 +175,57 @@ static void copy_entries(void *entries, int64_t at, int64_t n, char *to)
     memcpy(to, (const char *)entries + at, (size_t)n);
 }
 
-/* That of all homes' entries, on rank 0, which has room for a word of each rank. */
-static int join_crcs(struct lemon_internal *in, const char *entries, int64_t bytes,
-                     uint32_t *crc)
+/* Rank 0 puts the header before the entries: one write. */
+static int write_gathered(struct lemon_internal *in, const struct cells_homes *h,
+                          struct limecells *c, int64_t at)
 {
-    uint64_t mine[2] = {limefile_cells_crc(0, entries, (size_t)bytes), (uint64_t)bytes};
-    uint64_t *all = in->rank == 0 ? malloc((size_t)in->ranks * sizeof mine) : NULL;
-    int code = agree_on_memory(in, in->rank != 0 || all);
-    if (code == LEMON_SUCCESS)
-        MPI_Gather(mine, 2, MPI_UINT64_T, all, 2, MPI_UINT64_T, 0, in->comm);
-    for (int i = 0; all && code == LEMON_SUCCESS && i < in->ranks; i++)
-        *crc = limefile_cells_crc_join(*crc, (uint32_t)all[2 * i], all[2 * i + 1]);
-    free(all);
-    return code;
+    int bytes = (int)h->per * LIMECELLS_ENTRY_BYTES;
+    size_t header = limefile_cells_header_bytes(c);
+    uint64_t entries = limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES;
+    unsigned char *all = h->all;
+    MPI_Gather(h->entries, bytes, MPI_BYTE, in->rank == 0 ? all + header : NULL, bytes,
+               MPI_BYTE, 0, in->comm);
+    if (in->rank != 0)
+        return LEMON_SUCCESS;
+    c->entries_crc = limefile_cells_crc(0, all + header, entries);
+    limefile_cells_encode(c, all);
+    return lemon_move_bytes(in, LEMON_WRITE, all, (int64_t)(header + entries), at);
+}
+
+/* The checksum of all homes' entries, on rank 0. */
+static void join_crcs(struct lemon_internal *in, const struct cells_homes *h, int64_t bytes,
+                      uint32_t *crc)
+{
+    uint64_t mine[SUM_WORDS] = {limefile_cells_crc(0, h->entries, (size_t)bytes),
+                                (uint64_t)bytes};
+    uint64_t *all = h->all;
+    MPI_Gather(mine, SUM_WORDS, MPI_UINT64_T, all, SUM_WORDS, MPI_UINT64_T, 0, in->comm);
+    for (int i = 0; in->rank == 0 && i < in->ranks; i++)
+        *crc =
+            limefile_cells_crc_join(*crc, (uint32_t)all[SUM_WORDS * i], all[SUM_WORDS * i + 1]);
 }
 
 static int write_header(struct lemon_internal *in, const struct limecells *c, int64_t at)
 {
-    unsigned char raw[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
+    unsigned char raw[LIMECELLS_HEADER_MAX];
     if (in->rank != 0)
         return LEMON_SUCCESS;
     limefile_cells_encode(c, raw);
     return lemon_move_bytes(in, LEMON_WRITE, raw, (int64_t)limefile_cells_header_bytes(c), at);
 }
 
+/* Each home's entries through movers, whatever their number. */
 static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
-                         struct limecells *c, char *entries, int64_t at)
+                         struct limecells *c, int64_t at)
 {
     int64_t bytes = h->cells * LIMECELLS_ENTRY_BYTES;
     struct lemon_run run = {h->first * LIMECELLS_ENTRY_BYTES, bytes, 0};
-    struct lemon_stream stream = {copy_entries, NULL, entries};
+    struct lemon_stream stream = {copy_entries, NULL, h->entries};
     struct lemon_runmove runs;
-    for (int64_t i = 0; i < h->cells; i++)
-        limefile_cells_entry_encode(&h->cell[i],
-                                    (unsigned char *)entries + i * LIMECELLS_ENTRY_BYTES);
-    int code = join_crcs(in, entries, bytes, &c->entries_crc);
-    if (code == LEMON_SUCCESS)
-        code = lemon_runmove_open(
-            in, &runs, (int64_t)limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES,
-            at + (int64_t)limefile_cells_header_bytes(c), &run, bytes > 0, true);
+    join_crcs(in, h, bytes, &c->entries_crc);
+    int code = lemon_runmove_open(
+        in, &runs, (int64_t)limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES,
+        at + (int64_t)limefile_cells_header_bytes(c), &run, bytes > 0, false, true);
     if (code != LEMON_SUCCESS)
         return code;
     code = lemon_runmove_write(in, &runs, &stream);
@@ -236,13 +236,6 @@ static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
 int lemon_cells_write_index(struct lemon_internal *in, struct cells_homes *h,
                             struct limecells *c, const struct cells_sorted *s, int64_t at)
 {
-    int code = sum_cells(in, h, c, s);
-    if (code != LEMON_SUCCESS)
-        return code;
-    char *entries = malloc((size_t)h->cells * LIMECELLS_ENTRY_BYTES + 1);
-    code = agree_on_memory(in, entries != NULL);
-    if (code == LEMON_SUCCESS)
-        code = lemon_agree(in, write_entries(in, h, c, entries, at));
-    free(entries);
-    return code;
+    sum_cells(in, h, c, s);
+    return h->gathered ? write_gathered(in, h, c, at) : write_entries(in, h, c, at);
 }

@@ -120,17 +120,15 @@ int lemon_cells_check_ids(struct lemon_internal *in, const struct limecells *c,
     if (!limefile_cells_find(c, "id"))
         return lemon_say(in, LEMON_ERR_PARAM, "particles without an id cannot be checked");
     int64_t *out = list_ids(in, c, particles, count, &pattern), *into = NULL;
-    int code = lemon_sparse_open(in, &pattern, out != NULL);
-    if (code == LEMON_SUCCESS) {
+    if (lemon_sparse_begin(in, &pattern, out != NULL))
         into = malloc((size_t)pattern.from_items * sizeof *into + 1);
-        code = lemon_agree(in, into ? LEMON_SUCCESS
+    int code = lemon_agree(in, into ? LEMON_SUCCESS
                                     : lemon_say(in, LEMON_ERR_PARAM, "no memory for ids"));
-        if (code == LEMON_SUCCESS) {
-            lemon_sparse_forth(in, &pattern, 1, out, into);
-            code = lemon_tell(in, judge(&pattern, into, why), why);
-        }
-        lemon_sparse_close(&pattern);
+    if (code == LEMON_SUCCESS) {
+        lemon_sparse_forth(in, &pattern, 1, out, into);
+        code = lemon_tell(in, judge(&pattern, into, why), why);
     }
+    lemon_sparse_close(&pattern);
     free(out);
     free(into);
     return code;

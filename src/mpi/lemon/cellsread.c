@@ -43,7 +43,7 @@ static int read_piece(LemonReader *reader, unsigned char *raw, uint64_t from, ui
 /* The header, and what it says of the record's length. */
 static int read_header(LemonReader *reader, struct found *f, char why[CELLS_WHY_MAX])
 {
-    unsigned char raw[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
+    unsigned char raw[LIMECELLS_HEADER_MAX];
     uint64_t bytes = reader->curr_header->data_length;
     if (bytes < LIMECELLS_FIXED_BYTES)
         return fault(why, "it is shorter than its header");
@@ -282,7 +282,7 @@ static int read_through_movers(struct cells_read *r)
     struct lemon_runmove runs;
     int64_t bytes = (int64_t)limefile_cells_data_bytes(&r->cells->internal->c);
     int code = lemon_runmove_open(r->in, &runs, bytes, r->cells->internal->data_at, r->run,
-                                  r->runs, true);
+                                  r->runs, false, true);
     if (code != LEMON_SUCCESS)
         return code;
     code = lemon_runmove_read(r->in, &runs, r->particles);

@@ -96,11 +96,19 @@ struct lemon_internal {
 struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm);
 void lemon_internal_free(struct lemon_internal *);
 
-/* ---- writer.c ---- */
+/* ---- writerrecord.c ---- */
 
-/* lemonWriterCloseRecord(), without writing back what system and disk still hold if not `sync`.
- */
-int lemon_writer_close(LemonWriter *, bool sync);
+/* The last part of lemonWriterCloseRecord(): of a record that is full, if no rank gives another
+ * code. Collective, agreed. */
+int lemon_writer_close(LemonWriter *, int code);
+
+/* lemonWriteRecordHeader() and lemonWriterCloseRecord() of a record that all ranks know to be
+ * the same, without syncing. Local: what rank 0 could not write goes into *fault, if nothing is
+ * there, for the caller to agree on; the result is the same on all ranks. */
+int lemon_writer_open(LemonWriter *, LemonRecordHeader const *, int *fault);
+void lemon_writer_end(LemonWriter *, int *fault);
+
+/* ---- writer.c ---- */
 
 /* n bytes more of the record are, or will be, there. Local. */
 void lemon_writer_move_on(LemonWriter *, int64_t n);

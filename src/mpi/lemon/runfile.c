@@ -21,13 +21,9 @@ static char *window_at(const struct lemon_runmove *m, char *windows, int64_t tur
     return windows + (m->plan.share.base + *from) % LIMEFILE_DIRECT_ALIGN;
 }
 
-/* Two windows, where there is more than one turn. */
-static int open_windows(struct lemon_internal *in, const struct lemon_runmove *m,
-                        char **windows)
+int64_t lemon_runmove_windows(const struct lemon_runmove *m)
 {
-    *windows = lemon_window_new((m->plan.turns > 1 ? 2 : 1) * window_bytes(m) + 1);
-    return lemon_agree(in, *windows ? LEMON_SUCCESS
-                                    : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
+    return m->kept ? 0 : (m->plan.turns > 1 ? 2 : 1) * window_bytes(m);
 }
 
 /* n bytes that stand in memory already, and are looked at on the way: in pieces that stay in
@@ -65,44 +61,31 @@ static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64
 int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
                         const struct lemon_stream *stream)
 {
-    char *windows;
-    int code = open_windows(in, m, &windows);
-    if (code == LEMON_SUCCESS) {
-        lemon_post_begin(in, LEMON_WRITE);
-        for (int64_t turn = 0; turn < m->plan.turns; turn++)
-            write_turn(in, m, turn, windows + turn % 2 * window_bytes(m), stream);
-        code = lemon_post_wait(in);
-    }
-    free(windows);
-    return code;
+    lemon_post_begin(in, LEMON_WRITE);
+    for (int64_t turn = 0; turn < m->plan.turns; turn++)
+        write_turn(in, m, turn, m->windows + turn % 2 * window_bytes(m), stream);
+    return lemon_post_wait(in);
 }
 
 /* While one turn is handed out, the next one is read. */
 int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *m, char *data)
 {
-    char *windows;
-    int code = open_windows(in, m, &windows);
-    if (code == LEMON_SUCCESS) {
-        lemon_post_begin(in, LEMON_READ);
-        for (int64_t turn = 0; turn <= m->plan.turns; turn++) {
-            int64_t from, to, begin, end;
-            char *window = window_at(m, windows + turn % 2 * window_bytes(m), turn, &from, &to);
-            code = lemon_post_wait(in);
-            if (code == LEMON_SUCCESS && turn < m->plan.turns) {
-                lemon_runmove_wanted(in, m, turn, &begin, &end);
-                lemon_post(in, window + (begin - from), end - begin,
-                           m->plan.share.base + begin);
-            }
-            if (turn > 0)
-                lemon_runmove_hand_out(in, m, turn - 1,
-                                       window_at(m, windows + (turn - 1) % 2 * window_bytes(m),
-                                                 turn - 1, &from, &to),
-                                       data);
+    lemon_post_begin(in, LEMON_READ);
+    for (int64_t turn = 0; turn <= m->plan.turns; turn++) {
+        int64_t from, to, begin, end;
+        char *window = window_at(m, m->windows + turn % 2 * window_bytes(m), turn, &from, &to);
+        int code = lemon_post_wait(in);
+        if (code == LEMON_SUCCESS && turn < m->plan.turns) {
+            lemon_runmove_wanted(in, m, turn, &begin, &end);
+            lemon_post(in, window + (begin - from), end - begin, m->plan.share.base + begin);
         }
-        code = in->pending.code;
+        if (turn > 0)
+            lemon_runmove_hand_out(in, m, turn - 1,
+                                   window_at(m, m->windows + (turn - 1) % 2 * window_bytes(m),
+                                             turn - 1, &from, &to),
+                                   data);
     }
-    free(windows);
-    return code;
+    return in->pending.code;
 }
 
 int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,

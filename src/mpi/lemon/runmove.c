@@ -86,26 +86,25 @@ static bool allocate(struct lemon_runmove *m, int64_t **words)
     m->requests = malloc((size_t)(p->from_count + p->to_count + 1) * sizeof *m->requests);
     m->staging = malloc((size_t)m->staging_bytes);
     m->arriving = malloc(p->from_count ? (size_t)m->plan.turn : 1);
-    return *words && m->theirs && m->place && m->requests && m->staging && m->arriving;
+    m->windows = lemon_window_new(lemon_runmove_windows(m) + 1);
+    return *words && m->theirs && m->place && m->requests && m->staging && m->arriving &&
+           m->windows;
 }
 
 int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *m, int64_t bytes,
-                       int64_t base, struct lemon_run *run, int64_t count, bool good)
+                       int64_t base, struct lemon_run *run, int64_t count, bool kept, bool good)
 {
-    *m = (struct lemon_runmove){.run = run, .count = count};
+    *m = (struct lemon_runmove){.run = run, .count = count, .kept = kept};
     lemon_runs_plan_make(&m->plan, bytes, in->ranks, base, &in->hints);
     m->mover = lemon_runs_mover(&m->plan, in->rank);
     lemon_runs_count(run, count);
     int64_t *out = clip_all(m, &good), *into = NULL;
-    int code = lemon_sparse_open(in, &m->pattern, good);
+    good = lemon_sparse_begin(in, &m->pattern, good) && allocate(m, &into);
+    int code =
+        lemon_agree(in, good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
     if (code == LEMON_SUCCESS) {
-        good = allocate(m, &into);
-        code = lemon_agree(in, good ? LEMON_SUCCESS
-                                    : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
-        if (code == LEMON_SUCCESS) {
-            lemon_sparse_forth(in, &m->pattern, 2, out, into);
-            note_theirs(m, into);
-        }
+        lemon_sparse_forth(in, &m->pattern, 2, out, into);
+        note_theirs(m, into);
     }
     free(out);
     free(into);
@@ -122,6 +121,8 @@ void lemon_runmove_close(struct lemon_runmove *m)
     free(m->requests);
     free(m->staging);
     free(m->arriving);
+    free(m->windows);
+    m->windows = NULL;
     m->arriving = NULL;
     m->theirs = NULL;
     m->place = NULL;

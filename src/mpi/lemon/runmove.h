@@ -29,12 +29,15 @@ struct lemon_runmove {
     int64_t *place; /* in `arriving`, of a source's message; -1: it is in the window */
     char *arriving, *staging; /* of a turn; what goes out, staging_bytes at once */
     int64_t staging_bytes;
+    char *windows; /* of turns, unless they are kept */
+    bool kept;
 };
 
-/* `run` lives as long as this. good: whether this rank has what else it needs. Collective,
- * agreed; nothing is to be closed after an error. */
+/* `run` lives as long as this. kept: for lemon_runmove_keep(). good: whether this rank has what
+ * else it needs. Collective, agreed; nothing is to be closed after an error. */
 int lemon_runmove_open(struct lemon_internal *, struct lemon_runmove *, int64_t bytes,
-                       int64_t base, struct lemon_run *run, int64_t count, bool good);
+                       int64_t base, struct lemon_run *run, int64_t count, bool kept,
+                       bool good);
 void lemon_runmove_close(struct lemon_runmove *);
 
 /* Brings a turn of all movers into their windows, which have the bytes of lemon_runs_turn(),
@@ -54,6 +57,9 @@ void lemon_runmove_wanted(const struct lemon_internal *, const struct lemon_runm
                           int64_t turn, int64_t *from, int64_t *to);
 
 /* ---- runfile.c: between ranks and file; collective, not agreed ---- */
+
+/* Bytes of the windows that it needs. Local. */
+int64_t lemon_runmove_windows(const struct lemon_runmove *);
 
 /* All of it, turn by turn. */
 int lemon_runmove_write(struct lemon_internal *, struct lemon_runmove *,

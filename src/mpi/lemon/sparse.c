@@ -4,7 +4,8 @@
  * How many items come is told by synchronous sends, and who has sent all of his joins a barrier
  * that he does not wait in: when all have joined, all that was sent has arrived (T. Hoefler,
  * C. Siebert and A. Lumsdaine, "Scalable communication protocols for dynamic sparse data
- * exchange", 2010). So nothing is kept, or sent, for each rank.
+ * exchange", 2010). So nothing is kept, or sent, for each rank. Where ranks are few, one
+ * all-to-all exchange of a word costs less than the barrier and an agreement.
  */
 #include "sparse.h"
 
@@ -13,6 +14,7 @@ enum {
                       seen that this one has ended */
     TAG_WORDS = 4,
     CHUNK = 1 << 26, /* words of one message: counts are int */
+    FEW = 16,        /* ranks */
 };
 
 static int add(struct lemon_peer **peers, int64_t *count, int64_t *total, int rank,
@@ -103,17 +105,28 @@ static bool make_requests(struct lemon_sparse *p)
     return bigger != NULL;
 }
 
-int lemon_sparse_open(struct lemon_internal *in, struct lemon_sparse *p, bool good)
+static bool exchange_all(struct lemon_internal *in, struct lemon_sparse *p)
 {
-    good = good && make_requests(p);
-    good = tell_and_hear(in, p, good) && good;
+    int64_t out[FEW] = {0}, into[FEW];
+    bool good = true;
+    for (int64_t i = 0; i < p->to_count; i++)
+        out[p->to[i].rank] = p->to[i].items;
+    MPI_Alltoall(out, 1, MPI_INT64_T, into, 1, MPI_INT64_T, in->comm);
+    for (int i = 0; good && i < in->ranks; i++)
+        good = into[i] == 0 || add(&p->from, &p->from_count, &p->from_items, i, into[i]) == 0;
+    return good;
+}
+
+bool lemon_sparse_begin(struct lemon_internal *in, struct lemon_sparse *p, bool good)
+{
+    if (in->ranks <= FEW)
+        good = exchange_all(in, p) && good;
+    else {
+        good = good && make_requests(p);
+        good = tell_and_hear(in, p, good) && good;
+    }
     sort_sources(p);
-    good = good && make_requests(p);
-    int code =
-        lemon_agree(in, good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
-    if (code != LEMON_SUCCESS)
-        lemon_sparse_close(p);
-    return code;
+    return good && make_requests(p);
 }
 
 void lemon_sparse_close(struct lemon_sparse *p)

@@ -31,8 +31,10 @@ enum {
     LIMECELLS_PARTICLE_MAX = 1 << 20, /* bytes */
     LIMECELLS_FIXED_BYTES = 136,      /* of the index's header, without its fields */
     LIMECELLS_FIELD_BYTES = 80,       /* of a field in it */
-    LIMECELLS_ENTRY_BYTES = 24,       /* of a cell in the index */
-    LIMECELLS_TEXT_MAX = 16384,       /* limefile_cells_text() never writes more */
+    LIMECELLS_HEADER_MAX =            /* of the index */
+    LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES,
+    LIMECELLS_ENTRY_BYTES = 24, /* of a cell in the index */
+    LIMECELLS_TEXT_MAX = 16384, /* limefile_cells_text() never writes more */
 };
 
 /* Cells of all dimensions together. */
