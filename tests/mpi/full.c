@@ -1,12 +1,56 @@
 /*
- * full.c - writing to a file system that has no room: one error for all ranks, and no hang
+ * full.c - writing to a file system that has no room: one error for all ranks, and no hang; a
+ * checkpoint that had no room leaves the writer where it was
  *
  * usage: full FILE
  */
-#include "lemon.h"
 #include "tap.h"
 
+#include <lemon_cells.h>
 #include <string.h>
+
+static double (*particle)[3]; /* positions, all in one cell */
+
+static int write_cells(LemonWriter *w, MPI_Offset count)
+{
+    const LemonDomain domain = {.length = {1, 1, 1}, .cells = {1, 1, 1}};
+    const LemonField position = {"position", LEMON_FLOAT64, 3, 0};
+    const LemonParticle what = {sizeof *particle, 1, &position};
+    return lemonWriteCells(w, 1, 1, &domain, &what, particle, count, 0);
+}
+
+static int64_t read_cells(const char *path, MPI_Comm comm)
+{
+    MPI_File fp;
+    LemonCells *cells = NULL;
+    int64_t particles = -1;
+    MPI_File_open(comm, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp);
+    LemonReader *r = lemonCreateReader(&fp, comm);
+    if (lemonNextCells(r, &cells) == LEMON_SUCCESS)
+        particles = cells->particles;
+    lemonFreeCells(cells);
+    lemonDestroyReader(r);
+    MPI_File_close(&fp);
+    return particles;
+}
+
+/* What did not fit is written again, fewer of them. */
+static void cells(const char *path, MPI_Comm comm)
+{
+    MPI_File fp;
+    const MPI_Offset many = (3 << 20) / (int)sizeof *particle;
+    particle = calloc((size_t)many, sizeof *particle);
+    MPI_File_open(comm, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
+    LemonWriter *w = lemonCreateWriter(&fp, comm);
+    tap_code(write_cells(w, many), LEMON_ERR_WRITE, "particles on a full disk");
+    MPI_File_set_size(fp, 0);
+    tap_code(write_cells(w, 100), LEMON_SUCCESS, "fewer of them, by the same writer");
+    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "which has ended well");
+    MPI_File_close(&fp);
+    int64_t count = read_cells(path, comm);
+    tap_ok(count == 100 * tap_ranks, "%lld particles are read", (long long)count);
+    free(particle);
+}
 
 int main(int argc, char *argv[])
 {
@@ -42,6 +86,7 @@ int main(int argc, char *argv[])
                 unlink(argv[1]);
             MPI_Barrier(cart);
         }
+    cells(argv[1], cart);
     MPI_Comm_free(&cart);
     return tap_end();
 }
