@@ -1,15 +1,13 @@
 /* progressbar.c - a line that is rewritten in place */
 #include "progressbar.h"
+#include "terminal.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
-    ANCESTORS = 4,
     PAUSE_NS = 200 * 1000 * 1000,
 };
 
@@ -23,50 +21,6 @@ static struct {
     double began;
     _Atomic int64_t done;
 } bar = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
-
-/* The parent of a process and its name. */
-static bool parent_of(long pid, long *parent, char name[64])
-{
-    char path[64];
-    int got = 0;
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *file = fopen(path, "re");
-    if (file) {
-        got = fscanf(file, "%*d (%63[^)]) %*c %ld", name, parent);
-        fclose(file);
-    }
-    return got == 2;
-}
-
-static bool is_launcher(const char *name)
-{
-    static const char *const names[] = {"mpirun",          "mpiexec", "orterun", "prterun",
-                                        "hydra_pmi_proxy", "srun",    NULL};
-    for (int i = 0; names[i]; i++)
-        if (strncmp(name, names[i], 15) == 0 || /* the kernel keeps 15 bytes */
-            (strncmp(name, names[i], strlen(names[i])) == 0 && name[strlen(names[i])] == '.'))
-            return true;
-    return false;
-}
-
-/* mpirun gives its ranks pipes, and shows what comes out of them: so its own standard error
- * counts. */
-static bool is_on_terminal(void)
-{
-    char name[64], path[64], target[256];
-    long pid = getppid(), parent;
-    if (isatty(2))
-        return true;
-    for (int i = 0; i < ANCESTORS && parent_of(pid, &parent, name) && is_launcher(name); i++) {
-        snprintf(path, sizeof path, "/proc/%ld/fd/2", pid);
-        ssize_t n = readlink(path, target, sizeof target - 1);
-        target[n > 0 ? n : 0] = '\0';
-        if (strncmp(target, "/dev/pts/", 9) == 0 || strncmp(target, "/dev/tty", 8) == 0)
-            return true;
-        pid = parent;
-    }
-    return false;
-}
 
 static double now(void)
 {
@@ -118,7 +72,7 @@ void checkpoint_progress_begin(const struct checkpoint_world *world, const char 
                                int64_t total, bool quiet)
 {
     checkpoint_progress_end();
-    if (world->rank != 0 || quiet || !is_on_terminal())
+    if (world->rank != 0 || quiet || !limefile_terminal_shows_errors())
         return;
     bar.what = what;
     bar.total = total;
