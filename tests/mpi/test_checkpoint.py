@@ -81,6 +81,7 @@ class TestCase(mpitest.TestCase):
         """Its standard output."""
         done = mpitest.mpirun(ranks, PROGRAM, *map(str, args), env=IMPATIENT, cwd=self.folder)
         said = mpitest.without_noise(done.stderr.decode(errors="replace"))
+        self.of_thread.all = said
         self.of_thread.said = [words[len("lime-checkpoint: "):] for words in said.splitlines()
                                if words.startswith("lime-checkpoint: ")]
         self.assertEqual(done.returncode, status, said + done.stdout.decode())
@@ -90,7 +91,7 @@ class TestCase(mpitest.TestCase):
     def refuse(self, ranks, expected, *args, status=1):
         """One line, from rank 0, of which this is a part."""
         self.call(ranks, *args, status=status)
-        self.assertEqual(len(self.said), 1, self.said)
+        self.assertEqual(len(self.said), 1, self.of_thread.all)
         self.assertRegex(self.said[0], expected)
 
     def put(self, name, data):
