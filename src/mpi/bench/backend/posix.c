@@ -70,3 +70,30 @@ int bench_posix_settle(struct bench_io *io)
     int code = bench_posix_sync(io, fd);
     return bench_posix_close(io, fd) | code;
 }
+
+/* ---- a descriptor as state ---- */
+
+/* It is the state, plus one: 0 is none. */
+int bench_posix_state_fd(const struct bench_io *io)
+{
+    return (int)(intptr_t)io->state - 1;
+}
+
+int bench_posix_state_open(struct bench_io *io)
+{
+    int fd = bench_posix_open(io, io->path);
+    io->state = (void *)(intptr_t)(fd + 1);
+    return fd < 0 ? -1 : 0;
+}
+
+int bench_posix_state_sync(struct bench_io *io)
+{
+    return bench_posix_sync(io, bench_posix_state_fd(io));
+}
+
+int bench_posix_state_close(struct bench_io *io)
+{
+    int fd = bench_posix_state_fd(io);
+    io->state = NULL;
+    return bench_posix_close(io, fd);
+}

@@ -6,21 +6,6 @@
 #include "cells.h"
 #include "ways.h"
 
-#include <stdint.h>
-
-/* The descriptor is the state, plus one: 0 is none. */
-static int descriptor(const struct bench_io *io)
-{
-    return (int)(intptr_t)io->state - 1;
-}
-
-static int open_file(struct bench_io *io)
-{
-    int fd = bench_posix_open(io, io->path);
-    io->state = (void *)(intptr_t)(fd + 1);
-    return fd < 0 ? -1 : 0;
-}
-
 static int transfer(struct bench_io *io)
 {
     struct bench_cells *c = io->cells;
@@ -34,20 +19,8 @@ static int transfer(struct bench_io *io)
         c->count = n;
         c->anywhere = true;
     }
-    return bench_posix_move(io, descriptor(io), c->data, n * BENCH_PARTICLE_BYTES,
+    return bench_posix_move(io, bench_posix_state_fd(io), c->data, n * BENCH_PARTICLE_BYTES,
                             before * BENCH_PARTICLE_BYTES);
-}
-
-static int sync_file(struct bench_io *io)
-{
-    return bench_posix_sync(io, descriptor(io));
-}
-
-static int close_file(struct bench_io *io)
-{
-    int fd = descriptor(io);
-    io->state = NULL;
-    return bench_posix_close(io, fd);
 }
 
 const struct bench_backend bench_way_posix = {
@@ -55,8 +28,8 @@ const struct bench_backend bench_way_posix = {
     .about = "the same bytes, each rank one range; the ceiling",
     .abilities = BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
-    .open = open_file,
+    .open = bench_posix_state_open,
     .transfer = transfer,
-    .sync = sync_file,
-    .close = close_file,
+    .sync = bench_posix_state_sync,
+    .close = bench_posix_state_close,
 };

@@ -30,4 +30,13 @@ int bench_posix_close(struct bench_io *, int fd);
  * for: by rank 0. */
 int bench_posix_settle(struct bench_io *);
 
+/* ---- back ends that open the file on each rank, and whose state is nothing but that ---- */
+
+int bench_posix_state_open(struct bench_io *);
+int bench_posix_state_sync(struct bench_io *);
+int bench_posix_state_close(struct bench_io *);
+
+/* The descriptor; -1: none. */
+int bench_posix_state_fd(const struct bench_io *);
+
 #endif
