@@ -1,5 +1,6 @@
 /* inode.c - slots and nodes */
 #include "append.h"
+#include "mix.h"
 #include "names.h"
 
 #include <errno.h>
@@ -106,10 +107,7 @@ ino_t limefs_shown_record(const struct limefs *fs, ino_t container, uint64_t ord
 {
     if (fs->container)
         return ordinal + 1;
-    uint64_t x = (uint64_t)container * UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    x ^= x >> 31;
+    uint64_t x = mix64((uint64_t)container * MIX64_STEP);
     return fs->options.ino32 ? (UINT32_C(1) << 31 | x >> 34) + ordinal
                              : (x + ordinal) | UINT64_C(1) << 63;
 }

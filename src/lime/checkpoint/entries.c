@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "entries.h"
+#include "mix.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,16 +82,9 @@ static void begin_places(struct places *p)
     (void)got; /* what is there is better than nothing */
 }
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static uint64_t hash(const struct places *p, uint64_t place)
 {
-    return mix(mix(place + p->key[0]) ^ p->key[1]);
+    return mix64(mix64(place + p->key[0]) ^ p->key[1]);
 }
 
 static void add_range(struct places *p, uint64_t first, uint64_t count)

@@ -4,21 +4,15 @@
  * Each id goes to one rank, by its hash, which sorts what it gets.
  */
 #include "cells.h"
+#include "mix.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t word)
-{
-    word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
-    return word ^ word >> 31;
-}
-
 static int judge_of(uint64_t id, int ranks)
 {
-    return (int)(mix(id) % (uint64_t)ranks);
+    return (int)(mix64(id) % (uint64_t)ranks);
 }
 
 /* The ids of this rank, those for each rank together. */

@@ -1,5 +1,6 @@
 /* cellspick.c - which cells a rank reads, and which of their particles it keeps */
 #include "cells.h"
+#include "mix.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,19 +79,17 @@ int64_t lemon_cells_pick(const LemonCells *cells, const struct cells_box *box,
 
 /* ---- what has come ---- */
 
-static uint64_t mix(uint64_t word)
+/* Of a particle of the file. */
+static uint64_t hash(uint64_t number)
 {
-    word += UINT64_C(0x9e3779b97f4a7c15);
-    word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
-    return word ^ word >> 31;
+    return mix64(number + MIX64_STEP);
 }
 
 uint64_t lemon_cells_sum_of(uint64_t from, uint64_t to)
 {
     uint64_t sum = 0;
     for (uint64_t i = from; i < to; i++)
-        sum += mix(i);
+        sum += hash(i);
     return sum;
 }
 
@@ -182,7 +181,7 @@ static void look_at(struct cells_keeper *k, char *particle, int64_t count)
             memmove(k->to, particle, bytes);
         k->to += bytes;
         if (k->counts)
-            k->sum += mix(ordinal + (uint64_t)i);
+            k->sum += hash(ordinal + (uint64_t)i);
     }
 }
 

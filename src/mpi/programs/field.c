@@ -1,5 +1,6 @@
 /* field.c - random numbers on a lattice, which can be told again */
 #include "field.h"
+#include "mix.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,14 +25,10 @@ int64_t field_local_bytes(const struct field *field)
     return bytes_of(field->sites);
 }
 
-/* SplitMix64 of S. Vigna at its index-th step: any step can be had without those before. */
+/* Of a sequence (splitmix64), in [0, 1): any of them can be had without those before. */
 static double number(uint64_t seed, uint64_t index)
 {
-    uint64_t x = seed + (index + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    return (double)(x >> 11) * 0x1p-53;
+    return mix64_fraction(mix64(seed + (index + 1) * MIX64_STEP));
 }
 
 /* A row is the sites along the fastest dimension: these are neighbours in the whole lattice. */

@@ -1,5 +1,6 @@
 /* data.c - the bytes that are written */
 #include "data.h"
+#include "mix.h"
 
 #include <string.h>
 
@@ -8,23 +9,16 @@ enum {
     BLOCK = 512, /* words that are compared before anybody looks */
 };
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 static uint64_t key_of(uint64_t seed)
 {
-    return mix(seed + 0x9e3779b97f4a7c15u);
+    return mix64(seed + MIX64_STEP);
 }
 
 /* Bytes 8 * i to 8 * i + 7 of the data. Two multiplications, so that it takes less time than
  * the memory does. */
 static inline uint64_t word(uint64_t key, uint64_t i)
 {
-    uint64_t x = key + i * 0x9e3779b97f4a7c15u;
+    uint64_t x = key + i * MIX64_STEP;
     x ^= x >> 32;
     x *= 0xd6e8feb86659fd93u;
     return x ^ (x >> 32);

@@ -1,5 +1,6 @@
 /* pattern.c - which bytes of the file each rank has */
 #include "pattern.h"
+#include "mix.h"
 
 #include <string.h>
 
@@ -92,13 +93,6 @@ static void lattice_piece(const struct bench_pattern *p, int rank, int64_t i,
 
 /* ---- random ---- */
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 /* A permutation of 0 .. n - 1 that needs no memory: a Feistel network over the next power of 4,
  * again until the result is below n. */
 static uint64_t permuted(uint64_t seed, uint64_t n, uint64_t i)
@@ -110,7 +104,7 @@ static uint64_t permuted(uint64_t seed, uint64_t n, uint64_t i)
     do {
         uint64_t left = i >> half, right = i & mask;
         for (uint64_t round = 1; round <= 4; round++) {
-            uint64_t next = left ^ (mix(right + mix(seed + round)) & mask);
+            uint64_t next = left ^ (mix64(right + mix64(seed + round)) & mask);
             left = right;
             right = next;
         }

@@ -1,5 +1,6 @@
 /* particle.c - made-up particles */
 #include "particle.h"
+#include "mix.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -10,19 +11,15 @@ enum {
     OF_ONE = 16, /* random numbers of a particle, at most */
 };
 
-/* splitmix64's */
 static uint64_t mixed(uint64_t x)
 {
-    x += 0x9E3779B97F4A7C15;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;
-    x = (x ^ x >> 27) * 0x94D049BB133111EB;
-    return x ^ x >> 31;
+    return mix64(x + MIX64_STEP);
 }
 
 /* [0, 1) */
 static double fraction(uint64_t key, uint64_t i)
 {
-    return (double)(mixed(key + i) >> 11) * 0x1p-53;
+    return mix64_fraction(mixed(key + i));
 }
 
 /* In the domain, as if that were periodic. */

@@ -1,5 +1,6 @@
 /* start.c - where a run begins */
 #include "md.h"
+#include "mix.h"
 
 #include <math.h>
 
@@ -10,11 +11,7 @@ enum {
 /* Number n of a sequence (splitmix64), in [0, 1): no rank needs what another one has drawn. */
 static double uniform(uint64_t seed, uint64_t n)
 {
-    uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    return (double)(z >> 11) * 0x1p-53;
+    return mix64_fraction(mix64(seed + (n + 1) * MIX64_STEP));
 }
 
 static double normal(uint64_t seed, uint64_t n)

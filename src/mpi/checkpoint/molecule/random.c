@@ -1,32 +1,25 @@
 /* random.c - a counter, mixed */
 #include "random.h"
+#include "mix.h"
 
 #include <math.h>
-
-/* The finalizer of splitmix64: each bit of the input changes half of those of the output. */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
 
 void checkpoint_random_set(struct checkpoint_random *r, uint64_t seed, uint64_t particle,
                            uint64_t row)
 {
-    const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
-    r->key = mix(mix(mix(seed + golden) + particle + golden) + row + golden);
+    uint64_t of_particle = mix64(mix64(seed + MIX64_STEP) + particle + MIX64_STEP);
+    r->key = mix64(of_particle + row + MIX64_STEP);
     r->next = 0;
 }
 
 uint64_t checkpoint_random_word(struct checkpoint_random *r)
 {
-    return mix(r->key + ++r->next * UINT64_C(0x9E3779B97F4A7C15));
+    return mix64(r->key + ++r->next * MIX64_STEP);
 }
 
 double checkpoint_random_uniform(struct checkpoint_random *r)
 {
-    return (double)(checkpoint_random_word(r) >> 11) * 0x1p-53;
+    return mix64_fraction(checkpoint_random_word(r));
 }
 
 double checkpoint_random_normal(struct checkpoint_random *r)
