@@ -23,15 +23,22 @@ enum {
 
 static char folder[PATH_MAX], prefix[PATH_MAX];
 
-/* How many names of the folder contain this; by rank 0. */
-static int names_with(const char *part)
+/* How many names of the folder contain this; local. */
+static int count_names(const char *part)
 {
     int n = 0;
-    DIR *entries = tap_rank == 0 ? opendir(folder) : NULL;
+    DIR *entries = opendir(folder);
     for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
         n += strstr(e->d_name, part) != NULL;
     if (entries)
         closedir(entries);
+    return n;
+}
+
+/* By rank 0. */
+static int names_with(const char *part)
+{
+    int n = tap_rank == 0 ? count_names(part) : 0;
     MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return n;
 }
@@ -237,6 +244,46 @@ static void try_rewind(LemonSeries *s)
     tap_ok(names_with(".lime") == 2, "the same number replaces it");
 }
 
+static bool rename_fails;
+static int renamed, complete_then; /* how often; complete ones just before, by rank 0 */
+
+/* The library's, too. */
+int renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+    renamed++;
+    complete_then = count_names(".lime");
+    if (rename_fails) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+}
+
+/* Killed at any moment, a run goes on from where it went back to or from what it wrote then,
+ * and not from what it gave up. */
+static void try_rewind_order(LemonSeries *s)
+{
+    LemonWriter *w;
+    tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
+    rename_fails = true;
+    renamed = 0;
+    tap_code(lemonSeriesBegin(s, 33, &w), LEMON_SUCCESS, "begin");
+    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "it cannot get its name");
+    rename_fails = false;
+    tap_ok(tap_rank != 0 || (renamed == 1 && complete_then == 1),
+           "the one given up went before: %d complete ones then", complete_then);
+    tap_ok(is_there("ck.000000000030.lime") && names_with(".lime") == 1,
+           "what it went back to stays");
+    tap_ok(names_with(".part") == 0, "nothing is left of what has no name");
+    newest_is(s, LEMON_SERIES_NEWEST, 30);
+    write_one(s, 33);
+    tap_ok(tap_rank != 0 || (renamed == 2 && complete_then == 1), "it gets its name");
+    newest_is(s, LEMON_SERIES_NEWEST, 33);
+    write_one(s, 35);
+    tap_ok(tap_rank != 0 || complete_then == 2, "older ones go after");
+}
+
 /* A lattice that is written while nothing waits for it. */
 static void try_lattice(LemonSeries *s)
 {
@@ -289,6 +336,7 @@ static void try_all(void)
     try_order(s);
     try_bad_folder(s);
     try_rewind(s);
+    try_rewind_order(s);
     snprintf(other, sizeof other, "%s2", prefix);
     int grid[1] = {tap_ranks}, periods[1] = {0};
     MPI_Comm line;
