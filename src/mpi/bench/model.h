@@ -55,6 +55,9 @@ struct model_tally {
 void model_tally_add(struct model_tally *, double value);
 double model_tally_mean(const struct model_tally *);
 
+/* Seconds: how long something takes, not when it is. */
+double model_now(void);
+
 struct model_outcome {
     const char *method;
     bool direct;                  /* nothing is exchanged */

@@ -2,24 +2,12 @@
 #include "model.h"
 #include "schedule.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     SAMPLES = 1024, /* ranks that are asked where each answer takes long */
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 static int64_t quotient_up(int64_t a, int64_t b)
 {
@@ -80,14 +68,14 @@ static bool through_movers(const struct lemon_plan *plan, struct model_servers *
         struct lemon_schedule schedule;
         struct lemon_plan own;
         const struct lemon_plan_hints hints = {.stripe = plan->stripe, .striped = true};
-        double begin = now();
+        double begin = model_now();
         lemon_plan_make(&own, &plan->grid, plan->base, &hints); /* for the clock */
         if (lemon_schedule_make(&schedule, plan, rank) != 0)
             return false;
         double bytes = (double)schedule.part_count * sizeof *schedule.parts +
                        (double)schedule.source_count * sizeof *schedule.sources;
-        outcome->plan_seconds = larger(outcome->plan_seconds, now() - begin);
-        outcome->plan_bytes = larger(outcome->plan_bytes, bytes);
+        outcome->plan_seconds = fmax(outcome->plan_seconds, model_now() - begin);
+        outcome->plan_bytes = fmax(outcome->plan_bytes, bytes);
         count_messages(&schedule, rank, outcome);
         count_pieces(plan, &schedule, servers, outcome);
         lemon_schedule_free(&schedule);

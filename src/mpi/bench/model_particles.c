@@ -2,8 +2,8 @@
 #include "model.h"
 #include "runs.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     ENTRY = 24,          /* bytes of a cell in the index */
@@ -11,18 +11,6 @@ enum {
     WORDS_TO_HOMES = 6,  /* messages between a rank and a home of its cells' entries */
     WORDS_TO_MOVERS = 2, /* ... and a mover, before the bytes */
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 /* Of messages, one after another, when all ranks combine something. */
 static int64_t depth(int64_t ranks)
@@ -125,19 +113,19 @@ static void ask_ranks(struct lime *l)
         struct lemon_run run = {offset, c->held[rank] * c->particle_bytes, 0};
         struct lemon_run entries = home_of(c, rank, ranks);
         struct lemon_runs_plan own;
-        double begin = now();
+        double begin = model_now();
         lemon_runs_plan_make(&own, l->model->bytes, ranks, l->model->base, &hints);
         tell_homes(l, rank);
         struct got sent = send_parts(l, &l->plan, rank, &run, l->movers);
         send_parts(l, &l->index, rank, &entries, NULL);
         model_tally_add(&l->outcome->sent, sent.messages);
         model_tally_add(&l->outcome->out, sent.bytes);
-        l->outcome->plan_seconds = larger(l->outcome->plan_seconds, now() - begin);
+        l->outcome->plan_seconds = fmax(l->outcome->plan_seconds, model_now() - begin);
         /* Its runs, its cells' entries, and those of which it is the home. */
         double known =
             (double)(c->first[rank + 1] - c->first[rank]) + (double)entries.bytes / ENTRY;
         l->outcome->plan_bytes =
-            larger(l->outcome->plan_bytes, known * (ENTRY + 40.0) + sizeof run);
+            fmax(l->outcome->plan_bytes, known * (ENTRY + 40.0) + sizeof run);
         offset += run.bytes;
     }
 }
@@ -168,7 +156,7 @@ static void ask_movers(struct lime *l, struct model_servers *servers)
         model_tally_add(&o->written, bytes);
         int64_t held = l->model->gas->held[lemon_runs_rank(&l->plan, mover)];
         model_tally_add(&o->memory, (double)(windows * l->plan.turn + held * 8));
-        o->plan_bytes = larger(o->plan_bytes, l->movers[mover].messages * 56);
+        o->plan_bytes = fmax(o->plan_bytes, l->movers[mover].messages * 56);
     }
 }
 
@@ -196,7 +184,7 @@ bool model_cells_lime(const struct model *model, struct model_outcome *outcome)
     }
     outcome->turns = l.plan.turns;
     /* Rank 0 joins the checksums of all homes. */
-    outcome->plan_bytes = larger(outcome->plan_bytes, 16.0 * (double)model->ranks);
+    outcome->plan_bytes = fmax(outcome->plan_bytes, 16.0 * (double)model->ranks);
     outcome->rounds = AGREEMENTS * depth(model->ranks);
     free(l.movers);
     free(l.words);
@@ -220,11 +208,11 @@ bool model_cells_independent(const struct model *model, struct model_outcome *ou
         free(offset);
         return false;
     }
-    double begin = now();
+    double begin = model_now();
     offset[0] = 0;
     for (int64_t i = 0; i < c->all; i++)
         offset[i + 1] = offset[i] + c->count[i] * c->particle_bytes;
-    outcome->plan_seconds = now() - begin; /* what each rank does */
+    outcome->plan_seconds = model_now() - begin; /* what each rank does */
     outcome->plan_bytes = 2.0 * sizeof *offset * (double)c->all;
     for (int64_t rank = 0; rank < model->ranks; rank++) {
         int64_t first = c->first[rank], end = c->first[rank + 1];

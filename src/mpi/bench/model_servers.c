@@ -2,6 +2,7 @@
 #include "model.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 void model_tally_add(struct model_tally *tally, double value)
 {
@@ -11,6 +12,13 @@ void model_tally_add(struct model_tally *tally, double value)
         tally->most = value;
     tally->count++;
     tally->sum += value;
+}
+
+double model_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
 double model_tally_mean(const struct model_tally *tally)

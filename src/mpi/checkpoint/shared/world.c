@@ -6,7 +6,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     SAID_BYTES = 512,
@@ -82,12 +81,9 @@ static const char *word_for(int code)
 /* Without "lemon: rank N: ", which is the library's. */
 static const char *reason_in(const char *text)
 {
-    static const char start[] = "lemon: rank ";
-    if (strncmp(text, start, sizeof start - 1) != 0)
-        return text;
-    text += sizeof start - 1;
-    size_t digits = strspn(text, "0123456789");
-    return strncmp(text + digits, ": ", 2) == 0 ? text + digits + 2 : text;
+    int prefix = 0;
+    sscanf(text, "lemon: rank %*d: %n", &prefix);
+    return text + prefix;
 }
 
 bool checkpoint_lemon(const struct checkpoint_world *world, const char *path,
