@@ -187,6 +187,15 @@ const char *limefile_cells_entry_decode(const unsigned char *raw, struct limecel
     return NULL;
 }
 
+const char *limefile_cells_decode_entry(const struct limecells *c, const unsigned char *raw,
+                                        struct limecells_cell *out)
+{
+    const char *why = limefile_cells_entry_decode(raw, out);
+    if (!why && (out->count > c->particles || out->first > c->particles - out->count))
+        why = "it reaches beyond the data";
+    return why;
+}
+
 /* Cells whose ranges follow each other, as they do in rows of a writer's box. */
 struct run {
     uint64_t first, count;
@@ -260,11 +269,10 @@ const char *limefile_cells_decode_entries(const struct limecells *c, const unsig
         return "the cells' entries do not have the checksum that the header says";
     for (uint64_t i = 0; i < cells; i++) {
         *bad = i;
-        const char *why = limefile_cells_entry_decode(raw + i * LIMECELLS_ENTRY_BYTES, &out[i]);
+        const char *why =
+            limefile_cells_decode_entry(c, raw + i * LIMECELLS_ENTRY_BYTES, &out[i]);
         if (why)
             return why;
-        if (out[i].count > c->particles || out[i].first > c->particles - out[i].count)
-            return "it reaches beyond the data";
     }
     return check_cover(c, out, bad);
 }

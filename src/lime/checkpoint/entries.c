@@ -58,15 +58,6 @@ int entries_next(struct entries *e, uint64_t *number, const unsigned char **raw)
     return 1;
 }
 
-const char *entries_cell(const struct limecells *is, const unsigned char *raw,
-                         struct limecells_cell *out)
-{
-    const char *why = limefile_cells_entry_decode(raw, out);
-    if (!why && (out->count > is->particles || out->first > is->particles - out->count))
-        why = "it reaches beyond the data";
-    return why;
-}
-
 /* ---- do they cover the data? ---- */
 
 struct places {
@@ -111,7 +102,7 @@ static void add(struct check *c, struct limecheckpoint *p, const unsigned char *
                 uint64_t number)
 {
     struct limecells_cell cell;
-    const char *why = entries_cell(&p->is, raw, &cell);
+    const char *why = limefile_cells_decode_entry(&p->is, raw, &cell);
     if (why && !c->why) {
         c->why = why;
         c->bad = number;

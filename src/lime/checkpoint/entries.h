@@ -28,8 +28,4 @@ int entries_next(struct entries *, uint64_t *number, const unsigned char **raw);
 int entries_check(struct limefile_source *, struct limecheckpoint *, const char **why,
                   uint64_t *bad);
 
-/* As limefile_cells_decode_entries() has it, of one entry. */
-const char *entries_cell(const struct limecells *, const unsigned char *raw,
-                         struct limecells_cell *out);
-
 #endif

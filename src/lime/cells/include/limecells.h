@@ -105,6 +105,10 @@ const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_byte
 void limefile_cells_entry_encode(const struct limecells_cell *, unsigned char *raw);
 const char *limefile_cells_entry_decode(const unsigned char *raw, struct limecells_cell *out);
 
+/* An entry whose particles are in the data. */
+const char *limefile_cells_decode_entry(const struct limecells *, const unsigned char *raw,
+                                        struct limecells_cell *out);
+
 /* The entries of all cells, as they are in the index, against entries_crc and the data that
  * they divide. *bad: the number of a cell that the reason is about, or that of all cells. */
 const char *limefile_cells_decode_entries(const struct limecells *, const unsigned char *raw,

@@ -11,6 +11,7 @@
 enum {
     OLDEST = 20080701, /* version that MarDyn's reader takes */
     NUMBER_BYTES = 64,
+    SHOWN_BYTES = 60, /* of a word, in a message */
     CENTRES_MAX = 1000,
     COMPONENTS_MAX = 10000,
 };
@@ -34,11 +35,6 @@ __attribute__((format(printf, 2, 3))) static bool fail(struct cursor *c, const c
     return false;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
-}
-
 /* Blanks and comments; over line ends as well, or not. */
 static void skip(struct cursor *c, bool lines)
 {
@@ -49,7 +45,7 @@ static void skip(struct cursor *c, bool lines)
                 c->at++;
         else if (now == '\n' && lines)
             c->line++;
-        else if (!is_blank(now))
+        else if (!checkpoint_is_blank(now))
             return;
     }
 }
@@ -58,7 +54,7 @@ static bool take_word(struct cursor *c)
 {
     skip(c, true);
     size_t from = c->at;
-    while (c->at < c->n && !is_blank(c->text[c->at]) && c->text[c->at] != '\n' &&
+    while (c->at < c->n && !checkpoint_is_blank(c->text[c->at]) && c->text[c->at] != '\n' &&
            c->text[c->at] != '\0')
         c->at++;
     c->word = c->text + from;
@@ -76,29 +72,41 @@ static bool is_word(const struct cursor *c, const char *word)
     return c->bytes == strlen(word) && memcmp(c->word, word, c->bytes) == 0;
 }
 
+static int shown_bytes(const struct cursor *c)
+{
+    return c->bytes < SHOWN_BYTES ? (int)c->bytes : SHOWN_BYTES;
+}
+
+/* The next word, "" if it is too long for a number. */
+static bool take_number(struct cursor *c, char text[NUMBER_BYTES])
+{
+    if (!take_word(c))
+        return false;
+    snprintf(text, NUMBER_BYTES, "%.*s", c->bytes < NUMBER_BYTES ? (int)c->bytes : 0, c->word);
+    return true;
+}
+
 static bool take_real(struct cursor *c, double *value)
 {
     char text[NUMBER_BYTES], *end;
-    if (!take_word(c))
+    if (!take_number(c, text))
         return false;
-    snprintf(text, sizeof text, "%.*s", c->bytes < sizeof text ? (int)c->bytes : 0, c->word);
     *value = strtod(text, &end);
     if (end == text || *end)
-        return fail(c, "'%.*s' is not a number", c->bytes < 60 ? (int)c->bytes : 60, c->word);
+        return fail(c, "'%.*s' is not a number", shown_bytes(c), c->word);
     return true;
 }
 
 static bool take_count(struct cursor *c, int64_t most, int64_t *value)
 {
     char text[NUMBER_BYTES], *end;
-    if (!take_word(c))
+    if (!take_number(c, text))
         return false;
-    snprintf(text, sizeof text, "%.*s", c->bytes < sizeof text ? (int)c->bytes : 0, c->word);
     errno = 0;
     long long number = strtoll(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end || errno || number > most)
-        return fail(c, "'%.*s' is not a number of 0 to %lld",
-                    c->bytes < 60 ? (int)c->bytes : 60, c->word, (long long)most);
+        return fail(c, "'%.*s' is not a number of 0 to %lld", shown_bytes(c), c->word,
+                    (long long)most);
     *value = number;
     return true;
 }
@@ -136,8 +144,7 @@ static bool take_length(struct cursor *c, struct checkpoint_header *h)
         if (!take_real(c, &h->length[d]))
             return false;
         if (!isfinite(h->length[d]) || !(h->length[d] > 0))
-            return fail(c, "Length %.*s is not positive", c->bytes < 60 ? (int)c->bytes : 60,
-                        c->word);
+            return fail(c, "Length %.*s is not positive", shown_bytes(c), c->word);
     }
     return true;
 }
@@ -227,8 +234,8 @@ static bool take_format(struct cursor *c, struct checkpoint_header *h)
             h->format = (enum checkpoint_format)i;
             return true;
         }
-    return fail(c, "molecule format '%.*s': it must be ICRV, IRV or ICRVQD",
-                c->bytes < 60 ? (int)c->bytes : 60, c->word);
+    return fail(c, "molecule format '%.*s': it must be ICRV, IRV or ICRVQD", shown_bytes(c),
+                c->word);
 }
 
 static bool take_end(struct cursor *c, struct checkpoint_header *h)
@@ -266,8 +273,7 @@ static bool take_all(struct cursor *c, struct checkpoint_header *h)
             break;
         const struct keyword *k = find(c);
         if (!k)
-            return fail(c, "unknown keyword '%.*s'", c->bytes < 60 ? (int)c->bytes : 60,
-                        c->word);
+            return fail(c, "unknown keyword '%.*s'", shown_bytes(c), c->word);
         if (k->take ? !k->take(c, h) : !take_reals(c, k->numbers))
             return false;
     }

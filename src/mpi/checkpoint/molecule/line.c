@@ -17,9 +17,11 @@ static int numbers_in(enum checkpoint_format format)
     return format == CHECKPOINT_ICRVQD ? NUMBERS_MAX : 6;
 }
 
-static bool is_blank(char c)
+static const char *after_blanks(const char *at)
 {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+    while (checkpoint_is_blank(*at))
+        at++;
+    return at;
 }
 
 /* ---- numbers ---- */
@@ -54,13 +56,12 @@ const char *checkpoint_real_text(double value, char text[CHECKPOINT_REAL_BYTES])
 static bool take_whole(const char **at, uint64_t *value)
 {
     char *end;
-    while (is_blank(**at))
-        ++*at;
+    *at = after_blanks(*at);
     if (**at < '0' || **at > '9')
         return false;
     errno = 0;
     *value = strtoull(*at, &end, 10);
-    bool good = errno == 0 && (!*end || is_blank(*end) || *end == '#');
+    bool good = errno == 0 && (!*end || checkpoint_is_blank(*end) || *end == '#');
     *at = end;
     return good;
 }
@@ -71,7 +72,7 @@ static bool take_real(const char **at, double *value)
     char *end;
     errno = 0;
     *value = strtod(*at, &end);
-    bool good = end != *at && (!*end || is_blank(*end) || *end == '#') &&
+    bool good = end != *at && (!*end || checkpoint_is_blank(*end) || *end == '#') &&
                 !(errno == ERANGE && isinf(*value));
     *at = end;
     return good;
@@ -81,8 +82,7 @@ static int refuse_value(const char *at, int number, const struct checkpoint_head
                         char reason[CHECKPOINT_REASON_BYTES])
 {
     int all = numbers_in(h->format) + (h->format == CHECKPOINT_IRV ? 1 : 2);
-    while (is_blank(*at))
-        at++;
+    at = after_blanks(at);
     if (!*at || *at == '#')
         snprintf(reason, CHECKPOINT_REASON_BYTES, "%d value%s where %s has %d", number,
                  number == 1 ? "" : "s", checkpoint_format_names[h->format], all);
@@ -103,13 +103,6 @@ static int check(const struct checkpoint_molecule *m, const struct checkpoint_he
             return -1;
         }
     return 1;
-}
-
-static const char *after_blanks(const char *at)
-{
-    while (is_blank(*at))
-        at++;
-    return at;
 }
 
 /* Values in the order of the format, and how many have been taken. */

@@ -1,4 +1,5 @@
 /* input.c - open, find, read */
+#include "header.h"
 #include "input.h"
 #include "output.h"
 
@@ -8,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-enum {
-    HEADER_MAX = 1 << 20, /* bytes of a text record */
-};
 
 const char *const checkpoint_decomposition_names[] = {"regular", "kd", NULL};
 
@@ -54,7 +51,7 @@ static int keep_header(struct checkpoint_input *in)
     MPI_Offset n = lemonReaderBytes(in->reader);
     free(in->header);
     in->header = NULL;
-    if (n > HEADER_MAX || n == 0)
+    if (n > CHECKPOINT_HEADER_MAX || n == 0)
         return LEMON_SUCCESS;
     char *text = calloc(1, (size_t)n + 1);
     int missing = !text;

@@ -18,6 +18,12 @@ enum {
     CHECKPOINT_REASON_BYTES = 256,
 };
 
+/* What separates words in a line. */
+static inline bool checkpoint_is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
 struct checkpoint_header {
     double time, temperature; /* 0 where they are not given */
     double length[3];
