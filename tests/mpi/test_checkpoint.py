@@ -395,6 +395,30 @@ class Text(TestCase):
 
         self.each(one, (() for _ in range(1000 if limetest.STRESS else 20)))
 
+    def test_a_full_disk(self):
+        """What is not there as a whole is not called so, wherever it ends."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        self.call(2, "generate", "-n", "20000", "-o", "C", "-q")
+        self.call(2, "export", "C", "T", "-q")
+        small = self.tempdir()
+        limetest.run(["mount", "-t", "tmpfs", "-o", f"size={os.stat(self.path('T')).st_size}",
+                      "tmpfs", small], check=True)
+        self.addCleanup(limetest.run, ["umount", small])
+        out, filler = os.path.join(small, "T"), os.path.join(small, "filler")
+        for ranks in (1, 2, 3):
+            for taken in (0, 4096, 1 << 20):
+                if os.path.exists(filler):
+                    os.unlink(filler)
+                with open(filler, "wb") as file:
+                    file.write(bytes(taken))
+                if taken:
+                    self.refuse(ranks, "full|space", "export", "C", out, "-q")
+                    self.assertEqual(os.listdir(small), ["filler"])
+                else:
+                    self.call(ranks, "export", "C", out, "-q")
+                    os.unlink(out)
+
     def test_time_goes_on(self):
         """What a run has changed is changed in the header that comes out."""
         self.put("T", text([line(1, (1, 1, 1))]))

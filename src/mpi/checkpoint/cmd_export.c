@@ -99,43 +99,32 @@ static bool make_lines(struct lines *l)
     return true;
 }
 
-/* MPI's error. */
-static int write_lines(struct lines *l, MPI_File file, int64_t at)
+static bool write_lines(struct lines *l, struct checkpoint_output *out, int64_t at,
+                        char error[CHECKPOINT_ERROR_BYTES])
 {
-    int err = MPI_SUCCESS;
-    for (int64_t n, done = 0; !err && done < l->kept_bytes; done += n) {
-        n = l->kept_bytes - done < PIECE_BYTES ? l->kept_bytes - done : PIECE_BYTES;
-        err = MPI_File_write_at(file, at + done, l->kept + done, (int)n, MPI_BYTE,
-                                MPI_STATUS_IGNORE);
-    }
+    bool good = checkpoint_output_put(out, at, l->kept, l->kept_bytes, error);
     at += l->kept_bytes;
-    for (int64_t next = l->kept_particles; !err && next < l->particles->count;) {
+    for (int64_t next = l->kept_particles; good && next < l->particles->count;) {
         int64_t n = make_piece(l, &next);
-        err = MPI_File_write_at(file, at, l->piece, (int)n, MPI_BYTE, MPI_STATUS_IGNORE);
+        good = checkpoint_output_put(out, at, l->piece, n, error);
         at += n;
     }
-    return err;
+    return good;
 }
 
 static bool write_text(const struct checkpoint_world *world, struct checkpoint_output *out,
                        const char *header, struct lines *l)
 {
     char error[CHECKPOINT_ERROR_BYTES] = "";
-    size_t n = strlen(header);
-    int64_t before = 0;
+    int64_t n = (int64_t)strlen(header), before = 0;
     bool made = make_lines(l);
     if (!checkpoint_report(world, out->path, made ? "" : "no memory"))
         return false;
     MPI_Exscan(&l->bytes, &before, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-    int err = MPI_SUCCESS;
-    if (world->rank == 0) {
+    if (world->rank == 0)
         before = 0;
-        err = MPI_File_write_at(out->file, 0, header, (int)n, MPI_BYTE, MPI_STATUS_IGNORE);
-    }
-    if (!err)
-        err = write_lines(l, out->file, (int64_t)n + before);
-    if (err)
-        checkpoint_mpi_text(err, error);
+    if (world->rank != 0 || checkpoint_output_put(out, 0, header, n, error))
+        write_lines(l, out, n + before, error);
     return checkpoint_report(world, out->path, error);
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum {
+    PIECE_BYTES = 8 << 20, /* longer writes stall now and then */
+};
 
 /* ---- the guard: who is asked to end removes the file ---- */
 
@@ -227,6 +232,33 @@ bool checkpoint_output_finish(const struct checkpoint_world *world,
     }
     checkpoint_output_drop(out);
     return good;
+}
+
+bool checkpoint_output_put(struct checkpoint_output *out, int64_t at, const void *data,
+                           int64_t n, char error[CHECKPOINT_ERROR_BYTES])
+{
+    const char *from = data;
+    while (n > 0) {
+        int piece = n < PIECE_BYTES ? (int)n : PIECE_BYTES, put = 0;
+        MPI_Status status;
+        int err = MPI_File_write_at(out->file, at, from, piece, MPI_BYTE, &status);
+        if (err) {
+            checkpoint_mpi_text(err, error);
+            return false;
+        }
+        /* A full disk takes a part, and is an error of the next call only. */
+        MPI_Get_count(&status, MPI_BYTE, &put);
+        if (put <= 0 || put > piece) {
+            snprintf(error, CHECKPOINT_ERROR_BYTES,
+                     "write: %d of %d bytes at byte %" PRId64 "; is the disk full?", put, piece,
+                     at);
+            return false;
+        }
+        at += put;
+        from += put;
+        n -= put;
+    }
+    return true;
 }
 
 static int write_header(LemonWriter *writer, const char *text)

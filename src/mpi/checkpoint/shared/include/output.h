@@ -24,7 +24,8 @@ struct checkpoint_output {
     LemonWriter *writer;           /* NULL until the first checkpoint */
 };
 
-/* All are collective; if they return false rank 0 has said why and nothing is left. */
+/* All but checkpoint_output_put() are collective; if they return false rank 0 has said why and
+ * nothing is left. */
 
 /* Refuses a name that exists, unless force; it is refused again at the end. */
 bool checkpoint_output_open(const struct checkpoint_world *, const char *path, bool force,
@@ -35,6 +36,10 @@ void checkpoint_output_drop(struct checkpoint_output *);
 
 /* Brings all to the disk and gives it its name. */
 bool checkpoint_output_finish(const struct checkpoint_world *, struct checkpoint_output *);
+
+/* Puts n bytes at `at` of the file, by this rank. False: `error`. Local. */
+bool checkpoint_output_put(struct checkpoint_output *, int64_t at, const void *data, int64_t n,
+                           char error[CHECKPOINT_ERROR_BYTES]);
 
 /* The checkpoint, in a message with its header before it; header: NULL, or the same text on all
  * ranks. flags: of lemonWriteCells(). Each rank gives `count` particles. */
