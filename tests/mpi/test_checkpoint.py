@@ -4,6 +4,7 @@ bit; text in and out; what is damaged or wrong is an error on all ranks."""
 import concurrent.futures
 import contextlib
 import json
+import math
 import os
 import random
 import re
@@ -568,6 +569,24 @@ class Info(TestCase):
         self.assertEqual((int(found[1]), int(found[2])),
                          (round(told["kd"]["fewest"]), round(told["kd"]["most"])))
         self.assertIn("in a cell", self.call(2, "info", "C"))
+
+    def test_no_finite_time(self):
+        """It is only kept, so a program may have given any."""
+        self.call(2, "generate", "-n", 100, "-o", "C", "-q")
+        data = bytearray(self.get("C"))
+        at = next(at for type, at, *_ in celllib.records(self.path("C"))
+                  if type == celllib.INDEX)
+        end = at + self.read("C").header_bytes
+        for value in (math.nan, math.inf):
+            struct.pack_into(">d", data, at + 120, value)
+            struct.pack_into(">I", data, at + 132, 0)
+            struct.pack_into(">I", data, at + 132, zlib.crc32(data[at:end]))
+            self.put("C", data)
+            self.assertIsNone(json.loads(self.call(2, "info", "--json", "C"))["time"])
+            self.assertIn(f"time        {value}", self.call(1, "info", "C"))
+            self.call(2, "restart", "--out", "C2", "C", "-f", "-q")
+            self.call(2, "compare", "C", "C2")
+            self.refuse(2, "^C: the time is not", "export", "C", "T")
 
     def test_nothing_in_it(self):
         self.put("E", b"")

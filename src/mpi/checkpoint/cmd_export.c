@@ -9,6 +9,7 @@
 #include "show.h"
 #include "table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,8 @@ static char *header_for(const struct checkpoint_input *in, enum checkpoint_forma
     for (int d = 0; d < 3; d++)
         if (domain->origin[d] != 0)
             snprintf(reason, CHECKPOINT_REASON_BYTES, "the domain does not begin at 0");
+    if (!isfinite(domain->time))
+        snprintf(reason, CHECKPOINT_REASON_BYTES, "the time is not a finite number");
     if (!checkpoint_particle_find(&cells->particle, format))
         snprintf(reason, CHECKPOINT_REASON_BYTES,
                  "the particles' fields are not those of IRV, ICRV or ICRVQD");

@@ -5,6 +5,7 @@
 #include "table.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 
 enum {
@@ -123,26 +124,45 @@ static json_t *json_balance(const struct checkpoint_balance *b, bool exact)
                      "mean", b->mean, "most", b->most, "empty", b->empty, "exact", (int)exact);
 }
 
-static bool print_json(const struct facts *f)
+/* Which may be any number. */
+static json_t *json_time(double time)
+{
+    return isfinite(time) ? json_real(time) : json_null();
+}
+
+/* NULL: no memory. */
+static json_t *json_facts(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
     char path[CHECKPOINT_SHOWN_BYTES];
-    json_t *all = json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:b}", "file",
-                            checkpoint_shown(f->in->path, path), "particles",
-                            (json_int_t)c->particles, "particle_bytes",
-                            (json_int_t)c->particle.bytes, "step", (json_int_t)c->domain.step,
-                            "time", c->domain.time, "domain", json_domain(&c->domain), "fields",
-                            json_fields(&c->particle), "header", (int)(f->in->header != NULL));
-    json_object_set_new(all, "cells",
-                        json_pack("{s:I, s:I, s:I, s:I}", "all", (json_int_t)f->cells, "empty",
-                                  (json_int_t)f->empty, "fewest", (json_int_t)f->fewest, "most",
-                                  (json_int_t)f->most));
-    json_object_set_new(all, "regular", json_balance(&f->balance[CHECKPOINT_REGULAR], false));
-    json_object_set_new(all, "kd", json_balance(&f->balance[CHECKPOINT_KD], true));
-    bool good = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0;
+    json_t *all = json_pack(
+        "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:b}", "file", checkpoint_shown(f->in->path, path),
+        "particles", (json_int_t)c->particles, "particle_bytes", (json_int_t)c->particle.bytes,
+        "step", (json_int_t)c->domain.step, "time", json_time(c->domain.time), "domain",
+        json_domain(&c->domain), "fields", json_fields(&c->particle), "header",
+        (int)(f->in->header != NULL));
+    json_t *cells = json_pack("{s:I, s:I, s:I, s:I}", "all", (json_int_t)f->cells, "empty",
+                              (json_int_t)f->empty, "fewest", (json_int_t)f->fewest, "most",
+                              (json_int_t)f->most);
+    if (json_object_set_new(all, "cells", cells) == 0 &&
+        json_object_set_new(all, "regular",
+                            json_balance(&f->balance[CHECKPOINT_REGULAR], false)) == 0 &&
+        json_object_set_new(all, "kd", json_balance(&f->balance[CHECKPOINT_KD], true)) == 0)
+        return all;
     json_decref(all);
-    putchar('\n');
-    return good;
+    return NULL;
+}
+
+/* Standard output is looked at when the program ends. */
+static bool print_json(const struct facts *f)
+{
+    json_t *facts = json_facts(f);
+    if (!facts)
+        checkpoint_say("%s: no memory", f->in->path);
+    else if (json_dumpf(facts, stdout, JSON_INDENT(2)) == 0)
+        putchar('\n');
+    json_decref(facts);
+    return facts != NULL;
 }
 
 static int run(const struct checkpoint_world *world, int argc, char **argv)

@@ -1,9 +1,11 @@
 /* cmd_run.c - lime-checkpoint run: molecular dynamics, checkpointed while it goes on */
 #include "md_series.h"
+#include "molecule.h"
 #include "options.h"
 #include "table.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,7 +106,7 @@ static bool go_on(struct run *r)
 /* A series that exists is not mixed with a run that begins. */
 static bool is_free(const struct run *r)
 {
-    char path[4096], text[CHECKPOINT_ERROR_BYTES] = "";
+    char path[PATH_MAX], text[CHECKPOINT_ERROR_BYTES] = "";
     int64_t number;
     int code =
         lemonSeriesLatest(r->series.series, LEMON_SERIES_NEWEST, &number, path, sizeof path);
@@ -166,14 +168,16 @@ static void print_times(const struct run *r, double seconds)
 {
     const struct md_series *s = &r->series;
     double each = s->count ? 1.0 / (double)s->count : 0;
+    double bytes = (double)r->state.parameters.particles *
+                   (double)checkpoint_particle(CHECKPOINT_ICRV)->bytes;
     if (r->world->rank != 0)
         return;
     printf("computed %.3f s of %.3f s\n", r->computing, seconds);
     if (r->prefix)
         printf("checkpoints %" PRId64 " of %.1f MB: %.3f s from begin to end; the run stopped "
                "%.3f s to hand over the data and %.3f s to wait\n",
-               s->count, 64e-6 * (double)r->state.parameters.particles, s->under_way * each,
-               s->handing * each, s->waiting * each);
+               s->count, bytes / 1e6, s->under_way * each, s->handing * each,
+               s->waiting * each);
 }
 
 /* ---- the command ---- */

@@ -60,11 +60,10 @@ static int64_t number_of(const char *base, const char *name)
 
 static bool is_part(const char *base, const char *name)
 {
-    size_t n = strlen(base), length = strlen(name);
-    const char *number = name + 1 + n + 1;
-    if (name[0] != '.' || length < n + 2 || strncmp(name + 1, base, n) != 0 ||
-        name[1 + n] != '.')
+    size_t n = strlen(base);
+    if (name[0] != '.' || strncmp(name + 1, base, n) != 0 || name[1 + n] != '.')
         return false;
+    const char *number = name + 1 + n + 1;
     size_t digits = strspn(number, "0123456789");
     return digits >= DIGITS && number[digits] == '.' &&
            strspn(number + digits + 1, "0123456789abcdef") == CHANCES &&

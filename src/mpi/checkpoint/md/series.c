@@ -70,10 +70,11 @@ bool md_series_load(const struct checkpoint_world *world, struct md_series *s,
 {
     char path[PATH_MAX];
     int64_t number = LEMON_SERIES_NEWEST;
+    bool damaged = false; /* those that were tried before */
     *found = false;
-    for (int code;; *found = true) {
-        code = lemonSeriesLatest(s->series, number, &number, path, sizeof path);
-        if (code == LEMON_EOF && !*found)
+    for (;; damaged = true) {
+        int code = lemonSeriesLatest(s->series, number, &number, path, sizeof path);
+        if (code == LEMON_EOF && !damaged)
             return true;
         if (code == LEMON_EOF && world->rank == 0)
             checkpoint_say("%s: no checkpoint of the series can be read", s->prefix);
@@ -84,7 +85,7 @@ bool md_series_load(const struct checkpoint_world *world, struct md_series *s,
         if (world->rank == 0)
             checkpoint_say("%s: left out; trying the checkpoint before it", path);
     }
-    if (*found &&
+    if (damaged &&
         !checkpoint_lemon(world, s->prefix, "rewind", lemonSeriesRewind(s->series, number))) {
         md_state_free(state);
         return false;
