@@ -13,6 +13,7 @@ import time
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import cellslib
 import limetest
 import mpitest
 from mpitest import RANKS, TestCase, mpirun
@@ -248,6 +249,25 @@ class Run(TestCase):
                 self.assertEqual(self.shown(), [45, 60])
                 for path in glob.glob(self.prefix + ".*"):
                     os.remove(path)
+
+    def test_nearly_two_cells(self):
+        """A step of a bit less than a cell, from a bit before its end: rounding may count that
+        as two cells, and the rank of that is no neighbour."""
+        length, x, step = 18.850355727439087, 3.7700711454878166, 3.770071145487817
+        self.assertEqual((int(x * (5 / length)), int((x + step) * (5 / length))), (0, 2))
+        self.assertLess(step, length / 5)
+        lines = f"step 1\nparticles 1\nlength {length!r}\ncut-off 3.5\ndt 1\nenergy-at-0 0\n"
+        value = 0x811c9dc5
+        for byte in lines.encode():
+            value = ((value ^ byte) * 0x01000193) % 2 ** 32
+        c = cellslib.Checkpoint(length=(length,) * 3, step=1)
+        c.add(1, (x, 9.0, 9.0), velocity=(step, 0.0, 0.0))
+        with open(self.prefix + ".000000000001.lime", "wb") as file:
+            file.write(limetest.container([[("lime-checkpoint-run",
+                                             f"{lines}sum {value:08x}\n".encode())],
+                                           c.records()]))
+        done = self.run_on(5, "--steps", "9", "--series", self.prefix, "--continue", status=1)
+        self.assertIn("step 1: particle 1 moves further than a cell", done.stderr.decode())
 
     def test_two_runs(self):
         """Of one series are not mixed."""

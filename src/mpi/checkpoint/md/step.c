@@ -88,16 +88,18 @@ static double force_on(const struct pass *p, int64_t self, double force[3])
     return potential / 2;
 }
 
-/* Back into the cube; false: it was too far outside of it, or is no number. */
+/* Back into the cube; false: it has moved by a cell or more, or is no number. Which cell it is
+ * in is rounded, too: with a margin for that it is in the same one or a neighbour. */
 static bool move_on(const struct md_state *s, struct md_particle *q, const double v[3])
 {
     double length = s->parameters.length, edge = length / (double)s->grid.n;
+    double most = edge * (1 - 1e-9); /* grid.c has at most 1e5 cells */
     bool good = true;
     for (int d = 0; d < 3; d++) {
         double step = v[d] * s->parameters.dt, x = q->x[d] + step;
         x = x < 0 ? x + length : x >= length ? x - length : x;
         x = x >= length ? 0 : x; /* a very small negative number has become the edge */
-        good = good && fabs(step) < edge && x >= 0 && x < length;
+        good = good && fabs(step) < most && x >= 0 && x < length;
         q->v[d] = v[d];
         q->x[d] = x;
     }
