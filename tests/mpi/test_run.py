@@ -250,6 +250,13 @@ class Run(TestCase):
                 for path in glob.glob(self.prefix + ".*"):
                     os.remove(path)
 
+    def test_thin_gas(self):
+        """Memory grows with the particles, and not with the empty space between them."""
+        gas = ["--particles", "500", "--density", "1e-9", "--steps", "2"]
+        outs = [self.run_on(ranks, *gas).stdout for ranks in (1, 3)]
+        self.assertEqual(sorted(energies(outs[0])), [0, 2])
+        self.assertEqual(energies(outs[0]), energies(outs[1]))
+
     def test_nearly_two_cells(self):
         """A step of a bit less than a cell, from a bit before its end: rounding may count that
         as two cells, and the rank of that is no neighbour."""

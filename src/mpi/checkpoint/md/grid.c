@@ -8,6 +8,8 @@
 enum {
     LEAST_CELLS = 3, /* in a dimension: else a cell is its neighbour's neighbour */
     CELLS_MAX = 100000,
+    SPARSE_CELLS = 64,      /* in a dimension: from there on no more than */
+    CELLS_PER_PARTICLE = 8, /* in all: memory grows with them */
 };
 
 /* ---- one dimension ---- */
@@ -105,12 +107,21 @@ static void set_peers(struct md_grid *g)
 
 /* ---- the grid ---- */
 
+/* Of cells whose edges are at least the cut-off, as many as are of use. */
+static int64_t cells_for(const struct md_parameters *p)
+{
+    double cells = floor(p->length / p->cut_off * (1 - 1e-12));
+    int64_t n = cells < CELLS_MAX ? (int64_t)cells : CELLS_MAX;
+    while (n > SPARSE_CELLS && n * n * n / CELLS_PER_PARTICLE > p->particles)
+        n--;
+    return n;
+}
+
 bool md_grid_set(struct md_grid *g, const struct checkpoint_world *world,
                  const struct md_parameters *p, char reason[CHECKPOINT_ERROR_BYTES])
 {
     *g = (struct md_grid){.length = p->length, .rank = world->rank, .ranks = world->ranks};
-    double cells = floor(p->length / p->cut_off * (1 - 1e-12));
-    g->n = cells < CELLS_MAX ? (int64_t)cells : CELLS_MAX;
+    g->n = cells_for(p);
     g->scale = (double)g->n / g->length;
     MPI_Dims_create(g->ranks, 3, g->grid);
     if (g->n < LEAST_CELLS) {
