@@ -43,6 +43,9 @@ pkg_libs   = $(shell $(PKG) --libs $(1))
 INC_lime := -Isrc/lime/include
 INC_cells := -Isrc/lime/cells/include $(INC_lime)
 INC_checkpoint := -Isrc/lime/checkpoint/include $(INC_cells)
+INC_faces := -Isrc/lime/faces/include $(INC_lime)
+INC_formats := -Isrc/lime/formats/include $(INC_lime)
+INC_physics := -Isrc/lime/physics/include $(INC_lime)
 INC_wire := -Isrc/mpi/wire/include
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
@@ -59,7 +62,7 @@ INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 fuse_rooms := base names job write verify file ops process
 fuse_cflags = $(INC_lime) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
-lime_src := $(wildcard src/lime/*.c src/lime/edit/*.c src/lime/cells/*.c src/lime/checkpoint/*.c)
+lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c cells/*.c checkpoint/*.c faces/*.c formats/*.c physics/*.c))
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
 fuse_src := $(wildcard src/fuse/*/*.c)
@@ -171,9 +174,13 @@ $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
+$(eval $(call compile,src/lime/faces,$(INC_faces)))
+$(eval $(call compile,src/lime/formats,$(INC_formats)))
+$(eval $(call compile,src/lime/physics,$(INC_physics)))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
 $(eval $(call compile,src/lime/tool/cells,$(INC_told) $(INC_shared)))
 $(eval $(call compile,src/lime/tool/cmd,$(INC_told) $(INC_shared) -Isrc/lime/stage/include))
+$(eval $(call compile,src/lime/tool/field,$(INC_shared) $(INC_faces) $(INC_formats) $(INC_physics)))
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
 $(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
@@ -184,7 +191,7 @@ $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
 # Units are tried from inside their rooms; some have headers of the same names.
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
     $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon \
-    $(INC_checkpoint) -Isrc/lime/checkpoint))
+    $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_faces) $(INC_formats) $(INC_physics)))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_bench_particle.o: INC_first := -Isrc/mpi/bench/cells/include
