@@ -1,0 +1,39 @@
+/*
+ * march.h - a thread's way through the steps of a plan; inside of this room
+ */
+#ifndef LIMEFILE_PHYSICS_MARCH_H
+#define LIMEFILE_PHYSICS_MARCH_H
+
+#include "layer.h"
+#include "limephysics.h"
+#include "tile.h"
+
+/* Sums of cells; they are added in the order of the cells. */
+struct cell {
+    double space, time, trace;
+};
+
+/* What does not depend on the order. */
+struct tally {
+    double unitarity, determinant; /* squares */
+    uint64_t nonfinite, bad_links, bad_sites;
+    struct limefile_physics_bad first;
+};
+void tally_merge(struct tally *, const struct tally *other);
+
+struct march {
+    struct reader reader;
+    tile_measure_fn *measure;
+    double bound;
+    struct layer layer[2];
+    struct tally tally;
+};
+
+/* -ENOMEM; release it whatever it was. */
+int march_make(struct march *, const struct limefile_sites *, const struct plan *, double bound);
+void march_release(struct march *);
+
+/* One step; its sums are added to *cell. *sites: how many it has. Steps in a row are cheaper. */
+int march_step(struct march *, uint64_t step, struct cell *, uint64_t *sites);
+
+#endif

@@ -1,0 +1,240 @@
+/* tile.c - plaquettes, traces and deviations of the links of many sites at once */
+#include "tile.h"
+
+#include <string.h>
+#include <stdlib.h>
+
+/* Loops over sites are unrolled by nobody else. */
+#define EACH_SITE(i, n) for (size_t i = 0; i < (n); i++)
+
+enum {
+    LANES = 8, /* sites are counted in so many: vectors of any machine divide it */
+    ROW = 6,   /* reals of a matrix's row */
+};
+
+/* ---- unpacking ---- */
+
+static inline double decode64(const unsigned char *at)
+{
+    uint64_t bits;
+    double value;
+    memcpy(&bits, at, sizeof bits);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    bits = __builtin_bswap64(bits);
+#endif
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline double decode32(const unsigned char *at)
+{
+    uint32_t bits;
+    float value;
+    memcpy(&bits, at, sizeof bits);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    bits = __builtin_bswap32(bits);
+#endif
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+static void unpack_site(double *restrict tile, const unsigned char *restrict site,
+                        unsigned precision)
+{
+    if (precision == 64)
+        for (unsigned c = 0; c < LIMEFILE_SITE_REALS; c++)
+            tile[c * TILE_PITCH] = decode64(site + 8 * c);
+    else
+        for (unsigned c = 0; c < LIMEFILE_SITE_REALS; c++)
+            tile[c * TILE_PITCH] = decode32(site + 4 * c);
+}
+
+void tile_unpack(double *tile, const void *sites, unsigned count, const void *next,
+                 unsigned precision)
+{
+    const unsigned char *at = sites;
+    for (unsigned i = 0; i < count; i++)
+        unpack_site(tile + i, at + (size_t)i * LIMEFILE_SITE_REALS * (precision / 8), precision);
+    unpack_site(tile + count, next, precision);
+}
+
+/* ---- arithmetic ---- */
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Of the row `a` and the column `b` of a matrix. */
+#define RE(m, a, b) (m)[(size_t)(ROW * (a) + 2 * (b)) * TILE_PITCH + i]
+#define IM(m, a, b) (m)[(size_t)(ROW * (a) + 2 * (b) + 1) * TILE_PITCH + i]
+
+#define LINK(tile, mu) ((tile) + (mu) * LIMEFILE_LINK_REALS * TILE_PITCH)
+
+/* Re tr(u v (w x)^+) is added to out. */
+INLINE void add_loop(const double *restrict u, const double *restrict v,
+                     const double *restrict w, const double *restrict x, unsigned lanes,
+                     double *restrict out)
+{
+    EACH_SITE (i, (size_t)lanes * LANES) {
+        double sum = 0;
+#pragma GCC unroll 3
+        for (int a = 0; a < 3; a++)
+#pragma GCC unroll 3
+            for (int b = 0; b < 3; b++) {
+                double p_re = 0, p_im = 0, q_re = 0, q_im = 0;
+#pragma GCC unroll 3
+                for (int c = 0; c < 3; c++) {
+                    p_re += RE(u, a, c) * RE(v, c, b) - IM(u, a, c) * IM(v, c, b);
+                    p_im += RE(u, a, c) * IM(v, c, b) + IM(u, a, c) * RE(v, c, b);
+                    q_re += RE(w, a, c) * RE(x, c, b) - IM(w, a, c) * IM(x, c, b);
+                    q_im += RE(w, a, c) * IM(x, c, b) + IM(w, a, c) * RE(x, c, b);
+                }
+                sum += p_re * q_re + p_im * q_im;
+            }
+        out[i] += sum;
+    }
+}
+
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+
+/* The largest square of an entry of u u^+ - 1, and the square of det u - 1. */
+INLINE void add_deviation(const double *restrict u, unsigned lanes, double *restrict unitarity,
+                          double *restrict determinant, double *restrict square)
+{
+    EACH_SITE (i, (size_t)lanes * LANES) {
+        double most = 0;
+#pragma GCC unroll 3
+        for (int a = 0; a < 3; a++)
+#pragma GCC unroll 3
+            for (int b = 0; b <= a; b++) {
+                double re = a == b ? -1 : 0, im = 0;
+#pragma GCC unroll 3
+                for (int c = 0; c < 3; c++) {
+                    re += RE(u, a, c) * RE(u, b, c) + IM(u, a, c) * IM(u, b, c);
+                    if (a != b)
+                        im += IM(u, a, c) * RE(u, b, c) - RE(u, a, c) * IM(u, b, c);
+                }
+                re = re * re + im * im;
+                most = LARGER(re, most);
+                square[i] += re;
+            }
+        unitarity[i] = LARGER(most, unitarity[i]);
+    }
+    EACH_SITE (i, (size_t)lanes * LANES) {
+        double re = -1, im = 0;
+#pragma GCC unroll 3
+        for (int a = 0; a < 3; a++) {
+            int b = (a + 1) % 3, c = (a + 2) % 3;
+            double x = RE(u, 1, b) * RE(u, 2, c) - IM(u, 1, b) * IM(u, 2, c) -
+                       (RE(u, 1, c) * RE(u, 2, b) - IM(u, 1, c) * IM(u, 2, b));
+            double y = RE(u, 1, b) * IM(u, 2, c) + IM(u, 1, b) * RE(u, 2, c) -
+                       (RE(u, 1, c) * IM(u, 2, b) + IM(u, 1, c) * RE(u, 2, b));
+            re += RE(u, 0, a) * x - IM(u, 0, a) * y;
+            im += RE(u, 0, a) * y + IM(u, 0, a) * x;
+        }
+        re = re * re + im * im;
+        determinant[i] = LARGER(re, determinant[i]);
+        square[i] += re;
+    }
+}
+
+INLINE void add_trace(const double *restrict u, unsigned lanes, double *restrict out)
+{
+    EACH_SITE (i, (size_t)lanes * LANES)
+        out[i] += RE(u, 0, 0) + RE(u, 1, 1) + RE(u, 2, 2);
+}
+
+/* Of each site of a tile. */
+struct lanes {
+    double space[TILE_SITES], time[TILE_SITES], trace[TILE_SITES];
+    double unitarity[TILE_SITES], determinant[TILE_SITES], square[TILE_SITES];
+};
+
+/* In halves, so that it is the same order for vectors of any length. */
+INLINE double add_up(double *lane, unsigned count)
+{
+    for (unsigned i = count; i < TILE_SITES; i++)
+        lane[i] = 0;
+    for (unsigned half = TILE_SITES / 2; half; half /= 2)
+        for (unsigned i = 0; i < half; i++)
+            lane[i] += lane[i + half];
+    return lane[0];
+}
+
+INLINE double largest(const double *lane, unsigned count)
+{
+    double most = 0;
+    for (unsigned i = 0; i < count; i++)
+        most = LARGER(lane[i], most);
+    return most;
+}
+
+static void sum_up(struct lanes *l, unsigned count, struct tile_sums *out)
+{
+    out->finite = true;
+    for (unsigned i = 0; i < count; i++)
+        out->finite &= l->square[i] - l->square[i] == 0;
+    out->space = add_up(l->space, count);
+    out->time = add_up(l->time, count);
+    out->trace = add_up(l->trace, count);
+    out->unitarity = largest(l->unitarity, count);
+    out->determinant = largest(l->determinant, count);
+    out->square = largest(l->square, count);
+}
+
+INLINE void measure(const double *tile, const double *const next[3], unsigned count,
+                    struct tile_sums *out)
+{
+    struct lanes l;
+    unsigned lanes = (count + LANES - 1) / LANES;
+    memset(&l, 0, sizeof l);
+    for (unsigned nu = 1; nu < 4; nu++)
+        for (unsigned mu = 0; mu < nu; mu++) {
+            const double *at_mu = mu ? next[mu - 1] : tile + 1;
+            add_loop(LINK(tile, mu), LINK(at_mu, nu), LINK(tile, nu), LINK(next[nu - 1], mu),
+                     lanes, nu == 3 ? l.time : l.space);
+        }
+    for (unsigned mu = 0; mu < 4; mu++) {
+        add_trace(LINK(tile, mu), lanes, l.trace);
+        add_deviation(LINK(tile, mu), lanes, l.unitarity, l.determinant, l.square);
+    }
+    sum_up(&l, count, out);
+}
+
+/* ---- for which processor ---- */
+
+static void measure_any(const double *tile, const double *const next[3], unsigned count,
+                        struct tile_sums *out)
+{
+    measure(tile, next, count, out);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void measure_avx2(const double *tile,
+                                                         const double *const next[3],
+                                                         unsigned count, struct tile_sums *out)
+{
+    measure(tile, next, count, out);
+}
+
+__attribute__((target("avx512f,avx512dq,prefer-vector-width=512"))) static void
+measure_avx512(const double *tile, const double *const next[3], unsigned count,
+               struct tile_sums *out)
+{
+    measure(tile, next, count, out);
+}
+#endif
+
+tile_measure_fn *tile_measure_best(void)
+{
+#if defined(__x86_64__)
+    const char *e = getenv("TILE");
+    if (e && *e == '5')
+        return measure_avx512;
+    if (e && *e == '2')
+        return measure_avx2;
+    if (e)
+        return measure_any;
+    if (__builtin_cpu_supports("avx2"))
+        return measure_avx2;
+#endif
+    return measure_any;
+}
