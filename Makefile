@@ -180,8 +180,8 @@ $(eval $(call compile,src/lime/formats,$(INC_formats)))
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
 $(eval $(call compile,src/lime/tool/cells,$(INC_told) $(INC_shared)))
-$(eval $(call compile,src/lime/tool/cmd,$(INC_told) $(INC_shared) -Isrc/lime/stage/include))
-$(eval $(call compile,src/lime/tool/field,$(INC_shared) $(INC_faces) $(INC_formats) $(INC_physics)))
+$(eval $(call compile,src/lime/tool/cmd,$(INC_told) $(INC_shared) -Isrc/lime/tool/field/include -Isrc/lime/stage/include))
+$(eval $(call compile,src/lime/tool/field,-Isrc/lime/tool/field/include $(INC_shared) $(INC_faces) $(INC_formats) $(INC_physics)))
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
 $(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
@@ -287,11 +287,11 @@ $(liblimefile): $(call obj,$(lime_src))
 
 $(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat jansson) -pthread
+	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat jansson) -lm -pthread
 
 $(B)/bin/limefs: $(call obj,$(fuse_src) $(if $(LOCKS),tests/helpers/waits.c)) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(if $(LOCKS),$(waits:%=-Wl,--wrap=%)) $(call pkg_libs,fuse3 jansson libisal expat) -pthread
+	$(Q)$(LINK) $^ $(if $(LOCKS),$(waits:%=-Wl,--wrap=%)) $(call pkg_libs,fuse3 jansson libisal expat) -lm -pthread
 
 $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
@@ -324,7 +324,7 @@ $(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o data
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(liblimefile) $(unit_libs) $(call pkg_libs,cmocka libisal expat) -pthread
+	$(Q)$(LINK) $^ $(liblimefile) $(unit_libs) $(call pkg_libs,cmocka libisal expat) -lm -pthread
 
 $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -364,7 +364,7 @@ $(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) \
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_wire) -o $@ $< $(lime_src) $(wire_src) \
-	    $(call pkg_libs,libisal expat) -pthread
+	    $(call pkg_libs,libisal expat) -lm -pthread
 
 fuzz: $(fuzzers) ## fuzz index, names, packets, metadata and cells for FUZZ_SECONDS each
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) B=$(B) tests/fuzz/run

@@ -59,6 +59,9 @@ static const struct error_entry table[] = {
      "no particles follow this index of cells"},
     {LIMEFILE_D_CELLS_LENGTH, "cells-length", "the length is not that of the particles"},
     {LIMEFILE_D_CELLS, "cells", "cells do not hold the particles that their index describes"},
+    {LIMEFILE_D_LINKS, "links", "links that are not SU(3) matrices"},
+    {LIMEFILE_D_PLAQUETTE, "plaquette", "the plaquette is not that of the data"},
+    {LIMEFILE_D_LINK_TRACE, "link-trace", "the link trace is not that of the data"},
 };
 
 static const struct error_entry *find(int code)
@@ -94,6 +97,6 @@ const char *limefile_error_word(int code)
 bool limefile_is_fault(int code)
 {
     bool of_format = code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT;
-    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_CELLS;
+    bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_LINK_TRACE;
     return code < 0 && !of_format && !of_meaning;
 }

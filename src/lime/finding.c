@@ -37,6 +37,8 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
                         (unsigned)f->have, (unsigned)(f->want >> 32), (unsigned)f->want);
     case LIMEFILE_D_CELLS_LENGTH:
         return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
+    case LIMEFILE_D_LINKS:
+        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 ")", f->have, f->want);
     case LIMEFILE_D_CELLS:
         return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " cells)", f->have, f->want);
     default:

@@ -88,6 +88,10 @@ enum limefile_error {
     LIMEFILE_D_CELLS_DATA_MISSING,  /* an index of cells without particles */
     LIMEFILE_D_CELLS_LENGTH,        /* particles of another length than the index gives */
     LIMEFILE_D_CELLS, /* (lime check --data) cells whose particles are not those of the index */
+
+    LIMEFILE_D_LINKS,      /* (lime check --physics) links that are no SU(3) matrices */
+    LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) another plaquette than the metadata say */
+    LIMEFILE_D_LINK_TRACE, /* (lime check --physics) another link trace than the metadata say */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */

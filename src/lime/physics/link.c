@@ -96,9 +96,8 @@ int limefile_physics_bad_text(const struct limefile_physics_bad *bad, char *buf,
     default:
         return snprintf(buf, cap, "good");
     }
-    return snprintf(buf, cap,
-                    "site %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                    " (x y z t), direction %c: %s",
-                    bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction & 3],
-                    what);
+    return snprintf(
+        buf, cap,
+        "site %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " (x y z t), direction %c: %s",
+        bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction & 3], what);
 }

@@ -27,7 +27,8 @@ void march_release(struct march *m)
 
 /* ---- bad links ---- */
 
-static bool is_before(const struct limefile_physics_bad *x, const struct limefile_physics_bad *y)
+static bool is_before(const struct limefile_physics_bad *x,
+                      const struct limefile_physics_bad *y)
 {
     if (y->wrong == LIMEFILE_PHYSICS_GOOD || x->wrong == LIMEFILE_PHYSICS_GOOD)
         return x->wrong != LIMEFILE_PHYSICS_GOOD;

@@ -15,7 +15,7 @@ struct cell {
 
 /* What does not depend on the order. */
 struct tally {
-    double unitarity, determinant; /* squares */
+    double unitarity, determinant; /* the largest */
     uint64_t nonfinite, bad_links, bad_sites;
     struct limefile_physics_bad first;
 };
@@ -30,10 +30,12 @@ struct march {
 };
 
 /* -ENOMEM; release it whatever it was. */
-int march_make(struct march *, const struct limefile_sites *, const struct plan *, double bound);
+int march_make(struct march *, const struct limefile_sites *, const struct plan *,
+               double bound);
 void march_release(struct march *);
 
-/* One step; its sums are added to *cell. *sites: how many it has. Steps in a row are cheaper. */
+/* One step; its sums are added to *cell. *sites: how many it has. Steps in a row are cheaper.
+ */
 int march_step(struct march *, uint64_t step, struct cell *, uint64_t *sites);
 
 #endif

@@ -170,9 +170,9 @@ int limefile_physics_measure(const struct limefile_sites *sites,
     struct work w = {
         .sites = sites,
         .plan = &plan,
-        .bound = o->bound > 0          ? o->bound
+        .bound = o->bound > 0             ? o->bound
                  : sites->precision == 32 ? LIMEFILE_PHYSICS_BOUND_SINGLE
-                                       : LIMEFILE_PHYSICS_BOUND_DOUBLE,
+                                          : LIMEFILE_PHYSICS_BOUND_DOUBLE,
         .progress = o->progress,
         .context = o->context,
         .telling = PTHREAD_MUTEX_INITIALIZER,

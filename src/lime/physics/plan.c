@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    LAYERS_BYTES = 16 << 20, /* of both layers of a thread */
+    LAYERS_BYTES = 8 << 20,  /* of both layers of a thread */
     ROW_SITES = 512,         /* the longest row: four of them still fit */
     READ_BYTES = 256 * 1024, /* still in a core's L2 when it is unpacked */
     BITS_OF_SITES = 55,

@@ -1,13 +1,14 @@
 /*
  * plan.h - the parts into which a lattice is divided to be measured; inside of this room
  *
- * A block is a box of the lattice in x, y and z. A thread goes through it in the order of t with
- * two layers in memory: the block in one time slice, and in the next. A layer also has the sites
- * that follow the block in x, in y and in z, unless the block has all sites of that dimension.
+ * A block is a box of the lattice in x, y and z. A thread goes through it in the order of t
+ * with two layers in memory: the block in one time slice, and in the next. A layer also has the
+ * sites that follow the block in x, in y and in z, unless the block has all sites of that
+ * dimension.
  *
- * A step is a block in one time slice; steps are counted block after block, in each by t. A cell
- * is some steps in a row; sums are kept for each cell, so that they do not depend on which thread
- * has taken it. All this follows from the lattice alone.
+ * A step is a block in one time slice; steps are counted block after block, in each by t. A
+ * cell is some steps in a row; sums are kept for each cell, so that they do not depend on which
+ * thread has taken it. All this follows from the lattice alone.
  */
 #ifndef LIMEFILE_PHYSICS_PLAN_H
 #define LIMEFILE_PHYSICS_PLAN_H

@@ -2,9 +2,9 @@
 #include "tile.h"
 
 #include <string.h>
-#include <stdlib.h>
 
-/* Loops over sites are unrolled by nobody else. */
+/* The compiler makes vectors of it: `i` is as wide as a pointer, so that it cannot wrap around.
+ */
 #define EACH_SITE(i, n) for (size_t i = 0; i < (n); i++)
 
 enum {
@@ -54,7 +54,8 @@ void tile_unpack(double *tile, const void *sites, unsigned count, const void *ne
 {
     const unsigned char *at = sites;
     for (unsigned i = 0; i < count; i++)
-        unpack_site(tile + i, at + (size_t)i * LIMEFILE_SITE_REALS * (precision / 8), precision);
+        unpack_site(tile + i, at + (size_t)i * LIMEFILE_SITE_REALS * (precision / 8),
+                    precision);
     unpack_site(tile + count, next, precision);
 }
 
@@ -66,14 +67,15 @@ void tile_unpack(double *tile, const void *sites, unsigned count, const void *ne
 #define RE(m, a, b) (m)[(size_t)(ROW * (a) + 2 * (b)) * TILE_PITCH + i]
 #define IM(m, a, b) (m)[(size_t)(ROW * (a) + 2 * (b) + 1) * TILE_PITCH + i]
 
-#define LINK(tile, mu) ((tile) + (mu) * LIMEFILE_LINK_REALS * TILE_PITCH)
+#define LINK(tile, mu) ((tile) + (mu)*LIMEFILE_LINK_REALS * TILE_PITCH)
 
 /* Re tr(u v (w x)^+) is added to out. */
 INLINE void add_loop(const double *restrict u, const double *restrict v,
                      const double *restrict w, const double *restrict x, unsigned lanes,
                      double *restrict out)
 {
-    EACH_SITE (i, (size_t)lanes * LANES) {
+    EACH_SITE(i, (size_t)lanes * LANES)
+    {
         double sum = 0;
 #pragma GCC unroll 3
         for (int a = 0; a < 3; a++)
@@ -99,7 +101,8 @@ INLINE void add_loop(const double *restrict u, const double *restrict v,
 INLINE void add_deviation(const double *restrict u, unsigned lanes, double *restrict unitarity,
                           double *restrict determinant, double *restrict square)
 {
-    EACH_SITE (i, (size_t)lanes * LANES) {
+    EACH_SITE(i, (size_t)lanes * LANES)
+    {
         double most = 0;
 #pragma GCC unroll 3
         for (int a = 0; a < 3; a++)
@@ -118,7 +121,8 @@ INLINE void add_deviation(const double *restrict u, unsigned lanes, double *rest
             }
         unitarity[i] = LARGER(most, unitarity[i]);
     }
-    EACH_SITE (i, (size_t)lanes * LANES) {
+    EACH_SITE(i, (size_t)lanes * LANES)
+    {
         double re = -1, im = 0;
 #pragma GCC unroll 3
         for (int a = 0; a < 3; a++) {
@@ -138,8 +142,8 @@ INLINE void add_deviation(const double *restrict u, unsigned lanes, double *rest
 
 INLINE void add_trace(const double *restrict u, unsigned lanes, double *restrict out)
 {
-    EACH_SITE (i, (size_t)lanes * LANES)
-        out[i] += RE(u, 0, 0) + RE(u, 1, 1) + RE(u, 2, 2);
+    EACH_SITE(i, (size_t)lanes * LANES)
+    out[i] += RE(u, 0, 0) + RE(u, 1, 1) + RE(u, 2, 2);
 }
 
 /* Of each site of a tile. */
@@ -201,7 +205,7 @@ INLINE void measure(const double *tile, const double *const next[3], unsigned co
 
 /* ---- for which processor ---- */
 
-static void measure_any(const double *tile, const double *const next[3], unsigned count,
+void tile_measure_plain(const double *tile, const double *const next[3], unsigned count,
                         struct tile_sums *out)
 {
     measure(tile, next, count, out);
@@ -214,27 +218,13 @@ __attribute__((target("avx2"))) static void measure_avx2(const double *tile,
 {
     measure(tile, next, count, out);
 }
-
-__attribute__((target("avx512f,avx512dq,prefer-vector-width=512"))) static void
-measure_avx512(const double *tile, const double *const next[3], unsigned count,
-               struct tile_sums *out)
-{
-    measure(tile, next, count, out);
-}
 #endif
 
 tile_measure_fn *tile_measure_best(void)
 {
 #if defined(__x86_64__)
-    const char *e = getenv("TILE");
-    if (e && *e == '5')
-        return measure_avx512;
-    if (e && *e == '2')
-        return measure_avx2;
-    if (e)
-        return measure_any;
     if (__builtin_cpu_supports("avx2"))
         return measure_avx2;
 #endif
-    return measure_any;
+    return tile_measure_plain;
 }

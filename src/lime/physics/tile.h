@@ -7,8 +7,8 @@
  * memory one number later.
  *
  * Each number comes from the same operations in the same order, whatever instructions the
- * processor has: this room is compiled without fused multiply-add, so results have the same bits
- * on every machine.
+ * processor has: this room is compiled without fused multiply-add, so results have the same
+ * bits on every machine.
  */
 #ifndef LIMEFILE_PHYSICS_TILE_H
 #define LIMEFILE_PHYSICS_TILE_H
@@ -21,8 +21,8 @@ enum {
     TILE_REALS = LIMEFILE_SITE_REALS * TILE_PITCH,
 };
 
-/* Fills a tile from `count` sites as they are stored; `next` is the site that follows in x. What
- * is beyond in the tile stays as it is. */
+/* Fills a tile from `count` sites as they are stored; `next` is the site that follows in x.
+ * What is beyond in the tile stays as it is. */
 void tile_unpack(double *tile, const void *sites, unsigned count, const void *next,
                  unsigned precision);
 
@@ -39,7 +39,8 @@ struct tile_sums {
 typedef void tile_measure_fn(const double *tile, const double *const next[3], unsigned count,
                              struct tile_sums *out);
 
-/* The fastest for this processor. */
+/* For any processor, and the fastest for this one: both give the same bits. */
+tile_measure_fn tile_measure_plain;
 tile_measure_fn *tile_measure_best(void);
 
 #endif

@@ -10,9 +10,10 @@
 
 struct check_options {
     bool quiet, json;
-    bool lines;  /* JSON: an object a line */
-    bool data;   /* sums too */
-    bool strict; /* data without a checksum or a description are deviations */
+    bool lines;   /* JSON: an object a line */
+    bool data;    /* sums too */
+    bool physics; /* configurations too: plaquette, link trace, SU(3) */
+    bool strict;  /* data without a checksum or a description are deviations */
     unsigned threads;
 };
 
@@ -28,9 +29,10 @@ struct check {
     uint64_t deviations, faults;
     uint64_t records, size;
     uint32_t messages;
-    int fault;                            /* the code that ended the container, or 0 */
-    uint64_t verified, wrong, unverified; /* sums */
-    uint64_t summed;                      /* bytes */
+    int fault;                                 /* the code that ended the container, or 0 */
+    uint64_t verified, wrong, unverified;      /* sums */
+    uint64_t physical, unphysical, unexamined; /* configurations */
+    uint64_t summed; /* bytes that were read for sums and for physics */
 };
 
 /* Checks the file, and says what it finds, but for the end of the line. An exit status. */

@@ -1,14 +1,15 @@
 /*
- * checkfile.c - one file of lime check: its structure, what its records mean, its sums
+ * checkfile.c - one file of lime check: its structure, what its records mean, its data
  *
  * The structure is followed first. What is found there is kept until it is known what the
- * records mean, so that all is told in the order of the file. Sums come last: they can take
+ * records mean, so that all is told in the order of the file. Data come last: they can take
  * minutes.
  */
 #define _GNU_SOURCE
 #include "check.h"
 #include "cells.h"
 #include "container.h"
+#include "fieldcheck.h"
 #include "jsonout.h"
 #include "mounted.h"
 #include "tool.h"
@@ -20,21 +21,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What became of the sum of a field; for JSON, which names them all at the end. */
-struct sum {
-    struct limefile_checksum is;
-    enum sum_state { SUM_OK, SUM_BAD, SUM_UNVERIFIED, SUM_UNREADABLE } state;
-    bool known;
-};
-
-static const char *const state_words[] = {"ok", "bad", "unverified", "unreadable"};
-
 /* One file while it is open. */
 struct look {
     struct check *check;
     struct container c;
     struct limefile_fields fields;
-    struct sum *sums; /* one a field; NULL: none are told */
 
     /* Findings of structure, until those of meaning are known, which go between them. */
     struct limefile_finding *found;
@@ -53,6 +44,10 @@ struct look {
     bool waits;                       /* if it has been found; its reason lives in `walk` */
     int cells;                        /* 1; 0: there are no more; < 0: an error */
     struct cells_check particles;
+
+    struct field_check field;
+    struct sums_check sums;
+    struct physics_check physics;
 };
 
 /* ---- findings ---- */
@@ -176,7 +171,7 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
 {
     const struct check *check = ((struct look *)context)->check;
     (void)size;
-    if (!check->options->data)
+    if (!check->options->data && !check->options->physics)
         progress_to(check->progress, check->base + done);
 }
 
@@ -221,7 +216,7 @@ static int report_all(struct look *look)
     return 0;
 }
 
-/* ---- sums ---- */
+/* ---- data ---- */
 
 static bool count_bytes(void *context, uint64_t more)
 {
@@ -231,78 +226,7 @@ static bool count_bytes(void *context, uint64_t more)
     return true;
 }
 
-static uint64_t word_of(const struct limefile_checksum *sum)
-{
-    return (uint64_t)sum->suma << 32 | sum->sumb;
-}
-
-/* 1, 0, or an error. */
-static int verify_field(struct look *look, const struct limefile_field *f, struct sum *sum)
-{
-    struct limefile_field as, here = *f;
-    int fd = look->c.mounted ? mounted_data(look->c.mounted, f->record.ordinal) : look->c.fd;
-    if (fd < 0)
-        return fd;
-    if (look->c.mounted)
-        here.record.data_offset = 0;
-    int right = limefile_field_verify(fd, &here, look->check->options->threads, count_bytes,
-                                      look->check, &as, &sum->is);
-    if (look->c.mounted)
-        close(fd);
-    return right;
-}
-
-static void compare(struct look *look, const struct limefile_field *f, struct sum *sum)
-{
-    struct check *check = look->check;
-    struct limefile_finding finding = {
-        .offset = f->record.data_offset,
-        .ordinal = f->record.ordinal,
-    };
-    int right = verify_field(look, f, sum);
-    sum->known = right >= 0;
-    sum->state = right < 0 ? SUM_UNREADABLE : right ? SUM_OK : SUM_BAD;
-    if (right == 1) {
-        check->verified++;
-        return;
-    }
-    finding.code = right < 0 ? right : LIMEFILE_D_CHECKSUM;
-    if (right == 0) {
-        finding.have = word_of(&sum->is);
-        finding.want = word_of(&f->checksum);
-    }
-    report(check, &finding);
-    check->wrong++;
-}
-
-/* Why there is no sum; NULL if there is one. */
-static const char *reason_of(const struct limefile_field *f)
-{
-    const char *bad = limefile_field_why_bad(f);
-    return bad ? bad : limefile_field_why_unverified(f);
-}
-
-/* Without a sum: its length has been reported. */
-static void judge(struct look *look, const struct limefile_field *f, struct sum *sum)
-{
-    struct check *check = look->check;
-    const char *reason = reason_of(f);
-    bool bad = limefile_field_why_bad(f);
-    if (!reason) {
-        compare(look, f, sum);
-        return;
-    }
-    sum->state = bad ? SUM_BAD : SUM_UNVERIFIED;
-    if (bad)
-        check->wrong++;
-    else
-        check->unverified++;
-    if (!check->options->quiet && !check->options->json)
-        answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
-               state_words[sum->state], reason);
-}
-
-static void report_cells(void *context, const struct limefile_finding *finding)
+static void report_data(void *context, const struct limefile_finding *finding)
 {
     report(context, finding);
 }
@@ -315,7 +239,7 @@ static int verify_cells(struct look *look)
         .path = check->path,
         .quiet = check->options->quiet || check->options->json,
         .progress = count_bytes,
-        .report = report_cells,
+        .report = report_data,
         .context = check,
     };
     int err = cells_check(cells, look->c.source, look->c.index);
@@ -327,15 +251,31 @@ static int verify_cells(struct look *look)
 
 static int verify(struct look *look)
 {
-    for (size_t i = 0; i < look->fields.count; i++) {
-        struct limefile_field f;
-        struct sum sum = {.known = false};
-        limefile_fields_get(&look->fields, i, &f);
-        judge(look, &f, &sum);
-        if (look->sums)
-            look->sums[i] = sum;
-    }
-    return verify_cells(look);
+    struct check *check = look->check;
+    const struct check_options *o = check->options;
+    look->field = (struct field_check){
+        .path = check->path,
+        .c = &look->c,
+        .fields = &look->fields,
+        .threads = o->threads,
+        .quiet = o->quiet || o->json,
+        .keep = o->json,
+        .progress = count_bytes,
+        .report = report_data,
+        .context = check,
+    };
+    int err = o->data ? sums_check(&look->sums, &look->field) : 0;
+    check->verified = look->sums.verified;
+    check->wrong = look->sums.wrong;
+    check->unverified = look->sums.unverified;
+    if (!err && o->data)
+        err = verify_cells(look);
+    if (!err && o->physics)
+        err = physics_check(&look->physics, &look->field);
+    check->physical = look->physics.good;
+    check->unphysical = look->physics.wrong;
+    check->unexamined = look->physics.unknown;
+    return err;
 }
 
 /* ---- JSON ---- */
@@ -347,25 +287,6 @@ static void begin_json(const char *path)
     printf(", \"findings\": [");
 }
 
-static void sums_json(const struct look *look)
-{
-    printf(", \"checksums\": [");
-    for (size_t i = 0; look->sums && i < look->fields.count; i++) {
-        const struct sum *s = &look->sums[i];
-        struct limefile_field f;
-        limefile_fields_get(&look->fields, i, &f);
-        const char *reason = reason_of(&f);
-        printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "",
-               f.record.ordinal, state_words[s->state]);
-        if (reason)
-            printf(", \"reason\": \"%s\"", reason);
-        if (s->known)
-            printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", s->is.suma, s->is.sumb);
-        putchar('}');
-    }
-    putchar(']');
-}
-
 static void end_json(const struct look *look, const char *verdict)
 {
     const struct check *c = look->check;
@@ -373,9 +294,14 @@ static void end_json(const struct look *look, const char *verdict)
            ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64,
            c->deviations, c->faults, c->records, c->messages, c->size);
     if (c->options->data) {
-        sums_json(look);
+        fputs(", \"checksums\": ", stdout);
+        sums_check_json(&look->sums, &look->field);
         fputs(", \"checkpoints\": ", stdout);
         cells_check_json(&look->particles);
+    }
+    if (c->options->physics) {
+        fputs(", \"physics\": ", stdout);
+        physics_check_json(&look->physics);
     }
     printf(", \"verdict\": \"%s\"}", verdict);
 }
@@ -386,13 +312,9 @@ static int look_at(struct look *look)
 {
     struct check *check = look->check;
     int err = understand(look);
-    if (!err && check->options->data && check->options->json) {
-        look->sums = calloc(look->fields.count + 1, sizeof *look->sums);
-        err = look->sums ? 0 : -ENOMEM;
-    }
     if (!err)
         err = report_all(look);
-    if (!err && check->options->data)
+    if (!err)
         err = verify(look);
     if (err)
         message_code(check->path, "check", err);
@@ -412,7 +334,8 @@ static bool is_wanted(struct check *check, int fd)
 static void close_it(struct look *look)
 {
     container_close_source(&look->c);
-    free(look->sums);
+    sums_check_release(&look->sums);
+    physics_check_release(&look->physics);
     cells_check_release(&look->particles);
     limefile_fields_release(&look->fields);
     free(look->found);

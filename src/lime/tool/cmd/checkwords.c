@@ -18,26 +18,40 @@ static const char *plural(uint64_t n)
 }
 
 /* "; checksums: 2 right, 1 wrong"; "" where none were wanted. */
-static void sums_text(const struct check *c, char *buf, size_t cap)
+static void counts_text(bool wanted, const char *what, const char *const names[3],
+                        const uint64_t counts[3], const char *none, char *buf, size_t cap)
 {
-    static const char *const names[] = {"right", "wrong", "unverified"};
-    const uint64_t counts[] = {c->verified, c->wrong, c->unverified};
-    int used = snprintf(buf, cap, "%s", c->options->data ? "; checksums: " : "");
+    int used = snprintf(buf, cap, "%s", wanted ? what : "");
     bool any = false;
-    for (size_t i = 0; c->options->data && i < 3; i++)
+    for (size_t i = 0; wanted && i < 3; i++)
         if (counts[i]) {
             used += snprintf(buf + used, cap - (size_t)used, "%s%" PRIu64 " %s",
                              any ? ", " : "", counts[i], names[i]);
             any = true;
         }
-    if (c->options->data && !any)
-        snprintf(buf + used, cap - (size_t)used, "no data to verify");
+    if (wanted && !any)
+        snprintf(buf + used, cap - (size_t)used, "%s", none);
+}
+
+static void sums_text(const struct check *c, char *buf, size_t cap)
+{
+    static const char *const names[] = {"right", "wrong", "unverified"};
+    const uint64_t counts[] = {c->verified, c->wrong, c->unverified};
+    counts_text(c->options->data, "; checksums: ", names, counts, "no data to verify", buf,
+                cap);
+}
+
+static void physics_text(const struct check *c, char *buf, size_t cap)
+{
+    static const char *const names[] = {"good", "bad", "unexamined"};
+    const uint64_t counts[] = {c->physical, c->unphysical, c->unexamined};
+    counts_text(c->options->physics, "; configurations: ", names, counts, "none", buf, cap);
 }
 
 void check_summary(const struct check *c)
 {
     uint64_t bad = c->deviations + c->faults;
-    char found[96] = "good", sums[128];
+    char found[96] = "good", sums[128], physics[128];
     const char *end = "";
     if (!check_is_container(c)) {
         answer(c->path, "not a LIME container");
@@ -49,9 +63,10 @@ void check_summary(const struct check *c)
     if (bad)
         snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad), end);
     sums_text(c, sums, sizeof sums);
-    answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s",
+    physics_text(c, physics, sizeof physics);
+    answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s%s",
            found, c->records, plural(c->records), c->messages, plural(c->messages), c->size,
-           sums);
+           sums, physics);
 }
 
 const char *check_verdict(const struct check *c)

@@ -1,0 +1,245 @@
+/* stated.c - plaquette and link trace as metadata have them, and whether that is right */
+#define _GNU_SOURCE
+#include "limephysics.h"
+#include "xmlread.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TEXT_BYTES_MAX = 64 * 1024, /* of a record that are looked at */
+    NUMBER_MAX = 64,            /* characters of a number */
+};
+
+/* ---- one number ---- */
+
+static size_t digits(const char *text, size_t len)
+{
+    size_t n = 0;
+    while (n < len && text[n] >= '0' && text[n] <= '9')
+        n++;
+    return n;
+}
+
+/* "-1.25e-03" and nothing else; *digit: 1e-5. No inf, no nan, no hexadecimal digits. */
+static bool parse_number(const char *text, size_t len, double *value, double *digit)
+{
+    char copy[NUMBER_MAX + 1];
+    size_t at = len && (*text == '-' || *text == '+'), whole, decimals = 0;
+    long exponent = 0;
+    if (len > NUMBER_MAX)
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    whole = digits(text + at, len - at);
+    at += whole;
+    if (at < len && text[at] == '.') {
+        decimals = digits(text + at + 1, len - at - 1);
+        at += 1 + decimals;
+    }
+    if (whole + decimals == 0)
+        return false;
+    if (at < len && (text[at] == 'e' || text[at] == 'E')) {
+        size_t sign = at + 1 < len && (text[at + 1] == '-' || text[at + 1] == '+');
+        size_t n = digits(text + at + 1 + sign, len - at - 1 - sign);
+        exponent = n && n < 6 ? strtol(copy + at + 1, NULL, 10) : 0;
+        at = n && n < 6 ? at + 1 + sign + n : at;
+    }
+    *value = strtod(copy, NULL);
+    *digit = pow(10, (double)exponent - (double)decimals);
+    return at == len && isfinite(*value) && isfinite(*digit);
+}
+
+/* Cut, and nothing in it that a terminal would not bear. */
+static void copy_text(char *out, size_t cap, const char *text, size_t len)
+{
+    size_t n = len < cap - 1 ? len : cap - 1;
+    for (size_t i = 0; i < n; i++)
+        out[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    out[n] = '\0';
+}
+
+static bool is_space(char c)
+{
+    return (unsigned char)c <= ' ';
+}
+
+static void trim(const char **text, size_t *len)
+{
+    while (*len && is_space(**text))
+        ++*text, --*len;
+    while (*len && is_space((*text)[*len - 1]))
+        --*len;
+}
+
+void limefile_physics_state(struct limefile_physics_stated *out,
+                            enum limefile_physics_quantity quantity, double largest,
+                            const char *name, const char *text, size_t len)
+{
+    memset(out, 0, sizeof *out);
+    trim(&text, &len);
+    out->quantity = quantity;
+    copy_text(out->name, sizeof out->name, name, strlen(name));
+    copy_text(out->text, sizeof out->text, text, len);
+    out->number = parse_number(text, len, &out->value, &out->digit);
+    if (!out->number)
+        out->value = out->digit = 0;
+    out->value /= largest;
+    out->digit /= largest;
+}
+
+double limefile_physics_value(const struct limefile_physics *p,
+                              enum limefile_physics_quantity quantity)
+{
+    const double values[] = {p->plaquette, p->space, p->time, p->trace};
+    return values[quantity];
+}
+
+const char *limefile_physics_quantity_name(enum limefile_physics_quantity quantity)
+{
+    static const char *const names[] = {"plaquette", "space plaquette", "time plaquette",
+                                        "link trace"};
+    return names[quantity];
+}
+
+bool limefile_physics_agrees(const struct limefile_physics *p,
+                             const struct limefile_physics_stated *s, unsigned precision)
+{
+    double digit =
+        s->digit < LIMEFILE_PHYSICS_DIGIT_MAX ? s->digit : LIMEFILE_PHYSICS_DIGIT_MAX;
+    double most =
+        precision == 32 ? LIMEFILE_PHYSICS_TOLERANCE_SINGLE : LIMEFILE_PHYSICS_TOLERANCE_DOUBLE;
+    double differs = fabs(limefile_physics_value(p, s->quantity) - s->value);
+    return s->number && differs <= (digit > most ? digit : most);
+}
+
+/* ---- the records of a container ---- */
+
+/* What is looked for; each is stated once a record. */
+static const struct {
+    const char *name;
+    enum limefile_physics_quantity quantity;
+    double largest;
+} known[] = {
+    {"plaquette", LIMEFILE_PHYSICS_PLAQUETTE, 1},      /* tmLQCD; NERSC, in capitals */
+    {"plaq", LIMEFILE_PHYSICS_PLAQUETTE, 1},           /* USQCD */
+    {"linktr", LIMEFILE_PHYSICS_TRACE, 1},             /* USQCD */
+    {"link_trace", LIMEFILE_PHYSICS_TRACE, 1},         /* NERSC */
+    {"gauge.ssplaq", LIMEFILE_PHYSICS_SPACE, 3},       /* MILC */
+    {"gauge.stplaq", LIMEFILE_PHYSICS_TIME, 3},        /* MILC */
+    {"gauge.nersc_linktr", LIMEFILE_PHYSICS_TRACE, 1}, /* MILC */
+};
+
+struct list {
+    struct limefile_physics_stated *out;
+    int count;
+    const struct limefile_record *record;
+    const char *where;
+};
+
+static void add(struct list *list, const char *name, size_t name_len, const char *text,
+                size_t len)
+{
+    trim(&name, &name_len);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strlen(known[i].name) != name_len ||
+            strncasecmp(known[i].name, name, name_len) != 0)
+            continue;
+        for (int k = 0; k < list->count; k++)
+            if (list->out[k].ordinal == list->record->ordinal &&
+                strcmp(list->out[k].name, known[i].name) == 0)
+                return;
+        if (list->count == LIMEFILE_PHYSICS_STATED_MAX)
+            return;
+        struct limefile_physics_stated *s = &list->out[list->count++];
+        limefile_physics_state(s, known[i].quantity, known[i].largest, known[i].name, text,
+                               len);
+        s->ordinal = list->record->ordinal;
+        s->where = list->where;
+        return;
+    }
+}
+
+/* "name = value" a line, or several with commas between them. */
+static void add_text(struct list *list, const char *text, size_t n)
+{
+    while (n) {
+        size_t len = 0;
+        while (len < n && text[len] != '\n' && text[len] != ',')
+            len++;
+        const char *sign = memchr(text, '=', len);
+        if (sign)
+            add(list, text, (size_t)(sign - text), sign + 1, len - (size_t)(sign + 1 - text));
+        len += len < n;
+        text += len;
+        n -= len;
+    }
+}
+
+static void add_fact(void *context, const char *name, size_t depth, const char *text)
+{
+    (void)depth;
+    add(context, name, strlen(name), text, strlen(text));
+    add_text(context, text, strlen(text));
+}
+
+static int add_record(struct list *list, struct limefile_source *source, bool xml)
+{
+    const struct limefile_record *record = list->record;
+    char root[XMLREAD_TEXT_MAX];
+    size_t n = record->bytes < TEXT_BYTES_MAX ? (size_t)record->bytes : TEXT_BYTES_MAX;
+    char *text = malloc(n + 1);
+    if (!text)
+        return -ENOMEM;
+    ssize_t came = limefile_read_full(source, text, n, record->data_offset);
+    int err = came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+    if (!err) {
+        text[n] = '\0';
+        n = strlen(text); /* programs in C count the NUL */
+        if (xml)
+            err = xmlread_facts(text, n, root, add_fact, list);
+        else
+            add_text(list, text, n);
+    }
+    free(text);
+    return err == LIMEFILE_E_XML ? 0 : err;
+}
+
+static bool is_data(const struct limefile_record *record)
+{
+    return strcmp(record->type, "ildg-binary-data") == 0 ||
+           strcmp(record->type, "scidac-binary-data") == 0;
+}
+
+/* The last record of a type before the data, and after those before them. */
+static bool find(const struct limefile_index *index, const struct limefile_record *data,
+                 const char *type, bool same_message, struct limefile_record *out)
+{
+    for (uint64_t at = data->ordinal - 1; at > 0; at--) {
+        if (limefile_index_get(index, at, out) != 0 || is_data(out) ||
+            (same_message && out->message != data->message))
+            break;
+        if (strcmp(out->type, type) == 0)
+            return true;
+    }
+    return false;
+}
+
+int limefile_physics_stated_of(struct limefile_source *source,
+                               const struct limefile_index *index,
+                               const struct limefile_field *field,
+                               struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
+{
+    struct limefile_record record;
+    struct list list = {.out = out, .record = &record};
+    int err = 0;
+    list.where = "xlf-info";
+    if (find(index, &field->record, list.where, false, &record))
+        err = add_record(&list, source, false);
+    list.where = "scidac-record-xml";
+    if (!err && find(index, &field->record, list.where, true, &record))
+        err = add_record(&list, source, true);
+    return err ? err : list.count;
+}

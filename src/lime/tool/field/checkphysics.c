@@ -1,0 +1,294 @@
+/*
+ * checkphysics.c - lime check --physics: whether the links of a configuration are SU(3)
+ * matrices, and whether its plaquette and link trace are what its metadata say
+ */
+#define _GNU_SOURCE
+#include "fieldcheck.h"
+#include "jsonout.h"
+#include "limephysics.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What became of a gauge field. */
+struct physics_result {
+    uint64_t ordinal;
+    enum state { PHYSICS_OK, PHYSICS_BAD, PHYSICS_UNKNOWN, PHYSICS_UNREADABLE } state;
+    const char *reason; /* UNKNOWN, UNREADABLE */
+    unsigned precision;
+    struct limefile_physics is;
+    struct limefile_physics_stated *stated;
+    int stated_count;
+};
+
+static const char *const state_words[] = {"ok", "bad", "unexamined", "unreadable"};
+
+static int keep(struct physics_check *p, const struct physics_result *result)
+{
+    if (p->results == p->room) {
+        size_t room = p->room + p->room / 2 + 4;
+        void *bigger = reallocarray(p->result, room, sizeof *p->result);
+        if (!bigger)
+            return -ENOMEM;
+        p->result = bigger;
+        p->room = room;
+    }
+    p->result[p->results++] = *result;
+    return 0;
+}
+
+/* ---- findings ---- */
+
+static void report_links(const struct field_check *check, const struct limefile_field *f,
+                         const struct limefile_physics *is)
+{
+    char why[256], first[192];
+    uint64_t link = is->first.site * 4 + is->first.direction;
+    struct limefile_finding finding = {
+        .code = LIMEFILE_D_LINKS,
+        .offset = f->record.data_offset + link * (f->site_bytes / 4),
+        .ordinal = f->record.ordinal,
+        .have = is->bad_links,
+        .want = 4 * f->sites,
+        .why = why,
+    };
+    limefile_physics_bad_text(&is->first, first, sizeof first);
+    snprintf(why, sizeof why, "the first: %s", first);
+    check->report(check->context, &finding);
+}
+
+static void report_stated(const struct field_check *check, const struct limefile_field *f,
+                          const struct limefile_physics *is,
+                          const struct limefile_physics_stated *s)
+{
+    char why[256];
+    struct limefile_record record = {.ordinal = 0};
+    limefile_index_get(check->c->index, s->ordinal, &record);
+    struct limefile_finding finding = {
+        .code = s->quantity == LIMEFILE_PHYSICS_TRACE ? LIMEFILE_D_LINK_TRACE
+                                                      : LIMEFILE_D_PLAQUETTE,
+        .offset = record.data_offset,
+        .ordinal = s->ordinal,
+        .why = why,
+    };
+    snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of record %" PRIu64 " %.12g", s->name,
+             s->where, s->text, s->number ? "" : ", not a number",
+             limefile_physics_quantity_name(s->quantity), f->record.ordinal,
+             limefile_physics_value(is, s->quantity));
+    check->report(check->context, &finding);
+}
+
+/* Whether all is as it should be. */
+static bool report(const struct field_check *check, const struct limefile_field *f,
+                   const struct physics_result *result)
+{
+    bool good = result->is.bad_links == 0;
+    if (!good)
+        report_links(check, f, &result->is);
+    for (int i = 0; i < result->stated_count; i++) {
+        const struct limefile_physics_stated *s = &result->stated[i];
+        if (limefile_physics_agrees(&result->is, s, result->precision))
+            continue;
+        report_stated(check, f, &result->is, s);
+        good = false;
+    }
+    return good;
+}
+
+/* ---- one field ---- */
+
+static void print(const struct field_check *check, const struct physics_result *r)
+{
+    char agree[192] = "";
+    size_t used = 0;
+    for (int i = 0; i < r->stated_count && used < sizeof agree; i++)
+        if (limefile_physics_agrees(&r->is, &r->stated[i], r->precision))
+            used +=
+                (size_t)snprintf(agree + used, sizeof agree - used, "%s%s of %s",
+                                 used ? ", " : "; as ", r->stated[i].name, r->stated[i].where);
+    answer(check->path,
+           "record %" PRIu64 ": plaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
+           r->ordinal, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
+    answer(check->path,
+           "record %" PRIu64 ": U U^+ differs from 1 by at most %.2g, det U by at most %.2g "
+           "(bound %.0e)",
+           r->ordinal, r->is.unitarity, r->is.determinant, r->is.bound);
+}
+
+static int measure(const struct field_check *check, const struct limefile_field *f,
+                   struct physics_result *result)
+{
+    struct limefile_field here;
+    struct limefile_sites_field context;
+    struct limefile_sites sites;
+    struct limefile_fd source;
+    int fd = field_check_open(check, f, &here);
+    if (fd < 0)
+        return fd;
+    limefile_fd_init(&source, fd);
+    int err = limefile_sites_of_field(&source.source, &here, &context, &sites);
+    if (!err)
+        err = limefile_physics_measure(&sites,
+                                       &(struct limefile_physics_options){
+                                           .threads = check->threads,
+                                           .progress = check->progress,
+                                           .context = check->context,
+                                       },
+                                       &result->is);
+    close(fd);
+    return err;
+}
+
+/* 0, or what is wrong with reading the container. */
+static int compare(const struct field_check *check, const struct limefile_field *f,
+                   struct physics_result *result)
+{
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
+    int err = measure(check, f, result);
+    int count =
+        err ? 0 : limefile_physics_stated_of(check->c->source, check->c->index, f, stated);
+    if (err || count <= 0)
+        return err ? err : count;
+    result->stated = calloc((size_t)count, sizeof *stated);
+    if (!result->stated)
+        return -ENOMEM;
+    memcpy(result->stated, stated, (size_t)count * sizeof *stated);
+    result->stated_count = count;
+    return 0;
+}
+
+static void conclude(struct physics_check *p, const struct field_check *check,
+                     const struct limefile_field *f, struct physics_result *result, int err)
+{
+    if (err == LIMEFILE_E_STATE) {
+        bool other = strcmp(f->name, "su3gauge") != 0;
+        result->state = PHYSICS_UNKNOWN;
+        result->reason = other ? "not an SU(3) configuration"
+                               : "its length or its lattice is not that of a configuration";
+        p->unknown++;
+        if (!check->quiet)
+            answer(check->path, "record %" PRIu64 ": unexamined: %s", result->ordinal,
+                   result->reason);
+    } else if (err) {
+        result->state = PHYSICS_UNREADABLE;
+        result->reason = limefile_strerror(err);
+        p->wrong++;
+        check->report(check->context, &(struct limefile_finding){
+                                          .code = err,
+                                          .offset = f->record.data_offset,
+                                          .ordinal = f->record.ordinal,
+                                      });
+    } else {
+        if (!check->quiet)
+            print(check, result);
+        bool good = report(check, f, result);
+        result->state = good ? PHYSICS_OK : PHYSICS_BAD;
+        p->good += good;
+        p->wrong += !good;
+    }
+}
+
+int physics_check(struct physics_check *p, const struct field_check *check)
+{
+    int err = 0;
+    for (size_t i = 0; !err && i < check->fields->count; i++) {
+        struct limefile_field f;
+        limefile_fields_get(check->fields, i, &f);
+        if (f.kind != LIMEFILE_KIND_GAUGE)
+            continue;
+        struct physics_result result = {.ordinal = f.record.ordinal, .precision = f.precision};
+        err = compare(check, &f, &result);
+        if (err != -ENOMEM) {
+            conclude(p, check, &f, &result, err);
+            err = check->keep ? keep(p, &result) : 0;
+        }
+        if (err || !check->keep)
+            free(result.stated);
+    }
+    return err;
+}
+
+/* ---- JSON ---- */
+
+static void number_json(const char *name, double value)
+{
+    if (isfinite(value))
+        printf(", \"%s\": %.17g", name, value);
+    else
+        printf(", \"%s\": null", name);
+}
+
+static void first_json(const struct limefile_physics *is)
+{
+    const struct limefile_physics_bad *bad = &is->first;
+    if (bad->wrong == LIMEFILE_PHYSICS_GOOD) {
+        fputs(", \"first_bad\": null", stdout);
+        return;
+    }
+    printf(", \"first_bad\": {\"site\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
+           "], \"direction\": \"%c\", \"wrong\": \"%s\"",
+           bad->at[0], bad->at[1], bad->at[2], bad->at[3], "xyzt"[bad->direction],
+           limefile_physics_wrong_word(bad->wrong));
+    if (bad->wrong == LIMEFILE_PHYSICS_NAN || bad->wrong == LIMEFILE_PHYSICS_INFINITE)
+        printf(", \"real\": %u", bad->real);
+    else
+        number_json("deviation", bad->deviation);
+    putchar('}');
+}
+
+static void stated_json(const struct physics_result *r)
+{
+    fputs(", \"stated\": [", stdout);
+    for (int i = 0; i < r->stated_count; i++) {
+        const struct limefile_physics_stated *s = &r->stated[i];
+        printf("%s{\"ordinal\": %" PRIu64 ", \"where\": \"%s\", \"name\": \"%s\", \"text\": ",
+               i ? ", " : "", s->ordinal, s->where, s->name);
+        jsonout_text(stdout, s->text, strlen(s->text));
+        number_json("value", s->number ? s->value : NAN);
+        number_json("measured", limefile_physics_value(&r->is, s->quantity));
+        printf(", \"agrees\": %s}",
+               limefile_physics_agrees(&r->is, s, r->precision) ? "true" : "false");
+    }
+    putchar(']');
+}
+
+void physics_check_json(const struct physics_check *p)
+{
+    putchar('[');
+    for (size_t i = 0; i < p->results; i++) {
+        const struct physics_result *r = &p->result[i];
+        printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "", r->ordinal,
+               state_words[r->state]);
+        if (r->reason) {
+            printf(", \"reason\": \"%s\"}", r->reason);
+            continue;
+        }
+        number_json("plaquette", r->is.plaquette);
+        number_json("space", r->is.space);
+        number_json("time", r->is.time);
+        number_json("link_trace", r->is.trace);
+        number_json("unitarity", r->is.unitarity);
+        number_json("determinant", r->is.determinant);
+        number_json("bound", r->is.bound);
+        printf(", \"nonfinite\": %" PRIu64 ", \"bad_links\": %" PRIu64
+               ", \"bad_sites\": %" PRIu64,
+               r->is.nonfinite, r->is.bad_links, r->is.bad_sites);
+        first_json(&r->is);
+        stated_json(r);
+        putchar('}');
+    }
+    putchar(']');
+}
+
+void physics_check_release(struct physics_check *p)
+{
+    for (size_t i = 0; i < p->results; i++)
+        free(p->result[i].stated);
+    free(p->result);
+    *p = (struct physics_check){.good = 0};
+}

@@ -1,0 +1,58 @@
+/*
+ * fieldcheck.h - what lime check finds out about the data of fields: their SciDAC checksums
+ * (--data), and whether configurations are what they should be (--physics)
+ */
+#ifndef FIELDCHECK_H
+#define FIELDCHECK_H
+
+#include "container.h"
+#include "limeildg.h"
+
+/* What both are given: all is the caller's. */
+struct field_check {
+    const char *path;
+    const struct container *c; /* with its index */
+    const struct limefile_fields *fields;
+    unsigned threads;
+    bool quiet; /* answers nothing; findings are reported all the same */
+    bool keep;  /* for JSON: the result of each field */
+    limefile_sum_progress_fn *progress;
+    void (*report)(void *context, const struct limefile_finding *);
+    void *context; /* of both */
+};
+
+/* A descriptor for the data of a field that the caller closes, or < 0; *here is the field with
+ * its data where they are in that file. */
+int field_check_open(const struct field_check *, const struct limefile_field *,
+                     struct limefile_field *here);
+
+/* ---- checksums (checksums.c) ---- */
+
+/* Zero to begin with; released whatever it was. */
+struct sums_check {
+    uint64_t verified, wrong, unverified;
+    struct sum_result *result; /* one for each field */
+};
+
+int sums_check(struct sums_check *, const struct field_check *); /* -ENOMEM */
+
+/* [{"ordinal": 3, "state": "ok", ...}, ...] */
+void sums_check_json(const struct sums_check *, const struct field_check *);
+void sums_check_release(struct sums_check *);
+
+/* ---- configurations (checkphysics.c) ---- */
+
+/* Zero to begin with; released whatever it was. */
+struct physics_check {
+    uint64_t good, wrong, unknown; /* unknown: gauge fields that cannot be examined */
+    struct physics_result *result; /* one for each gauge field */
+    size_t results, room;
+};
+
+int physics_check(struct physics_check *, const struct field_check *); /* -ENOMEM */
+
+/* [{"ordinal": 3, "state": "ok", "plaquette": ...}, ...] */
+void physics_check_json(const struct physics_check *);
+void physics_check_release(struct physics_check *);
+
+#endif
