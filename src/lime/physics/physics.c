@@ -154,7 +154,7 @@ static void conclude(struct work *w, struct limefile_physics *out)
         .first = t->first,
     };
     out->plaquette = (out->space + out->time) / 2;
-    if (t->nonfinite)
+    if (t->nonfinite || isnan(out->plaquette) || isnan(out->trace)) /* or sums overflowed */
         out->plaquette = out->space = out->time = out->trace = NAN;
 }
 

@@ -37,7 +37,8 @@ struct limefile_physics_bad {
 
 struct limefile_physics {
     /* Means of Re tr U_p / 3 over all plaquettes, over those in space and those with time; of
-     * Re tr U / 3 over all links. 1 where all links are 1. NaN if some link is not finite. */
+     * Re tr U / 3 over all links. 1 where all links are 1. NaN if some link is not finite;
+     * infinite or NaN if sums of its numbers are beyond DBL_MAX. */
     double plaquette, space, time, trace;
 
     /* The largest modulus of an entry of U U^+ - 1, and of det U - 1, over all links that are

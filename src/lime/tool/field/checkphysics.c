@@ -106,16 +106,17 @@ static void print(const struct field_check *check, const struct physics_result *
 {
     char agree[192] = "";
     size_t used = 0;
-    for (int i = 0; i < r->stated_count && used < sizeof agree; i++)
-        if (limefile_physics_agrees(&r->is, &r->stated[i], r->precision))
-            used +=
-                (size_t)snprintf(agree + used, sizeof agree - used, "%s%s of %s",
-                                 used ? ", " : "; as ", r->stated[i].name, r->stated[i].where);
+    for (int i = 0; i < r->stated_count && used < sizeof agree; i++) {
+        const struct limefile_physics_stated *s = &r->stated[i];
+        if (limefile_physics_agrees(&r->is, s, r->precision))
+            used += (size_t)snprintf(agree + used, sizeof agree - used, "%s%s %s",
+                                     used ? ", " : "; agrees with ", s->where, s->name);
+    }
     answer(check->path,
            "record %" PRIu64 ": plaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
            r->ordinal, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
     answer(check->path,
-           "record %" PRIu64 ": U U^+ differs from 1 by at most %.2g, det U by at most %.2g "
+           "record %" PRIu64 ": largest deviation from 1: of U U^+ %.2g, of det U %.2g "
            "(bound %.0e)",
            r->ordinal, r->is.unitarity, r->is.determinant, r->is.bound);
 }

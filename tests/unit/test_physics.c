@@ -1,0 +1,788 @@
+/* test_physics.c - plaquettes, link traces and bad links, against plain loops over complex
+ * numbers that know nothing of tiles, layers and blocks */
+#define _GNU_SOURCE
+#include "unit.h"
+#include "limephysics.h"
+#include "tile.h"
+
+#include <complex.h>
+#include <float.h>
+#include <math.h>
+
+/* ---- a configuration in memory ---- */
+
+typedef struct {
+    double complex e[3][3];
+} su3;
+
+struct config {
+    uint64_t extent[4];
+    uint64_t count;
+    su3 *u; /* 4 a site */
+    unsigned precision;
+    unsigned char *raw; /* as stored */
+    uint64_t most;      /* sites that were asked for at once */
+    uint64_t fails_at;  /* reading this site fails; UINT64_MAX: none does */
+};
+
+static uint64_t chance = 1;
+
+/* In [-1, 1). */
+static double number(void)
+{
+    uint64_t x = chance += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return (double)((x ^ x >> 31) >> 11) * 0x1p-52 - 1;
+}
+
+static su3 random_su3(void)
+{
+    su3 u;
+    for (int a = 0; a < 2; a++) {
+        double norm = 0;
+        double complex overlap = 0;
+        for (int b = 0; b < 3; b++)
+            u.e[a][b] = number() + I * number();
+        for (int b = 0; a && b < 3; b++)
+            overlap += conj(u.e[0][b]) * u.e[1][b];
+        for (int b = 0; a && b < 3; b++)
+            u.e[1][b] -= overlap * u.e[0][b];
+        for (int b = 0; b < 3; b++)
+            norm += creal(u.e[a][b] * conj(u.e[a][b]));
+        for (int b = 0; b < 3; b++)
+            u.e[a][b] /= sqrt(norm);
+    }
+    for (int b = 0; b < 3; b++) {
+        int c = (b + 1) % 3, d = (b + 2) % 3;
+        u.e[2][b] = conj(u.e[0][c] * u.e[1][d] - u.e[0][d] * u.e[1][c]);
+    }
+    return u;
+}
+
+static void store(struct config *c, uint64_t link)
+{
+    size_t size = c->precision / 8;
+    unsigned char *out = c->raw + link * 18 * size;
+    for (int i = 0; i < 18; i++) {
+        double complex z = c->u[link].e[i / 6][i / 2 % 3];
+        double value = i % 2 ? cimag(z) : creal(z);
+        float narrow = (float)value;
+        uint64_t bits = 0;
+        uint32_t bits32;
+        memcpy(&bits, &value, sizeof bits);
+        memcpy(&bits32, &narrow, sizeof bits32);
+        if (size == 4)
+            bits = bits32;
+        for (size_t k = 0; k < size; k++)
+            *out++ = (unsigned char)(bits >> 8 * (size - 1 - k));
+    }
+}
+
+static void store_all(struct config *c)
+{
+    for (uint64_t i = 0; i < 4 * c->count; i++)
+        store(c, i);
+}
+
+static struct config make(uint64_t x, uint64_t y, uint64_t z, uint64_t t, unsigned precision)
+{
+    struct config c = {
+        .extent = {x, y, z, t},
+        .count = x * y * z * t,
+        .precision = precision,
+        .fails_at = UINT64_MAX,
+    };
+    c.u = calloc(4 * c.count, sizeof *c.u);
+    c.raw = malloc(4 * c.count * 18 * (precision / 8));
+    assert_true(c.u && c.raw);
+    for (uint64_t i = 0; i < 4 * c.count; i++)
+        c.u[i] = random_su3();
+    store_all(&c);
+    return c;
+}
+
+static void release(struct config *c)
+{
+    free(c->u);
+    free(c->raw);
+}
+
+static int read_config(void *context, uint64_t first, uint64_t count, void *out)
+{
+    struct config *c = context;
+    size_t size = (size_t)72 * (c->precision / 8);
+    assert_true(first < c->count && count <= c->count - first);
+    if (c->fails_at - first < count)
+        return -EIO;
+    memcpy(out, c->raw + first * size, (size_t)count * size);
+    return 0;
+}
+
+static struct limefile_sites sites_of(struct config *c)
+{
+    struct limefile_sites sites = {
+        .precision = c->precision, .read = read_config, .context = c};
+    memcpy(sites.extent, c->extent, sizeof sites.extent);
+    return sites;
+}
+
+static struct limefile_physics measure(struct config *c, unsigned threads)
+{
+    struct limefile_sites sites = sites_of(c);
+    struct limefile_physics_options options = {.threads = threads};
+    struct limefile_physics out;
+    assert_int_equal(limefile_physics_measure(&sites, &options, &out), 0);
+    return out;
+}
+
+/* ---- the reference ---- */
+
+static uint64_t neighbour(const struct config *c, uint64_t site, int mu)
+{
+    uint64_t stride = 1;
+    for (int d = 0; d < mu; d++)
+        stride *= c->extent[d];
+    uint64_t at = site / stride % c->extent[mu];
+    return at + 1 < c->extent[mu] ? site + stride : site - at * stride;
+}
+
+static su3 product(const su3 *a, const su3 *b, bool dagger)
+{
+    su3 out;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            out.e[i][j] = 0;
+            for (int k = 0; k < 3; k++)
+                out.e[i][j] += a->e[i][k] * (dagger ? conj(b->e[j][k]) : b->e[k][j]);
+        }
+    return out;
+}
+
+static su3 as_stored(const struct config *c, uint64_t link)
+{
+    su3 u = c->u[link];
+    for (int i = 0; c->precision == 32 && i < 9; i++)
+        u.e[i / 3][i % 3] =
+            (float)creal(u.e[i / 3][i % 3]) + I * (double)(float)cimag(u.e[i / 3][i % 3]);
+    return u;
+}
+
+static double complex trace_of(const su3 *u)
+{
+    return u->e[0][0] + u->e[1][1] + u->e[2][2];
+}
+
+static double plaquette_at(const struct config *c, uint64_t site, int mu, int nu)
+{
+    su3 a = as_stored(c, 4 * site + mu), b = as_stored(c, 4 * neighbour(c, site, mu) + nu);
+    su3 d = as_stored(c, 4 * neighbour(c, site, nu) + mu), e = as_stored(c, 4 * site + nu);
+    su3 way = product(&a, &b, false);
+    way = product(&way, &d, true);
+    way = product(&way, &e, true);
+    return creal(trace_of(&way)) / 3;
+}
+
+static double deviation_of(const su3 *u)
+{
+    su3 square = product(u, u, true);
+    double most = 0;
+    for (int i = 0; i < 9; i++)
+        most = fmax(most, cabs(square.e[i / 3][i % 3] - (i % 4 == 0)));
+    return most;
+}
+
+static double complex determinant_of(const su3 *u)
+{
+    double complex sum = 0;
+    for (int i = 0; i < 3; i++) {
+        int j = (i + 1) % 3, k = (i + 2) % 3;
+        sum += u->e[0][i] * (u->e[1][j] * u->e[2][k] - u->e[1][k] * u->e[2][j]);
+    }
+    return sum;
+}
+
+static struct limefile_physics reference(const struct config *c)
+{
+    struct limefile_physics p = {0};
+    for (uint64_t site = 0; site < c->count; site++)
+        for (int mu = 0; mu < 4; mu++) {
+            su3 u = as_stored(c, 4 * site + mu);
+            for (int nu = 0; nu < mu; nu++)
+                *(mu == 3 ? &p.time : &p.space) += plaquette_at(c, site, mu, nu);
+            p.trace += creal(trace_of(&u)) / 3;
+            p.unitarity = fmax(p.unitarity, deviation_of(&u));
+            p.determinant = fmax(p.determinant, cabs(determinant_of(&u) - 1));
+        }
+    p.space /= 3 * (double)c->count;
+    p.time /= 3 * (double)c->count;
+    p.trace /= 4 * (double)c->count;
+    p.plaquette = (p.space + p.time) / 2;
+    return p;
+}
+
+static void assert_near(double have, double want, double within)
+{
+    if (!(fabs(have - want) <= within))
+        fail_msg("%.17g, not %.17g", have, want);
+}
+
+static void assert_same_values(const struct limefile_physics *have,
+                               const struct limefile_physics *want)
+{
+    assert_near(have->plaquette, want->plaquette, 1e-14);
+    assert_near(have->space, want->space, 1e-14);
+    assert_near(have->time, want->time, 1e-14);
+    assert_near(have->trace, want->trace, 1e-14);
+    assert_near(have->unitarity, want->unitarity, 2e-15);
+    assert_near(have->determinant, want->determinant, 2e-15);
+}
+
+static void assert_same_bits(const struct limefile_physics *have,
+                             const struct limefile_physics *want)
+{
+    assert_memory_equal(&have->plaquette, &want->plaquette, 7 * sizeof(double));
+    assert_int_equal(have->nonfinite, want->nonfinite);
+    assert_int_equal(have->bad_links, want->bad_links);
+    assert_int_equal(have->bad_sites, want->bad_sites);
+    assert_int_equal(have->first.wrong, want->first.wrong);
+    assert_int_equal(have->first.site, want->first.site);
+    assert_int_equal(have->first.direction, want->first.direction);
+}
+
+/* ---- values ---- */
+
+/* Rows that fill no tile, one, many; blocks in y and z; rows that are cut; more steps than
+ * cells. */
+static const uint64_t shapes[][4] = {
+    {1, 1, 1, 1},    {2, 2, 2, 2},   {1, 2, 3, 4},   {4, 3, 2, 1},    {3, 5, 1, 2},
+    {8, 4, 4, 2},    {31, 2, 1, 3},  {32, 1, 2, 2},  {33, 3, 2, 1},   {64, 1, 1, 2},
+    {65, 2, 2, 2},   {4, 20, 21, 2}, {2, 200, 1, 2}, {1, 1, 190, 3},  {3, 1, 400, 1},
+    {600, 2, 2, 2},  {513, 1, 3, 1}, {512, 3, 1, 1}, {1100, 9, 2, 1}, {1025, 1, 1, 1},
+    {40, 14, 15, 2}, {7, 183, 2, 1},
+};
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        const uint64_t *e = shapes[i];
+        struct config c = make(e[0], e[1], e[2], e[3], i % 3 == 1 ? 32 : 64);
+        struct limefile_physics want = reference(&c), have = measure(&c, 1 + i % 4);
+        assert_same_values(&have, &want);
+        assert_int_equal(have.bad_links, 0);
+        assert_int_equal(have.nonfinite, 0);
+        assert_int_equal(have.first.wrong, LIMEFILE_PHYSICS_GOOD);
+        assert_true(have.bound == (c.precision == 32 ? 1e-4 : 1e-6));
+        release(&c);
+    }
+}
+
+/* Each cell is of two steps. */
+static void test_many_steps(void **state)
+{
+    (void)state;
+    struct config c = make(1, 1, 1, 70001, 32);
+    struct limefile_physics want = reference(&c), one = measure(&c, 1), five = measure(&c, 5);
+    assert_same_values(&one, &want);
+    assert_same_bits(&five, &one);
+    release(&c);
+}
+
+static void test_unit(void **state)
+{
+    (void)state;
+    struct config c = make(7, 4, 3, 5, 64);
+    memset(c.u, 0, 4 * c.count * sizeof *c.u);
+    for (uint64_t i = 0; i < 4 * c.count; i++)
+        for (int a = 0; a < 3; a++)
+            c.u[i].e[a][a] = 1;
+    for (c.precision = 64; c.precision; c.precision = c.precision == 64 ? 32 : 0) {
+        store_all(&c);
+        struct limefile_physics p = measure(&c, 2);
+        assert_true(p.plaquette == 1 && p.space == 1 && p.time == 1 && p.trace == 1);
+        assert_true(p.unitarity == 0 && p.determinant == 0 && p.bad_links == 0);
+    }
+    release(&c);
+}
+
+/* U_mu(x) -> g(x) U_mu(x) g(x + mu)^+ changes the trace of links, not that of loops. */
+static void test_gauge_invariance(void **state)
+{
+    (void)state;
+    struct config c = make(6, 5, 4, 3, 64);
+    su3 *g = calloc(c.count, sizeof *g);
+    struct limefile_physics before = measure(&c, 3);
+    assert_non_null(g);
+    for (uint64_t site = 0; site < c.count; site++)
+        g[site] = random_su3();
+    for (uint64_t i = 0; i < 4 * c.count; i++) {
+        c.u[i] = product(&g[i / 4], &c.u[i], false);
+        c.u[i] = product(&c.u[i], &g[neighbour(&c, i / 4, (int)(i % 4))], true);
+    }
+    store_all(&c);
+    struct limefile_physics after = measure(&c, 3);
+    assert_near(after.plaquette, before.plaquette, 1e-14);
+    assert_near(after.space, before.space, 1e-14);
+    assert_near(after.time, before.time, 1e-14);
+    assert_true(fabs(after.trace - before.trace) > 1e-6);
+    free(g);
+    release(&c);
+}
+
+static void test_threads_same_bits(void **state)
+{
+    (void)state;
+    for (unsigned precision = 32; precision <= 64; precision += 32) {
+        struct config c = make(10, 17, 16, 7, precision);
+        struct limefile_physics one = measure(&c, 1);
+        for (unsigned threads = 2; threads <= 7; threads++) {
+            struct limefile_physics p = measure(&c, threads);
+            assert_same_bits(&p, &one);
+        }
+        struct limefile_physics p = measure(&c, 0);
+        assert_same_bits(&p, &one);
+        release(&c);
+    }
+}
+
+/* What this processor has gives the bits that any has. */
+static void test_instructions_same_bits(void **state)
+{
+    (void)state;
+    double *tiles = aligned_alloc(64, 4 * TILE_REALS * sizeof *tiles + 64);
+    const double *next[3];
+    assert_non_null(tiles);
+    for (int i = 0; i < 4 * TILE_REALS + 8; i++)
+        tiles[i] = number();
+    for (int i = 0; i < 3; i++)
+        next[i] = tiles + (size_t)(i + 1) * TILE_REALS;
+    for (unsigned count = 1; count <= TILE_SITES; count++) {
+        struct tile_sums any, best;
+        tile_measure_plain(tiles, next, count, &any);
+        tile_measure_best()(tiles, next, count, &best);
+        assert_memory_equal(&any, &best, offsetof(struct tile_sums, finite));
+        assert_true(any.finite && best.finite);
+    }
+    free(tiles);
+}
+
+/* ---- what is wrong with links ---- */
+
+static void put_real(struct config *c, uint64_t link, int real, double value)
+{
+    double complex *z = &c->u[link].e[real / 6][real / 2 % 3];
+    double part[2] = {creal(*z), cimag(*z)};
+    part[real % 2] = value;
+    *z = CMPLX(part[0], part[1]);
+    store(c, link);
+}
+
+static void assert_first(const struct limefile_physics *p, const struct config *c,
+                         uint64_t link, enum limefile_physics_wrong wrong)
+{
+    uint64_t site = link / 4;
+    assert_int_equal(p->first.wrong, wrong);
+    assert_int_equal(p->first.site, site);
+    assert_int_equal(p->first.direction, link % 4);
+    for (int d = 0; d < 4; site /= c->extent[d++])
+        assert_int_equal(p->first.at[d], site % c->extent[d]);
+}
+
+/* The first one in the file is named, though threads meet others before. */
+static void test_bad_links(void **state)
+{
+    (void)state;
+    struct config c = make(5, 20, 19, 4, 64);
+    const uint64_t bad[] = {4 * c.count - 1, 9001, 9002, 4321, 1234};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        put_real(&c, bad[i], 5, 0.25);
+        for (unsigned threads = 1; threads <= 4; threads += 3) {
+            struct limefile_physics p = measure(&c, threads), want = reference(&c);
+            bool pair = i > 1; /* 9001 and 9002 are of one site */
+            uint64_t first = bad[i] == 9002 ? 9001 : bad[i];
+            assert_same_values(&p, &want);
+            assert_int_equal(p.bad_links, i + 1);
+            assert_int_equal(p.bad_sites, i + 1 - pair);
+            assert_int_equal(p.nonfinite, 0);
+            assert_first(&p, &c, first, LIMEFILE_PHYSICS_UNITARITY);
+            assert_near(p.first.deviation, deviation_of(&c.u[first]), 1e-15);
+        }
+    }
+    release(&c);
+}
+
+static void test_not_finite(void **state)
+{
+    (void)state;
+    for (unsigned precision = 32; precision <= 64; precision += 32) {
+        struct config c = make(6, 4, 4, 4, precision);
+        double unitarity = measure(&c, 1).unitarity;
+        put_real(&c, 700, 7, NAN);
+        put_real(&c, 700, 9, -INFINITY);
+        struct limefile_physics p = measure(&c, 2);
+        assert_first(&p, &c, 700, LIMEFILE_PHYSICS_NAN);
+        assert_int_equal(p.first.real, 7);
+        put_real(&c, 41, 0, INFINITY);
+        p = measure(&c, 3);
+        assert_first(&p, &c, 41, LIMEFILE_PHYSICS_INFINITE);
+        assert_int_equal(p.first.real, 0);
+        assert_int_equal(p.nonfinite, 3);
+        assert_int_equal(p.bad_links, 2);
+        assert_int_equal(p.bad_sites, 2);
+        assert_true(isnan(p.plaquette) && isnan(p.space) && isnan(p.time) && isnan(p.trace));
+        assert_true(p.unitarity <= unitarity); /* of the others */
+        release(&c);
+    }
+}
+
+/* Finite, but their products are not. */
+static void test_huge(void **state)
+{
+    (void)state;
+    struct config c = make(3, 3, 3, 3, 64);
+    for (int i = 0; i < 18; i++)
+        put_real(&c, 13, i, 1e300);
+    struct limefile_physics p = measure(&c, 2);
+    assert_first(&p, &c, 13, LIMEFILE_PHYSICS_UNITARITY);
+    assert_true(p.first.deviation == DBL_MAX && p.unitarity == DBL_MAX);
+    assert_int_equal(p.nonfinite, 0);
+    assert_int_equal(p.bad_links, 1);
+    release(&c);
+}
+
+/* Unitary, but of determinant -1: two rows are exchanged. */
+static void test_determinant(void **state)
+{
+    (void)state;
+    struct config c = make(4, 4, 4, 4, 64);
+    for (int b = 0; b < 3; b++) {
+        double complex z = c.u[99].e[0][b];
+        c.u[99].e[0][b] = c.u[99].e[1][b];
+        c.u[99].e[1][b] = z;
+    }
+    store(&c, 99);
+    struct limefile_physics p = measure(&c, 1);
+    assert_first(&p, &c, 99, LIMEFILE_PHYSICS_DETERMINANT);
+    assert_near(p.first.deviation, 2, 1e-14);
+    assert_true(p.unitarity < 1e-14);
+    release(&c);
+}
+
+/* Just below and beyond: a factor f makes f^2 - 1 of the unitarity, more of the determinant. */
+static void test_bounds(void **state)
+{
+    (void)state;
+    for (unsigned precision = 32; precision <= 64; precision += 32) {
+        double bound = precision == 32 ? 1e-4 : 1e-6;
+        for (int beyond = 0; beyond < 2; beyond++) {
+            struct config c = make(4, 4, 4, 4, precision);
+            double by = sqrt(1 + bound * (beyond ? 1.01 : 0.6)); /* det: 1.5 times as much */
+            for (int i = 0; i < 9; i++)
+                c.u[500].e[i / 3][i % 3] *= by;
+            store(&c, 500);
+            assert_int_equal(measure(&c, 1).bad_links, beyond);
+            release(&c);
+        }
+    }
+    struct config c = make(4, 4, 4, 4, 32);
+    struct limefile_sites sites = sites_of(&c);
+    struct limefile_physics_options options = {.bound = 1e-12};
+    struct limefile_physics p;
+    assert_int_equal(limefile_physics_measure(&sites, &options, &p), 0);
+    assert_true(p.bad_links > 900 && p.bound == 1e-12);
+    release(&c);
+}
+
+/* ---- how it ends ---- */
+
+struct told {
+    uint64_t bytes, stop_at;
+};
+
+static bool hear(void *context, uint64_t more)
+{
+    struct told *told = context;
+    told->bytes += more;
+    return told->bytes < told->stop_at;
+}
+
+static void test_progress(void **state)
+{
+    (void)state;
+    struct config c = make(8, 16, 16, 6, 64);
+    struct limefile_sites sites = sites_of(&c);
+    for (unsigned threads = 1; threads < 4; threads++) {
+        struct told told = {.stop_at = UINT64_MAX};
+        struct limefile_physics_options options = {
+            .threads = threads, .progress = hear, .context = &told};
+        struct limefile_physics p;
+        assert_int_equal(limefile_physics_measure(&sites, &options, &p), 0);
+        assert_int_equal(told.bytes, c.count * 576);
+        told = (struct told){.stop_at = 1};
+        assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINTR);
+        assert_true(told.bytes < c.count * 576);
+    }
+    release(&c);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    struct config c = make(8, 16, 16, 6, 64);
+    struct limefile_sites sites = sites_of(&c);
+    struct limefile_physics_options options = {.threads = 3};
+    struct limefile_physics p;
+    for (c.fails_at = 0; c.fails_at < c.count; c.fails_at += 1009)
+        assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EIO);
+    sites.precision = 65;
+    assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINVAL);
+    sites.precision = 64;
+    sites.extent[2] = 0;
+    assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINVAL);
+    sites.extent[2] = UINT64_MAX;
+    assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINVAL);
+    sites.extent[2] = UINT64_C(1) << 55;
+    assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EINVAL);
+    release(&c);
+}
+
+static int refuse(void *context, uint64_t first, uint64_t count, void *out)
+{
+    uint64_t *most = context;
+    memset(out, 0xff, (size_t)count * 576); /* there must be room for it */
+    *most = count > *most ? count : *most;
+    return first > UINT64_C(1) << 40 ? 0 : -EIO;
+}
+
+/* Lattices of any form, too large to be read, take as little memory as others. */
+static void test_giants(void **state)
+{
+    (void)state;
+    const uint64_t giants[][4] = {{UINT64_C(1) << 54, 1, 1, 1},
+                                  {1, UINT64_C(1) << 54, 1, 1},
+                                  {1, 1, UINT64_C(1) << 54, 1},
+                                  {1, 1, 1, UINT64_C(1) << 54},
+                                  {1 << 13, 1 << 13, 1 << 13, 1 << 13}};
+    for (size_t i = 0; i < COUNT(giants); i++) {
+        uint64_t most = 0;
+        struct limefile_sites sites = {.precision = 64, .read = refuse, .context = &most};
+        struct limefile_physics_options options = {.threads = 2};
+        struct limefile_physics p;
+        memcpy(sites.extent, giants[i], sizeof sites.extent);
+        assert_int_equal(limefile_physics_measure(&sites, &options, &p), -EIO);
+        assert_true(most * 576 <= 300 * 1024);
+    }
+}
+
+/* ---- words ---- */
+
+static void test_bad_text(void **state)
+{
+    (void)state;
+    struct limefile_physics_bad bad = {
+        .wrong = LIMEFILE_PHYSICS_UNITARITY,
+        .at = {3, 0, 1, 2},
+        .direction = 1,
+        .deviation = 0.3125,
+    };
+    char text[160];
+    limefile_physics_bad_text(&bad, text, sizeof text);
+    assert_string_equal(text,
+                        "site 3 0 1 2 (x y z t), direction y: U U^+ differs from 1 by 0.31");
+    bad.wrong = LIMEFILE_PHYSICS_DETERMINANT;
+    bad.direction = 3;
+    limefile_physics_bad_text(&bad, text, sizeof text);
+    assert_string_equal(
+        text, "site 3 0 1 2 (x y z t), direction t: its determinant differs from 1 by 0.31");
+    bad.wrong = LIMEFILE_PHYSICS_NAN;
+    bad.real = 11;
+    limefile_physics_bad_text(&bad, text, sizeof text);
+    assert_string_equal(text,
+                        "site 3 0 1 2 (x y z t), direction t: row 2, column 3 is not a number");
+    assert_true(limefile_physics_bad_text(&bad, text, 5) > 60 && strlen(text) == 4);
+    assert_string_equal(limefile_physics_wrong_word(LIMEFILE_PHYSICS_NAN), "nan");
+    assert_string_equal(limefile_physics_wrong_word(LIMEFILE_PHYSICS_DETERMINANT),
+                        "determinant");
+}
+
+/* ---- what metadata say ---- */
+
+static struct limefile_physics_stated state_text(const char *text)
+{
+    struct limefile_physics_stated s;
+    limefile_physics_state(&s, LIMEFILE_PHYSICS_PLAQUETTE, 1, "plaquette", text, strlen(text));
+    return s;
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        double value, digit;
+    } good[] = {
+        {"0.590174637066", 0.590174637066, 1e-12},
+        {" 5.901e-01\n", 0.5901, 1e-4},
+        {"1", 1, 1},
+        {"+.5", 0.5, 0.1},
+        {"1.", 1, 1},
+        {"-0.25E+1", -2.5, 0.1},
+    };
+    const char *const bad[] = {"",
+                               " ",
+                               "nan",
+                               "inf",
+                               "-inf",
+                               "0x1p3",
+                               "1e999",
+                               "1e-99999999",
+                               "0.5 0.6",
+                               "0,5",
+                               "plaquette",
+                               "1e",
+                               "1e+",
+                               ".",
+                               "-",
+                               "--1",
+                               "0.5\x1b[2J",
+                               "0e99999",
+                               "1.2.3",
+                               "0.1111111111111111111111111111111111111111111111111111111111111"
+                               "11111"};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct limefile_physics_stated s = state_text(good[i].text);
+        assert_true(s.number && s.value == good[i].value);
+        assert_near(s.digit / good[i].digit, 1, 1e-12);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct limefile_physics_stated s = state_text(bad[i]);
+        struct limefile_physics p = {.plaquette = 0};
+        if (s.number)
+            fail_msg("'%s' is no number", bad[i]);
+        assert_false(limefile_physics_agrees(&p, &s, 64));
+        assert_null(strchr(s.text, 0x1b));
+        assert_true(strlen(s.text) < sizeof s.text);
+    }
+    struct limefile_physics_stated s;
+    limefile_physics_state(&s, LIMEFILE_PHYSICS_TIME, 3, "stplaq", "1.80", 4);
+    assert_near(s.value, 0.6, 1e-15);
+    assert_near(s.digit, 0.01 / 3, 1e-15);
+}
+
+static void test_agrees(void **state)
+{
+    (void)state;
+    const struct {
+        double is;
+        const char *text;
+        bool single, twice; /* whether they agree, in each precision */
+    } cases[] = {
+        {0.59, "0.590000000000", true, true},   {0.59, "0.590000090000", true, true},
+        {0.59, "0.590000110000", true, false},  {0.59, "0.590009000000", true, false},
+        {0.59, "0.590011000000", false, false}, {0.59004, "0.5900", true, true},
+        {0.59004, "5.900e-01", true, true},     {0.5904, "0.59", true, true},
+        {0.592, "0.59", false, false},          {0.5, "1", false, false},
+        {0.59, "-0.59", false, false},          {NAN, "0.59", false, false},
+        {INFINITY, "0.59", false, false},       {0.59, "0e300", false, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct limefile_physics_stated s = state_text(cases[i].text);
+        struct limefile_physics p = {.plaquette = cases[i].is};
+        if (limefile_physics_agrees(&p, &s, 32) != cases[i].single ||
+            limefile_physics_agrees(&p, &s, 64) != cases[i].twice)
+            fail_msg("%g and %s", cases[i].is, cases[i].text);
+    }
+}
+
+/* ---- containers ---- */
+
+static void add_text(struct bytes *b, const char *type, const char *text, unsigned flags)
+{
+    size_t n = strlen(text);
+    bytes_header(b, type, n, flags);
+    bytes_add(b, text, n);
+    bytes_fill(b, 0, (8 - n % 8) % 8);
+}
+
+static int stated_of(const struct bytes *b, uint64_t ordinal,
+                     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
+{
+    struct limefile_memory memory;
+    struct limefile_field field = {.kind = LIMEFILE_KIND_GAUGE};
+    limefile_memory_lend(&memory, b->at, b->n);
+    struct limefile_index *index = index_of(&memory.source);
+    assert_int_equal(limefile_index_get(index, ordinal, &field.record), 0);
+    int count = limefile_physics_stated_of(&memory.source, index, &field, out);
+    limefile_index_free(index);
+    return count;
+}
+
+static void test_stated(void **state)
+{
+    (void)state;
+    struct limefile_physics_stated s[LIMEFILE_PHYSICS_STATED_MAX];
+    struct bytes b = {0};
+    add_text(&b, "xlf-info",
+             "plaquette = 0.5\n trajectory nr = 7\n beta = 6.0, kappa = 0.1\nplaquette = 0.7\n",
+             MB | ME);                                   /* 1 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME); /* 2 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME); /* 3 */
+    add_text(&b, "scidac-record-xml", "<usqcdInfo><plaq>0.1</plaq></usqcdInfo>",
+             MB | ME); /* 4 */
+    add_text(&b, "scidac-record-xml",
+             "<?xml version=\"1.0\"?><usqcdInfo><version>1.0</version><plaq>5.9e-01</plaq>"
+             "<linktr>nonsense</linktr><info>gauge.ssplaq = 1.8\nPLAQUETTE = 0.6\n"
+             "LINK_TRACE =  0.01</info></usqcdInfo>",
+             MB);                                          /* 5 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, ME);        /* 6 */
+    add_text(&b, "xlf-info", "plaquette = 0.25", MB | ME); /* 7 */
+    add_text(&b, "xlf-info", "plaquette: none", MB | ME);  /* 8 */
+    add_text(&b, "scidac-record-xml", "<plaq>0.5</", MB);  /* 9 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, ME);        /* 10 */
+
+    assert_int_equal(stated_of(&b, 2, s), 1);
+    assert_int_equal(s[0].ordinal, 1);
+    assert_string_equal(s[0].where, "xlf-info");
+    assert_string_equal(s[0].text, "0.5");
+    assert_int_equal(stated_of(&b, 3, s), 0); /* it belongs to the one before */
+
+    assert_int_equal(stated_of(&b, 6, s), 5);
+    assert_int_equal(s[0].ordinal, 5);
+    assert_int_equal(s[0].quantity, LIMEFILE_PHYSICS_PLAQUETTE);
+    assert_true(s[0].value == 0.59);
+    assert_int_equal(s[1].quantity, LIMEFILE_PHYSICS_TRACE);
+    assert_false(s[1].number);
+    assert_int_equal(s[2].quantity, LIMEFILE_PHYSICS_SPACE);
+    assert_near(s[2].value, 0.6, 1e-15);
+    assert_string_equal(s[3].name, "plaquette");
+    assert_string_equal(s[4].name, "link_trace");
+
+    assert_int_equal(stated_of(&b, 10, s), 0); /* neither can be understood */
+    bytes_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_many_steps),
+        cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_gauge_invariance),
+        cmocka_unit_test(test_threads_same_bits),
+        cmocka_unit_test(test_instructions_same_bits),
+        cmocka_unit_test(test_bad_links),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_determinant),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_giants),
+        cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_agrees),
+        cmocka_unit_test(test_stated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
