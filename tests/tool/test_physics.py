@@ -1,0 +1,380 @@
+"""lime check --physics: plaquette, link trace and SU(3) of configurations, against plain loops
+here, and against what their metadata say."""
+import json
+import math
+import os
+import random
+import re
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from limetest import container, run
+import scidac
+
+
+# ---- a configuration: a list of links, 4 a site, each 3 lists of 3 complex numbers ----
+
+
+def random_link(dice):
+    rows = [[complex(dice.gauss(0, 1), dice.gauss(0, 1)) for _ in range(3)] for _ in range(2)]
+    for i, row in enumerate(rows):
+        if i:
+            overlap = sum(a.conjugate() * b for a, b in zip(rows[0], row))
+            row[:] = [b - overlap * a for a, b in zip(rows[0], row)]
+        norm = math.sqrt(sum(abs(a) ** 2 for a in row))
+        row[:] = [a / norm for a in row]
+    (a, b, c), (d, e, f) = rows
+    return rows + [[z.conjugate() for z in (b * f - c * e, c * d - a * f, a * e - b * d)]]
+
+
+def links_of(dims, seed=0):
+    dice = random.Random(seed)
+    return [random_link(dice) for _ in range(4 * math.prod(dims))]
+
+
+def encode(links, precision=64):
+    numbers = [x for link in links for row in link for z in row for x in (z.real, z.imag)]
+    return struct.pack(f">{len(numbers)}{'d' if precision == 64 else 'f'}", *numbers)
+
+
+def decode(data, precision=64):
+    numbers = struct.unpack(f">{len(data) * 8 // precision}{'d' if precision == 64 else 'f'}", data)
+    return [[[complex(*numbers[i + 6 * a + 2 * b:i + 6 * a + 2 * b + 2]) for b in range(3)]
+             for a in range(3)] for i in range(0, len(numbers), 18)]
+
+
+def times(a, b):
+    return [[sum(a[i][k] * b[k][j] for k in range(3)) for j in range(3)] for i in range(3)]
+
+
+def dagger(a):
+    return [[a[j][i].conjugate() for j in range(3)] for i in range(3)]
+
+
+def trace(a):
+    return (a[0][0] + a[1][1] + a[2][2]).real / 3
+
+
+def measured(dims, links):
+    """Plaquettes in space and with time, and the link trace."""
+    sums = [0.0, 0.0]
+    strides = [1, dims[0], dims[0] * dims[1], dims[0] * dims[1] * dims[2]]
+
+    def after(site, mu):
+        at = site // strides[mu] % dims[mu]
+        return site + strides[mu] if at + 1 < dims[mu] else site - at * strides[mu]
+
+    for site in range(math.prod(dims)):
+        for nu in range(4):
+            for mu in range(nu):
+                there = times(links[4 * site + mu], links[4 * after(site, mu) + nu])
+                back = times(links[4 * site + nu], links[4 * after(site, nu) + mu])
+                sums[nu == 3] += trace(times(there, dagger(back)))
+    volume = math.prod(dims)
+    return (sums[0] / volume / 3, sums[1] / volume / 3,
+            sum(map(trace, links)) / volume / 4)
+
+
+# ---- containers ----
+
+
+def xlf(text):
+    return [("xlf-info", text if isinstance(text, bytes) else text.encode())]
+
+
+def message(dims, links, precision=64, before=()):
+    return [*before, ("ildg-format", scidac.ildg_format(dims, precision)),
+            ("ildg-binary-data", encode(links, precision))]
+
+
+def usqcd(words):
+    return [("scidac-record-xml", f'<?xml version="1.0"?><usqcdInfo><version>1.0</version>'
+             f'{words}</usqcdInfo>'.encode() + b"\0")]
+
+
+def json_of(path, *options, status=0):
+    done = run(["lime", "check", "--physics", "--json", *options, path])
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    return json.loads(done.stdout)
+
+
+DIMS = (3, 2, 1, 4)
+LINKS = links_of(DIMS)
+SPACE, TIME, TRACE = measured(DIMS, LINKS)
+PLAQUETTE = (SPACE + TIME) / 2
+
+
+class Physics(limetest.TestCase):
+    def test_values(self):
+        for dims in ((1, 1, 1, 1), (2, 2, 2, 2), (5, 3, 1, 2), (4, 2, 3, 3), (33, 1, 2, 1)):
+            for precision in (32, 64):
+                with self.subTest(dims=dims, precision=precision):
+                    links = decode(encode(links_of(dims, 7), precision), precision)
+                    path = self.write("c", container([message(dims, links, precision)]))
+                    result, = json_of(path)["physics"]
+                    space, time, link_trace = measured(dims, links)
+                    self.assertAlmostEqual(result["space"], space, 13)
+                    self.assertAlmostEqual(result["time"], time, 13)
+                    self.assertAlmostEqual(result["plaquette"], (space + time) / 2, 13)
+                    self.assertAlmostEqual(result["link_trace"], link_trace, 13)
+                    self.assertLess(result["unitarity"], 1e-14 if precision == 64 else 1e-6)
+                    self.assertLess(result["determinant"], 1e-14 if precision == 64 else 1e-6)
+                    self.assertEqual((result["ordinal"], result["state"], result["bad_links"],
+                                      result["bad_sites"], result["nonfinite"], result["stated"],
+                                      result["first_bad"], result["bound"]),
+                                     (2, "ok", 0, 0, 0, [], None,
+                                      1e-6 if precision == 64 else 1e-4))
+
+    def test_corpus(self):
+        seen = 0
+        for row in limetest.manifest():
+            if row["type"] != "ildg-binary-data" or row["file"] == "clime_pack_multi.lime":
+                continue  # that one's are no field
+            result, = json_of(row["path"])["physics"]
+            self.assertEqual(result["state"], "ok", row["path"])
+            with open(row["path"], "rb") as file:
+                text = re.search(rb"plaquette = (\d\.\d+)|<plaq>([^<]+)", file.read())
+            stated = float(text[1] or text[2])
+            self.assertEqual([s["agrees"] for s in result["stated"]],
+                             [True] * (1 if text[1] else 4))
+            self.assertLess(abs(result["plaquette"] - stated), 1e-8)
+            seen += 1
+        self.assertGreaterEqual(seen, 3)
+
+    def test_words(self):
+        path = self.write("c", container([xlf(f"plaquette = {PLAQUETTE:.12f}\n"),
+                                          message(DIMS, LINKS)]))
+        done = run(["lime", "check", "--physics", path])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        lines = done.stdout.decode().splitlines()
+        self.assertEqual(lines[0], f"{path}: record 3: plaquette {PLAQUETTE:.12f} (space "
+                                   f"{SPACE:.12f}, time {TIME:.12f}), link trace {TRACE:.12f}; "
+                                   "agrees with xlf-info plaquette")
+        self.assertRegex(lines[1], r": record 3: largest deviation from 1: of U U\^\+ [0-9.e-]+, "
+                                   r"of det U [0-9.e-]+ \(bound 1e-06\)$")
+        self.assertTrue(lines[2].endswith("; configurations: 1 good"), lines)
+        self.assertEqual(len(lines), 3)
+        done = run(["lime", "check", "-q", "--physics", path])
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+
+    def test_without_it(self):
+        data = container([xlf("plaquette = 0.9"), message(DIMS, LINKS)])
+        path = self.write("c", data)
+        self.assertEqual(run(["lime", "check", path]).returncode, 0)
+        self.assertNotIn("physics", json.loads(self.run_ok(["lime", "check", "--json", path])))
+
+    def test_any_number_of_threads(self):
+        path = self.write("c", container([message((4, 6, 8, 5), links_of((4, 6, 8, 5)))]))
+        results = [json_of(path, "-j", str(threads)) for threads in (1, 2, 3, 7)]
+        for result in results[1:]:
+            self.assertEqual(result, results[0])
+
+    # ---- bad links ----
+
+    def damaged(self, site, direction, change, precision=64, good=LINKS):
+        links = [[row[:] for row in link] for link in good]
+        change(links[4 * site + direction])
+        data = container([message(DIMS, links, precision)])
+        path = self.write("c", data)
+        result = json_of(path, status=1)
+        finding, = result["findings"]
+        self.assertEqual((finding["code"], finding["ordinal"]), ("links", 2))
+        self.assertEqual(finding["offset"], data.index(encode(links, precision))
+                         + (4 * site + direction) * 18 * precision // 8)
+        self.assertEqual(result["verdict"], "deviations")
+        first = result["physics"][0]["first_bad"]
+        at = [site % 3, site // 3 % 2, site // 6 % 1, site // 6]
+        self.assertEqual((first["site"], first["direction"]), (at, "xyzt"[direction]))
+        self.assertIn(f"site {' '.join(map(str, at))} (x y z t), direction "
+                      f"{'xyzt'[direction]}: ", finding["message"])
+        done = run(["lime", "check", "--physics", path])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(finding["message"], done.stderr.decode())
+        self.assertTrue(done.stdout.decode().endswith("; configurations: 1 bad\n"))
+        self.assertEqual(run(["lime", "check", "-q", "--physics", path]).returncode, 1)
+        return result["physics"][0], finding
+
+    def test_not_unitary(self):
+        def change(link):
+            link[1][2] *= 2
+        for precision in (32, 64):
+            physics, finding = self.damaged(13, 2, change, precision)
+            self.assertEqual(physics["first_bad"]["wrong"], "unitarity")
+            self.assertEqual((physics["bad_links"], physics["bad_sites"]), (1, 1))
+            self.assertEqual((finding["have"], finding["want"]), (1, 4 * 24))
+            self.assertEqual(physics["first_bad"]["deviation"], physics["unitarity"])
+            self.assertGreater(physics["unitarity"], 1e-3)
+
+    def test_wrong_determinant(self):
+        def change(link):
+            link[0], link[1] = link[1], link[0]
+        physics, _ = self.damaged(0, 3, change)
+        self.assertEqual(physics["first_bad"]["wrong"], "determinant")
+        self.assertAlmostEqual(physics["first_bad"]["deviation"], 2, 12)
+
+    def test_not_finite(self):
+        for value, word in ((math.nan, "nan"), (math.inf, "infinite"), (-math.inf, "infinite")):
+            def change(link, value=value):
+                link[2][0] = complex(0.5, value)
+            physics, finding = self.damaged(23, 1, change)
+            self.assertEqual((physics["first_bad"]["wrong"], physics["first_bad"]["real"]),
+                             (word, 13))
+            self.assertIn("row 3, column 1 is ", finding["message"])
+            self.assertEqual(physics["nonfinite"], 1)
+            self.assertEqual([physics[name] for name in ("plaquette", "space", "time",
+                                                         "link_trace")], [None] * 4)
+            self.assertLess(physics["unitarity"], 1e-14)
+
+    def test_all_zero_and_other_byte_order(self):
+        dims = (2, 2, 2, 2)
+        data = encode(links_of(dims))
+        swapped = b"".join(data[i:i + 8][::-1] for i in range(0, len(data), 8))
+        for raw in (bytes(len(data)), swapped, b"\xff" * len(data), os.urandom(len(data))):
+            path = self.write("c", container([[("ildg-format", scidac.ildg_format(dims)),
+                                               ("ildg-binary-data", raw)]]))
+            result = json_of(path, status=1)
+            self.assertEqual(result["physics"][0]["bad_links"], 64)
+            self.assertEqual(result["physics"][0]["first_bad"]["site"], [0, 0, 0, 0])
+            self.assertEqual(run(["lime", "check", "--physics", path]).returncode, 1)
+
+    # ---- metadata ----
+
+    def stated(self, before, *, precision=64, status):
+        """The findings, by their word, and what is stated."""
+        path = self.write("c", container([message(DIMS, LINKS, precision, before)]))
+        result = json_of(path, status=status)
+        done = run(["lime", "check", "--physics", path])
+        self.assertEqual(done.returncode, status)
+        text = done.stdout + done.stderr
+        self.assertFalse(any(byte < 32 and byte != 10 or byte > 126 for byte in text), text)
+        return [f["code"] for f in result["findings"]], result["physics"][0]["stated"]
+
+    def test_plaquette_of_xlf_info(self):
+        for value, precision, good in (
+                (f"{PLAQUETTE:.12f}", 64, True), (f"{PLAQUETTE:.4e}", 64, True),
+                (f"{PLAQUETTE + 5e-8:.12f}", 64, True), (f"{PLAQUETTE + 2e-7:.12f}", 64, False),
+                (f"{PLAQUETTE + 5e-6:.12f}", 32, True), (f"{PLAQUETTE + 2e-5:.12f}", 32, False),
+                (f"{PLAQUETTE + 2e-3:.2f}", 64, False), (f"{3 * PLAQUETTE:.12f}", 64, False)):
+            if value.endswith("2f") and abs(float(value) - PLAQUETTE) < 1e-3:
+                continue
+            with self.subTest(value=value, precision=precision):
+                codes, stated = self.stated(xlf(f"plaquette = {value}\n beta = 6\n"),
+                                            precision=precision, status=0 if good else 1)
+                self.assertEqual(codes, [] if good else ["plaquette"])
+                self.assertEqual([(s["text"], s["agrees"], s["where"]) for s in stated],
+                                 [(value, good, "xlf-info")])
+                self.assertAlmostEqual(stated[0]["measured"], PLAQUETTE, 6)
+
+    def test_usqcd(self):
+        good = f"<plaq>{PLAQUETTE:e}</plaq><linktr>{TRACE:e}</linktr>"
+        codes, stated = self.stated(usqcd(good), status=0)
+        self.assertEqual((codes, [s["name"] for s in stated]), ([], ["plaq", "linktr"]))
+        for words, want in ((f"<plaq>0.9</plaq><linktr>{TRACE:e}</linktr>", ["plaquette"]),
+                            (f"<plaq>{PLAQUETTE:e}</plaq><linktr>0.9</linktr>", ["link-trace"]),
+                            ("<plaq>0.9</plaq><linktr>x</linktr>", ["plaquette", "link-trace"]),
+                            (good + f"<info>gauge.ssplaq = {3 * SPACE:e}\n"
+                             f"gauge.stplaq = {3 * TIME:e}</info>", []),
+                            (good + f"<info>gauge.ssplaq = {3 * SPACE:e}\n"
+                             f"gauge.stplaq = {TIME:e}</info>", ["plaquette"]),
+                            (good + f"<info>PLAQUETTE = {PLAQUETTE:.10f}\n"
+                             f"LINK_TRACE = {-TRACE:.10f}</info>", ["link-trace"])):
+            with self.subTest(words):
+                self.assertEqual(self.stated(usqcd(words), status=1 if want else 0)[0], want)
+
+    def test_hostile_values(self):
+        for value in ("nan", "inf", "-inf", "1e999", "0x1", "", "none", "0,59", "9" * 400,
+                      "\x1b[2J0.5", "0.59 0.59", "é", "1e-999999999999", "0e300", "%n%s"):
+            with self.subTest(value):
+                if value == "":
+                    self.stated(xlf("plaquette ="), status=1)
+                codes, stated = self.stated(xlf(f"plaquette = {value}\n"), status=1)
+                self.assertEqual(codes, ["plaquette"])
+                self.assertEqual([s["agrees"] for s in stated], [False])
+                codes, _ = self.stated(usqcd(f"<linktr>{value.replace(chr(27), '')}</linktr>"),
+                                       status=1)
+                self.assertEqual(codes, ["link-trace"])
+        for words in (b"plaquette", b"=" * 5000, b"\xff\xfe\0", b"plaquette : 0.1", b"", b",,,\n"):
+            self.assertEqual(self.stated(xlf(words), status=0), ([], []))
+        self.assertEqual(self.stated([("scidac-record-xml", b"<usqcdInfo><plaq>0.1")],
+                                     status=0), ([], []))
+
+    def test_the_one_who_says_it(self):
+        path = self.write("c", container([xlf("plaquette = 0.9"), message(DIMS, LINKS)]))
+        finding, = json_of(path, status=1)["findings"]
+        self.assertEqual((finding["ordinal"], finding["offset"]), (1, 144))
+        self.assertIn("plaquette of xlf-info is '0.9', plaquette of record 3 "
+                      f"{PLAQUETTE:.12g}", finding["message"])
+
+    # ---- many ----
+
+    def test_several_in_one_file(self):
+        other = links_of(DIMS, 5)
+        value = sum(measured(DIMS, other)[:2]) / 2
+        bad = [link for link in other]
+        bad[50] = [[2 * z for z in row] for row in bad[50]]
+        path = self.write("c", container([
+            xlf(f"plaquette = {PLAQUETTE:.12f}"), message(DIMS, LINKS),
+            message(DIMS, other), xlf(f"plaquette = {value:.12f}"), message(DIMS, other, 32),
+            message(DIMS, bad)]))
+        result = json_of(path, status=1)
+        self.assertEqual([(p["ordinal"], p["state"], len(p["stated"]))
+                          for p in result["physics"]],
+                         [(3, "ok", 1), (5, "ok", 0), (8, "ok", 1), (10, "bad", 0)])
+        self.assertEqual([(f["ordinal"], f["code"]) for f in result["findings"]],
+                         [(10, "links")])
+        self.assertIn(b"; configurations: 3 good, 1 bad\n",
+                      run(["lime", "check", "--physics", path]).stdout)
+
+    def test_others_are_not_examined(self):
+        data = encode(LINKS)
+        other = scidac.ildg_format(DIMS).replace(b"su3gauge", b"su2gauge")
+        for records, states in (
+                ([("ildg-format", other), ("ildg-binary-data", data)], ["unexamined"]),
+                ([("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", data[:-576])],
+                 ["unexamined"]),
+                ([("ildg-binary-data", data)], []), ([("xlf-info", b"plaquette = 1")], [])):
+            path = self.write("c", container([records]))
+            done = run(["lime", "check", "--physics", "--json", path])
+            self.assertEqual([p["state"] for p in json.loads(done.stdout)["physics"]], states)
+            done = run(["lime", "check", "--physics", path])
+            self.assertIn(f"; configurations: {'1 unexamined' if states else 'none'}\n".encode(),
+                          done.stdout)
+
+    def test_with_sums(self):
+        data = encode(LINKS)
+        path = self.write("c", scidac.gauge(DIMS, data))
+        done = run(["lime", "check", "--data", "--physics", path])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"; checksums: 1 right; configurations: 1 good\n", done.stdout)
+        result = json_of(path, "--data")
+        self.assertEqual((result["checksums"][0]["state"], result["physics"][0]["state"]),
+                         ("ok", "ok"))
+
+    def test_a_tree(self):
+        folder = self.tempdir()
+        for name, text in (("a", f"plaquette = {PLAQUETTE:.12f}"), ("b", "plaquette = 0.9")):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(container([xlf(text), message(DIMS, LINKS)]))
+        done = run(["lime", "check", "--physics", "-r", "--json", folder])
+        self.assertEqual(done.returncode, 1)
+        *files, totals = map(json.loads, done.stdout.splitlines())
+        self.assertEqual([f["physics"][0]["state"] for f in files], ["ok", "bad"])
+        self.assertEqual((totals["summary"]["good"], totals["summary"]["bad"],
+                          totals["summary"]["summed"]), (1, 1, 2 * len(encode(LINKS))))
+
+    @limetest.needs_fuse
+    def test_of_a_mount(self):
+        bad = [link for link in LINKS]
+        bad[31] = [[0j] * 3] * 3
+        path = self.write("c", container([xlf(f"plaquette = {PLAQUETTE:.12f}"),
+                                          message(DIMS, LINKS), message(DIMS, bad)]))
+        with limetest.Mount(path) as mount:
+            through, direct = json_of(os.fspath(mount), status=1), json_of(path, status=1)
+            self.assertEqual(through["physics"], direct["physics"])
+            self.assertEqual(through["findings"], direct["findings"])
+
+
+if __name__ == "__main__":
+    limetest.main()
