@@ -9,6 +9,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -121,27 +122,50 @@ static void print(const struct field_check *check, const struct physics_result *
            r->ordinal, r->is.unitarity, r->is.determinant, r->is.bound);
 }
 
+/* Sites of a file, of which those that will be needed soon are asked for in time. */
+struct ahead {
+    struct limefile_sites sites;
+    struct limefile_sites_field field;
+    int fd;
+    uint64_t slice; /* sites of a time slice */
+};
+
+/* What is read next is mostly what follows in time: the kernel fetches that from the disk, or
+ * from the mount, while this is computed with. */
+static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
+{
+    const struct ahead *a = context;
+    uint64_t left = limefile_sites_count(&a->sites) - first,
+             bytes = count * a->field.site_bytes;
+    uint64_t soon = a->field.data_offset + (first + a->slice) * a->field.site_bytes;
+    if (left > a->slice && !limefile_is_cached(a->fd, soon, (size_t)bytes))
+        posix_fadvise(a->fd, (off_t)soon, (off_t)bytes, POSIX_FADV_WILLNEED);
+    return a->sites.read(a->sites.context, first, count, out);
+}
+
 static int measure(const struct field_check *check, const struct limefile_field *f,
                    struct physics_result *result)
 {
     struct limefile_field here;
-    struct limefile_sites_field context;
-    struct limefile_sites sites;
     struct limefile_fd source;
-    int fd = field_check_open(check, f, &here);
-    if (fd < 0)
-        return fd;
-    limefile_fd_init(&source, fd);
-    int err = limefile_sites_of_field(&source.source, &here, &context, &sites);
-    if (!err)
-        err = limefile_physics_measure(&sites,
-                                       &(struct limefile_physics_options){
-                                           .threads = check->threads,
-                                           .progress = check->progress,
-                                           .context = check->context,
-                                       },
-                                       &result->is);
-    close(fd);
+    struct ahead a = {.fd = field_check_open(check, f, &here)};
+    if (a.fd < 0)
+        return a.fd;
+    limefile_fd_init(&source, a.fd);
+    int err = limefile_sites_of_field(&source.source, &here, &a.field, &a.sites);
+    if (!err) {
+        struct limefile_sites sites = a.sites;
+        const struct limefile_physics_options options = {
+            .threads = check->threads,
+            .progress = check->progress,
+            .context = check->context,
+        };
+        sites.read = read_ahead;
+        sites.context = &a;
+        a.slice = sites.extent[0] * sites.extent[1] * sites.extent[2];
+        err = limefile_physics_measure(&sites, &options, &result->is);
+    }
+    close(a.fd);
     return err;
 }
 
