@@ -1,0 +1,162 @@
+/* compute.c - any range of what is computed, from the ranges of the record that it needs */
+#include "compute.h"
+
+#include <string.h>
+
+enum {
+    BUFFER_BYTES = 64 * 1024, /* on the stack of who reads; stays in the processor's cache */
+};
+
+struct work {
+    const struct face_compute *compute;
+    limefile_face_read_fn *read;
+    void *context;
+    _Alignas(64) unsigned char buffer[BUFFER_BYTES];
+};
+
+int face_compute_init(struct face_compute *c, const struct face_layout *layout,
+                      const struct limefile_facename *name)
+{
+    const struct limefile_array *a = &layout->array;
+    uint64_t sites = 1;
+    for (unsigned i = 0; i < a->lattice; i++)
+        sites *= a->shape[i];
+    *c = (struct face_compute){
+        .from = a->precision ? a->precision / 8 : 1,
+        .site_bytes = a->bytes / sites,
+        .even_odd = name->even_odd,
+    };
+    c->to = name->precision && a->precision ? name->precision / 8 : c->from;
+    c->kernel = face_kernel(c->from, c->to, name->little);
+    if (__builtin_mul_overflow(c->site_bytes / c->from, c->to, &c->out_bytes) ||
+        __builtin_mul_overflow(c->out_bytes, sites, &c->bytes) ||
+        c->bytes > LIMEFILE_BYTES_MAX / 2)
+        return LIMEFILE_E_STATE;
+    if (c->even_odd)
+        face_evenodd_init(&c->order, layout);
+    return 0;
+}
+
+static int fetch(struct work *w, uint64_t n, uint64_t at)
+{
+    ssize_t came = w->read(w->context, w->buffer, (size_t)n, at);
+    if (came < 0)
+        return (int)came;
+    return (uint64_t)came == n ? 0 : LIMEFILE_E_SHRUNK;
+}
+
+/* The bytes [skip, skip + n) of what is made of the numbers that begin at `in`. */
+static void convert(const struct face_compute *c, const unsigned char *in, uint64_t skip,
+                    unsigned char *out, size_t n)
+{
+    unsigned char one[8];
+    in += skip / c->to * c->from;
+    size_t before = (size_t)(skip % c->to);
+    if (before) {
+        size_t part = c->to - before < n ? c->to - before : n;
+        c->kernel(one, in, 1);
+        memcpy(out, one + before, part);
+        in += c->from;
+        out += part;
+        n -= part;
+    }
+    size_t whole = n / c->to;
+    if (whole)
+        c->kernel(out, in, whole);
+    if (n % c->to) {
+        c->kernel(one, in + whole * c->from, 1);
+        memcpy(out + whole * c->to, one, n % c->to);
+    }
+}
+
+/* Numbers as they follow each other in the record from `base`. */
+static int read_straight(struct work *w, uint64_t base, unsigned char *out, size_t n,
+                         uint64_t offset)
+{
+    const struct face_compute *c = w->compute;
+    const uint64_t most = BUFFER_BYTES / c->from;
+    while (n) {
+        uint64_t first = offset / c->to, skip = offset % c->to;
+        uint64_t count = (skip + n) / c->to + ((skip + n) % c->to != 0);
+        if (count > most)
+            count = most;
+        size_t part = count * c->to - skip < n ? (size_t)(count * c->to - skip) : n;
+        int err = fetch(w, count * c->from, base + first * c->from);
+        if (err)
+            return err;
+        convert(c, w->buffer, skip, out, part);
+        out += part;
+        offset += part;
+        n -= part;
+    }
+    return 0;
+}
+
+/* Where the sites from the k-th on are in one half, and how many. */
+static uint64_t half_of(const struct face_evenodd *e, uint64_t *k)
+{
+    if (*k < e->evens)
+        return e->evens - *k;
+    uint64_t left = e->sites - *k;
+    *k -= e->evens;
+    return left;
+}
+
+/* Pairs of neighbours in one piece of the record; of each, one site. *n: how many bytes came.
+ */
+static int read_pairs(struct work *w, unsigned char *out, size_t *n, uint64_t offset)
+{
+    const struct face_compute *c = w->compute;
+    uint64_t k = offset / c->out_bytes, skip = offset % c->out_bytes, pair = k;
+    uint64_t count = half_of(&c->order, &pair), most = BUFFER_BYTES / (2 * c->site_bytes);
+    uint64_t wanted = (skip + *n) / c->out_bytes + ((skip + *n) % c->out_bytes != 0);
+    count = count < wanted ? count : wanted;
+    count = count < most ? count : most;
+    uint64_t end = 2 * (pair + count) < c->order.sites ? 2 * (pair + count) : c->order.sites;
+    int err = fetch(w, (end - 2 * pair) * c->site_bytes, 2 * pair * c->site_bytes);
+    size_t done = 0;
+    for (uint64_t i = 0; i < count && !err; i++) {
+        uint64_t site = face_evenodd_site(&c->order, k + i) - 2 * pair;
+        uint64_t left = c->out_bytes - skip;
+        size_t part = left < *n - done ? (size_t)left : *n - done;
+        convert(c, w->buffer + site * c->site_bytes, skip, out + done, part);
+        done += part;
+        skip = 0;
+    }
+    *n = done;
+    return err;
+}
+
+static int read_even_odd(struct work *w, unsigned char *out, size_t n, uint64_t offset)
+{
+    const struct face_compute *c = w->compute;
+    bool small = c->site_bytes <= BUFFER_BYTES / 2;
+    int err = 0;
+    while (n && !err) {
+        size_t part = n;
+        if (small) {
+            err = read_pairs(w, out, &part, offset);
+        } else {
+            uint64_t skip = offset % c->out_bytes;
+            uint64_t site = face_evenodd_site(&c->order, offset / c->out_bytes);
+            if (part > c->out_bytes - skip)
+                part = (size_t)(c->out_bytes - skip);
+            err = read_straight(w, site * c->site_bytes, out, part, skip);
+        }
+        out += part;
+        offset += part;
+        n -= part;
+    }
+    return err;
+}
+
+int face_compute_read(const struct face_compute *c, unsigned char *out, size_t n,
+                      uint64_t offset, limefile_face_read_fn *read, void *context)
+{
+    struct work w;
+    w.compute = c;
+    w.read = read;
+    w.context = context;
+    return c->even_odd ? read_even_odd(&w, out, n, offset)
+                       : read_straight(&w, 0, out, n, offset);
+}

@@ -1,0 +1,117 @@
+/* facename.c - a face's name <-> what it is; which faces an array has */
+#include "faceh5.h"
+#include "layout.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    EVEN_ODD_DIMS_MIN = 2,
+    EVEN_ODD_DIMS_MAX = 4, /* of five, there are two ways */
+    SLICES_DIMS_MIN = 2,
+};
+
+/* True if the first *n bytes end so, and something stands before it: *n is that. */
+static bool cut(const char *name, size_t *n, const char *suffix)
+{
+    size_t len = strlen(suffix);
+    if (*n <= len || memcmp(name + *n - len, suffix, len) != 0)
+        return false;
+    *n -= len;
+    return true;
+}
+
+bool limefile_facename_parse(const char *name, struct limefile_facename *out, size_t *stem)
+{
+    size_t n = strlen(name);
+    *out = (struct limefile_facename){.kind = LIMEFILE_FACE_NPY};
+    if (cut(name, &n, ".h5")) {
+        out->kind = LIMEFILE_FACE_H5;
+    } else if (cut(name, &n, ".zarr")) {
+        out->kind = LIMEFILE_FACE_ZARR;
+    } else if (cut(name, &n, ".t")) {
+        out->kind = LIMEFILE_FACE_SLICES;
+    } else if (cut(name, &n, ".npy")) {
+        out->little = cut(name, &n, ".le");
+        out->precision = cut(name, &n, ".f4") ? 32 : cut(name, &n, ".f8") ? 64 : 0;
+        out->even_odd = cut(name, &n, ".eo");
+    } else {
+        return false;
+    }
+    *stem = n;
+    return true;
+}
+
+void limefile_facename_print(const struct limefile_facename *name,
+                             char out[LIMEFILE_FACE_SUFFIX_MAX])
+{
+    static const char *const plain[] = {
+        [LIMEFILE_FACE_NPY] = ".npy",
+        [LIMEFILE_FACE_H5] = ".h5",
+        [LIMEFILE_FACE_ZARR] = ".zarr",
+        [LIMEFILE_FACE_SLICES] = ".t",
+    };
+    bool npy = name->kind == LIMEFILE_FACE_NPY;
+    snprintf(out, LIMEFILE_FACE_SUFFIX_MAX, "%s%s%s%s", npy && name->even_odd ? ".eo" : "",
+             !npy                    ? ""
+             : name->precision == 32 ? ".f4"
+             : name->precision == 64 ? ".f8"
+                                     : "",
+             npy && name->little ? ".le" : "", plain[name->kind]);
+}
+
+bool limefile_face_is_directory(const struct limefile_facename *name)
+{
+    return name->kind == LIMEFILE_FACE_ZARR || name->kind == LIMEFILE_FACE_SLICES;
+}
+
+static bool has_even_odd(const struct limefile_array *a)
+{
+    return a->lattice >= EVEN_ODD_DIMS_MIN && a->lattice <= EVEN_ODD_DIMS_MAX;
+}
+
+/* Data of twice the length must have one that a file can have. */
+static bool has_precision(const struct limefile_array *a, unsigned precision)
+{
+    if (a->precision == 0)
+        return false;
+    return precision <= a->precision || a->bytes <= LIMEFILE_BYTES_MAX / 4;
+}
+
+bool face_layout_has(const struct limefile_array *a, const struct limefile_facename *name)
+{
+    switch (name->kind) {
+    case LIMEFILE_FACE_H5:
+        return face_h5_is_there();
+    case LIMEFILE_FACE_ZARR:
+        return true;
+    case LIMEFILE_FACE_SLICES:
+        return a->lattice >= SLICES_DIMS_MIN;
+    default:
+        break;
+    }
+    if (name->precision && name->precision != 32 && name->precision != 64)
+        return false;
+    return (!name->even_odd || has_even_odd(a)) && (!name->little || a->precision != 0) &&
+           (name->precision == 0 || has_precision(a, name->precision));
+}
+
+bool limefile_facename_of(const struct limefile_array *a, unsigned i,
+                          struct limefile_facename *out)
+{
+    const struct limefile_facename listed[] = {
+        {.kind = LIMEFILE_FACE_NPY},
+        {.kind = LIMEFILE_FACE_H5},
+        {.kind = LIMEFILE_FACE_ZARR},
+        {.kind = LIMEFILE_FACE_SLICES},
+        {.kind = LIMEFILE_FACE_NPY, .little = true},
+        {.kind = LIMEFILE_FACE_NPY, .precision = a->precision == 32 ? 64 : 32},
+        {.kind = LIMEFILE_FACE_NPY, .even_odd = true},
+    };
+    for (unsigned k = 0; k < sizeof listed / sizeof listed[0]; k++)
+        if (face_layout_has(a, &listed[k]) && i-- == 0) {
+            *out = listed[k];
+            return true;
+        }
+    return false;
+}
