@@ -1,0 +1,695 @@
+/* test_face.c - faces: names, arrays, every range of every file against what it must be */
+#include "unit.h"
+
+#include "limeface.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- fields made by hand ---- */
+
+static struct limefile_field field_of(enum limefile_fieldkind kind, const char *name,
+                                      unsigned precision, uint64_t site_bytes, unsigned dims,
+                                      const uint64_t *extent)
+{
+    struct limefile_field f = {.kind = kind, .precision = precision, .site_bytes = site_bytes};
+    f.record.type = kind == LIMEFILE_KIND_GAUGE ? "ildg-binary-data" : "scidac-binary-data";
+    f.record.type_len = (uint8_t)strlen(f.record.type);
+    f.record.ordinal = 7;
+    snprintf(f.name, sizeof f.name, "%s", name);
+    f.lattice.dims = dims;
+    f.sites = 1;
+    for (unsigned i = 0; i < dims; i++) {
+        f.lattice.extent[i] = extent[i];
+        f.sites *= extent[i];
+    }
+    f.record.bytes = f.expected = f.sites * site_bytes;
+    f.by_format = kind == LIMEFILE_KIND_GAUGE || kind == LIMEFILE_KIND_PROPAGATOR ? 5 : 0;
+    return f;
+}
+
+static const uint64_t box_2345[] = {2, 3, 4, 5};
+
+static void assert_array(const struct limefile_field *f, unsigned lattice, unsigned precision,
+                         bool complex, unsigned dims, const uint64_t *shape)
+{
+    struct limefile_array a;
+    assert_int_equal(limefile_array_of(f, &a), 0);
+    assert_int_equal(a.lattice, lattice);
+    assert_int_equal(a.precision, precision);
+    assert_int_equal(a.complex, complex);
+    assert_int_equal(a.dims, dims);
+    for (unsigned i = 0; i < dims; i++)
+        assert_int_equal(a.shape[i], shape[i]);
+    assert_int_equal(a.bytes, f->record.bytes);
+}
+
+static const struct {
+    enum limefile_fieldkind kind;
+    const char *name;
+    unsigned precision;
+    uint64_t site_bytes;
+    bool complex;
+    unsigned dims;
+    uint64_t site[5];
+    unsigned seen; /* precision */
+} sites[] = {
+    {LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, true, 3, {4, 3, 3}, 64},
+    {LIMEFILE_KIND_GAUGE, "su3gauge", 32, 288, true, 3, {4, 3, 3}, 32},
+    {LIMEFILE_KIND_GAUGE, "su2gauge", 64, 256, true, 3, {4, 2, 2}, 64},
+    {LIMEFILE_KIND_GAUGE, "sp4gauge", 64, 1024, true, 3, {4, 4, 4}, 64},
+    {LIMEFILE_KIND_GAUGE, "su3gauge", 64, 584, false, 1, {73}, 64},
+    {LIMEFILE_KIND_PROPAGATOR, "diracFermion", 64, 192, true, 2, {4, 3}, 64},
+    {LIMEFILE_KIND_PROPAGATOR, "staggered", 64, 48, true, 1, {3}, 64},
+    {LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, false, 0, {0}, 32},
+    {LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 12, false, 1, {3}, 32},
+    {LIMEFILE_KIND_SCIDAC, "QDP_D_Complex", 64, 16, true, 0, {0}, 64},
+    {LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorMatrix", 32, 72, true, 2, {3, 3}, 32},
+    {LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorMatrix", 32, 288, true, 3, {4, 3, 3}, 32},
+    {LIMEFILE_KIND_SCIDAC, "QDP_D2_ColorVector", 64, 32, true, 1, {2}, 64},
+    {LIMEFILE_KIND_SCIDAC, "QDP_D3_DiracFermion", 64, 192, true, 2, {3, 4}, 64},
+    {LIMEFILE_KIND_SCIDAC, "USQCD_D3_DiracFermion", 64, 192, true, 2, {4, 3}, 64},
+    {LIMEFILE_KIND_SCIDAC, "QUDA_DNc3_GaugeField", 64, 576, true, 3, {4, 3, 3}, 64},
+    {LIMEFILE_KIND_SCIDAC,
+     "GRID_D_LorentzVector4_ColourMatrix3",
+     64,
+     576,
+     true,
+     3,
+     {4, 3, 3},
+     64},
+    {LIMEFILE_KIND_SCIDAC,
+     "GRID_D_SpinMatrix4_ColourMatrix3",
+     64,
+     2304,
+     true,
+     4,
+     {4, 4, 3, 3},
+     64},
+    {LIMEFILE_KIND_SCIDAC, "GRID_F_Complex", 32, 8, true, 0, {0}, 32},
+    {LIMEFILE_KIND_SCIDAC, "Lattice", 64, 96, false, 1, {12}, 64},
+    {LIMEFILE_KIND_SCIDAC, "QDP_Int", 0, 4, false, 1, {4}, 0},
+    {LIMEFILE_KIND_SCIDAC, "Odd", 64, 7, false, 1, {7}, 0},
+    {LIMEFILE_KIND_SCIDAC,
+     "QDP_F99999999999999999999_ColorMatrix",
+     32,
+     72,
+     true,
+     2,
+     {3, 3},
+     32},
+};
+
+static void test_arrays(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(sites); i++) {
+        struct limefile_field f = field_of(sites[i].kind, sites[i].name, sites[i].precision,
+                                           sites[i].site_bytes, 4, box_2345);
+        uint64_t shape[9] = {5, 4, 3, 2};
+        memcpy(shape + 4, sites[i].site, sizeof sites[i].site);
+        assert_array(&f, 4, sites[i].seen, sites[i].complex, 4 + sites[i].dims, shape);
+    }
+}
+
+static void test_arrays_without_a_lattice(void **state)
+{
+    (void)state;
+    struct limefile_array a;
+    struct limefile_field f = field_of(LIMEFILE_KIND_GLOBAL, "QLA_F_Real", 32, 12, 0, NULL);
+    assert_array(&f, 0, 32, false, 1, (uint64_t[]){3});
+    f = field_of(LIMEFILE_KIND_GLOBAL, "QLA_F_Real", 32, 4, 0, NULL);
+    assert_array(&f, 0, 32, false, 1, (uint64_t[]){1});
+    f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 0, NULL);
+    f.sites = 10;
+    f.record.bytes = 40;
+    assert_array(&f, 1, 32, false, 1, (uint64_t[]){10});
+    f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 4, box_2345);
+    f.halved = f.boxed = true;
+    f.sites = 60;
+    f.record.bytes = 240;
+    assert_array(&f, 1, 32, false, 1, (uint64_t[]){60});
+    f.halved = false; /* a box: x 1, y 0..2, z 1..2, t 0..4 */
+    memcpy(f.lower, (uint64_t[]){1, 0, 1, 0}, 4 * sizeof *f.lower);
+    memcpy(f.upper, (uint64_t[]){1, 2, 2, 4}, 4 * sizeof *f.upper);
+    f.sites = 30;
+    f.record.bytes = 120;
+    assert_array(&f, 4, 32, false, 4, (uint64_t[]){5, 2, 3, 1});
+    f.record.bytes = 121; /* and of another length */
+    assert_int_equal(limefile_array_of(&f, &a), LIMEFILE_E_STATE);
+    f = (struct limefile_field){.record = {.bytes = 100, .type = "ildg-binary-data"}};
+    assert_int_equal(limefile_array_of(&f, &a), LIMEFILE_E_STATE);
+}
+
+/* ---- names ---- */
+
+static void test_names(void **state)
+{
+    (void)state;
+    struct limefile_facename name, again;
+    char suffix[LIMEFILE_FACE_SUFFIX_MAX], whole[64];
+    size_t stem;
+    static const char *const good[] = {
+        ".npy",    ".h5",     ".zarr",      ".t",         ".le.npy",    ".f4.npy",
+        ".f8.npy", ".eo.npy", ".f4.le.npy", ".eo.f8.npy", ".eo.le.npy", ".eo.f4.le.npy"};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        snprintf(whole, sizeof whole, "X%s", good[i]);
+        assert_true(limefile_facename_parse(whole, &name, &stem));
+        assert_int_equal(stem, 1);
+        limefile_facename_print(&name, suffix);
+        assert_string_equal(suffix, good[i]);
+        assert_false(limefile_facename_parse(good[i] + 1, &again, &stem) && stem == 0);
+    }
+    static const char *const bad[] = {"",    ".npy",  "npy", "X",    "X.np", "X.npyx",
+                                      "X.T", ".zarr", ".t",  "X.le", "X.f4", "X.npy.gz"};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_false(limefile_facename_parse(bad[i], &name, &stem));
+    assert_true(limefile_facename_parse("X.le.f4.npy", &name, &stem)); /* of "X.le" */
+    assert_int_equal(stem, 4);
+    assert_true(limefile_facename_parse(".le.npy", &name, &stem)); /* of ".le" */
+    assert_int_equal(stem, 3);
+    assert_false(name.little);
+}
+
+static void test_listed(void **state)
+{
+    (void)state;
+    struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
+    struct limefile_array a;
+    struct limefile_facename name;
+    struct limefile_face *face;
+    unsigned i, listed = 0;
+    assert_int_equal(limefile_array_of(&f, &a), 0);
+    for (i = 0; limefile_facename_of(&a, i, &name); i++) {
+        assert_int_equal(limefile_face_open(&f, &name, &face), 0);
+        limefile_face_close(face);
+        listed++;
+    }
+    assert_in_range(listed, 6, 7); /* HDF5 may be missing */
+    assert_false(limefile_facename_of(&a, UINT32_MAX, &name));
+    f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_Int", 0, 4, 1, box_2345); /* bytes, no lattice */
+    assert_int_equal(limefile_array_of(&f, &a), 0);
+    for (i = 0; limefile_facename_of(&a, i, &name); i++)
+        assert_true(!name.little && !name.even_odd && name.precision == 0 &&
+                    name.kind != LIMEFILE_FACE_SLICES);
+    name = (struct limefile_facename){.kind = LIMEFILE_FACE_NPY, .little = true};
+    assert_int_equal(limefile_face_open(&f, &name, &face), LIMEFILE_E_STATE);
+    assert_null(face);
+}
+
+/* ---- reading ---- */
+
+/* The record: bytes by chance; reads[i] of them failed or were cut, if told. */
+struct store {
+    unsigned char *at;
+    uint64_t bytes;
+    int fail;
+    uint64_t most_read;
+};
+
+static ssize_t store_read(void *context, void *buf, size_t n, uint64_t offset)
+{
+    struct store *s = context;
+    if (s->fail)
+        return s->fail;
+    if (offset >= s->bytes)
+        return 0;
+    if (n > s->bytes - offset)
+        n = (size_t)(s->bytes - offset);
+    memcpy(buf, s->at + offset, n);
+    s->most_read += n;
+    return (ssize_t)n;
+}
+
+static struct store store_of(const struct limefile_field *f)
+{
+    struct store s = {.bytes = f->record.bytes};
+    uint64_t x = 88172645463325252u;
+    s.at = malloc(s.bytes + 1);
+    assert_non_null(s.at);
+    for (uint64_t i = 0; i < s.bytes; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        s.at[i] = (unsigned char)(x >> 32);
+    }
+    return s;
+}
+
+/* One number of `from` bytes, big-endian, as one of `to`, by another way than the library's. */
+static void number_as(const unsigned char *in, unsigned from, unsigned char *out, unsigned to,
+                      bool little)
+{
+    unsigned char bytes[8], made[8];
+    double d = 0;
+    float s = 0;
+    if (from == to) {
+        for (unsigned i = 0; i < to; i++)
+            out[i] = little ? in[to - 1 - i] : in[i];
+        return;
+    }
+    for (unsigned i = 0; i < from; i++)
+        bytes[i] = in[from - 1 - i];
+    if (from == 8)
+        memcpy(&d, bytes, 8);
+    else
+        memcpy(&s, bytes, 4);
+    if (to == 8)
+        d = s;
+    else
+        s = (float)d;
+    memcpy(made, to == 8 ? (void *)&d : (void *)&s, to);
+    for (unsigned i = 0; i < to; i++)
+        out[i] = little ? made[i] : made[to - 1 - i];
+}
+
+/* Sites of a lattice of the same extents, coordinates counted, even ones first. */
+static void order_of(const struct limefile_field *f, bool even_odd, uint64_t *order)
+{
+    uint64_t n = 0;
+    for (unsigned parity = 0; parity < 2; parity++)
+        for (uint64_t site = 0; site < f->sites; site++) {
+            uint64_t rest = site, sum = 0;
+            for (unsigned d = 0; d < f->lattice.dims; d++) {
+                uint64_t low = f->boxed ? f->lower[d] : 0;
+                uint64_t extent = f->boxed ? f->upper[d] - low + 1 : f->lattice.extent[d];
+                sum += low + rest % extent;
+                rest /= extent;
+            }
+            if (!even_odd ? parity == 0 : sum % 2 == parity)
+                order[n++] = site;
+        }
+    assert_int_equal(n, f->sites);
+}
+
+/* What the data of such a numpy file must be; *n: their length. */
+static unsigned char *expected_of(const struct limefile_field *f, const struct store *s,
+                                  const struct limefile_facename *name, size_t *n)
+{
+    unsigned from = f->precision ? f->precision / 8 : 1;
+    unsigned to = name->precision ? name->precision / 8 : from;
+    uint64_t numbers = f->site_bytes / from, *order = calloc(f->sites, sizeof *order);
+    unsigned char *out = malloc(f->sites * numbers * to + 1), *at = out;
+    assert_true(order && out);
+    order_of(f, name->even_odd, order);
+    for (uint64_t i = 0; i < f->sites; i++)
+        for (uint64_t k = 0; k < numbers; k++, at += to)
+            number_as(s->at + order[i] * f->site_bytes + k * from, from, at, to, name->little);
+    free(order);
+    *n = (size_t)(at - out);
+    return out;
+}
+
+static size_t header_bytes(const unsigned char *file)
+{
+    assert_memory_equal(file, "\x93NUMPY\x01\0", 8);
+    size_t n = 10 + file[8] + 256u * file[9];
+    assert_int_equal(n % 64, 0);
+    assert_int_equal(file[n - 1], '\n');
+    return n;
+}
+
+/* Every range of one file of a face; `whole` is what it holds. */
+static void assert_ranges(const struct limefile_face *face, uint64_t number, struct store *s,
+                          const unsigned char *whole, size_t n)
+{
+    unsigned char *buf = malloc(n + 3);
+    assert_non_null(buf);
+    for (size_t offset = 0; offset <= n + 1; offset++)
+        for (size_t len = 0; len <= n + 2; len++) {
+            size_t want = offset >= n ? 0 : len < n - offset ? len : n - offset;
+            memset(buf, 0xee, n + 3);
+            ssize_t got = limefile_face_read(face, number, buf, len, offset, store_read, s);
+            if (got != (ssize_t)want || memcmp(buf, whole + offset, want) != 0 ||
+                buf[want] != 0xee)
+                fail_msg("%zu bytes at %zu of %zu: %zd", len, offset, n, got);
+        }
+    free(buf);
+}
+
+static void assert_pieces(const struct limefile_face *face, uint64_t number,
+                          const struct store *s, const unsigned char *whole, size_t n)
+{
+    struct limefile_face_piece piece;
+    for (size_t at = 0; at < n; at++) {
+        limefile_face_piece(face, number, at, &piece);
+        assert_in_range(piece.bytes, 1, n - at);
+        if (piece.what == LIMEFILE_FACE_OWN)
+            assert_memory_equal(piece.own, whole + at, (size_t)piece.bytes);
+        else if (piece.what == LIMEFILE_FACE_STORED)
+            assert_memory_equal(s->at + piece.at, whole + at, (size_t)piece.bytes);
+    }
+    limefile_face_piece(face, number, n, &piece);
+    assert_int_equal(piece.bytes, 0);
+    limefile_face_piece(face, number, UINT64_MAX, &piece);
+    assert_int_equal(piece.bytes, 0);
+}
+
+static size_t size_of(const struct limefile_face *face, uint64_t number)
+{
+    struct limefile_face_entry entry;
+    limefile_face_entry(face, number, &entry);
+    return (size_t)entry.bytes;
+}
+
+static void assert_npy(const struct limefile_field *f, const struct limefile_facename *name,
+                       bool all)
+{
+    struct limefile_face *face;
+    struct store s = store_of(f);
+    size_t n, data;
+    assert_int_equal(limefile_face_open(f, name, &face), 0);
+    assert_int_equal(limefile_face_entries(face), 1);
+    n = size_of(face, 0);
+    unsigned char *whole = malloc(n);
+    assert_non_null(whole);
+    assert_int_equal(limefile_face_read(face, 0, whole, n, 0, store_read, &s), n);
+    unsigned char *expected = expected_of(f, &s, name, &data);
+    assert_int_equal(n, header_bytes(whole) + data);
+    assert_memory_equal(whole + n - data, expected, data);
+    if (all) {
+        assert_ranges(face, 0, &s, whole, n);
+        assert_pieces(face, 0, &s, whole, n);
+    }
+    s.fail = -EIO;
+    assert_int_equal(limefile_face_read(face, 0, whole, 1, n - 1, store_read, &s), -EIO);
+    s.fail = 0;
+    s.bytes--;
+    assert_int_equal(limefile_face_read(face, 0, whole, n, 0, store_read, &s),
+                     LIMEFILE_E_SHRUNK);
+    free(expected);
+    free(whole);
+    free(s.at);
+    limefile_face_close(face);
+}
+
+static void assert_all_npy(const struct limefile_field *f, bool all)
+{
+    for (unsigned i = 0; i < 12; i++) {
+        struct limefile_facename name = {.kind = LIMEFILE_FACE_NPY,
+                                         .even_odd = i % 2,
+                                         .little = i / 2 % 2,
+                                         .precision = i / 4 * 32};
+        if (f->precision == 0 && (name.little || name.precision))
+            continue;
+        assert_npy(f, &name, all);
+    }
+}
+
+static void test_every_range(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned precision;
+        uint64_t site_bytes, extent[4];
+        unsigned dims;
+    } fields[] = {
+        {32, 8, {2, 2, 2, 2}, 4}, {64, 16, {3, 1, 3}, 3}, {64, 8, {2, 3}, 2},
+        {0, 3, {3, 2, 2}, 3},     {32, 4, {1, 1}, 2},
+    };
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        struct limefile_field f =
+            field_of(LIMEFILE_KIND_SCIDAC, "Lattice", fields[i].precision, fields[i].site_bytes,
+                     fields[i].dims, fields[i].extent);
+        assert_all_npy(&f, true);
+    }
+}
+
+/* Sites that do not fit the buffer, that fill it, that just do not. */
+static void test_large_sites(void **state)
+{
+    (void)state;
+    for (uint64_t site = 32768 - 8; site <= 32768 + 8; site += 8) {
+        struct limefile_field f =
+            field_of(LIMEFILE_KIND_SCIDAC, "Lattice", 64, site, 2, (uint64_t[]){3, 2});
+        assert_all_npy(&f, false);
+    }
+    struct limefile_field f =
+        field_of(LIMEFILE_KIND_SCIDAC, "Lattice", 32, 200004, 2, (uint64_t[]){3, 3});
+    assert_all_npy(&f, false);
+    f = field_of(LIMEFILE_KIND_SCIDAC, "Lattice", 64, 24, 4, (uint64_t[]){12, 7, 9, 11});
+    assert_all_npy(&f, false);
+    f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, (uint64_t[]){4, 4, 4, 8});
+    assert_all_npy(&f, false);
+}
+
+/* All small lattices, odd ones too, and boxes that begin at an odd site. */
+static void test_even_odd(void **state)
+{
+    (void)state;
+    const struct limefile_facename name = {.kind = LIMEFILE_FACE_NPY, .even_odd = true};
+    for (unsigned dims = 2; dims <= 4; dims++) {
+        unsigned lattices = dims == 4 ? 625 : dims == 3 ? 125 : 25;
+        for (unsigned i = 0; i < lattices; i++) {
+            uint64_t extent[4] = {1 + i % 5, 1 + i / 5 % 5, 1 + i / 25 % 5, 1 + i / 125};
+            struct limefile_field f =
+                field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, dims, extent);
+            assert_npy(&f, &name, false);
+            f.boxed = true;
+            for (unsigned d = 0; d < dims; d++) {
+                f.lower[d] = d == 0 ? 1 : 2;
+                f.upper[d] = f.lower[d] + extent[d] - 1;
+                f.lattice.extent[d] = extent[d] + 3;
+            }
+            assert_npy(&f, &name, false);
+        }
+    }
+}
+
+static void test_even_odd_shape(void **state)
+{
+    (void)state;
+    const struct limefile_facename name = {.kind = LIMEFILE_FACE_NPY, .even_odd = true};
+    struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
+    struct limefile_face *face;
+    char text[129] = "";
+    assert_int_equal(limefile_face_open(&f, &name, &face), 0);
+    limefile_face_read(face, 0, text, 128, 0, store_read, NULL);
+    assert_non_null(strstr(text + 10, "{'descr': '>c16', 'fortran_order': False, "
+                                      "'shape': (2, 60, 4, 3, 3), }"));
+    limefile_face_close(face);
+    f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 3, (uint64_t[]){3, 3, 5});
+    assert_int_equal(limefile_face_open(&f, &name, &face), 0);
+    limefile_face_read(face, 0, text, 128, 0, store_read, NULL);
+    assert_non_null(strstr(text + 10, "'shape': (45,), }"));
+    limefile_face_close(face);
+    f = field_of(LIMEFILE_KIND_SCIDAC, "GRID_F_Complex", 32, 8, 5,
+                 (uint64_t[]){8, 2, 2, 2, 2}); /* five dimensions: which parity? */
+    assert_int_equal(limefile_face_open(&f, &name, &face), LIMEFILE_E_STATE);
+}
+
+/* What is no ordinary number. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const double in[] = {
+        0.0,       -0.0,     1.0,    1e308,    -1e308,           INFINITY,
+        -INFINITY, NAN,      1e-320, -1e-45,   3.5e38,           3.4e38,
+        0x1p-149,  0x1p-150, 1e-60,  16777217, 0x1.fffffefffp127};
+    struct limefile_field f =
+        field_of(LIMEFILE_KIND_SCIDAC, "Lattice", 64, 8, 1, (uint64_t[]){COUNT(in)});
+    struct limefile_facename name = {
+        .kind = LIMEFILE_FACE_NPY, .precision = 32, .little = true};
+    unsigned char raw[sizeof in];
+    struct store s = {.at = raw, .bytes = sizeof raw};
+    struct limefile_face *face;
+    float out[COUNT(in)];
+    for (size_t i = 0; i < sizeof raw; i++)
+        raw[i] = ((const unsigned char *)in)[i / 8 * 8 + 7 - i % 8];
+    assert_int_equal(limefile_face_open(&f, &name, &face), 0);
+    size_t n = size_of(face, 0);
+    assert_int_equal(
+        limefile_face_read(face, 0, out, sizeof out, n - sizeof out, store_read, &s),
+        sizeof out);
+    for (size_t i = 0; i < COUNT(in); i++) {
+        float want = (float)in[i];
+        assert_true(isnan(want) ? isnan(out[i]) : memcmp(&want, &out[i], 4) == 0);
+    }
+    assert_true(isinf(out[3]) && signbit(out[4]) && isinf(out[4]) && isinf(out[10]));
+    limefile_face_close(face);
+}
+
+/* ---- directories ---- */
+
+static void test_slices(void **state)
+{
+    (void)state;
+    struct limefile_field f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 4, box_2345);
+    const struct limefile_facename name = {.kind = LIMEFILE_FACE_SLICES};
+    struct limefile_face_entry entry;
+    struct limefile_face *face;
+    struct store s = store_of(&f);
+    uint64_t number;
+    assert_int_equal(limefile_face_open(&f, &name, &face), 0);
+    assert_int_equal(limefile_face_entries(face), 5);
+    for (uint64_t i = 0; i < 5; i++) {
+        char want[8];
+        snprintf(want, sizeof want, "%03u", (unsigned)i);
+        limefile_face_entry(face, i, &entry);
+        assert_string_equal(entry.name, want);
+        assert_int_equal(entry.bytes, 96);
+        assert_false(entry.directory);
+        assert_int_equal(entry.parent, 0);
+        assert_true(limefile_face_find(face, 0, want, &number));
+        assert_int_equal(number, i);
+        assert_ranges(face, i, &s, s.at + i * 96, 96);
+    }
+    static const char *const none[] = {"",    "0",   "00",  "0000", "005",
+                                       "00a", "-01", "+01", "0 1"};
+    for (size_t i = 0; i < COUNT(none); i++)
+        assert_false(limefile_face_find(face, 0, none[i], &number));
+    assert_false(limefile_face_find(face, 1, "000", &number));
+    free(s.at);
+    limefile_face_close(face);
+}
+
+static char *text_of(const struct limefile_face *face, uint64_t parent, const char *name)
+{
+    uint64_t number;
+    assert_true(limefile_face_find(face, parent, name, &number));
+    size_t n = size_of(face, number);
+    char *text = calloc(1, n + 1);
+    assert_non_null(text);
+    assert_int_equal(limefile_face_read(face, number, text, n, 0, store_read, NULL), n);
+    return text;
+}
+
+static void test_zarr(void **state)
+{
+    (void)state;
+    struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
+    const struct limefile_facename name = {.kind = LIMEFILE_FACE_ZARR};
+    struct limefile_face_entry entry;
+    struct limefile_face *face;
+    uint64_t number, folder, found;
+    f.record.type = "odd \"type\"\\\x01";
+    assert_int_equal(limefile_face_open(&f, &name, &face), 0);
+    assert_int_equal(limefile_face_entries(face), 6 + 5);
+    for (number = 0; number < 11; number++) {
+        limefile_face_entry(face, number, &entry);
+        assert_true(limefile_face_find(face, entry.parent, entry.name, &found));
+        assert_int_equal(found, number);
+    }
+    assert_true(limefile_face_find(face, 0, "field", &folder));
+    assert_true(limefile_face_find(face, folder + 1, "4.0.0.0.0.0.0", &number));
+    struct limefile_face_piece piece;
+    limefile_face_piece(face, number, 5, &piece);
+    assert_int_equal(piece.what, LIMEFILE_FACE_STORED);
+    assert_int_equal(piece.at, 4 * 24 * 576 + 5);
+    assert_int_equal(piece.bytes, 24 * 576 - 5);
+    static const char *const none[] = {"5.0.0.0.0.0.0", "04.0.0.0.0.0.0", "4.0.0.0.0.0",
+                                       "4.0.0.0.0.0.1", ".0.0.0.0.0.0",   "4.0.0.0.0.0.0.0"};
+    for (size_t i = 0; i < COUNT(none); i++)
+        assert_false(limefile_face_find(face, folder + 1, none[i], &number));
+    char *text = text_of(face, folder + 1, ".zarray");
+    assert_string_equal(text, "{\"zarr_format\": 2, \"shape\": [5, 4, 3, 2, 4, 3, 3], "
+                              "\"chunks\": [1, 4, 3, 2, 4, 3, 3], \"dtype\": \">c16\", "
+                              "\"compressor\": null, \"filters\": null, \"fill_value\": null, "
+                              "\"order\": \"C\"}");
+    free(text);
+    text = text_of(face, 0, ".zattrs");
+    assert_non_null(strstr(text, "\"odd \\\"type\\\"\\\\%01\""));
+    free(text);
+    limefile_face_close(face);
+}
+
+/* ---- hostile metadata ---- */
+
+static void try_all_faces(const struct limefile_field *f)
+{
+    struct limefile_face *face;
+    struct limefile_face_entry entry;
+    struct limefile_face_piece piece;
+    struct store none = {.bytes = 0};
+    char buf[300];
+    for (unsigned i = 0; i < 24; i++) {
+        struct limefile_facename name = {.kind = i < 12 ? LIMEFILE_FACE_NPY : i % 4,
+                                         .even_odd = i % 2,
+                                         .little = i / 2 % 2,
+                                         .precision = i / 4 % 3 * 32};
+        int err = limefile_face_open(f, &name, &face);
+        if (err) {
+            assert_null(face);
+            continue;
+        }
+        uint64_t n = limefile_face_entries(face);
+        for (uint64_t k = n > 4 ? n - 4 : 0; k < n; k++) {
+            limefile_face_entry(face, k, &entry);
+            limefile_face_piece(face, k, entry.bytes / 2, &piece);
+            limefile_face_read(face, k, buf, sizeof buf, entry.bytes - entry.bytes / 3,
+                               store_read, &none);
+        }
+        limefile_face_entry(face, UINT64_MAX, &entry);
+        assert_int_equal(limefile_face_read(face, UINT64_MAX, buf, 1, 0, store_read, &none), 0);
+        limefile_face_close(face);
+    }
+}
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    static const uint64_t huge[][8] = {
+        {UINT64_C(1) << 62},
+        {1, 1, 1, (UINT64_C(1) << 62)},
+        {1, 1, 1, (UINT64_C(1) << 63) - 1},
+        {(UINT64_C(1) << 62), 1, 1, 1},
+        {1 << 15, 1 << 15, 1 << 15, 1 << 15},
+        {128, 128, 128, 128, 128, 128, 128, 128},
+        {UINT64_MAX, UINT64_MAX, 3, 3},
+        {UINT64_MAX, 2, 2, 2},
+    };
+    static const unsigned dims[] = {1, 4, 4, 4, 4, 8, 4, 4};
+    static const char *const names[] = {"",
+                                        "su0gauge",
+                                        "su99gauge",
+                                        "QDP_F3_ColorMatrix",
+                                        "GRID_D_SpinMatrix99_ColourMatrix99",
+                                        "_",
+                                        "__"};
+    for (size_t i = 0; i < COUNT(huge); i++)
+        for (unsigned k = 0; k < 24; k++)
+            for (size_t j = 0; j < COUNT(names); j++) {
+                static const uint64_t sizes[] = {1, 2, 4, 8, 16, UINT64_C(1) << 62};
+                struct limefile_field f = field_of(LIMEFILE_KIND_SCIDAC, names[j], k % 3 * 32,
+                                                   sizes[k % 6], dims[i], huge[i]);
+                f.boxed = k >= 12;
+                f.upper[0] = UINT64_MAX;
+                try_all_faces(&f);
+            }
+}
+
+/* 2^62 slices: found by their number, without a search. */
+static void test_many_slices(void **state)
+{
+    (void)state;
+    struct limefile_field f =
+        field_of(LIMEFILE_KIND_SCIDAC, "", 0, 1, 4, (uint64_t[]){1, 1, 1, UINT64_C(1) << 62});
+    struct limefile_face_entry entry;
+    struct limefile_face *face;
+    uint64_t number;
+    assert_int_equal(limefile_face_open(
+                         &f, &(struct limefile_facename){.kind = LIMEFILE_FACE_SLICES}, &face),
+                     0);
+    assert_int_equal(limefile_face_entries(face), UINT64_C(1) << 62);
+    limefile_face_entry(face, 5, &entry);
+    assert_string_equal(entry.name, "0000000000000000005");
+    assert_true(limefile_face_find(face, 0, "4611686018427387903", &number));
+    assert_int_equal(number, (UINT64_C(1) << 62) - 1);
+    assert_false(limefile_face_find(face, 0, "4611686018427387904", &number));
+    assert_false(limefile_face_find(face, 0, "99999999999999999999", &number));
+    limefile_face_close(face);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arrays),      cmocka_unit_test(test_arrays_without_a_lattice),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_listed),
+        cmocka_unit_test(test_every_range), cmocka_unit_test(test_large_sites),
+        cmocka_unit_test(test_even_odd),    cmocka_unit_test(test_even_odd_shape),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_zarr),        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_many_slices),
+    };
+    return cmocka_run_group_tests_name("faces", tests, NULL, NULL);
+}
