@@ -74,6 +74,13 @@ obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 liblimefile := $(B)/lib/liblimefile.a
 
+# Faces (X.h5) are made by HDF5, where there is one without MPI; it is loaded when it is needed.
+h5_pkg := $(firstword $(foreach p,hdf5-serial hdf5,$(if $(findstring mpi,$(shell $(PKG) --cflags --libs $(p) 2>/dev/null || echo mpi)),,$(p))))
+h5_file := $(if $(h5_pkg),$(firstword $(wildcard $(patsubst -L%,%/libhdf5.so,$(shell $(PKG) --libs-only-L $(h5_pkg)))) \
+    $(shell $(CC) -print-file-name=libhdf5.so)))
+h5_name := $(if $(h5_file),$(shell readelf -d $(h5_file) 2>/dev/null | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p'))
+h5_cflags := $(if $(h5_name),-DLIMEFILE_FACE_HDF5='"$(h5_name)"' $(patsubst -I%,-isystem %,$(call pkg_cflags,$(h5_pkg))))
+
 # What needs MPI is built where there is an mpicc, and named where there is none.
 MPICC   ?= mpicc
 HAVE_MPI := $(shell command -v $(MPICC) 2>/dev/null)
@@ -161,8 +168,8 @@ require:
 
 # Rebuild everything when the flags change.
 $(B)/flags: FORCE
-	$(Q)mkdir -p $(@D); echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals)' | cmp -s - $@ || \
-	    echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals)' > $@
+	$(Q)mkdir -p $(@D); echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals) $(h5_name)' | cmp -s - $@ || \
+	    echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals) $(h5_name)' > $@
 .PHONY: FORCE
 
 define compile
@@ -174,7 +181,9 @@ $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
-$(eval $(call compile,src/lime/faces,$(INC_faces)))
+$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags)))
+# Loops over numbers want vectors, also where their number is not known.
+$(B)/obj/src/lime/faces/kernel.o: CFLAGS += $(if $(findstring -O2,$(CFLAGS)),-O3)
 $(eval $(call compile,src/lime/formats,$(INC_formats)))
 # No fused multiply-add, for the same bits on every machine; loops over sites become vectors.
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))
@@ -364,7 +373,8 @@ $(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) \
              $(B)/flags
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_wire) -o $@ $< $(lime_src) $(wire_src) \
+	    -fno-sanitize-recover=undefined $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_faces) \
+	    $(INC_formats) $(INC_physics) $(INC_wire) -o $@ $< $(lime_src) $(wire_src) \
 	    $(call pkg_libs,libisal expat) -lm -pthread
 
 fuzz: $(fuzzers) ## fuzz index, names, packets, metadata and cells for FUZZ_SECONDS each

@@ -1,5 +1,325 @@
-/* faceh5.c - the HDF5 file around a dataset */
+/*
+ * faceh5.c - the HDF5 file around a dataset, as the HDF5 library makes it
+ *
+ * The library writes the file into memory (h5memory.h): the dataset's space is allocated, which
+ * makes the file as long as it must be, and never written. What the library has written before
+ * and after it is kept.
+ *
+ * The library is loaded when the first such file is asked for. Debian's needs thirty others (it
+ * reads from the web, too), which no mount or command shall load that does not want HDF5.
+ * It knows no threads: there is a lock around it.
+ */
+#define _GNU_SOURCE
 #include "faceh5.h"
+#include "h5memory.h"
+
+#ifdef LIMEFILE_FACE_HDF5
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALIGN = 4096, /* of the dataset in the file, if it has at least ALIGN_FROM bytes */
+    ALIGN_FROM = 1 << 20,
+    KEPT_MAX = 1 << 20, /* more than some kB around the dataset make no sense */
+    TRUNCATE = 2,       /* H5F_ACC_TRUNC, which is more than a number */
+};
+
+#define FUNCTIONS(F)          \
+    F(H5open)                 \
+    F(H5dont_atexit)          \
+    F(H5Eget_auto2)           \
+    F(H5Eset_auto2)           \
+    F(H5Pcreate)              \
+    F(H5Pclose)               \
+    F(H5Pset_alignment)       \
+    F(H5FDregister)           \
+    F(H5Pset_driver)          \
+    F(H5Pset_obj_track_times) \
+    F(H5Pset_layout)          \
+    F(H5Pset_alloc_time)      \
+    F(H5Pset_fill_time)       \
+    F(H5Fcreate)              \
+    F(H5Fclose)               \
+    F(H5Tcreate)              \
+    F(H5Tinsert)              \
+    F(H5Tcopy)                \
+    F(H5Tset_size)            \
+    F(H5Tset_cset)            \
+    F(H5Tclose)               \
+    F(H5Screate)              \
+    F(H5Screate_simple)       \
+    F(H5Sclose)               \
+    F(H5Dcreate2)             \
+    F(H5Dclose)               \
+    F(H5Dget_offset)          \
+    F(H5Dget_storage_size)    \
+    F(H5Acreate2)             \
+    F(H5Awrite)               \
+    F(H5Aclose)
+
+/* Ids of types and classes, which are variables. */
+#define IDS(I)                  \
+    I(H5T_IEEE_F32BE_g)         \
+    I(H5T_IEEE_F64BE_g)         \
+    I(H5T_STD_U8LE_g)           \
+    I(H5T_STD_U64LE_g)          \
+    I(H5T_NATIVE_UINT64_g)      \
+    I(H5T_C_S1_g)               \
+    I(H5P_CLS_FILE_CREATE_ID_g) \
+    I(H5P_CLS_FILE_ACCESS_ID_g) \
+    I(H5P_CLS_DATASET_CREATE_ID_g)
+
+#define FUNCTION_MEMBER(name) __typeof__(name) *name;
+#define ID_MEMBER(name)       hid_t *name;
+#define FIND(name)            &&(h5.name = dlsym(library, #name))
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The library, once it is loaded; under the lock. */
+static struct {
+    bool tried, good;
+    hid_t driver;
+    FUNCTIONS(FUNCTION_MEMBER)
+    IDS(ID_MEMBER)
+} h5;
+
+bool face_h5_is_there(void)
+{
+    return true;
+}
+
+/* It stays loaded. It must not clean up when the process ends: threads may be at work. */
+static bool load(void)
+{
+    if (!h5.tried) {
+        void *library = dlopen(LIMEFILE_FACE_HDF5, RTLD_NOW | RTLD_LOCAL);
+        h5.good = library != NULL FUNCTIONS(FIND) IDS(FIND);
+        h5.good = h5.good && (h5.H5dont_atexit(), h5.H5open() >= 0) &&
+                  (h5.driver = h5.H5FDregister(&h5memory_class)) >= 0;
+        h5.tried = true;
+    }
+    return h5.good;
+}
+
+/* ---- one file ---- */
+
+struct making {
+    const struct limefile_field *field;
+    const struct face_layout *layout;
+    hid_t file, dataset;
+    bool good;
+    bool closed; /* the file: the library has let go of it */
+};
+
+static hid_t checked(struct making *m, hid_t id)
+{
+    m->good = m->good && id >= 0;
+    return id;
+}
+
+static void check(struct making *m, herr_t result)
+{
+    m->good = m->good && result >= 0;
+}
+
+static hid_t create_file(struct making *m)
+{
+    hid_t create = checked(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_CREATE_ID_g));
+    hid_t access = checked(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g));
+    check(m, h5.H5Pset_obj_track_times(create, false)); /* the same bytes each time */
+    check(m, h5.H5Pset_driver(access, h5.driver, NULL));
+    check(m, h5.H5Pset_alignment(access, ALIGN_FROM, ALIGN));
+    hid_t file = m->good ? checked(m, h5.H5Fcreate("face", TRUNCATE, create, access)) : -1;
+    h5.H5Pclose(create);
+    h5.H5Pclose(access);
+    return file;
+}
+
+/* As h5py has complex numbers: a compound of r and i. */
+static hid_t create_type(struct making *m)
+{
+    const struct limefile_array *a = &m->layout->array;
+    size_t size = a->precision / 8;
+    hid_t real = a->precision == 64   ? *h5.H5T_IEEE_F64BE_g
+                 : a->precision == 32 ? *h5.H5T_IEEE_F32BE_g
+                                      : *h5.H5T_STD_U8LE_g;
+    if (!a->complex)
+        return checked(m, h5.H5Tcopy(real));
+    hid_t type = checked(m, h5.H5Tcreate(H5T_COMPOUND, 2 * size));
+    check(m, h5.H5Tinsert(type, "r", 0, real));
+    check(m, h5.H5Tinsert(type, "i", size, real));
+    return type;
+}
+
+static hid_t create_dataset(struct making *m)
+{
+    const struct limefile_array *a = &m->layout->array;
+    hsize_t shape[LIMEFILE_ARRAY_DIMS_MAX];
+    for (unsigned i = 0; i < a->dims; i++)
+        shape[i] = a->shape[i];
+    hid_t type = create_type(m);
+    hid_t space = checked(m, h5.H5Screate_simple((int)a->dims, shape, NULL));
+    hid_t create = checked(m, h5.H5Pcreate(*h5.H5P_CLS_DATASET_CREATE_ID_g));
+    hid_t dataset = -1;
+    check(m, h5.H5Pset_obj_track_times(create, false));
+    check(m, h5.H5Pset_layout(create, H5D_CONTIGUOUS));
+    check(m, h5.H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY));
+    check(m, h5.H5Pset_fill_time(create, H5D_FILL_TIME_NEVER));
+    if (m->good)
+        dataset = checked(
+            m, h5.H5Dcreate2(m->file, "field", type, space, H5P_DEFAULT, create, H5P_DEFAULT));
+    h5.H5Tclose(type);
+    h5.H5Sclose(space);
+    h5.H5Pclose(create);
+    return dataset;
+}
+
+/* ---- attributes ---- */
+
+/* count 0: a scalar. */
+static void write_attribute(struct making *m, const char *name, hid_t stored, hid_t given,
+                            unsigned count, const void *value)
+{
+    const hsize_t shape = count;
+    if (!m->good)
+        return;
+    hid_t space =
+        checked(m, count ? h5.H5Screate_simple(1, &shape, NULL) : h5.H5Screate(H5S_SCALAR));
+    hid_t attribute =
+        checked(m, h5.H5Acreate2(m->dataset, name, stored, space, H5P_DEFAULT, H5P_DEFAULT));
+    if (m->good)
+        check(m, h5.H5Awrite(attribute, given, value));
+    h5.H5Aclose(attribute);
+    h5.H5Sclose(space);
+}
+
+static void write_numbers(struct making *m, const char *name, const uint64_t *number,
+                          unsigned count)
+{
+    write_attribute(m, name, *h5.H5T_STD_U64LE_g, *h5.H5T_NATIVE_UINT64_g, count, number);
+}
+
+static void write_texts(struct making *m, const char *name, const char *const *text,
+                        unsigned count)
+{
+    hid_t type = checked(m, h5.H5Tcopy(*h5.H5T_C_S1_g));
+    check(m, h5.H5Tset_size(type, H5T_VARIABLE));
+    check(m, h5.H5Tset_cset(type, H5T_CSET_UTF8));
+    write_attribute(m, name, type, type, count, text);
+    h5.H5Tclose(type);
+}
+
+/* Fit for any program, as in a mount's names. */
+static void write_text(struct making *m, const char *name, const char *text)
+{
+    char plain[3 * LIMEFILE_TYPE_BYTES + 1];
+    const char *value = plain;
+    limefile_name_encode(text, strlen(text), plain, sizeof plain);
+    write_texts(m, name, &value, 0);
+}
+
+static void write_attributes(struct making *m)
+{
+    const struct limefile_field *f = m->field;
+    const uint64_t precision = m->layout->array.precision;
+    char sum[20];
+    write_text(m, "record_type", f->record.type);
+    write_numbers(m, "record", &f->record.ordinal, 0);
+    write_text(m, "field", f->name);
+    write_numbers(m, "precision", &precision, 0);
+    if (f->lattice.dims)
+        write_numbers(m, "lattice", f->lattice.extent, f->lattice.dims);
+    if (f->boxed && f->lattice.dims && !f->halved) {
+        write_numbers(m, "lower", f->lower, f->lattice.dims);
+        write_numbers(m, "upper", f->upper, f->lattice.dims);
+    }
+    if (f->has_checksum) {
+        snprintf(sum, sizeof sum, "%08" PRIx32 " %08" PRIx32, f->checksum.suma,
+                 f->checksum.sumb);
+        write_text(m, "scidac_checksum", sum);
+    }
+    write_texts(m, "DIMENSION_LABELS", m->layout->name, m->layout->array.dims);
+}
+
+/* ---- what is kept ---- */
+
+static int keep(const struct h5memory *memory, uint64_t offset, uint64_t bytes,
+                struct face_h5 *out)
+{
+    uint64_t size = memory->bytes;
+    if (size < bytes || offset > size - bytes || size - bytes > KEPT_MAX)
+        return LIMEFILE_E_STATE;
+    out->before = (size_t)offset;
+    out->after = (size_t)(size - bytes - offset);
+    out->bytes = malloc(out->before + out->after);
+    if (!out->bytes)
+        return -ENOMEM;
+    h5memory_read(memory, out->bytes, out->before, 0);
+    h5memory_read(memory, out->bytes + out->before, out->after, offset + bytes);
+    return 0;
+}
+
+/* Writes the file; where its dataset is. False: the library cannot. */
+static bool write_file(struct making *m, struct h5memory *memory, uint64_t *offset)
+{
+    haddr_t at = HADDR_UNDEF;
+    m->good = true;
+    h5memory_next(memory);
+    m->file = create_file(m);
+    m->dataset = m->good ? create_dataset(m) : -1;
+    if (m->good) {
+        write_attributes(m);
+        at = h5.H5Dget_offset(m->dataset);
+        m->good = m->good && at != HADDR_UNDEF &&
+                  h5.H5Dget_storage_size(m->dataset) == m->layout->array.bytes;
+    }
+    if (m->dataset >= 0)
+        check(m, h5.H5Dclose(m->dataset));
+    m->closed = m->file < 0 || h5.H5Fclose(m->file) >= 0;
+    m->good = m->good && m->closed;
+    *offset = at;
+    return m->good;
+}
+
+int face_h5_make(const struct limefile_field *field, const struct face_layout *layout,
+                 struct face_h5 *out)
+{
+    struct making m = {.field = field, .layout = layout, .closed = true};
+    struct h5memory *memory = calloc(1, sizeof *memory);
+    uint64_t offset = 0;
+    H5E_auto2_t report;
+    void *context;
+    int err = memory ? 0 : -ENOMEM;
+    *out = (struct face_h5){0};
+    if (err)
+        return err;
+    pthread_mutex_lock(&lock);
+    if (!load()) {
+        err = LIMEFILE_E_STATE;
+    } else {
+        h5.H5Eget_auto2(H5E_DEFAULT, &report, &context);
+        h5.H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+        if (!write_file(&m, memory, &offset))
+            err = LIMEFILE_E_STATE;
+        h5.H5Eset_auto2(H5E_DEFAULT, report, context);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!err)
+        err = keep(memory, offset, layout->array.bytes, out);
+    if (m.closed) { /* or the library may still come back to it */
+        h5memory_release(memory);
+        free(memory);
+    }
+    return err;
+}
+
+#else
 
 bool face_h5_is_there(void)
 {
@@ -14,3 +334,5 @@ int face_h5_make(const struct limefile_field *field, const struct face_layout *l
     *out = (struct face_h5){0};
     return LIMEFILE_E_STATE;
 }
+
+#endif

@@ -115,3 +115,23 @@ bool limefile_facename_of(const struct limefile_array *a, unsigned i,
         }
     return false;
 }
+
+const char *limefile_face_why_not(const struct limefile_field *field,
+                                  const struct limefile_facename *name)
+{
+    struct face_layout layout;
+    if (face_layout_of(field, &layout) != 0)
+        return field->sites && field->site_bytes ? "its length contradicts its description"
+                                                 : "its sites are not known";
+    const struct limefile_array *a = &layout.array;
+    if (name->kind == LIMEFILE_FACE_H5)
+        return face_h5_is_there()
+                   ? "the HDF5 library is not installed, or refuses such an array"
+                   : "built without HDF5";
+    if (name->kind == LIMEFILE_FACE_SLICES)
+        return "it has no time slices";
+    if (a->precision == 0 && (name->little || name->precision))
+        return "it is not known to hold real numbers";
+    return name->even_odd && !has_even_odd(a) ? "it has no lattice of two to four dimensions"
+                                              : "it would be too long";
+}

@@ -69,6 +69,10 @@ bool limefile_facename_of(const struct limefile_array *, unsigned i, struct lime
 
 bool limefile_face_is_directory(const struct limefile_facename *);
 
+/* Why limefile_face_open() gives LIMEFILE_E_STATE, in words. */
+const char *limefile_face_why_not(const struct limefile_field *,
+                                  const struct limefile_facename *);
+
 /* ---- files (face.c) ----------------------------------------------------------------- */
 
 /*
