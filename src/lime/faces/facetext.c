@@ -77,37 +77,32 @@ void face_json_attributes(struct face_json *j, const struct limefile_field *f,
 }
 
 static void add_shape(struct face_json *j, const struct face_layout *layout, const char *name,
-                      uint64_t first, bool chunk)
+                      bool chunk)
 {
     const struct limefile_array *a = &layout->array;
     face_json_add(j, "\"%s\": [", name);
-    if (first)
-        face_json_add(j, "%" PRIu64 ", ", chunk ? 1 : first);
     for (unsigned i = 0; i < a->dims; i++)
         face_json_add(j, "%s%" PRIu64, i ? ", " : "",
                       chunk && i == 0 && a->lattice > 1 ? 1 : a->shape[i]);
     face_json_add(j, "], ");
 }
 
-void face_json_array(struct face_json *j, const struct face_layout *layout, uint64_t first)
+void face_json_array(struct face_json *j, const struct face_layout *layout)
 {
     char dtype[FACE_DTYPE_MAX];
     face_layout_dtype(&layout->array, layout->array.precision, false, dtype);
     face_json_add(j, "{\"zarr_format\": 2, ");
-    add_shape(j, layout, "shape", first, false);
-    add_shape(j, layout, "chunks", first, true);
+    add_shape(j, layout, "shape", false);
+    add_shape(j, layout, "chunks", true);
     face_json_add(j,
                   "\"dtype\": \"%s\", \"compressor\": null, \"filters\": null, "
                   "\"fill_value\": null, \"order\": \"C\"}",
                   dtype);
 }
 
-void face_json_dimensions(struct face_json *j, const struct face_layout *layout,
-                          const char *first)
+void face_json_dimensions(struct face_json *j, const struct face_layout *layout)
 {
     face_json_add(j, "{\"_ARRAY_DIMENSIONS\": [");
-    if (first)
-        face_json_add(j, "\"%s\", ", first);
     for (unsigned i = 0; i < layout->array.dims; i++)
         face_json_add(j, "%s\"%s\"", i ? ", " : "", layout->name[i]);
     face_json_add(j, "]}");

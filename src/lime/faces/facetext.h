@@ -21,10 +21,9 @@ void face_json_text(struct face_json *, const char *text);
 void face_json_attributes(struct face_json *, const struct limefile_field *,
                           const struct face_layout *);
 
-/* What Zarr wants to know of the array: {"zarr_format": 2, ...} and {"_ARRAY_DIMENSIONS": ...}.
- * `first`: a dimension more before the others, of that many; 0: none. Its chunks are of 1. */
-void face_json_array(struct face_json *, const struct face_layout *, uint64_t first);
-void face_json_dimensions(struct face_json *, const struct face_layout *, const char *first);
+/* What Zarr wants to know of the array: {"zarr_format": 2, ...}, {"_ARRAY_DIMENSIONS": ...} */
+void face_json_array(struct face_json *, const struct face_layout *);
+void face_json_dimensions(struct face_json *, const struct face_layout *);
 
 /* The key of a chunk behind its first number: ".0.0.0" */
 #define FACE_KEY_MAX (2 * LIMEFILE_ARRAY_DIMS_MAX + 1)

@@ -62,9 +62,9 @@ int face_zarr_open(struct limefile_face *face, const struct limefile_field *fiel
     end_text(face, 0, &j, &from);
     face_json_attributes(&j, field, &face->layout);
     end_text(face, 1, &j, &from);
-    face_json_array(&j, &face->layout, 0);
+    face_json_array(&j, &face->layout);
     end_text(face, 3, &j, &from);
-    face_json_dimensions(&j, &face->layout, NULL);
+    face_json_dimensions(&j, &face->layout);
     end_text(face, 4, &j, &from);
     for (unsigned i = 0; i < 4; i++) {
         face_json_add(&j, "%s", keys[i]);

@@ -1,6 +1,7 @@
 /* cmd_cat.c - lime cat: the data of records on standard output, at full speed */
 #define _GNU_SOURCE
 #include "copy.h"
+#include "facecat.h"
 #include "select.h"
 #include "tool.h"
 
@@ -22,11 +23,15 @@ static const char help[] =
     "\n"
     "RECORD is an ordinal (3), message.record (2.1), a type that occurs once\n"
     "(ildg-format), or a name in a mount (003-ildg-format). 'lime ls' shows them.\n"
+    "Of a field, RECORD.npy is the array as a file of numpy's (RECORD.le.npy in this\n"
+    "machine's byte order), RECORD.h5 as one of HDF5, RECORD.t/000 its first time\n"
+    "slice; lime(1) has all of these faces.\n"
     "\n"
     "Examples:\n"
     "  lime cat conf.0042 ildg-format\n"
     "  lime cat conf.0042 2.2 > links.bin\n"
     "  lime cat --range 1M:4k conf.0042 ildg-binary-data | xxd\n"
+    "  lime cat conf.0042 ildg-binary-data.f4.le.npy > links.npy\n"
     "\n"
     "Exit status: 0 done; 1 no such record, or reading or writing failed; 2 wrong\n"
     "usage, or FILE cannot be opened or is no container.\n";
@@ -87,17 +92,44 @@ static bool put_record(const struct container *c, const struct limefile_record *
     return !err;
 }
 
+static bool put_face(struct facecat *face, const struct range *range)
+{
+    struct progress progress;
+    struct limefile_record whole = face->record;
+    whole.bytes = face->bytes;
+    whole.data_offset = 0;
+    struct copy copy = copy_to_stdout(face->c->fd, &whole);
+    if (!apply_range(face->c, &whole, range, &copy))
+        return false;
+    progress_begin(&progress, "cat", copy.left);
+    bool good = facecat_put(face, copy.in_offset, copy.left, &progress);
+    progress_end(&progress);
+    return good;
+}
+
+static bool put_choice(const struct container *c, const struct choice *choice,
+                       const struct range *range)
+{
+    struct limefile_record record;
+    struct facecat face;
+    int found = choice->as_type ? 0 : facecat_open(c, choice->word, &face);
+    if (found == 0)
+        return select_record(c, choice->word, choice->as_type, &record) &&
+               put_record(c, &record, range);
+    bool good = found > 0 && put_face(&face, range);
+    facecat_close(&face);
+    return good;
+}
+
 static int put_all(const char *path, const struct choice *choices, int count,
                    const struct range *range)
 {
     struct container c;
-    struct limefile_record record;
     int status = container_open(&c, path);
     if (status != TOOL_GOOD)
         return status;
     for (int i = 0; i < count && status == TOOL_GOOD; i++)
-        if (!select_record(&c, choices[i].word, choices[i].as_type, &record) ||
-            !put_record(&c, &record, range))
+        if (!put_choice(&c, &choices[i], range))
             status = TOOL_BAD;
     container_close(&c);
     return status;

@@ -78,8 +78,9 @@ static void by_splice(struct copy *c)
     }
 }
 
-static int write_all(struct copy *c, const char *data, size_t n)
+int copy_put(struct copy *c, const void *bytes, size_t n)
 {
+    const char *data = bytes;
     while (n) {
         ssize_t put = c->out_offset == COPY_AT_POSITION
                           ? write(c->out, data, n)
@@ -106,7 +107,7 @@ static int by_read_and_write(struct copy *c)
             continue;
         if (got <= 0)
             return got < 0 ? -errno : LIMEFILE_E_SHRUNK;
-        int err = write_all(c, buffer, (size_t)got);
+        int err = copy_put(c, buffer, (size_t)got);
         if (err)
             return err;
     }

@@ -27,6 +27,9 @@ struct copy copy_to_stdout(int in, const struct limefile_record *);
 /* Moves all that is left. -errno, or LIMEFILE_E_SHRUNK if the input ends before. */
 int copy_run(struct copy *);
 
+/* The same of n bytes in memory, which are no more than are left. -errno. */
+int copy_put(struct copy *, const void *bytes, size_t n);
+
 /* The failure of a copy in words: the file that failed, and how. */
 void copy_message(const struct copy *, const char *in_name, const char *out_name, int code);
 
