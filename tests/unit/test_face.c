@@ -593,6 +593,45 @@ static void test_zarr(void **state)
     limefile_face_close(face);
 }
 
+/* The same bytes each time, and the record's in their midst. */
+static void test_h5(void **state)
+{
+    (void)state;
+    const struct limefile_facename name = {.kind = LIMEFILE_FACE_H5};
+    struct limefile_field f =
+        field_of(LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorVector", 32, 24, 3, (uint64_t[]){2, 1, 2});
+    struct limefile_face *face, *again;
+    struct limefile_face_piece piece;
+    struct store s = store_of(&f);
+    int err = limefile_face_open(&f, &name, &face);
+    if (err) { /* built without */
+        assert_int_equal(err, LIMEFILE_E_STATE);
+        assert_non_null(limefile_face_why_not(&f, &name));
+        free(s.at);
+        skip();
+    }
+    assert_int_equal(limefile_face_open(&f, &name, &again), 0);
+    size_t n = size_of(face, 0);
+    assert_int_equal(n, size_of(again, 0));
+    unsigned char *whole = malloc(n), *other = malloc(n);
+    assert_true(whole && other);
+    assert_int_equal(limefile_face_read(face, 0, whole, n, 0, store_read, &s), n);
+    assert_int_equal(limefile_face_read(again, 0, other, n, 0, store_read, &s), n);
+    assert_memory_equal(whole, other, n);
+    assert_memory_equal(whole, "\x89HDF\r\n\x1a\n", 8);
+    assert_pieces(face, 0, &s, whole, n);
+    limefile_face_piece(face, 0, 0, &piece);
+    limefile_face_piece(face, 0, piece.bytes, &piece);
+    assert_int_equal(piece.what, LIMEFILE_FACE_STORED);
+    assert_int_equal(piece.at, 0);
+    assert_int_equal(piece.bytes, f.record.bytes);
+    free(whole);
+    free(other);
+    free(s.at);
+    limefile_face_close(face);
+    limefile_face_close(again);
+}
+
 /* ---- hostile metadata ---- */
 
 static void try_all_faces(const struct limefile_field *f)
@@ -688,8 +727,8 @@ int main(void)
         cmocka_unit_test(test_every_range), cmocka_unit_test(test_large_sites),
         cmocka_unit_test(test_even_odd),    cmocka_unit_test(test_even_odd_shape),
         cmocka_unit_test(test_numbers),     cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_zarr),        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_many_slices),
+        cmocka_unit_test(test_zarr),        cmocka_unit_test(test_h5),
+        cmocka_unit_test(test_hostile),     cmocka_unit_test(test_many_slices),
     };
     return cmocka_run_group_tests_name("faces", tests, NULL, NULL);
 }

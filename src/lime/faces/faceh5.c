@@ -51,6 +51,7 @@ enum {
     F(H5Tcopy)                \
     F(H5Tset_size)            \
     F(H5Tset_cset)            \
+    F(H5Tcommit2)             \
     F(H5Tclose)               \
     F(H5Screate)              \
     F(H5Screate_simple)       \
@@ -154,6 +155,9 @@ static hid_t create_type(struct making *m)
     hid_t type = checked(m, h5.H5Tcreate(H5T_COMPOUND, 2 * size));
     check(m, h5.H5Tinsert(type, "r", 0, real));
     check(m, h5.H5Tinsert(type, "i", size, real));
+    if (m->good) /* NetCDF knows compounds with a name only */
+        check(m,
+              h5.H5Tcommit2(m->file, "complex", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     return type;
 }
 
