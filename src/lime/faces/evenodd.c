@@ -33,7 +33,7 @@ uint64_t face_evenodd_site(const struct face_evenodd *e, uint64_t k)
         parity ^= 1;
     }
     uint64_t block = k / e->pairs;
-    for (unsigned i = 0; i < e->above && block; i++) {
+    for (unsigned i = 0; i < e->above; i++) {
         parity ^= block % e->extent[i] & 1;
         block /= e->extent[i];
     }

@@ -12,7 +12,7 @@
 #include "limeildg.h"
 
 enum {
-    LIMEFILE_LINK_REALS = 18,                       /* of one SU(3) matrix */
+    LIMEFILE_LINK_REALS = 18,                      /* of one SU(3) matrix */
     LIMEFILE_SITE_REALS = 4 * LIMEFILE_LINK_REALS, /* of one site */
 };
 

@@ -7,10 +7,10 @@
  *
  *     X.npy                     numpy: a header, then the data as stored (big-endian)
  *     X.t/000 ...               time slices: ranges of the data, one file each
- *     X.zarr/...                Zarr, format 2, one chunk a time slice
- *     X.h5                      HDF5 with one contiguous dataset (as h5py writes complex numbers)
- *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, another precision, bytes
- *                               in little-endian order; any of the three, in this order
+ *     X.zarr/...                Zarr, format 2: one array, "field", one chunk a time slice
+ *     X.h5                      HDF5 with one contiguous dataset, "field"; complex as h5py's
+ *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, another precision,
+ *                               little-endian; any of the three, in this order
  *
  * Nothing here prints or has global state (the HDF5 library has: a lock is around it). An
  * opened face does not change, so any number of threads may read it.
@@ -29,12 +29,12 @@
  * halved lattice, or of one that is not known but whose sites are, have one dimension of sites.
  */
 struct limefile_array {
-    unsigned dims;        /* of shape */
-    unsigned lattice;     /* how many of them are the lattice's */
+    unsigned dims;    /* of shape */
+    unsigned lattice; /* how many of them are the lattice's */
     uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX];
-    unsigned precision;   /* bits of a real number: 32, 64; 0: bytes whose meaning is unknown */
-    bool complex;         /* an element is two of them */
-    uint64_t bytes;       /* of the whole: the record's length */
+    unsigned precision; /* bits of a real number: 32, 64; 0: bytes whose meaning is unknown */
+    bool complex;       /* an element is two of them */
+    uint64_t bytes;     /* of the whole: the record's length */
 };
 
 /* LIMEFILE_E_STATE if the field's sites are not known or do not make up the record. */
@@ -65,7 +65,8 @@ void limefile_facename_print(const struct limefile_facename *,
                              char out[LIMEFILE_FACE_SUFFIX_MAX]);
 
 /* The i-th face that is listed (-o faces) of a field; false: there are no more. */
-bool limefile_facename_of(const struct limefile_array *, unsigned i, struct limefile_facename *);
+bool limefile_facename_of(const struct limefile_array *, unsigned i,
+                          struct limefile_facename *);
 
 bool limefile_face_is_directory(const struct limefile_facename *);
 
@@ -91,9 +92,9 @@ void limefile_face_close(struct limefile_face *);
 #define LIMEFILE_FACE_ENTRY_MAX 64
 
 struct limefile_face_entry {
-    uint64_t parent;   /* number + 1 of the directory that it is in; 0: the face itself */
+    uint64_t parent; /* number + 1 of the directory that it is in; 0: the face itself */
     bool directory;
-    uint64_t bytes;    /* of a file */
+    uint64_t bytes; /* of a file */
     char name[LIMEFILE_FACE_ENTRY_MAX];
 };
 
@@ -113,7 +114,7 @@ enum limefile_face_what {
 };
 struct limefile_face_piece {
     enum limefile_face_what what;
-    uint64_t bytes; /* from offset to the end of the piece; 0: the file ends here */
+    uint64_t bytes;           /* from offset to the end of the piece; 0: the file ends here */
     const unsigned char *own; /* OWN: the bytes; as long-lived as the face */
     uint64_t at;              /* STORED: where in the record's data */
 };
