@@ -198,5 +198,39 @@ class Command(limetest.TestCase):
             self.assertEqual(done.stdout, b"", args)
 
 
+@limetest.needs_fuse
+class Mounted(limetest.TestCase):
+    def test_as_below(self):
+        for name in ("tm_lemon_prop_4444_p64_n1.lime", "clime_pack_multi.lime"):
+            path = os.path.join(limetest.CORPUS, name)
+            with limetest.Mount(path) as mount:
+                shown = json.loads(self.run_ok(["lime", "ls", "--json", mount.path]))
+                table = self.run_ok(["lime", "ls", "-l", mount.path])
+            below = json.loads(self.run_ok(["lime", "ls", "--json", path]))
+            self.assertEqual(shown["records"], below["records"])
+            self.assertEqual(table, self.run_ok(["lime", "ls", "-l", path]))
+
+    def test_fault(self):
+        path = self.write("cut.lime", TWO[:-1000])
+        with limetest.Mount(path) as mount:
+            done = run(["lime", "ls", "--json", mount.path])
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(b"record 2", done.stderr)
+            shown = json.loads(done.stdout)
+            self.assertIn("record 2", shown["fault"]["message"])
+            self.assertEqual([r["type"] for r in shown["records"]], ["first"])
+
+
+class Errors(limetest.TestCase):
+    def test_which(self):
+        """A script can tell what is not a container from what cannot be read."""
+        junk = self.write("junk", b"junk" * 100)
+        for command in ("ls", "info"):
+            done = run(["lime", command, "--json", junk, junk + "-none"])
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual([one["error"] for one in json.loads(done.stdout)],
+                             ["not a LIME container", "cannot be opened or read"])
+
+
 if __name__ == "__main__":
     limetest.main()

@@ -68,7 +68,7 @@ static int info_of(struct info *info, bool json)
     if (err) {
         message_code(info->c.path, "read", err);
         if (json)
-            info_json_failure(info->c.path);
+            info_json_failure(info);
         return TOOL_BAD;
     }
     int status = json ? info_json(info) : info_tell(info);
@@ -92,7 +92,7 @@ static int info_one(const char *path, bool json)
         status = info_of(info, json);
         container_close_shown(&info->c);
     } else if (json) {
-        info_json_failure(path);
+        info_json_failure(info);
     }
     free(info);
     return status;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "jsonout.h"
+#include "mounted.h"
 #include "tool.h"
 
 #include <getopt.h>
@@ -20,6 +21,7 @@ static const char help[] =
     "The first column is the record's ordinal in the file, the second its message\n"
     "and its place therein, both counted from 1; either names it for 'lime cat'.\n"
     "Bytes of a type that a table cannot show are written as %XX.\n"
+    "FILE may be a container as limefs shows it, a folder.\n"
     "\n"
     "Examples:\n"
     "  lime ls conf.0042\n"
@@ -123,7 +125,15 @@ static void print_record_json(const struct limefile_record *r)
            r->header_offset, r->data_offset, r->bytes, r->padding, truth(r->mb), truth(r->me));
 }
 
-static void print_json(const struct container *c)
+static void print_fault_json(const struct container *c, const char *shown)
+{
+    if (shown)
+        jsonout_shown_fault(stdout, shown);
+    else
+        jsonout_finding(stdout, limefile_index_fault(c->index));
+}
+
+static void print_json(const struct container *c, const char *shown)
 {
     struct limefile_record r;
     printf("{\"file\": ");
@@ -132,7 +142,7 @@ static void print_json(const struct container *c)
            ", \"fault\": ",
            limefile_index_size(c->index), limefile_index_messages(c->index),
            limefile_index_deviations(c->index));
-    jsonout_finding(stdout, limefile_index_fault(c->index));
+    print_fault_json(c, shown);
     printf(", \"records\": [");
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
         fputs(i == 1 ? "\n " : ",\n ", stdout);
@@ -142,31 +152,34 @@ static void print_json(const struct container *c)
 }
 
 /* What stands in the place of a listing that cannot be made. */
-static void print_json_failure(const char *path)
+static void print_json_failure(const struct container *c)
 {
     printf("{\"file\": ");
-    jsonout_text(stdout, path, strlen(path));
-    printf(", \"error\": \"cannot be opened, or no container\", \"records\": []}");
+    jsonout_text(stdout, c->path, strlen(c->path));
+    printf(", \"error\": \"%s\", \"records\": []}", container_failure_text(c));
 }
 
 static int list_one(const char *path, const struct options *o, bool several)
 {
     struct container c;
-    int status = container_open(&c, path);
+    int status = container_open_shown(&c, path);
     if (status != TOOL_GOOD) {
         if (o->json)
-            print_json_failure(path);
+            print_json_failure(&c);
         return status;
     }
+    const char *shown = c.mounted ? mounted_fault(c.mounted) : NULL;
     if (o->json) {
-        print_json(&c);
+        print_json(&c, shown);
     } else {
         if (several)
             answer(NULL, "%s:", path);
         print_table(&c, o);
     }
-    status = container_fault_message(&c);
-    container_close(&c);
+    status = shown ? TOOL_BAD : container_fault_message(&c);
+    if (shown)
+        message(path, "%s", shown);
+    container_close_shown(&c);
     return status;
 }
 

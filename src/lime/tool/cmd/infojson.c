@@ -187,10 +187,10 @@ int info_json(struct info *info)
 }
 
 /* What stands in the place of what cannot be told. */
-void info_json_failure(const char *path)
+void info_json_failure(const struct info *info)
 {
     fputs("{\"file\": ", stdout);
-    jsonout_text(stdout, path, strlen(path));
-    fputs(", \"error\": \"cannot be opened, or no container\", \"fields\": [], \"info\": []}",
-          stdout);
+    jsonout_text(stdout, info->c.path, strlen(info->c.path));
+    printf(", \"error\": \"%s\", \"fields\": [], \"info\": []}",
+           container_failure_text(&info->c));
 }

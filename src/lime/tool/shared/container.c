@@ -26,11 +26,12 @@ void finding_message(const char *path, const struct limefile_finding *finding)
 static int build_index(struct container *c, struct limefile_source *source)
 {
     int err = limefile_index_build(source, &c->index);
+    c->foreign = !err && !limefile_index_is_container(c->index);
     if (err) {
         message_code(c->path, "index", err);
         return TOOL_BAD;
     }
-    if (limefile_index_is_container(c->index))
+    if (!c->foreign)
         return TOOL_GOOD;
     container_fault_message(c);
     message(c->path, "not a LIME container");
@@ -41,6 +42,7 @@ static int build_index(struct container *c, struct limefile_source *source)
 int container_open(struct container *c, const char *path)
 {
     c->path = path;
+    c->foreign = false;
     c->fd = open_with_message(path, O_RDONLY);
     if (c->fd < 0)
         return TOOL_UNUSABLE;
@@ -55,6 +57,7 @@ int container_open_source(struct container *c, const char *path)
 {
     int err = 0;
     c->path = path;
+    c->foreign = false;
     c->mounted = NULL;
     c->source = &c->file.source;
     if (!mounted_is(path)) {
@@ -98,6 +101,11 @@ void container_close_shown(struct container *c)
 {
     limefile_index_free(c->index);
     container_close_source(c);
+}
+
+const char *container_failure_text(const struct container *c)
+{
+    return c->foreign ? "not a LIME container" : "cannot be opened or read";
 }
 
 int container_fault_message(const struct container *c)

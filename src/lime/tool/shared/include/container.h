@@ -9,6 +9,7 @@ struct container {
     int fd;
     struct limefile_fd file;
     struct limefile_index *index;
+    bool foreign; /* it could be read, and is no container */
 
     /* Of those that container_open_shown() has opened. */
     struct limefile_source *source;
@@ -29,6 +30,9 @@ void container_close_shown(struct container *);
  * message. Closing it does no harm whatever it was. */
 int container_open_source(struct container *, const char *path);
 void container_close_source(struct container *);
+
+/* For a script: why the container could not be opened. */
+const char *container_failure_text(const struct container *);
 
 /* Says on stderr why and where the index ends, if it does: TOOL_BAD then, or TOOL_GOOD. */
 int container_fault_message(const struct container *);
