@@ -205,6 +205,8 @@ class Json(InfoCase):
             "name": "su3gauge", "lattice": [4, 4, 4, 8], "lower": None, "upper": None,
             "precision": 32, "sites": 512, "site_bytes": 288, "bytes": 147456,
             "expected": 147456, "checksum": {"suma": "52e387af", "sumb": "b848b848"},
+            "array": {"shape": [8, 4, 4, 4, 4, 3, 3], "lattice_dims": 4, "dtype": ">c8",
+                      "offset": 2216},
             "date": "Fri Nov 20 07:44:46 2026 UTC", "format_record": 5, "private_record": 3,
             "checksum_record": 8, "lfn_record": 6}])
         self.assertEqual({k: v for k, v in got.items() if k not in ("fields", "info")}, {
@@ -213,6 +215,17 @@ class Json(InfoCase):
         self.assertEqual([i["type"] for i in got["info"]],
                          ["scidac-file-xml", "scidac-record-xml"])
         self.assertEqual(got["info"][1]["facts"]["ENSEMBLE_ID"], "test")
+
+    def test_arrays(self):
+        """Of what is no array, or not known."""
+        cut = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)))["fields"][0]
+        self.assertIsNone(cut["array"])
+        plain = self.of(("ildg-binary-data", bytes(100)))["fields"][0]
+        self.assertIsNone(plain["array"])
+        real = self.json(corpus("qio_test1_scidac_n1"))["fields"]
+        self.assertEqual([(f["array"]["shape"], f["array"]["dtype"]) for f in real],
+                         [([4, 4, 4, 8, 2], ">f4"), ([1, 4, 4, 2, 2], ">f4"), ([3], ">f4"),
+                          ([4, 4, 4, 8, 4, 3, 3], ">c8")])
 
     def test_kinds(self):
         kinds = {name: [f["kind"] for f in self.json(corpus(name))["fields"]] for name in (
