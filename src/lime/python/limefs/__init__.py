@@ -1,0 +1,25 @@
+"""limefs - LIME containers (ILDG, SciDAC) as numpy arrays.
+
+    import limefs
+
+    conf = limefs.open("conf.0100")            # a container, or where limefs has mounted it
+    conf.records                               # what `lime ls` lists
+    conf.fields                                # lattice, precision, checksum: `lime info`
+    conf.text("xlf-info")
+    u = conf.array()                           # memory map, (T, Z, Y, X, 4, 3, 3), '>c16'
+
+    runs = limefs.tree("/data/runs", "ildg-binary-data")
+    runs.shape                                 # (300, T, Z, Y, X, 4, 3, 3); nothing is read
+    runs[17, 0]                                # one time slice of one configuration
+
+What the format means is known by the program `lime`, whose JSON is read here: it is looked for
+in $LIME, beside this package in a build tree or an installation, and in PATH.
+"""
+
+from ._container import Container, Field, Record, attributes, open
+from ._program import Error, NotFound, find_lime
+from ._stack import Stack, stack, tree
+
+__version__ = "0.1.0"
+__all__ = ["Container", "Error", "Field", "NotFound", "Record", "Stack", "attributes",
+           "find_lime", "open", "stack", "tree"]

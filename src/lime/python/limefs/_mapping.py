@@ -1,0 +1,58 @@
+"""Where the bytes of a record are, and arrays of them."""
+
+import os
+from typing import NamedTuple, Optional
+
+import numpy
+
+from ._program import Error
+
+
+class Place(NamedTuple):
+    """The bytes of one record: in a container, or a file of a mount."""
+
+    file: str
+    offset: int
+    bytes: int
+    stamp: Optional[tuple]  # of the container when it was listed; None: in a mount
+
+
+def stamp_of(status):
+    """What is another if a file was changed or replaced."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _opened(place):
+    """The file, if it is still the one that was listed."""
+    try:
+        file = open(place.file, "rb")
+    except OSError as error:
+        raise Error(f"{place.file}: open: {error.strerror}") from error
+    status = os.fstat(file.fileno())
+    if place.stamp and stamp_of(status) != place.stamp \
+            or status.st_size < place.offset + place.bytes:
+        file.close()
+        raise Error(f"{place.file}: it has changed since it was listed; open it again")
+    return file
+
+
+def mapped(place, shape, dtype):
+    """A read-only memory map; nothing is read."""
+    with _opened(place) as file:
+        try:
+            return numpy.memmap(file, dtype=dtype, mode="r", offset=place.offset, shape=shape)
+        except (OSError, ValueError) as error:
+            raise Error(f"{place.file}: map: {error}") from error
+
+
+def read(place):
+    """All bytes of the record."""
+    with _opened(place) as file:
+        try:
+            file.seek(place.offset)
+            data = file.read(place.bytes)
+        except OSError as error:
+            raise Error(f"{place.file}: read: {error.strerror}") from error
+    if len(data) != place.bytes:
+        raise Error(f"{place.file}: it has changed since it was listed; open it again")
+    return data

@@ -1,0 +1,80 @@
+"""The program `lime`: where it is, what it prints."""
+
+import json
+import os
+import shutil
+import subprocess
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_UP = os.path.join(_HERE, "..", "..", "..", "..")
+# In a build tree the package is src/lime/python/limefs; where it is installed, in
+# PREFIX/lib/python3/dist-packages/limefs.
+_BESIDE = [os.path.join(_UP, "build", "bin", "lime"), os.path.join(_UP, "bin", "lime")]
+_FILES_AT_ONCE = 200
+
+
+class Error(Exception):
+    """What went wrong, in the words of `lime` where it has said something."""
+
+
+class NotFound(Error, LookupError):
+    """A container has no such record or field, or more than one."""
+
+
+def find_lime():
+    """The path of the program `lime`."""
+    given = os.environ.get("LIME")
+    if given:
+        found = shutil.which(given)
+        if not found:
+            raise Error(f"$LIME: {given}: not a program")
+        return found
+    for path in _BESIDE:
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return os.path.realpath(path)
+    found = shutil.which("lime")
+    if not found:
+        raise Error("lime: not found: build it (make), set LIME to its path, or add its folder "
+                    "to PATH")
+    return found
+
+
+def _run(command, paths):
+    """The objects that `lime command --json` prints, one for each path, and its messages."""
+    program = find_lime()
+    try:
+        done = subprocess.run([program, command, "--json", "--", *map(os.fspath, paths)],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in a path
+        raise Error(f"{program}: {error}") from error
+    words = done.stderr.decode(errors="replace").strip()
+    if done.returncode < 0:
+        raise Error(f"{program} {command}: ended by signal {-done.returncode}")
+    try:
+        told = json.loads(done.stdout)
+    except ValueError as error:
+        raise Error(words or f"{program} {command}: no JSON: {error}") from error
+    told = told if isinstance(told, list) else [told]
+    if len(told) != len(paths):
+        raise Error(words or f"{program} {command}: {len(told)} objects for {len(paths)} files")
+    return told, words
+
+
+def tell(command, path):
+    """The object that `lime command --json PATH` prints. Error if it is not a container."""
+    (told,), words = _run(command, [path])
+    if "error" in told:
+        raise Error(words or f"{os.fspath(path)}: {told['error']}")
+    return told
+
+
+def tell_all(command, paths):
+    """One object for each path; also for what is not a container: it has "error"."""
+    for first in range(0, len(paths), _FILES_AT_ONCE):
+        yield from _run(command, paths[first:first + _FILES_AT_ONCE])[0]
+
+
+def is_foreign(told):
+    """It could be read, and is not a container."""
+    return told.get("error") == "not a LIME container"

@@ -1,0 +1,272 @@
+"""Fields of many containers as one array, of which only what is asked for is read."""
+
+import fnmatch
+import operator
+import os
+import re
+import stat
+from typing import NamedTuple
+
+import numpy
+
+from ._container import field_of
+from ._mapping import Place, mapped, stamp_of
+from ._program import Error, NotFound, is_foreign, tell, tell_all
+
+
+class Slot(NamedTuple):
+    """One field of a stack."""
+
+    path: str     # of its container
+    ordinal: int  # of its record
+    place: Place
+    shape: tuple
+    dtype: numpy.dtype
+
+    def __str__(self):
+        return f"{self.path}, record {self.ordinal}"
+
+
+def slots_of(path, fields, type, place_of):
+    """Those of a container's fields (of that type) that are arrays."""
+    slots = []
+    for field in fields:
+        if type is not None and field.type != type:
+            continue
+        if field.array is None:
+            raise Error(f"{path}: record {field.ordinal}: {field.type}: nothing tells its "
+                        f"lattice, or another length than its {field.bytes} bytes; see "
+                        "'lime check'")
+        slots.append(Slot(path, field.ordinal, place_of(field.ordinal), field.array.shape,
+                          field.array.dtype))
+    return slots
+
+
+class Stack:
+    """Fields of one shape, one after another: shape (N, T, Z, Y, X, ...).
+
+    stack[i] is the memory map of one; stack[i:j], stack[[3, 5]] and stack[mask] are stacks
+    again; with further subscripts, stack[:, 0], the part is read into memory, and so is all of
+    it by numpy.asarray(stack). Iteration maps one field at a time."""
+
+    def __init__(self, slots):
+        slots = list(slots)
+        for slot in slots[1:]:
+            if (slot.shape, slot.dtype) != (slots[0].shape, slots[0].dtype):
+                raise Error(f"{slot}: shape {slot.shape} of {slot.dtype.str}, but {slots[0]} has "
+                            f"{slots[0].shape} of {slots[0].dtype.str}")
+        if not slots:
+            raise NotFound("nothing to stack")
+        self._setup(slots, slots[0].shape, slots[0].dtype)
+
+    def _setup(self, slots, shape, dtype):
+        self.slots = slots
+        self.dtype = dtype
+        self.shape = (len(slots), *shape)
+
+    def _chosen(self, numbers):
+        chosen = object.__new__(Stack)
+        chosen._setup([self.slots[i] for i in numbers], self.shape[1:], self.dtype)
+        return chosen
+
+    # ---- as arrays have it ----
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        size = 1
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def nbytes(self):
+        return self.size * self.dtype.itemsize
+
+    @property
+    def paths(self):
+        """Of the containers, in the order of the stack."""
+        return [slot.path for slot in self.slots]
+
+    def __len__(self):
+        return len(self.slots)
+
+    def __repr__(self):
+        return f"<limefs.Stack {self.shape} of {self.dtype.str}>"
+
+    def __iter__(self):
+        return (self._map(i) for i in range(len(self)))
+
+    def _map(self, i):
+        slot = self.slots[i]
+        return mapped(slot.place, slot.shape, slot.dtype)
+
+    def __getitem__(self, key):
+        first, rest = self._split(key)
+        numbers = self._numbers(first)
+        if isinstance(numbers, int):
+            return self._map(numbers)[rest] if rest else self._map(numbers)
+        if not rest:
+            return self._chosen(numbers)
+        return self._gathered(numbers, rest)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("a stack is read to become an array: it cannot be without a copy")
+        return self._gathered(range(len(self)), (), dtype)
+
+    def _gathered(self, numbers, rest, dtype=None):
+        # The shape without reading anything: an array of the shape, all one number.
+        shape = numpy.broadcast_to(numpy.empty((), self.dtype), self.shape[1:])[rest].shape
+        out = numpy.empty((len(numbers), *shape), self.dtype if dtype is None else dtype)
+        for at, i in enumerate(numbers):
+            out[at] = self._map(i)[rest]
+        return out
+
+    def _split(self, key):
+        """What chooses fields, and what is chosen of each; () if all of it."""
+        key = list(key) if isinstance(key, tuple) else [key]
+        dots = [i for i, one in enumerate(key) if one is Ellipsis]
+        if len(dots) > 1:
+            raise IndexError("more than one '...'")
+        if dots:
+            given = sum(1 for one in key if one is not None) - 1
+            missing = max(self.ndim - given, 0)
+            key[dots[0]:dots[0] + 1] = [slice(None)] * missing
+        if not key:
+            return slice(None), ()
+        if key[0] is None:
+            raise IndexError("no new axis before that of the fields")
+        rest = tuple(key[1:])
+        whole = all(isinstance(one, slice) and one == slice(None) for one in rest)
+        return key[0], () if whole and len(rest) < self.ndim else rest
+
+    def _numbers(self, first):
+        """Of the fields: an int, or a range or list of them."""
+        count = len(self)
+        if isinstance(first, slice):
+            return range(count)[first]
+        if not isinstance(first, (bool, numpy.bool_)):
+            try:
+                return self._number(operator.index(first), count)
+            except TypeError:
+                pass
+        chosen = numpy.asarray(first)
+        if chosen.dtype == bool and chosen.shape == (count,):
+            return [int(i) for i in numpy.flatnonzero(chosen)]
+        if chosen.ndim == 1 and (chosen.dtype.kind in "iu" or chosen.size == 0):
+            return [self._number(int(i), count) for i in chosen]
+        raise IndexError(f"fields are chosen by a number, a slice, or a list of {count} truth "
+                         "values or of numbers")
+
+    @staticmethod
+    def _number(i, count):
+        if not -count <= i < count:
+            raise IndexError(f"field {i} of {count}")
+        return int(i % count)
+
+
+# ---- many containers ----
+
+
+def _natural(path):
+    """For sorting: conf.9 comes before conf.10."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part)
+            for part in re.split(r"([0-9]+)", path)]
+
+
+def _is_mounted_container(folder):
+    try:
+        return bool(os.getxattr(folder, "user.lime.records"))
+    except (AttributeError, OSError):
+        return False
+
+
+def _found_in(folder, pattern):
+    """Files, and folders as which a mount shows containers."""
+    def fail(error):
+        raise Error(f"{error.filename}: read: {error.strerror}") from error
+
+    if _is_mounted_container(folder) or os.path.isfile(folder):
+        return [folder]
+    found = []
+    for where, folders, names in os.walk(folder, onerror=fail):
+        containers = [name for name in folders if _is_mounted_container(os.path.join(where, name))]
+        folders[:] = [name for name in folders if name not in containers]
+        found += [os.path.join(where, name) for name in containers + names
+                  if fnmatch.fnmatchcase(name, pattern)]
+    return sorted(found, key=_natural)
+
+
+def _slots(paths, type, strict):
+    """Of all containers; what is not one is an error only if `strict`."""
+    stamps = {}
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise Error(f"{path}: open: {error.strerror}") from error
+        if stat.S_ISREG(status.st_mode):
+            stamps[path] = stamp_of(status)
+        elif stat.S_ISDIR(status.st_mode):
+            stamps[path] = None
+        elif strict:
+            raise Error(f"{path}: not a file")
+    paths = [path for path in paths if path in stamps]
+    folders = [path for path in paths if stamps[path] is None]
+    listed = dict(zip(folders, tell_all("ls", folders)))
+    slots = []
+    for path, told in zip(paths, tell_all("info", paths)):
+        if "error" in told:
+            if strict or not is_foreign(told):
+                tell("info", path)  # raises, with the message for this file alone
+                raise Error(f"{path}: it has changed while it was listed")
+            continue
+        if told["fault"]:
+            raise Error(f"{path}: {told['fault']['message']}; 'lime repair -n' tells more")
+        place_of = _places(path, told, stamps[path], listed.get(path))
+        found = slots_of(path, [field_of(one) for one in told["fields"]], type, place_of)
+        if strict and not found:
+            raise NotFound(f"{path}: no lattice data" + (f" of type {type}" if type else ""))
+        slots += found
+    return slots
+
+
+def _places(path, told, stamp, listed):
+    """A function that gives the Place of the field of an ordinal."""
+    fields = {one["ordinal"]: one for one in told["fields"]}
+    names = {one["ordinal"]: one["name"] for one in (listed or {}).get("records", ())}
+
+    def place_of(ordinal):
+        field = fields[ordinal]
+        if stamp is not None:
+            return Place(path, field["array"]["offset"], field["bytes"], stamp)
+        if ordinal not in names:
+            raise Error(f"{path}: it has changed while it was listed")
+        return Place(os.path.join(path, names[ordinal]), 0, field["bytes"], None)
+
+    return place_of
+
+
+def stack(paths, type=None):
+    """A Stack of the fields (of that record type) of these containers, in their order."""
+    return Stack(_slots([os.fspath(path) for path in paths], type, True))
+
+
+def tree(folder, type=None, pattern="*"):
+    """A Stack of the fields (of that record type) of all containers in a folder, or in a mount
+    of one, in the order of their names, conf.9 before conf.10. Other files, and containers
+    without such a field, are left out; a damaged container is an error.
+
+    pattern: of the names of files, as the shell has it, "conf.0[12]*"."""
+    folder = os.fspath(folder)
+    if not os.path.exists(folder):
+        raise Error(f"{folder}: no such file or folder")
+    slots = _slots(_found_in(folder, pattern), type, False)
+    if not slots:
+        raise NotFound(f"{folder}: no container in it has lattice data"
+                       + (f" of type {type}" if type else ""))
+    return Stack(slots)
