@@ -7,6 +7,9 @@ LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/limefs
+# Of the package limefs: where python3 looks below PREFIX, or else the place that Debian has.
+PYTHON  ?= python3
+PYTHONDIR ?= $(or $(shell $(PYTHON) -c 'import sys; p = "$(PREFIX)/lib/python3"; print(next((x for x in sys.path if x.startswith(p) and x.endswith("-packages")), ""))' 2>/dev/null),$(PREFIX)/lib/python3/dist-packages)
 
 # SAN=address,undefined builds with these sanitizers, in a folder of its own.
 # LOCKS=1, and any SAN, builds a daemon that watches the order of its locks (src/fuse/base/lock.h).
@@ -407,8 +410,10 @@ install: all ## install to DESTDIR/PREFIX
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
 	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)
+	install -d $(DESTDIR)$(PYTHONDIR)/limefs $(DESTDIR)$(DOCDIR)/examples
+	install -m 644 src/lime/python/limefs/*.py $(DESTDIR)$(PYTHONDIR)/limefs
+	install -m 755 docs/examples/*.py $(DESTDIR)$(DOCDIR)/examples
 	$(if $(HAVE_MPI),install -m 755 $(mpi_programs) $(DESTDIR)$(BINDIR))
-	$(if $(HAVE_MPI),install -d $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/examples)
 	$(if $(HAVE_MPI),src/mpi/package/install $(MPICC) $(B)/lib $(LEMON_VERSION) '$(DESTDIR)' \
 	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR) '$(lemon_libs)')
@@ -420,7 +425,7 @@ uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,liblemon.a pkgconfig/lemon.pc \
 	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,lemon.h lemon_cells.h lemon_series.h)
-	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/cmake/lemon
+	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/cmake/lemon $(DESTDIR)$(PYTHONDIR)/limefs
 
 clean: ## remove what was built
 	rm -rf build build-san build-tsan build-locks build-mpich build-san-mpich $(B) $(B)-mpich

@@ -6,10 +6,6 @@ import shutil
 import subprocess
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_UP = os.path.join(_HERE, "..", "..", "..", "..")
-# In a build tree the package is src/lime/python/limefs; where it is installed, in
-# PREFIX/lib/python3/dist-packages/limefs.
-_BESIDE = [os.path.join(_UP, "build", "bin", "lime"), os.path.join(_UP, "bin", "lime")]
 _FILES_AT_ONCE = 200
 
 
@@ -21,6 +17,18 @@ class NotFound(Error, LookupError):
     """A container has no such record or field, or more than one."""
 
 
+def _beside():
+    """Of the build tree or the installation that this package is in, if it is in one: in any
+    other folder a program of that name would be anybody's."""
+    parts = [""] * 4 + _HERE.split(os.sep)
+    root = os.sep.join(parts[4:-4])
+    if parts[-4:-1] == ["src", "lime", "python"]:
+        return os.path.join(root, "build", "bin", "lime")
+    if parts[-4] == "lib" and parts[-3].startswith("python3") and parts[-2].endswith("-packages"):
+        return os.path.join(root, "bin", "lime")
+    return None
+
+
 def find_lime():
     """The path of the program `lime`."""
     given = os.environ.get("LIME")
@@ -29,10 +37,8 @@ def find_lime():
         if not found:
             raise Error(f"$LIME: {given}: not a program")
         return found
-    for path in _BESIDE:
-        if os.access(path, os.X_OK) and os.path.isfile(path):
-            return os.path.realpath(path)
-    found = shutil.which("lime")
+    beside = _beside()
+    found = beside and shutil.which(beside) or shutil.which("lime")
     if not found:
         raise Error("lime: not found: build it (make), set LIME to its path, or add its folder "
                     "to PATH")
