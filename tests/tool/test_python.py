@@ -194,6 +194,17 @@ class Containers(Case):
                                               stored.astype("<c8")))
             self.assertRaisesWith("no such face", opened.array, face="nonsense",
                                   error=limefs.NotFound)
+            del stored, little  # what is mapped keeps the mount busy
+
+    @limetest.needs_fuse
+    def test_direct_io(self):
+        """Large records cannot be mapped there: it is said what to do."""
+        path = os.path.join(limetest.tempdir(), "conf")
+        self.run_ok(["make-config", "--lattice", "8,8,8,16", path])
+        with limetest.Mount(path, opts="direct_io,forward_from=1M") as mount:
+            opened = limefs.open(mount.path)
+            self.assertRaisesWith("-o direct_io; mount it without", opened.array)
+            self.assertEqual(len(opened["ildg-binary-data"].read()), 8 * 8 * 8 * 16 * 576)
 
     def test_arrays(self):
         """All fields of one container: they are mapped where they are, one by one."""

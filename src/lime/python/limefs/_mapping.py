@@ -1,5 +1,6 @@
 """Where the bytes of a record are, and arrays of them."""
 
+import errno
 import os
 from typing import NamedTuple, Optional
 
@@ -42,7 +43,9 @@ def mapped(place, shape, dtype):
         try:
             return numpy.memmap(file, dtype=dtype, mode="r", offset=place.offset, shape=shape)
         except (OSError, ValueError) as error:
-            raise Error(f"{place.file}: map: {error}") from error
+            why = "not possible in a mount with -o direct_io; mount it without" \
+                if getattr(error, "errno", 0) == errno.ENODEV else error
+            raise Error(f"{place.file}: map: {why}") from error
 
 
 def read(place):
