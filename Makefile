@@ -7,9 +7,11 @@ LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/limefs
-# Of the package limefs: where python3 looks below PREFIX, or else the place that Debian has.
+# Of the package limefs: where python3 looks below PREFIX, or else as Debian has it.
 PYTHON  ?= python3
-PYTHONDIR ?= $(or $(shell $(PYTHON) -c 'import sys; p = "$(PREFIX)/lib/python3"; print(next((x for x in sys.path if x.startswith(p) and x.endswith("-packages")), ""))' 2>/dev/null),$(PREFIX)/lib/python3/dist-packages)
+python_folders := import site, sys; print(*(p for p in [*sys.path, site.getusersitepackages()] \
+    if p.startswith("$(PREFIX)/lib/python3") and p.endswith("-packages")))
+PYTHONDIR ?= $(or $(firstword $(shell $(PYTHON) -c '$(python_folders)' 2>/dev/null)),$(PREFIX)/lib/python3/dist-packages)
 
 # SAN=address,undefined builds with these sanitizers, in a folder of its own.
 # LOCKS=1, and any SAN, builds a daemon that watches the order of its locks (src/fuse/base/lock.h).
