@@ -12,15 +12,77 @@ enum {
     SPINS = 4,
 };
 
-/* "su3gauge": 3; 0 if it is not called so. */
-static unsigned gauge_colours(const char *field)
+/* ---- names of gauge fields ---- */
+
+static const struct {
+    const char *letters;
+    enum limefile_group group;
+    unsigned least, step; /* of N */
+} groups[] = {
+    {"su", LIMEFILE_GROUP_SU, 2, 1},
+    {"so", LIMEFILE_GROUP_SO, 2, 1},
+    {"sp", LIMEFILE_GROUP_SP, 4, 2},
+    {"u", LIMEFILE_GROUP_U, 1, 1},
+};
+
+/* "#x1", "_x1": a letter or digit at least, and nothing else. */
+static bool is_variant(const char *text)
 {
-    char *end;
-    if (strncasecmp(field, "su", 2) != 0 || field[2] < '1' || field[2] > '9')
-        return 0;
-    unsigned long colours = strtoul(field + 2, &end, 10);
-    return strcasecmp(end, "gauge") == 0 && colours <= 100 ? (unsigned)colours : 0;
+    static const char alphanumeric[] =
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    size_t n = *text == '#' || *text == '_' ? strspn(text + 1, alphanumeric) : 0;
+    return n && text[1 + n] == '\0';
 }
+
+/* What follows the letters of a group: "3gauge". */
+static bool parse_rank(const char *text, struct limefile_gauge *out)
+{
+    static const char word[] = "gauge";
+    size_t digits = strspn(text, "0123456789");
+    const char *end = text + digits;
+    if (digits == 0 || digits > 4 || *text == '0' ||
+        strncasecmp(end, word, sizeof word - 1) != 0)
+        return false;
+    end += sizeof word - 1;
+    out->n = (unsigned)strtoul(text, NULL, 10);
+    out->variant = *end != '\0';
+    return !out->variant || (digits == 1 && is_variant(end));
+}
+
+bool limefile_gauge_parse(const char *field, struct limefile_gauge *out)
+{
+    *out = (struct limefile_gauge){.group = LIMEFILE_GROUP_NONE};
+    if (strcasecmp(field, "u1phase") == 0) {
+        *out = (struct limefile_gauge){.group = LIMEFILE_GROUP_U1_PHASE, .n = 1};
+        return true;
+    }
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        struct limefile_gauge gauge = {.group = groups[i].group};
+        size_t n = strlen(groups[i].letters);
+        if (strncasecmp(field, groups[i].letters, n) != 0 || !parse_rank(field + n, &gauge))
+            continue;
+        bool special = gauge.group == LIMEFILE_GROUP_SU || gauge.group == LIMEFILE_GROUP_SO;
+        if (gauge.n < groups[i].least || gauge.n % groups[i].step ||
+            (gauge.variant && !special))
+            return false;
+        *out = gauge;
+        return true;
+    }
+    return false;
+}
+
+/* N x N complex numbers, of four links, where that is known: ILDG's documents that we have seen
+ * give a layout for SU(N) alone, and none for its variants. 0: the name does not tell. */
+static uint64_t gauge_reals(const char *field)
+{
+    struct limefile_gauge gauge;
+    if (!limefile_gauge_parse(field, &gauge) || gauge.group != LIMEFILE_GROUP_SU ||
+        gauge.variant)
+        return 0;
+    return UINT64_C(2) * DIRECTIONS * gauge.n * gauge.n;
+}
+
+/* ---- sites ---- */
 
 static uint64_t datum_bytes(const struct limefile_scidac_record *record)
 {
@@ -31,10 +93,8 @@ static uint64_t datum_bytes(const struct limefile_scidac_record *record)
 static uint64_t format_bytes(enum limefile_fieldkind kind, const struct limefile_ildg *format)
 {
     uint64_t reals = 2 * (format->components ? format->components : SPINS * COLOURS);
-    if (kind == LIMEFILE_KIND_GAUGE) {
-        uint64_t n = gauge_colours(format->field);
-        reals = 2 * DIRECTIONS * n * n;
-    }
+    if (kind == LIMEFILE_KIND_GAUGE)
+        reals = gauge_reals(format->field);
     return reals * format->precision / 8;
 }
 

@@ -23,6 +23,10 @@ def checksum(suma, sumb):
             "</scidacChecksum>".encode())
 
 
+def ilfn(name):
+    return ("ildg-data-lfn", name.encode())
+
+
 class InfoCase(limetest.TestCase):
     def info(self, *paths, status=0):
         done = run(["lime", "info", *paths])
@@ -67,6 +71,31 @@ gauge configuration su3gauge (record 3)
   checksum          62d81924 43650089, not verified
 """)
         self.assertEqual(self.err, "")
+
+    def test_several_configurations(self):
+        """ILDG 2.0: each with its own format, checksum and LFN, and one of two fields."""
+        lattice = 16 * 288
+        path = self.write("several.lime", container(
+            [[ilfn("lfn://a/b/1"), ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(lattice)),
+             checksum("1", "2")],
+            [ildg(2, 2, 2, 2, 64), ("ildg-binary-data", bytes(2 * lattice)), checksum("3", "4"),
+             ildg(2, 2, 2, 2, 32, "u1phase"), ("ildg-binary-data", bytes(256)),
+             ilfn("lfn://a/b/2")]]))
+        told = self.info(path)
+        for text in (f"{path}\n  LFN               lfn://a/b/1\n",
+                     "gauge configuration su3gauge (record 3)\n",
+                     "gauge configuration su3gauge (record 6)\n",
+                     "gauge configuration u1phase (record 9)\n",
+                     "  LFN               lfn://a/b/2\n", "double, 64 bits"):
+            self.assertIn(text, told)
+        fields = self.json(path)["fields"]
+        self.assertEqual([(f["name"], f["precision"], f["site_bytes"], f["lfn"],
+                           f["checksum"] and f["checksum"]["suma"]) for f in fields],
+                         [("su3gauge", 32, 288, "lfn://a/b/1", "00000001"),
+                          ("su3gauge", 64, 576, None, "00000003"),
+                          ("u1phase", 32, 16, "lfn://a/b/2", None)])
+        done = run(["lime", "check", path])
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_propagator(self):
         out = self.info(corpus("tm_lemon_prop_4444_p64_n1"))
@@ -208,7 +237,7 @@ class Json(InfoCase):
             "array": {"shape": [8, 4, 4, 4, 4, 3, 3], "lattice_dims": 4, "dtype": ">c8",
                       "offset": 2216},
             "date": "Fri Nov 20 07:44:46 2026 UTC", "format_record": 5, "private_record": 3,
-            "checksum_record": 8, "lfn_record": 6}])
+            "checksum_record": 8, "lfn": "lfn://test/lfn", "lfn_record": 6}])
         self.assertEqual({k: v for k, v in got.items() if k not in ("fields", "info")}, {
             "file": path, "size": os.path.getsize(path), "records": 8, "messages": 2,
             "fault": None, "lfn": "lfn://test/lfn", "deviations": [], "checkpoints": []})

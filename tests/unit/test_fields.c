@@ -1010,6 +1010,173 @@ static void test_other_gauge_groups(void **state)
     assert_ends(&l, 0, 0);
 }
 
+static void test_gauge_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum limefile_group group;
+        unsigned n;
+        bool variant;
+    } good[] = {
+        {"su3gauge", LIMEFILE_GROUP_SU, 3, false},
+        {"su2gauge", LIMEFILE_GROUP_SU, 2, false},
+        {"su9gauge", LIMEFILE_GROUP_SU, 9, false},
+        {"su10gauge", LIMEFILE_GROUP_SU, 10, false},
+        {"su4gauge#a", LIMEFILE_GROUP_SU, 4, true},
+        {"su3gauge_X9", LIMEFILE_GROUP_SU, 3, true},
+        {"so3gauge", LIMEFILE_GROUP_SO, 3, false},
+        {"so4gauge_b1", LIMEFILE_GROUP_SO, 4, true},
+        {"so12gauge", LIMEFILE_GROUP_SO, 12, false},
+        {"sp4gauge", LIMEFILE_GROUP_SP, 4, false},
+        {"sp6gauge", LIMEFILE_GROUP_SP, 6, false},
+        {"sp8gauge", LIMEFILE_GROUP_SP, 8, false},
+        {"sp10gauge", LIMEFILE_GROUP_SP, 10, false},
+        {"u1gauge", LIMEFILE_GROUP_U, 1, false},
+        {"u12gauge", LIMEFILE_GROUP_U, 12, false},
+        {"u1phase", LIMEFILE_GROUP_U1_PHASE, 1, false},
+        {"SU3Gauge", LIMEFILE_GROUP_SU, 3, false},
+    };
+    static const char *const bad[] = {
+        "",
+        "su",
+        "gauge",
+        "su3",
+        "sugauge",
+        "su0gauge",
+        "su1gauge",
+        "su03gauge",
+        "su3gauges",
+        "su3gauge#",
+        "su3gauge_",
+        "su3gauge#a-b",
+        "su3gauge a",
+        "su10gauge#a",
+        "sp2gauge",
+        "sp5gauge",
+        "sp4gauge#a",
+        "sp11gauge",
+        "u0gauge",
+        "u1gauge#a",
+        "u2phase",
+        "u1phases",
+        "so1gauge",
+        "diracFermion",
+        "su12345678901234567890gauge",
+        "su+3gauge",
+        "su 3gauge",
+        "xsu3gauge",
+    };
+    struct limefile_gauge gauge;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        assert_true(limefile_gauge_parse(good[i].name, &gauge));
+        assert_int_equal(gauge.group, good[i].group);
+        assert_int_equal(gauge.n, good[i].n);
+        assert_int_equal(gauge.variant, good[i].variant);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        if (limefile_gauge_parse(bad[i], &gauge))
+            print_message("# %s\n", bad[i]);
+        assert_false(limefile_gauge_parse(bad[i], &gauge));
+        assert_int_equal(gauge.group, LIMEFILE_GROUP_NONE);
+    }
+}
+
+/* Of SU(N) the name gives the size of a site; of others the length does, or a private record.
+ */
+static void test_sites_of_groups(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", GROUP("su4gauge"), MB),
+        DATA("ildg-binary-data", 16 * 4 * 16 * 2 * 4, ME),
+        TEXT("ildg-format", GROUP("su4gauge"), MB),
+        DATA("ildg-binary-data", 16 * 4 * 16 * 2 * 4 + 16, ME), /* too long */
+        TEXT("ildg-format", GROUP("u1phase"), MB),
+        DATA("ildg-binary-data", 16 * 16, ME),
+        TEXT("ildg-format", GROUP("so3gauge"), MB),
+        TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), 0),
+        DATA("ildg-binary-data", 16 * 8, ME),
+        TEXT("ildg-format", GROUP("su3gauge#half"), MB),
+        DATA("ildg-binary-data", 16 * 144, ME),
+        TEXT("ildg-format", GROUP("sp4gauge"), MB),
+        DATA("ildg-binary-data", 16 * 100 + 1, ME), /* nobody can tell */
+    };
+    static const uint64_t site_bytes[] = {512, 512, 16, 8, 144, 0};
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(l.field[i].kind, LIMEFILE_KIND_GAUGE);
+        assert_int_equal(l.field[i].site_bytes, site_bytes[i]);
+        assert_int_equal(limefile_field_is_summable(&l.field[i]), i != 1 && i != 5);
+        assert_int_equal(l.field[i].expected, i == 5 ? 0 : site_bytes[i] * 16);
+    }
+    assert_ends(&l, LIMEFILE_D_FIELD_LENGTH, 4);
+}
+
+/* ---- several configurations in one container (ILDG 2.0) ---- */
+
+/* A configuration of two fields, and one more, each with its format and sum, in one message. */
+static void test_pairs_in_a_message(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-data-lfn", "lfn://all", MB | ME),
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB),
+        DATA("ildg-binary-data", GAUGE_2222, 0),
+        TEXT("scidac-checksum", SUM(1, 2), 0),
+        TEXT("ildg-format", GROUP("u1phase"), 0),
+        DATA("ildg-binary-data", 16 * 16, 0),
+        TEXT("scidac-checksum", SUM(3, 4), ME),
+        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB),
+        DATA("ildg-binary-data", 2 * GAUGE_2222, 0),
+        TEXT("scidac-checksum", SUM(5, 6), ME),
+    };
+    static const char *const names[] = {"su3gauge", "u1phase", "su3gauge"};
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const struct limefile_field *f = &l.field[i];
+        assert_string_equal(f->name, names[i]);
+        assert_int_equal(f->kind, LIMEFILE_KIND_GAUGE);
+        assert_int_equal(f->precision, i == 2 ? 64 : 32);
+        assert_int_equal(f->by_format, f->record.ordinal - 1);
+        assert_int_equal(f->by_checksum, f->record.ordinal + 1);
+        assert_int_equal(f->checksum.suma, 2 * i + 1);
+        assert_true(limefile_field_is_summable(f));
+    }
+    assert_int_equal(l.field[0].by_lfn, 1); /* the file's: it is said once */
+    assert_string_equal(l.fields.lfn, "lfn://all");
+    assert_ends(&l, 0, 0);
+}
+
+/* A message for the format and one for the data: read all the same, and named. */
+static void test_pairs_of_messages(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        TEXT("ildg-format", ILDG(32, 2, 2, 2, 2), MB | ME),
+        DATA("ildg-binary-data", GAUGE_2222, MB | ME),
+        TEXT("ildg-format", ILDG(64, 2, 2, 2, 2), MB | ME),
+        DATA("ildg-binary-data", 2 * GAUGE_2222, MB | ME),
+        TEXT("ildg-data-lfn", "lfn://all", MB | ME),
+    };
+    struct looked l;
+    LOOK(&l, rows);
+    assert_int_equal(l.fields.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(l.field[i].by_format, 2 * i + 1);
+        assert_int_equal(l.field[i].precision, i ? 64 : 32);
+        assert_true(limefile_field_is_summable(&l.field[i]));
+        assert_found(&l, i, LIMEFILE_D_FORMAT_LATE, 2 * i + 1);
+    }
+    assert_int_equal(l.field[1].by_lfn, 5);
+    assert_int_equal(l.seen.findings, 2);
+    unlook(&l);
+}
+
 /* ---- reading ---- */
 
 static void test_read_errors(void **state)
@@ -1114,6 +1281,10 @@ int main(void)
         cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_senseless_metadata),
         cmocka_unit_test(test_other_gauge_groups),
+        cmocka_unit_test(test_gauge_names),
+        cmocka_unit_test(test_sites_of_groups),
+        cmocka_unit_test(test_pairs_in_a_message),
+        cmocka_unit_test(test_pairs_of_messages),
         cmocka_unit_test(test_read_errors),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_no_fields),

@@ -44,6 +44,23 @@ struct limefile_ildg {
 };
 int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out);
 
+/* What the name of a gauge field says (field.c); in any case of letters. */
+enum limefile_group {
+    LIMEFILE_GROUP_NONE,
+    LIMEFILE_GROUP_SU,       /* su3gauge, su2gauge .. su9999gauge */
+    LIMEFILE_GROUP_SO,       /* so3gauge */
+    LIMEFILE_GROUP_SP,       /* sp4gauge: even numbers from 4 on */
+    LIMEFILE_GROUP_U,        /* u1gauge */
+    LIMEFILE_GROUP_U1_PHASE, /* u1phase */
+};
+struct limefile_gauge {
+    enum limefile_group group;
+    unsigned n;   /* of SU(n), SO(n), Sp(n), U(n) */
+    bool variant; /* su3gauge#a1, so4gauge_b: a suffix to SU or SO of one digit */
+};
+/* False if ILDG has no gauge field of that name. */
+bool limefile_gauge_parse(const char *field, struct limefile_gauge *out);
+
 /* <cvcFormat>: cvc-contraction-format, cvc_contraction-format. Its type is the field; without
  * a number of components it is a spinor. Text may stand behind it. */
 int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out);

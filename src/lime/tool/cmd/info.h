@@ -31,4 +31,7 @@ int info_status(struct info *, int code);
 /* What a private record XML says; false if it is not there or cannot be understood. */
 bool info_private_record(struct info *, uint64_t ordinal, struct limefile_scidac_record *out);
 
+/* The logical file name that the record says; false as above. */
+bool info_lfn(struct info *, uint64_t ordinal, char out[LIMEFILE_LFN_MAX]);
+
 #endif

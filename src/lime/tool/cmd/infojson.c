@@ -70,6 +70,7 @@ static void json_array(const struct limefile_field *f)
 static void json_field(struct info *info, const struct limefile_field *f)
 {
     struct limefile_scidac_record said;
+    char lfn[LIMEFILE_LFN_MAX];
     unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
     printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ", f->record.ordinal,
            f->record.message);
@@ -92,6 +93,7 @@ static void json_field(struct info *info, const struct limefile_field *f)
         fputs("null", stdout);
     json_array(f);
     json_word("date", info_private_record(info, f->by_record, &said) ? said.date : NULL);
+    json_word("lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
     json_number("format_record", f->by_format);
     json_number("private_record", f->by_record);
     json_number("checksum_record", f->by_checksum);

@@ -97,6 +97,14 @@ static void tell_facts(const struct facts *facts)
         puts("  ...");
 }
 
+/* Where there are several fields; the first one is told with the file. */
+static void tell_lfn(struct info *info, const struct limefile_field *f)
+{
+    char lfn[LIMEFILE_LFN_MAX];
+    if (info->fields.count > 1 && info_lfn(info, f->by_lfn, lfn))
+        tell_value("LFN", "%s", lfn);
+}
+
 /* `user`: ordinal of the scidac-record-xml that belongs to it, or 0. */
 static int tell_field(struct info *info, const struct limefile_field *f, uint64_t user)
 {
@@ -116,6 +124,7 @@ static int tell_field(struct info *info, const struct limefile_field *f, uint64_
                    f->precision);
     tell_size(f);
     tell_checksum(f);
+    tell_lfn(info, f);
     if (has_date)
         tell_value("written", "%s", said.date);
     tell_facts(&info->facts);
