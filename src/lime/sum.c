@@ -1,5 +1,5 @@
 /*
- * sum.c - the SciDAC checksum of a record, by all processors
+ * sum.c - the SciDAC checksum of a record, and its cksum, by all processors
  *
  * Threads take units of whole sites, whichever comes next: the sum does not depend on who adds
  * what. What is in the page cache is read in steps that are still in a core's L2 when they are
@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "checksum.h"
+#include "cksum.h"
 #include "limeildg.h"
 
 #include <errno.h>
@@ -63,8 +64,14 @@ void limefile_field_add(const struct limefile_field *f, struct limefile_checksum
 
 /* ---- the work of all threads ---- */
 
+struct summer;
+
 struct work {
     const struct limefile_field *field;
+    /* Takes sites [first, first + sites) into the sum of a thread, which sees each of its sites
+     * once, in any order. */
+    void (*add)(struct summer *, const void *data, uint64_t first, uint64_t sites);
+    const struct cksum_powers *powers; /* NULL: it is no cksum */
     int fd, direct; /* direct: -1 if there is no such thing, or no need of it */
     uint64_t unit;  /* sites */
     size_t buffer_bytes;
@@ -83,6 +90,8 @@ struct summer {
     struct work *work;
     unsigned char *buffer;
     struct limefile_checksum sum;
+    struct limefile_cksum part; /* of bytes that follow each other, */
+    uint64_t part_end;          /* up to this one */
 };
 
 static void tell(struct work *w, uint64_t bytes)
@@ -119,13 +128,34 @@ static const unsigned char *try_around(const struct summer *s, uint64_t offset, 
 
 /* ---- summing ---- */
 
+static void add_sites(struct summer *s, const void *data, uint64_t first, uint64_t sites)
+{
+    limefile_field_add(s->work->field, &s->sum, data, first, sites);
+}
+
+/* Of a cksum, `suma` is the register; a site is a byte. */
+static void end_part(struct summer *s)
+{
+    uint64_t behind = s->work->field->sites - s->part_end;
+    s->sum.suma ^= cksum_before(s->work->powers, s->part.crc, behind);
+    s->part = (struct limefile_cksum){0};
+}
+
+static void add_bytes(struct summer *s, const void *data, uint64_t first, uint64_t n)
+{
+    if (s->part.bytes && s->part_end != first)
+        end_part(s);
+    limefile_cksum_add(&s->part, data, (size_t)n);
+    s->part_end = first + n;
+}
+
 static int sum_sites(struct summer *s, uint64_t first, uint64_t sites)
 {
     const struct limefile_field *f = s->work->field;
     uint64_t offset = f->record.data_offset + first * f->site_bytes;
     const unsigned char *data = try_around(s, offset, (size_t)(sites * f->site_bytes));
     if (data) {
-        limefile_field_add(f, &s->sum, data, first, sites);
+        s->work->add(s, data, first, sites);
         return 0;
     }
     uint64_t step = STEP_BYTES / f->site_bytes;
@@ -135,7 +165,7 @@ static int sum_sites(struct summer *s, uint64_t first, uint64_t sites)
             step = sites;
         err = read_through(s, offset, (size_t)(step * f->site_bytes));
         if (!err)
-            limefile_field_add(f, &s->sum, s->buffer, first, step);
+            s->work->add(s, s->buffer, first, step);
         offset += step * f->site_bytes;
     }
     return err;
@@ -194,6 +224,8 @@ static void *run(void *context)
     if (err)
         atomic_compare_exchange_strong(&w->err, &none, err);
     free(s.buffer);
+    if (s.part.bytes)
+        end_part(&s);
     pthread_mutex_lock(&w->combining);
     w->sum.suma ^= s.sum.suma;
     w->sum.sumb ^= s.sum.sumb;
@@ -254,24 +286,53 @@ static unsigned plan(struct work *w, unsigned threads)
     return threads < units ? threads : (unsigned)units;
 }
 
+static int sum_all(struct work *w, unsigned threads)
+{
+    pthread_mutex_init(&w->telling, NULL);
+    pthread_mutex_init(&w->combining, NULL);
+    run_all(w, plan(w, threads));
+    tell(w, 0);
+    if (w->direct >= 0)
+        close(w->direct);
+    pthread_mutex_destroy(&w->telling);
+    pthread_mutex_destroy(&w->combining);
+    return atomic_load(&w->err);
+}
+
 int limefile_field_sum(int fd, const struct limefile_field *field, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out)
 {
     struct work w = {
         .field = field,
+        .add = add_sites,
         .fd = fd,
         .progress = progress,
         .context = context,
-        .telling = PTHREAD_MUTEX_INITIALIZER,
-        .combining = PTHREAD_MUTEX_INITIALIZER,
     };
     if (!limefile_field_is_summable(field) || field->site_bytes == 0 || field->sites == 0)
         return LIMEFILE_E_STATE;
-    run_all(&w, plan(&w, threads));
-    tell(&w, 0);
-    if (w.direct >= 0)
-        close(w.direct);
+    int err = sum_all(&w, threads);
     *out = w.sum;
-    return atomic_load(&w.err);
+    return err;
+}
+
+int limefile_record_cksum(int fd, const struct limefile_record *record, unsigned threads,
+                          limefile_sum_progress_fn *progress, void *context, uint32_t *out)
+{
+    struct cksum_powers powers;
+    struct limefile_field bytes = {.record = *record, .sites = record->bytes, .site_bytes = 1};
+    struct work w = {
+        .field = &bytes,
+        .add = add_bytes,
+        .powers = &powers,
+        .fd = fd,
+        .progress = progress,
+        .context = context,
+    };
+    cksum_powers_init(&powers);
+    int err = record->bytes ? sum_all(&w, threads) : 0;
+    struct limefile_cksum sum = {.crc = w.sum.suma, .bytes = record->bytes};
+    *out = limefile_cksum_result(&sum);
+    return err;
 }

@@ -388,4 +388,19 @@ struct limefile_checksum {
 void limefile_checksum_add(struct limefile_checksum *, const void *data, uint64_t sites,
                            size_t site_bytes, uint64_t first_rank);
 
+/* ---- cksum (cksum.c) --------------------------------------------------------------- */
+
+/* What cksum(1) prints of a file, taken over some bytes: POSIX's CRC of the bytes and their
+ * number. Zero to begin with. ILDG's catalogues have that of the data of ildg-binary-data
+ * (crcCheckSum). */
+struct limefile_cksum {
+    uint32_t crc; /* of the bytes alone */
+    uint64_t bytes;
+};
+void limefile_cksum_add(struct limefile_cksum *, const void *data, size_t n);
+uint32_t limefile_cksum_result(const struct limefile_cksum *);
+
+/* `next` is of the bytes behind those of the first, which becomes that of both. */
+void limefile_cksum_join(struct limefile_cksum *, const struct limefile_cksum *next);
+
 #endif

@@ -231,6 +231,11 @@ int limefile_field_sum(int fd, const struct limefile_field *, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out);
 
+/* What cksum(1) would print of the data of a record, in the same way. LIMEFILE_E_SHRUNK,
+ * -EINTR, -errno. */
+int limefile_record_cksum(int fd, const struct limefile_record *, unsigned threads,
+                          limefile_sum_progress_fn *progress, void *context, uint32_t *out);
+
 /* Compares the record with its checksum, in each way that it can be read, until one is right:
  * 1, and `as` is that way; 0: none is, and `as` is the first. *out: the sum. LIMEFILE_E_STATE
  * if there is no way; else as limefile_field_sum(). */

@@ -1,0 +1,58 @@
+/* cksum.c - the CRC of cksum(1), which QCDml's crcCheckSum is, also out of parts */
+#include "cksum.h"
+
+#include <isa-l/crc.h>
+
+/* The polynomial without x^32; a bit of a register is the power of x that it is. */
+#define POLYNOMIAL UINT32_C(0x04c11db7)
+
+void limefile_cksum_add(struct limefile_cksum *sum, const void *data, size_t n)
+{
+    sum->crc = ~crc32_ieee(~sum->crc, data, n); /* isa-l takes and gives the complement */
+    sum->bytes += n;
+}
+
+uint32_t limefile_cksum_result(const struct limefile_cksum *sum)
+{
+    struct limefile_cksum all = *sum;
+    for (uint64_t length = sum->bytes; length; length >>= 8) {
+        unsigned char byte = (unsigned char)length;
+        limefile_cksum_add(&all, &byte, 1);
+    }
+    return ~all.crc;
+}
+
+/* ---- parts ---- */
+
+static uint32_t times(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (unsigned i = 0; i < 32; i++) {
+        product = product << 1 ^ (POLYNOMIAL & -(product >> 31)) ^ (a & -(b >> 31));
+        b <<= 1;
+    }
+    return product;
+}
+
+void cksum_powers_init(struct cksum_powers *powers)
+{
+    powers->of[0] = UINT32_C(1) << 8;
+    for (unsigned i = 1; i < CKSUM_POWERS; i++)
+        powers->of[i] = times(powers->of[i - 1], powers->of[i - 1]);
+}
+
+uint32_t cksum_before(const struct cksum_powers *powers, uint32_t crc, uint64_t bytes)
+{
+    for (unsigned i = 0; bytes; i++, bytes >>= 1)
+        if (bytes & 1)
+            crc = times(crc, powers->of[i]);
+    return crc;
+}
+
+void limefile_cksum_join(struct limefile_cksum *sum, const struct limefile_cksum *next)
+{
+    struct cksum_powers powers;
+    cksum_powers_init(&powers);
+    sum->crc = cksum_before(&powers, sum->crc, next->bytes) ^ next->crc;
+    sum->bytes += next->bytes;
+}
