@@ -50,6 +50,48 @@ class SumCase(limetest.TestCase):
         return json.loads(done.stdout)
 
 
+class Cksum(SumCase):
+    """What coreutils' cksum prints of the same bytes."""
+
+    def cksum(self, data):
+        done = subprocess.run(["cksum"], input=data, capture_output=True, check=True)
+        return int(done.stdout.split()[0])
+
+    def test_known(self):
+        path = self.write("f", container([[("ildg-binary-data", b"123456789"), ("x", b"")]]))
+        self.assertEqual(self.lime("--cksum", path), ["930766865 9 1 ildg-binary-data"])
+        self.assertEqual(self.lime("--cksum", path, "x", "1"),
+                         ["4294967295 0 2 x", "930766865 9 1 ildg-binary-data"])
+        self.lime("--cksum", "--json", path, "1", "x")
+        self.assertEqual(json.loads(self.out), {"file": path, "records": [
+            {"ordinal": 1, "type": "ildg-binary-data", "bytes": 9, "cksum": 930766865},
+            {"ordinal": 2, "type": "x", "bytes": 0, "cksum": 4294967295}]})
+
+    def test_program(self):
+        """Of any size, by any number of threads, where nothing says what the data are."""
+        sizes = [1, 8, 4095, 262144, 1048577, 3500003]
+        datas = [random.Random(n).randbytes(n) for n in sizes]
+        path = self.write("f", container([[("ildg-binary-data", d) for d in datas]]))
+        want = [f"{self.cksum(d)} {len(d)} {i + 1} ildg-binary-data"
+                for i, d in enumerate(datas)]
+        for threads in ("1", "2", "7"):
+            self.assertEqual(self.lime("--cksum", "-j", threads, path), want)
+        for row in limetest.manifest():
+            if row["type"] == "ildg-binary-data":
+                data = self.run_ok(["lime", "cat", row["path"], str(row["ordinal"])])
+                self.assertIn(f"{self.cksum(data)} {len(data)} {row['ordinal']} ildg-binary-data",
+                              self.lime("--cksum", row["path"]))
+
+    def test_usage(self):
+        path = self.write("f", container([[("x", b"123456789")]]))
+        for options in (["--add"], ["--site-bytes", "9"], ["--lattice", "1x1x1x9"]):
+            self.lime("--cksum", *options, path, "x", status=2)
+            self.assertIn("--cksum is of the bytes alone", self.err)
+        self.lime("--cksum", path, status=1)
+        self.assertIn("name one", self.err)
+        self.lime("--cksum", path, "y", status=1)
+
+
 class Print(SumCase):
     def test_corpus(self):
         count = 0

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_words[] = {"failed", "ok", "bad", "none"};
+static const char *const state_words[] = {"failed", "ok", "bad", "none", "cksum"};
 static const char *const action_words[] = {"", "added", "replaced"};
 
 /* ---- the list ---- */
@@ -96,7 +96,10 @@ static void print(const struct sum_items *items, const struct sum_item *item)
 {
     const char *type = items->types + item->type;
     char shown[TYPE_SHOWN_MAX], more[96] = "";
-    if (item->state == SUM_FAILED)
+    if (item->state == SUM_CKSUM)
+        answer(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu32 " %s", item->cksum, item->bytes,
+               item->ordinal, type_shown(type, strlen(type), shown));
+    if (item->state == SUM_FAILED || item->state == SUM_CKSUM)
         return;
     if (item->action)
         snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
@@ -116,6 +119,10 @@ static void print_json(const struct sum_items *items, const struct sum_item *ite
     const char *type = items->types + item->type;
     printf("{\"ordinal\": %" PRIu32 ", \"type\": ", item->ordinal);
     jsonout_text(stdout, type, strlen(type));
+    if (item->state == SUM_CKSUM) {
+        printf(", \"bytes\": %" PRIu64 ", \"cksum\": %" PRIu32 "}", item->bytes, item->cksum);
+        return;
+    }
     printf(", \"bytes\": %" PRIu64 ", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64
            ", \"state\": \"%s\"",
            item->bytes, item->sites, item->site_bytes, state_words[item->state]);

@@ -7,7 +7,8 @@
 
 #include "limeildg.h"
 
-enum sum_state { SUM_FAILED, SUM_OK, SUM_BAD, SUM_NONE }; /* failed: after a message */
+/* Failed: after a message. CKSUM: that was asked for, and nothing is compared. */
+enum sum_state { SUM_FAILED, SUM_OK, SUM_BAD, SUM_NONE, SUM_CKSUM };
 enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
 
 /* Small: a container may have a million. */
@@ -15,6 +16,7 @@ struct sum_item {
     uint64_t data_offset, bytes;
     uint64_t sites, site_bytes; /* as the options say, or the file */
     struct limefile_checksum sum, stored;
+    uint32_t cksum;
     uint32_t ordinal;
     uint32_t by_checksum; /* the record that says `stored`; 0: none */
     uint32_t type;        /* subscript of types */

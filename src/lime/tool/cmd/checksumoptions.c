@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <string.h>
 
-enum { OPT_JSON = 256, OPT_ADD, OPT_REPLACE, OPT_SITE, OPT_LATTICE, OPT_HELP };
+enum { OPT_JSON = 256, OPT_ADD, OPT_REPLACE, OPT_CKSUM, OPT_SITE, OPT_LATTICE, OPT_HELP };
 
 static bool parse_number(const char *text, uint64_t *out)
 {
@@ -41,6 +41,9 @@ static int take_option(struct checksum_options *o, int opt, char **argv)
     case OPT_REPLACE:
         o->replace = true;
         return TOOL_GOOD;
+    case OPT_CKSUM:
+        o->cksum = true;
+        return TOOL_GOOD;
     case OPT_SITE:
         if (!parse_number(optarg, &o->site_bytes))
             return usage_error(&cmd_checksum, "--site-bytes %s: not a number of bytes", optarg);
@@ -68,6 +71,7 @@ int checksum_options_parse(struct checksum_options *o, int argc, char **argv)
         {"json", no_argument, NULL, OPT_JSON},
         {"add", no_argument, NULL, OPT_ADD},
         {"replace", no_argument, NULL, OPT_REPLACE},
+        {"cksum", no_argument, NULL, OPT_CKSUM},
         {"site-bytes", required_argument, NULL, OPT_SITE},
         {"lattice", required_argument, NULL, OPT_LATTICE},
         {"threads", required_argument, NULL, 'j'},
@@ -83,6 +87,9 @@ int checksum_options_parse(struct checksum_options *o, int argc, char **argv)
         return usage_error(&cmd_checksum, "no file named");
     if (o->replace && !o->add)
         return usage_error(&cmd_checksum, "--replace goes with --add");
+    if (o->cksum && (o->add || o->site_bytes || o->sites))
+        return usage_error(&cmd_checksum, "--cksum is of the bytes alone: not with --add, "
+                                          "--site-bytes or --lattice");
     if (o->site_bytes && o->sites)
         return usage_error(&cmd_checksum, "--site-bytes or --lattice, not both");
     o->path = argv[optind];

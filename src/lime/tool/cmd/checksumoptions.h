@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct checksum_options {
-    bool json, add, replace, help;
+    bool json, add, replace, cksum, help;
     unsigned threads;
     uint64_t site_bytes, sites; /* 0: as the file says */
     const char *path;

@@ -17,6 +17,7 @@ static const char help[] =
     "Usage: lime checksum [--json] [-j N] [--site-bytes N | --lattice LxLxLxT] FILE\n"
     "                     [RECORD]...\n"
     "       lime checksum --add [--replace] [OPTION]... FILE [RECORD]...\n"
+    "       lime checksum --cksum [--json] [-j N] FILE [RECORD]...\n"
     "Compute the SciDAC checksums of records: of all ildg-binary-data and\n"
     "scidac-binary-data, or of those named. A line is\n"
     "\n"
@@ -25,6 +26,8 @@ static const char help[] =
     "where STATE says how that compares with the checksum in the file: 'ok', 'bad',\n"
     "or 'none', if there is none.\n"
     "\n"
+    "      --cksum         instead, what cksum(1) prints of the data, as QCDml's\n"
+    "                      crcCheckSum has it: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
     "      --add           writes a scidac-checksum record where there is none\n"
     "      --replace       with --add: and the right one where there is a wrong one\n"
     "      --site-bytes N  a site has N bytes, whatever the file says\n"
@@ -40,6 +43,7 @@ static const char help[] =
     "Examples:\n"
     "  lime checksum conf.0042\n"
     "  lime checksum --add conf.0042\n"
+    "  lime checksum --cksum conf.0042\n"
     "  lime checksum --site-bytes 576 conf.0042 links\n"
     "\n"
     "Exit status: 0 all sums are computed, and none is bad; 1 a sum is bad, or could\n"
@@ -102,8 +106,8 @@ static int select_items(const struct checksum_options *o, const struct container
         status = take(o, c, fields, field.record.ordinal, items);
     }
     if (!status && items->count == 0) {
-        message(c->path, "no record is ildg-binary-data or scidac-binary-data; name one, and "
-                         "the size of its sites (--site-bytes)");
+        message(c->path, "no record is ildg-binary-data or scidac-binary-data; name one%s",
+                o->cksum ? "" : ", and the size of its sites (--site-bytes)");
         status = TOOL_BAD;
     }
     return status;
@@ -192,6 +196,20 @@ static int sum_one(const struct checksum_options *o, const struct container *c,
     return item->state == SUM_BAD ? TOOL_BAD : status;
 }
 
+/* The bytes alone, whatever they mean. */
+static int cksum_one(const struct checksum_options *o, const struct container *c,
+                     struct sum_item *item, struct limefile_field *f, struct progress *progress)
+{
+    int err = limefile_record_cksum(c->fd, &f->record, o->threads, count_bytes, progress,
+                                    &item->cksum);
+    if (err)
+        message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
+                limefile_strerror(err));
+    else
+        item->state = SUM_CKSUM;
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
 /* Where there is nothing else to print. */
 static int json_failure(const struct checksum_options *o, int status)
 {
@@ -213,8 +231,9 @@ static int sum_all(const struct checksum_options *o, const struct container *c,
     progress_begin(&progress, "checksum", items->bytes);
     for (size_t i = 0; i < items->count; i++) {
         struct limefile_field field;
-        if (!look_at(o, c, fields, items->item[i].ordinal, &field) ||
-            sum_one(o, c, &items->item[i], &field, &progress) != TOOL_GOOD)
+        struct sum_item *item = &items->item[i];
+        if (!look_at(o, c, fields, item->ordinal, &field) ||
+            (o->cksum ? cksum_one : sum_one)(o, c, item, &field, &progress) != TOOL_GOOD)
             worst = TOOL_BAD;
     }
     progress_end(&progress);
@@ -396,5 +415,5 @@ static int run(int argc, char **argv)
     return o.add ? add_sums(&o) : print_sums(&o);
 }
 
-const struct command cmd_checksum = {"checksum", "SciDAC checksums: compute, compare, add",
-                                     help, run};
+const struct command cmd_checksum = {
+    "checksum", "SciDAC checksums, cksum: compute, compare, add", help, run};
