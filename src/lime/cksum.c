@@ -56,3 +56,11 @@ void limefile_cksum_join(struct limefile_cksum *sum, const struct limefile_cksum
     sum->crc = cksum_before(&powers, sum->crc, next->bytes) ^ next->crc;
     sum->bytes += next->bytes;
 }
+
+void limefile_cksum_cut(struct limefile_cksum *sum, const struct limefile_cksum *head)
+{
+    struct cksum_powers powers;
+    cksum_powers_init(&powers);
+    sum->bytes -= head->bytes;
+    sum->crc ^= cksum_before(&powers, head->crc, sum->bytes);
+}

@@ -139,12 +139,52 @@ class Sums(TestCase):
         done = limetest.run(["lime", "stage", self.at_source("c"), self.target], check=True)
         head, row = done.stdout.decode().splitlines()
         md5 = limetest.run(["md5sum", self.at_source("c")]).stdout.split()[0].decode()
-        self.assertEqual(head.split(), "STATUS SIZE CKSUM ADLER32 MD5 SCIDAC PATH LFN".split())
-        self.assertEqual([row.split()[i] for i in (0, 4, 5, 6, 7)],
-                         ["staged", md5, "good", self.at_target("c"), "lfn://a/b"])
+        self.assertEqual(head.split(),
+                         "STATUS SIZE CKSUM ADLER32 MD5 SCIDAC PATH LFN DATA".split())
+        data = limetest.run(["lime", "checksum", "--cksum", self.at_source("c")], check=True)
+        self.assertEqual([row.split()[i] for i in (0, 4, 5, 6, 7, 8)],
+                         ["staged", md5, "good", self.at_target("c"), "lfn://a/b",
+                          data.stdout.split()[0].decode()])
         self.assertIn(b"1 staged", done.stderr)
         quiet = limetest.run(["lime", "stage", "-q", self.at_source("c"), self.target])
         self.assertEqual(quiet.stderr, b"")
+
+    def cksums(self, name):
+        done = limetest.run(["lime", "checksum", "--cksum", "--json", self.at_source(name)])
+        return [{"ordinal": r["ordinal"], "cksum": r["cksum"]}
+                for r in json.loads(done.stdout)["records"] if r["type"] == "ildg-binary-data"]
+
+    def test_data(self):
+        """crcCheckSum of each record, from what passes and from what is remembered."""
+        dice = random.Random(5)
+        put(self.at_source("some"), limetest.container(
+            [("ildg-binary-data", dice.randbytes(n)) for n in (9, 0, 3 * MIB + 5, 5 * MIB, 1)] +
+            [("scidac-binary-data", dice.randbytes(99)), ("ildg-binary-data", b"")]))
+        put(self.at_source("many"), limetest.container(
+            [("ildg-binary-data", dice.randbytes(dice.randrange(30))) for _ in range(1000)]))
+        put(self.at_source("none"), limetest.container([("x", b"x")]))
+        put(self.at_source("any"), b"no container")
+        names = ("some", "many", "none", "any")
+        want = {name: self.cksums(name) for name in ("some", "many")}
+        for status in ("staged", "there", "there"):
+            found, _ = self.stage("--any", *map(self.at_source, names), self.target)
+            self.assertEqual({found[name]["status"] for name in names}, {status})
+            self.assertEqual(found["some"]["data"], want["some"])
+            self.assertEqual(found["many"]["data"], want["many"][:128])
+            self.assertEqual([found[name]["data_more"] for name in names], [0, 872, 0, 0])
+            self.assertEqual((found["none"]["data"], found["any"]["data"]), ([], []))
+        self.assertEqual(len(want["some"]), 6)
+        # As earlier versions remembered it: they are taken with --check.
+        name = "user.limefs.staged"
+        old = os.getxattr(self.at_target("some"), name)
+        os.setxattr(self.at_target("some"), name, old[:old.index(b" data")])
+        found, _ = self.stage(self.at_source("some"), self.target)
+        self.assertEqual((found["some"]["status"], found["some"]["data"]), ("there", None))
+        for broken in (b" data", b" data ", b" data 1:2", b" data 1:99999999999 +0",
+                       b" data x:1 +0", b" data 1:2 +", b" data -1:2 +0", b" data 1:2 +0 "):
+            os.setxattr(self.at_target("some"), name, old[:old.index(b" data")] + broken)
+            found, _ = self.stage(self.at_source("some"), self.target)
+            self.assertIsNone(found["some"]["data"], broken)
 
     def test_hole(self):
         with open(self.at_source("hole"), "wb") as file:

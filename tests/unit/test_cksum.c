@@ -97,6 +97,12 @@ static void test_join(void **state)
         limefile_cksum_join(&one, &two);
         assert_int_equal(one.bytes, N);
         assert_int_equal(limefile_cksum_result(&one), want);
+        struct limefile_cksum whole = {0}, head = {0};
+        limefile_cksum_add(&whole, data, N);
+        limefile_cksum_add(&head, data, cut);
+        limefile_cksum_cut(&whole, &head);
+        assert_int_equal(whole.bytes, N - cut);
+        assert_int_equal(limefile_cksum_result(&whole), oracle(data + cut, N - cut));
     }
     free(data);
 }

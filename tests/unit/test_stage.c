@@ -155,6 +155,77 @@ static void fields_in_pieces(void **state)
 }
 
 /* What has not come to its end is not right. */
+/* ---- records of ildg-binary-data ---- */
+
+static struct limefile_index *index_data(struct bytes *b, struct limefile_memory *memory,
+                                         size_t count, size_t most)
+{
+    struct limefile_index *index;
+    for (size_t i = 0; i < count; i++) {
+        size_t n = (size_t)rand() % most;
+        unsigned char raw[144], *data = noise(n);
+        bool other = rand() % 4 == 0;
+        const char *type = other ? "another" : "ildg-binary-data";
+        raw_header(raw, type, strlen(type), n, 0xc0);
+        bytes_add(b, raw, sizeof raw);
+        bytes_add(b, data, n);
+        bytes_fill(b, 0, -n & 7);
+        free(data);
+    }
+    limefile_memory_lend(memory, b->at, b->n);
+    assert_int_equal(limefile_index_build(&memory->source, &index), 0);
+    assert_int_equal(limefile_index_count(index), count);
+    return index;
+}
+
+static void pass_data(const struct bytes *b, const struct limefile_fields *fields, size_t most,
+                      struct stage_digest *out)
+{
+    struct stage_datasums data;
+    struct stage_sums sums;
+    stage_sums_init(&sums, 0);
+    stage_datasums_init(&data, fields);
+    for (size_t at = 0, n; at < b->n; at += n) {
+        n = 1 + (size_t)rand() % most;
+        if (n > b->n - at)
+            n = b->n - at;
+        stage_datasums_add(&data, &sums, b->at + at, n);
+        stage_sums_add(&sums, b->at + at, n);
+    }
+    stage_sums_result(&sums, out);
+    assert_false(out->has_data);
+    stage_datasums_result(&data, out);
+    assert_true(out->has_data);
+}
+
+static void data_in_pieces(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        struct bytes b = {0};
+        struct limefile_memory memory;
+        struct limefile_fields fields;
+        struct stage_digest digest;
+        size_t count = round % 50 == 7 ? 400 : 1 + (size_t)rand() % 9;
+        struct limefile_index *index = index_data(&b, &memory, count, round % 3 ? 3 : 3000);
+        assert_int_equal(limefile_fields_build(&memory.source, index, &fields), 0);
+        pass_data(&b, &fields, round % 2 ? 100 : 100000, &digest);
+        assert_int_equal(digest.data_count + digest.data_more, fields.count);
+        assert_int_equal(digest.data_more > 0, fields.count > STAGE_DATA_MAX);
+        for (unsigned i = 0; i < digest.data_count; i++) {
+            struct limefile_field f;
+            struct limefile_cksum want = {0};
+            limefile_fields_get(&fields, i, &f);
+            limefile_cksum_add(&want, b.at + f.record.data_offset, (size_t)f.record.bytes);
+            assert_int_equal(digest.data[i].ordinal, f.record.ordinal);
+            assert_int_equal(digest.data[i].cksum, limefile_cksum_result(&want));
+        }
+        limefile_fields_release(&fields);
+        limefile_index_free(index);
+        bytes_free(&b);
+    }
+}
+
 static void fields_cut_short(void **state)
 {
     (void)state;
@@ -174,10 +245,9 @@ static void fields_cut_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cksum_and_adler32),
-        cmocka_unit_test(digests_agree),
-        cmocka_unit_test(fields_in_pieces),
-        cmocka_unit_test(fields_cut_short),
+        cmocka_unit_test(cksum_and_adler32), cmocka_unit_test(digests_agree),
+        cmocka_unit_test(fields_in_pieces),  cmocka_unit_test(fields_cut_short),
+        cmocka_unit_test(data_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include "xattr.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -74,47 +76,91 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
     reply_open(fs, req, file, info, err_of(err, verdict));
 }
 
-/* ---- getxattr of user.lime.verify ---- */
+/* ---- getxattr of user.lime.verify and user.lime.cksum ---- */
 
-static void run_verify(struct limefs *fs, struct limefs_errand *errand)
+enum { ANSWER_MAX = 16 }; /* with the NUL */
+
+static void reply_answer(struct limefs *fs, struct limefs_errand *errand, int err,
+                         const char *answer)
 {
-    enum limefs_verdict verdict;
-    int err = limefs_verify_now(fs, errand->view, errand->ordinal, &errand->stop, &verdict);
     limefs_view_unpin(fs, errand->view);
     settle_interrupts(errand);
     if (err)
         fuse_reply_err(errand->req, limefs_errno(err));
     else
-        fuse_reply_buf(errand->req, limefs_verdict_word(verdict),
-                       strlen(limefs_verdict_word(verdict)));
+        fuse_reply_buf(errand->req, answer, strlen(answer));
+}
+
+static void run_verify(struct limefs *fs, struct limefs_errand *errand)
+{
+    enum limefs_verdict verdict;
+    int err = limefs_verify_now(fs, errand->view, errand->ordinal, &errand->stop, &verdict);
+    reply_answer(fs, errand, err, err ? "" : limefs_verdict_word(verdict));
+}
+
+static void run_cksum(struct limefs *fs, struct limefs_errand *errand)
+{
+    char answer[ANSWER_MAX];
+    uint32_t sum = 0;
+    int err = limefs_verify_cksum(fs, errand->view, errand->ordinal, &errand->stop, &sum);
+    snprintf(answer, sizeof answer, "%" PRIu32, sum);
+    reply_answer(fs, errand, err, answer);
+}
+
+/* 0: it takes an errand, whose answer is no longer than `answer`. 1: that is the answer. */
+static int ask_verify(struct limefs *fs, const struct limefs_errand *errand,
+                      char answer[ANSWER_MAX])
+{
+    enum limefs_verdict verdict;
+    snprintf(answer, ANSWER_MAX, "%s", limefs_verdict_word(LIMEFS_UNVERIFIED));
+    return limefs_verify_ask(fs, errand->view, errand->ordinal, &verdict);
+}
+
+static int ask_cksum(struct limefs *fs, const struct limefs_errand *errand,
+                     char answer[ANSWER_MAX])
+{
+    uint32_t sum = UINT32_MAX;
+    int err = limefs_verify_cksum_kept(fs, errand->view, errand->ordinal, &sum);
+    snprintf(answer, ANSWER_MAX, "%" PRIu32, err ? UINT32_MAX : sum);
+    return err == -ENODATA ? 0 : err ? err : 1;
+}
+
+/* Of a pinned view, which the errand gives back. 1: it has been sent. */
+static int answer_or_send(struct limefs *fs, struct limefs_errand *errand, size_t size)
+{
+    char answer[ANSWER_MAX];
+    int got = limefs_caller_may(errand->view->fd, R_OK);
+    if (got == 0)
+        got = errand->run == run_cksum ? ask_cksum(fs, errand, answer)
+                                       : ask_verify(fs, errand, answer);
+    if (got < 0)
+        return got;
+    if (size == 0) /* how much room the answer may need */
+        fuse_reply_xattr(errand->req, strlen(answer));
+    else if (size < strlen(answer))
+        return -ERANGE;
+    else if (got == 1)
+        fuse_reply_buf(errand->req, answer, strlen(answer));
+    else
+        return limefs_errand_send(fs, errand) ?: 1;
+    return 0;
 }
 
 bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
     struct limefs *fs = fuse_req_userdata(req);
-    struct limefs_errand errand = {.req = req, .run = run_verify};
-    if (strcmp(name, LIMEFS_VERIFY) != 0 || limefs_inode_node(fs, ino))
+    bool cksum = strcmp(name, LIMEFS_CKSUM) == 0;
+    struct limefs_errand errand = {.req = req, .run = cksum ? run_cksum : run_verify};
+    if ((!cksum && strcmp(name, LIMEFS_VERIFY) != 0) || limefs_inode_node(fs, ino))
         return false;
     errand.view = limefs_inode_view(fs, ino, &errand.ordinal);
-    enum limefs_verdict verdict;
     int err = errand.view ? limefs_view_pin(fs, errand.view) : -ESTALE;
     if (!err) {
-        err = limefs_caller_may(errand.view->fd, R_OK);
-        if (!err)
-            err = limefs_verify_ask(fs, errand.view, errand.ordinal, &verdict);
-        if (!err && size == 0) { /* how much room the answer may need */
-            fuse_reply_xattr(req, strlen(limefs_verdict_word(LIMEFS_UNVERIFIED)));
-            limefs_view_unpin(fs, errand.view);
-            return true;
-        }
-        if (!err && size < strlen(limefs_verdict_word(LIMEFS_UNVERIFIED)))
-            err = -ERANGE;
-        if (!err)
-            err = limefs_errand_send(fs, &errand);
-        if (err)
+        err = answer_or_send(fs, &errand, size);
+        if (err != 1)
             limefs_view_unpin(fs, errand.view);
     }
-    if (err)
+    if (err < 0)
         fuse_reply_err(req, limefs_errno(err));
     return true;
 }

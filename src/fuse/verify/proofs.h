@@ -27,12 +27,20 @@ struct limefs_proof {
     struct limefs_tally *tally[LIMEFS_READINGS];
 };
 
+/* A record's. */
+struct limefs_cksum {
+    uint64_t ordinal;
+    uint32_t value;
+};
+
 /* Of one state of a container. */
 struct limefs_proofs {
     atomic_uint holders;
     struct limefs_lock lock; /* taken after fs->lock, where both are */
     pthread_cond_t changed;
-    bool dropped; /* the container has changed */
+    bool dropped;               /* the container has changed */
+    struct limefs_cksum *cksum; /* those that have been taken, */
+    size_t cksums;              /* so many */
     size_t count;
     struct limefs_proof proof[]; /* by ordinal */
 };
@@ -42,6 +50,14 @@ struct limefs_proofs {
 int limefs_proof_of(struct limefs *, struct limefs_view *, uint64_t ordinal,
                     struct limefs_proofs **, struct limefs_proof **);
 void limefs_proofs_release(struct limefs_proofs *); /* or NULL */
+
+/* Those of a pinned view, which keeps them; the caller releases them. */
+int limefs_proofs_of(struct limefs *, struct limefs_view *, struct limefs_proofs **);
+
+/* What the container holds of the record is what readers get: nothing of it is on its way, or
+ * elsewhere. -EBUSY if it is. */
+int limefs_verify_settle(struct limefs *, struct limefs_view *, const struct limefile_record *);
+
 void limefs_proof_drop_tallies(struct limefs_proof *);
 
 bool limefs_proof_is_right(const struct limefs_proof *, const struct limefile_checksum *);

@@ -37,6 +37,7 @@ void limefs_proofs_release(struct limefs_proofs *proofs)
         limefs_proof_drop_tallies(&proofs->proof[i]);
     limefs_lock_destroy(&proofs->lock);
     pthread_cond_destroy(&proofs->changed);
+    free(proofs->cksum);
     free(proofs);
 }
 
@@ -122,8 +123,7 @@ static struct limefs_proofs *hold(struct limefs *fs, struct limefs_view *view,
     return proofs;
 }
 
-/* Of a pinned view, which keeps them; the caller releases them. */
-static int proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_proofs **out)
+int limefs_proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_proofs **out)
 {
     uint64_t changes;
     struct limefs_proofs *proofs = hold(fs, view, &changes);
@@ -192,7 +192,7 @@ static struct limefs_proof *find(struct limefs_proofs *proofs, uint64_t ordinal)
 int limefs_proof_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                     struct limefs_proofs **proofs, struct limefs_proof **proof)
 {
-    int err = proofs_of(fs, view, proofs);
+    int err = limefs_proofs_of(fs, view, proofs);
     if (err)
         return err;
     *proof = find(*proofs, ordinal);
@@ -292,9 +292,8 @@ static bool note_progress(void *context, uint64_t more)
     return !atomic_load(reading->stop);
 }
 
-/* What the container holds is what readers get; nothing of it is on its way, or elsewhere. */
-static int settle(struct limefs *fs, struct limefs_view *view,
-                  const struct limefile_record *record)
+int limefs_verify_settle(struct limefs *fs, struct limefs_view *view,
+                         const struct limefile_record *record)
 {
     struct limefs_place place;
     if (!view->writer)
@@ -363,7 +362,7 @@ static int verify(struct limefs *fs, struct limefs_view *view, struct limefs_pro
     struct limefile_checksum sum = {0};
     struct reading reading = {.proof = proof, .stop = stop};
     const char *what = NULL;
-    int err = settle(fs, view, &proof->field.record);
+    int err = limefs_verify_settle(fs, view, &proof->field.record);
     if (!err)
         err = read_all(fs, view, &reading, &sum, &what);
     if (!err)

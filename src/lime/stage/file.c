@@ -24,6 +24,7 @@ struct pass {
     struct stage_flow flow;
     struct stage_sums sums;
     struct stage_fieldsums fields;
+    struct stage_datasums data;
 };
 
 static int begin_pass(struct stage_file *f, struct pass *p, unsigned kinds,
@@ -32,6 +33,8 @@ static int begin_pass(struct stage_file *f, struct pass *p, unsigned kinds,
     stage_sums_init(&p->sums, kinds);
     p->fields = (struct stage_fieldsums){0};
     p->flow.sums = &p->sums;
+    stage_datasums_init(&p->data, plan && plan->container ? &plan->fields : NULL);
+    p->flow.data = &p->data;
     int err = 0;
     if (plan && plan->container) {
         err = stage_fieldsums_init(&p->fields, &plan->fields);
@@ -92,6 +95,8 @@ int stage_file_sum(struct stage_file *f, struct stage_port *port, uint64_t size,
     if (!err && plan)
         err = stage_file_judge(f, &p.fields, port->fd);
     stage_sums_result(&p.sums, out);
+    if (plan)
+        stage_datasums_result(&p.data, out);
     end_pass(f, &p);
     return err;
 }
@@ -177,6 +182,7 @@ static int copy(struct stage_file *f, struct stage_target *t)
             err = -EAGAIN; /* the beginning may have been damaged meanwhile */
     }
     stage_sums_result(&p.sums, &f->result->digest);
+    stage_datasums_result(&p.data, &f->result->digest);
     f->told = err ? 0 : p.flow.told;
     if (err)
         atomic_fetch_sub(f->moved, p.flow.told);

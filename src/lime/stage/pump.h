@@ -45,8 +45,9 @@ struct stage_flow {
     uint64_t size;
     struct stage_sums *sums;
     struct stage_fieldsums *fields; /* or NULL */
-    atomic_uint_fast64_t *moved;    /* is told of bytes that are done with; or NULL */
-    uint64_t told;                  /* how many */
+    struct stage_datasums *data;
+    atomic_uint_fast64_t *moved; /* is told of bytes that are done with; or NULL */
+    uint64_t told;               /* how many */
 
     /* What became of it, after stage_pump_wait(). */
     int err;      /* 0, -errno or LIMEFILE_E_SHRUNK: the first failure */

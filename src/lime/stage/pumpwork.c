@@ -247,6 +247,7 @@ static bool sum_block(struct stage_pump *p)
     b->busy++;
     f->summing = true;
     pthread_mutex_unlock(&p->lock);
+    stage_datasums_add(f->data, f->sums, b->data, b->n);
     stage_sums_add(f->sums, b->data, b->n);
     f->crc_at[b->number + 1] = f->sums->crc;
     if (f->fields)

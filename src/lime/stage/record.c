@@ -2,7 +2,10 @@
  * record.c - what was staged, kept with the file: the next run need not read it to know its
  * sums
  *
- *     user.limefs.staged = "1 SIZE MTIME.NS CKSUM ADLER32 MD5"      "-" for what was not taken
+ *     user.limefs.staged = "1 SIZE MTIME.NS CKSUM ADLER32 MD5 data ORDINAL:CKSUM ... +MORE"
+ *
+ * with "-" for a sum that was not taken. What follows "data" are the cksums of
+ * ildg-binary-data; earlier versions wrote nothing from there on.
  *
  * It holds for a file that still has that size and that time (whole seconds of it, where the
  * file system has no more).
@@ -13,22 +16,40 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
 
 static const char name[] = "user.limefs.staged";
 
+enum { TEXT_MAX = 192 + 24 * STAGE_DATA_MAX };
+
+static size_t print_data(char *text, size_t cap, const struct stage_digest *d)
+{
+    size_t n = (size_t)snprintf(text, cap, " data");
+    for (unsigned i = 0; i < d->data_count; i++)
+        n += (size_t)snprintf(text + n, cap - n, " %" PRIu32 ":%" PRIu32, d->data[i].ordinal,
+                              d->data[i].cksum);
+    n += (size_t)snprintf(text + n, cap - n, " +%" PRIu64, d->data_more);
+    return n;
+}
+
 int stage_record_store(int fd, const struct stat *source, const struct stage_digest *d)
 {
-    char text[192], adler[16] = "-", md5[2 * STAGE_MD5_BYTES + 1] = "-";
+    char text[TEXT_MAX], adler[16] = "-", md5[2 * STAGE_MD5_BYTES + 1] = "-";
     if (d->kinds & STAGE_ADLER32)
         snprintf(adler, sizeof adler, "%08" PRIx32, d->adler32);
     for (int i = 0; d->kinds & STAGE_MD5 && i < STAGE_MD5_BYTES; i++)
         snprintf(md5 + 2 * i, 3, "%02x", d->md5[i]);
-    int n = snprintf(text, sizeof text, "1 %" PRIu64 " %" PRId64 ".%09ld %" PRIu32 " %s %s",
-                     (uint64_t)source->st_size, (int64_t)source->st_mtim.tv_sec,
-                     source->st_mtim.tv_nsec, d->cksum, adler, md5);
-    return fsetxattr(fd, name, text, (size_t)n, 0) == 0 ? 0 : -errno;
+    size_t n =
+        (size_t)snprintf(text, sizeof text, "1 %" PRIu64 " %" PRId64 ".%09ld %" PRIu32 " %s %s",
+                         (uint64_t)source->st_size, (int64_t)source->st_mtim.tv_sec,
+                         source->st_mtim.tv_nsec, d->cksum, adler, md5);
+    size_t all = n + (d->has_data ? print_data(text + n, sizeof text - n, d) : 0);
+    if (fsetxattr(fd, name, text, all, 0) == 0)
+        return 0;
+    /* A file system may have no room for so much. */
+    return all > n && fsetxattr(fd, name, text, n, 0) == 0 ? 0 : -errno;
 }
 
 static bool parse_md5(const char *text, unsigned char out[STAGE_MD5_BYTES])
@@ -42,9 +63,43 @@ static bool parse_md5(const char *text, unsigned char out[STAGE_MD5_BYTES])
     return true;
 }
 
+/* Digits, and what ends them, which is passed over. */
+static bool take_number(const char **text, char end, uint64_t most, uint64_t *out)
+{
+    char *after;
+    errno = 0;
+    unsigned long long number = strtoull(*text, &after, 10);
+    if (**text < '0' || **text > '9' || errno || number > most || *after != end)
+        return false;
+    *text = after + (end != '\0');
+    *out = number;
+    return true;
+}
+
+static void parse_data(const char *text, struct stage_digest *out)
+{
+    uint64_t ordinal, sum, more;
+    unsigned count = 0;
+    const char *at = strstr(text, " data ");
+    if (!at)
+        return;
+    for (at += strlen(" data "); *at != '+'; count++) {
+        if (count == STAGE_DATA_MAX || !take_number(&at, ':', UINT32_MAX, &ordinal) ||
+            !take_number(&at, ' ', UINT32_MAX, &sum))
+            return;
+        out->data[count] = (struct stage_data){(uint32_t)ordinal, (uint32_t)sum};
+    }
+    at++;
+    if (!take_number(&at, '\0', UINT64_MAX, &more))
+        return;
+    out->has_data = true;
+    out->data_count = count;
+    out->data_more = more;
+}
+
 bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out)
 {
-    char text[192] = "", adler[16], md5[2 * STAGE_MD5_BYTES + 1];
+    char text[TEXT_MAX] = "", adler[16], md5[2 * STAGE_MD5_BYTES + 1];
     uint64_t size;
     int64_t seconds;
     long ns;
@@ -59,5 +114,6 @@ bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out)
         out->kinds |= STAGE_ADLER32;
     if (strlen(md5) == 2 * STAGE_MD5_BYTES && parse_md5(md5, out->md5))
         out->kinds |= STAGE_MD5;
+    parse_data(text, out);
     return true;
 }

@@ -47,6 +47,66 @@ void stage_sums_result(const struct stage_sums *s, struct stage_digest *out)
         stage_md5_result(&s->md5, out->md5);
 }
 
+/* ---- of the records of ildg-binary-data ---- */
+
+void stage_datasums_init(struct stage_datasums *s, const struct limefile_fields *fields)
+{
+    *s = (struct stage_datasums){.fields = fields};
+}
+
+static bool next_data(struct stage_datasums *s)
+{
+    while (!s->waiting && s->fields && s->next < s->fields->count) {
+        struct limefile_field field;
+        limefile_fields_get(s->fields, s->next++, &field);
+        s->record = field.record;
+        s->waiting = strcmp(field.record.type, "ildg-binary-data") == 0;
+        if (s->waiting && s->count == STAGE_DATA_MAX) {
+            s->waiting = false;
+            s->more++;
+        }
+    }
+    return s->waiting;
+}
+
+static void end_data(struct stage_datasums *s, const struct limefile_cksum *all)
+{
+    struct limefile_cksum part = *all;
+    limefile_cksum_cut(&part, &s->head);
+    s->data[s->count++] =
+        (struct stage_data){(uint32_t)s->record.ordinal, limefile_cksum_result(&part)};
+    s->waiting = s->begun = false;
+}
+
+void stage_datasums_add(struct stage_datasums *s, const struct stage_sums *sums,
+                        const void *data, size_t n)
+{
+    struct limefile_cksum all = {.crc = ~sums->crc, .bytes = sums->bytes};
+    const unsigned char *at = data;
+    while (next_data(s)) {
+        uint64_t place = s->record.data_offset + (s->begun ? s->record.bytes : 0);
+        if (place - sums->bytes > n)
+            return;
+        size_t more = (size_t)(place - all.bytes);
+        limefile_cksum_add(&all, at, more);
+        at += more;
+        if (s->begun) {
+            end_data(s, &all);
+        } else {
+            s->head = all;
+            s->begun = true;
+        }
+    }
+}
+
+void stage_datasums_result(const struct stage_datasums *s, struct stage_digest *out)
+{
+    out->has_data = true;
+    out->data_count = s->count;
+    out->data_more = s->more;
+    memcpy(out->data, s->data, s->count * sizeof *s->data);
+}
+
 /* ---- of the fields ---- */
 
 static bool is_compared(const struct limefile_field *field)

@@ -16,11 +16,22 @@ enum stage_sum_kind {
     STAGE_MD5 = 4,
 };
 
+enum { STAGE_DATA_MAX = 128 };
+
+/* The cksum of a record of ildg-binary-data: crcCheckSum of ILDG's catalogues. */
+struct stage_data {
+    uint32_t ordinal, cksum;
+};
+
 struct stage_digest {
     unsigned kinds; /* of enum stage_sum_kind: which of these there are */
     uint32_t cksum; /* as cksum(1) prints it */
     uint32_t adler32;
     unsigned char md5[STAGE_MD5_BYTES];
+    bool has_data;       /* the rest is known: */
+    unsigned data_count; /* in the order of the file; */
+    uint64_t data_more;  /* so many further ones are not told */
+    struct stage_data data[STAGE_DATA_MAX];
 };
 
 /* True if the sums that both have are the same, and there is one. */
@@ -37,6 +48,32 @@ struct stage_sums {
 void stage_sums_init(struct stage_sums *, unsigned kinds);
 void stage_sums_add(struct stage_sums *, const void *data, size_t n);
 void stage_sums_result(const struct stage_sums *, struct stage_digest *out);
+
+/* ---- of the records of ildg-binary-data ---- */
+
+/* Out of the cksum of the file at their ends, so it takes no pass over them. */
+struct stage_datasums {
+    const struct limefile_fields *fields; /* NULL: none, it is no container */
+    size_t next;  /* subscript of the field behind the one that passes */
+    bool waiting; /* there is one that has not passed: */
+    struct limefile_record record;
+    bool begun;                 /* it has begun: */
+    struct limefile_cksum head; /* of all bytes before it */
+
+    unsigned count;
+    uint64_t more;
+    struct stage_data data[STAGE_DATA_MAX];
+};
+
+/* `fields` must outlive it; NULL: none. */
+void stage_datasums_init(struct stage_datasums *, const struct limefile_fields *fields);
+
+/* The bytes that come next, before `sums` has had them. */
+void stage_datasums_add(struct stage_datasums *, const struct stage_sums *sums,
+                        const void *data, size_t n);
+
+/* When all have passed; the rest of the digest stays. */
+void stage_datasums_result(const struct stage_datasums *, struct stage_digest *out);
 
 /* ---- of the fields ---- */
 

@@ -19,6 +19,21 @@ static const char *hex(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES 
     return out;
 }
 
+enum { DATA_SHOWN = 16 };
+
+/* The cksums of ildg-binary-data, with commas between them; "-" where there are none. */
+static const char *data_words(const struct stage_result *r, char out[DATA_SHOWN * 11 + 8])
+{
+    const struct stage_digest *d = &r->digest;
+    unsigned count = r->has_digest && d->has_data ? d->data_count : 0;
+    size_t n = (size_t)sprintf(out, "%s", count ? "" : "-");
+    for (unsigned i = 0; i < count && i < DATA_SHOWN; i++)
+        n += (size_t)sprintf(out + n, "%s%" PRIu32, i ? "," : "", d->data[i].cksum);
+    if (count > DATA_SHOWN)
+        sprintf(out + n, ",...");
+    return out;
+}
+
 /* Size and sums as words; "-" where there is none. */
 struct words {
     char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
@@ -56,16 +71,17 @@ static const char *scidac_word(const struct stage_result *r)
 
 void stageprint_head(void)
 {
-    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s", "STATUS", "SIZE", "CKSUM", "ADLER32",
-           "MD5", "SCIDAC", "PATH", "LFN");
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", "STATUS", "SIZE", "CKSUM",
+           "ADLER32", "MD5", "SCIDAC", "PATH", "LFN", "DATA");
 }
 
 void stageprint_row(const struct stage_result *r)
 {
     struct words w = words_of(r);
-    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s", stageprint_status(r->status), w.size,
-           w.cksum, w.adler32, w.md5, scidac_word(r), r->item->target,
-           r->lfn[0] ? r->lfn : "-");
+    char data[DATA_SHOWN * 11 + 8];
+    answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", stageprint_status(r->status),
+           w.size, w.cksum, w.adler32, w.md5, scidac_word(r), r->item->target,
+           r->lfn[0] ? r->lfn : "-", data_words(r, data));
 }
 
 static void text(const char *name, const char *value)
@@ -95,6 +111,20 @@ static void sentences(const char *name, const struct stage_words *words)
     fputs("]", stdout);
 }
 
+static void data_json(const struct stage_result *r)
+{
+    const struct stage_digest *d = &r->digest;
+    fputs(", \"data\": ", stdout);
+    if (!r->has_digest || !d->has_data) {
+        fputs("null, \"data_more\": null", stdout);
+        return;
+    }
+    for (unsigned i = 0; i < d->data_count; i++)
+        printf("%s{\"ordinal\": %" PRIu32 ", \"cksum\": %" PRIu32 "}", i ? ", " : "[",
+               d->data[i].ordinal, d->data[i].cksum);
+    printf("%s, \"data_more\": %" PRIu64, d->data_count ? "]" : "[]", d->data_more);
+}
+
 void stageprint_json(const struct stage_result *r)
 {
     struct words w = words_of(r);
@@ -104,6 +134,7 @@ void stageprint_json(const struct stage_result *r)
     number("cksum", w.cksum, "");
     number("adler32", w.adler32, "\"");
     number("md5", w.md5, "\"");
+    data_json(r);
     text("source", r->item->source);
     text("target", r->item->target);
     printf(", \"container\": %s, \"records\": %" PRIu64, r->container ? "true" : "false",

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""user.lime.cksum: what cksum(1) prints of a record, on request, kept while nothing changes."""
+
+import concurrent.futures
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from test_ranks import stats, until
+
+CKSUM = "user.lime.cksum"
+
+
+def cksum(data):
+    done = subprocess.run(["cksum"], input=data, capture_output=True, check=True)
+    return done.stdout.split()[0]
+
+
+@limetest.needs_fuse
+class Cksum(limetest.TestCase):
+    def conf(self, *datas):
+        path = os.path.join(self.tempdir(), "conf.lime")
+        with open(path, "wb") as out:
+            out.write(limetest.container([("ildg-binary-data", data) for data in datas]))
+        os.utime(path, (1e9, 1e9))  # what has just been written might yet be looked at again
+        return path
+
+    def test_corpus(self):
+        """Of every record, whatever it is."""
+        with limetest.Mount(limetest.CORPUS) as mount:
+            rows = [row for row in limetest.manifest()]
+            for row in rows:
+                path = mount.join(row["file"], f"{row['ordinal']:03}-{row['type']}")
+                with open(path, "rb") as file:
+                    want = cksum(file.read())
+                self.assertEqual(os.getxattr(path, CKSUM), want, path)
+                self.assertEqual(os.getxattr(path, CKSUM), want, path)
+            self.assertGreater(len(rows), 20)
+
+    def test_known(self):
+        path = self.conf(b"123456789", b"")
+        with limetest.Mount(path) as mount:
+            self.assertEqual(os.getxattr(mount.join("001-ildg-binary-data"), CKSUM), b"930766865")
+            self.assertEqual(os.getxattr(mount.join("002-ildg-binary-data"), CKSUM),
+                             b"4294967295")
+            with self.assertRaises(OSError) as caught:
+                os.getxattr(mount.path, CKSUM)
+            self.assertEqual(caught.exception.errno, errno.ENODATA)
+
+    def test_kept_and_not_listed(self):
+        data = random.Random(1).randbytes(3_000_001)
+        path = self.conf(data)
+        with limetest.Mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+            done = limetest.run(["getfattr", "--absolute-names", "-d", "-m", "-", record],
+                                check=True)
+            self.assertNotIn(b"cksum", done.stdout)
+            self.assertEqual(stats(mount)["verified_bytes"], 0)
+            for _ in range(5):
+                done = limetest.run(["getfattr", "--only-values", "-n", CKSUM, record], check=True)
+                self.assertEqual(done.stdout, cksum(data))
+            self.assertEqual(stats(mount)["verified_bytes"], len(data))
+            self.assertNotIn(CKSUM, os.listxattr(record))
+
+    def test_changes_from_outside(self):
+        data = random.Random(2).randbytes(2_000_000)
+        path = self.conf(data)
+        with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
+            record = mount.join("ildg-binary-data")
+            self.assertEqual(os.getxattr(record, CKSUM), cksum(data))
+            with open(path, "r+b") as file:
+                file.seek(144 + 1_000_000)
+                file.write(bytes(100))
+            data = data[:1_000_000] + bytes(100) + data[1_000_100:]
+            until(lambda: os.getxattr(record, CKSUM) == cksum(data))
+
+    def test_changes_by_the_mount(self):
+        data = bytearray(random.Random(3).randbytes(2_000_000))
+        path = self.conf(bytes(data), b"123456789")
+        with limetest.Mount(path, opts="rw") as mount:
+            first, last = (mount.join(f"00{i}-ildg-binary-data") for i in (1, 2))
+            self.assertEqual(os.getxattr(last, CKSUM), b"930766865")
+            with self.assertRaises(OSError) as caught:
+                os.setxattr(last, CKSUM, b"1")
+            self.assertEqual(caught.exception.errno, errno.EPERM)
+            for at in (0, 1_234_567):
+                with open(first, "r+b") as file:
+                    file.seek(at)
+                    file.write(b"other bytes")
+                    file.flush()
+                    os.fsync(file.fileno())
+                data[at:at + 11] = b"other bytes"
+                self.assertEqual(os.getxattr(first, CKSUM), cksum(data))
+            with open(last, "ab") as file:
+                file.write(b"0")
+            self.assertEqual(os.getxattr(last, CKSUM), cksum(b"1234567890"))
+
+    def test_many_at_once(self):
+        datas = [random.Random(n).randbytes(1_000_000 + n) for n in range(6)]
+        path = self.conf(*datas)
+        with limetest.Mount(path) as mount, concurrent.futures.ThreadPoolExecutor(12) as pool:
+            paths = [mount.join(f"{i + 1:03}-ildg-binary-data") for i in range(6)]
+            got = [pool.submit(os.getxattr, p, CKSUM) for p in paths * 4]
+            self.assertEqual([one.result() for one in got], [cksum(d) for d in datas] * 4)
+
+    def test_interrupted(self):
+        """Who asks and goes leaves nothing running; nor does the mount's end."""
+        path = os.path.join(self.tempdir(), "big.lime")
+        limetest.run(["make-config", "--lattice", "32,32,32,32", path], check=True)
+        with limetest.Mount(path) as mount:
+            record = mount.join("ildg-binary-data")
+            asking = subprocess.Popen(["getfattr", "-n", CKSUM, record],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            asking.send_signal(signal.SIGINT)
+            asking.wait(60 * limetest.SLOWNESS)
+            done = limetest.run(["lime", "checksum", "--cksum", path], check=True)
+            self.assertEqual(os.getxattr(record, CKSUM), done.stdout.split()[0])
+
+
+if __name__ == "__main__":
+    limetest.main()
