@@ -36,7 +36,7 @@ LINKFLAGS = $(CFLAGS) $(SANFLAGS) $(if $(HARDLINK),-pie) $(HARDLINK) $(LDFLAGS)
 LINK      = $(CC) $(LINKFLAGS) -o $@
 
 # What is needed from outside, by pkg-config name. `make` names what is missing.
-NEEDS   := libisal expat jansson fuse3
+NEEDS   := libisal expat jansson fuse3 libxml-2.0
 PKG     := pkg-config
 MISSING := $(strip $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null || echo $(p))))
 pkg_cflags = $(shell $(PKG) --cflags $(1))
@@ -51,6 +51,7 @@ INC_checkpoint := -Isrc/lime/checkpoint/include $(INC_cells)
 INC_faces := -Isrc/lime/faces/include $(INC_lime)
 INC_formats := -Isrc/lime/formats/include $(INC_lime)
 INC_physics := -Isrc/lime/physics/include $(INC_lime)
+INC_qcdml := -Isrc/lime/qcdml/include $(INC_lime)
 INC_wire := -Isrc/mpi/wire/include
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
@@ -71,6 +72,7 @@ fuse_cflags = $(INC_lime) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_US
 lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c cells/*.c checkpoint/*.c faces/*.c formats/*.c physics/*.c))
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
+qcdml_src := $(wildcard src/lime/qcdml/*.c)
 fuse_src := $(wildcard src/fuse/*/*.c)
 wire_src := $(wildcard src/mpi/wire/*.c)
 unit_src := $(wildcard tests/unit/*.c)
@@ -196,7 +198,10 @@ $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
 $(eval $(call compile,src/lime/tool/cells,$(INC_told) $(INC_shared)))
 $(eval $(call compile,src/lime/tool/cmd,$(INC_told) $(INC_field) -Isrc/lime/faces/include -Isrc/lime/stage/include))
-$(eval $(call compile,src/lime/tool/field,$(INC_field) $(INC_faces) $(INC_formats) $(INC_physics)))
+$(eval $(call compile,src/lime/tool/field,$(INC_field) $(INC_faces) $(INC_formats) $(INC_physics) $(INC_qcdml)))
+# libxml2 is loaded when it is needed, by the name that programs linked with it would have.
+libxml2_name = $(or $(shell objdump -p $$($(CC) -print-file-name=libxml2.so) 2>/dev/null | sed -n 's/ *SONAME *//p'),libxml2.so.2)
+$(eval $(call compile,src/lime/qcdml,$(INC_qcdml) $$(call pkg_cflags,libxml-2.0) -DQCDML_LIBXML2='"$$(libxml2_name)"'))
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
 $(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
@@ -297,11 +302,16 @@ $(libstage): $(call obj,$(stage_src))
 	@mkdir -p $(@D); echo '  AR   $@'
 	$(Q)rm -f $@; ar rcs $@ $^
 
+libqcdml := $(B)/lib/liblimeqcdml.a
+$(libqcdml): $(call obj,$(qcdml_src))
+	@mkdir -p $(@D); echo '  AR   $@'
+	$(Q)rm -f $@; ar rcs $@ $^
+
 $(liblimefile): $(call obj,$(lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
 	$(Q)rm -f $@; ar rcs $@ $^
 
-$(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(liblimefile) $(libwire)
+$(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(libqcdml) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat jansson) -lm -pthread
 

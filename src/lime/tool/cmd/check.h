@@ -4,6 +4,7 @@
 
 #include "limeildg.h"
 #include "progress.h"
+#include "qcdmlcheck.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +22,8 @@ struct check_options {
 struct check {
     const char *path;
     const struct check_options *options;
-    struct progress *progress; /* of all files; `base` where this one begins */
+    struct qcdml_check *qcdml; /* or NULL; compared by who prints it */
+    struct progress *progress;       /* of all files; `base` where this one begins */
     uint64_t base;
     bool optional; /* if it does not begin like a container, it is passed over */
 
@@ -42,5 +44,8 @@ int check_file(struct check *);
 bool check_is_container(const struct check *);
 void check_summary(const struct check *);
 const char *check_verdict(const struct check *);
+
+/* The verdict, and what a document says, which end the JSON of a file. */
+void check_end_json(const struct check *, const char *verdict);
 
 #endif

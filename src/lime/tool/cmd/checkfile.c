@@ -303,7 +303,7 @@ static void end_json(const struct look *look, const char *verdict)
         fputs(", \"physics\": ", stdout);
         physics_check_json(&look->physics);
     }
-    printf(", \"verdict\": \"%s\"}", verdict);
+    check_end_json(c, verdict);
 }
 
 /* ---- all of it ---- */

@@ -5,6 +5,7 @@
 #include "tool.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 bool check_is_container(const struct check *check)
 {
@@ -74,4 +75,16 @@ const char *check_verdict(const struct check *c)
     if (!check_is_container(c))
         return "not-a-container";
     return c->faults ? "fault" : c->deviations ? "deviations" : "good";
+}
+
+void check_end_json(const struct check *c, const char *verdict)
+{
+    printf(", \"verdict\": \"%s\"", verdict);
+    if (c->qcdml) {
+        if (strcmp(verdict, "unreadable") != 0)
+            qcdml_check(c->qcdml);
+        fputs(", \"qcdml\": ", stdout);
+        qcdml_check_json(c->qcdml);
+    }
+    putchar('}');
 }

@@ -14,6 +14,7 @@ static const char help[] =
     "Usage: lime check [-q] [--json] [--data] [--physics] [--strict] [-j N] FILE...\n"
     "       lime check [OPTION]... -r DIR...\n"
     "       lime check [OPTION]... --files-from LIST [-0]\n"
+    "       lime check [OPTION]... --qcdml DOC.xml FILE\n"
     "Check LIME containers: their structure, what ILDG and SciDAC records say of the\n"
     "data, and the indexes of checkpoints of particles. Each deviation is named with\n"
     "its offset.\n"
@@ -27,6 +28,9 @@ static const char help[] =
     "                         not a unitary matrix of determinant 1\n"
     "      --strict           data without a checksum, or that nothing describes,\n"
     "                         are deviations\n"
+    "      --qcdml DOC.xml    also compare FILE with its QCDml document: dataLFN,\n"
+    "                         precision, and of each record field, crcCheckSum and\n"
+    "                         avePlaquette; for it the data are read\n"
     "  -r, --recursive        of a folder, all files that begin like containers;\n"
     "                         others are counted, an empty *.lime is a deviation\n"
     "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
@@ -47,14 +51,18 @@ static const char help[] =
     "  lime check --data conf.0042\n"
     "  lime check --data -r /data/runs\n"
     "  lime check --physics conf.0042\n"
+    "  lime check --qcdml conf.0042.xml conf.0042\n"
     "  find /data -name 'conf.*' -print0 | lime check -0 --files-from -\n"
     "\n"
-    "Exit status, the worst of all files: 0 good; 1 deviations, a fault or a wrong\n"
-    "sum; 2 a file cannot be read or is no container, or wrong usage.\n";
+    "A crcCheckSum that is not the data's cksum, but NERSC's checksum, or whose data\n"
+    "have the right SciDAC checksum, is a warning; with --strict a difference.\n"
+    "\n"
+    "Exit status, the worst of all files: 0 good; 1 deviations, a fault, a wrong sum\n"
+    "or another document; 2 a file cannot be read or is no container, or wrong usage.\n";
 
 struct options {
     struct check_options check;
-    const char *list;
+    const char *list, *qcdml;
     bool nul, recursive, help;
 };
 
@@ -131,13 +139,25 @@ static int check_one(const struct pathlist_item *item, const struct options *o,
     };
     if (o->check.json && !o->check.lines && t->files > 0)
         fputs(",\n", stdout);
+    struct qcdml_check qcdml = {
+        .document = o->qcdml,
+        .path = item->path,
+        .threads = o->check.threads,
+        .strict = o->check.strict,
+        .silent = o->check.quiet || o->check.json,
+    };
+    check.qcdml = o->qcdml ? &qcdml : NULL;
     int status = check_file(&check);
+    if (o->qcdml && !o->check.json && status != TOOL_UNUSABLE)
+        qcdml_check(&qcdml);
+    qcdml_check_release(&qcdml);
     progress_to(progress, check.base + item->size * passes(o));
     if (check.passed_over) {
         t->passed_over++;
         t->empty += check.empty;
         return TOOL_GOOD;
     }
+    status = qcdml.status > status ? qcdml.status : status;
     count(t, &check, status);
     if (o->check.lines)
         putchar('\n');
@@ -169,7 +189,7 @@ static int check_all(const struct pathlist *list, const struct options *o)
 
 /* ---- the command line ---- */
 
-enum { OPT_JSON = 256, OPT_DATA, OPT_PHYSICS, OPT_STRICT, OPT_LIST, OPT_HELP };
+enum { OPT_JSON = 256, OPT_DATA, OPT_PHYSICS, OPT_STRICT, OPT_LIST, OPT_QCDML, OPT_HELP };
 
 static int take_option(struct options *o, int opt, char **argv)
 {
@@ -204,6 +224,9 @@ static int take_option(struct options *o, int opt, char **argv)
     case OPT_LIST:
         o->list = optarg;
         return TOOL_GOOD;
+    case OPT_QCDML:
+        o->qcdml = optarg;
+        return TOOL_GOOD;
     case OPT_HELP:
         o->help = true;
         return TOOL_GOOD;
@@ -222,6 +245,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"strict", no_argument, NULL, OPT_STRICT},
         {"recursive", no_argument, NULL, 'r'},
         {"files-from", required_argument, NULL, OPT_LIST},
+        {"qcdml", required_argument, NULL, OPT_QCDML},
         {"null", no_argument, NULL, '0'},
         {"threads", required_argument, NULL, 'j'},
         {"help", no_argument, NULL, OPT_HELP},
@@ -236,6 +260,8 @@ static int parse(struct options *o, int argc, char **argv)
         return usage_error(&cmd_check, "-0 is for --files-from");
     if (optind == argc && !o->list)
         return usage_error(&cmd_check, "no file named");
+    if (o->qcdml && (o->recursive || o->list || argc - optind != 1))
+        return usage_error(&cmd_check, "--qcdml is for one FILE");
     o->check.lines = o->check.json && (o->recursive || o->list);
     return TOOL_GOOD;
 }

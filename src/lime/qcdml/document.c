@@ -1,0 +1,220 @@
+/*
+ * document.c - a QCDml configuration document: where its values are, and other ones put there
+ *
+ * The values are found by their path. expat tells at which byte each tag begins, so that a
+ * value is replaced as a range of bytes, and all others are as somebody has written them.
+ */
+#define _GNU_SOURCE
+#include "limeqcdml.h"
+#include "safe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPACE "http://www.lqcd.org/ildg/QCDml/config2.0"
+
+/* The elements around a record, from the root on. */
+static const char *const record_path[] = {"gaugeConfiguration", "markovSequence", "markovStep",
+                                          "record"};
+enum { RECORD_DEPTH = 4 };
+
+struct reading {
+    struct safe safe;
+    struct limefile_qcdml *out;
+    unsigned on_path; /* how many of the open elements are those of record_path */
+    int code;         /* LIMEFILE_E_XML_VALUE, -ENOMEM: refused for that reason */
+
+    struct limefile_qcdml_value *current; /* whose text is coming, or NULL */
+    unsigned current_depth;
+    char text[LIMEFILE_QCDML_TEXT_MAX];
+    size_t filled;
+};
+
+static void refuse_value(struct reading *r, const char *name, const char *what)
+{
+    r->code = LIMEFILE_E_XML_VALUE;
+    safe_refuse(&r->safe, "<%.80s> %s", name, what);
+}
+
+static void lacks_memory(struct reading *r)
+{
+    r->code = -ENOMEM;
+    safe_refuse(&r->safe, "out of memory");
+}
+
+/* The local name of an element of QCDml; NULL for others. */
+static const char *name_of(const char *qualified)
+{
+    size_t n = strlen(SPACE);
+    return strncmp(qualified, SPACE "|", n + 1) == 0 ? qualified + n + 1 : NULL;
+}
+
+/* ---- where it is ---- */
+
+static void add_record(struct reading *r)
+{
+    struct limefile_qcdml *out = r->out;
+    if ((out->count & (out->count - 1)) == 0) { /* full: the room is a power of two */
+        size_t room = out->count ? 2 * out->count : 1;
+        void *bigger = reallocarray(out->record, room, sizeof *out->record);
+        if (!bigger) {
+            lacks_memory(r);
+            return;
+        }
+        out->record = bigger;
+    }
+    out->record[out->count++] =
+        (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber(r->safe.parser)};
+}
+
+/* The value that the element holds which is about to begin; NULL: none that matters. */
+static struct limefile_qcdml_value *value_of(const struct reading *r, const char *name)
+{
+    struct limefile_qcdml *out = r->out;
+    unsigned depth = r->safe.depth - 1; /* of its parent */
+    if (depth != r->on_path)
+        return NULL;
+    if (depth == 1)
+        return strcmp(name, "dataLFN") == 0     ? &out->lfn
+               : strcmp(name, "precision") == 0 ? &out->precision
+                                                : NULL;
+    if (depth != RECORD_DEPTH)
+        return NULL;
+    struct limefile_qcdml_record *record = &out->record[out->count - 1];
+    return strcmp(name, "field") == 0          ? &record->field
+           : strcmp(name, "crcCheckSum") == 0  ? &record->crc
+           : strcmp(name, "avePlaquette") == 0 ? &record->plaquette
+                                               : NULL;
+}
+
+static void begin_value(struct reading *r, struct limefile_qcdml_value *value, const char *name)
+{
+    if (value->found) {
+        refuse_value(r, name, "for the second time");
+        return;
+    }
+    XML_Parser parser = r->safe.parser;
+    size_t begin = (size_t)XML_GetCurrentByteIndex(parser);
+    size_t end = begin + (size_t)XML_GetCurrentByteCount(parser);
+    value->found = true;
+    value->line = XML_GetCurrentLineNumber(parser);
+    value->empty = end >= 2 && r->out->xml[end - 2] == '/';
+    value->begin = value->empty ? end - 2 : end;
+    value->end = end; /* of one that is empty */
+    r->current = value;
+    r->current_depth = r->safe.depth;
+    r->filled = 0;
+}
+
+/* ---- what expat calls ---- */
+
+static void XMLCALL start_element(void *context, const char *qualified, const char **attributes)
+{
+    struct reading *r = context;
+    const char *name = name_of(qualified);
+    (void)attributes;
+    if (!safe_enter(&r->safe))
+        return;
+    if (r->safe.depth == 1 && (!name || strcmp(name, record_path[0]) != 0)) {
+        r->code = LIMEFILE_E_XML_VALUE;
+        safe_refuse(&r->safe, "the root is not gaugeConfiguration of " SPACE);
+        return;
+    }
+    if (r->current) {
+        refuse_value(r, name ? name : qualified, "where only text may be");
+        return;
+    }
+    if (!name)
+        return;
+    struct limefile_qcdml_value *value = value_of(r, name);
+    if (value) {
+        begin_value(r, value, name);
+    } else if (r->on_path == r->safe.depth - 1 && r->on_path < RECORD_DEPTH &&
+               strcmp(name, record_path[r->on_path]) == 0) {
+        if (++r->on_path == RECORD_DEPTH)
+            add_record(r);
+    }
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static void end_value(struct reading *r)
+{
+    struct limefile_qcdml_value *value = r->current;
+    while (r->filled && is_space(r->text[r->filled - 1]))
+        r->filled--;
+    if (!value->empty)
+        value->end = (size_t)XML_GetCurrentByteIndex(r->safe.parser);
+    value->text = strndup(r->text, r->filled);
+    r->current = NULL;
+    if (!value->text)
+        lacks_memory(r);
+}
+
+static void XMLCALL end_element(void *context, const char *name)
+{
+    struct reading *r = context;
+    (void)name;
+    if (r->safe.refused)
+        return;
+    if (r->current && r->current_depth == r->safe.depth)
+        end_value(r);
+    if (r->on_path == r->safe.depth)
+        r->on_path--;
+    safe_leave(&r->safe);
+}
+
+static void XMLCALL character_data(void *context, const char *text, int n)
+{
+    struct reading *r = context;
+    for (int i = 0; r->current && i < n; i++) {
+        if (r->filled == 0 && is_space(text[i]))
+            continue;
+        if (r->filled == sizeof r->text - 1) {
+            r->code = LIMEFILE_E_XML_VALUE;
+            safe_refuse(&r->safe, "a value of more than %d bytes", LIMEFILE_QCDML_TEXT_MAX - 1);
+            return;
+        }
+        r->text[r->filled++] = text[i];
+    }
+}
+
+/* ---- the document ---- */
+
+int limefile_qcdml_parse(const void *xml, size_t n, struct limefile_qcdml *out)
+{
+    struct reading r = {.out = out};
+    *out = (struct limefile_qcdml){.xml = xml, .bytes = n};
+    int err = safe_begin(&r.safe);
+    if (err)
+        return err;
+    XML_SetElementHandler(r.safe.parser, start_element, end_element);
+    XML_SetCharacterDataHandler(r.safe.parser, character_data);
+    err = safe_parse(&r.safe, xml, n);
+    out->line = r.safe.line;
+    memcpy(out->why, r.safe.why, sizeof out->why);
+    return err && r.code ? r.code : err;
+}
+
+static void release_value(struct limefile_qcdml_value *value)
+{
+    free(value->text);
+    free(value->fresh);
+}
+
+void limefile_qcdml_release(struct limefile_qcdml *document)
+{
+    release_value(&document->lfn);
+    release_value(&document->precision);
+    for (size_t i = 0; i < document->count; i++) {
+        release_value(&document->record[i].field);
+        release_value(&document->record[i].crc);
+        release_value(&document->record[i].plaquette);
+    }
+    free(document->record);
+    *document = (struct limefile_qcdml){.count = 0};
+}

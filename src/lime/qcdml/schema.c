@@ -1,0 +1,213 @@
+/*
+ * schema.c - a document compared with an XML schema
+ *
+ * libxml2 is loaded for it: `lime` would otherwise start twice as slowly, whatever it does.
+ * Both documents have been parsed within limits before it sees them, and none has entities.
+ * What a schema includes, or a document names as its schema, would be loaded from elsewhere: it
+ * gets nothing.
+ */
+#define _GNU_SOURCE
+#include "limeqcdml.h"
+#include "safe.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <libxml/parser.h>
+#include <libxml/xmlerror.h>
+#include <libxml/xmlschemas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if LIBXML_VERSION >= 21200
+typedef const xmlError *error_t_of_libxml;
+#else
+typedef xmlErrorPtr error_t_of_libxml;
+#endif
+
+enum { TEXT_MAX = 512 };
+
+/* What is used of it. */
+#define FUNCTIONS(f)                                                                           \
+    f(xmlReadMemory) f(xmlFreeDoc) f(xmlSetExternalEntityLoader) f(xmlGetExternalEntityLoader) \
+        f(xmlSetStructuredErrorFunc) f(xmlSchemaNewDocParserCtxt) f(xmlSchemaFreeParserCtxt)   \
+            f(xmlSchemaParse) f(xmlSchemaFree) f(xmlSchemaNewValidCtxt)                        \
+                f(xmlSchemaFreeValidCtxt) f(xmlSchemaSetParserStructuredErrors)                \
+                    f(xmlSchemaSetValidStructuredErrors) f(xmlSchemaValidateDoc)
+
+struct libxml {
+    void *handle;
+#define MEMBER(name) __typeof__(&name) name;
+    FUNCTIONS(MEMBER)
+};
+
+struct telling {
+    limefile_qcdml_fault_fn *fault;
+    void *context;
+    const char *before; /* "" or "schema: " */
+    unsigned told;
+};
+
+static void tell(const struct telling *t, size_t line, const char *text)
+{
+    char sentence[TEXT_MAX + 32];
+    snprintf(sentence, sizeof sentence, "%s%.*s", t->before, (int)strcspn(text, "\n"), text);
+    t->fault(t->context, line, sentence);
+}
+
+/* ---- the library ---- */
+
+static int load(struct libxml *x, const struct telling *t)
+{
+    char text[TEXT_MAX];
+    x->handle = dlopen(QCDML_LIBXML2, RTLD_NOW | RTLD_LOCAL);
+    const char *missing = x->handle ? NULL : QCDML_LIBXML2;
+#define LOAD(name)                                                   \
+    if (!missing && !(*(void **)&x->name = dlsym(x->handle, #name))) \
+        missing = #name;
+    FUNCTIONS(LOAD)
+    if (!missing)
+        return 0;
+    snprintf(text, sizeof text, "libxml2, which compares with a schema, lacks: %s (%s)",
+             missing, dlerror());
+    tell(t, 0, text);
+    return -ENOSYS;
+}
+
+/* ---- what it calls ---- */
+
+static xmlParserInputPtr refuse(const char *url, const char *id, xmlParserCtxtPtr context)
+{
+    (void)url, (void)id, (void)context;
+    return NULL;
+}
+
+static void on_error(void *context, error_t_of_libxml error)
+{
+    struct telling *t = context;
+    if (!error || !error->message || error->level < XML_ERR_ERROR)
+        return;
+    t->told++;
+    tell(t, error->line > 0 ? (size_t)error->line : 0, error->message);
+}
+
+/* A schema that is imported, and so refused, is no more than a warning to it. */
+static void on_schema_error(void *context, error_t_of_libxml error)
+{
+    struct telling *t = context;
+    if (!error || !error->message)
+        return;
+    t->told++;
+    tell(t, error->line > 0 ? (size_t)error->line : 0, error->message);
+}
+
+static void on_other(void *context, error_t_of_libxml error)
+{
+    (void)context, (void)error;
+}
+
+/* ---- documents ---- */
+
+static void XMLCALL enter(void *context, const char *name, const char **attributes)
+{
+    (void)name, (void)attributes;
+    safe_enter(context);
+}
+
+static void XMLCALL leave(void *context, const char *name)
+{
+    (void)name;
+    safe_leave(context);
+}
+
+/* NULL after its fault has been told. */
+static xmlDocPtr read_safely(const struct libxml *x, const void *xml, size_t n,
+                             const struct telling *t, int *err)
+{
+    struct safe safe;
+    *err = safe_begin(&safe);
+    if (*err)
+        return NULL;
+    XML_SetElementHandler(safe.parser, enter, leave);
+    *err = safe_parse(&safe, xml, n);
+    if (*err == LIMEFILE_E_XML)
+        tell(t, safe.line, safe.why);
+    if (*err)
+        return NULL;
+    xmlDocPtr doc = x->xmlReadMemory(xml, (int)n, NULL, NULL,
+                                     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING |
+                                         XML_PARSE_BIG_LINES);
+    *err = doc ? 0 : LIMEFILE_E_XML;
+    if (!doc)
+        tell(t, 0, "libxml2 cannot parse it");
+    return doc;
+}
+
+static int compare(const struct libxml *x, xmlDocPtr document, xmlSchemaPtr schema,
+                   struct telling *t)
+{
+    xmlSchemaValidCtxtPtr context = x->xmlSchemaNewValidCtxt(schema);
+    if (!context)
+        return -ENOMEM;
+    x->xmlSchemaSetValidStructuredErrors(context, on_error, t);
+    int result = x->xmlSchemaValidateDoc(context, document);
+    x->xmlSchemaFreeValidCtxt(context);
+    if (result != 0 && t->told == 0)
+        tell(t, 0, "libxml2 could not compare it with the schema");
+    return result == 0 ? 1 : 0;
+}
+
+/* NULL after its faults have been told. */
+static xmlSchemaPtr parse_schema(const struct libxml *x, xmlDocPtr source, struct telling *t)
+{
+    xmlSchemaParserCtxtPtr parser = x->xmlSchemaNewDocParserCtxt(source);
+    if (!parser)
+        return NULL;
+    x->xmlSchemaSetParserStructuredErrors(parser, on_schema_error, t);
+    xmlSchemaPtr schema = x->xmlSchemaParse(parser);
+    x->xmlSchemaFreeParserCtxt(parser);
+    if (schema && t->told) {
+        x->xmlSchemaFree(schema);
+        schema = NULL;
+    } else if (!schema && t->told == 0) {
+        tell(t, 0, "libxml2 cannot use it");
+    }
+    return schema;
+}
+
+static int validate(const struct libxml *x, xmlDocPtr document, xmlDocPtr source,
+                    limefile_qcdml_fault_fn *fault, void *context)
+{
+    struct telling of_schema = {fault, context, "schema: ", 0}, t = {fault, context, "", 0};
+    xmlSchemaPtr schema = parse_schema(x, source, &of_schema);
+    if (!schema)
+        return LIMEFILE_E_XML;
+    int result = compare(x, document, schema, &t);
+    x->xmlSchemaFree(schema);
+    return result;
+}
+
+int limefile_qcdml_validate(const void *xml, size_t n, const void *schema, size_t schema_n,
+                            limefile_qcdml_fault_fn *fault, void *context)
+{
+    struct telling of_schema = {fault, context, "schema: ", 0}, t = {fault, context, "", 0};
+    struct libxml x;
+    int err = load(&x, &t);
+    if (err)
+        return err;
+    xmlExternalEntityLoader before = x.xmlGetExternalEntityLoader();
+    x.xmlSetExternalEntityLoader(refuse);
+    x.xmlSetStructuredErrorFunc(NULL, on_other); /* else it prints what nobody else takes */
+    xmlDocPtr document = read_safely(&x, xml, n, &t, &err);
+    int result = !document && err == LIMEFILE_E_XML ? 0 : err;
+    xmlDocPtr source = document ? read_safely(&x, schema, schema_n, &of_schema, &err) : NULL;
+    if (document)
+        result = source ? validate(&x, document, source, fault, context) : err;
+    if (source)
+        x.xmlFreeDoc(source);
+    if (document)
+        x.xmlFreeDoc(document);
+    x.xmlSetStructuredErrorFunc(NULL, NULL);
+    x.xmlSetExternalEntityLoader(before);
+    return result;
+}

@@ -1,0 +1,356 @@
+/* cmd_qcdml.c - lime qcdml: a QCDml configuration document filled in from a container */
+#define _GNU_SOURCE
+#include "configs.h"
+#include "tempfile.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "Usage: lime qcdml [OPTION]... --template T.xml FILE\n"
+    "Fill in a QCDml configuration document (config2.0) from the container FILE: of\n"
+    "the template, dataLFN, precision, and of each record, which stands for an\n"
+    "ildg-binary-data, field, crcCheckSum and avePlaquette. Everything else stays as\n"
+    "it is, byte for byte.\n"
+    "\n"
+    "      --template T.xml  the document; what is to be filled in may be empty\n"
+    "      --out O.xml       write it there, not to standard output; T.xml may be\n"
+    "                        the same file\n"
+    "      --schema X.xsd    compare the result with this schema; where it is not\n"
+    "                        valid, say why and write nothing\n"
+    "      --lfn LFN         the logical file name; else that of FILE (ildg-data-lfn),\n"
+    "                        or what the template says\n"
+    "      --plaquette P     the average plaquette; of several records, P,P,...; else\n"
+    "                        it is taken from the links, where they are SU(3), or\n"
+    "                        from xlf-info or USQCD's record XML\n"
+    "  -j, --threads N       processors to use; all of them without it\n"
+    "      --help            this text\n"
+    "\n"
+    "A document type declaration is refused, and nothing is fetched: a schema must\n"
+    "be complete in one file. crcCheckSum is what cksum(1) prints of the data, in\n"
+    "decimal. FILE may be a container as limefs shows it, a folder.\n"
+    "\n"
+    "Examples:\n"
+    "  lime qcdml --template conf.xml --out conf.0042.xml conf.0042\n"
+    "  lime qcdml --template t.xml --schema QCDmlConfig2.0.0.xsd conf.0042\n"
+    "  lime check --qcdml conf.0042.xml conf.0042\n"
+    "\n"
+    "Exit status: 0 it is written; 1 FILE lacks something, the template is no such\n"
+    "document, or the result is not valid; 2 wrong usage, or a file cannot be opened\n"
+    "or is no container.\n";
+
+struct options {
+    const char *path, *template, *out, *schema, *lfn, *plaquettes;
+    unsigned threads;
+    bool help;
+};
+
+/* ---- what is filled in ---- */
+
+static int set_text(const char *path, struct limefile_qcdml_value *value, const char *text)
+{
+    int err = limefile_qcdml_set(value, text);
+    if (err)
+        message_code(path, "fill in", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+/* Every element must be there: where one that is missing belongs, the schema says. */
+static bool has(const struct options *o, const struct limefile_qcdml_value *value, size_t line,
+                const char *name)
+{
+    if (value->found)
+        return true;
+    if (line)
+        message(o->template, "line %zu: the record has no <%s>; add an empty one", line, name);
+    else
+        message(o->template, "there is no <%s>; add an empty one", name);
+    return false;
+}
+
+static bool is_complete(const struct options *o, const struct configs *configs,
+                        const struct limefile_qcdml *d)
+{
+    if (!has(o, &d->lfn, 0, "dataLFN") || !has(o, &d->precision, 0, "precision"))
+        return false;
+    for (size_t i = 0; i < d->count; i++) {
+        const struct limefile_qcdml_record *record = &d->record[i];
+        if (!has(o, &record->field, record->line, "field") ||
+            !has(o, &record->crc, record->line, "crcCheckSum") ||
+            !has(o, &record->plaquette, record->line, "avePlaquette"))
+            return false;
+    }
+    if (d->count == configs->count)
+        return true;
+    message(
+        o->template,
+        "it has %zu markovStep/record, but %s has %zu ildg-binary-data: there must be one for "
+        "each",
+        d->count, o->path, configs->count);
+    return false;
+}
+
+/* What a catalogue can use: ASCII without blanks. */
+static bool is_uri(const char *text)
+{
+    for (const char *at = text; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return false;
+    return *text != '\0' && strchr(text, ':');
+}
+
+static int fill_lfn(const struct options *o, const struct configs *configs,
+                    struct limefile_qcdml *d)
+{
+    char only[LIMEFILE_LFN_MAX];
+    const char *lfn = o->lfn;
+    int found = configs_lfn(configs, NULL, only);
+    if (!lfn && found < 0) {
+        if (*d->lfn.text)
+            return TOOL_GOOD;
+        message(o->path, "it has no ildg-data-lfn; --lfn gives the logical file name");
+        return TOOL_BAD;
+    }
+    if (!lfn && !*only) {
+        message(o->path, "its ildg-data-lfn differ; --lfn gives the logical file name");
+        return TOOL_BAD;
+    }
+    lfn = lfn ? lfn : only;
+    if (!is_uri(lfn)) {
+        message(o->path, "'%s' is not a logical file name like lfn://grid/group/project/file",
+                lfn);
+        return TOOL_BAD;
+    }
+    return set_text(o->template, &d->lfn, lfn);
+}
+
+static int fill_precision(const struct options *o, const struct configs *configs,
+                          struct limefile_qcdml *d)
+{
+    const char *precision = configs_precision(configs);
+    if (precision)
+        return set_text(o->template, &d->precision, precision);
+    message(o->path, "an ildg-binary-data has no ildg-format, which says its precision");
+    return TOOL_BAD;
+}
+
+static int fill_record(const struct options *o, struct configs *configs, size_t i,
+                       struct limefile_qcdml_record *record)
+{
+    char crc[16];
+    struct limefile_field field;
+    const struct config *config = &configs->config[i];
+    configs_field(configs, i, &field);
+    int status = configs_plaquette(configs, i);
+    if (!status && !config->from) {
+        message(o->path, "record %" PRIu32 ": its plaquette is not known; --plaquette gives it",
+                config->ordinal);
+        status = TOOL_BAD;
+    }
+    if (!status)
+        status = configs_cksum(configs, i);
+    snprintf(crc, sizeof crc, "%" PRIu32, config->cksum);
+    if (!status)
+        status = set_text(o->template, &record->field, field.name);
+    if (!status)
+        status = set_text(o->template, &record->crc, crc);
+    return status ? status : set_text(o->template, &record->plaquette, config->plaquette);
+}
+
+/* "P,P,..." */
+static int take_plaquettes(const struct options *o, struct configs *configs)
+{
+    const char *text = o->plaquettes;
+    double value;
+    size_t i = 0;
+    for (; text && i < configs->count; i++) {
+        struct config *config = &configs->config[i];
+        size_t n = strcspn(text, ",");
+        if (n < sizeof config->plaquette)
+            memcpy(config->plaquette, text, n);
+        if (n >= sizeof config->plaquette || !plaquette_parse(config->plaquette, &value))
+            return usage_error(&cmd_qcdml, "--plaquette %s: not numbers with commas between",
+                               o->plaquettes);
+        config->from = "--plaquette";
+        text = text[n] ? text + n + 1 : NULL;
+    }
+    if (o->plaquettes && (text || i != configs->count))
+        return usage_error(&cmd_qcdml,
+                           "--plaquette %s: %s has %zu ildg-binary-data: one number for each",
+                           o->plaquettes, o->path, configs->count);
+    return TOOL_GOOD;
+}
+
+static int fill(const struct options *o, struct configs *configs, struct limefile_qcdml *d)
+{
+    int status = take_plaquettes(o, configs);
+    if (!status && !is_complete(o, configs, d))
+        status = TOOL_BAD;
+    if (!status)
+        status = fill_lfn(o, configs, d);
+    if (!status)
+        status = fill_precision(o, configs, d);
+    progress_begin(&configs->progress, "qcdml", configs->bytes);
+    for (size_t i = 0; !status && i < configs->count; i++)
+        status = fill_record(o, configs, i, &d->record[i]);
+    progress_end(&configs->progress);
+    return status;
+}
+
+/* ---- the schema ---- */
+
+static void tell_fault(void *context, size_t line, const char *text)
+{
+    if (line)
+        message(context, "line %zu: %s", line, text);
+    else
+        message(context, "%s", text);
+}
+
+static int validate(const struct options *o, const char *xml, size_t n)
+{
+    char *schema;
+    size_t schema_n;
+    const char *name = o->out ? o->out : o->template;
+    int status = document_read(o->schema, &schema, &schema_n);
+    if (status)
+        return status;
+    int valid = limefile_qcdml_validate(xml, n, schema, schema_n, tell_fault, (void *)name);
+    if (valid == 0)
+        message(name, "what was filled in is not valid by %s: nothing is written", o->schema);
+    else if (valid == LIMEFILE_E_XML)
+        message(o->schema, "no schema that can be used; it must be complete in one file");
+    else if (valid < 0 && valid != -ENOSYS)
+        message_code(o->schema, "validate", valid);
+    free(schema);
+    return valid == 1 ? TOOL_GOOD : TOOL_BAD;
+}
+
+/* ---- the result ---- */
+
+static int write_out(const struct options *o, const char *xml, size_t n)
+{
+    struct tempfile file;
+    if (!o->out) {
+        fwrite(xml, 1, n, stdout);
+        return TOOL_GOOD; /* a failure is told when stdout is flushed */
+    }
+    int err = tempfile_open(&file, o->out);
+    if (!err) {
+        err = limefile_fd_write(file.fd, xml, n, 0);
+        if (err)
+            tempfile_abort(&file);
+        else
+            err = tempfile_commit(&file);
+    }
+    if (err)
+        message_code(o->out, "write", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int finish(const struct options *o, const struct limefile_qcdml *d)
+{
+    char *xml;
+    size_t n;
+    int err = limefile_qcdml_write(d, &xml, &n);
+    if (err) {
+        message_code(o->template, "fill in", err);
+        return TOOL_BAD;
+    }
+    int status = o->schema ? validate(o, xml, n) : TOOL_GOOD;
+    if (!status)
+        status = write_out(o, xml, n);
+    free(xml);
+    return status;
+}
+
+static int make(const struct options *o, const char *text, size_t n)
+{
+    struct limefile_qcdml document;
+    struct configs configs;
+    int status = document_understand(o->template, text, n, &document);
+    if (status)
+        return status;
+    status = configs_open(&configs, o->path, o->threads);
+    if (!status) {
+        status = fill(o, &configs, &document);
+        configs_close(&configs);
+    }
+    if (!status)
+        status = finish(o, &document);
+    limefile_qcdml_release(&document);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static int take_option(struct options *o, int opt, char **argv)
+{
+    uint64_t n;
+    switch (opt) {
+    case 't':
+        o->template = optarg;
+        return TOOL_GOOD;
+    case 'o':
+        o->out = optarg;
+        return TOOL_GOOD;
+    case 's':
+        o->schema = optarg;
+        return TOOL_GOOD;
+    case 'l':
+        o->lfn = optarg;
+        return TOOL_GOOD;
+    case 'p':
+        o->plaquettes = optarg;
+        return TOOL_GOOD;
+    case 'j':
+        if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
+            return usage_error(&cmd_qcdml, "-j %s: not a number of processors", optarg);
+        o->threads = (unsigned)n;
+        return TOOL_GOOD;
+    case 'H':
+        o->help = true;
+        return TOOL_GOOD;
+    default:
+        return option_error(&cmd_qcdml, argv);
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"template", required_argument, NULL, 't'},
+        {"out", required_argument, NULL, 'o'},
+        {"schema", required_argument, NULL, 's'},
+        {"lfn", required_argument, NULL, 'l'},
+        {"plaquette", required_argument, NULL, 'p'},
+        {"threads", required_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
+    };
+    struct options o = {.path = NULL};
+    char *text;
+    size_t n;
+    int status = TOOL_GOOD;
+    for (int opt; !status && (opt = getopt_long(argc, argv, "j:", longs, NULL)) != -1;)
+        status = take_option(&o, opt, argv);
+    if (status || o.help)
+        return status ? status : print_help(&cmd_qcdml);
+    if (!o.template)
+        return usage_error(&cmd_qcdml, "no --template given");
+    if (optind + 1 != argc)
+        return usage_error(&cmd_qcdml, "one FILE is expected");
+    o.path = argv[optind];
+    status = document_read(o.template, &text, &n);
+    if (!status)
+        status = make(&o, text, n);
+    free(text);
+    return status;
+}
+
+const struct command cmd_qcdml = {"qcdml", "fill in a QCDml configuration document", help, run};

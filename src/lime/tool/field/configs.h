@@ -1,0 +1,73 @@
+/* configs.h - the configurations in a container, as a QCDml document describes them: one for
+ * each ildg-binary-data */
+#ifndef CONFIGS_H
+#define CONFIGS_H
+
+#include "container.h"
+#include "limeildg.h"
+#include "limeqcdml.h"
+#include "progress.h"
+
+enum { PLAQUETTE_MAX = 40 };
+
+/* Small: a container may have a million. */
+struct config {
+    uint32_t ordinal;
+    uint32_t cksum;
+    char plaquette[PLAQUETTE_MAX]; /* a number as text; "": not known */
+    const char *from;              /* where it comes from: "as xlf-info says" */
+};
+
+struct configs {
+    struct container c;
+    struct limefile_fields fields;
+    struct config *config;
+    size_t count;
+    uint64_t bytes; /* of all of them */
+    unsigned threads;
+    struct progress progress;
+};
+
+/* Opens the container, or the folder as which limefs shows it. Exit statuses, after a message
+ * if not GOOD; configs_close() only after GOOD. */
+int configs_open(struct configs *, const char *path, unsigned threads);
+void configs_close(struct configs *);
+
+void configs_field(const struct configs *, size_t i, struct limefile_field *out);
+
+/* A descriptor of the record's data, which configs_done() gives back, or -errno; `record` then
+ * is where they are in it. */
+int configs_data(const struct configs *, struct limefile_record *record);
+void configs_done(const struct configs *, int fd);
+
+/* Reads the data, and takes their cksum; sets it. An exit status. */
+int configs_cksum(struct configs *, size_t i);
+
+/* What an ildg-data-lfn of the container says: 1: that name is among them; 0: others are; -1:
+ * there is none. `lfn` NULL: whether there is one, and *only, if not NULL, the only one there
+ * is or "". */
+int configs_lfn(const struct configs *, const char *lfn, char only[LIMEFILE_LFN_MAX]);
+
+/* "single", "double", "mixed"; NULL: not known of all. */
+const char *configs_precision(const struct configs *);
+
+/* ---- plaquette.c ---- */
+
+/* Finds out the plaquette of the i-th, and sets it; it may stay unknown. An exit status. */
+int configs_plaquette(struct configs *, size_t i);
+
+/* True if the text is a finite decimal number, which a document may hold. */
+bool plaquette_parse(const char *text, double *out);
+
+/* Half of what its last digit stands for, in addition to what programs differ by. */
+double plaquette_tolerance(const char *text);
+
+/* ---- documentfile.c ---- */
+
+/* Reads a whole document; *text is to be freed. An exit status. */
+int document_read(const char *path, char **text, size_t *n);
+
+/* The same, understood; `text` must stay as long as it. */
+int document_understand(const char *path, const char *text, size_t n, struct limefile_qcdml *);
+
+#endif

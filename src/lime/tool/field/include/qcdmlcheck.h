@@ -1,0 +1,32 @@
+/* qcdmlcheck.h - lime check --qcdml: a container compared with its QCDml document */
+#ifndef QCDMLCHECK_H
+#define QCDMLCHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct qcdml_difference;
+
+/* The first part is the caller's; the rest is zero to begin with. */
+struct qcdml_check {
+    const char *document, *path;
+    unsigned threads;
+    bool strict; /* a crcCheckSum of another kind is a difference */
+    bool silent; /* says nothing, but of what cannot be read */
+
+    int status; /* TOOL_BAD if there is a difference */
+    bool compared;
+    size_t records;               /* in the document */
+    size_t differences, warnings; /* of these, the first are kept: */
+    struct qcdml_difference *kept;
+    size_t kept_count;
+};
+
+/* Reads the data. */
+void qcdml_check(struct qcdml_check *);
+
+/* {"file": "conf.xml", ...} */
+void qcdml_check_json(const struct qcdml_check *);
+void qcdml_check_release(struct qcdml_check *);
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * qcdmlcheck.c - lime check --qcdml: what a document says of a container, compared with it
+ *
+ * A crcCheckSum that is not the data's cksum may be another kind of sum: HotQCD's documents
+ * have that of NERSC's format. Where it is that one, or the data are right by their SciDAC
+ * checksum, it is a warning.
+ */
+#define _GNU_SOURCE
+#include "qcdmlcheck.h"
+#include "configs.h"
+#include "differences.h"
+#include "nersc.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* One comparison. */
+struct comparing {
+    struct qcdml_check *check;
+    const struct limefile_qcdml *document;
+    struct configs configs;
+};
+
+/* ---- of the file ---- */
+
+static void compare_lfn(struct comparing *c)
+{
+    char only[LIMEFILE_LFN_MAX];
+    const struct limefile_qcdml_value *value = &c->document->lfn;
+    const char *said = value->found ? value->text : "";
+    int found = configs_lfn(&c->configs, said, only);
+    if (!value->found)
+        difference_add(c->check, false, 0, 0, "dataLFN", "", *only ? only : "",
+                       "it is missing");
+    else if (found == 0)
+        difference_add(c->check, false, value->line, 0, "dataLFN", said, only,
+                       "the container has another name");
+}
+
+static void compare_precision(struct comparing *c)
+{
+    const struct limefile_qcdml_value *value = &c->document->precision;
+    const char *is = configs_precision(&c->configs);
+    if (!value->found)
+        difference_add(c->check, false, 0, 0, "precision", "", is ? is : "", "it is missing");
+    else if (is && strcmp(value->text, is) != 0)
+        difference_add(c->check, false, value->line, 0, "precision", value->text, is,
+                       "the data have another precision");
+}
+
+static void compare_count(struct comparing *c)
+{
+    char document[24], container[24];
+    snprintf(document, sizeof document, "%zu", c->document->count);
+    snprintf(container, sizeof container, "%zu", c->configs.count);
+    if (c->document->count != c->configs.count)
+        difference_add(c->check, false, 0, 0, "records", document, container,
+                       "the container has another number of ildg-binary-data");
+}
+
+/* ---- of a record ---- */
+
+/* Why a wrong sum need not be the data's fault; NULL: there is no reason. < 0: an error. */
+static int excuse(struct comparing *c, const struct limefile_field *f, uint32_t said,
+                  uint32_t said_hex, const char **why)
+{
+    struct nersc_sums nersc;
+    struct limefile_field here = *f, as;
+    struct limefile_checksum sum;
+    int fd = configs_data(&c->configs, &here.record);
+    *why = NULL;
+    if (fd < 0)
+        return fd;
+    int err = nersc_sum(fd, &here, &nersc);
+    if (!err && nersc.known &&
+        (nersc.all == said || nersc.all == said_hex || nersc.two_rows == said ||
+         nersc.two_rows == said_hex))
+        *why = "it is the checksum of NERSC's format, not the data's cksum";
+    if (!err && !*why && f->has_checksum) {
+        int right = limefile_field_verify(fd, &here, c->configs.threads, NULL, NULL, &as, &sum);
+        err = right < 0 && right != LIMEFILE_E_STATE ? right : 0;
+        if (right == 1)
+            *why = "it is not the data's cksum; they are right by their SciDAC checksum";
+    }
+    configs_done(&c->configs, fd);
+    return err;
+}
+
+static int compare_crc(struct comparing *c, size_t i, const struct limefile_field *f,
+                       const struct limefile_qcdml_value *value)
+{
+    char is[16];
+    const char *why = NULL;
+    uint32_t said = 0, hex = 0, sum;
+    int status = configs_cksum(&c->configs, i);
+    if (status)
+        return status;
+    sum = c->configs.config[i].cksum;
+    snprintf(is, sizeof is, "%" PRIu32, sum);
+    unsigned forms = limefile_qcdml_crc(value->text, &said, &hex);
+    if (forms && (said == sum || (forms == 2 && hex == sum)))
+        return TOOL_GOOD;
+    int err = forms ? excuse(c, f, said, forms == 2 ? hex : said, &why) : 0;
+    if (err) {
+        message(c->check->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
+                limefile_strerror(err));
+        return TOOL_BAD;
+    }
+    difference_add(c->check, why && !c->check->strict, value->line, f->record.ordinal,
+                   "crcCheckSum", value->text, is,
+                   why     ? why
+                   : forms ? "the data are not those of the document"
+                           : "it is neither a decimal nor a hexadecimal number of 32 bits");
+    return TOOL_GOOD;
+}
+
+static int compare_plaquette(struct comparing *c, size_t i, const struct limefile_field *f,
+                             const struct limefile_qcdml_value *value)
+{
+    double said, is;
+    const struct config *config = &c->configs.config[i];
+    int status = configs_plaquette(&c->configs, i);
+    if (status)
+        return status;
+    if (!plaquette_parse(value->text, &said)) {
+        difference_add(c->check, false, value->line, f->record.ordinal, "avePlaquette",
+                       value->text, config->plaquette, "it is not a number");
+        return TOOL_GOOD;
+    }
+    if (!config->from || !plaquette_parse(config->plaquette, &is))
+        return TOOL_GOOD;
+    double off = said > is ? said - is : is - said;
+    if (off > plaquette_tolerance(value->text) + plaquette_tolerance(config->plaquette) / 2)
+        difference_add(c->check, false, value->line, f->record.ordinal, "avePlaquette",
+                       value->text, config->plaquette, config->from);
+    return TOOL_GOOD;
+}
+
+static bool is_there(struct comparing *c, const struct limefile_field *f,
+                     const struct limefile_qcdml_record *record,
+                     const struct limefile_qcdml_value *value, const char *name)
+{
+    if (!value->found)
+        difference_add(c->check, false, record->line, f->record.ordinal, name, "", "",
+                       "it is missing");
+    return value->found;
+}
+
+static int compare_record(struct comparing *c, size_t i)
+{
+    const struct limefile_qcdml_record *record = &c->document->record[i];
+    struct limefile_field f;
+    int status = TOOL_GOOD;
+    configs_field(&c->configs, i, &f);
+    if (is_there(c, &f, record, &record->field, "field") && *f.name &&
+        strcasecmp(record->field.text, f.name) != 0)
+        difference_add(c->check, false, record->field.line, f.record.ordinal, "field",
+                       record->field.text, f.name, "the container has another field");
+    if (is_there(c, &f, record, &record->crc, "crcCheckSum"))
+        status = compare_crc(c, i, &f, &record->crc);
+    if (!status && is_there(c, &f, record, &record->plaquette, "avePlaquette"))
+        status = compare_plaquette(c, i, &f, &record->plaquette);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static int compare(struct comparing *c)
+{
+    int status = TOOL_GOOD;
+    size_t both = c->document->count < c->configs.count ? c->document->count : c->configs.count;
+    compare_lfn(c);
+    compare_precision(c);
+    compare_count(c);
+    progress_begin(&c->configs.progress, "check", c->configs.bytes);
+    for (size_t i = 0; !status && i < both; i++)
+        status = compare_record(c, i);
+    progress_end(&c->configs.progress);
+    c->check->compared = status == TOOL_GOOD;
+    return status;
+}
+
+static int understand(struct qcdml_check *check, const char *text, size_t n)
+{
+    struct limefile_qcdml document;
+    struct comparing c = {.check = check, .document = &document};
+    int status = document_understand(check->document, text, n, &document);
+    if (status)
+        return status;
+    check->records = document.count;
+    status = configs_open(&c.configs, check->path, check->threads);
+    if (!status) {
+        status = compare(&c);
+        configs_close(&c.configs);
+    }
+    limefile_qcdml_release(&document);
+    return status;
+}
+
+void qcdml_check(struct qcdml_check *check)
+{
+    char *text;
+    size_t n;
+    int status = document_read(check->document, &text, &n);
+    if (!status)
+        status = understand(check, text, n);
+    free(text);
+    if (!status && !check->silent)
+        differences_summary(check);
+    check->status = status ? status : check->differences ? TOOL_BAD : TOOL_GOOD;
+}
