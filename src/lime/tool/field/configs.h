@@ -59,8 +59,8 @@ int configs_plaquette(struct configs *, size_t i);
 /* True if the text is a finite decimal number, which a document may hold. */
 bool plaquette_parse(const char *text, double *out);
 
-/* Half of what its last digit stands for, in addition to what programs differ by. */
-double plaquette_tolerance(const char *text);
+/* Half of what its last digit stands for. */
+double plaquette_half_digit(const char *text);
 
 /* ---- documentfile.c ---- */
 

@@ -1,6 +1,5 @@
 /*
- * plaquette.c - the plaquette of a configuration: computed from its links where that can be
- * done, or as its metadata have it
+ * plaquette.c - the plaquette of a configuration, as its metadata have it
  *
  * A metadata record belongs to the data that come next: an xlf-info before them, or behind them
  * in their message; a scidac-record-xml with USQCD's <plaq> before them.
@@ -10,10 +9,6 @@
 #include "tool.h"
 #include "xmlread.h"
 
-#if __has_include("limephysics.h")
-#include "limephysics.h"
-#endif
-
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -22,8 +17,6 @@
 #include <string.h>
 
 enum { METADATA_MAX = 64 * 1024 };
-
-static const double program_tolerance = 1e-5; /* what Grid and QDP++ allow */
 
 /* ---- numbers ---- */
 
@@ -41,14 +34,14 @@ bool plaquette_parse(const char *text, double *out)
     return *end == '\0' && isfinite(*out);
 }
 
-double plaquette_tolerance(const char *text)
+double plaquette_half_digit(const char *text)
 {
     char unit[24];
     size_t digits = strcspn(text, ".eE"), n = strcspn(text, "eE");
     long decimals = text[digits] == '.' ? (long)(n - digits) - 1 : 0;
     long exponent = text[n] ? strtol(text + n + 1, NULL, 10) : 0;
     snprintf(unit, sizeof unit, "1e%ld", exponent > 0 ? 0 : exponent - decimals);
-    return program_tolerance + strtod(unit, NULL) / 2;
+    return strtod(unit, NULL) / 2;
 }
 
 static bool set(struct config *config, const char *text, size_t n, const char *from)
@@ -80,7 +73,8 @@ static bool set_from_text(struct config *config, const char *text)
         if ((before > text && !strchr("\n\r,", before[-1])) || *value != '=')
             continue;
         value += 1 + strspn(value + 1, " \t");
-        if (set(config, value, number_length(value), "as xlf-info says"))
+        size_t n = strcspn(value, " \t\r\n,");
+        if (n == number_length(value) && set(config, value, n, "as xlf-info says"))
             return true;
     }
     return false;
@@ -139,48 +133,9 @@ static int look_around(struct configs *configs, size_t i)
     return err;
 }
 
-/* ---- links ---- */
-
-#if __has_include("limephysics.h")
-/* Of data that are no SU(3) configuration of four dimensions it stays unknown. */
-static int measure(struct configs *configs, size_t i)
-{
-    struct limefile_field field;
-    struct limefile_fd file;
-    struct limefile_sites sites;
-    struct limefile_sites_field context;
-    struct limefile_physics physics;
-    const struct limefile_physics_options options = {.threads = configs->threads};
-    char text[PLAQUETTE_MAX];
-    configs_field(configs, i, &field);
-    int fd = configs_data(configs, &field.record);
-    if (fd < 0)
-        return fd;
-    limefile_fd_init(&file, fd);
-    int err = limefile_sites_of_field(&file.source, &field, &context, &sites);
-    if (!err)
-        err = limefile_physics_measure(&sites, &options, &physics);
-    configs_done(configs, fd);
-    if (!err && isfinite(physics.plaquette)) {
-        int n = snprintf(text, sizeof text, "%.*g", field.precision == 64 ? 13 : 8,
-                         physics.plaquette);
-        set(&configs->config[i], text, (size_t)n, "as its links have it");
-    }
-    return err == LIMEFILE_E_STATE ? 0 : err;
-}
-#else
-static int measure(struct configs *configs, size_t i)
-{
-    (void)configs, (void)i;
-    return 0;
-}
-#endif
-
 int configs_plaquette(struct configs *configs, size_t i)
 {
-    int err = configs->config[i].from ? 0 : measure(configs, i);
-    if (!err && !configs->config[i].from)
-        err = look_around(configs, i);
+    int err = configs->config[i].from ? 0 : look_around(configs, i);
     if (err)
         message(configs->c.path, "record %" PRIu32 ": read: %s", configs->config[i].ordinal,
                 limefile_strerror(err));

@@ -18,6 +18,8 @@
 #include <string.h>
 #include <strings.h>
 
+static const double program_tolerance = 1e-5; /* of plaquettes: what Grid and QDP++ allow */
+
 /* One comparison. */
 struct comparing {
     struct qcdml_check *check;
@@ -134,7 +136,8 @@ static int compare_plaquette(struct comparing *c, size_t i, const struct limefil
     if (!config->from || !plaquette_parse(config->plaquette, &is))
         return TOOL_GOOD;
     double off = said > is ? said - is : is - said;
-    if (off > plaquette_tolerance(value->text) + plaquette_tolerance(config->plaquette) / 2)
+    if (off > program_tolerance + plaquette_half_digit(value->text) +
+                  plaquette_half_digit(config->plaquette))
         difference_add(c->check, false, value->line, f->record.ordinal, "avePlaquette",
                        value->text, config->plaquette, config->from);
     return TOOL_GOOD;
