@@ -385,16 +385,18 @@ run-bench: all $(helpers)
 FUZZ_SECONDS ?= 600
 fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 
-$(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) \
+# But for schemas, which libxml2 reads.
+fuzz_qcdml_src := $(filter-out %/schema.c,$(qcdml_src))
+$(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) $(fuzz_qcdml_src) \
              $(wildcard src/lime/*.h src/lime/*/*.h src/lime/*/include/*.h src/mpi/wire/include/*.h) \
              $(B)/flags
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_faces) \
-	    $(INC_formats) $(INC_physics) $(INC_wire) -o $@ $< $(lime_src) $(wire_src) \
-	    $(call pkg_libs,libisal expat) -lm -pthread
+	    $(INC_formats) $(INC_physics) $(INC_wire) $(INC_qcdml) -o $@ $< $(lime_src) $(wire_src) \
+	    $(fuzz_qcdml_src) $(call pkg_libs,libisal expat) -lm -pthread
 
-fuzz: $(fuzzers) ## fuzz index, names, packets, metadata and cells for FUZZ_SECONDS each
+fuzz: $(fuzzers) ## fuzz index, names, packets, metadata, documents and cells for FUZZ_SECONDS each
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) B=$(B) tests/fuzz/run
 
 fuzz-short: $(fuzzers)
