@@ -12,8 +12,9 @@
 
 #include "limefile.h"
 
-#define LIMEFILE_QCDML_BYTES_MAX (4 << 20) /* the longest document, and schema, that is read \
-                                            */
+#define LIMEFILE_QCDML_BYTES_MAX                                \
+    (4 << 20) /* the longest document, and schema, that is read \
+               */
 
 enum {
     LIMEFILE_QCDML_TEXT_MAX = 1024, /* of a value, with the NUL */

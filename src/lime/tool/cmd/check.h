@@ -23,7 +23,7 @@ struct check {
     const char *path;
     const struct check_options *options;
     struct qcdml_check *qcdml; /* or NULL; compared by who prints it */
-    struct progress *progress;       /* of all files; `base` where this one begins */
+    struct progress *progress; /* of all files; `base` where this one begins */
     uint64_t base;
     bool optional; /* if it does not begin like a container, it is passed over */
 
