@@ -52,6 +52,8 @@ KINDS = {
     "texts": [("xlf-info", b"plaquette = 0.5\n"), ("scidac-record-xml", b"<a><b>c</b></a>")],
 }
 
+DOCUMENT = os.path.join(limetest.REPO, "tests", "fuzz", "corpus", "qcdml", "plain.xml")
+
 # (arguments, where C stands for the container and D for an empty folder; may fail)
 READING = [
     (["ls", "C"], False), (["ls", "--json", "C"], False), (["lfn", "C"], True),
@@ -59,6 +61,8 @@ READING = [
     (["check", "C"], True), (["check", "--strict", "--data", "--json", "C"], True),
     (["check", "--strict", "--data", "C"], True),
     (["checksum", "C"], True), (["checksum", "--json", "C"], True),
+    (["checksum", "--cksum", "C"], True), (["check", "--qcdml", DOCUMENT, "C"], True),
+    (["qcdml", "--template", DOCUMENT, "--lfn", "lfn://a", "C"], True),
     (["stage", "C", "D"], True), (["repair", "-n", "C"], True),
 ]
 CHANGING = [
@@ -73,7 +77,8 @@ CHANGING = [
 
 # What makes commands differ most is seen in every run: kind, records, and commands.
 SAMPLE = [
-    ("data", MILLION, [["info", "C"], ["checksum", "C"],
+    ("data", MILLION, [["info", "C"], ["checksum", "C"], ["checksum", "--cksum", "C"],
+                       ["check", "--qcdml", DOCUMENT, "C"],
                        ["check", "--strict", "--data", "--json", "C"], ["stage", "C", "D"],
                        ["lfn", "--set", "lfn://a/b", "C", "500"],
                        ["checksum", "--add", "C", "501"]]),
