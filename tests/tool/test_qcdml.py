@@ -127,10 +127,27 @@ class Fill(QcdmlCase):
             out = self.fill(document([record()]), row["path"], "--lfn", "lfn://a/b")
             if row["file"].startswith("tm_"):
                 said = json.loads(self.run_ok(["lime", "info", "--json", row["path"]]))
-                self.assertEqual(values(out)[2][0][2], said["info"][0]["facts"]["plaquette"])
+                self.assertAlmostEqual(float(values(out)[2][0][2]), delta=1e-7,
+                                       second=float(said["info"][0]["facts"]["plaquette"]))
                 self.check(out, row["path"], status=0)
             count += 1
         self.assertGreaterEqual(count, 3)
+
+    def test_computed(self):
+        """Of SU(3) links, whatever the metadata say; here all links are 1."""
+        for precision, code, want in ((64, "d", "1.000000000000"), (32, "f", "1.00000000")):
+            one = struct.pack(f">18{code}", *([1, 0] + [0] * 6) * 2, 1, 0) * 4 * 32
+            path = self.write("one.lime", container(
+                [[xlf("0.5")], [("ildg-data-lfn", b"lfn://a"),
+                                ("ildg-format", scidac.ildg_format(DIMS, precision)),
+                                ("ildg-binary-data", one)]]))
+            out = self.fill(document([record()]), path)
+            self.assertEqual(values(out)[2], [("su3gauge", str(cksum(one)), want)])
+            self.check(out, path)
+            self.check(out.decode().replace(want, "0.5"), path, status=1)
+            self.assertIn(f"avePlaquette 0.5, not {want}: as its links have it", self.err)
+            self.assertEqual(values(self.fill(document([record()]), path, "--plaquette",
+                                              "0.25"))[2][0][2], "0.25")
 
     def test_everything_else_stays(self):
         """Comments, white space, attributes, other quotes, entities, prefixes, line ends."""

@@ -1,11 +1,13 @@
 /*
- * plaquette.c - the plaquette of a configuration, as its metadata have it
+ * plaquette.c - the plaquette of a configuration: computed from its links, if all are SU(3)
+ * matrices, or as its metadata have it
  *
  * A metadata record belongs to the data that come next: an xlf-info before them, or behind them
  * in their message; a scidac-record-xml with USQCD's <plaq> before them.
  */
 #define _GNU_SOURCE
 #include "configs.h"
+#include "limephysics.h"
 #include "tool.h"
 #include "xmlread.h"
 
@@ -133,9 +135,40 @@ static int look_around(struct configs *configs, size_t i)
     return err;
 }
 
+/* ---- links ---- */
+
+/* Of data that are no SU(3) configuration of four dimensions it stays unknown. */
+static int measure(struct configs *configs, size_t i)
+{
+    const struct limefile_physics_options options = {.threads = configs->threads};
+    struct limefile_field field;
+    struct limefile_fd file;
+    struct limefile_sites sites;
+    struct limefile_sites_field context;
+    struct limefile_physics physics = {.bad_links = 1};
+    char text[PLAQUETTE_MAX];
+    configs_field(configs, i, &field);
+    int fd = configs_data(configs, &field.record);
+    if (fd < 0)
+        return fd;
+    limefile_fd_init(&file, fd);
+    int err = limefile_sites_of_field(&file.source, &field, &context, &sites);
+    if (!err)
+        err = limefile_physics_measure(&sites, &options, &physics);
+    configs_done(configs, fd);
+    if (!err && physics.bad_links == 0) {
+        int n = snprintf(text, sizeof text, "%.*f", field.precision == 64 ? 12 : 8,
+                         physics.plaquette);
+        set(&configs->config[i], text, (size_t)n, "as its links have it");
+    }
+    return err == LIMEFILE_E_STATE ? 0 : err;
+}
+
 int configs_plaquette(struct configs *configs, size_t i)
 {
-    int err = configs->config[i].from ? 0 : look_around(configs, i);
+    int err = configs->config[i].from ? 0 : measure(configs, i);
+    if (!err && !configs->config[i].from)
+        err = look_around(configs, i);
     if (err)
         message(configs->c.path, "record %" PRIu32 ": read: %s", configs->config[i].ordinal,
                 limefile_strerror(err));
