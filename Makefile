@@ -189,9 +189,8 @@ $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
-$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags)))
-# Loops over numbers want vectors, also where their number is not known.
-$(B)/obj/src/lime/faces/kernel.o: CFLAGS += $(if $(findstring -O2,$(CFLAGS)),-O3)
+# Loops over numbers want vectors, also where it is not known how many there are.
+$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags) $$(if $$(filter %/kernel.c,$$<),$(filter -O3,$(CFLAGS:-O2=-O3)))))
 $(eval $(call compile,src/lime/formats,$(INC_formats)))
 # No fused multiply-add, for the same bits on every machine; loops over sites become vectors.
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))

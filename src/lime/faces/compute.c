@@ -115,8 +115,9 @@ static int read_pairs(struct work *w, unsigned char *out, size_t *n, uint64_t of
     uint64_t end = 2 * (pair + count) < c->order.sites ? 2 * (pair + count) : c->order.sites;
     int err = fetch(w, (end - 2 * pair) * c->site_bytes, 2 * pair * c->site_bytes);
     size_t done = 0;
-    for (uint64_t i = 0; i < count && !err; i++) {
-        uint64_t site = face_evenodd_site(&c->order, k + i) - 2 * pair;
+    for (uint64_t i = 0, site = 0, run = 0; i < count && !err; i++, site += 2, run--) {
+        if (run == 0)
+            site = face_evenodd_site(&c->order, k + i, &run) - 2 * pair;
         uint64_t left = c->out_bytes - skip;
         size_t part = left < *n - done ? (size_t)left : *n - done;
         convert(c, w->buffer + site * c->site_bytes, skip, out + done, part);
@@ -137,8 +138,8 @@ static int read_even_odd(struct work *w, unsigned char *out, size_t n, uint64_t 
         if (small) {
             err = read_pairs(w, out, &part, offset);
         } else {
-            uint64_t skip = offset % c->out_bytes;
-            uint64_t site = face_evenodd_site(&c->order, offset / c->out_bytes);
+            uint64_t run, skip = offset % c->out_bytes;
+            uint64_t site = face_evenodd_site(&c->order, offset / c->out_bytes, &run);
             if (part > c->out_bytes - skip)
                 part = (size_t)(c->out_bytes - skip);
             err = read_straight(w, site * c->site_bytes, out, part, skip);

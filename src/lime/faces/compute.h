@@ -31,8 +31,9 @@ struct face_evenodd {
 
 void face_evenodd_init(struct face_evenodd *, const struct face_layout *);
 
-/* Where the k-th site of that order stands in the record. */
-uint64_t face_evenodd_site(const struct face_evenodd *, uint64_t k);
+/* Where the k-th site of that order stands in the record; *run: how many sites, with it, follow
+ * each other by two there (perhaps fewer: not beyond the half of the order). */
+uint64_t face_evenodd_site(const struct face_evenodd *, uint64_t k, uint64_t *run);
 
 /* ---- compute.c ---- */
 

@@ -25,7 +25,7 @@ void face_evenodd_init(struct face_evenodd *e, const struct face_layout *layout)
     e->evens = e->sites / 2 + (e->sites % 2 && e->origin == 0);
 }
 
-uint64_t face_evenodd_site(const struct face_evenodd *e, uint64_t k)
+uint64_t face_evenodd_site(const struct face_evenodd *e, uint64_t k, uint64_t *run)
 {
     unsigned parity = e->origin;
     if (k >= e->evens) {
@@ -33,6 +33,7 @@ uint64_t face_evenodd_site(const struct face_evenodd *e, uint64_t k)
         parity ^= 1;
     }
     uint64_t block = k / e->pairs;
+    *run = e->pairs - k % e->pairs;
     for (unsigned i = 0; i < e->above; i++) {
         parity ^= block % e->extent[i] & 1;
         block /= e->extent[i];
