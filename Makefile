@@ -196,7 +196,7 @@ $(eval $(call compile,src/lime/formats,$(INC_formats)))
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
 $(eval $(call compile,src/lime/tool/cells,$(INC_told) $(INC_shared)))
-$(eval $(call compile,src/lime/tool/cmd,$(INC_told) $(INC_field) -Isrc/lime/faces/include -Isrc/lime/stage/include))
+$(eval $(call compile,src/lime/tool/cmd,$(INC_told) $(INC_field) -Isrc/lime/stage/include))
 $(eval $(call compile,src/lime/tool/field,$(INC_field) $(INC_faces) $(INC_formats) $(INC_physics) $(INC_qcdml)))
 # libxml2 is loaded when it is needed, by the name that programs linked with it would have.
 libxml2_name = $(or $(shell objdump -p $$($(CC) -print-file-name=libxml2.so) 2>/dev/null | sed -n 's/ *SONAME *//p'),libxml2.so.2)

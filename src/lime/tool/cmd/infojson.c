@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "info.h"
 #include "cells.h"
+#include "fieldjson.h"
 #include "jsonout.h"
-#include "limeface.h"
 #include "mounted.h"
 #include "tool.h"
 
@@ -47,26 +47,6 @@ static void json_list(const char *name, const uint64_t *numbers, unsigned count)
         printf("%s%" PRIu64 "%s", i ? ", " : "[", numbers[i], i + 1 == count ? "]" : "");
 }
 
-/* As numpy has it: where the data are in the container, and what their elements are. */
-static void json_array(const struct limefile_field *f)
-{
-    struct limefile_array a;
-    fputs(", \"array\": ", stdout);
-    if (limefile_array_of(f, &a) != 0) {
-        fputs("null", stdout);
-        return;
-    }
-    fputs("{\"shape\": [", stdout);
-    for (unsigned i = 0; i < a.dims; i++)
-        printf("%s%" PRIu64, i ? ", " : "", a.shape[i]);
-    printf("], \"lattice_dims\": %u, \"dtype\": ", a.lattice);
-    if (a.precision)
-        printf("\">%c%u\"", a.complex ? 'c' : 'f', a.precision / 8 * (a.complex ? 2 : 1));
-    else
-        fputs("\"|u1\"", stdout);
-    printf(", \"offset\": %" PRIu64 "}", f->record.data_offset);
-}
-
 static void json_field(struct info *info, const struct limefile_field *f)
 {
     struct limefile_scidac_record said;
@@ -91,7 +71,8 @@ static void json_field(struct info *info, const struct limefile_field *f)
                (unsigned)f->checksum.sumb);
     else
         fputs("null", stdout);
-    json_array(f);
+    fputs(", \"array\": ", stdout);
+    fieldjson_array(stdout, f);
     json_word("date", info_private_record(info, f->by_record, &said) ? said.date : NULL);
     json_word("lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
     json_number("format_record", f->by_format);
