@@ -4,9 +4,11 @@ Environment: MPIRUN (default mpirun; with mpirun.mpich, the programs must have b
 mpicc.mpich), and what limetest says.
 """
 
+import atexit
 import os
 import re
 import shutil
+import tempfile
 
 import limetest
 
@@ -34,12 +36,25 @@ def environment(more=None):
             **(more or {})}
 
 
+_sessions = None  # a folder for those of all jobs
+
+
+def environment_of_one(more=None):
+    """The same, for one of several jobs that begin and end at the same time: what Open MPI keeps
+    of a job is in a folder that the last one removes, while another one is about to use it."""
+    global _sessions
+    if not _sessions:
+        _sessions = tempfile.mkdtemp(prefix="mpi-")
+        atexit.register(shutil.rmtree, _sessions, ignore_errors=True)
+    return {**environment(more), "TMPDIR": tempfile.mkdtemp(prefix="", dir=_sessions)}
+
+
 def mpirun(ranks, program, *args, options=(), under=(), timeout=1100, env=None, cwd=None):
     """Runs a program: one of tests/mpi by its name, any other by its path; `under` another."""
     oversubscribe = [] if MPICH else ["--oversubscribe"]
     return limetest.run([MPIRUN, *oversubscribe, *options, "-n", str(ranks), *under,
                          os.path.join(limetest.B, "mpi", program), *args],
-                        env=environment(env), cwd=cwd, timeout=timeout)
+                        env=environment_of_one(env), cwd=cwd, timeout=timeout)
 
 
 def has_mpi():

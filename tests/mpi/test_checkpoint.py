@@ -458,7 +458,7 @@ class Names(TestCase):
 
     def start(self, number, *args, stderr=subprocess.DEVNULL):
         """One that is to be killed has no time to clean up."""
-        env = mpitest.environment(IMPATIENT if number == signal.SIGKILL else {})
+        env = mpitest.environment_of_one(IMPATIENT if number == signal.SIGKILL else {})
         return subprocess.Popen(
             [mpitest.MPIRUN, *([] if mpitest.MPICH else ["--oversubscribe"]), "-n", "2", PROGRAM,
              *args], env=env, cwd=self.folder,

@@ -65,7 +65,7 @@ class Job:
         oversubscribe = [] if mpitest.MPICH else ["--oversubscribe"]
         self.process = subprocess.Popen(
             [mpitest.MPIRUN, *oversubscribe, "-n", str(ranks), PROGRAM, "run", *args],
-            env=mpitest.environment({name: value}), stdin=subprocess.DEVNULL,
+            env=mpitest.environment_of_one({name: value}), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.out = b""
 
@@ -143,7 +143,7 @@ class Run(TestCase):
     def test_energy(self):
         """It is conserved within the bound that is stated; a wrong force would not do that."""
         words = limetest.run([PROGRAM, "run", "--help"],
-                             env=mpitest.environment()).stdout.decode()
+                             env=mpitest.environment_of_one()).stdout.decode()
         self.assertIn(f"{BOUND:g}", words)
         spreads = []
         for dt in ("0.004", "0.008"):  # the first is the default
