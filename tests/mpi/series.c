@@ -284,6 +284,64 @@ static void try_rewind_order(LemonSeries *s)
     tap_ok(tap_rank != 0 || complete_then == 2, "older ones go after");
 }
 
+static bool folder_sync_fails;
+
+/* The library's, too. */
+int fsync(int fd)
+{
+    struct stat st;
+    if (folder_sync_fails && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* Its name may be gone after a power failure, so the program is told; it is there, but those
+ * that follow need not be newer. */
+static void try_unsynced_folder(LemonSeries *s)
+{
+    LemonWriter *w;
+    tap_code(lemonSeriesBegin(s, 38, &w), LEMON_SUCCESS, "begin");
+    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    folder_sync_fails = true;
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "the folder cannot be synced");
+    folder_sync_fails = false;
+    tap_ok(names_with(".part") == 0, "nothing is left of it but its name");
+    newest_is(s, LEMON_SERIES_NEWEST, 38);
+    write_one(s, 37);
+    newest_is(s, LEMON_SERIES_NEWEST, 37);
+}
+
+/* Whoever moves other files to names of ours has none of them published. */
+static void try_other_file(LemonSeries *s)
+{
+    LemonWriter *w;
+    char path[2 * PATH_MAX], aside[2 * PATH_MAX];
+    DIR *entries;
+    tap_code(lemonSeriesBegin(s, 60, &w), LEMON_SUCCESS, "begin");
+    tap_code(text(w, 1, 1), LEMON_SUCCESS, "a record");
+    entries = tap_rank == 0 ? opendir(folder) : NULL;
+    for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
+        if (strstr(e->d_name, ".part")) {
+            snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+            snprintf(aside, sizeof aside, "%s/aside", folder);
+            rename(path, aside);
+            close(open(path, O_CREAT | O_WRONLY, 0644));
+            break;
+        }
+    if (entries)
+        closedir(entries);
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "another file has its name");
+    tap_ok(!is_there("ck.000000000060.lime"), "it is not published");
+    tap_ok(is_there("aside"), "what was written is where it was moved to");
+    if (tap_rank == 0)
+        unlink(aside);
+    newest_is(s, LEMON_SERIES_NEWEST, 37);
+    tap_code(lemonSeriesRewind(s, 33), LEMON_SUCCESS, "rewind");
+    write_one(s, 35);
+}
+
 /* A lattice that is written while nothing waits for it. */
 static void try_lattice(LemonSeries *s)
 {
@@ -337,6 +395,8 @@ static void try_all(void)
     try_bad_folder(s);
     try_rewind(s);
     try_rewind_order(s);
+    try_unsynced_folder(s);
+    try_other_file(s);
     snprintf(other, sizeof other, "%s2", prefix);
     int grid[1] = {tap_ranks}, periods[1] = {0};
     MPI_Comm line;

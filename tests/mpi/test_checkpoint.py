@@ -396,6 +396,18 @@ class Text(TestCase):
 
         self.each(one, (() for _ in range(1000 if limetest.STRESS else 20)))
 
+    def test_one_id(self):
+        """Of all: which line comes first does not depend on the ranks."""
+        self.put("T", text([line(7, (i % 10, i % 7, 0.125)) for i in range(300)]))
+        self.call(3, "import", "T", "C", "-q")
+        outs = []
+        for ranks in (1, 2, 4):
+            self.call(ranks, "export", "C", "T2", "-q", "-f", "-d",
+                      "regular" if ranks == 2 else "kd")
+            outs.append(self.get("T2"))
+        self.assertEqual(outs, outs[:1] * 3)
+        self.assertEqual(sorted(outs[0].splitlines()), sorted(self.get("T").splitlines()))
+
     def test_a_full_disk(self):
         """What is not there as a whole is not called so, wherever it ends."""
         if os.geteuid() != 0:
