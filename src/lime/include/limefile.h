@@ -92,6 +92,28 @@ enum limefile_error {
     LIMEFILE_D_LINKS,      /* (lime check --physics) links that are no SU(3) matrices */
     LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) another plaquette than the metadata say */
     LIMEFILE_D_LINK_TRACE, /* (lime check --physics) another link trace than the metadata say */
+
+    LIMEFILE_E_GAUGE_UNKNOWN, /* (limegauge.h) no configuration in a format that is known */
+    LIMEFILE_E_GAUGE_NONE,    /* a container without an SU(3) configuration */
+    LIMEFILE_E_GAUGE_SEVERAL, /* a container with several, and none chosen */
+    LIMEFILE_E_GAUGE_HEADER,  /* a header that is cut, has no end, or is no text */
+    LIMEFILE_E_GAUGE_VALUE,   /* a value missing from a header, there twice, or senseless */
+    LIMEFILE_E_GAUGE_LATTICE, /* a lattice that cannot be, or that a format cannot hold */
+    LIMEFILE_E_GAUGE_LENGTH,  /* a file of another size than its header says */
+    LIMEFILE_E_GAUGE_LIST,    /* a list of sites that does not name each once */
+    LIMEFILE_E_GAUGE_ORDER,   /* data whose byte order cannot be told */
+    LIMEFILE_E_GAUGE_FORM,    /* a precision or number of rows that a format has not */
+    LIMEFILE_E_GAUGE_NAN,     /* figures of the data that are no numbers */
+    LIMEFILE_E_GAUGE_CHECKSUM,
+    LIMEFILE_E_GAUGE_PLAQUETTE,
+    LIMEFILE_E_GAUGE_TRACE, /* data that are not what their header says */
+
+    LIMEFILE_E_VOLUME_MASTER,  /* (limevolumes.h) none of the volumes has the metadata, or two */
+    LIMEFILE_E_VOLUME_MISSING, /* sites that no volume has */
+    LIMEFILE_E_VOLUME_TWICE,   /* a site that two volumes have, or one has twice */
+    LIMEFILE_E_VOLUME_LIST,    /* a list of sites that is missing, or none */
+    LIMEFILE_E_VOLUME_RECORDS, /* volumes with different records, or of other lengths */
+    LIMEFILE_E_VOLUME_NONE,    /* a container that is no volume of a set */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */

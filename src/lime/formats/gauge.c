@@ -1,0 +1,196 @@
+/* gauge.c - a configuration's file: which format it is, and what is common to all */
+#include "gauge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const char *const names[] = {
+    [LIMEFILE_GAUGE_NONE] = "none",       [LIMEFILE_GAUGE_ILDG] = "ildg",
+    [LIMEFILE_GAUGE_NERSC] = "nersc",     [LIMEFILE_GAUGE_MILC] = "milc",
+    [LIMEFILE_GAUGE_OPENQCD] = "openqcd",
+};
+
+static const char begin[] = "BEGIN_HEADER";
+
+const char *limefile_gauge_format_name(enum limefile_gauge_format format)
+{
+    return names[format];
+}
+
+enum limefile_gauge_format limefile_gauge_format_named(const char *word)
+{
+    for (int i = LIMEFILE_GAUGE_ILDG; i <= LIMEFILE_GAUGE_OPENQCD; i++)
+        if (strcmp(names[i], word) == 0)
+            return (enum limefile_gauge_format)i;
+    return LIMEFILE_GAUGE_NONE;
+}
+
+/* ---- sizes ---- */
+
+uint64_t gauge_count_sites(const uint64_t extent[4])
+{
+    uint64_t sites = 1;
+    for (int i = 0; i < 4; i++)
+        if (__builtin_mul_overflow(sites, extent[i], &sites))
+            return 0;
+    return sites >> GAUGE_SITE_BITS ? 0 : sites;
+}
+
+uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *form)
+{
+    uint64_t sites = gauge_count_sites(extent), bytes;
+    if (__builtin_mul_overflow(sites, 4 * links_bytes(form), &bytes) || bytes > INT64_MAX / 2)
+        return 0;
+    return bytes;
+}
+
+/* ---- reading ---- */
+
+int gauge_read(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    ssize_t came = limefile_read_full(source, buf, n, offset);
+    return came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+}
+
+/* Two rows are read to where the last of their sites will be, and spread from there. */
+int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
+{
+    const struct limefile_gauge *g = context;
+    const struct links_form *form = &g->kept->form;
+    struct links_form ildg = links_ildg(form->precision);
+    size_t stored = (size_t)count * 4 * links_bytes(form);
+    size_t whole = (size_t)count * 4 * links_bytes(&ildg);
+    unsigned char *at = (unsigned char *)out + (whole - stored);
+    int err =
+        gauge_read(g->kept->source, at, stored, g->data_offset + first * 4 * links_bytes(form));
+    if (!err && (form->rows != 3 || form->little))
+        links_convert(form, at, &ildg, out, (size_t)count * 4);
+    return err;
+}
+
+/* ---- which format ---- */
+
+static bool is_milc(const unsigned char *head)
+{
+    uint32_t magic = get_be32(head);
+    return magic == GAUGE_MILC_MAGIC || magic == __builtin_bswap32(GAUGE_MILC_MAGIC);
+}
+
+enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uint64_t size)
+{
+    const unsigned char *head = first;
+    if (n >= sizeof begin - 1 && memcmp(head, begin, sizeof begin - 1) == 0)
+        return LIMEFILE_GAUGE_NERSC;
+    if (n >= 4 && is_milc(head))
+        return LIMEFILE_GAUGE_MILC;
+    if (n >= GAUGE_OPENQCD_HEADER && gauge_is_openqcd(head, size))
+        return LIMEFILE_GAUGE_OPENQCD;
+    return LIMEFILE_GAUGE_NONE;
+}
+
+static int open_as(struct limefile_gauge *g, uint64_t ordinal)
+{
+    unsigned char head[GAUGE_HEAD_BYTES] = {0};
+    uint64_t size;
+    int err = g->kept->source->ops->size(g->kept->source, &size);
+    ssize_t n = err ? err : limefile_read_full(g->kept->source, head, sizeof head, 0);
+    if (n < 0)
+        return (int)n;
+    if (limefile_header_is_magic(head, (size_t)n) && n >= 4)
+        return gauge_ildg_open(g, ordinal);
+    if (ordinal)
+        return LIMEFILE_E_NO_RECORD;
+    switch (limefile_gauge_guess(head, (size_t)n, size)) {
+    case LIMEFILE_GAUGE_NERSC:
+        return gauge_nersc_open(g, size);
+    case LIMEFILE_GAUGE_MILC:
+        return gauge_milc_open(g, head, size);
+    case LIMEFILE_GAUGE_OPENQCD:
+        return gauge_openqcd_open(g, head, size);
+    default:
+        return LIMEFILE_E_GAUGE_UNKNOWN;
+    }
+}
+
+static struct limefile_gauge *new_gauge(struct limefile_source *source)
+{
+    struct limefile_gauge *g = calloc(1, sizeof *g);
+    struct limefile_gauge_kept *kept = calloc(1, sizeof *kept);
+    if (!g || !kept) {
+        free(g);
+        free(kept);
+        return NULL;
+    }
+    g->kept = kept;
+    kept->source = source;
+    return g;
+}
+
+int limefile_gauge_open(struct limefile_source *source, uint64_t ordinal,
+                        struct limefile_gauge **out)
+{
+    struct limefile_gauge *g = new_gauge(source);
+    int err = g ? open_as(g, ordinal) : -ENOMEM;
+    if (err)
+        limefile_gauge_close(g);
+    else
+        *out = g;
+    return err;
+}
+
+int limefile_gauge_open_field(struct limefile_source *source,
+                              const struct limefile_field *field, struct limefile_gauge **out)
+{
+    struct limefile_gauge *g = new_gauge(source);
+    int err = g ? gauge_field_open(g, field) : -ENOMEM;
+    if (err)
+        limefile_gauge_close(g);
+    else
+        *out = g;
+    return err;
+}
+
+void limefile_gauge_close(struct limefile_gauge *g)
+{
+    if (!g)
+        return;
+    limefile_index_free(g->kept->index);
+    free(g->kept->place);
+    free(g->kept);
+    free(g->text);
+    free(g);
+}
+
+/* ---- what is stored ---- */
+
+/* A list of sites tells each one's place. */
+static void sum_milc(const struct limefile_gauge *g, const unsigned char *at, uint64_t first,
+                     uint64_t count, struct limefile_gauge_sums *sums)
+{
+    const uint32_t *place = g->kept->place;
+    size_t words = LIMEFILE_SITE_REALS;
+    if (!place) {
+        links_xor(at, (size_t)count * words, false, first * words, &sums->sum29, &sums->sum31);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        links_xor(at + i * words * 4, words, false, (uint64_t)place[first + i] * words,
+                  &sums->sum29, &sums->sum31);
+}
+
+/* All are sums of numbers, whatever order their bytes have in the file. */
+void gauge_sum(const struct limefile_gauge *g, const void *sites, uint64_t first,
+               uint64_t count, struct limefile_gauge_sums *sums)
+{
+    const unsigned char *at = sites;
+    size_t site = limefile_sites_bytes(&g->sites), link = site / 4;
+    if (g->format == LIMEFILE_GAUGE_ILDG)
+        limefile_checksum_add(&sums->scidac, sites, count, site, first);
+    else if (g->format == LIMEFILE_GAUGE_MILC)
+        sum_milc(g, at, first, count, sums);
+    else if (g->format == LIMEFILE_GAUGE_NERSC && g->rows == 3)
+        sums->nersc += links_sum(at, (size_t)count * site / 4, false);
+    else if (g->format == LIMEFILE_GAUGE_NERSC)
+        for (uint64_t i = 0; i < 4 * count; i++)
+            sums->nersc += links_sum(at + i * link, link / 3 * 2 / 4, false);
+}

@@ -1,0 +1,53 @@
+/* gauge.h - what the files of this room share; inside of src/lime/formats */
+#ifndef LIMEFILE_GAUGE_H
+#define LIMEFILE_GAUGE_H
+
+#include "limegauge.h"
+#include "links.h"
+
+enum {
+    GAUGE_HEAD_BYTES = 128,   /* of a file that tell what it is, or fewer at its end */
+    GAUGE_MILC_MAGIC = 20103, /* 0x4e87 */
+    GAUGE_MILC_HEADER = 88,   /* before the list of sites or the sums */
+    GAUGE_MILC_DATE = 64,     /* bytes of the time stamp in it */
+    GAUGE_MILC_DATE_AT = 20,
+    GAUGE_OPENQCD_HEADER = 24,
+    GAUGE_OPENQCD_EXTENT_MAX = 65536,
+    GAUGE_SITE_BITS = 55,
+};
+
+struct limefile_gauge_kept {
+    struct limefile_source *source;
+    struct links_form form;
+    struct limefile_index *index;      /* of a container */
+    struct limefile_sites_field field; /* the same */
+    uint32_t *place;                   /* MILC with a list: where in the file each site is */
+};
+
+/* Each gets a zeroed object that has kept->source, and fills in the rest. */
+int gauge_nersc_open(struct limefile_gauge *, uint64_t size);
+int gauge_milc_open(struct limefile_gauge *, const unsigned char *head, uint64_t size);
+int gauge_openqcd_open(struct limefile_gauge *, const unsigned char *head, uint64_t size);
+int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
+int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
+
+/* True if the first 24 bytes can be openQCD's in a file of that size. */
+bool gauge_is_openqcd(const unsigned char *head, uint64_t size);
+
+/* The product of the extents; 0: it is zero, or does not fit. */
+uint64_t gauge_count_sites(const uint64_t extent[4]);
+
+/* `sites` links times 4 in this form; 0: it does not fit. */
+uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *);
+
+/* Reads all n bytes: LIMEFILE_E_SHRUNK at the end. */
+int gauge_read(struct limefile_source *, void *buf, size_t n, uint64_t offset);
+
+/* Sites that stand in the file in ILDG's order, in kept->form. */
+int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);
+
+/* The sums of `count` sites as the file stores them, out of their ILDG form. */
+void gauge_sum(const struct limefile_gauge *, const void *sites, uint64_t first, uint64_t count,
+               struct limefile_gauge_sums *);
+
+#endif

@@ -1,0 +1,280 @@
+/* image.c - a file that is computed while it is read */
+#include "imagekept.h"
+#include "gauge.h"
+#include "openqcd.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    PIECE_BYTES = 256 * 1024, /* of ILDG's sites that are converted at a time */
+};
+
+/* ---- new and sealed ---- */
+
+/* Values stand in lines of text: what is no printable ASCII becomes '?', also what would end a
+ * line; `room` without the NUL. */
+static char *copy_text(const char *text, size_t room, bool lines)
+{
+    size_t n = text ? strlen(text) : 0;
+    n = n < room ? n : room;
+    char *copy = malloc(n + 1);
+    if (!copy)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        copy[i] = lines || (text[i] >= ' ' && text[i] < 0x7f) ? text[i] : '?';
+    copy[n] = '\0';
+    return copy;
+}
+
+static int copy_form(struct limefile_gauge_image *image,
+                     const struct limefile_gauge_form *asked)
+{
+    enum { VALUE = 96, DATE = 63, TEXT = 1 << 20 };
+    struct limefile_gauge_form *form = &image->asked;
+    const char **texts[] = {&form->ensemble_id, &form->ensemble_label,
+                            &form->creator,     &form->date,
+                            &form->lfn,         &form->text};
+    static const size_t rooms[] = {VALUE, VALUE, VALUE, DATE, LIMEFILE_LFN_MAX - 1, TEXT};
+    *form = *asked;
+    for (int i = 0; i < 6; i++) {
+        if (!*texts[i])
+            continue;
+        image->texts[i] = copy_text(*texts[i], rooms[i], i == 5);
+        *texts[i] = image->texts[i];
+        if (!image->texts[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/* What the format has, and whether it can have this lattice. */
+static int choose_form(struct limefile_gauge_image *image)
+{
+    const struct limefile_gauge_form *asked = &image->asked;
+    struct links_form *form = &image->form;
+    unsigned only = image->format == LIMEFILE_GAUGE_MILC      ? 32
+                    : image->format == LIMEFILE_GAUGE_OPENQCD ? 64
+                                                              : 0;
+    form->precision = asked->precision ? asked->precision
+                      : only           ? only
+                                       : image->sites.precision;
+    form->rows = asked->rows ? asked->rows : 3;
+    form->little = only != 0;
+    if ((form->precision != 32 && form->precision != 64) || (only && form->precision != only) ||
+        (form->rows != 3 && form->rows != 2) ||
+        (form->rows == 2 && image->format != LIMEFILE_GAUGE_NERSC))
+        return LIMEFILE_E_GAUGE_FORM;
+    uint64_t most = image->format == LIMEFILE_GAUGE_OPENQCD ? GAUGE_OPENQCD_EXTENT_MAX
+                    : image->format == LIMEFILE_GAUGE_MILC  ? INT32_MAX
+                                                            : UINT64_MAX;
+    for (int d = 0; d < 4; d++)
+        if (image->sites.extent[d] > most ||
+            (image->format == LIMEFILE_GAUGE_OPENQCD && image->sites.extent[d] % 2 != 0))
+            return LIMEFILE_E_GAUGE_LATTICE;
+    image->data_bytes = gauge_data_bytes(image->sites.extent, form);
+    return image->data_bytes ? 0 : LIMEFILE_E_GAUGE_LATTICE;
+}
+
+static int make_header(struct limefile_gauge_image *image,
+                       const struct limefile_gauge_totals *totals)
+{
+    switch (image->format) {
+    case LIMEFILE_GAUGE_NERSC:
+        return image_nersc(image, totals);
+    case LIMEFILE_GAUGE_MILC:
+        return image_milc(image, totals);
+    case LIMEFILE_GAUGE_OPENQCD:
+        return image_openqcd(image, totals);
+    case LIMEFILE_GAUGE_ILDG:
+        return image_ildg(image, totals);
+    default:
+        return LIMEFILE_E_GAUGE_FORM;
+    }
+}
+
+int limefile_gauge_image_new(const struct limefile_sites *sites,
+                             const struct limefile_gauge_form *form,
+                             struct limefile_gauge_image **out)
+{
+    struct limefile_gauge_image *image = calloc(1, sizeof *image);
+    if (!image)
+        return -ENOMEM;
+    image->sites = *sites;
+    image->format = form->format;
+    int err = copy_form(image, form);
+    if (!err)
+        err = choose_form(image);
+    if (!err)
+        err = make_header(image, NULL);
+    if (err)
+        limefile_gauge_image_free(image);
+    else
+        *out = image;
+    return err;
+}
+
+void limefile_gauge_image_free(struct limefile_gauge_image *image)
+{
+    if (!image)
+        return;
+    for (size_t i = 0; i < sizeof image->texts / sizeof image->texts[0]; i++)
+        free(image->texts[i]);
+    free(image->header);
+    free(image->trailer);
+    free(image);
+}
+
+int limefile_gauge_image_seal(struct limefile_gauge_image *image,
+                              const struct limefile_gauge_totals *totals)
+{
+    if (totals->unfinite || !isfinite(totals->plaquette) || !isfinite(totals->link_trace))
+        return LIMEFILE_E_GAUGE_NAN;
+    int err = make_header(image, totals);
+    image->sealed = !err;
+    return err;
+}
+
+unsigned char *image_header(struct limefile_gauge_image *image, size_t n)
+{
+    free(image->header);
+    image->header = calloc(1, n + 1);
+    image->header_bytes = n;
+    return image->header;
+}
+
+/* ---- places ---- */
+
+uint64_t limefile_gauge_image_data_offset(const struct limefile_gauge_image *image)
+{
+    return image->header_bytes;
+}
+
+uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *image)
+{
+    return image->data_bytes;
+}
+
+const unsigned char *limefile_gauge_image_header(const struct limefile_gauge_image *image,
+                                                 size_t *n)
+{
+    *n = image->header_bytes;
+    return image->header;
+}
+
+const unsigned char *limefile_gauge_image_trailer(const struct limefile_gauge_image *image,
+                                                  size_t *n)
+{
+    *n = image->trailer_bytes;
+    return image->trailer;
+}
+
+uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *image)
+{
+    return image->header_bytes + image->data_bytes + image->trailer_bytes;
+}
+
+size_t image_site_bytes(const struct limefile_gauge_image *image)
+{
+    return 4 * links_bytes(&image->form);
+}
+
+/* ---- data ---- */
+
+void image_encode(const struct limefile_gauge_image *image, const void *sites, uint64_t count,
+                  void *out)
+{
+    struct links_form ildg = links_ildg(image->sites.precision);
+    links_convert(&ildg, sites, &image->form, out, (size_t)count * 4);
+}
+
+void image_sum(const struct limefile_gauge_image *image, const void *data, size_t n,
+               uint64_t offset, struct limefile_gauge_sums *sums)
+{
+    size_t site = image_site_bytes(image);
+    if (image->format == LIMEFILE_GAUGE_NERSC)
+        sums->nersc += links_sum(data, n / 4, image->form.little);
+    else if (image->format == LIMEFILE_GAUGE_MILC)
+        links_xor(data, n / 4, image->form.little, offset / 4, &sums->sum29, &sums->sum31);
+    else if (image->format == LIMEFILE_GAUGE_ILDG)
+        limefile_checksum_add(&sums->scidac, data, n / site, site, offset / site);
+}
+
+/* Whole units (sites, or points of openQCD) into `out`. */
+static int make_units(const struct limefile_gauge_image *image, uint64_t first, uint64_t count,
+                      unsigned char *out)
+{
+    if (image->format == LIMEFILE_GAUGE_OPENQCD)
+        return openqcd_make(&image->sites, first, count, out);
+    size_t site = limefile_sites_bytes(&image->sites), stored = image_site_bytes(image);
+    uint64_t piece = PIECE_BYTES / site, n;
+    unsigned char *buffer = malloc((size_t)(piece < count ? piece : count) * site);
+    int err = buffer ? 0 : -ENOMEM;
+    for (; !err && count; count -= n, first += n, out += n * stored) {
+        n = count < piece ? count : piece;
+        err = image->sites.read(image->sites.context, first, n, buffer);
+        if (!err)
+            image_encode(image, buffer, n, out);
+    }
+    free(buffer);
+    return err;
+}
+
+/* n bytes at `offset` of the data; what of its first and last unit is not asked for is made all
+ * the same, beside. */
+static int make_data(const struct limefile_gauge_image *image, unsigned char *out, size_t n,
+                     uint64_t offset)
+{
+    size_t unit = image->format == LIMEFILE_GAUGE_OPENQCD ? (size_t)OPENQCD_POINT_BYTES
+                                                          : image_site_bytes(image);
+    unsigned char one[OPENQCD_POINT_BYTES];
+    int err = 0;
+    while (!err && n) {
+        size_t skip = (size_t)(offset % unit), got = unit - skip;
+        if (skip || n < unit) {
+            got = got < n ? got : n;
+            err = make_units(image, offset / unit, 1, one);
+            if (!err)
+                memcpy(out, one + skip, got);
+        } else {
+            got = n / unit * unit;
+            err = make_units(image, offset / unit, n / unit, out);
+        }
+        out += got;
+        offset += got;
+        n -= got;
+    }
+    return err;
+}
+
+static size_t take_bytes(unsigned char *out, size_t n, const unsigned char *from, size_t have,
+                         uint64_t offset)
+{
+    size_t got = have - (size_t)offset;
+    got = got < n ? got : n;
+    memcpy(out, from + offset, got);
+    return got;
+}
+
+ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *image, void *buf, size_t n,
+                                  uint64_t offset)
+{
+    unsigned char *out = buf;
+    uint64_t size = limefile_gauge_image_size(image), end = image->header_bytes;
+    int err = image->sealed ? 0 : LIMEFILE_E_STATE;
+    n = offset >= size ? 0 : size - offset < n ? (size_t)(size - offset) : n;
+    for (size_t left = n, got; !err && left; left -= got, out += got, offset += got) {
+        uint64_t data_end = end + image->data_bytes;
+        if (offset < end) {
+            got = take_bytes(out, left, image->header, image->header_bytes, offset);
+        } else if (offset >= data_end) {
+            got =
+                take_bytes(out, left, image->trailer, image->trailer_bytes, offset - data_end);
+        } else {
+            got = data_end - offset < left ? (size_t)(data_end - offset) : left;
+            err = make_data(image, out, got, offset - end);
+        }
+    }
+    return err ? err : (ssize_t)n;
+}

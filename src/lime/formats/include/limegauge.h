@@ -1,0 +1,175 @@
+/*
+ * limegauge.h - SU(3) gauge configurations as other programs store them: NERSC, MILC v5 and
+ * openQCD files, and configurations in LIME containers (ILDG, and QIO's four colour matrices).
+ *
+ * Reading gives the sites as ILDG has them (limesites.h) and what the header says. Writing goes
+ * by an image: a file whose size is known at once and whose bytes are computed when they are
+ * asked for. docs/formats.md describes the formats, and what is decided where they are
+ * ambiguous.
+ *
+ * Nothing here prints or has global state. What is opened does not change (an image once it is
+ * sealed), so any number of threads may read it.
+ */
+#ifndef LIMEGAUGE_H
+#define LIMEGAUGE_H
+
+#include "limesites.h"
+
+enum limefile_gauge_format {
+    LIMEFILE_GAUGE_NONE,
+    LIMEFILE_GAUGE_ILDG, /* in a LIME container */
+    LIMEFILE_GAUGE_NERSC,
+    LIMEFILE_GAUGE_MILC,
+    LIMEFILE_GAUGE_OPENQCD,
+};
+
+/* "ildg", "nersc", "milc", "openqcd"; LIMEFILE_GAUGE_NONE for another word. */
+const char *limefile_gauge_format_name(enum limefile_gauge_format);
+enum limefile_gauge_format limefile_gauge_format_named(const char *word);
+
+/* ---- reading (gauge.c) --------------------------------------------------------------- */
+
+#define LIMEFILE_GAUGE_WORD_MAX 256 /* of a value in a header, with the NUL */
+
+/* The checksums that the formats know. Each file has one of them at most. */
+struct limefile_gauge_sums {
+    uint32_t nersc;
+    uint32_t sum29, sum31; /* MILC */
+    struct limefile_checksum scidac;
+};
+
+struct limefile_gauge {
+    enum limefile_gauge_format format;
+    struct limefile_sites sites; /* precision: the file's own */
+    unsigned rows;               /* that the file has of each link: 2 or 3 */
+    bool little;                 /* its numbers are little-endian */
+    bool listed;                 /* MILC: sites in the order of a list */
+    uint64_t data_offset, data_bytes;
+    uint64_t ordinal; /* ILDG: of the record */
+
+    /* What the header says. */
+    bool has_checksum, has_plaquette, has_trace, has_sequence;
+    struct limefile_gauge_sums sums; /* has_checksum: the one of the format */
+    double plaquette;                /* 1 for unit links, in all formats */
+    double link_trace;               /* the same */
+    uint64_t sequence;               /* the number of the configuration */
+    char ensemble_id[LIMEFILE_GAUGE_WORD_MAX], ensemble_label[LIMEFILE_GAUGE_WORD_MAX];
+    char date[LIMEFILE_GAUGE_WORD_MAX];
+    char lfn[LIMEFILE_LFN_MAX];
+    char *text; /* the header as lines of text, NUL-terminated; NULL: ILDG */
+
+    struct limefile_gauge_kept *kept; /* the library's own */
+};
+
+/*
+ * Opens whatever it is. `ordinal`: the record of a container that is meant; 0: the only one.
+ * The source must outlive it and bear several threads. LIMEFILE_E_GAUGE_*; for a container
+ * whose index ends at a fault only if there is no configuration before. Memory does not depend
+ * on the lattice, but for a list of sites in a MILC file (4 bytes a site, of a file that has
+ * them).
+ */
+int limefile_gauge_open(struct limefile_source *, uint64_t ordinal,
+                        struct limefile_gauge **out);
+void limefile_gauge_close(struct limefile_gauge *); /* NULL: nothing happens */
+
+/* A field of a container whose data are in `source` from field->record.data_offset on.
+ * LIMEFILE_E_GAUGE_NONE if it is no SU(3) configuration of four dimensions. */
+int limefile_gauge_open_field(struct limefile_source *, const struct limefile_field *,
+                              struct limefile_gauge **out);
+
+/* Whether the first n bytes (at least 24, or the whole file) are those of a file of `size`
+ * bytes in a format other than LIME. No more than a guess for openQCD, which has no magic
+ * number. */
+enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uint64_t size);
+
+/* ---- what a file would be (image.c) -------------------------------------------------- */
+
+/* Texts may be NULL; they are copied, in printable ASCII and as far as the format has room. */
+struct limefile_gauge_form {
+    enum limefile_gauge_format format;
+    unsigned precision; /* 32, 64; 0: that of the sites, or of the format if it has one only */
+    unsigned rows;      /* 2 or 3; 0: 3. Only NERSC has 2. */
+    const char *ensemble_id, *ensemble_label, *creator, *date; /* NERSC; date: also MILC */
+    bool has_sequence;
+    uint64_t sequence;
+    const char *lfn;  /* ILDG */
+    const char *text; /* ILDG: kept in a record "TEXT_TYPE" before the configuration's */
+    const char *text_type;
+};
+
+struct limefile_gauge_image;
+
+/* The sites must outlive it; they are not read yet. LIMEFILE_E_GAUGE_FORM: the format has no
+ * such precision or rows; LIMEFILE_E_GAUGE_LATTICE: it cannot hold such a lattice. */
+int limefile_gauge_image_new(const struct limefile_sites *, const struct limefile_gauge_form *,
+                             struct limefile_gauge_image **out);
+void limefile_gauge_image_free(struct limefile_gauge_image *);
+
+/* Where the data are; this is known before it is sealed. */
+uint64_t limefile_gauge_image_data_offset(const struct limefile_gauge_image *);
+uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *);
+
+struct limefile_gauge_totals;
+
+/* Puts checksums and plaquette into the header. LIMEFILE_E_GAUGE_NAN: they are no numbers. */
+int limefile_gauge_image_seal(struct limefile_gauge_image *,
+                              const struct limefile_gauge_totals *);
+
+/* Of a sealed one: the bytes before and after the data, and of all. */
+const unsigned char *limefile_gauge_image_header(const struct limefile_gauge_image *,
+                                                 size_t *n);
+const unsigned char *limefile_gauge_image_trailer(const struct limefile_gauge_image *,
+                                                  size_t *n);
+uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
+
+/* Up to n bytes at `offset`, as pread: fewer only at its end. Reads only the sites that it
+ * needs; for openQCD a whole lot of neighbouring ones at best, so ask for 1 MiB or more at a
+ * time if others follow. Fails as sites->read does, -ENOMEM, LIMEFILE_E_STATE: not sealed. */
+ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *, void *buf, size_t n,
+                                  uint64_t offset);
+
+/* ---- one pass over all sites (pass.c) ------------------------------------------------ */
+
+struct limefile_gauge_totals {
+    double plaquette;  /* 1 for unit links */
+    double link_trace; /* the same */
+    double deviation;  /* the largest of any link from SU(3), see limefile_gauge_deviation() */
+    uint64_t worst_site;
+    unsigned worst_direction;
+    uint64_t unfinite; /* links that have a NaN or an infinity; they are in no other figure */
+    struct limefile_gauge_sums source; /* of what the source stores, in its format */
+    struct limefile_gauge_sums image;  /* of what the image stores */
+};
+
+struct limefile_gauge_pass {
+    const struct limefile_sites *sites;
+    const struct limefile_gauge *source;      /* whose sums are taken; or NULL */
+    const struct limefile_gauge_image *image; /* whose data are made and summed; or NULL */
+    /* Gets the image's data, in pieces and any order, from several threads; or NULL. -errno */
+    int (*write)(void *context, const void *data, size_t n, uint64_t offset);
+    /* Called by one thread at a time; false: stop soon and fail with -EINTR. Or NULL. */
+    bool (*progress)(void *context, uint64_t sites_more);
+    void *context;
+    bool without_plaquette; /* nobody wants it */
+    unsigned threads;       /* 0: as many as there are processors */
+    size_t memory;          /* bytes that it may take, roughly; 0: 512 MiB */
+};
+
+/* Reads each site once, but for those at the edges of what fits into memory. */
+int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge_totals *out);
+
+/* 0, or what is wrong: LIMEFILE_E_GAUGE_CHECKSUM, _PLAQUETTE, _TRACE. Plaquette and trace are
+ * compared within LIMEFILE_GAUGE_TOLERANCE, with openQCD's within 1e-9. */
+#define LIMEFILE_GAUGE_TOLERANCE 1e-5
+int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
+
+/* Both: reads all data and compares them with what the header says. */
+int limefile_gauge_verify(const struct limefile_gauge *, unsigned threads,
+                          bool (*progress)(void *context, uint64_t sites_more), void *context,
+                          struct limefile_gauge_totals *out);
+
+/* The largest of: |row|^2 - 1, |row_i . row_j|, and |third row - conj(first x second)|, which
+ * means that the determinant is 1. Of what is stored in 32 bits 1e-5 is usual. */
+double limefile_gauge_deviation(const double link[LIMEFILE_LINK_REALS]);
+
+#endif

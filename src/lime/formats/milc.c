@@ -1,0 +1,140 @@
+/* milc.c - MILC's version 5: a header of numbers in the writer's order, single precision */
+#include "gauge.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    LIST_BLOCK = 16384, /* ranks that are read at a time */
+    AT_EXTENT = 4,
+    AT_ORDER = GAUGE_MILC_DATE_AT + GAUGE_MILC_DATE,
+    TEXT_MAX = 512,
+};
+
+static uint32_t get32(const unsigned char *at, bool little)
+{
+    uint32_t value = get_be32(at);
+    return little ? __builtin_bswap32(value) : value;
+}
+
+/* ---- a list of sites ---- */
+
+/* place[rank] becomes the number of the datum; UINT32_MAX: none yet. */
+static int take_ranks(struct limefile_gauge *g, const unsigned char *raw, uint64_t first,
+                      uint64_t n, uint64_t sites)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t rank = get32(raw + 4 * i, g->little);
+        if (rank >= sites || g->kept->place[rank] != UINT32_MAX)
+            return LIMEFILE_E_GAUGE_LIST;
+        g->kept->place[rank] = (uint32_t)(first + i);
+    }
+    return 0;
+}
+
+static int read_list(struct limefile_gauge *g, uint64_t sites)
+{
+    unsigned char *raw = malloc(LIST_BLOCK * 4);
+    g->kept->place = malloc((size_t)sites * sizeof *g->kept->place);
+    int err = raw && g->kept->place ? 0 : -ENOMEM;
+    if (!err)
+        memset(g->kept->place, 0xff, (size_t)sites * sizeof *g->kept->place);
+    for (uint64_t at = 0, n; !err && at < sites; at += n) {
+        n = sites - at < LIST_BLOCK ? sites - at : LIST_BLOCK;
+        err = gauge_read(g->kept->source, raw, (size_t)n * 4, GAUGE_MILC_HEADER + at * 4);
+        if (!err)
+            err = take_ranks(g, raw, at, n, sites);
+    }
+    free(raw);
+    return err;
+}
+
+/* Neighbours that stand together are read together. */
+static int read_listed(void *context, uint64_t first, uint64_t count, void *out)
+{
+    const struct limefile_gauge *g = context;
+    const uint32_t *place = g->kept->place;
+    size_t site = limefile_sites_bytes(&g->sites);
+    uint64_t n;
+    int err = 0;
+    for (uint64_t i = 0; !err && i < count; i += n) {
+        for (n = 1; i + n < count && place[first + i + n] == place[first + i] + n;)
+            n++;
+        err = gauge_read_plain(context, place[first + i], n, (unsigned char *)out + i * site);
+    }
+    return err;
+}
+
+/* ---- the header ---- */
+
+static int take_text(struct limefile_gauge *g)
+{
+    g->text = malloc(TEXT_MAX);
+    if (!g->text)
+        return -ENOMEM;
+    snprintf(g->text, TEXT_MAX,
+             "magic_number = %d\nnx = %llu\nny = %llu\nnz = %llu\nnt = %llu\n"
+             "time_stamp = %s\norder = %d\nsum29 = %x\nsum31 = %x\n",
+             GAUGE_MILC_MAGIC, (unsigned long long)g->sites.extent[0],
+             (unsigned long long)g->sites.extent[1], (unsigned long long)g->sites.extent[2],
+             (unsigned long long)g->sites.extent[3], g->date, g->listed, g->sums.sum29,
+             g->sums.sum31);
+    return 0;
+}
+
+/* Only what can be shown, up to a NUL or the end of the line. */
+static void take_date(struct limefile_gauge *g, const unsigned char *raw)
+{
+    size_t n = 0;
+    while (n < GAUGE_MILC_DATE && raw[n] >= ' ' && raw[n] < 0x7f)
+        n++;
+    memcpy(g->date, raw, n);
+}
+
+static int take_lattice(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
+{
+    for (int i = 0; i < 4; i++) {
+        uint32_t extent = get32(head + AT_EXTENT + 4 * i, g->little);
+        if (extent == 0 || extent > INT32_MAX)
+            return LIMEFILE_E_GAUGE_LATTICE;
+        g->sites.extent[i] = extent;
+    }
+    uint64_t sites = gauge_count_sites(g->sites.extent);
+    g->data_bytes = gauge_data_bytes(g->sites.extent, &g->kept->form);
+    if (!sites || !g->data_bytes || (g->listed && sites > INT32_MAX))
+        return LIMEFILE_E_GAUGE_LATTICE;
+    g->data_offset = GAUGE_MILC_HEADER + (g->listed ? 4 * sites : 0) + 8;
+    return size == g->data_offset + g->data_bytes ? 0 : LIMEFILE_E_GAUGE_LENGTH;
+}
+
+static int take_sums(struct limefile_gauge *g)
+{
+    unsigned char raw[8];
+    int err = gauge_read(g->kept->source, raw, sizeof raw, g->data_offset - sizeof raw);
+    g->has_checksum = true;
+    g->sums.sum29 = get32(raw, g->little);
+    g->sums.sum31 = get32(raw + 4, g->little);
+    return err;
+}
+
+int gauge_milc_open(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
+{
+    if (size < GAUGE_MILC_HEADER + 8)
+        return LIMEFILE_E_GAUGE_HEADER;
+    g->format = LIMEFILE_GAUGE_MILC;
+    g->little = get_be32(head) != GAUGE_MILC_MAGIC;
+    g->listed = get32(head + AT_ORDER, g->little) != 0;
+    g->rows = 3;
+    g->kept->form = (struct links_form){.precision = 32, .rows = 3, .little = g->little};
+    g->sites.precision = 32;
+    g->sites.read = g->listed ? read_listed : gauge_read_plain;
+    g->sites.context = g;
+    take_date(g, head + GAUGE_MILC_DATE_AT);
+    int err = take_lattice(g, head, size);
+    if (!err)
+        err = take_sums(g);
+    if (!err && g->listed)
+        err = read_list(g, gauge_count_sites(g->sites.extent));
+    return err ? err : take_text(g);
+}

@@ -1,0 +1,264 @@
+/* nersc.c - the header of a NERSC archive file: lines of text before the data */
+#include "gauge.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    HEADER_MAX = 65536, /* bytes; writers need less than 2000 */
+    SAMPLE_SITES = 16,
+};
+
+enum key {
+    K_DATATYPE,
+    K_DIMENSION_1,
+    K_DIMENSION_2,
+    K_DIMENSION_3,
+    K_DIMENSION_4,
+    K_LINK_TRACE,
+    K_PLAQUETTE,
+    K_CHECKSUM,
+    K_ENSEMBLE_ID,
+    K_ENSEMBLE_LABEL,
+    K_SEQUENCE_NUMBER,
+    K_CREATION_DATE,
+    K_FLOATING_POINT,
+    K_COUNT,
+};
+
+static const char *const keys[K_COUNT] = {
+    "DATATYPE",        "DIMENSION_1",   "DIMENSION_2",    "DIMENSION_3", "DIMENSION_4",
+    "LINK_TRACE",      "PLAQUETTE",     "CHECKSUM",       "ENSEMBLE_ID", "ENSEMBLE_LABEL",
+    "SEQUENCE_NUMBER", "CREATION_DATE", "FLOATING_POINT",
+};
+
+struct values {
+    char value[K_COUNT][LIMEFILE_GAUGE_WORD_MAX];
+    bool there[K_COUNT];
+};
+
+/* ---- lines ---- */
+
+static void trim(const char **text, size_t *n)
+{
+    while (*n && isspace((unsigned char)**text))
+        (*text)++, (*n)--;
+    while (*n && isspace((unsigned char)(*text)[*n - 1]))
+        (*n)--;
+}
+
+/* Unknown keys are nobody's business; a known one is there once and has a value of a length. */
+static int take_line(struct values *v, const char *line, size_t n)
+{
+    const char *sign = memchr(line, '=', n), *name = line;
+    trim(&line, &n);
+    if (n == 0)
+        return 0;
+    if (!sign || memchr(line, '\0', n))
+        return LIMEFILE_E_GAUGE_HEADER;
+    size_t name_len = (size_t)(sign - name), len = (size_t)(line + n - sign) - 1;
+    const char *value = sign + 1;
+    trim(&name, &name_len);
+    trim(&value, &len);
+    for (int k = 0; k < K_COUNT; k++) {
+        if (strlen(keys[k]) != name_len || memcmp(keys[k], name, name_len) != 0)
+            continue;
+        if (v->there[k] || len >= LIMEFILE_GAUGE_WORD_MAX)
+            return LIMEFILE_E_GAUGE_VALUE;
+        memcpy(v->value[k], value, len);
+        v->there[k] = len > 0;
+    }
+    return 0;
+}
+
+/* *end: the first byte of the data. */
+static int take_lines(struct values *v, const char *text, size_t n, size_t *end)
+{
+    static const char last[] = "END_HEADER";
+    for (size_t at = 0, number = 0;; number++) {
+        const char *line = text + at, *newline = memchr(line, '\n', n - at);
+        if (!newline)
+            return LIMEFILE_E_GAUGE_HEADER;
+        size_t len = (size_t)(newline - line);
+        at += len + 1;
+        trim(&line, &len);
+        if (len == sizeof last - 1 && memcmp(line, last, len) == 0) {
+            *end = at;
+            return 0;
+        }
+        int err = number ? take_line(v, line, len) : len == 12 ? 0 : LIMEFILE_E_GAUGE_HEADER;
+        if (err)
+            return err;
+    }
+}
+
+/* ---- values ---- */
+
+static bool integer(const char *text, int base, uint64_t max, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    if (!isxdigit((unsigned char)*text)) /* no sign, no space */
+        return false;
+    unsigned long long value = strtoull(text, &end, base);
+    *out = value;
+    return errno == 0 && *end == '\0' && value <= max;
+}
+
+static bool real(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && *end == '\0' && isfinite(*out);
+}
+
+static int take_lattice(struct limefile_gauge *g, const struct values *v)
+{
+    for (int i = 0; i < 4; i++)
+        if (!v->there[K_DIMENSION_1 + i] ||
+            !integer(v->value[K_DIMENSION_1 + i], 10, INT64_MAX, &g->sites.extent[i]))
+            return LIMEFILE_E_GAUGE_VALUE;
+    return gauge_count_sites(g->sites.extent) ? 0 : LIMEFILE_E_GAUGE_LATTICE;
+}
+
+static int take_figures(struct limefile_gauge *g, const struct values *v)
+{
+    uint64_t sum;
+    g->has_plaquette = v->there[K_PLAQUETTE];
+    g->has_trace = v->there[K_LINK_TRACE];
+    g->has_checksum = v->there[K_CHECKSUM];
+    if ((g->has_plaquette && !real(v->value[K_PLAQUETTE], &g->plaquette)) ||
+        (g->has_trace && !real(v->value[K_LINK_TRACE], &g->link_trace)) ||
+        (g->has_checksum && !integer(v->value[K_CHECKSUM], 16, UINT32_MAX, &sum)))
+        return LIMEFILE_E_GAUGE_VALUE;
+    if (g->has_checksum)
+        g->sums.nersc = (uint32_t)sum;
+    g->has_sequence = integer(v->value[K_SEQUENCE_NUMBER], 10, INT64_MAX, &g->sequence);
+    memcpy(g->ensemble_id, v->value[K_ENSEMBLE_ID], sizeof g->ensemble_id);
+    memcpy(g->ensemble_label, v->value[K_ENSEMBLE_LABEL], sizeof g->ensemble_label);
+    memcpy(g->date, v->value[K_CREATION_DATE], sizeof g->date);
+    return 0;
+}
+
+/* *unclear: the word says nothing of the order of bytes, and readers differ. */
+static int take_form(struct links_form *form, const struct values *v, bool *unclear)
+{
+    const char *type = v->value[K_DATATYPE], *number = v->value[K_FLOATING_POINT];
+    form->rows = strcmp(type, "4D_SU3_GAUGE_3x3") == 0 ? 3 : 2;
+    if (form->rows == 2 && strcmp(type, "4D_SU3_GAUGE") != 0)
+        return LIMEFILE_E_GAUGE_VALUE;
+    number = v->there[K_FLOATING_POINT] ? number : "IEEE32BIG";
+    form->precision = strncmp(number, "IEEE64", 6) == 0 ? 64 : 32;
+    if (form->precision == 32 && strncmp(number, "IEEE32", 6) != 0)
+        return LIMEFILE_E_GAUGE_VALUE;
+    number += 6;
+    *unclear = *number == '\0';
+    form->little = strcmp(number, "LITTLE") == 0 || strcmp(number, "SMALL") == 0;
+    return *unclear || form->little || strcmp(number, "BIG") == 0 ? 0 : LIMEFILE_E_GAUGE_VALUE;
+}
+
+/* ---- an order that is not said ---- */
+
+/* The first links have rows of length 1 in one of them. */
+static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t count)
+{
+    double link[LIMEFILE_LINK_REALS];
+    for (uint64_t i = 0; i < 4 * count; i++) {
+        links_reals(sites + i * LIMEFILE_LINK_REALS * (precision / 8), precision,
+                    LIMEFILE_LINK_REALS, link);
+        if (!(limefile_gauge_deviation(link) < 0.01))
+            return false;
+    }
+    return true;
+}
+
+/* Links that are none in either order: the checksum tells. */
+static int decide_by_sum(struct limefile_gauge *g)
+{
+    struct limefile_gauge_totals totals;
+    struct limefile_gauge_pass pass = {
+        .sites = &g->sites, .source = g, .without_plaquette = true};
+    for (int i = 0; i < 2 && g->has_checksum; i++) {
+        g->kept->form.little = i == 0;
+        int err = limefile_gauge_run(&pass, &totals);
+        if (err || totals.source.nersc == g->sums.nersc)
+            return err;
+    }
+    return LIMEFILE_E_GAUGE_ORDER;
+}
+
+static int decide_order(struct limefile_gauge *g)
+{
+    unsigned char sites[SAMPLE_SITES * 576];
+    uint64_t count = limefile_sites_count(&g->sites);
+    bool fits[2];
+    count = count < SAMPLE_SITES ? count : SAMPLE_SITES;
+    for (int i = 0; i < 2; i++) {
+        g->kept->form.little = i == 1;
+        int err = gauge_read_plain(g, 0, count, sites);
+        if (err)
+            return err;
+        fits[i] = is_unitary(sites, g->sites.precision, count);
+    }
+    if (fits[0] == fits[1])
+        return decide_by_sum(g);
+    g->kept->form.little = fits[1];
+    return 0;
+}
+
+/* ---- the file ---- */
+
+static int keep_text(struct limefile_gauge *g, const char *text, size_t n)
+{
+    g->text = malloc(n + 1);
+    if (!g->text)
+        return -ENOMEM;
+    memcpy(g->text, text, n);
+    g->text[n] = '\0';
+    return 0;
+}
+
+static int take_header(struct limefile_gauge *g, const char *text, size_t n, bool *unclear)
+{
+    struct values v = {0};
+    struct links_form *form = &g->kept->form;
+    size_t end;
+    int err = take_lines(&v, text, n, &end);
+    if (!err)
+        err = take_lattice(g, &v);
+    if (!err)
+        err = take_form(form, &v, unclear);
+    if (!err)
+        err = take_figures(g, &v);
+    if (err)
+        return err;
+    g->data_offset = end;
+    g->data_bytes = gauge_data_bytes(g->sites.extent, form);
+    return g->data_bytes ? keep_text(g, text, end) : LIMEFILE_E_GAUGE_LATTICE;
+}
+
+int gauge_nersc_open(struct limefile_gauge *g, uint64_t size)
+{
+    bool unclear = false;
+    char *text = malloc(HEADER_MAX);
+    if (!text)
+        return -ENOMEM;
+    ssize_t n = limefile_read_full(g->kept->source, text, HEADER_MAX, 0);
+    int err = n < 0 ? (int)n : take_header(g, text, (size_t)n, &unclear);
+    free(text);
+    if (!err && size != g->data_offset + g->data_bytes)
+        err = LIMEFILE_E_GAUGE_LENGTH;
+    if (err)
+        return err;
+    g->format = LIMEFILE_GAUGE_NERSC;
+    g->rows = g->kept->form.rows;
+    g->sites.precision = g->kept->form.precision;
+    g->sites.read = gauge_read_plain;
+    g->sites.context = g;
+    err = unclear ? decide_order(g) : 0;
+    g->little = g->kept->form.little;
+    return err;
+}

@@ -1,0 +1,313 @@
+/*
+ * openqcd.c - files that openQCD exports
+ *
+ * Directions are t, x, y, z; a point's number has t slowest and z fastest. Only odd points are
+ * there, in the order of their numbers, each with U(x,0), U(x-0,0), ..., U(x,3), U(x-3,3). All
+ * extents are even, so a column (all z of an x, y, t) has half of them, and points one after
+ * another in a column are one after another in the file.
+ */
+#include "openqcd.h"
+#include "box.h"
+#include "gauge.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    LINK_BYTES = LIMEFILE_LINK_REALS * 8,
+    PLANES_MAX = 512,   /* that are read at a time: what a column of them takes is kept */
+    POINTS_MAX = 16384, /* that are made at a time */
+    TEXT_MAX = 256,
+};
+
+static const struct links_form stored = {.precision = 64, .rows = 3, .little = true};
+static const struct links_form native = {.precision = 64, .rows = 3}; /* ILDG's */
+
+/* ---- the header ---- */
+
+static uint32_t get_le32(const unsigned char *at)
+{
+    return __builtin_bswap32(get_be32(at));
+}
+
+static double get_le_double(const unsigned char *at)
+{
+    uint64_t bits = __builtin_bswap64(get_be64(at));
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static bool take_extents(const unsigned char *head, uint64_t extent[4])
+{
+    for (int i = 0; i < 4; i++) {
+        uint32_t n = get_le32(head + 4 * i);
+        if (n == 0 || n > GAUGE_OPENQCD_EXTENT_MAX || n % 2 != 0)
+            return false;
+        extent[(i + 3) % 4] = n; /* t, x, y, z */
+    }
+    return true;
+}
+
+bool gauge_is_openqcd(const unsigned char *head, uint64_t size)
+{
+    uint64_t extent[4], bytes;
+    double plaquette = get_le_double(head + 16);
+    if (!take_extents(head, extent))
+        return false;
+    bytes = gauge_data_bytes(extent, &stored);
+    return bytes && size == GAUGE_OPENQCD_HEADER + bytes && fabs(plaquette) <= 3.1;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    const struct limefile_gauge *g;
+    struct box box; /* of sites that are read */
+    uint64_t t;
+    unsigned char *out;
+    unsigned char *column; /* records */
+};
+
+/* The link at `at` of ILDG's direction; where it is not in the box, nothing is kept. */
+static void keep(const struct reading *r, const uint64_t at[4], unsigned direction,
+                 const unsigned char *link)
+{
+    const uint64_t *l = r->g->sites.extent;
+    uint64_t local[3];
+    if (at[3] != r->t)
+        return;
+    for (int d = 0; d < 3; d++) {
+        local[d] = box_local(&r->box, l, d, at[d]);
+        if (local[d] >= r->box.width[d])
+            return;
+    }
+    uint64_t site = local[0] + r->box.width[0] * (local[1] + r->box.width[1] * local[2]);
+    links_convert(&stored, link, &native, r->out + (4 * site + direction) * LINK_BYTES, 1);
+}
+
+static void keep_point(const struct reading *r, const uint64_t at[4], const unsigned char *raw)
+{
+    const uint64_t *l = r->g->sites.extent;
+    for (unsigned slot = 0; slot < 4; slot++, raw += 2 * LINK_BYTES) {
+        unsigned d = (slot + 3) % 4;
+        uint64_t below[4] = {at[0], at[1], at[2], at[3]};
+        below[d] = below[d] ? below[d] - 1 : l[d] - 1;
+        keep(r, at, d, raw);
+        keep(r, below, d, raw + LINK_BYTES);
+    }
+}
+
+/* The odd points of a column with z in [from, from + n), which does not wrap. */
+static int read_column(const struct reading *r, uint64_t x, uint64_t y, uint64_t t,
+                       uint64_t from, uint64_t n)
+{
+    const uint64_t *l = r->g->sites.extent;
+    uint64_t first = from + ((x + y + t + from) % 2 == 0), at[4] = {x, y, first, t};
+    uint64_t points = first < from + n ? (from + n - first + 1) / 2 : 0;
+    uint64_t number = (first + l[2] * (y + l[1] * (x + l[0] * t))) / 2;
+    if (!points)
+        return 0;
+    int err = gauge_read(r->g->kept->source, r->column, points * OPENQCD_POINT_BYTES,
+                         r->g->data_offset + number * OPENQCD_POINT_BYTES);
+    for (uint64_t i = 0; !err && i < points; i++, at[2] += 2)
+        keep_point(r, at, r->column + i * OPENQCD_POINT_BYTES);
+    return err;
+}
+
+/* One that is beside the box needs no z above it. */
+static int read_columns(const struct reading *r, uint64_t x, uint64_t y, bool inside)
+{
+    const uint64_t *l = r->g->sites.extent;
+    uint64_t z = r->box.base[2], n = r->box.width[2], above = (z + n) % l[2];
+    int err = read_column(r, x, y, r->t, z, n);
+    if (!err && inside && n < l[2])
+        err = read_column(r, x, y, r->t, above, 1);
+    if (!err && inside)
+        err = read_column(r, x, y, (r->t + 1) % l[3], z, n);
+    return err;
+}
+
+static int read_box(const struct reading *r)
+{
+    const uint64_t *l = r->g->sites.extent;
+    const struct box *b = &r->box;
+    uint64_t xs = b->width[0] + (b->width[0] < l[0]), ys = b->width[1] + (b->width[1] < l[1]);
+    int err = 0;
+    for (uint64_t i = 0; !err && i < xs; i++)
+        for (uint64_t j = 0; !err && j < ys; j++) {
+            bool beside_x = i == b->width[0], beside_y = j == b->width[1];
+            if (!beside_x || !beside_y)
+                err = read_columns(r, (b->base[0] + i) % l[0], (b->base[1] + j) % l[1],
+                                   !beside_x && !beside_y);
+        }
+    return err;
+}
+
+static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
+{
+    const struct limefile_gauge *g = context;
+    const uint64_t *l = g->sites.extent;
+    uint64_t planes = l[2] < PLANES_MAX ? l[2] : PLANES_MAX, n;
+    struct reading r = {.g = g, .out = out};
+    r.column = malloc((planes / 2 + 1) * OPENQCD_POINT_BYTES);
+    int err = r.column ? 0 : -ENOMEM;
+    for (; !err && count; count -= n, first += n) {
+        n = box_of_run(l, first, count, planes, &r.box, &r.t);
+        err = read_box(&r);
+        r.out += n * limefile_sites_bytes(&g->sites);
+    }
+    free(r.column);
+    return err;
+}
+
+static int take_text(struct limefile_gauge *g, double plaquette)
+{
+    const uint64_t *l = g->sites.extent;
+    g->text = malloc(TEXT_MAX);
+    if (!g->text)
+        return -ENOMEM;
+    snprintf(g->text, TEXT_MAX, "N0 = %llu\nN1 = %llu\nN2 = %llu\nN3 = %llu\nplaq = %.17g\n",
+             (unsigned long long)l[3], (unsigned long long)l[0], (unsigned long long)l[1],
+             (unsigned long long)l[2], plaquette);
+    return 0;
+}
+
+int gauge_openqcd_open(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
+{
+    double plaquette = get_le_double(head + 16);
+    if (!gauge_is_openqcd(head, size) || !take_extents(head, g->sites.extent))
+        return LIMEFILE_E_GAUGE_UNKNOWN;
+    g->format = LIMEFILE_GAUGE_OPENQCD;
+    g->rows = 3;
+    g->little = true;
+    g->data_offset = GAUGE_OPENQCD_HEADER;
+    g->data_bytes = size - GAUGE_OPENQCD_HEADER;
+    g->has_plaquette = true;
+    g->plaquette = plaquette / 3;
+    g->kept->form = stored;
+    g->sites.precision = 64;
+    g->sites.read = read_sites;
+    g->sites.context = g;
+    return take_text(g, plaquette);
+}
+
+/* ---- making ---- */
+
+static void put_link(const unsigned char *site, unsigned direction, unsigned precision,
+                     unsigned char *out)
+{
+    struct links_form form = links_ildg(precision);
+    links_convert(&form, site + direction * links_bytes(&form), &stored, out, 1);
+}
+
+void openqcd_encode(const uint64_t l[4], unsigned precision, openqcd_site_fn *site,
+                    const void *context, uint64_t first, uint64_t count, unsigned char *out)
+{
+    for (uint64_t i = first; i < first + count; i++) {
+        uint64_t number = 2 * i, at[4];
+        at[1] = number / l[2] % l[1];
+        at[0] = number / l[2] / l[1] % l[0];
+        at[3] = number / l[2] / l[1] / l[0];
+        at[2] = number % l[2] + ((at[0] + at[1] + at[3]) % 2 == 0);
+        const unsigned char *here = site(context, at);
+        for (unsigned slot = 0; slot < 4; slot++, out += 2 * LINK_BYTES) {
+            unsigned d = (slot + 3) % 4;
+            uint64_t below[4] = {at[0], at[1], at[2], at[3]};
+            below[d] = below[d] ? below[d] - 1 : l[d] - 1;
+            put_link(here, d, precision, out);
+            put_link(site(context, below), d, precision, out + LINK_BYTES);
+        }
+    }
+}
+
+/* A box of sites at t, and what is above t - 1 in it. */
+struct making {
+    const struct limefile_sites *sites;
+    struct box now, before;
+    uint64_t t;
+    unsigned char *of_now, *of_before;
+};
+
+static const unsigned char *made_site(const void *context, const uint64_t at[4])
+{
+    const struct making *m = context;
+    const struct box *box = at[3] == m->t ? &m->now : &m->before;
+    uint64_t local[3];
+    for (int d = 0; d < 3; d++)
+        local[d] = box_local(box, m->sites->extent, d, at[d]);
+    uint64_t site = local[0] + box->width[0] * (local[1] + box->width[1] * local[2]);
+    return (at[3] == m->t ? m->of_now : m->of_before) + site * limefile_sites_bytes(m->sites);
+}
+
+/* The largest box whose points, one after another, [first, first + count) begin with. */
+static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t count,
+                              struct box *box, uint64_t *t)
+{
+    uint64_t column = l[2] / 2, x = first / column / l[1] % l[0], y = first / column % l[1];
+    uint64_t above = first % column, n;
+    *t = first / column / l[1] / l[0];
+    *box = (struct box){.base = {x, y, 0}, .width = {1, 1, l[2]}};
+    if (above || count < column) {
+        n = count < column - above ? count : column - above;
+        box->base[2] = 2 * above;
+        box->width[2] = 2 * n;
+        return n;
+    }
+    n = count / column;
+    if (y || n < l[1]) {
+        box->width[1] = n < l[1] - y ? n : l[1] - y;
+        return box->width[1] * column;
+    }
+    n /= l[1];
+    box->base[1] = 0;
+    box->width[1] = l[1];
+    box->width[0] = n < l[0] - x ? n : l[0] - x;
+    return box->width[0] * l[1] * column;
+}
+
+/* A large part of each row is read as whole rows. */
+static void widen(struct box *box, const uint64_t l[4])
+{
+    if (4 * box->width[0] >= l[0] && box->width[1] * box->width[2] >= l[2]) {
+        box->base[0] = 0;
+        box->width[0] = l[0];
+    }
+}
+
+static int make_box(struct making *m, uint64_t first, uint64_t count, unsigned char *out)
+{
+    const uint64_t *l = m->sites->extent;
+    size_t site = limefile_sites_bytes(m->sites);
+    m->before = m->now;
+    box_grow(&m->now, l);
+    widen(&m->now, l);
+    widen(&m->before, l);
+    m->of_now = malloc(box_sites(&m->now) * site);
+    m->of_before = malloc(box_sites(&m->before) * site);
+    int err = m->of_now && m->of_before ? 0 : -ENOMEM;
+    if (!err)
+        err = box_read(m->sites, &m->now, m->t, m->of_now);
+    if (!err)
+        err = box_read(m->sites, &m->before, m->t ? m->t - 1 : l[3] - 1, m->of_before);
+    if (!err)
+        openqcd_encode(l, m->sites->precision, made_site, m, first, count, out);
+    free(m->of_now);
+    free(m->of_before);
+    return err;
+}
+
+int openqcd_make(const struct limefile_sites *sites, uint64_t first, uint64_t count,
+                 unsigned char *out)
+{
+    struct making m = {.sites = sites};
+    int err = 0;
+    for (uint64_t n; !err && count; count -= n, first += n, out += n * OPENQCD_POINT_BYTES) {
+        uint64_t most = count < POINTS_MAX ? count : POINTS_MAX;
+        n = box_of_points(sites->extent, first, most, &m.now, &m.t);
+        err = make_box(&m, first, n, out);
+    }
+    return err;
+}

@@ -1,0 +1,443 @@
+/*
+ * pass.c - one pass over all sites: sums of what is stored, figures, and an image's data
+ *
+ * Time slices are read one after another, all threads at one: while one is read, the figures of
+ * the one before are taken and its data are made, for which the one before that is still there
+ * (plaquettes go up in time, openQCD's points down). So three are in memory, and the last one
+ * is read twice, first of all. Where three slices are too much, it is done in blocks of z, with
+ * one plane more below each.
+ */
+#define _GNU_SOURCE
+#include "gauge.h"
+#include "imagekept.h"
+#include "openqcd.h"
+#include "plaquette.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    SLICES = 3,
+    PIECE_BYTES = 512 * 1024, /* that are read, or written, at a time */
+    OUT_BYTES = 1 << 20,
+    THREADS_MAX = 256,
+    MEMORY = 512 << 20,
+    ALIGN = 64,
+};
+
+struct work {
+    const struct limefile_gauge_pass *pass;
+    uint64_t extent[4], plane; /* plane: sites of one z and t */
+    size_t site;               /* bytes */
+    uint64_t block;            /* planes of a block, but for those at the edge */
+    bool halo;                 /* there are several blocks: a plane is below each */
+    bool turned;               /* the image is openQCD's */
+    bool direct;               /* the image stores sites as they are read */
+    unsigned char *ring[SLICES];
+    _Atomic uint64_t next[SLICES]; /* unit that nobody has taken yet, of a step */
+    atomic_int err;                /* the first one, */
+    _Atomic uint64_t failed;       /* and the step in which it was: the last one */
+    unsigned threads;
+    pthread_mutex_t lock; /* held until all threads are there */
+    pthread_barrier_t barrier;
+    struct figures figures; /* of threads that have ended, as those below */
+    struct limefile_gauge_sums source, image;
+};
+
+/* What is done between two barriers. */
+struct step {
+    uint64_t number;
+    uint64_t base, planes;     /* of the window: z of its first plane */
+    uint64_t load_t, now_t;    /* slices that are read, and made of the one read before */
+    bool loads, counts, makes; /* counts: the slice that is read is not the one before all */
+    unsigned char *load, *now, *before;
+};
+
+struct worker {
+    struct work *work;
+    struct figures figures;
+    struct limefile_gauge_sums source, image;
+    double *scratch;
+    unsigned char *out;
+};
+
+/* All threads come to the end of that step, and know then that it is the last. */
+static void fail(struct work *w, int err, uint64_t step)
+{
+    uint64_t never = UINT64_MAX;
+    int none = 0;
+    atomic_compare_exchange_strong(&w->failed, &never, step);
+    atomic_compare_exchange_strong(&w->err, &none, err);
+}
+
+/* ---- reading ---- */
+
+/* Sites of the window [from, to), which stand together in the lattice. */
+static int load_run(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
+{
+    struct work *w = me->work;
+    const struct limefile_gauge_pass *pass = w->pass;
+    uint64_t z = (s->base + from / w->plane) % w->extent[2];
+    uint64_t first = (s->load_t * w->extent[2] + z) * w->plane + from % w->plane;
+    unsigned char *at = s->load + from * w->site;
+    int err = pass->sites->read(pass->sites->context, first, to - from, at);
+    bool counts = s->counts && (!w->halo || from >= w->plane);
+    if (!err && pass->source && counts)
+        gauge_sum(pass->source, at, first, to - from, &me->source);
+    if (!err && pass->progress && counts) {
+        pthread_mutex_lock(&w->lock);
+        if (!pass->progress(pass->context, to - from))
+            err = -EINTR;
+        pthread_mutex_unlock(&w->lock);
+    }
+    return err;
+}
+
+/* The window's first plane may be the lattice's last, and then it is halo as well. */
+static int load_unit(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
+{
+    uint64_t edge = me->work->halo ? me->work->plane : 0;
+    int err = 0;
+    if (from < edge && edge < to) {
+        err = load_run(me, s, from, edge);
+        from = edge;
+    }
+    return err ? err : load_run(me, s, from, to);
+}
+
+static uint64_t load_sites(const struct work *w, const struct step *s)
+{
+    uint64_t n = PIECE_BYTES / w->site, all = s->planes * w->plane;
+    if (w->pass->source && w->pass->source->format == LIMEFILE_GAUGE_OPENQCD) {
+        n = (s->planes + 2 * w->threads - 1) / (2 * w->threads);
+        n = (n + n % 2) * w->plane;
+    }
+    return n < all ? n : all;
+}
+
+/* ---- figures ---- */
+
+static void take_figures(struct worker *me, const struct step *s, uint64_t j)
+{
+    struct work *w = me->work;
+    bool alone = w->pass->without_plaquette;
+    const unsigned char *slice = alone ? s->now : s->before;
+    uint64_t slot = alone && w->halo ? j + 1 : j, above = (slot + 1) % s->planes;
+    uint64_t z = (s->base + slot) % w->extent[2], t = s->now_t;
+    if (!alone)
+        t = t ? t - 1 : w->extent[3] - 1;
+    size_t bytes = w->plane * w->site;
+    struct plaquette_plane plane = {
+        .extent = w->extent,
+        .precision = w->pass->sites->precision,
+        .first = (t * w->extent[2] + z) * w->plane,
+        .here = slice + slot * bytes,
+        .above_z = slice + above * bytes,
+        .above_t = alone ? NULL : s->now + slot * bytes,
+    };
+    plaquette_add(&plane, me->scratch, &me->figures);
+}
+
+/* ---- the image ---- */
+
+static int put(struct worker *me, const void *data, size_t n, uint64_t offset)
+{
+    const struct limefile_gauge_pass *pass = me->work->pass;
+    image_sum(pass->image, data, n, offset, &me->image);
+    return pass->write ? pass->write(pass->context, data, n,
+                                     offset + limefile_gauge_image_data_offset(pass->image))
+                       : 0;
+}
+
+/* A plane, in the order in which it was read. */
+static int make_plane(struct worker *me, const struct step *s, uint64_t j)
+{
+    struct work *w = me->work;
+    uint64_t slot = w->halo ? j + 1 : j, z = (s->base + slot) % w->extent[2], n;
+    uint64_t first = (s->now_t * w->extent[2] + z) * w->plane;
+    const unsigned char *at = s->now + slot * w->plane * w->site;
+    size_t stored = image_site_bytes(w->pass->image);
+    int err = 0;
+    for (uint64_t i = 0; !err && i < w->plane; i += n) {
+        n = w->plane - i < OUT_BYTES / stored ? w->plane - i : OUT_BYTES / stored;
+        if (!w->direct)
+            image_encode(w->pass->image, at + i * w->site, n, me->out);
+        err = put(me, w->direct ? at + i * w->site : me->out, (size_t)n * stored,
+                  (first + i) * stored);
+    }
+    return err;
+}
+
+struct window {
+    const struct work *work;
+    const struct step *step;
+};
+
+static const unsigned char *window_site(const void *context, const uint64_t at[4])
+{
+    const struct window *v = context;
+    const uint64_t *l = v->work->extent;
+    uint64_t slot =
+        at[2] >= v->step->base ? at[2] - v->step->base : at[2] + l[2] - v->step->base;
+    const unsigned char *slice = at[3] == v->step->now_t ? v->step->now : v->step->before;
+    return slice + (slot * v->work->plane + at[1] * l[0] + at[0]) * v->work->site;
+}
+
+/* All columns of an x: of the block's height, or whole ones in one piece. */
+static int make_columns(struct worker *me, const struct step *s, uint64_t x)
+{
+    struct work *w = me->work;
+    struct window window = {w, s};
+    const uint64_t *l = w->extent;
+    uint64_t low = w->halo ? (s->base + 1) % l[2] : 0;
+    uint64_t high = w->halo ? s->planes - 1 : l[2], n;
+    uint64_t run = high == l[2] ? l[1] * high / 2 : high / 2;
+    uint64_t first = (x + l[0] * s->now_t) * l[1] * l[2] / 2 + low / 2;
+    uint64_t most = OUT_BYTES / OPENQCD_POINT_BYTES;
+    int err = 0;
+    for (uint64_t i = 0; !err && i < l[1] * high / 2; i += n) {
+        uint64_t column = i / run, within = i % run;
+        uint64_t at = first + column * l[2] / 2 + within;
+        n = run - within < most ? run - within : most;
+        openqcd_encode(l, w->pass->sites->precision, window_site, &window, at, n, me->out);
+        err = put(me, me->out, (size_t)n * OPENQCD_POINT_BYTES, at * OPENQCD_POINT_BYTES);
+    }
+    return err;
+}
+
+/* ---- steps ---- */
+
+static int do_unit(struct worker *me, const struct step *s, uint64_t unit, bool *more)
+{
+    struct work *w = me->work;
+    uint64_t sites = load_sites(w, s), all = s->planes * w->plane;
+    uint64_t loads = s->loads ? (all + sites - 1) / sites : 0;
+    uint64_t planes = s->makes ? s->planes - w->halo : 0;
+    uint64_t makes = !w->pass->image || !s->makes ? 0 : w->turned ? w->extent[0] : planes;
+    *more = unit < loads + planes + makes;
+    if (unit < loads)
+        return load_unit(me, s, unit * sites,
+                         (unit + 1) * sites < all ? (unit + 1) * sites : all);
+    if (unit < loads + makes)
+        return w->turned ? make_columns(me, s, unit - loads) : make_plane(me, s, unit - loads);
+    if (*more)
+        take_figures(me, s, unit - loads - makes);
+    return 0;
+}
+
+/* False: it was the last one. */
+static bool do_step(struct worker *me, const struct step *s)
+{
+    struct work *w = me->work;
+    bool more = true;
+    while (more && !atomic_load(&w->err)) {
+        int err = do_unit(me, s, atomic_fetch_add(&w->next[s->number % SLICES], 1), &more);
+        if (err)
+            fail(w, err, s->number);
+    }
+    atomic_store(&w->next[(s->number + 1) % SLICES], 0);
+    pthread_barrier_wait(&w->barrier);
+    return atomic_load(&w->failed) > s->number;
+}
+
+/* The last slice, then all; and what is made of each is a step behind. */
+static bool do_block(struct worker *me, struct step *s)
+{
+    struct work *w = me->work;
+    uint64_t times = w->extent[3];
+    for (uint64_t k = 0; k < times + 2; k++, s->number++) {
+        s->load_t = k ? k - 1 : times - 1;
+        s->now_t = k - 2;
+        s->loads = k < times + 1 && (k || !w->pass->without_plaquette || w->turned);
+        s->counts = k > 0;
+        s->makes = k > 1;
+        s->load = w->ring[k % SLICES];
+        s->now = w->ring[(k + 2) % SLICES];
+        s->before = w->ring[(k + 1) % SLICES];
+        if (!do_step(me, s))
+            return false;
+    }
+    return true;
+}
+
+static void do_blocks(struct worker *me)
+{
+    struct work *w = me->work;
+    struct step s = {0};
+    for (uint64_t z = 0; z < w->extent[2]; z += w->block) {
+        uint64_t left = w->extent[2] - z;
+        s.planes = (left < w->block ? left : w->block) + w->halo;
+        s.base = !w->halo ? 0 : z ? z - 1 : w->extent[2] - 1;
+        if (!do_block(me, &s))
+            return;
+    }
+}
+
+/* ---- threads ---- */
+
+static void *run(void *context)
+{
+    struct work *w = context;
+    size_t scratch = plaquette_scratch(w->extent) * sizeof(double);
+    struct worker me = {.work = w};
+    me.scratch = aligned_alloc(ALIGN, (scratch + ALIGN - 1) / ALIGN * ALIGN);
+    me.out = malloc(OUT_BYTES);
+    if (!me.scratch || !me.out)
+        fail(w, -ENOMEM, 0);
+    else
+        memset(me.scratch, 0, scratch);
+    pthread_mutex_lock(&w->lock); /* all are there */
+    pthread_mutex_unlock(&w->lock);
+    do_blocks(&me);
+    free(me.scratch);
+    free(me.out);
+    pthread_mutex_lock(&w->lock);
+    plaquette_combine(&w->figures, &me.figures);
+    struct limefile_gauge_sums *to[] = {&w->source, &w->image},
+                               *from[] = {&me.source, &me.image};
+    for (int i = 0; i < 2; i++) {
+        to[i]->nersc += from[i]->nersc;
+        to[i]->sum29 ^= from[i]->sum29;
+        to[i]->sum31 ^= from[i]->sum31;
+        to[i]->scidac.suma ^= from[i]->scidac.suma;
+        to[i]->scidac.sumb ^= from[i]->scidac.sumb;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static unsigned processors(void)
+{
+    cpu_set_t set;
+    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                         : sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (unsigned)n : 1;
+}
+
+static int run_all(struct work *w)
+{
+    pthread_t *others = calloc(w->threads, sizeof *others);
+    unsigned started = 0;
+    if (!others)
+        return -ENOMEM;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_mutex_lock(&w->lock);
+    while (started + 1 < w->threads && pthread_create(&others[started], NULL, run, w) == 0)
+        started++;
+    w->threads = started + 1;
+    pthread_barrier_init(&w->barrier, NULL, w->threads);
+    pthread_mutex_unlock(&w->lock);
+    run(w);
+    while (started)
+        pthread_join(others[--started], NULL);
+    pthread_barrier_destroy(&w->barrier);
+    pthread_mutex_destroy(&w->lock);
+    free(others);
+    return atomic_load(&w->err);
+}
+
+/* ---- memory ---- */
+
+/* A whole slice, or blocks of an even number of planes. */
+static int plan(struct work *w)
+{
+    const struct limefile_gauge_pass *pass = w->pass;
+    uint64_t plane, slice, most = (pass->memory ? pass->memory : MEMORY) / SLICES;
+    if (__builtin_mul_overflow(w->plane, w->site, &plane) || plane > SIZE_MAX / 4)
+        return -ENOMEM;
+    uint64_t fit = most / plane;
+    w->halo = fit < w->extent[2];
+    w->block = !w->halo ? w->extent[2] : fit > 3 ? (fit - 1) / 2 * 2 : 2;
+    if (__builtin_mul_overflow(plane, w->block + w->halo, &slice))
+        return -ENOMEM;
+    for (int i = 0; i < SLICES; i++) {
+        w->ring[i] = malloc(slice);
+        if (!w->ring[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void tell(const struct work *w, struct limefile_gauge_totals *out)
+{
+    double sites = (double)limefile_sites_count(w->pass->sites);
+    *out = (struct limefile_gauge_totals){
+        .plaquette = plaquette_of_figure(w->figures.plaquette) / (18 * sites),
+        .link_trace = plaquette_of_figure(w->figures.trace) / (12 * sites),
+        .deviation = w->figures.deviation,
+        .worst_site = w->figures.worst_site,
+        .worst_direction = w->figures.worst_direction,
+        .unfinite = w->figures.unfinite,
+        .source = w->source,
+        .image = w->image,
+    };
+    if (w->figures.unfinite)
+        out->plaquette = out->link_trace = NAN;
+}
+
+int limefile_gauge_run(const struct limefile_gauge_pass *pass,
+                       struct limefile_gauge_totals *out)
+{
+    const struct limefile_gauge_image *image = pass->image;
+    struct work w = {
+        .pass = pass, .site = limefile_sites_bytes(pass->sites), .failed = UINT64_MAX};
+    memcpy(w.extent, pass->sites->extent, sizeof w.extent);
+    w.plane = w.extent[0] * w.extent[1];
+    w.turned = image && image->format == LIMEFILE_GAUGE_OPENQCD;
+    w.direct = image && !w.turned && image->form.rows == 3 && !image->form.little &&
+               image->form.precision == pass->sites->precision;
+    w.threads = pass->threads ? pass->threads : processors();
+    w.threads = w.threads < THREADS_MAX ? w.threads : THREADS_MAX;
+    int err = plan(&w);
+    if (!err)
+        err = run_all(&w);
+    if (!err)
+        tell(&w, out);
+    for (int i = 0; i < SLICES; i++)
+        free(w.ring[i]);
+    return err;
+}
+
+/* ---- what the header says ---- */
+
+static bool agrees(double is, double said, double tolerance)
+{
+    return fabs(is - said) <= tolerance;
+}
+
+int limefile_gauge_compare(const struct limefile_gauge *g,
+                           const struct limefile_gauge_totals *totals)
+{
+    const struct limefile_gauge_sums *is = &totals->source, *said = &g->sums;
+    double tolerance = g->format == LIMEFILE_GAUGE_OPENQCD ? 1e-9 : LIMEFILE_GAUGE_TOLERANCE;
+    if (g->has_checksum &&
+        (is->nersc != said->nersc || is->sum29 != said->sum29 || is->sum31 != said->sum31 ||
+         is->scidac.suma != said->scidac.suma || is->scidac.sumb != said->scidac.sumb))
+        return LIMEFILE_E_GAUGE_CHECKSUM;
+    if (g->has_plaquette && !agrees(totals->plaquette, g->plaquette, tolerance))
+        return LIMEFILE_E_GAUGE_PLAQUETTE;
+    if (g->has_trace && !agrees(totals->link_trace, g->link_trace, tolerance))
+        return LIMEFILE_E_GAUGE_TRACE;
+    return 0;
+}
+
+int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads,
+                          bool (*progress)(void *, uint64_t), void *context,
+                          struct limefile_gauge_totals *out)
+{
+    struct limefile_gauge_pass pass = {
+        .sites = &g->sites,
+        .source = g,
+        .progress = progress,
+        .context = context,
+        .threads = threads,
+        .without_plaquette = !g->has_plaquette,
+    };
+    int err = limefile_gauge_run(&pass, out);
+    return err ? err : limefile_gauge_compare(g, out);
+}

@@ -1,0 +1,240 @@
+/*
+ * plaquette.c - plaquettes of planes of sites
+ *
+ * A row of sites is turned into 72 rows of numbers, so that four sites are worked on at once by
+ * the same instructions; GNU C's vectors become what the processor has.
+ */
+#include "plaquette.h"
+#include "links.h"
+
+#include <math.h>
+
+enum {
+    LANES = 4,
+    REALS = LIMEFILE_LINK_REALS,
+    ROWS = 4, /* of scratch: this one, and those above in y, z, t */
+};
+
+typedef double lanes __attribute__((vector_size(LANES * 8)));
+typedef double loose __attribute__((vector_size(LANES * 8), aligned(8))); /* at x + 1 */
+
+/* Vectors are not passed between functions: how depends on the processor. */
+#define INLINE static inline __attribute__((always_inline))
+
+static const double unit = 0x1p40; /* of fixed point */
+
+/* ---- rows ---- */
+
+/* Numbers of a row's sites: a whole lot of lanes, and one site more that is the first again. */
+static size_t stride_of(const uint64_t extent[4])
+{
+    return ((size_t)extent[0] + LANES) / LANES * LANES + LANES;
+}
+
+size_t plaquette_scratch(const uint64_t extent[4])
+{
+    return ROWS * LIMEFILE_SITE_REALS * stride_of(extent);
+}
+
+static void load_row(const struct plaquette_plane *p, const unsigned char *plane, uint64_t y,
+                     double *row)
+{
+    double site[LIMEFILE_SITE_REALS];
+    size_t stride = stride_of(p->extent), bytes = LIMEFILE_SITE_REALS * (p->precision / 8);
+    const unsigned char *at = plane + y * p->extent[0] * bytes;
+    for (size_t x = 0; x < p->extent[0]; x++, at += bytes) {
+        links_reals(at, p->precision, LIMEFILE_SITE_REALS, site);
+        for (size_t i = 0; i < LIMEFILE_SITE_REALS; i++)
+            row[i * stride + x] = site[i];
+    }
+    for (size_t i = 0; i < LIMEFILE_SITE_REALS; i++)
+        row[i * stride + p->extent[0]] = row[i * stride];
+}
+
+/* ---- products of four links at once ---- */
+
+INLINE void take(const double *row, size_t stride, unsigned direction, lanes out[REALS])
+{
+    for (unsigned i = 0; i < REALS; i++)
+        out[i] = *(const loose *)(row + (direction * REALS + i) * stride);
+}
+
+INLINE void multiply(const lanes a[REALS], const lanes b[REALS], lanes out[REALS])
+{
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned j = 0; j < 3; j++) {
+            lanes re = {0}, im = {0};
+            for (unsigned k = 0; k < 3; k++) {
+                lanes ar = a[6 * i + 2 * k], ai = a[6 * i + 2 * k + 1];
+                lanes br = b[6 * k + 2 * j], bi = b[6 * k + 2 * j + 1];
+                re += ar * br - ai * bi;
+                im += ar * bi + ai * br;
+            }
+            out[6 * i + 2 * j] = re;
+            out[6 * i + 2 * j + 1] = im;
+        }
+}
+
+/* Re tr of U_m(s) U_n(s + m) U_m(s + n)^+ U_n(s)^+ */
+INLINE lanes plaquette(const double *here, const double *above_m, const double *above_n,
+                       size_t stride, unsigned m, unsigned n)
+{
+    lanes a[REALS], b[REALS], one[REALS], other[REALS], sum = {0};
+    take(here, stride, m, a);
+    take(above_m, stride, n, b);
+    multiply(a, b, one);
+    take(here, stride, n, a);
+    take(above_n, stride, m, b);
+    multiply(a, b, other);
+    for (unsigned i = 0; i < REALS; i++)
+        sum += one[i] * other[i];
+    return sum;
+}
+
+INLINE double sum_of(lanes values, uint64_t count)
+{
+    double sum = 0;
+    for (unsigned i = 0; i < LANES && i < count; i++)
+        sum += values[i];
+    return sum;
+}
+
+static double row_of_plaquettes(const struct plaquette_plane *p, const double *const row[ROWS])
+{
+    size_t stride = stride_of(p->extent);
+    double sum = 0;
+    for (uint64_t x = 0; x < p->extent[0]; x += LANES) {
+        const double *above[] = {row[0] + x + 1, row[1] + x, row[2] + x, row[3] + x};
+        lanes all = {0};
+        for (unsigned m = 0; m < 4; m++)
+            for (unsigned n = m + 1; n < 4; n++)
+                all += plaquette(row[0] + x, above[m], above[n], stride, m, n);
+        sum += sum_of(all, p->extent[0] - x);
+    }
+    return sum;
+}
+
+/* ---- distance from SU(3) ---- */
+
+INLINE lanes larger(lanes a, lanes b)
+{
+    typedef int64_t mask __attribute__((vector_size(LANES * 8)));
+    mask negative = (mask)b < 0, is;
+    lanes size = (lanes)(((mask)b & ~negative) | ((mask)(-b) & negative));
+    is = size > a;
+    return (lanes)(((mask)size & is) | ((mask)a & ~is));
+}
+
+/* *size: of the largest element, squared and more: not finite if one is not. */
+INLINE lanes deviation(const lanes u[REALS], lanes *size)
+{
+    lanes most = {0}, norm[3] = {{0}}, re = {0}, im = {0};
+    for (unsigned i = 0; i < REALS; i++)
+        norm[i / 6] += u[i] * u[i];
+    for (unsigned i = 0; i < 3; i++)
+        most = larger(most, norm[i] - 1.0);
+    for (unsigned i = 0; i < 6; i += 2) {
+        re += u[i] * u[6 + i] + u[i + 1] * u[7 + i];
+        im += u[i] * u[7 + i] - u[i + 1] * u[6 + i];
+    }
+    most = larger(larger(most, re), im);
+    for (unsigned c = 0; c < 3; c++) {
+        const lanes *a1 = u + (c + 1) % 3 * 2, *a2 = u + (c + 2) % 3 * 2;
+        const lanes *b1 = a1 + 6, *b2 = a2 + 6;
+        most = larger(most, u[12 + 2 * c] - (a1[0] * b2[0] - a1[1] * b2[1] -
+                                             (a2[0] * b1[0] - a2[1] * b1[1])));
+        most = larger(most, u[13 + 2 * c] + (a1[0] * b2[1] + a1[1] * b2[0] -
+                                             (a2[0] * b1[1] + a2[1] * b1[0])));
+    }
+    *size = norm[0] + norm[1] + norm[2];
+    return most;
+}
+
+double limefile_gauge_deviation(const double link[LIMEFILE_LINK_REALS])
+{
+    lanes u[REALS], size;
+    for (unsigned i = 0; i < REALS; i++)
+        u[i] = (lanes){link[i], link[i], link[i], link[i]};
+    double most = deviation(u, &size)[0];
+    return isfinite(size[0]) ? most : INFINITY;
+}
+
+/* Four sites at most, the first of which has that rank. */
+INLINE void judge(lanes most, lanes size, uint64_t count, uint64_t rank, unsigned direction,
+                  struct figures *f)
+{
+    for (unsigned i = 0; i < LANES && i < count; i++)
+        if (!isfinite(size[i])) {
+            f->unfinite++;
+        } else if (most[i] > f->deviation ||
+                   (most[i] == f->deviation && rank + i < f->worst_site)) {
+            f->deviation = most[i];
+            f->worst_site = rank + i;
+            f->worst_direction = direction;
+        }
+}
+
+static double row_of_links(const struct plaquette_plane *p, const double *row, uint64_t rank,
+                           struct figures *f)
+{
+    size_t stride = stride_of(p->extent);
+    double sum = 0;
+    for (uint64_t x = 0; x < p->extent[0]; x += LANES)
+        for (unsigned d = 0; d < 4; d++) {
+            lanes u[REALS], size;
+            take(row + x, stride, d, u);
+            sum += sum_of(u[0] + u[8] + u[16], p->extent[0] - x);
+            lanes most = deviation(u, &size);
+            judge(most, size, p->extent[0] - x, rank + x, d, f);
+        }
+    return sum;
+}
+
+/* ---- planes ---- */
+
+/* What is not finite is counted, and no figure is made of it. */
+static figure fixed(double value)
+{
+    return fabs(value) < 0x1p80 ? (figure)(value * unit) : 0;
+}
+
+double plaquette_of_figure(figure value)
+{
+    return (double)value / unit;
+}
+
+void plaquette_add(const struct plaquette_plane *p, double *scratch, struct figures *f)
+{
+    size_t one = plaquette_scratch(p->extent) / ROWS;
+    double *row[ROWS], plaquettes = 0, traces = 0;
+    for (int i = 0; i < ROWS; i++)
+        row[i] = scratch + (size_t)i * one;
+    load_row(p, p->here, 0, row[0]);
+    for (uint64_t y = 0; y < p->extent[1]; y++) {
+        traces += row_of_links(p, row[0], p->first + y * p->extent[0], f);
+        load_row(p, p->here, (y + 1) % p->extent[1], row[1]);
+        if (p->above_t) {
+            load_row(p, p->above_z, y, row[2]);
+            load_row(p, p->above_t, y, row[3]);
+            plaquettes += row_of_plaquettes(p, (const double *const *)row);
+        }
+        double *next = row[1];
+        row[1] = row[0];
+        row[0] = next;
+    }
+    f->plaquette += fixed(plaquettes);
+    f->trace += fixed(traces);
+}
+
+void plaquette_combine(struct figures *f, const struct figures *more)
+{
+    f->plaquette += more->plaquette;
+    f->trace += more->trace;
+    f->unfinite += more->unfinite;
+    if (more->deviation > f->deviation ||
+        (more->deviation == f->deviation && more->worst_site < f->worst_site)) {
+        f->deviation = more->deviation;
+        f->worst_site = more->worst_site;
+        f->worst_direction = more->worst_direction;
+    }
+}
