@@ -75,11 +75,11 @@ INLINE void multiply(const lanes a[REALS], const lanes b[REALS], lanes out[REALS
         }
 }
 
-/* Re tr of U_m(s) U_n(s + m) U_m(s + n)^+ U_n(s)^+ */
-INLINE lanes plaquette(const double *here, const double *above_m, const double *above_n,
-                       size_t stride, unsigned m, unsigned n)
+/* Re tr of U_m(s) U_n(s + m) U_m(s + n)^+ U_n(s)^+ is added. */
+INLINE void plaquette(const double *here, const double *above_m, const double *above_n,
+                      size_t stride, unsigned m, unsigned n, lanes *sum)
 {
-    lanes a[REALS], b[REALS], one[REALS], other[REALS], sum = {0};
+    lanes a[REALS], b[REALS], one[REALS], other[REALS];
     take(here, stride, m, a);
     take(above_m, stride, n, b);
     multiply(a, b, one);
@@ -87,15 +87,14 @@ INLINE lanes plaquette(const double *here, const double *above_m, const double *
     take(above_n, stride, m, b);
     multiply(a, b, other);
     for (unsigned i = 0; i < REALS; i++)
-        sum += one[i] * other[i];
-    return sum;
+        *sum += one[i] * other[i];
 }
 
-INLINE double sum_of(lanes values, uint64_t count)
+INLINE double sum_of(const lanes *values, uint64_t count)
 {
     double sum = 0;
     for (unsigned i = 0; i < LANES && i < count; i++)
-        sum += values[i];
+        sum += (*values)[i];
     return sum;
 }
 
@@ -108,67 +107,77 @@ static double row_of_plaquettes(const struct plaquette_plane *p, const double *c
         lanes all = {0};
         for (unsigned m = 0; m < 4; m++)
             for (unsigned n = m + 1; n < 4; n++)
-                all += plaquette(row[0] + x, above[m], above[n], stride, m, n);
-        sum += sum_of(all, p->extent[0] - x);
+                plaquette(row[0] + x, above[m], above[n], stride, m, n, &all);
+        sum += sum_of(&all, p->extent[0] - x);
     }
     return sum;
 }
 
 /* ---- distance from SU(3) ---- */
 
-INLINE lanes larger(lanes a, lanes b)
+INLINE void lift(lanes *most, const lanes *value)
 {
     typedef int64_t mask __attribute__((vector_size(LANES * 8)));
-    mask negative = (mask)b < 0, is;
-    lanes size = (lanes)(((mask)b & ~negative) | ((mask)(-b) & negative));
-    is = size > a;
-    return (lanes)(((mask)size & is) | ((mask)a & ~is));
+    mask negative = *value < 0.0;
+    lanes size = (lanes)(((mask)*value & ~negative) | ((mask) - *value & negative));
+    mask is = size > *most;
+    *most = (lanes)(((mask)size & is) | ((mask)*most & ~is));
 }
 
-/* *size: of the largest element, squared and more: not finite if one is not. */
-INLINE lanes deviation(const lanes u[REALS], lanes *size)
+/* Of a row's element from what it must be: conj(a1 b2 - a2 b1). */
+INLINE void lift_third(lanes *most, const lanes *u, unsigned c)
 {
-    lanes most = {0}, norm[3] = {{0}}, re = {0}, im = {0};
+    const lanes *a1 = u + (c + 1) % 3 * 2, *a2 = u + (c + 2) % 3 * 2;
+    const lanes *b1 = a1 + 6, *b2 = a2 + 6;
+    lanes re = a1[0] * b2[0] - a1[1] * b2[1] - (a2[0] * b1[0] - a2[1] * b1[1]);
+    lanes im = a1[0] * b2[1] + a1[1] * b2[0] - (a2[0] * b1[1] + a2[1] * b1[0]);
+    re -= u[12 + 2 * c];
+    im += u[13 + 2 * c];
+    lift(most, &re);
+    lift(most, &im);
+}
+
+/* *size: the squares of all elements; not finite if one is not. */
+INLINE void deviation(const lanes u[REALS], lanes *most, lanes *size)
+{
+    lanes norm[3] = {{0}}, re = {0}, im = {0};
+    *most = *size = re;
     for (unsigned i = 0; i < REALS; i++)
         norm[i / 6] += u[i] * u[i];
-    for (unsigned i = 0; i < 3; i++)
-        most = larger(most, norm[i] - 1.0);
+    for (unsigned i = 0; i < 3; i++) {
+        *size += norm[i];
+        norm[i] -= 1.0;
+        lift(most, &norm[i]);
+    }
     for (unsigned i = 0; i < 6; i += 2) {
         re += u[i] * u[6 + i] + u[i + 1] * u[7 + i];
         im += u[i] * u[7 + i] - u[i + 1] * u[6 + i];
     }
-    most = larger(larger(most, re), im);
-    for (unsigned c = 0; c < 3; c++) {
-        const lanes *a1 = u + (c + 1) % 3 * 2, *a2 = u + (c + 2) % 3 * 2;
-        const lanes *b1 = a1 + 6, *b2 = a2 + 6;
-        most = larger(most, u[12 + 2 * c] - (a1[0] * b2[0] - a1[1] * b2[1] -
-                                             (a2[0] * b1[0] - a2[1] * b1[1])));
-        most = larger(most, u[13 + 2 * c] + (a1[0] * b2[1] + a1[1] * b2[0] -
-                                             (a2[0] * b1[1] + a2[1] * b1[0])));
-    }
-    *size = norm[0] + norm[1] + norm[2];
-    return most;
+    lift(most, &re);
+    lift(most, &im);
+    for (unsigned c = 0; c < 3; c++)
+        lift_third(most, u, c);
 }
 
 double limefile_gauge_deviation(const double link[LIMEFILE_LINK_REALS])
 {
-    lanes u[REALS], size;
+    lanes u[REALS], most, size;
     for (unsigned i = 0; i < REALS; i++)
         u[i] = (lanes){link[i], link[i], link[i], link[i]};
-    double most = deviation(u, &size)[0];
-    return isfinite(size[0]) ? most : INFINITY;
+    deviation(u, &most, &size);
+    return isfinite(size[0]) ? most[0] : INFINITY;
 }
 
 /* Four sites at most, the first of which has that rank. */
-INLINE void judge(lanes most, lanes size, uint64_t count, uint64_t rank, unsigned direction,
-                  struct figures *f)
+INLINE void judge(const lanes *most, const lanes *size, uint64_t count, uint64_t rank,
+                  unsigned direction, struct figures *f)
 {
     for (unsigned i = 0; i < LANES && i < count; i++)
-        if (!isfinite(size[i])) {
+        if (!isfinite((*size)[i])) {
             f->unfinite++;
-        } else if (most[i] > f->deviation ||
-                   (most[i] == f->deviation && rank + i < f->worst_site)) {
-            f->deviation = most[i];
+        } else if ((*most)[i] > f->deviation ||
+                   ((*most)[i] == f->deviation && rank + i < f->worst_site)) {
+            f->deviation = (*most)[i];
             f->worst_site = rank + i;
             f->worst_direction = direction;
         }
@@ -181,11 +190,12 @@ static double row_of_links(const struct plaquette_plane *p, const double *row, u
     double sum = 0;
     for (uint64_t x = 0; x < p->extent[0]; x += LANES)
         for (unsigned d = 0; d < 4; d++) {
-            lanes u[REALS], size;
+            lanes u[REALS], most, size, trace;
             take(row + x, stride, d, u);
-            sum += sum_of(u[0] + u[8] + u[16], p->extent[0] - x);
-            lanes most = deviation(u, &size);
-            judge(most, size, p->extent[0] - x, rank + x, d, f);
+            trace = u[0] + u[8] + u[16];
+            sum += sum_of(&trace, p->extent[0] - x);
+            deviation(u, &most, &size);
+            judge(&most, &size, p->extent[0] - x, rank + x, d, f);
         }
     return sum;
 }

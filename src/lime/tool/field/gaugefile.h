@@ -1,0 +1,23 @@
+/* gaugefile.h - a file with a gauge configuration that a sub-command reads */
+#ifndef GAUGEFILE_H
+#define GAUGEFILE_H
+
+#include "limegauge.h"
+
+struct gaugefile {
+    const char *path; /* as the user gave it; not owned */
+    int fd;
+    struct limefile_fd file;
+    struct limefile_gauge *gauge;
+};
+
+/* `record`: which one of a container, as for 'lime cat'; NULL: the only one. An exit status,
+ * after a message if it is not GOOD; gaugefile_close() only after GOOD. */
+int gaugefile_open(struct gaugefile *, const char *path, const char *record);
+void gaugefile_close(struct gaugefile *);
+
+/* The difference between header and data that limefile_gauge_compare() has found, in words. */
+void gaugefile_differs(const struct gaugefile *, const struct limefile_gauge_totals *,
+                       int code);
+
+#endif
