@@ -1,0 +1,172 @@
+/* volumeread.c - the joined container: its records, and its bytes */
+#include "volumeset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- records ---- */
+
+static bool is_list(const struct limefile_record *r)
+{
+    return strcmp(r->type, "scidac-sitelist") == 0;
+}
+
+/* Which field the next data are; global data are the master's alone. */
+static int add(struct limefile_volumes *set, const struct limefile_record *r, uint64_t *field)
+{
+    struct joined *j = &set->record[set->records];
+    const struct volume *master = &set->volume[set->master];
+    *j = (struct joined){
+        .offset = set->size, .bytes = r->bytes, .ordinal = (uint32_t)r->ordinal};
+    if (j->ordinal == set->text_ordinal)
+        j->bytes = set->text_bytes;
+    if (volumes_is_data(r) && *field < set->fields && master->data[*field] == r->data_offset) {
+        if (__builtin_mul_overflow(set->sites, set->site_bytes[*field], &j->bytes))
+            return LIMEFILE_E_LENGTH;
+        j->field = (uint32_t)++ * field;
+    }
+    uint64_t end;
+    set->records++;
+    return limefile_extent_of(j->offset, j->bytes, &end, &set->size);
+}
+
+int volumes_join(struct limefile_volumes *set)
+{
+    const struct limefile_index *index = set->volume[set->master].index;
+    struct limefile_record r;
+    uint64_t field = 0, count = limefile_index_count(index);
+    uint32_t message = 0;
+    set->record = calloc((size_t)count + 1, sizeof *set->record);
+    int err = set->record ? 0 : -ENOMEM;
+    for (uint64_t i = 1; !err && i <= count; i++) {
+        err = limefile_index_get(index, i, &r);
+        if (err || is_list(&r))
+            continue;
+        struct joined *j = &set->record[set->records];
+        err = add(set, &r, &field);
+        j->mb = j->me = true; /* until another of its message follows */
+        if (set->records > 1 && message == r.message)
+            j->mb = j[-1].me = false;
+        message = r.message;
+    }
+    return err;
+}
+
+/* ---- bytes ---- */
+
+/* Several records end before `offset`; this one does not. */
+static const struct joined *record_at(const struct limefile_volumes *set, uint64_t offset)
+{
+    size_t low = 0, high = set->records;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (set->record[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &set->record[low];
+}
+
+static const struct run *run_at(const struct limefile_volumes *set, uint64_t rank)
+{
+    size_t low = 0, high = set->runs;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (set->run[middle].rank <= rank)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &set->run[low];
+}
+
+static ssize_t read_all(struct limefile_source *source, void *buf, size_t n, uint64_t offset)
+{
+    ssize_t came = limefile_read_full(source, buf, n, offset);
+    return came >= 0 && (size_t)came < n ? LIMEFILE_E_SHRUNK : came;
+}
+
+static ssize_t read_joined(const struct limefile_volumes *set, uint64_t field,
+                           unsigned char *out, size_t n, uint64_t offset)
+{
+    uint64_t site = set->site_bytes[field];
+    const struct run *run = run_at(set, offset / site);
+    for (size_t left = n; left; run++) {
+        uint64_t within = offset - run->rank * site, has = run->count * site - within;
+        size_t part = has < left ? (size_t)has : left;
+        const struct volume *v = &set->volume[run->volume];
+        ssize_t came = read_all(v->source, out, part, v->data[field] + run->at * site + within);
+        if (came < 0)
+            return came;
+        out += part;
+        offset += part;
+        left -= part;
+    }
+    return (ssize_t)n;
+}
+
+static ssize_t read_data(const struct limefile_volumes *set, const struct joined *j,
+                         unsigned char *out, size_t n, uint64_t at)
+{
+    const struct volume *master = &set->volume[set->master];
+    struct limefile_record r;
+    if (j->field)
+        return read_joined(set, j->field - 1, out, n, at);
+    if (j->ordinal == set->text_ordinal) {
+        memcpy(out, set->text + at, n);
+        return (ssize_t)n;
+    }
+    int err = limefile_index_get(master->index, j->ordinal, &r);
+    return err ? err : read_all(master->source, out, n, r.data_offset + at);
+}
+
+static ssize_t read_header(const struct limefile_volumes *set, const struct joined *j,
+                           unsigned char *out, size_t n, uint64_t at)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    struct limefile_record r;
+    struct limefile_header header;
+    int err = limefile_index_get(set->volume[set->master].index, j->ordinal, &r);
+    if (!err)
+        err = limefile_header_init(&header, r.type, r.type_len, j->bytes, j->mb, j->me);
+    if (!err)
+        err = limefile_header_encode(&header, raw);
+    if (err)
+        return err;
+    memcpy(out, raw + at, n);
+    return (ssize_t)n;
+}
+
+/* Of one record: its header, data or padding. */
+static ssize_t volumes_read(struct limefile_source *source, void *buf, size_t n,
+                            uint64_t offset)
+{
+    const struct limefile_volumes *set = (const struct limefile_volumes *)source;
+    if (offset >= set->size || n == 0)
+        return 0;
+    const struct joined *j = record_at(set, offset);
+    uint64_t at = offset - j->offset, left;
+    if (at < LIMEFILE_HEADER_BYTES) {
+        left = LIMEFILE_HEADER_BYTES - at;
+        return read_header(set, j, buf, left < n ? (size_t)left : n, at);
+    }
+    at -= LIMEFILE_HEADER_BYTES;
+    if (at < j->bytes) {
+        left = j->bytes - at;
+        return read_data(set, j, buf, left < n ? (size_t)left : n, at);
+    }
+    left = j->bytes + limefile_padding(j->bytes) - at;
+    n = left < n ? (size_t)left : n;
+    memset(buf, 0, n);
+    return (ssize_t)n;
+}
+
+static int volumes_size(struct limefile_source *source, uint64_t *size)
+{
+    *size = ((const struct limefile_volumes *)source)->size;
+    return 0;
+}
+
+const struct limefile_source_ops volumes_ops = {.read = volumes_read, .size = volumes_size};
