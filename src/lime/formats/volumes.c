@@ -94,12 +94,9 @@ static int take_data(struct limefile_volumes *set, const struct limefile_record 
     if (err)
         return err;
     if (said.recordtype == LIMEFILE_GLOBAL)
-        set->globals++;
-    else if (said.recordtype == LIMEFILE_HYPERCUBE)
-        err = LIMEFILE_E_VOLUME_RECORDS;
-    else
-        err = add_field(set, data, &said);
-    return err;
+        return 0;
+    return said.recordtype == LIMEFILE_FIELD ? add_field(set, data, &said)
+                                             : LIMEFILE_E_VOLUME_RECORDS;
 }
 
 static int take_master(struct limefile_volumes *set)
@@ -150,7 +147,7 @@ static int open_volume(struct volume *v)
     return err || count != 1 ? LIMEFILE_E_VOLUME_LIST : 0;
 }
 
-/* As many data as the master has fields; global ones only if the master's are there as well. */
+/* As many data as the master has fields; global ones are in the master alone. */
 static int find_data(struct limefile_volumes *set, struct volume *v, bool master)
 {
     struct limefile_record r;

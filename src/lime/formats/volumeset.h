@@ -33,7 +33,7 @@ struct limefile_volumes {
     size_t count, master;
     struct limefile_scidac_file file;
     uint64_t sites; /* of the lattice */
-    uint64_t fields, globals;
+    uint64_t fields;
     uint64_t *site_bytes; /* of each field */
     struct run *run;
     size_t runs, capacity;

@@ -15,8 +15,9 @@
 static const char help[] =
     "Usage: lime convert [OPTION]... IN OUT\n"
     "Write the SU(3) gauge configuration in IN to OUT in another format. IN is a LIME\n"
-    "container (ILDG, or QIO's four colour matrices), a NERSC, MILC (version 5) or\n"
-    "openQCD file; which one is found out. OUT appears, or is replaced, only when all\n"
+    "container (ILDG, or QIO's four colour matrices), a volume of a set of QIO's, or a\n"
+    "NERSC, MILC (version 5) or openQCD file; which one is found out. OUT appears, or is "
+    "replaced, only when all\n"
     "is written, and only if the data of IN have the checksum and plaquette that IN\n"
     "gives for them.\n"
     "\n"
@@ -40,6 +41,9 @@ static const char help[] =
     "\n"
     "Exit status: 0 done; 1 the data of IN are not what IN says, or OUT could not be\n"
     "written; 2 wrong usage, or IN cannot be opened or has no configuration.\n";
+
+/* How far links may be from SU(3) before a warning: as of 'lime check --physics'. */
+static const double BOUND_SINGLE = 1e-4, BOUND_DOUBLE = 1e-6;
 
 struct options {
     struct limefile_gauge_form form;
@@ -91,7 +95,7 @@ static void tell_deviation(const struct conversion *c,
 static int judge(const struct conversion *c, const struct limefile_gauge_totals *totals,
                  unsigned rows)
 {
-    double bound = c->in.gauge->sites.precision == 64 ? 1e-10 : 1e-5;
+    double bound = c->in.gauge->sites.precision == 64 ? BOUND_DOUBLE : BOUND_SINGLE;
     int err = limefile_gauge_compare(c->in.gauge, totals);
     if (totals->unfinite) {
         message(c->in.path, "%" PRIu64 " links contain NaN or infinity; not converted",

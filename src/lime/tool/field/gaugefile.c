@@ -9,19 +9,20 @@
 #include <unistd.h>
 
 /* The record's ordinal. */
-static int select_ordinal(const char *path, const char *word, uint64_t *ordinal)
+static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t *ordinal)
 {
-    struct container c;
+    struct container c = {.path = f->path};
     struct limefile_record record;
-    int status = container_open(&c, path);
-    if (status != TOOL_GOOD)
-        return status;
-    if (select_record(&c, word, false, &record))
+    int err = limefile_index_build(f->source, &c.index);
+    if (err) {
+        message_code(f->path, "index", err);
+        return TOOL_BAD;
+    }
+    bool found = select_record(&c, word, false, &record);
+    if (found)
         *ordinal = record.ordinal;
-    else
-        status = TOOL_BAD;
-    container_close(&c);
-    return status;
+    limefile_index_free(c.index);
+    return found ? TOOL_GOOD : TOOL_BAD;
 }
 
 static void open_message(const char *path, int err)
@@ -33,29 +34,54 @@ static void open_message(const char *path, int err)
         message_code(path, "open", err);
 }
 
-int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
+/* A volume stands for its set. */
+static int open_source(struct gaugefile *f)
 {
-    uint64_t ordinal = 0;
-    int status = record ? select_ordinal(path, record, &ordinal) : TOOL_GOOD;
-    if (status != TOOL_GOOD)
+    if (setfile_is(f->path)) {
+        int status = setfile_open(&f->set, f->path);
+        if (status == TOOL_GOOD)
+            f->source = limefile_volumes_source(f->set.volumes);
         return status;
-    f->path = path;
-    f->fd = open_with_message(path, O_RDONLY);
+    }
+    f->fd = open_with_message(f->path, O_RDONLY);
     if (f->fd < 0)
         return TOOL_UNUSABLE;
     limefile_fd_init(&f->file, f->fd);
-    int err = limefile_gauge_open(&f->file.source, ordinal, &f->gauge);
-    if (!err)
-        return TOOL_GOOD;
-    open_message(path, err);
-    close(f->fd);
-    return TOOL_UNUSABLE;
+    f->source = &f->file.source;
+    return TOOL_GOOD;
+}
+
+static void close_source(struct gaugefile *f)
+{
+    if (f->set.volumes)
+        setfile_close(&f->set);
+    else
+        close(f->fd);
+}
+
+int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
+{
+    uint64_t ordinal = 0;
+    *f = (struct gaugefile){.path = path, .fd = -1};
+    int status = open_source(f);
+    if (status != TOOL_GOOD)
+        return status;
+    if (record)
+        status = select_ordinal(f, record, &ordinal);
+    int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge);
+    if (err) {
+        open_message(path, err);
+        status = TOOL_UNUSABLE;
+    }
+    if (status != TOOL_GOOD)
+        close_source(f);
+    return status;
 }
 
 void gaugefile_close(struct gaugefile *f)
 {
     limefile_gauge_close(f->gauge);
-    close(f->fd);
+    close_source(f);
 }
 
 static void checksum_differs(const struct gaugefile *f, const struct limefile_gauge_sums *is,

@@ -3,11 +3,14 @@
 #define GAUGEFILE_H
 
 #include "limegauge.h"
+#include "setfile.h"
 
 struct gaugefile {
     const char *path; /* as the user gave it; not owned */
     int fd;
     struct limefile_fd file;
+    struct setfile set;             /* or NULL in its `volumes`: then fd is the file's */
+    struct limefile_source *source; /* of either */
     struct limefile_gauge *gauge;
 };
 

@@ -1,0 +1,244 @@
+/* setfile.c - which files belong to a set of volumes */
+#define _GNU_SOURCE
+#include "setfile.h"
+#include "container.h"
+#include "tool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* ---- names ---- */
+
+/* "FOLDER/NAME.vol0012", or "FOLDER/vol0012/FILE": what comes before and after the number's
+ * part. All point into `copy`. */
+struct pattern {
+    char *copy, *last;
+    const char *folder, *name; /* name: that of the file, or of the folder with a number */
+    const char *file;          /* in a folder with a number; or NULL */
+    size_t stem;
+};
+
+static bool pattern_of(const char *path, struct pattern *p)
+{
+    uint64_t number;
+    *p = (struct pattern){.copy = strdup(path), .last = strdup(path)};
+    if (!p->copy || !p->last)
+        return false;
+    p->name = basename(p->last);
+    p->folder = dirname(p->copy);
+    if (limefile_volumes_name(p->name, &p->stem, &number))
+        return p->stem > 0;
+    p->file = p->name;
+    const char *slash = strrchr(p->folder, '/');
+    p->name = slash ? slash + 1 : p->folder;
+    if (!limefile_volumes_name(p->name, &p->stem, &number) || p->stem)
+        return false;
+    if (slash && slash != p->folder)
+        p->copy[slash - p->copy] = '\0';
+    else
+        p->folder = slash ? "/" : ".";
+    return true;
+}
+
+static void pattern_release(struct pattern *p)
+{
+    free(p->copy);
+    free(p->last);
+}
+
+bool setfile_is(const char *path)
+{
+    struct pattern p;
+    bool is = pattern_of(path, &p);
+    pattern_release(&p);
+    return is;
+}
+
+/* ---- the folder ---- */
+
+struct found {
+    uint64_t number;
+    char *name;
+};
+
+struct list {
+    struct found *at;
+    size_t count, capacity;
+};
+
+static bool add(struct list *list, uint64_t number, const struct pattern *p, const char *name)
+{
+    char *path = NULL;
+    if (list->count == list->capacity) {
+        size_t more = list->capacity + list->capacity / 2 + 64;
+        void *bigger = reallocarray(list->at, more, sizeof *list->at);
+        if (!bigger)
+            return false;
+        list->at = bigger;
+        list->capacity = more;
+    }
+    if (asprintf(&path, "%s/%s%s%s", p->folder, name, p->file ? "/" : "",
+                 p->file ? p->file : "") < 0)
+        return false;
+    list->at[list->count++] = (struct found){number, path};
+    return true;
+}
+
+static bool is_there(const struct pattern *p, const char *name)
+{
+    char *path = NULL;
+    if (!p->file)
+        return true;
+    if (asprintf(&path, "%s/%s/%s", p->folder, name, p->file) < 0)
+        return false;
+    bool is = access(path, F_OK) == 0;
+    free(path);
+    return is;
+}
+
+/* Names that were left out for want of memory would be volumes that are missing. */
+static int list_folder(const struct pattern *p, struct list *list)
+{
+    DIR *folder = opendir(p->folder);
+    struct dirent *entry;
+    uint64_t number;
+    size_t stem;
+    bool good = true;
+    if (!folder) {
+        message_code(p->folder, "open", -errno);
+        return TOOL_UNUSABLE;
+    }
+    while (good && (entry = readdir(folder)))
+        if (limefile_volumes_name(entry->d_name, &stem, &number) && stem == p->stem &&
+            memcmp(entry->d_name, p->name, stem) == 0 && is_there(p, entry->d_name))
+            good = add(list, number, p, entry->d_name);
+    closedir(folder);
+    if (!good)
+        message_code(p->folder, "list", -ENOMEM);
+    return good ? TOOL_GOOD : TOOL_BAD;
+}
+
+static int by_number(const void *one, const void *other)
+{
+    const struct found *a = one, *b = other;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* ---- files ---- */
+
+/* Each volume stays open. */
+static void allow_files(size_t count)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < count + 64) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int open_files(struct setfile *f)
+{
+    allow_files(f->count);
+    for (size_t i = 0; i < f->count; i++) {
+        f->fds[i] = open_with_message(f->names[i], O_RDONLY);
+        if (f->fds[i] < 0)
+            return TOOL_UNUSABLE;
+        limefile_fd_init(&f->files[i], f->fds[i]);
+    }
+    return TOOL_GOOD;
+}
+
+static int join(struct setfile *f)
+{
+    struct limefile_source **sources = calloc(f->count, sizeof *sources);
+    size_t bad;
+    if (!sources) {
+        message(f->path, "out of memory");
+        return TOOL_BAD;
+    }
+    for (size_t i = 0; i < f->count; i++)
+        sources[i] = &f->files[i].source;
+    int err = limefile_volumes_open(sources, f->count, &f->volumes, &bad);
+    free(sources);
+    if (!err)
+        return TOOL_GOOD;
+    if (bad < f->count)
+        message_code(f->names[bad], "join", err);
+    else
+        message(f->path, "join %zu volumes: %s", f->count, limefile_strerror(err));
+    return err == LIMEFILE_E_VOLUME_NONE ? TOOL_UNUSABLE : TOOL_BAD;
+}
+
+static int take_names(struct setfile *f, struct list *list)
+{
+    f->count = list->count;
+    f->names = calloc(f->count, sizeof *f->names);
+    f->fds = calloc(f->count, sizeof *f->fds);
+    f->files = calloc(f->count, sizeof *f->files);
+    if (!f->names || !f->fds || !f->files) {
+        message(f->path, "out of memory");
+        f->count = 0;
+        return TOOL_BAD;
+    }
+    qsort(list->at, list->count, sizeof *list->at, by_number);
+    for (size_t i = 0; i < f->count; i++) {
+        f->names[i] = list->at[i].name;
+        list->at[i].name = NULL;
+        f->fds[i] = -1;
+    }
+    return TOOL_GOOD;
+}
+
+static int find_names(struct setfile *f)
+{
+    struct pattern p;
+    struct list list = {0};
+    int status = TOOL_UNUSABLE;
+    if (!pattern_of(f->path, &p))
+        message(f->path, "not named as a volume: NAME.vol0000 or vol0000/NAME expected");
+    else
+        status = list_folder(&p, &list);
+    if (status == TOOL_GOOD && !list.count) {
+        message(f->path, "no such volume");
+        status = TOOL_UNUSABLE;
+    }
+    if (status == TOOL_GOOD)
+        status = take_names(f, &list);
+    for (size_t i = 0; i < list.count; i++)
+        free(list.at[i].name);
+    free(list.at);
+    pattern_release(&p);
+    return status;
+}
+
+int setfile_open(struct setfile *f, const char *path)
+{
+    *f = (struct setfile){.path = path};
+    int status = find_names(f);
+    if (status == TOOL_GOOD)
+        status = open_files(f);
+    if (status == TOOL_GOOD)
+        status = join(f);
+    if (status != TOOL_GOOD)
+        setfile_close(f);
+    return status;
+}
+
+void setfile_close(struct setfile *f)
+{
+    limefile_volumes_close(f->volumes);
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->fds[i] >= 0)
+            close(f->fds[i]);
+        free(f->names[i]);
+    }
+    free(f->names);
+    free(f->fds);
+    free(f->files);
+}
