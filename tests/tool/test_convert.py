@@ -1,0 +1,400 @@
+"""lime convert: formats of configurations, each read by a reader of its own; damage; hostile
+headers."""
+import itertools
+import os
+import random
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import scidac
+from limetest import container, run
+
+try:
+    import numpy
+    import gaugelib
+except ImportError:
+    numpy = None
+
+DOUBLES = ("tm_clime_gauge_4444_p64_n1.lime",)
+SINGLES = ("tm_clime_gauge_4448_p32_n1.lime", "qio_nersc_ildg.lime")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@unittest.skipIf(numpy is None, "needs python3-numpy")
+class ConvertCase(limetest.TestCase):
+    def setUp(self):
+        self.dir = self.tempdir()
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def convert(self, *args, status=0, words=()):
+        done = run(["lime", "convert", *args])
+        self.err = done.stderr.decode()
+        self.assertEqual(done.returncode, status, self.err)
+        self.assertEqual(done.stdout, b"")
+        for word in words:
+            self.assertIn(word, self.err)
+        if status == 0 and not words:
+            self.assertEqual(self.err, "")
+
+    def made(self, source, name, *args, **kw):
+        """The bytes of the file that comes of it; source: bytes, or a path."""
+        if isinstance(source, bytes):
+            source = self.write("in", source)
+        out = self.path(name)
+        self.convert(*args, source, out, **kw)
+        self.assertEqual(sorted(n for n in os.listdir(self.dir) if n.startswith(".")), [])
+        return read(out)
+
+    def refused(self, source, *words, status=1, args=("--to", "ildg")):
+        out = self.path("never")
+        self.convert(*args, self.write("in", source), out, status=status, words=words)
+        self.assertFalse(os.path.exists(out))
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def same(self, one, other):
+        self.assertEqual(one.shape, other.shape)
+        self.assertEqual(gaugelib.reals(one, ">f8").tobytes(), gaugelib.reals(other, ">f8").tobytes())
+
+
+def payload(path):
+    return dict(gaugelib.records(read(path)))["ildg-binary-data"]
+
+
+class Corpus(ConvertCase):
+    def chain(self, name, *steps):
+        """Through files of these suffixes; the data of the last one."""
+        at = os.path.join(limetest.CORPUS, name)
+        for i, step in enumerate(steps):
+            suffix, *options = step.split()
+            out = self.path(f"{i}.{suffix}")
+            self.convert(*options, at, out)
+            at = out
+        self.run_ok(["lime", "check", "-q", "--data", "--strict", at])
+        return payload(at)
+
+    def test_double(self):
+        for name in DOUBLES:
+            before = payload(os.path.join(limetest.CORPUS, name))
+            for steps in itertools.permutations(("nersc", "openqcd", "ildg")):
+                self.assertEqual(self.chain(name, *steps, "lime"), before, steps)
+
+    def test_single(self):
+        for name in SINGLES:
+            before = payload(os.path.join(limetest.CORPUS, name))
+            self.assertEqual(self.chain(name, "nersc", "milc", "ildg", "lime"), before)
+            self.assertEqual(self.chain(name, "milc", "openqcd --precision 64",
+                                        "nersc --precision 32", "lime"), before)
+
+    def test_double_by_milc(self):
+        """What is in single precision in the end is what numpy makes of it."""
+        name = DOUBLES[0]
+        before = numpy.frombuffer(payload(os.path.join(limetest.CORPUS, name)), ">f8")
+        self.assertEqual(self.chain(name, "nersc", "milc", "openqcd", "lime --precision 32"),
+                         before.astype(">f4").tobytes())
+
+    def test_each_is_read_by_others(self):
+        for name in DOUBLES + SINGLES:
+            path = os.path.join(limetest.CORPUS, name)
+            u, _ = gaugelib.read_ildg(read(path))
+            single = u.astype("complex64")
+            self.same(gaugelib.read_nersc(self.made(path, "a.nersc"))[0], u)
+            self.same(gaugelib.read_milc(self.made(path, "a.milc")), single)
+            self.same(gaugelib.read_openqcd(self.made(path, "a.openqcd")), u)
+            self.same(gaugelib.read_ildg(self.made(path, "a.lime", "--precision", "32"))[0],
+                      single)
+
+    def test_two_rows(self):
+        path = os.path.join(limetest.CORPUS, DOUBLES[0])
+        u, _ = gaugelib.read_ildg(read(path))
+        two, values = gaugelib.read_nersc(self.made(path, "a.nersc", "--rows", "2"))
+        self.assertEqual(values["DATATYPE"], "4D_SU3_GAUGE")
+        self.assertLess(abs(two - u).max(), 1e-14)
+        again, _ = gaugelib.read_ildg(self.made(self.path("a.nersc"), "b.lime"))
+        self.same(again[..., :2, :], u[..., :2, :])
+        self.assertLess(abs(again - u).max(), 1e-14)
+
+
+class Formats(ConvertCase):
+    """Files by the oracle's writers."""
+
+    def test_nersc(self):
+        u = gaugelib.random_links((4, 3, 2, 5))
+        for kind, rows in itertools.product((">f8", "<f8", ">f4", "<f4"), (2, 3)):
+            with self.subTest(kind=kind, rows=rows):
+                stored = u.astype("complex64" if kind[2] == "4" else "complex128")
+                got, said = gaugelib.read_ildg(self.made(gaugelib.write_nersc(stored, kind, rows),
+                                                         "a.lime"))
+                if rows == 3:
+                    self.same(got, stored)
+                else:
+                    self.same(got[..., :2, :], stored[..., :2, :])
+                    self.assertLess(abs(got - stored).max(), 1e-6 if kind[2] == "4" else 1e-14)
+                self.assertIn(b"ENSEMBLE_LABEL = a label\n", said["nersc-header"])
+
+    def test_nersc_whose_order_is_not_said(self):
+        u = gaugelib.random_links((4, 2, 2, 2), seed=3)
+        for kind in (">f8", "<f8", ">f4", "<f4"):
+            data = gaugelib.write_nersc(u.astype("complex64"), kind, 3, f"IEEE{kind[2] == '8' and 64 or 32}")
+            self.same(gaugelib.read_ildg(self.made(data, "a.lime"))[0], u.astype("complex64"))
+
+    def test_nersc_of_no_links_by_its_checksum(self):
+        """No row has the length 1: the checksum tells the order."""
+        u = 5 * gaugelib.random_links((2, 2, 2, 2))
+        for kind in (">f8", "<f8"):
+            data = gaugelib.write_nersc(u, kind, 3, "IEEE64")
+            self.same(gaugelib.read_ildg(self.made(data, "a.lime", words=["warning"]))[0], u)
+        self.refused(gaugelib.write_nersc(u, "<f8", 3, "IEEE64", CHECKSUM="1"), "byte order",
+                     status=2)
+
+    def test_nersc_as_others_write_it(self):
+        u = gaugelib.random_links((2, 4, 2, 2)).astype("complex64")
+        data = gaugelib.write_nersc(u, ">f4", 2, FLOATING_POINT=None,
+                                    more=["MILC_INFO = a = b", "SCIDAC_CHECKSUMA = 12", ""])
+        data = data.replace(b"PLAQUETTE =", b"PLAQUETTE  =").replace(b"\nDIM", b"\r\n  DIM")
+        got, _ = gaugelib.read_ildg(self.made(data, "a.lime"))
+        self.same(got[..., :2, :], u[..., :2, :])
+
+    def test_nersc_keeps_what_it_is(self):
+        u = gaugelib.random_links((2, 2, 2, 2))
+        data = gaugelib.write_nersc(u)
+        _, values = gaugelib.read_nersc(self.made(data, "a.nersc", "--precision", "32"))
+        self.assertEqual((values["ENSEMBLE_ID"], values["ENSEMBLE_LABEL"],
+                          values["SEQUENCE_NUMBER"]), ("ens", "a label", "17"))
+        _, values = gaugelib.read_nersc(self.made(data, "a.nersc", "--ensemble", "e" * 300, "--label",
+                                                  "two\nlines\033[m", "--sequence", "4"))
+        self.assertEqual((values["ENSEMBLE_ID"], values["ENSEMBLE_LABEL"],
+                          values["SEQUENCE_NUMBER"]), ("e" * 96, "two?lines?[m", "4"))
+
+    def test_milc(self):
+        u = gaugelib.random_links((3, 4, 2, 4), dtype="complex64")
+        ranks = list(range(96))
+        random.Random(5).shuffle(ranks)
+        for order, listed in itertools.product("<>", (None, range(96), ranks)):
+            with self.subTest(order=order, listed=listed):
+                got, said = gaugelib.read_ildg(self.made(gaugelib.write_milc(u, order, listed),
+                                                         "a.lime"))
+                self.same(got, u)
+                self.assertIn(b"time_stamp = Thu Jan  1 00:00:00 1970\n", said["milc-header"])
+
+    def test_openqcd(self):
+        for extents in ((2, 2, 2, 2), (4, 2, 6, 8), (2, 8, 4, 2), (6, 6, 2, 4)):
+            u = gaugelib.random_links(extents, seed=sum(extents))
+            got, said = gaugelib.read_ildg(self.made(gaugelib.write_openqcd(u), "a.lime"))
+            self.same(got, u)
+            self.assertIn(f"N0 = {extents[3]}\n".encode(), said["openqcd-header"])
+            self.same(gaugelib.read_openqcd(self.made(self.path("a.lime"), "a.openqcd")), u)
+            self.same(gaugelib.read_openqcd(self.made(self.path("a.openqcd"), "b.openqcd")), u)
+
+    def test_odd_extents(self):
+        u = gaugelib.random_links((3, 1, 5, 1))
+        data = gaugelib.write_nersc(u)
+        self.same(gaugelib.read_ildg(self.made(data, "a.lime"))[0], u)
+        self.refused(data, "cannot have such a lattice", args=("--to", "openqcd"))
+
+    def test_qio(self):
+        """Four colour matrices a site, without an ildg-format."""
+        extents = (2, 2, 4, 2)
+        u = gaugelib.random_links(extents, dtype="complex64")
+        raw = gaugelib.reals(u, ">f4").tobytes()
+        record = (b"<scidacRecord><version>1.1</version><date>x</date><recordtype>0</recordtype>"
+                  b"<datatype>QDP_F3_ColorMatrix</datatype><precision>F</precision><colors>3</colors>"
+                  b"<typesize>72</typesize><datacount>4</datacount></scidacRecord>\0")
+        items = [[scidac.private_file(extents)],
+                 [("scidac-private-record-xml", record), ("scidac-binary-data", raw),
+                  ("scidac-checksum", scidac.checksum_xml(gaugelib.scidac(raw, 288)))]]
+        self.same(gaugelib.read_milc(self.made(container(items), "a.milc")), u)
+
+    def test_records(self):
+        """Which of several; the LFN goes with it."""
+        extents = (2, 2, 2, 2)
+        parts, raws = [], []
+        for seed in (1, 2):
+            u = gaugelib.random_links(extents, seed)
+            raws.append(gaugelib.reals(u, ">f8").tobytes())
+            parts.append(scidac.records(extents, raws[-1])
+                         + [("ildg-data-lfn", b"lfn://x/%d" % seed)])
+        data = container([*parts])
+        self.refused(data, "--record", status=2)
+        for record, which in (("2", 0), ("6", 1), ("2.2", 1)):
+            _, said = gaugelib.read_ildg(self.made(data, "a.lime", "--record", record))
+            self.assertEqual(said["ildg-binary-data"], raws[which])
+            self.assertEqual(said["ildg-data-lfn"], b"lfn://x/%d" % (which + 1))
+        _, said = gaugelib.read_ildg(self.made(data, "a.lime", "--record", "2", "--lfn", "lfn://mine"))
+        self.assertEqual(said["ildg-data-lfn"], b"lfn://mine")
+        self.refused(data, "no SU(3)", status=2, args=("--to", "milc", "--record", "1"))
+        self.refused(data, "no such record", args=("--to", "milc", "--record", "77"))
+
+
+class Damage(ConvertCase):
+    """Nothing is written of data that are not what the header says."""
+
+    def setUp(self):
+        super().setUp()
+        self.u = gaugelib.random_links((4, 2, 2, 4))
+
+    def bit(self, data, at=-100):
+        changed = bytearray(data)
+        changed[at] ^= 1
+        return bytes(changed)
+
+    def test_checksums(self):
+        u = self.u
+        for data in (gaugelib.write_nersc(u), gaugelib.write_nersc(u, "<f4", 2),
+                     gaugelib.write_milc(u), gaugelib.write_milc(u, ">"),
+                     scidac.gauge((4, 2, 2, 4), gaugelib.reals(u, ">f8").tobytes())):
+            at = -600
+            self.refused(self.bit(data, at), "checksum", "not written")
+
+    def test_plaquette_and_trace(self):
+        u = self.u
+        data = gaugelib.write_openqcd(u)
+        self.refused(self.bit(data, -2), "plaquette", "not written")
+        self.refused(gaugelib.write_openqcd(u, 3 * gaugelib.plaquette(u) + 4e-9), "plaquette")
+        self.refused(gaugelib.write_nersc(u, PLAQUETTE="0.5"), "plaquette")
+        self.refused(gaugelib.write_nersc(u, LINK_TRACE="-0.5"), "link trace")
+        raw = gaugelib.reals(u, ">f8").tobytes()
+        said = [[("xlf-info", b"plaquette = 0.123\n trajectory nr = 1\n")],
+                scidac.records((4, 2, 2, 4), raw)]
+        self.refused(container(said), "plaquette")
+        good = b"plaquette = %.9f\n" % gaugelib.plaquette(u)
+        self.made(container([[("xlf-info", good)], said[1]]), "a.nersc")
+
+    def test_wrong_links(self):
+        """The largest deviation is told; two rows would lose it."""
+        u = self.u
+        u[3, 1, 0, 2, 1] *= 1.01
+        u[2, 1, 1, 3, 3] *= 1.02
+        data = scidac.gauge((4, 2, 2, 4), gaugelib.reals(u, ">f8").tobytes())
+        made = self.made(data, "a.nersc", words=["warning", "site 3 1 1 2, direction t"])
+        self.same(gaugelib.read_nersc(made)[0], u)
+        os.unlink(self.path("a.nersc"))
+        self.refused(data, "--rows 3", args=("--to", "nersc", "--rows", "2"))
+
+    def test_nan(self):
+        for value in (numpy.nan, numpy.inf):
+            self.u[1, 1, 1, 1, 2, 2, 2] = value
+            data = scidac.gauge((4, 2, 2, 4), gaugelib.reals(self.u, ">f8").tobytes())
+            for to in ("nersc", "milc", "openqcd", "ildg"):
+                self.refused(data, "1 links contain NaN or infinity", args=("--to", to))
+
+    def test_out_is_as_it_was(self):
+        out = self.write("conf.lime", b"old")
+        bad = self.write("in", self.bit(gaugelib.write_nersc(self.u)))
+        self.convert(bad, out, status=1)
+        self.assertEqual(read(out), b"old")
+        self.assertEqual(os.listdir(os.path.dirname(out)), ["conf.lime"])
+        self.convert(self.write("in", gaugelib.write_nersc(self.u)), out)
+        self.same(gaugelib.read_ildg(read(out))[0], self.u)
+
+    def test_onto_itself(self):
+        path = self.write("conf.nersc", gaugelib.write_nersc(self.u))
+        self.convert("--to", "ildg", path, path)
+        self.same(gaugelib.read_ildg(read(path))[0], self.u)
+
+
+class Hostile(ConvertCase):
+    def test_nersc(self):
+        u = gaugelib.random_links((2, 2, 2, 2))
+        value, header = "missing, given twice or makes no sense", "no end or is not text"
+        lattice, length = "cannot have such a lattice", "size is not what"
+        for words, changed in (
+                (value, {"DIMENSION_1": "-2"}), (value, {"DIMENSION_1": "two"}),
+                (value, {"DIMENSION_4": None}), (value, {"DIMENSION_1": "2 2"}),
+                (value, {"DIMENSION_1": "0x2"}), (value, {"DIMENSION_2": ""}),
+                (value, {"DIMENSION_1": str(1 << 64)}), (lattice, {"DIMENSION_1": 0}),
+                (lattice, {"DIMENSION_1": 1 << 62}), (lattice, {"DIMENSION_1": 1 << 53}),
+                (length, {"DIMENSION_1": 4}), (length, {"DIMENSION_1": 1}),
+                (value, {"DATATYPE": "4D_SU2_GAUGE"}), (value, {"DATATYPE": None}),
+                (value, {"FLOATING_POINT": "IEEE16BIG"}), (value, {"FLOATING_POINT": "IEEE64BIGGER"}),
+                (length, {"FLOATING_POINT": "IEEE32BIG"}), (length, {"DATATYPE": "4D_SU3_GAUGE"}),
+                (value, {"CHECKSUM": "xyz"}), (value, {"CHECKSUM": "-1"}),
+                (value, {"CHECKSUM": "100000000"}), (value, {"PLAQUETTE": "nan"}),
+                (value, {"PLAQUETTE": "0.5.5"}), (value, {"LINK_TRACE": "inf"}),
+                (value, {"ENSEMBLE_ID": "x" * 300})):
+            with self.subTest(changed=changed):
+                self.refused(gaugelib.write_nersc(u, **changed), words, status=2)
+        good = gaugelib.write_nersc(u)
+        for words, data in (
+                (value, gaugelib.write_nersc(u, more=["DIMENSION_1 = 2"])),
+                (value, gaugelib.write_nersc(u, more=["CHECKSUM = 0"])),
+                (header, gaugelib.write_nersc(u, more=["no sign"])),
+                (header, gaugelib.write_nersc(u, more=["NUL = \0"])),
+                (header, good.replace(b"END_HEADER", b"END_HEADEX")),
+                (header, good.replace(b"END_HEADER\n", b"")), (header, b"BEGIN_HEADER"),
+                (header, b"BEGIN_HEADER\n"), (header, b"BEGIN_HEADER and more\n" + good[13:]),
+                (header, b"BEGIN_HEADER\n" + b"x" * 70000), (length, good[:-1]),
+                (header, b"BEGIN_HEADER\nX = " + b"x" * 70000 + good[13:]), (length, good + b"\0")):
+            with self.subTest(data=data[:80]):
+                self.refused(data, words, status=2)
+
+    def test_milc(self):
+        u = gaugelib.random_links((2, 2, 2, 2), dtype="complex64")
+        good = gaugelib.write_milc(u)
+        for words, at, value in (
+                ("lattice", 4, 0), ("lattice", 4, -2), ("size", 4, 4), ("lattice", 8, 1 << 30),
+                ("size", 84, 1), ("checksum", 88, 0), ("checksum", 92, 0)):
+            changed = bytearray(good)
+            changed[at:at + 4] = struct.pack("<i", value)
+            if words == "lattice" and value == 1 << 30:  # times 2^30, and more
+                changed[12:20] = struct.pack("<2i", value, value)
+            self.refused(bytes(changed), words, status=1 if at >= 88 else 2)
+        for n in (4, 50, 95, 96, len(good) - 1):
+            self.refused(good[:n], "", status=2)
+        for ranks in ([0] * 16, list(range(15)) + [16], list(range(15)) + [-1]):
+            data = gaugelib.write_milc(u, ranks=range(16))
+            self.refused(data[:88] + struct.pack("<16i", *ranks) + data[152:], "list of sites",
+                         status=2)
+
+    def test_openqcd(self):
+        u = gaugelib.random_links((2, 2, 2, 4))
+        good = gaugelib.write_openqcd(u)
+        for data in (good[:-1], good + b"\0", good[:23], struct.pack("<i", 3) + good[4:],
+                     struct.pack("<4i", -2, -4, 2, 2) + good[16:],
+                     struct.pack("<4i", 1 << 30, 1 << 30, 1 << 30, 1 << 30) + good[16:],
+                     good[:16] + struct.pack("<d", numpy.nan) + good[24:],
+                     good[:16] + struct.pack("<d", 1e300) + good[24:], b"", b"abc", bytes(24)):
+            self.refused(data, "not a gauge configuration", status=2)
+
+    def test_containers(self):
+        self.refused(container([("text", b"x")]), "no SU(3) gauge configuration", status=2)
+        u = gaugelib.random_links((2, 2, 2, 2))
+        good = scidac.gauge((2, 2, 2, 2), gaugelib.reals(u, ">f8").tobytes())
+        self.refused(good[:1000], "ends inside the data", status=2)
+        self.refused(good.replace(b"su3gauge", b"su2gauge"), "no SU(3)", status=2)
+        self.refused(good.replace(b"<lx>2", b"<lx>4"), "no SU(3)", status=2)
+
+
+class Usage(ConvertCase):
+    def test_words(self):
+        path = os.path.join(limetest.CORPUS, DOUBLES[0])
+        for args in ((), (path,), (path, "a.milc", "b"), (path, "out"), (path, "out.xyz"),
+                     ("--to", "x", path, "a"), ("--to", "milc", "--precision", "16", path, "a"),
+                     ("--rows", "4", path, "a.nersc"), ("--sequence", "-1", path, "a.nersc"),
+                     ("--lfn", "a\nb", path, "a.lime"), ("--nothing", path, "a.lime"),
+                     ("--rows", "2", path, self.path("a.milc")),
+                     ("--precision", "64", path, self.path("a.milc")),
+                     ("--precision", "32", path, self.path("a.openqcd")),
+                     (self.path("none"), self.path("a.milc")), (self.dir, self.path("a.milc"))):
+            with self.subTest(args=args):
+                self.convert(*args, status=2, words=["lime: "])
+                self.assertEqual(os.listdir(self.dir), [])
+        self.assertIn(b"--to FORMAT", self.run_ok(["lime", "convert", "--help"]))
+        self.convert(path, self.path("no/such.milc"), status=1, words=["create"])
+
+    def test_disk_full(self):
+        if os.path.exists("/dev/full"):
+            self.convert("--to", "milc", os.path.join(limetest.CORPUS, DOUBLES[0]), "/dev/full",
+                         status=1, words=["not a regular file"])
+
+
+if __name__ == "__main__":
+    limetest.main()
