@@ -63,7 +63,7 @@ static const struct error_entry table[] = {
     {LIMEFILE_D_PLAQUETTE, "plaquette", "the plaquette is not that of the data"},
     {LIMEFILE_D_LINK_TRACE, "link-trace", "the link trace is not that of the data"},
     {LIMEFILE_E_GAUGE_UNKNOWN, "gauge-unknown", "not a gauge configuration in a known format"},
-    {LIMEFILE_E_GAUGE_NONE, "gauge-none", "no SU(3) gauge configuration in this container"},
+    {LIMEFILE_E_GAUGE_NONE, "gauge-none", "no SU(3) gauge configuration here"},
     {LIMEFILE_E_GAUGE_SEVERAL, "gauge-several", "several configurations: choose a record"},
     {LIMEFILE_E_GAUGE_HEADER, "gauge-header", "the header is cut, has no end or is not text"},
     {LIMEFILE_E_GAUGE_VALUE, "gauge-value",

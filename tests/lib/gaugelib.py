@@ -34,13 +34,13 @@ def plaquette(u):
         for n in range(m + 1, 4):
             a, b = u[..., m, :, :], u[..., n, :, :]
             above_m, above_n = numpy.roll(b, -1, AXIS[m]), numpy.roll(a, -1, AXIS[n])
-            total += numpy.einsum("...ij,...ij->", a @ above_m, (b @ above_n).conj()).real
+            total += ((a @ above_m) * (b @ above_n).conj()).real.sum()
     return float(total) / (18 * u[..., 0, 0, 0].size)
 
 
 def link_trace(u):
     u = u.astype("complex128")
-    return float(numpy.einsum("...ii->", u).real / (3 * u[..., 0, 0].size))
+    return float(numpy.einsum("...ii->...", u).real.sum() / (3 * u[..., 0, 0].size))
 
 
 def reals(u, kind):
@@ -71,7 +71,7 @@ def rotated(words, period):
 
 
 def nersc_sum(raw, order):
-    return int(numpy.frombuffer(raw, order + "u4").astype("uint64").sum() & 0xFFFFFFFF)
+    return int(numpy.frombuffer(raw, order + "u4").astype("uint64").sum()) & 0xFFFFFFFF
 
 
 def write_nersc(u, kind=">f8", rows=3, floating=None, more=(), **changed):

@@ -52,9 +52,9 @@ static int choose(const struct limefile_fields *fields, uint64_t ordinal,
     struct limefile_field field;
     unsigned found = 0;
     if (ordinal)
-        return !limefile_fields_of(fields, ordinal, out) ? LIMEFILE_E_NO_RECORD
-               : is_gauge(out)                           ? 0
-                                                         : LIMEFILE_E_GAUGE_NONE;
+        return limefile_fields_of(fields, ordinal, out) && is_gauge(out)
+                   ? 0
+                   : LIMEFILE_E_GAUGE_NONE;
     for (size_t i = 0; i < fields->count; i++) {
         limefile_fields_get(fields, i, &field);
         if (!is_gauge(&field))

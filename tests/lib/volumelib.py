@@ -1,0 +1,104 @@
+"""volumelib - sets of volumes as QIO writes them, made from the format's description."""
+import os
+import struct
+
+from limetest import container
+from scidac import checksum, checksum_xml
+
+VOLFMTS = {1: "MULTIFILE", 2: "PARTFILE", 3: "PARTFILE_DIR"}
+
+
+def private_file(dims, volfmt):
+    return ('<?xml version="1.0" encoding="UTF-8"?><scidacFile><version>1.1</version>'
+            f"<spacetime>{len(dims)}</spacetime><dims>{' '.join(map(str, dims))} </dims>"
+            f"<volfmt>{volfmt}</volfmt></scidacFile>").encode() + b"\0"
+
+
+def private_record(typesize, datacount=1, recordtype=0, datatype="QDP_F3_DiracFermion"):
+    return ('<?xml version="1.0" encoding="UTF-8"?><scidacRecord><version>1.1</version>'
+            f"<date>Thu</date><recordtype>{recordtype}</recordtype><datatype>{datatype}</datatype>"
+            "<precision>F</precision><colors>3</colors><spins>4</spins>"
+            f"<typesize>{typesize}</typesize><datacount>{datacount}</datacount>"
+            "</scidacRecord>").encode() + b"\0"
+
+
+class Set:
+    """fields: [(site_bytes, data)], or (None, data) for a global one. parts: ranks of the sites of
+    each volume; numbers: of the volumes. What is wrong is put right into `parts`, `lists`
+    (what a volume says of its sites) or `changed`."""
+
+    def __init__(self, dims, fields, parts, volfmt=2, numbers=None, list_format=">I", ildg=None):
+        self.dims, self.fields, self.parts, self.volfmt = dims, fields, parts, volfmt
+        self.numbers = numbers or list(range(len(parts)))
+        self.list_format, self.ildg = list_format, ildg
+        self.lists = [list(part) for part in parts]
+        self.master = 0
+        self.sums = {}  # of a field, others than are right
+
+    def sites(self, volume, site_bytes, data):
+        return b"".join(data[rank * site_bytes:(rank + 1) * site_bytes]
+                        for rank in self.parts[volume])
+
+    def sitelist(self, volume):
+        return b"".join(struct.pack(self.list_format, rank) for rank in self.lists[volume])
+
+    def record(self, number, binary):
+        """A message of the master's, and of the joined container."""
+        site_bytes, data = self.fields[number]
+        sums = self.sums.get(number) or checksum(data, site_bytes or len(data))
+        private = private_record(site_bytes or len(data), recordtype=int(site_bytes is None))
+        if site_bytes in (288, 576) and self.ildg:
+            private = private_record(site_bytes // 4, 4, datatype="QDP_F3_ColorMatrix")
+        kind = "ildg-binary-data" if self.ildg else "scidac-binary-data"
+        return [("scidac-private-record-xml", private), ("scidac-record-xml", b"user's\0"),
+                *([("ildg-format", self.ildg)] if self.ildg else []),
+                (kind, binary), ("scidac-checksum", checksum_xml(sums))]
+
+    def joined(self):
+        """What it would be in one file."""
+        return container([[("scidac-private-file-xml", private_file(self.dims, 0)),
+                           ("scidac-file-xml", b"file\0")]]
+                         + [self.record(i, data) for i, (_, data) in enumerate(self.fields)])
+
+    def volume(self, volume):
+        if volume == self.master:
+            return container(
+                [[("scidac-private-file-xml", private_file(self.dims, self.volfmt)),
+                  ("scidac-sitelist", self.sitelist(volume)), ("scidac-file-xml", b"file\0")]]
+                + [self.record(i, data if size is None else self.sites(volume, size, data))
+                   for i, (size, data) in enumerate(self.fields)])
+        kind = "ildg-binary-data" if self.ildg else "scidac-binary-data"
+        return container([[("scidac-sitelist", self.sitelist(volume))]]
+                         + [[(kind, self.sites(volume, size, data))]
+                            for size, data in self.fields if size is not None])
+
+    def path(self, folder, volume, name="prop"):
+        number = self.numbers[volume]
+        if self.volfmt == 3:
+            return os.path.join(folder, f"vol{number:04d}", name)
+        return os.path.join(folder, f"{name}.vol{number:04d}")
+
+    def write(self, folder, name="prop"):
+        """The path of the first volume."""
+        for volume in range(len(self.parts)):
+            path = self.path(folder, volume, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(self.volume(volume))
+        return self.path(folder, 0, name)
+
+
+def blocks(dims, grid):
+    """The ranks of the sites of each block of a lattice, ascending."""
+    size = [extent // n for extent, n in zip(dims, grid)]
+    parts = {}
+    total = 1
+    for extent in dims:
+        total *= extent
+    for rank in range(total):
+        rest, key = rank, []
+        for extent, width in zip(dims, size):
+            key.append(rest % extent // width)
+            rest //= extent
+        parts.setdefault(tuple(key), []).append(rank)
+    return [parts[key] for key in sorted(parts)]

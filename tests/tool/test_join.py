@@ -1,0 +1,229 @@
+"""lime join: sets of volumes that an independent writer has made, whole and damaged."""
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import scidac
+import volumelib
+from limetest import run
+from volumelib import Set, blocks
+
+DIMS = (4, 2, 4, 6)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def fields(dims=DIMS):
+    return [(96, scidac.field(dims, 96, 1)), (None, b"one datum for all\0"),
+            (24, scidac.field(dims, 24, 2)), (288, scidac.field(dims, 288, 3))]
+
+
+class JoinCase(limetest.TestCase):
+    def setUp(self):
+        self.dir = self.tempdir()
+        self.out = os.path.join(self.tempdir(), "out.lime")
+
+    def join(self, *args, status=0, words=()):
+        done = run(["lime", "join", *args])
+        self.err = done.stderr.decode()
+        self.assertEqual(done.returncode, status, self.err)
+        for word in words:
+            self.assertIn(word, self.err)
+        if status == 0:
+            self.assertEqual(self.err, "")
+        return done.stdout.decode()
+
+    def joins(self, made, name="prop"):
+        first = made.write(self.dir, name)
+        self.assertEqual(self.join(first, self.out), "")
+        self.assertEqual(read(self.out), made.joined())
+        self.run_ok(["lime", "check", "-q", "--data", self.out])
+        return first
+
+    def refused(self, made, *words, status=1, volume=None, before=None):
+        first = made.write(self.dir)
+        if before:
+            before()
+        for args in ((first, self.out), ("--info", first)):
+            self.join(*args, status=status, words=words)
+            if volume is not None:
+                self.assertIn(os.path.basename(made.path(self.dir, volume)), self.err)
+        self.assertFalse(os.path.exists(self.out))
+        self.assertEqual(os.listdir(os.path.dirname(self.out)), [])
+
+
+class Whole(JoinCase):
+    def test_formats(self):
+        for volfmt in (1, 2, 3):
+            for list_format in (">I", ">q"):
+                for grid in ((1, 1, 1, 1), (1, 1, 1, 3), (2, 1, 2, 2), (4, 2, 4, 6)):
+                    with self.subTest(volfmt=volfmt, list_format=list_format, grid=grid):
+                        self.joins(Set(DIMS, fields(), blocks(DIMS, grid), volfmt,
+                                       list_format=list_format), f"p{volfmt}{list_format[1]}"
+                                   + "".join(map(str, grid)))
+
+    def test_numbers_with_gaps(self):
+        """The number is that of an I/O node; any volume will do."""
+        made = Set(DIMS, fields(), blocks(DIMS, (1, 1, 2, 2)), numbers=[0, 8, 512, 12345])
+        self.joins(made)
+        os.unlink(self.out)
+        self.join(made.path(self.dir, 2), self.out)
+        self.assertEqual(read(self.out), made.joined())
+
+    def test_master_anywhere(self):
+        made = Set(DIMS, fields(), blocks(DIMS, (2, 1, 1, 2)), 3, numbers=[3, 5, 7, 9])
+        made.master = 2
+        self.joins(made)
+
+    def test_any_order(self):
+        """MULTIFILE has them as they were stored."""
+        ranks = list(range(4 * 2 * 4 * 6))
+        random.Random(4).shuffle(ranks)
+        self.joins(Set(DIMS, fields(), [ranks[:7], ranks[7:100], [], ranks[100:]], 1))
+
+    def test_relative_paths(self):
+        for volfmt, volume in ((2, "prop.vol0000"), (3, "vol0000/prop")):
+            made = Set(DIMS, fields()[:1], blocks(DIMS, (1, 1, 1, 2)), volfmt)
+            made.write(self.dir)
+            self.run_ok(["lime", "join", volume, self.out], cwd=self.dir)
+            self.assertEqual(read(self.out), made.joined())
+
+    def test_neighbours_are_left_alone(self):
+        """Other sets, and names that are not volumes'."""
+        Set(DIMS, fields()[:1], blocks(DIMS, (1, 1, 1, 2))).write(self.dir, "other")
+        for name in ("prop.vol0", "prop.vol00x1", "prop.volume0001", "xprop.vol0001", "vol0001"):
+            with open(os.path.join(self.dir, name), "wb") as file:
+                file.write(b"x")
+        self.joins(Set(DIMS, fields(), blocks(DIMS, (1, 1, 1, 3))))
+
+    def test_info(self):
+        made = Set(DIMS, fields(), blocks(DIMS, (1, 1, 1, 2)), numbers=[0, 4])
+        made.write(self.dir)
+        told = self.join("--info", made.path(self.dir, 1))
+        for word in ("PARTFILE\n", "lattice   4 2 4 6", "volumes   2, all there", "fields    3",
+                     "prop.vol0000: 96 sites, with the metadata", "prop.vol0004: 96 sites\n",
+                     "scidac-binary-data                  18432 bytes"):
+            self.assertIn(word, told)
+
+    def test_convert(self):
+        """A configuration in volumes, as any other."""
+        u = scidac.field(DIMS, 288, 5)
+        made = Set(DIMS, [(288, u)], blocks(DIMS, (2, 1, 1, 3)),
+                   ildg=scidac.ildg_format(DIMS, 32))
+        first = self.joins(made)
+        converted = []
+        for source in (first, self.out):
+            path = os.path.join(self.tempdir(), "a.nersc")
+            done = run(["lime", "convert", source, path])
+            converted.append((done.returncode, done.stderr.replace(source.encode(), b"IN").replace(
+                path.encode(), b"OUT")))
+        self.assertEqual(converted[0], converted[1])  # random bytes: no links
+
+
+class Broken(JoinCase):
+    def made(self, **kw):
+        return Set(DIMS, fields(), blocks(DIMS, (1, 1, 2, 2)), **kw)
+
+    def test_missing(self):
+        made = self.made()
+        self.refused(made, "a volume is not there",
+                     before=lambda: os.unlink(made.path(self.dir, 2)))
+
+    def test_master_missing_or_twice(self):
+        made = self.made()
+        first = made.write(self.dir)
+        os.unlink(first)
+        self.join(made.path(self.dir, 1), self.out, status=1, words=["must have its metadata"])
+        made.write(self.dir)
+        os.link(first, os.path.join(self.dir, "prop.vol0009"))
+        self.join(first, self.out, status=1, words=["must have its metadata"])
+
+    def test_sites_twice(self):
+        made = self.made()
+        made.lists[1][3] = made.lists[2][0]
+        self.refused(made, "a site is in the volumes twice")
+        made = self.made()
+        made.lists[1][3] = made.lists[1][0]
+        self.refused(made, "twice")
+
+    def test_ranks_beyond(self):
+        made = self.made()
+        made.lists[3][-1] = 192
+        self.refused(made, "list of sites", volume=3)
+        made = self.made(list_format=">q")
+        made.lists[3][-1] = -1
+        self.refused(made, "list of sites", volume=3)
+
+    def test_lists(self):
+        made = self.made()
+        made.lists[2].pop()
+        self.refused(made, "list of sites", volume=2)
+        made.lists[2] += [0, 0, 0]
+        self.refused(made, "list of sites", volume=2)
+
+    def test_lengths(self):
+        made = self.made()
+        whole = made.sites
+        for wrong in (lambda v, s, d: whole(v, s, d)[:-1] if v == 1 else whole(v, s, d),
+                      lambda v, s, d: whole(v, s, d)[:-s] if (v, s) == (1, 24) else whole(v, s, d),
+                      lambda v, s, d: whole(v, s, d) * 100 if v == 1 else whole(v, s, d)):
+            made.sites = wrong
+            self.refused(made, "records", volume=1)
+
+    def test_records(self):
+        for change in (lambda f: f[:2], lambda f: f + f[:1]):
+            made, other = self.made(), self.made()
+            other.fields = change(other.fields)
+            first = made.write(self.dir)
+            with open(made.path(self.dir, 3), "wb") as file:
+                file.write(other.volume(3))
+            self.join(first, self.out, status=1, words=["prop.vol0003", "records"])
+
+    def test_checksum(self):
+        made = self.made()
+        made.sums[3] = (1, 2)
+        first = made.write(self.dir)
+        self.join(first, self.out, status=1,
+                  words=["all volumes have the checksum", "00000001 00000002", "not written"])
+        self.assertEqual(os.listdir(os.path.dirname(self.out)), [])
+
+    def test_a_byte(self):
+        made = self.made()
+        first = made.write(self.dir)
+        path = made.path(self.dir, 2)
+        data = bytearray(read(path))
+        data[-9] ^= 4
+        with open(path, "wb") as file:
+            file.write(data)
+        self.join(first, self.out, status=1, words=["checksum"])
+
+    def test_cut(self):
+        made = self.made()
+        first = made.write(self.dir)
+        path = made.path(self.dir, 2)
+        os.truncate(path, os.path.getsize(path) - 100)
+        self.join(first, self.out, status=1, words=["prop.vol0002", "the file ends"])
+
+    def test_no_volume(self):
+        one = self.write("conf.vol0000", scidac.gauge((2, 2, 2, 2), bytes(576 * 16)))
+        self.join(one, self.out, status=1, words=["list of sites"])
+        self.join(self.write("conf", b"x"), self.out, status=2, words=["not named as a volume"])
+        self.join(os.path.join(self.dir, "none.vol0000"), self.out, status=2, words=["no such"])
+        self.join(os.path.join(self.dir, "none", "a.vol0000"), self.out, status=2, words=["open"])
+        self.join(self.write("text.vol0000", b"text"), self.out, status=1)
+        single = self.made(volfmt=0)
+        self.refused(single, "not a volume of a set", status=2)
+
+    def test_usage(self):
+        for args in ((), ("a",), ("a", "b", "c"), ("--info",), ("--info", "a", "b"), ("-x",)):
+            self.join(*args, status=2)
+        self.assertIn(b"PARTFILE_DIR", self.run_ok(["lime", "join", "--help"]))
+
+
+if __name__ == "__main__":
+    limetest.main()
