@@ -395,7 +395,7 @@ $(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) $(fuzz_qcdml_src) \
 	    $(INC_formats) $(INC_physics) $(INC_wire) $(INC_qcdml) -o $@ $< $(lime_src) $(wire_src) \
 	    $(fuzz_qcdml_src) $(call pkg_libs,libisal expat) -lm -pthread
 
-fuzz: $(fuzzers) ## fuzz index, names, packets, metadata, documents and cells for FUZZ_SECONDS each
+fuzz: $(fuzzers) ## fuzz index, names, packets, metadata, cells and formats for FUZZ_SECONDS each
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) B=$(B) tests/fuzz/run
 
 fuzz-short: $(fuzzers)

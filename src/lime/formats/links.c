@@ -20,7 +20,7 @@ struct links_form links_ildg(unsigned precision)
 static void copy32(const unsigned char *in, unsigned char *out, size_t n, bool swap)
 {
     if (!swap) {
-        memcpy(out, in, n * 4);
+        memmove(out, in, n * 4); /* two rows are spread in place */
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -34,7 +34,7 @@ static void copy32(const unsigned char *in, unsigned char *out, size_t n, bool s
 static void copy64(const unsigned char *in, unsigned char *out, size_t n, bool swap)
 {
     if (!swap) {
-        memcpy(out, in, n * 8);
+        memmove(out, in, n * 8);
         return;
     }
     for (size_t i = 0; i < n; i++) {

@@ -26,9 +26,11 @@ static int add(struct limefile_volumes *set, const struct limefile_record *r, ui
             return LIMEFILE_E_LENGTH;
         j->field = (uint32_t)++ * field;
     }
+    struct limefile_header header;
     uint64_t end;
+    int err = limefile_header_init(&header, r->type, r->type_len, j->bytes, true, true);
     set->records++;
-    return limefile_extent_of(j->offset, j->bytes, &end, &set->size);
+    return err ? err : limefile_extent_of(j->offset, j->bytes, &end, &set->size);
 }
 
 int volumes_join(struct limefile_volumes *set)
