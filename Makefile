@@ -332,7 +332,7 @@ names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
 $(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
 $(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
-$(B)/tests/test_cells: unit_libs = -lm
+$(B)/tests/test_cells $(B)/tests/test_gauge: unit_libs = -lm
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
 # What daemon and job say to each other.
