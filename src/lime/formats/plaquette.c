@@ -2,7 +2,8 @@
  * plaquette.c - plaquettes of planes of sites
  *
  * A row of sites is turned into 72 rows of numbers, so that four sites are worked on at once by
- * the same instructions; GNU C's vectors become what the processor has.
+ * the same instructions; GNU C's vectors become what the processor has. No fused multiply-add:
+ * the result has the same bits on each machine of the same kind.
  */
 #include "plaquette.h"
 #include "links.h"
@@ -36,17 +37,45 @@ size_t plaquette_scratch(const uint64_t extent[4])
     return ROWS * LIMEFILE_SITE_REALS * stride_of(extent);
 }
 
+INLINE double real64(const unsigned char *at)
+{
+    uint64_t bits = get_be64(at);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+INLINE double real32(const unsigned char *at)
+{
+    uint32_t bits = get_be32(at);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* `sites` neighbours: at most LANES, and that is what is fast. */
+INLINE void spread(const unsigned char *in, unsigned precision, size_t sites, double *out,
+                   size_t stride)
+{
+    size_t bytes = LIMEFILE_SITE_REALS * (precision / 8);
+    for (size_t i = 0; i < LIMEFILE_SITE_REALS; i++, out += stride, in += precision / 8)
+        for (size_t x = 0; x < sites; x++)
+            out[x] = precision == 64 ? real64(in + x * bytes) : real32(in + x * bytes);
+}
+
 static void load_row(const struct plaquette_plane *p, const unsigned char *plane, uint64_t y,
                      double *row)
 {
-    double site[LIMEFILE_SITE_REALS];
     size_t stride = stride_of(p->extent), bytes = LIMEFILE_SITE_REALS * (p->precision / 8);
     const unsigned char *at = plane + y * p->extent[0] * bytes;
-    for (size_t x = 0; x < p->extent[0]; x++, at += bytes) {
-        links_reals(at, p->precision, LIMEFILE_SITE_REALS, site);
-        for (size_t i = 0; i < LIMEFILE_SITE_REALS; i++)
-            row[i * stride + x] = site[i];
-    }
+    size_t x = 0;
+    for (; x + LANES <= p->extent[0]; x += LANES, at += LANES * bytes)
+        if (p->precision == 64)
+            spread(at, 64, LANES, row + x, stride);
+        else
+            spread(at, 32, LANES, row + x, stride);
+    if (x < p->extent[0])
+        spread(at, p->precision, p->extent[0] - x, row + x, stride);
     for (size_t i = 0; i < LIMEFILE_SITE_REALS; i++)
         row[i * stride + p->extent[0]] = row[i * stride];
 }
@@ -98,7 +127,7 @@ INLINE double sum_of(const lanes *values, uint64_t count)
     return sum;
 }
 
-static double row_of_plaquettes(const struct plaquette_plane *p, const double *const row[ROWS])
+INLINE double row_of_plaquettes(const struct plaquette_plane *p, const double *const row[ROWS])
 {
     size_t stride = stride_of(p->extent);
     double sum = 0;
@@ -183,7 +212,7 @@ INLINE void judge(const lanes *most, const lanes *size, uint64_t count, uint64_t
         }
 }
 
-static double row_of_links(const struct plaquette_plane *p, const double *row, uint64_t rank,
+INLINE double row_of_links(const struct plaquette_plane *p, const double *row, uint64_t rank,
                            struct figures *f)
 {
     size_t stride = stride_of(p->extent);
@@ -213,7 +242,7 @@ double plaquette_of_figure(figure value)
     return (double)value / unit;
 }
 
-void plaquette_add(const struct plaquette_plane *p, double *scratch, struct figures *f)
+INLINE void add(const struct plaquette_plane *p, double *scratch, struct figures *f)
 {
     size_t one = plaquette_scratch(p->extent) / ROWS;
     double *row[ROWS], plaquettes = 0, traces = 0;
@@ -234,6 +263,30 @@ void plaquette_add(const struct plaquette_plane *p, double *scratch, struct figu
     }
     f->plaquette += fixed(plaquettes);
     f->trace += fixed(traces);
+}
+
+static void add_plain(const struct plaquette_plane *p, double *scratch, struct figures *f)
+{
+    add(p, scratch, f);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void add_avx2(const struct plaquette_plane *p,
+                                                     double *scratch, struct figures *f)
+{
+    add(p, scratch, f);
+}
+#endif
+
+void plaquette_add(const struct plaquette_plane *p, double *scratch, struct figures *f)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        add_avx2(p, scratch, f);
+        return;
+    }
+#endif
+    add_plain(p, scratch, f);
 }
 
 void plaquette_combine(struct figures *f, const struct figures *more)
