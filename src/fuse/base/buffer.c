@@ -1,4 +1,4 @@
-/* buffer.c - one buffer for each thread */
+/* buffer.c - two buffers for each thread */
 #define _GNU_SOURCE
 #include "buffer.h"
 #include "limefile.h"
@@ -12,20 +12,26 @@ struct buffer {
     void *bytes;
 };
 
+struct buffers {
+    struct buffer first, second;
+};
+
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void free_buffer(void *p)
+static void free_buffers(void *p)
 {
-    struct buffer *buffer = p;
-    if (buffer)
-        free(buffer->bytes);
-    free(buffer);
+    struct buffers *buffers = p;
+    if (buffers) {
+        free(buffers->first.bytes);
+        free(buffers->second.bytes);
+    }
+    free(buffers);
 }
 
 static void make_key(void)
 {
-    pthread_key_create(&key, free_buffer);
+    pthread_key_create(&key, free_buffers);
 }
 
 /* Large ones lie in huge pages: the kernel, which pins them page by page for each reply,
@@ -40,17 +46,22 @@ static void *allocate(size_t size, size_t *rounded)
     return bytes;
 }
 
-void *limefs_buffer(size_t size)
+static struct buffers *mine(void)
 {
     pthread_once(&once, make_key);
-    struct buffer *buffer = pthread_getspecific(key);
-    if (!buffer) {
-        buffer = calloc(1, sizeof *buffer);
-        if (!buffer || pthread_setspecific(key, buffer) != 0) {
-            free(buffer);
+    struct buffers *buffers = pthread_getspecific(key);
+    if (!buffers) {
+        buffers = calloc(1, sizeof *buffers);
+        if (!buffers || pthread_setspecific(key, buffers) != 0) {
+            free(buffers);
             return NULL;
         }
     }
+    return buffers;
+}
+
+static void *of_size(struct buffer *buffer, size_t size)
+{
     if (!buffer->bytes || buffer->size < size) {
         free(buffer->bytes);
         buffer->bytes = allocate(size, &buffer->size);
@@ -60,9 +71,21 @@ void *limefs_buffer(size_t size)
     return buffer->bytes;
 }
 
+void *limefs_buffer(size_t size)
+{
+    struct buffers *buffers = mine();
+    return buffers ? of_size(&buffers->first, size) : NULL;
+}
+
+void *limefs_second_buffer(size_t size)
+{
+    struct buffers *buffers = mine();
+    return buffers ? of_size(&buffers->second, size) : NULL;
+}
+
 void limefs_buffer_release(void)
 {
     pthread_once(&once, make_key);
-    free_buffer(pthread_getspecific(key));
+    free_buffers(pthread_getspecific(key));
     pthread_setspecific(key, NULL);
 }

@@ -63,6 +63,13 @@ ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_
 
 int64_t limefs_file_seek(struct limefs_file *file, int64_t offset, int whence)
 {
+    if (file->face) { /* data up to the end */
+        struct limefile_face_entry entry;
+        limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
+        if (offset < 0 || (uint64_t)offset >= entry.bytes)
+            return -ENXIO;
+        return whence == SEEK_DATA ? offset : (int64_t)entry.bytes;
+    }
     if (!file->view) {
         off_t at = lseek(file->fd, offset, whence);
         return at < 0 ? -errno : at;

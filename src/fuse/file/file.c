@@ -45,13 +45,23 @@ static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     return 0;
 }
 
+/* Room for faces that are of the record as it was until now. */
+static int empty_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
+{
+    struct limefs_face_change change;
+    limefs_face_change(fs, view, ordinal, &change);
+    int err = limefs_record_resize(fs, view, ordinal, 0, true);
+    limefs_face_changed(fs, view, &change);
+    return err;
+}
+
 static int take_target(struct limefs *fs, struct limefs_file *file, int flags)
 {
     uint64_t ordinal = file->record.ordinal;
     bool appends = (flags & (O_APPEND | O_TRUNC)) == O_APPEND;
     int err = limefs_target_open(fs, file->view, ordinal, appends, &file->target);
     if (!err && flags & O_TRUNC)
-        err = limefs_record_resize(fs, file->view, ordinal, 0, true);
+        err = empty_record(fs, file->view, ordinal);
     if (err && file->target)
         limefs_target_close(fs, file->target, false);
     return err;
@@ -74,6 +84,35 @@ static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     if (err)
         limefs_view_unpin(fs, current);
     return err;
+}
+
+/* What it knows of the record is as old as the face. */
+static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal, int flags,
+                     struct limefs_file *file)
+{
+    struct limefile_face_entry entry;
+    if ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)
+        return -EROFS;
+    int err = limefs_face_enter(fs, face);
+    if (err)
+        return err;
+    struct limefs_view *view = limefs_face_view(face);
+    if (!limefs_face_entry_of(face, ordinal, &entry))
+        err = -ESTALE;
+    else if (entry.directory)
+        err = -EISDIR;
+    if (!err)
+        err = take_record(fs, view, limefs_face_record(face), file);
+    if (!err) /* the record has not become another one meanwhile */
+        err = limefs_face_check(fs, face);
+    if (err) {
+        limefs_face_leave(fs, face);
+        return err;
+    }
+    limefs_view_hold(fs, view);
+    file->face = face;
+    file->number = ordinal - 1;
+    return 0;
 }
 
 /* With the caller's rights. A kernel that caches what is written reads, too, from what is only
@@ -164,8 +203,11 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
     *keep = true;
     struct limefs_node *node = limefs_inode_node(fs, id);
     struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
+    struct limefs_face *face = node || view ? NULL : limefs_inode_face(fs, id, &ordinal);
     int err = -ESTALE;
-    if (node)
+    if (face)
+        err = open_face(fs, face, ordinal, flags, file);
+    else if (node)
         err = node->kind == LIMEFS_OTHER ? open_other(fs, node, flags, file, keep) : -EISDIR;
     else if (view)
         err = open_record(fs, view, ordinal, flags, file);
@@ -245,6 +287,8 @@ static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
         limefs_target_close(fs, file->target, forced);
     if (file->view)
         limefs_view_unpin(fs, file->view);
+    if (file->face)
+        limefs_face_leave(fs, file->face);
     if (file->fd >= 0)
         close_plain(fs, file);
     if (file->direct >= 0)

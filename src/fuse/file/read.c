@@ -199,6 +199,23 @@ static bool is_written(const struct limefs_file *file)
     return file->view->writer != NULL;
 }
 
+ssize_t limefs_file_read_record(struct limefs *fs, struct limefs_file *file, char *buf,
+                                size_t n, uint64_t offset, struct limefs_answer *answer)
+{
+    limefs_verify_enter(&file->reader);
+    ssize_t got = -ESTALE;
+    if (!is_written(file))
+        got = read_record(fs, file, buf, n, offset, answer);
+    if (is_written(file)) { /* by now: what was read may have been elsewhere */
+        limefs_answer_release(fs, answer);
+        got = read_written(fs, file, buf, n, offset, answer);
+    }
+    if (got < 0)
+        report(fs, file, offset, (int)got);
+    int err = limefs_verify_leave(fs, &file->reader, offset, answer->iov, answer->count);
+    return got >= 0 && err ? err : got;
+}
+
 ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
                          struct limefs_answer *answer)
 {
@@ -207,20 +224,10 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
     char *buf = limefs_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
     if (!buf)
         return -ENOMEM;
-    if (file->view) {
-        limefs_verify_enter(&file->reader);
-        ssize_t got = -ESTALE;
-        if (!is_written(file))
-            got = read_record(fs, file, buf, n, offset, answer);
-        if (is_written(file)) { /* by now: what was read may have been elsewhere */
-            limefs_answer_release(fs, answer);
-            got = read_written(fs, file, buf, n, offset, answer);
-        }
-        if (got < 0)
-            report(fs, file, offset, (int)got);
-        int err = limefs_verify_leave(fs, &file->reader, offset, answer->iov, answer->count);
-        return got >= 0 && err ? err : got;
-    }
+    if (file->face)
+        return limefs_file_read_face(fs, file, buf, n, offset, answer);
+    if (file->view)
+        return limefs_file_read_record(fs, file, buf, n, offset, answer);
     ssize_t got =
         offset > INT64_MAX ? 0 : limefs_append_read(file->node, file->fd, buf, n, offset);
     if (got > 0)

@@ -12,8 +12,11 @@ ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const cha
                           size_t n, uint64_t offset)
 {
     if (file->target) {
+        struct limefs_face_change change;
+        limefs_face_change(fs, file->view, file->record.ordinal, &change);
         ssize_t put = limefs_target_write(fs, file->target, buf, n, offset);
         limefs_verify_forget(fs, file->view);
+        limefs_face_changed(fs, file->view, &change);
         return put;
     }
     return file->fd >= 0 ? limefs_append_write(fs, file->node, file->fd, buf, n, offset)
@@ -36,8 +39,11 @@ int limefs_file_allocate(struct limefs *fs, struct limefs_file *file, int mode, 
                          uint64_t bytes)
 {
     if (file->target) {
+        struct limefs_face_change change;
+        limefs_face_change(fs, file->view, file->record.ordinal, &change);
         int err = limefs_target_allocate(fs, file->target, mode, offset, bytes);
         limefs_verify_forget(fs, file->view);
+        limefs_face_changed(fs, file->view, &change);
         return err;
     }
     if (file->fd < 0)

@@ -51,6 +51,9 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
     fs->leaving[fs->leaving_count++] = (struct limefs_leaving){view->fd, view->index};
     view->fd = -1;
     view->index = NULL;
+    for (unsigned i = 0; i < fs->watch_count; i++)
+        if (fs->watches[i]->asleep)
+            fs->watches[i]->asleep(view);
     return true;
 }
 
@@ -78,6 +81,7 @@ static void free_view(struct limefs *fs, struct limefs_view *view)
     for (unsigned i = 0; i < fs->watch_count; i++)
         if (fs->watches[i]->freed)
             fs->watches[i]->freed(view);
+    limefs_lock_destroy(&view->describing);
     free(view);
 }
 

@@ -41,8 +41,10 @@ int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *what, ui
     taken->use = use;
     if (use == LIMEFS_SLOT_NODE)
         taken->node = what;
-    else
+    else if (use == LIMEFS_SLOT_VIEW)
         taken->view = what;
+    else
+        taken->face = what;
     return 0;
 }
 
@@ -83,6 +85,18 @@ struct limefs_view *limefs_inode_view(struct limefs *fs, uint64_t id, uint64_t *
     return view;
 }
 
+struct limefs_face *limefs_inode_face(struct limefs *fs, uint64_t id, uint64_t *ordinal)
+{
+    uint32_t slot = slot_of(id);
+    struct limefs_face *face = NULL;
+    limefs_lock(&fs->lock);
+    if (slot < fs->slot_count && fs->slots[slot].use == LIMEFS_SLOT_FACE)
+        face = fs->slots[slot].face;
+    limefs_unlock(&fs->lock);
+    *ordinal = (uint32_t)id;
+    return face;
+}
+
 uint64_t limefs_inode_of_node(const struct limefs_node *node)
 {
     return node->slot ? (uint64_t)node->slot << 32 : FUSE_ROOT;
@@ -103,13 +117,27 @@ ino_t limefs_shown_inode(const struct limefs *fs, uint64_t ino)
     return folded ? folded : 1;
 }
 
+static uint64_t mixed(uint64_t x)
+{
+    return mix64(x * MIX64_STEP);
+}
+
 ino_t limefs_shown_record(const struct limefs *fs, ino_t container, uint64_t ordinal)
 {
     if (fs->container)
         return ordinal + 1;
-    uint64_t x = mix64((uint64_t)container * MIX64_STEP);
+    uint64_t x = mixed(container);
     return fs->options.ino32 ? (UINT32_C(1) << 31 | x >> 34) + ordinal
                              : (x + ordinal) | UINT64_C(1) << 63;
+}
+
+/* The highest bit is the records', the next one says that it is a face; carries stay below. */
+ino_t limefs_shown_face(const struct limefs *fs, ino_t container, uint64_t ordinal,
+                        unsigned face, uint64_t entry)
+{
+    uint64_t x = mixed(mixed(fs->container ? 0 : container) + (ordinal << 8 | face));
+    return fs->options.ino32 ? UINT32_C(1) << 30 | ((x + entry) & (UINT32_MAX >> 2))
+                             : (x >> 2 & ~(UINT64_C(3) << 60)) + entry + (UINT64_C(1) << 62);
 }
 
 /* ---- nodes ---- */

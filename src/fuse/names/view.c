@@ -66,6 +66,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     view->stamp = limefs_stamp_of(&view->st);
     view->node = node;
     view->pins = 1;
+    limefs_lock_init(&view->describing, LIMEFS_LOCK_DESCRIBING);
     report_fault(fs, node, view);
 
     limefs_lock(&fs->lock);
@@ -82,6 +83,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     if (err) {
         close(view->fd);
         limefile_index_free(view->index);
+        limefs_lock_destroy(&view->describing);
         free(view);
         return err;
     }

@@ -3,6 +3,7 @@
 #include "change.h"
 #include "caller.h"
 #include "descriptor.h"
+#include "faces.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -54,6 +55,12 @@ static int create_record(struct limefs *fs, struct limefs_node *container, const
     return err;
 }
 
+/* A name that no record has may be that of a face, which nothing can be done to. */
+static int refused(struct limefs *fs, struct limefs_node *container, const char *name, int err)
+{
+    return limefs_face_is_there(fs, container, name) ? -EROFS : err;
+}
+
 static int remove_record(struct limefs *fs, struct limefs_node *container, const char *name)
 {
     struct limefs_view *view;
@@ -62,7 +69,7 @@ static int remove_record(struct limefs *fs, struct limefs_node *container, const
         return err;
     err = limefs_record_remove(fs, view, name);
     limefs_view_unpin(fs, view);
-    return err;
+    return err == LIMEFILE_E_NO_RECORD ? refused(fs, container, name, err) : err;
 }
 
 /* ---- files of the tree ---- */
@@ -298,6 +305,8 @@ int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name
     enum limefs_kind kind;
     struct fuse_entry_param entry;
     struct limefs_node *node = parent_of(fs, parent, &kind);
+    if (kind == LIMEFS_CONTAINER)
+        return refused(fs, node, name, -ENOTDIR);
     if (kind != LIMEFS_DIRECTORY)
         return -ENOTDIR;
     int err = limefs_entry(fs, parent, name, &entry);
@@ -354,6 +363,8 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
     struct limefs_node *from = parent_of(fs, parent, &kind);
     struct limefs_node *to = parent_of(fs, new_parent, &new_kind);
     if (kind == LIMEFS_CONTAINER || new_kind == LIMEFS_CONTAINER) {
+        if (kind == LIMEFS_CONTAINER && refused(fs, from, name, 0) == -EROFS)
+            return -EROFS;
         if (kind != new_kind)
             return -EXDEV; /* mv copies, then */
         say(fs, from, "rename", name,

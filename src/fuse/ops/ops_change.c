@@ -3,6 +3,7 @@
 #include "attributes.h"
 #include "change.h"
 #include "dir.h"
+#include "faces.h"
 #include "ops.h"
 #include "xattr.h"
 
@@ -32,11 +33,15 @@ static void reply_entry(fuse_req_t req, int code, const struct fuse_entry_param 
         limefs_forget(fs_of(req), entry->ino, 1); /* the kernel has not got it */
 }
 
-static bool is_writable(fuse_req_t req)
+/* Whatever has that number: nothing in a mount that only reads, and no face, nor what is in its
+ * directory. */
+static bool is_writable(fuse_req_t req, fuse_ino_t ino)
 {
-    if (!fs_of(req)->options.rw)
+    uint64_t ordinal;
+    bool writable = fs_of(req)->options.rw && !limefs_inode_face(fs_of(req), ino, &ordinal);
+    if (!writable)
         fuse_reply_err(req, EROFS);
-    return fs_of(req)->options.rw;
+    return writable;
 }
 
 /* ---- bytes ---- */
@@ -83,7 +88,7 @@ void limefs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int whic
 {
     struct limefs *fs = fs_of(req);
     struct stat now;
-    if (!is_writable(req))
+    if (!is_writable(req, ino))
         return;
     int err = limefs_set_attributes(fs, ino, file_of(fi), which, st);
     if (!err)
@@ -103,13 +108,13 @@ void limefs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int whic
 void limefs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
                         size_t size, int flags)
 {
-    if (is_writable(req))
+    if (is_writable(req, ino))
         reply(req, limefs_xattr_set(fs_of(req), ino, name, value, size, flags));
 }
 
 void limefs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-    if (is_writable(req))
+    if (is_writable(req, ino))
         reply(req, limefs_xattr_set(fs_of(req), ino, name, NULL, 0, 0));
 }
 
@@ -121,7 +126,7 @@ void limefs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
     struct limefs *fs = fs_of(req);
     struct limefs_file *file;
     struct fuse_entry_param entry;
-    if (!is_writable(req))
+    if (!is_writable(req, parent))
         return;
     int err = limefs_create(fs, parent, name, mode, fi->flags, &file, &entry);
     if (err) {
@@ -138,40 +143,40 @@ void limefs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 void limefs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
     struct fuse_entry_param entry;
-    if (is_writable(req))
+    if (is_writable(req, parent))
         reply_entry(req, limefs_make_directory(fs_of(req), parent, name, mode, &entry), &entry);
 }
 
 void limefs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
     struct fuse_entry_param entry;
-    if (is_writable(req))
+    if (is_writable(req, parent))
         reply_entry(req, limefs_make_link(fs_of(req), parent, name, target, &entry), &entry);
 }
 
 void limefs_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    if (is_writable(req))
+    if (is_writable(req, parent))
         reply(req, limefs_remove(fs_of(req), parent, name));
 }
 
 void limefs_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    if (is_writable(req))
+    if (is_writable(req, parent))
         reply(req, limefs_remove_directory(fs_of(req), parent, name));
 }
 
 void limefs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
                       fuse_ino_t new_parent, const char *new_name, unsigned flags)
 {
-    if (is_writable(req))
+    if (is_writable(req, parent) && is_writable(req, new_parent))
         reply(req, limefs_rename(fs_of(req), parent, name, new_parent, new_name, flags));
 }
 
 void limefs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
     struct fuse_entry_param entry;
-    if (is_writable(req))
+    if (is_writable(req, ino) && is_writable(req, parent))
         reply_entry(req, limefs_link(fs_of(req), ino, parent, name, &entry), &entry);
 }
 
@@ -181,7 +186,7 @@ void limefs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
     struct limefs *fs = fs_of(req);
     struct limefs_file *file;
     struct fuse_entry_param entry;
-    if (!is_writable(req))
+    if (!is_writable(req, parent))
         return;
     int err = S_ISREG(mode) ? limefs_create(fs, parent, name, mode, O_EXCL, &file, &entry)
                             : limefs_make_special(fs, parent, name, mode, dev, &entry);

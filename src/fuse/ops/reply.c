@@ -1,6 +1,7 @@
 /* reply.c - attributes, entries and errors for the kernel */
 #include "reply.h"
 #include "caller.h"
+#include "faces.h"
 #include "file.h"
 #include "follow.h"
 #include "tree.h"
@@ -103,12 +104,34 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *view,
         entry->entry_timeout = 0; /* a plain name's meaning changes when records come */
 }
 
+/* In a mount that writes, its name may soon mean another file: the same record, changed. */
+void limefs_entry_face(const struct limefs *fs, const struct limefs_face_entry *face,
+                       struct fuse_entry_param *entry)
+{
+    memset(entry, 0, sizeof *entry);
+    entry->attr = face->st;
+    fill_entry(fs, face->id, face->generation, entry);
+    if (fs->options.rw)
+        entry->entry_timeout = 0;
+}
+
+static int entry_of_face(struct limefs *fs, int err, const struct limefs_face_entry *face,
+                         struct fuse_entry_param *entry)
+{
+    if (!err)
+        limefs_entry_face(fs, face, entry);
+    return err;
+}
+
 static int entry_in_container(struct limefs *fs, struct limefs_node *container,
                               const char *name, struct fuse_entry_param *entry)
 {
     struct limefs_view *view;
     struct limefile_record record;
+    struct limefs_face_entry face;
     int err = limefs_view_find(fs, container, name, &view, &record);
+    if (err == LIMEFILE_E_NO_RECORD)
+        return entry_of_face(fs, limefs_face_lookup(fs, container, name, &face), &face, entry);
     if (err)
         return err;
     limefs_entry_record(fs, view, &record, entry);
@@ -152,7 +175,13 @@ int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const ch
 int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,
                  struct fuse_entry_param *entry)
 {
+    uint64_t ordinal;
+    struct limefs_face_entry entry_in_face;
     struct limefs_node *node = limefs_inode_node(fs, parent);
+    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, parent, &ordinal);
+    if (face)
+        return entry_of_face(fs, limefs_face_lookup_in(fs, face, ordinal, name, &entry_in_face),
+                             &entry_in_face, entry);
     if (!node)
         return -ENOTDIR;
     switch (node->kind) {
@@ -174,8 +203,11 @@ void limefs_forget(struct limefs *fs, uint64_t id, uint64_t n)
         return;
     }
     struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    struct limefs_face *face = view ? NULL : limefs_inode_face(fs, id, &ordinal);
     if (view)
         limefs_view_forget(fs, view, n);
+    if (face)
+        limefs_face_forget(fs, face, n);
 }
 
 static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
@@ -242,5 +274,8 @@ int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
     if (node)
         return attr_of_node(fs, node, out);
     struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
-    return view ? attr_of_record(fs, view, ordinal, out) : -ESTALE;
+    struct limefs_face *face = view ? NULL : limefs_inode_face(fs, id, &ordinal);
+    return view   ? attr_of_record(fs, view, ordinal, out)
+           : face ? limefs_face_attr(fs, face, ordinal, out)
+                  : -ESTALE;
 }

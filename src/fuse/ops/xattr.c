@@ -3,6 +3,7 @@
 #include "xattr.h"
 #include "caller.h"
 #include "descriptor.h"
+#include "faces.h"
 #include "job.h"
 #include "tree.h"
 #include "verify.h"
@@ -79,8 +80,9 @@ static int container_value(const struct limefile_index *index, const char *key, 
 }
 
 /* The kernel asks for it to judge who may read: modes alone, whose group bits are the list's
- * mask, would allow more. A directory may be entered by those who may read the container. */
-static ssize_t acl_of_view(const struct limefs_view *view, bool directory, char *buf,
+ * mask, would allow more. A directory may be entered by those who may read the container; a
+ * face may be read alone. */
+static ssize_t acl_of_view(const struct limefs_view *view, bool directory, int most, char *buf,
                            size_t cap)
 {
     ssize_t len = fgetxattr(view->fd, ACL, buf, cap);
@@ -88,7 +90,7 @@ static ssize_t acl_of_view(const struct limefs_view *view, bool directory, char 
         return errno == EOPNOTSUPP ? -ENODATA : -errno;
     for (ssize_t at = ACL_HEADER; cap && at + ACL_ENTRY <= len; at += ACL_ENTRY) {
         char *perm = buf + at + ACL_PERM;
-        *perm = (char)((*perm & 6) | (directory && *perm & 4 ? 1 : 0));
+        *perm = (char)((*perm & most) | (directory && *perm & 4 ? 1 : 0));
     }
     return len;
 }
@@ -103,8 +105,24 @@ static ssize_t get_acl(struct limefs *fs, uint64_t id, struct limefs_node *node,
                      : -ESTALE;
     if (err)
         return err;
-    ssize_t len = acl_of_view(view, node != NULL, buf, cap);
+    ssize_t len = acl_of_view(view, node != NULL, 6, buf, cap);
     limefs_view_unpin(fs, view);
+    return len;
+}
+
+/* A face has no attributes, but the container's list. */
+static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+                           const char *name, char *buf, size_t cap)
+{
+    struct limefile_face_entry entry;
+    if (strcmp(name, ACL) != 0)
+        return strncmp(name, "user.", 5) == 0 ? -ENODATA : -EOPNOTSUPP;
+    ssize_t len = limefs_face_use(fs, face);
+    if (len < 0)
+        return len;
+    bool directory = limefs_face_entry_of(face, ordinal, &entry) && entry.directory;
+    len = acl_of_view(limefs_face_view(face), directory, 4, buf, cap);
+    limefs_face_leave(fs, face);
     return len;
 }
 
@@ -228,6 +246,9 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     }
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass_get(fs, node, name, buf, cap);
+    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
+    if (face)
+        return get_of_face(fs, face, ordinal, name, buf, cap);
     if (strcmp(name, ACL) == 0)
         return get_acl(fs, id, node, buf, cap);
     if (strncmp(name, "user.", 5) != 0)
@@ -246,9 +267,12 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char list[256], value[VALUE_MAX];
     size_t used = 0;
+    uint64_t ordinal;
     struct limefs_node *node = limefs_inode_node(fs, id);
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass_list(fs, node, buf, cap);
+    if (!node && limefs_inode_face(fs, id, &ordinal))
+        return 0;
     const char *const *names = node ? container_names : record_names;
     size_t count = node ? COUNT(container_names) : COUNT(record_names);
     for (size_t i = 0; i < count; i++) {
@@ -256,7 +280,6 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
             continue; /* a container without a fault has no "fault" */
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
-    uint64_t ordinal;
     struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
     for (size_t i = 0; view && i < COUNT(verdict_names); i++)
         if (value_of_record(fs, view, ordinal, verdict_names[i], value) > 0)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "dir.h"
 #include "errand.h"
+#include "faces.h"
 #include "file.h"
 #include "launch.h"
 #include "ops.h"
@@ -84,7 +85,9 @@ static int open_source(struct limefs *fs, const char *given)
         return fail(given, "open", -errno);
     limefs_writers_begin(fs);
     limefs_verify_begin(fs);
-    int err = limefs_inodes_init(fs, tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER, &st);
+    int err = limefs_faces_begin(fs);
+    if (!err)
+        err = limefs_inodes_init(fs, tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER, &st);
     if (err)
         return fail(given, "open", err);
     return tree ? 0 : try_container(fs);
@@ -102,6 +105,7 @@ static void release_fs(struct limefs *fs)
     limefs_files_release(fs);
     limefs_dirs_release(fs);
     limefs_writer_let_go(fs);
+    limefs_faces_release(fs);
     limefs_views_release(fs);
     limefs_inodes_release(fs);
     if (fs->source_fd >= 0)

@@ -40,6 +40,7 @@ static const struct fuse_opt number_table[] = {
     OPTION("job=%s", job),
     OPTION("mpirun=%s", mpirun),
     OPTION("job_timeout=%lf", job_timeout),
+    {"faces", offsetof(struct limefs_options, faces), 1},
     {"direct_io", offsetof(struct limefs_options, direct_io), 1},
     {"ino32", offsetof(struct limefs_options, ino32), 1},
     {"mkdir=container", offsetof(struct limefs_options, mkdir_container), 1},
@@ -102,6 +103,8 @@ static const char usage[] =
     "                           larger ones (\"Value too large for defined data type\")\n"
     "    -o direct_io           read large records around this mount's page cache: less\n"
     "                           memory, fast for requests of 1 MiB, slow for small ones\n"
+    "    -o faces               list the files in other forms that are beside each field's\n"
+    "                           record (.npy, .h5, .zarr, .t); they are there without it\n"
     "    -o verify=WHEN         take the checksum of a record that has one: open (before it\n"
     "                           is opened; if wrong, that fails), stream (while it is\n"
     "                           read; if wrong, its end is an error) or off (when asked:\n"

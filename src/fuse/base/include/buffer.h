@@ -8,7 +8,10 @@
  * are there already. Freed when the thread ends. NULL if there is no memory. */
 void *limefs_buffer(size_t size);
 
-/* Frees the calling thread's, for the main thread, which ends last. */
+/* Another one, for what the reply is made of. */
+void *limefs_second_buffer(size_t size);
+
+/* Frees the calling thread's two, for the main thread, which ends last. */
 void limefs_buffer_release(void);
 
 #endif

@@ -45,6 +45,7 @@ struct limefs_options {
     int ino32;           /* inode numbers have 32 bits */
     int mkdir_container; /* mkdir makes a container of any name */
     int direct_io;       /* large records are read around this mount's page cache */
+    int faces;           /* they are listed, too */
 };
 
 /* Bytes that the indices of unused containers may take together. */
@@ -105,6 +106,7 @@ struct limefs {
     atomic_uint_least64_t local_written_bytes;
     atomic_uint_least64_t verified_bytes, verified_ok, verified_bad; /* records */
     struct limefs_errands *errands;                                  /* errand.h */
+    struct limefs_faces *faces; /* faces.h; under the lock */
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

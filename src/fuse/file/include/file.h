@@ -1,9 +1,11 @@
 /*
- * file.h - an open file: a record of a view, or a file of the tree that is no container.
+ * file.h - an open file: a record of a view, a file of a face of one, or a file of the tree that
+ * is no container.
  */
 #ifndef LIMEFS_FILE_H
 #define LIMEFS_FILE_H
 
+#include "faces.h"
 #include "job.h"
 #include "stream.h"
 #include "verify.h"
@@ -29,6 +31,8 @@ struct limefs_file {
     struct limefile_index *index;  /* where its type stands */
     uint64_t generation;           /* tells it from another of the same ordinal */
     struct limefs_target *target;  /* open for writing */
+    struct limefs_face *face;      /* of a face's file, in use; the record is what it is of */
+    uint64_t number;               /* that file's, in the face */
     int fd;                        /* of a file of the tree, else -1 */
     struct limefs_node *node;      /* of a file of the tree */
     bool writes;                   /* such a file, open for writing */
@@ -71,10 +75,13 @@ int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
-/* What was read: in the calling thread's buffer, or in the window that is shared with the job.
- */
+/* What was read: in the calling thread's buffer, in the window that is shared with the job, or
+ * in the face. */
+enum {
+    LIMEFS_ANSWER_PARTS = 4, /* a face's own bytes, two parts of the window, own bytes */
+};
 struct limefs_answer {
-    struct iovec iov[2];
+    struct iovec iov[LIMEFS_ANSWER_PARTS];
     int count;
     struct limefs_pieces pieces;
 };
@@ -84,6 +91,15 @@ struct limefs_answer {
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
                          struct limefs_answer *);
 void limefs_answer_release(struct limefs *, struct limefs_answer *);
+
+/* The same of the record that is open, or that the open file is a face of; buf, aligned to a
+ * page, has room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN. */
+ssize_t limefs_file_read_record(struct limefs *, struct limefs_file *, char *buf, size_t n,
+                                uint64_t offset, struct limefs_answer *);
+
+/* readface.c: the same of a file of a face. */
+ssize_t limefs_file_read_face(struct limefs *, struct limefs_file *, char *buf, size_t n,
+                              uint64_t offset, struct limefs_answer *);
 
 /* backend_local.c: from byte `at` of the container, by the daemon itself, into buf, which has
  * room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes is where they begin. */

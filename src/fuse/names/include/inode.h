@@ -2,9 +2,10 @@
  * inode.h - what the kernel knows by number.
  *
  * A FUSE node id is (slot << 32 | ordinal). A slot is a node (a directory, a container or
- * another file of the tree: ordinal 0) or a view of a container, whose records are the
- * ordinals from 1. So records cost no memory, however many the kernel has looked up. The
- * root is node 1, as FUSE wants it, and has slot 0.
+ * another file of the tree: ordinal 0), a view of a container, whose records are the ordinals
+ * from 1, or a face of a record (faces.h), whose files are the ordinals from 1. So records cost
+ * no memory, however many the kernel has looked up. The root is node 1, as FUSE wants it, and
+ * has slot 0.
  *
  * The kernel holds a node or view by its lookups; others hold it by references.
  */
@@ -67,6 +68,7 @@ enum limefs_slot_use {
     LIMEFS_SLOT_FREE,
     LIMEFS_SLOT_NODE,
     LIMEFS_SLOT_VIEW,
+    LIMEFS_SLOT_FACE,
 };
 
 struct limefs_slot {
@@ -75,23 +77,30 @@ struct limefs_slot {
     union {
         struct limefs_node *node;
         struct limefs_view *view;
+        struct limefs_face *face;
     };
 };
 
 int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
 void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
 
-/* What a node id from the kernel stands for: one of them, with *ordinal for a view. */
+/* What a node id from the kernel stands for: one of them, with *ordinal for a view or a face. */
 struct limefs_node *limefs_inode_node(struct limefs *, uint64_t id);
 struct limefs_view *limefs_inode_view(struct limefs *, uint64_t id, uint64_t *ordinal);
+struct limefs_face *limefs_inode_face(struct limefs *, uint64_t id, uint64_t *ordinal);
 uint64_t limefs_inode_of_node(const struct limefs_node *);
-uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal);
+uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal); /* or of a face */
 
 /* An inode number as programs see it (-o ino32): of a file; and of a record: the same in every
  * mount, distinct from those of files. It rises from record to record: programs that copy a
  * directory take its files by their numbers. */
 ino_t limefs_shown_inode(const struct limefs *, uint64_t ino);
 ino_t limefs_shown_record(const struct limefs *, ino_t container, uint64_t ordinal);
+
+/* The same for the files of a record's face, `face` a number for each name that it can have;
+ * distinct from those of records, too. */
+ino_t limefs_shown_face(const struct limefs *, ino_t container, uint64_t ordinal, unsigned face,
+                        uint64_t entry);
 
 /* With fs->lock held: */
 int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *what, uint32_t *slot);

@@ -44,6 +44,11 @@ struct limefs_view {
     struct limefs_anew *anew;
     struct limefs_proofs *_Atomic proofs; /* verify.h; NULL if nobody has asked, or none hold */
     uint64_t proof_changes;               /* how often they were forgotten */
+    struct limefs_fields *fields;         /* faces.h; NULL if nobody has asked, or none hold */
+    uint64_t field_changes;               /* how often they were forgotten */
+
+    /* Taken by whoever reads what describes its records: one at a time. */
+    struct limefs_lock describing;
 
     /* Set while it is awake. */
     int fd;
@@ -94,6 +99,7 @@ bool limefs_view_is_unchanged(struct limefs *, const struct limefs_view *);
 /* Called with fs->lock held; NULL: no matter. */
 struct limefs_view_watch {
     void (*changed)(struct limefs_view *); /* what it shows is another, or is about to be */
+    void (*asleep)(struct limefs_view *); /* nobody uses it: what takes memory is to go */
     void (*freed)(struct limefs_view *);
 };
 

@@ -4,6 +4,7 @@
 #ifndef LIMEFS_REPLY_H
 #define LIMEFS_REPLY_H
 
+#include "faces.h"
 #include "view.h"
 
 #include <fuse_lowlevel.h>
@@ -24,6 +25,9 @@ int limefs_entry_made(struct limefs *, struct limefs_node *directory, const char
                       const struct stat *, struct fuse_entry_param *);
 void limefs_entry_record(struct limefs *, struct limefs_view *, const struct limefile_record *,
                          struct fuse_entry_param *);
+/* Of what the room of faces has looked up. */
+void limefs_entry_face(const struct limefs *, const struct limefs_face_entry *,
+                       struct fuse_entry_param *);
 void limefs_forget(struct limefs *, uint64_t id, uint64_t n);
 
 /* Current attributes of anything that has a node id. */

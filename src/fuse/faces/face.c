@@ -1,0 +1,441 @@
+/* face.c - faces looked up, used and forgotten */
+#include "face.h"
+#include "fields.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void close_files(struct limefile_face *files)
+{
+    if (files)
+        limefile_face_close(files);
+}
+
+/* ---- what a record is ---- */
+
+static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+    for (const unsigned char *c = bytes; n > 0; n--, c++)
+        hash = (hash ^ *c) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static uint64_t add(uint64_t hash, uint64_t value)
+{
+    return add_bytes(hash, &value, sizeof value);
+}
+
+/* All that a face could be made of. */
+static uint64_t digest_of(const struct limefile_field *field)
+{
+    uint64_t hash = add_bytes(UINT64_C(1469598103934665603), field->name,
+                              strnlen(field->name, sizeof field->name) + 1);
+    hash = add_bytes(hash, field->record.type, field->record.type_len);
+    const uint64_t values[] = {
+        field->record.bytes,    (uint64_t)field->kind, field->precision,
+        field->lattice.dims,    field->halved,         field->boxed,
+        field->sites,           field->site_bytes,     field->expected,
+        field->has_checksum,    field->checksum.suma,  field->checksum.sumb,
+        field->record.ordinal, field->disputed};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        hash = add(hash, values[i]);
+    for (unsigned i = 0; i < field->lattice.dims && i < LIMEFILE_DIMS_MAX; i++) {
+        hash = add(hash, field->lattice.extent[i]);
+        if (field->boxed)
+            hash = add(add(hash, field->lower[i]), field->upper[i]);
+    }
+    return hash;
+}
+
+/* Of a pinned view's record; what `field` points to lives as long as `fields`, which the caller
+ * releases, also after an error. */
+static int describe(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                    struct limefs_fields **fields, struct limefile_field *field)
+{
+    *fields = NULL;
+    int err = limefs_fields_of(fs, view, fields);
+    if (err)
+        return err;
+    return limefile_fields_of(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
+}
+
+/* LIMEFILE_E_NO_RECORD if it has no such face, also if that has more files than can be told
+ * apart. */
+static int open_files(const struct limefile_field *field, const struct limefile_facename *name,
+                      struct limefile_face **files)
+{
+    int err = limefile_face_open(field, name, files);
+    if (!err && limefile_face_entries(*files) >= UINT32_MAX) {
+        limefile_face_close(*files);
+        err = LIMEFILE_E_STATE;
+    }
+    return err == LIMEFILE_E_STATE ? LIMEFILE_E_NO_RECORD : err;
+}
+
+/* ---- in use ---- */
+
+/* Nobody holds it any more: what is to be done without the lock. */
+static void bury(struct limefs *fs, struct limefs_face *face)
+{
+    close_files(face->files);
+    limefs_view_forget(fs, face->view, 1);
+    free(face);
+}
+
+/* With fs->lock held; true: it is to be buried. */
+static bool is_free(struct limefs *fs, struct limefs_face *face)
+{
+    if (face->lookups || face->users)
+        return false;
+    limefs_face_wake(fs, face); /* out of the list */
+    limefs_face_drop(fs, face);
+    limefs_slot_give(fs, face->slot);
+    return true;
+}
+
+static void let_go(struct limefs *fs, struct limefs_face *face)
+{
+    limefs_lock(&fs->lock);
+    struct limefile_face *files = limefs_face_rest(fs, face);
+    bool dead = is_free(fs, face);
+    limefs_unlock(&fs->lock);
+    close_files(files);
+    if (dead)
+        bury(fs, face);
+}
+
+/* Its files, again, of a pinned view. */
+static int open_again(struct limefs *fs, struct limefs_face *face)
+{
+    struct limefs_fields *fields;
+    struct limefile_field field;
+    struct limefile_face *files = NULL;
+    int err = describe(fs, face->view, face->ordinal, &fields, &field);
+    if (!err && digest_of(&field) != face->digest)
+        err = -ESTALE;
+    if (!err)
+        err = open_files(&field, &face->name, &files);
+    limefs_fields_release(fields);
+    if (err)
+        return err == LIMEFILE_E_NO_RECORD ? -ESTALE : err;
+    limefs_lock(&fs->lock);
+    if (!face->files) {
+        face->files = files;
+        files = NULL;
+    }
+    limefs_unlock(&fs->lock);
+    close_files(files);
+    return 0;
+}
+
+int limefs_face_use(struct limefs *fs, struct limefs_face *face)
+{
+    limefs_lock(&fs->lock);
+    limefs_face_wake(fs, face);
+    bool open = face->files != NULL;
+    limefs_unlock(&fs->lock);
+    int err = limefs_view_pin(fs, face->view);
+    if (err) {
+        let_go(fs, face);
+        return err;
+    }
+    err = open ? 0 : open_again(fs, face);
+    if (err)
+        limefs_face_leave(fs, face);
+    return err;
+}
+
+void limefs_face_leave(struct limefs *fs, struct limefs_face *face)
+{
+    limefs_view_unpin(fs, face->view);
+    let_go(fs, face);
+}
+
+int limefs_face_enter(struct limefs *fs, struct limefs_face *face)
+{
+    struct limefs_view *current;
+    int err = limefs_view_current(fs, face->view->node, &current);
+    if (err)
+        return err == -ENOENT ? -ESTALE : err;
+    err = current == face->view ? limefs_face_check(fs, face) : -ESTALE;
+    if (!err)
+        err = limefs_face_use(fs, face);
+    limefs_view_unpin(fs, current);
+    return err;
+}
+
+int limefs_face_check(struct limefs *fs, const struct limefs_face *face)
+{
+    if (!fs->options.rw)
+        return 0; /* others' changes make another view */
+    limefs_lock(&fs->lock);
+    bool stands = face->found && !limefs_face_is_changing(fs, face->view, face->ordinal);
+    limefs_unlock(&fs->lock);
+    stands = stands && limefs_view_generation(fs, face->view, face->ordinal) == face->generation;
+    return stands ? 0 : -ESTALE;
+}
+
+const struct limefile_face *limefs_face_files(const struct limefs_face *face)
+{
+    return face->files;
+}
+
+struct limefs_view *limefs_face_view(const struct limefs_face *face)
+{
+    return face->view;
+}
+
+uint64_t limefs_face_record(const struct limefs_face *face)
+{
+    return face->ordinal;
+}
+
+/* ---- what the kernel is told ---- */
+
+bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
+                          struct limefile_face_entry *entry)
+{
+    bool directory = limefile_face_is_directory(&face->name);
+    if (ordinal == 0 && directory) {
+        *entry = (struct limefile_face_entry){.directory = true};
+        return true;
+    }
+    if (ordinal == 0 || ordinal > limefile_face_entries(face->files))
+        return false;
+    limefile_face_entry(face->files, ordinal - 1, entry);
+    return true;
+}
+
+/* Who may read the container may read it, and nobody may write to it. */
+static void make_readable(struct stat *st, bool directory)
+{
+    st->st_mode = directory ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
+                            : S_IFREG | (st->st_mode & 0444);
+    st->st_nlink = directory ? 2 : 1;
+    st->st_rdev = 0;
+}
+
+static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal,
+                 const struct limefile_face_entry *entry, struct stat *st)
+{
+    *st = limefs_view_stat(fs, face->view);
+    st->st_ino =
+        limefs_shown_face(fs, st->st_ino, face->ordinal, limefs_face_code(&face->name), ordinal);
+    make_readable(st, entry->directory);
+    st->st_size = entry->directory ? 0 : (off_t)entry->bytes;
+    st->st_blocks = st->st_size / 512 + (st->st_size % 512 != 0);
+    st->st_blksize = 128 * 1024;
+}
+
+void limefs_face_take(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+                      const struct limefile_face_entry *entry, struct limefs_face_entry *out)
+{
+    limefs_lock(&fs->lock);
+    face->lookups++;
+    limefs_unlock(&fs->lock);
+    out->id = limefs_inode_of_record(face->slot, ordinal);
+    out->generation = face->id;
+    fill(fs, face, ordinal, entry, &out->st);
+}
+
+int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+                     struct stat *out)
+{
+    struct limefile_face_entry entry;
+    struct limefile_record record;
+    struct stat st;
+    int err = limefs_face_use(fs, face);
+    if (err)
+        return err;
+    struct limefile_index *index = limefs_view_index(fs, face->view);
+    err = limefile_index_get(index, face->ordinal, &record);
+    if (!err)
+        err = limefs_view_check(fs, face->view, &record, NULL);
+    if (!err && !limefs_face_entry_of(face, ordinal, &entry))
+        err = -ESTALE;
+    if (!err)
+        err = limefs_face_check(fs, face);
+    if (!err) {
+        fill(fs, face, ordinal, &entry, out);
+        if (fstat(face->view->fd, &st) == 0) { /* as of a record */
+            out->st_uid = st.st_uid;
+            out->st_gid = st.st_gid;
+            out->st_mtim = st.st_mtim;
+            out->st_ctim = st.st_ctim;
+            out->st_mode = st.st_mode;
+            make_readable(out, entry.directory);
+        }
+    }
+    limefile_index_free(index);
+    limefs_face_leave(fs, face);
+    return err;
+}
+
+/* ---- looked up ---- */
+
+static bool is_same(const struct limefs_face *a, const struct limefs_face *b)
+{
+    return a->digest == b->digest && a->generation == b->generation;
+}
+
+/* Takes the files over, also after an error. One user, of no lookup yet. */
+static int make_face(struct limefs *fs, struct limefs_view *view,
+                     const struct limefile_field *field, const struct limefile_facename *name,
+                     struct limefile_face *files, struct limefs_face **out)
+{
+    struct limefs_face *face = calloc(1, sizeof *face), *other;
+    if (!face) {
+        limefile_face_close(files);
+        return -ENOMEM;
+    }
+    *face = (struct limefs_face){.view = view,
+                                 .ordinal = field->record.ordinal,
+                                 .generation =
+                                     limefs_view_generation(fs, view, field->record.ordinal),
+                                 .digest = digest_of(field),
+                                 .name = *name,
+                                 .users = 1,
+                                 .files = files};
+    limefs_view_lookup(fs, view, 1);
+    limefs_lock(&fs->lock);
+    other = limefs_face_find(fs, view, face->ordinal, name);
+    bool beaten = other && is_same(other, face);
+    if (beaten)
+        limefs_face_wake(fs, other);
+    else if (other)
+        limefs_face_drop(fs, other);
+    int err = beaten ? 0 : limefs_face_put(fs, face);
+    limefs_unlock(&fs->lock);
+    if (err || beaten)
+        bury(fs, face);
+    *out = beaten ? other : face;
+    return err;
+}
+
+/* One that is known, if it is still right: with one user more. */
+static struct limefs_face *known_face(struct limefs *fs, struct limefs_view *view,
+                                      const struct limefile_field *field,
+                                      const struct limefile_facename *name)
+{
+    uint64_t ordinal = field->record.ordinal, digest = digest_of(field);
+    uint64_t generation = limefs_view_generation(fs, view, ordinal);
+    limefs_lock(&fs->lock);
+    struct limefs_face *face = limefs_face_find(fs, view, ordinal, name);
+    if (face && (face->digest != digest || face->generation != generation)) {
+        limefs_face_drop(fs, face);
+        face = NULL;
+    }
+    if (face)
+        limefs_face_wake(fs, face);
+    limefs_unlock(&fs->lock);
+    return face;
+}
+
+/* Of a pinned view, which it holds: the face in use. */
+static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                   const struct limefile_facename *name, struct limefs_face **out)
+{
+    struct limefs_fields *fields;
+    struct limefile_field field;
+    struct limefile_face *files;
+    struct limefs_face *face = NULL;
+    int err = describe(fs, view, ordinal, &fields, &field);
+    if (!err && !(face = known_face(fs, view, &field, name))) {
+        err = open_files(&field, name, &files);
+        if (!err)
+            err = make_face(fs, view, &field, name, files, &face);
+    }
+    limefs_fields_release(fields);
+    if (!err && !face->files) {
+        err = open_again(fs, face);
+        if (err)
+            let_go(fs, face);
+    }
+    *out = face;
+    return err;
+}
+
+/* The record that the face would be of, in a pinned view. */
+static int find_record(struct limefs *fs, struct limefs_node *container, const char *name,
+                       struct limefile_facename *facename, struct limefs_view **view,
+                       struct limefile_record *record)
+{
+    char stem[LIMEFILE_NAME_MAX + 1];
+    size_t len;
+    if (!limefile_facename_parse(name, facename, &len) || len == 0 || len >= sizeof stem)
+        return LIMEFILE_E_NO_RECORD;
+    memcpy(stem, name, len);
+    stem[len] = '\0';
+    return limefs_view_find(fs, container, stem, view, record);
+}
+
+int limefs_face_lookup(struct limefs *fs, struct limefs_node *container, const char *name,
+                       struct limefs_face_entry *out)
+{
+    struct limefile_facename facename;
+    struct limefs_view *view;
+    struct limefile_record record;
+    struct limefile_face_entry entry;
+    struct limefs_face *face;
+    int err = find_record(fs, container, name, &facename, &view, &record);
+    if (err)
+        return err;
+    err = face_of(fs, view, record.ordinal, &facename, &face);
+    if (!err) {
+        uint64_t ordinal = limefile_face_is_directory(&facename) ? 0 : 1;
+        if (limefs_face_entry_of(face, ordinal, &entry))
+            limefs_face_take(fs, face, ordinal, &entry, out);
+        else
+            err = -EIO;
+        let_go(fs, face);
+    }
+    limefs_view_unpin(fs, view);
+    return err;
+}
+
+bool limefs_face_is_there(struct limefs *fs, struct limefs_node *container, const char *name)
+{
+    struct limefile_facename facename;
+    struct limefs_view *view;
+    struct limefile_record record;
+    struct limefs_face *face;
+    if (find_record(fs, container, name, &facename, &view, &record) != 0)
+        return false;
+    int err = face_of(fs, view, record.ordinal, &facename, &face);
+    if (!err)
+        let_go(fs, face);
+    limefs_view_unpin(fs, view);
+    return err == 0;
+}
+
+int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t parent,
+                          const char *name, struct limefs_face_entry *out)
+{
+    uint64_t number;
+    struct limefile_face_entry entry;
+    int err = limefs_face_enter(fs, face);
+    if (err)
+        return err;
+    if (!limefs_face_entry_of(face, parent, &entry))
+        err = -ESTALE;
+    else if (!entry.directory)
+        err = -ENOTDIR;
+    else if (!limefile_face_find(face->files, parent, name, &number) ||
+             !limefs_face_entry_of(face, number + 1, &entry))
+        err = -ENOENT;
+    else
+        limefs_face_take(fs, face, number + 1, &entry, out);
+    limefs_face_leave(fs, face);
+    return err;
+}
+
+void limefs_face_forget(struct limefs *fs, struct limefs_face *face, uint64_t n)
+{
+    limefs_lock(&fs->lock);
+    face->lookups -= n < face->lookups ? n : face->lookups;
+    bool dead = is_free(fs, face);
+    limefs_unlock(&fs->lock);
+    if (dead)
+        bury(fs, face);
+}

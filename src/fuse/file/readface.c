@@ -1,0 +1,141 @@
+/*
+ * readface.c - a request for bytes of a face: from the face itself, or from the record
+ *
+ * What stands in the record as it is goes the record's own way to the reader, whatever backend
+ * that takes. What is computed reads the record in the same way, into a buffer, and is made of
+ * that.
+ */
+#include "buffer.h"
+#include "file.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Whose record is read while something is computed of it. */
+struct source {
+    struct limefs *fs;
+    struct limefs_file *file;
+};
+
+static size_t smaller(uint64_t a, size_t b)
+{
+    return a < b ? (size_t)a : b;
+}
+
+/* The library's data, as it asks for them. */
+static ssize_t read_source(void *context, void *buf, size_t n, uint64_t offset)
+{
+    struct source *source = context;
+    struct limefs_answer answer = {0};
+    char *own = limefs_second_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
+    if (!own)
+        return -ENOMEM;
+    ssize_t got =
+        limefs_file_read_record(source->fs, source->file, own, n, offset, &answer);
+    size_t used = 0;
+    for (int i = 0; got > 0 && i < answer.count; used += answer.iov[i++].iov_len)
+        memcpy((char *)buf + used, answer.iov[i].iov_base, answer.iov[i].iov_len);
+    limefs_answer_release(source->fs, &answer);
+    return got;
+}
+
+static ssize_t compute(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
+                       uint64_t offset, struct limefs_answer *answer)
+{
+    struct source source = {fs, file};
+    ssize_t got = limefile_face_read(limefs_face_files(file->face), file->number, buf, n,
+                                     offset, read_source, &source);
+    if (got > 0) {
+        answer->iov[0] = (struct iovec){buf, (size_t)got};
+        answer->count = 1;
+    }
+    return got;
+}
+
+/* Own bytes before, the record's, own bytes after: as many of them as the request takes. */
+struct parts {
+    struct iovec before, after;
+    size_t stored;
+    uint64_t at; /* of the stored ones, in the record */
+};
+
+static size_t add_own(const struct limefile_face *face, uint64_t number, uint64_t offset,
+                      size_t n, struct iovec *own)
+{
+    struct limefile_face_piece piece;
+    limefile_face_piece(face, number, offset, &piece);
+    if (piece.what != LIMEFILE_FACE_OWN)
+        return 0;
+    *own = (struct iovec){(unsigned char *)piece.own, smaller(piece.bytes, n)};
+    return own->iov_len;
+}
+
+/* How many of the n bytes these are: all, unless the file ends before, or has more parts. */
+static size_t find_parts(const struct limefs_file *file, size_t n, uint64_t offset,
+                         struct parts *parts)
+{
+    const struct limefile_face *face = limefs_face_files(file->face);
+    struct limefile_face_piece piece;
+    *parts = (struct parts){0};
+    size_t used = add_own(face, file->number, offset, n, &parts->before);
+    if (used < n) {
+        limefile_face_piece(face, file->number, offset + used, &piece);
+        if (piece.what == LIMEFILE_FACE_STORED) {
+            parts->stored = smaller(piece.bytes, n - used);
+            parts->at = piece.at;
+            used += parts->stored;
+        }
+    }
+    if (used < n && parts->stored)
+        used += add_own(face, file->number, offset + used, n - used, &parts->after);
+    return used;
+}
+
+/* Puts own bytes around what was read of the record. */
+static void surround(struct limefs_answer *answer, const struct parts *parts)
+{
+    struct iovec iov[LIMEFS_ANSWER_PARTS];
+    int count = 0;
+    if (parts->before.iov_len)
+        iov[count++] = parts->before;
+    for (int i = 0; i < answer->count; i++)
+        iov[count++] = answer->iov[i];
+    if (parts->after.iov_len)
+        iov[count++] = parts->after;
+    memcpy(answer->iov, iov, (size_t)count * sizeof *iov);
+    answer->count = count;
+}
+
+static ssize_t read_parts(struct limefs *fs, struct limefs_file *file, char *buf,
+                          const struct parts *parts, struct limefs_answer *answer)
+{
+    if (parts->stored) {
+        ssize_t got =
+            limefs_file_read_record(fs, file, buf, parts->stored, parts->at, answer);
+        if (got < 0)
+            return got;
+        if ((size_t)got < parts->stored)
+            return LIMEFILE_E_SHRUNK;
+    }
+    surround(answer, parts);
+    return (ssize_t)(parts->before.iov_len + parts->stored + parts->after.iov_len);
+}
+
+ssize_t limefs_file_read_face(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
+                              uint64_t offset, struct limefs_answer *answer)
+{
+    struct limefile_face_entry entry;
+    struct parts parts;
+    limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
+    if (offset >= entry.bytes)
+        return 0;
+    n = smaller(entry.bytes - offset, n);
+    int err = limefs_face_check(fs, file->face);
+    if (err)
+        return err;
+    ssize_t got = find_parts(file, n, offset, &parts) == n
+                      ? read_parts(fs, file, buf, &parts, answer)
+                      : compute(fs, file, buf, n, offset, answer);
+    err = limefs_face_check(fs, file->face); /* what was read may be newer */
+    return err ? err : got;
+}
