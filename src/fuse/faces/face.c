@@ -1,4 +1,4 @@
-/* face.c - faces looked up, used and forgotten */
+/* face.c - faces used, and forgotten */
 #include "face.h"
 #include "fields.h"
 
@@ -26,17 +26,16 @@ static uint64_t add(uint64_t hash, uint64_t value)
     return add_bytes(hash, &value, sizeof value);
 }
 
-/* All that a face could be made of. */
-static uint64_t digest_of(const struct limefile_field *field)
+uint64_t limefs_face_digest(const struct limefile_field *field)
 {
     uint64_t hash = add_bytes(UINT64_C(1469598103934665603), field->name,
                               strnlen(field->name, sizeof field->name) + 1);
     hash = add_bytes(hash, field->record.type, field->record.type_len);
     const uint64_t values[] = {
-        field->record.bytes,    (uint64_t)field->kind, field->precision,
-        field->lattice.dims,    field->halved,         field->boxed,
-        field->sites,           field->site_bytes,     field->expected,
-        field->has_checksum,    field->checksum.suma,  field->checksum.sumb,
+        field->record.bytes,   (uint64_t)field->kind, field->precision,
+        field->lattice.dims,   field->halved,         field->boxed,
+        field->sites,          field->site_bytes,     field->expected,
+        field->has_checksum,   field->checksum.suma,  field->checksum.sumb,
         field->record.ordinal, field->disputed};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         hash = add(hash, values[i]);
@@ -48,10 +47,8 @@ static uint64_t digest_of(const struct limefile_field *field)
     return hash;
 }
 
-/* Of a pinned view's record; what `field` points to lives as long as `fields`, which the caller
- * releases, also after an error. */
-static int describe(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                    struct limefs_fields **fields, struct limefile_field *field)
+int limefs_face_describe(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                         struct limefs_fields **fields, struct limefile_field *field)
 {
     *fields = NULL;
     int err = limefs_fields_of(fs, view, fields);
@@ -60,10 +57,8 @@ static int describe(struct limefs *fs, struct limefs_view *view, uint64_t ordina
     return limefile_fields_of(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
-/* LIMEFILE_E_NO_RECORD if it has no such face, also if that has more files than can be told
- * apart. */
-static int open_files(const struct limefile_field *field, const struct limefile_facename *name,
-                      struct limefile_face **files)
+int limefs_face_files_open(const struct limefile_field *field,
+                           const struct limefile_facename *name, struct limefile_face **files)
 {
     int err = limefile_face_open(field, name, files);
     if (!err && limefile_face_entries(*files) >= UINT32_MAX) {
@@ -75,8 +70,7 @@ static int open_files(const struct limefile_field *field, const struct limefile_
 
 /* ---- in use ---- */
 
-/* Nobody holds it any more: what is to be done without the lock. */
-static void bury(struct limefs *fs, struct limefs_face *face)
+void limefs_face_bury(struct limefs *fs, struct limefs_face *face)
 {
     close_files(face->files);
     limefs_view_forget(fs, face->view, 1);
@@ -94,7 +88,7 @@ static bool is_free(struct limefs *fs, struct limefs_face *face)
     return true;
 }
 
-static void let_go(struct limefs *fs, struct limefs_face *face)
+void limefs_face_let_go(struct limefs *fs, struct limefs_face *face)
 {
     limefs_lock(&fs->lock);
     struct limefile_face *files = limefs_face_rest(fs, face);
@@ -102,20 +96,19 @@ static void let_go(struct limefs *fs, struct limefs_face *face)
     limefs_unlock(&fs->lock);
     close_files(files);
     if (dead)
-        bury(fs, face);
+        limefs_face_bury(fs, face);
 }
 
-/* Its files, again, of a pinned view. */
-static int open_again(struct limefs *fs, struct limefs_face *face)
+int limefs_face_open_again(struct limefs *fs, struct limefs_face *face)
 {
     struct limefs_fields *fields;
     struct limefile_field field;
     struct limefile_face *files = NULL;
-    int err = describe(fs, face->view, face->ordinal, &fields, &field);
-    if (!err && digest_of(&field) != face->digest)
+    int err = limefs_face_describe(fs, face->view, face->ordinal, &fields, &field);
+    if (!err && limefs_face_digest(&field) != face->digest)
         err = -ESTALE;
     if (!err)
-        err = open_files(&field, &face->name, &files);
+        err = limefs_face_files_open(&field, &face->name, &files);
     limefs_fields_release(fields);
     if (err)
         return err == LIMEFILE_E_NO_RECORD ? -ESTALE : err;
@@ -137,10 +130,10 @@ int limefs_face_use(struct limefs *fs, struct limefs_face *face)
     limefs_unlock(&fs->lock);
     int err = limefs_view_pin(fs, face->view);
     if (err) {
-        let_go(fs, face);
+        limefs_face_let_go(fs, face);
         return err;
     }
-    err = open ? 0 : open_again(fs, face);
+    err = open ? 0 : limefs_face_open_again(fs, face);
     if (err)
         limefs_face_leave(fs, face);
     return err;
@@ -149,7 +142,7 @@ int limefs_face_use(struct limefs *fs, struct limefs_face *face)
 void limefs_face_leave(struct limefs *fs, struct limefs_face *face)
 {
     limefs_view_unpin(fs, face->view);
-    let_go(fs, face);
+    limefs_face_let_go(fs, face);
 }
 
 int limefs_face_enter(struct limefs *fs, struct limefs_face *face)
@@ -172,7 +165,8 @@ int limefs_face_check(struct limefs *fs, const struct limefs_face *face)
     limefs_lock(&fs->lock);
     bool stands = face->found && !limefs_face_is_changing(fs, face->view, face->ordinal);
     limefs_unlock(&fs->lock);
-    stands = stands && limefs_view_generation(fs, face->view, face->ordinal) == face->generation;
+    stands =
+        stands && limefs_view_generation(fs, face->view, face->ordinal) == face->generation;
     return stands ? 0 : -ESTALE;
 }
 
@@ -216,12 +210,18 @@ static void make_readable(struct stat *st, bool directory)
     st->st_rdev = 0;
 }
 
+ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal)
+{
+    return limefs_shown_face(fs, limefs_view_stat(fs, face->view).st_ino, face->ordinal,
+                             limefs_face_code(&face->name), ordinal);
+}
+
 static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal,
                  const struct limefile_face_entry *entry, struct stat *st)
 {
     *st = limefs_view_stat(fs, face->view);
-    st->st_ino =
-        limefs_shown_face(fs, st->st_ino, face->ordinal, limefs_face_code(&face->name), ordinal);
+    st->st_ino = limefs_shown_face(fs, st->st_ino, face->ordinal, limefs_face_code(&face->name),
+                                   ordinal);
     make_readable(st, entry->directory);
     st->st_size = entry->directory ? 0 : (off_t)entry->bytes;
     st->st_blocks = st->st_size / 512 + (st->st_size % 512 != 0);
@@ -272,164 +272,6 @@ int limefs_face_attr(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     return err;
 }
 
-/* ---- looked up ---- */
-
-static bool is_same(const struct limefs_face *a, const struct limefs_face *b)
-{
-    return a->digest == b->digest && a->generation == b->generation;
-}
-
-/* Takes the files over, also after an error. One user, of no lookup yet. */
-static int make_face(struct limefs *fs, struct limefs_view *view,
-                     const struct limefile_field *field, const struct limefile_facename *name,
-                     struct limefile_face *files, struct limefs_face **out)
-{
-    struct limefs_face *face = calloc(1, sizeof *face), *other;
-    if (!face) {
-        limefile_face_close(files);
-        return -ENOMEM;
-    }
-    *face = (struct limefs_face){.view = view,
-                                 .ordinal = field->record.ordinal,
-                                 .generation =
-                                     limefs_view_generation(fs, view, field->record.ordinal),
-                                 .digest = digest_of(field),
-                                 .name = *name,
-                                 .users = 1,
-                                 .files = files};
-    limefs_view_lookup(fs, view, 1);
-    limefs_lock(&fs->lock);
-    other = limefs_face_find(fs, view, face->ordinal, name);
-    bool beaten = other && is_same(other, face);
-    if (beaten)
-        limefs_face_wake(fs, other);
-    else if (other)
-        limefs_face_drop(fs, other);
-    int err = beaten ? 0 : limefs_face_put(fs, face);
-    limefs_unlock(&fs->lock);
-    if (err || beaten)
-        bury(fs, face);
-    *out = beaten ? other : face;
-    return err;
-}
-
-/* One that is known, if it is still right: with one user more. */
-static struct limefs_face *known_face(struct limefs *fs, struct limefs_view *view,
-                                      const struct limefile_field *field,
-                                      const struct limefile_facename *name)
-{
-    uint64_t ordinal = field->record.ordinal, digest = digest_of(field);
-    uint64_t generation = limefs_view_generation(fs, view, ordinal);
-    limefs_lock(&fs->lock);
-    struct limefs_face *face = limefs_face_find(fs, view, ordinal, name);
-    if (face && (face->digest != digest || face->generation != generation)) {
-        limefs_face_drop(fs, face);
-        face = NULL;
-    }
-    if (face)
-        limefs_face_wake(fs, face);
-    limefs_unlock(&fs->lock);
-    return face;
-}
-
-/* Of a pinned view, which it holds: the face in use. */
-static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                   const struct limefile_facename *name, struct limefs_face **out)
-{
-    struct limefs_fields *fields;
-    struct limefile_field field;
-    struct limefile_face *files;
-    struct limefs_face *face = NULL;
-    int err = describe(fs, view, ordinal, &fields, &field);
-    if (!err && !(face = known_face(fs, view, &field, name))) {
-        err = open_files(&field, name, &files);
-        if (!err)
-            err = make_face(fs, view, &field, name, files, &face);
-    }
-    limefs_fields_release(fields);
-    if (!err && !face->files) {
-        err = open_again(fs, face);
-        if (err)
-            let_go(fs, face);
-    }
-    *out = face;
-    return err;
-}
-
-/* The record that the face would be of, in a pinned view. */
-static int find_record(struct limefs *fs, struct limefs_node *container, const char *name,
-                       struct limefile_facename *facename, struct limefs_view **view,
-                       struct limefile_record *record)
-{
-    char stem[LIMEFILE_NAME_MAX + 1];
-    size_t len;
-    if (!limefile_facename_parse(name, facename, &len) || len == 0 || len >= sizeof stem)
-        return LIMEFILE_E_NO_RECORD;
-    memcpy(stem, name, len);
-    stem[len] = '\0';
-    return limefs_view_find(fs, container, stem, view, record);
-}
-
-int limefs_face_lookup(struct limefs *fs, struct limefs_node *container, const char *name,
-                       struct limefs_face_entry *out)
-{
-    struct limefile_facename facename;
-    struct limefs_view *view;
-    struct limefile_record record;
-    struct limefile_face_entry entry;
-    struct limefs_face *face;
-    int err = find_record(fs, container, name, &facename, &view, &record);
-    if (err)
-        return err;
-    err = face_of(fs, view, record.ordinal, &facename, &face);
-    if (!err) {
-        uint64_t ordinal = limefile_face_is_directory(&facename) ? 0 : 1;
-        if (limefs_face_entry_of(face, ordinal, &entry))
-            limefs_face_take(fs, face, ordinal, &entry, out);
-        else
-            err = -EIO;
-        let_go(fs, face);
-    }
-    limefs_view_unpin(fs, view);
-    return err;
-}
-
-bool limefs_face_is_there(struct limefs *fs, struct limefs_node *container, const char *name)
-{
-    struct limefile_facename facename;
-    struct limefs_view *view;
-    struct limefile_record record;
-    struct limefs_face *face;
-    if (find_record(fs, container, name, &facename, &view, &record) != 0)
-        return false;
-    int err = face_of(fs, view, record.ordinal, &facename, &face);
-    if (!err)
-        let_go(fs, face);
-    limefs_view_unpin(fs, view);
-    return err == 0;
-}
-
-int limefs_face_lookup_in(struct limefs *fs, struct limefs_face *face, uint64_t parent,
-                          const char *name, struct limefs_face_entry *out)
-{
-    uint64_t number;
-    struct limefile_face_entry entry;
-    int err = limefs_face_enter(fs, face);
-    if (err)
-        return err;
-    if (!limefs_face_entry_of(face, parent, &entry))
-        err = -ESTALE;
-    else if (!entry.directory)
-        err = -ENOTDIR;
-    else if (!limefile_face_find(face->files, parent, name, &number) ||
-             !limefs_face_entry_of(face, number + 1, &entry))
-        err = -ENOENT;
-    else
-        limefs_face_take(fs, face, number + 1, &entry, out);
-    limefs_face_leave(fs, face);
-    return err;
-}
-
 void limefs_face_forget(struct limefs *fs, struct limefs_face *face, uint64_t n)
 {
     limefs_lock(&fs->lock);
@@ -437,5 +279,5 @@ void limefs_face_forget(struct limefs *fs, struct limefs_face *face, uint64_t n)
     bool dead = is_free(fs, face);
     limefs_unlock(&fs->lock);
     if (dead)
-        bury(fs, face);
+        limefs_face_bury(fs, face);
 }

@@ -17,29 +17,41 @@ static bool name_of(const struct limefile_record *record, const struct limefile_
     return true;
 }
 
+enum {
+    EACH = 64, /* numbers for each field: more than a field has names */
+};
+
+/* The i-th name of a field; false: it has not so many. */
+static bool face_of(const struct limefile_field *field, uint64_t i,
+                    struct limefile_facename *face)
+{
+    struct limefile_array array;
+    return i < EACH && limefile_array_of(field, &array) == 0 &&
+           limefile_facename_of(&array, (unsigned)i, face);
+}
+
 bool limefs_face_listed(struct limefs *fs, struct limefs_view *view,
-                        const struct limefs_fields *fields, uint64_t i,
-                        char name[LIMEFILE_NAME_MAX + 1], struct stat *st, uint64_t *next)
+                        const struct limefs_fields *fields, uint64_t *i,
+                        char name[LIMEFILE_NAME_MAX + 1], struct stat *st)
 {
     struct limefile_field field;
-    struct limefile_array array;
     struct limefile_facename face;
-    uint64_t number = i / LIMEFS_FACES_EACH, count = fields->fields.count;
-    *next = number + 1 < count ? (number + 1) * LIMEFS_FACES_EACH : 0;
-    if (number >= count)
-        return false;
-    limefile_fields_get(&fields->fields, (size_t)number, &field);
-    if (limefile_array_of(&field, &array) != 0 ||
-        !limefile_facename_of(&array, (unsigned)(i % LIMEFS_FACES_EACH), &face))
-        return false;
-    if (i % LIMEFS_FACES_EACH < LIMEFS_FACES_EACH - 1)
-        *next = i + 1;
-    if (!name_of(&field.record, &face, name))
-        return false;
-    bool directory = limefile_face_is_directory(&face);
-    memset(st, 0, sizeof *st);
-    st->st_ino = limefs_shown_face(fs, limefs_view_stat(fs, view).st_ino, field.record.ordinal,
-                                   limefs_face_code(&face), directory ? 0 : 1);
-    st->st_mode = directory ? S_IFDIR : S_IFREG;
-    return true;
+    while (*i / EACH < fields->fields.count) {
+        limefile_fields_get(&fields->fields, (size_t)(*i / EACH), &field);
+        if (!face_of(&field, *i % EACH, &face)) {
+            *i += EACH - *i % EACH;
+            continue;
+        }
+        ++*i;
+        if (!name_of(&field.record, &face, name))
+            continue;
+        bool directory = limefile_face_is_directory(&face);
+        memset(st, 0, sizeof *st);
+        st->st_ino =
+            limefs_shown_face(fs, limefs_view_stat(fs, view).st_ino, field.record.ordinal,
+                              limefs_face_code(&face), directory ? 0 : 1);
+        st->st_mode = directory ? S_IFDIR : S_IFREG;
+        return true;
+    }
+    return false;
 }

@@ -187,9 +187,10 @@ void limefs_face_change(struct limefs *fs, struct limefs_view *view, uint64_t or
                         struct limefs_face_change *change)
 {
     limefs_lock(&fs->lock);
-    *change = (struct limefs_face_change){
-        .next = fs->faces->changes, .at = &fs->faces->changes, .view = view,
-        .ordinal = ordinal};
+    *change = (struct limefs_face_change){.next = fs->faces->changes,
+                                          .at = &fs->faces->changes,
+                                          .view = view,
+                                          .ordinal = ordinal};
     if (change->next)
         change->next->at = &change->next;
     fs->faces->changes = change;

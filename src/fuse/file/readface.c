@@ -11,10 +11,15 @@
 #include <errno.h>
 #include <string.h>
 
-/* Whose record is read while something is computed of it. */
+/* The record, while something is computed of it. The library asks for a few sites at a time, so
+ * more is read at once: as much as the whole request takes, if all goes in order. */
 struct source {
     struct limefs *fs;
     struct limefs_file *file;
+    size_t ahead;
+    struct limefs_answer answer; /* of the last read, */
+    uint64_t at;                 /* which began here */
+    size_t n;
 };
 
 static size_t smaller(uint64_t a, size_t b)
@@ -22,29 +27,62 @@ static size_t smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
+static int refill(struct source *source, size_t n, uint64_t offset)
+{
+    size_t want = n < source->ahead ? source->ahead : n;
+    char *own = limefs_second_buffer(want + 2 * LIMEFILE_DIRECT_ALIGN);
+    limefs_answer_release(source->fs, &source->answer);
+    source->n = 0;
+    if (!own)
+        return -ENOMEM;
+    ssize_t got =
+        limefs_file_read_record(source->fs, source->file, own, want, offset, &source->answer);
+    if (got < 0)
+        return (int)got;
+    source->at = offset;
+    source->n = (size_t)got;
+    return 0;
+}
+
+/* Bytes [from, from + n) of an answer. */
+static void copy_part(const struct limefs_answer *answer, size_t from, size_t n, char *to)
+{
+    for (int i = 0; i < answer->count && n > 0; i++) {
+        size_t len = answer->iov[i].iov_len;
+        size_t skip = from < len ? from : len, part = len - skip < n ? len - skip : n;
+        memcpy(to, (const char *)answer->iov[i].iov_base + skip, part);
+        from -= skip;
+        to += part;
+        n -= part;
+    }
+}
+
 /* The library's data, as it asks for them. */
 static ssize_t read_source(void *context, void *buf, size_t n, uint64_t offset)
 {
     struct source *source = context;
-    struct limefs_answer answer = {0};
-    char *own = limefs_second_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
-    if (!own)
-        return -ENOMEM;
-    ssize_t got =
-        limefs_file_read_record(source->fs, source->file, own, n, offset, &answer);
-    size_t used = 0;
-    for (int i = 0; got > 0 && i < answer.count; used += answer.iov[i++].iov_len)
-        memcpy((char *)buf + used, answer.iov[i].iov_base, answer.iov[i].iov_len);
-    limefs_answer_release(source->fs, &answer);
-    return got;
+    bool there = offset >= source->at && offset - source->at <= source->n &&
+                 n <= source->n - (offset - source->at);
+    int err = there ? 0 : refill(source, n, offset);
+    if (err)
+        return err;
+    size_t from = (size_t)(offset - source->at);
+    if (n > source->n - from)
+        n = source->n - from; /* the end */
+    copy_part(&source->answer, from, n, buf);
+    return (ssize_t)n;
 }
 
 static ssize_t compute(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
                        uint64_t offset, struct limefs_answer *answer)
 {
-    struct source source = {fs, file};
+    struct limefile_face_entry entry;
+    limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
+    double ratio = (double)file->record.bytes / (double)entry.bytes;
+    struct source source = {.fs = fs, .file = file, .ahead = (size_t)((double)n * ratio) + 1};
     ssize_t got = limefile_face_read(limefs_face_files(file->face), file->number, buf, n,
                                      offset, read_source, &source);
+    limefs_answer_release(fs, &source.answer);
     if (got > 0) {
         answer->iov[0] = (struct iovec){buf, (size_t)got};
         answer->count = 1;
@@ -110,8 +148,7 @@ static ssize_t read_parts(struct limefs *fs, struct limefs_file *file, char *buf
                           const struct parts *parts, struct limefs_answer *answer)
 {
     if (parts->stored) {
-        ssize_t got =
-            limefs_file_read_record(fs, file, buf, parts->stored, parts->at, answer);
+        ssize_t got = limefs_file_read_record(fs, file, buf, parts->stored, parts->at, answer);
         if (got < 0)
             return got;
         if ((size_t)got < parts->stored)

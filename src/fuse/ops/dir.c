@@ -1,33 +1,13 @@
 /* dir.c - directories listed */
-#include "dir.h"
+#include "listing.h"
 #include "descriptor.h"
 #include "tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct limefs_dir {
-    struct limefs_handle handle; /* first: the list leads here */
-    struct limefs_node *node;
-
-    struct limefs_lock lock;  /* guards what follows */
-    struct limefs_view *view; /* pinned; NULL for a directory of the tree */
-    DIR *stream;
-    off_t offset;         /* where the stream stands */
-    struct dirent *entry; /* read, but did not fit into the last reply */
-};
-
-/* Where entries are put; `full` when one did not fit. */
-struct listing {
-    fuse_req_t req;
-    char *buf;
-    size_t cap, used;
-    bool full;
-};
 
 /* ---- open and close ---- */
 
@@ -55,15 +35,20 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
 
 int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 {
+    uint64_t ordinal;
     struct limefs_node *node = limefs_inode_node(fs, id);
-    if (!node || node->kind == LIMEFS_OTHER)
+    struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
+    if (!face && (!node || node->kind == LIMEFS_OTHER))
         return -ENOTDIR;
     struct limefs_dir *dir = calloc(1, sizeof *dir);
     if (!dir)
         return -ENOMEM;
     dir->node = node;
-    int err =
-        node->kind == LIMEFS_CONTAINER ? open_container(fs, dir) : open_directory(fs, dir);
+    dir->face = face;
+    dir->ordinal = face ? ordinal : 0;
+    int err = face                             ? limefs_dir_open_face(fs, dir)
+              : node->kind == LIMEFS_CONTAINER ? open_container(fs, dir)
+                                               : open_directory(fs, dir);
     if (err) {
         free(dir);
         return err;
@@ -77,8 +62,11 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
 {
     limefs_handle_remove(fs, &dir->handle);
+    limefs_fields_release(dir->faces);
     if (dir->view)
         limefs_view_unpin(fs, dir->view);
+    if (dir->face)
+        limefs_face_leave(fs, dir->face);
     if (dir->stream)
         closedir(dir->stream);
     limefs_lock_destroy(&dir->lock);
@@ -87,6 +75,8 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
 
 int limefs_dir_sync(struct limefs_dir *dir)
 {
+    if (dir->face)
+        return 0;
     limefs_lock(&dir->lock);
     int fd = dir->view ? dir->view->fd : dirfd(dir->stream);
     int err = fsync(fd) == 0 ? 0 : -errno;
@@ -102,7 +92,8 @@ void limefs_dirs_release(struct limefs *fs)
 
 /* ---- entries ---- */
 
-static void add(struct listing *list, const char *name, const struct stat *st, off_t next)
+void limefs_listing_add(struct limefs_listing *list, const char *name, const struct stat *st,
+                        off_t next)
 {
     size_t n = fuse_add_direntry(list->req, list->buf + list->used, list->cap - list->used,
                                  name, st, next);
@@ -111,8 +102,8 @@ static void add(struct listing *list, const char *name, const struct stat *st, o
         list->used += n;
 }
 
-static void add_plus(struct listing *list, const char *name,
-                     const struct fuse_entry_param *entry, off_t next)
+void limefs_listing_add_plus(struct limefs_listing *list, const char *name,
+                             const struct fuse_entry_param *entry, off_t next)
 {
     size_t n = fuse_add_direntry_plus(list->req, list->buf + list->used, list->cap - list->used,
                                       name, entry, next);
@@ -121,23 +112,21 @@ static void add_plus(struct listing *list, const char *name,
         list->used += n;
 }
 
-/* An entry without attributes: the kernel looks it up if somebody wants them. */
-static void add_name(const struct limefs *fs, struct listing *list, const char *name, ino_t ino,
-                     mode_t type, off_t next, bool plus)
+void limefs_listing_add_name(struct limefs_listing *list, const char *name, ino_t shown,
+                             mode_t type, off_t next)
 {
-    struct fuse_entry_param entry = {
-        .attr = {.st_ino = limefs_shown_inode(fs, ino), .st_mode = type}};
-    if (plus)
-        add_plus(list, name, &entry, next);
+    struct fuse_entry_param entry = {.attr = {.st_ino = shown, .st_mode = type}};
+    if (list->plus)
+        limefs_listing_add_plus(list, name, &entry, next);
     else
-        add(list, name, &entry.attr, next);
+        limefs_listing_add(list, name, &entry.attr, next);
 }
 
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
 
 static void list_record(struct limefs *fs, struct limefs_dir *dir,
-                        const struct limefile_index *index, struct listing *list,
-                        uint64_t ordinal, bool plus)
+                        const struct limefile_index *index, struct limefs_listing *list,
+                        uint64_t ordinal)
 {
     char name[LIMEFILE_NAME_MAX + 1];
     struct limefile_record record;
@@ -145,14 +134,14 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
     off_t next = (off_t)ordinal + 2;
     limefile_index_get(index, ordinal, &record);
     limefile_name_of(&record, name);
-    if (!plus) {
+    if (!list->plus) {
         struct stat st;
         limefs_attr_record(fs, dir->view, &record, &st);
-        add(list, name, &st, next);
+        limefs_listing_add(list, name, &st, next);
         return;
     }
     limefs_entry_record(fs, dir->view, &record, &entry);
-    add_plus(list, name, &entry, next);
+    limefs_listing_add_plus(list, name, &entry, next);
     if (list->full)
         limefs_view_forget(fs, dir->view, 1);
 }
@@ -171,19 +160,27 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
     return ino;
 }
 
-static void list_container(struct limefs *fs, struct limefs_dir *dir, struct listing *list,
-                           uint64_t offset, bool plus)
+/* Where its faces are listed, too, the list is of the records that there were when it came to
+ * them, so that each offset means the same for as long as it is read. */
+static void list_container(struct limefs *fs, struct limefs_dir *dir,
+                           struct limefs_listing *list, uint64_t offset)
 {
     struct limefile_index *index = limefs_view_index(fs, dir->view);
-    uint64_t count = limefile_index_count(index);
+    uint64_t there = limefile_index_count(index), count = dir->faces ? dir->records : there;
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
-            add_name(fs, list, offset ? ".." : ".", dot_inode(fs, dir, offset), S_IFDIR,
-                     (off_t)offset + 1, plus);
-        else
-            list_record(fs, dir, index, list, offset - 1, plus);
+            limefs_listing_add_name(list, offset ? ".." : ".",
+                                    limefs_shown_inode(fs, dot_inode(fs, dir, offset)), S_IFDIR,
+                                    (off_t)offset + 1);
+        else if (offset - 1 <= there)
+            list_record(fs, dir, index, list, offset - 1);
     }
     limefile_index_free(index);
+    if (list->full || !fs->options.faces)
+        return;
+    if (!dir->faces)
+        dir->records = count;
+    limefs_dir_list_faces(fs, dir, list, offset);
 }
 
 /* ---- a directory of the tree ---- */
@@ -194,8 +191,8 @@ static mode_t type_of(const struct dirent *entry)
     return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
 }
 
-static int list_directory(const struct limefs *fs, struct limefs_dir *dir, struct listing *list,
-                          off_t offset, bool plus)
+static int list_directory(const struct limefs *fs, struct limefs_dir *dir,
+                          struct limefs_listing *list, off_t offset)
 {
     if (offset != dir->offset) {
         seekdir(dir->stream, offset);
@@ -210,8 +207,9 @@ static int list_directory(const struct limefs *fs, struct limefs_dir *dir, struc
                 return errno && list->used == 0 ? -errno : 0;
         }
         /* Names alone: attributes would mean a look into each file. */
-        add_name(fs, list, dir->entry->d_name, dir->entry->d_ino, type_of(dir->entry),
-                 dir->entry->d_off, plus);
+        limefs_listing_add_name(list, dir->entry->d_name,
+                                limefs_shown_inode(fs, dir->entry->d_ino), type_of(dir->entry),
+                                dir->entry->d_off);
         if (list->full)
             return 0;
         dir->offset = dir->entry->d_off;
@@ -242,15 +240,21 @@ void limefs_dir_renew(struct limefs *fs, struct limefs_dir *dir)
 ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *dir, char *buf,
                         size_t cap, off_t offset, bool plus)
 {
-    struct listing list = {.req = req, .buf = buf, .cap = cap};
+    struct limefs_listing list = {.req = req, .buf = buf, .cap = cap, .plus = plus};
     if (offset < 0)
         return -EINVAL;
     int err = 0;
     limefs_lock(&dir->lock);
-    if (dir->view)
-        list_container(fs, dir, &list, (uint64_t)offset, plus);
+    if (offset == 0) { /* a new list, of what is there now */
+        limefs_fields_release(dir->faces);
+        dir->faces = NULL;
+    }
+    if (dir->face)
+        limefs_dir_list_face(fs, dir, &list, (uint64_t)offset);
+    else if (dir->view)
+        list_container(fs, dir, &list, (uint64_t)offset);
     else
-        err = list_directory(fs, dir, &list, offset, plus);
+        err = list_directory(fs, dir, &list, offset);
     limefs_unlock(&dir->lock);
     return err ? err : (ssize_t)list.used;
 }

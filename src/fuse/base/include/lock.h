@@ -15,15 +15,15 @@
 #include <time.h>
 
 enum limefs_rank {
-    LIMEFS_LOCK_DIR,     /* an open directory */
-    LIMEFS_LOCK_LOAD,    /* a container that is opened, indexed or woken up */
+    LIMEFS_LOCK_DIR,        /* an open directory */
+    LIMEFS_LOCK_LOAD,       /* a container that is opened, indexed or woken up */
     LIMEFS_LOCK_DESCRIBING, /* a view whose metadata are read */
-    LIMEFS_LOCK_APPEND,  /* where the bytes of a plain file are */
-    LIMEFS_LOCK_LIFE,    /* of a writer: who is its first or last user */
-    LIMEFS_LOCK_WRITER,  /* shared: bytes are moved; alone: records are */
-    LIMEFS_LOCK_PARTING, /* who waits for a record to be closed */
-    LIMEFS_LOCK_FILE,    /* an open file's stream and last check */
-    LIMEFS_LOCK_JOB,     /* from here on no I/O */
+    LIMEFS_LOCK_APPEND,     /* where the bytes of a plain file are */
+    LIMEFS_LOCK_LIFE,       /* of a writer: who is its first or last user */
+    LIMEFS_LOCK_WRITER,     /* shared: bytes are moved; alone: records are */
+    LIMEFS_LOCK_PARTING,    /* who waits for a record to be closed */
+    LIMEFS_LOCK_FILE,       /* an open file's stream and last check */
+    LIMEFS_LOCK_JOB,        /* from here on no I/O */
     LIMEFS_LOCK_FS,
     LIMEFS_LOCK_PROOFS,
     LIMEFS_LOCK_ERRANDS,

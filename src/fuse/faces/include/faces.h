@@ -65,6 +65,8 @@ const struct limefile_face *limefs_face_files(const struct limefs_face *);
 struct limefs_view *limefs_face_view(const struct limefs_face *);
 uint64_t limefs_face_record(const struct limefs_face *); /* its ordinal */
 
+ino_t limefs_face_shown(struct limefs *, const struct limefs_face *, uint64_t ordinal);
+
 /* What an ordinal is; false: there is no such file or directory. */
 bool limefs_face_entry_of(const struct limefs_face *, uint64_t ordinal,
                           struct limefile_face_entry *);
@@ -95,14 +97,9 @@ void limefs_face_changed(struct limefs *, struct limefs_view *, struct limefs_fa
 int limefs_fields_of(struct limefs *, struct limefs_view *, struct limefs_fields **);
 void limefs_fields_release(struct limefs_fields *); /* or NULL */
 
-/* The i-th name among all faces of all records of the view: LIMEFS_FACES_EACH numbers a field,
- * not all of which are names; false: this is none. *next: the number from which to go on, 0 at
- * the end. */
-enum {
-    LIMEFS_FACES_EACH = 64,
-};
+/* The first name from number *i on among those of all faces of all records of the view; *i is
+ * the number to go on from. False: there are no more. */
 bool limefs_face_listed(struct limefs *, struct limefs_view *, const struct limefs_fields *,
-                        uint64_t i, char name[LIMEFILE_NAME_MAX + 1], struct stat *,
-                        uint64_t *next);
+                        uint64_t *i, char name[LIMEFILE_NAME_MAX + 1], struct stat *);
 
 #endif

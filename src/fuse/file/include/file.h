@@ -1,6 +1,6 @@
 /*
- * file.h - an open file: a record of a view, a file of a face of one, or a file of the tree that
- * is no container.
+ * file.h - an open file: a record of a view, a file of a face of one, or a file of the tree
+ * that is no container.
  */
 #ifndef LIMEFS_FILE_H
 #define LIMEFS_FILE_H

@@ -84,7 +84,8 @@ struct limefs_slot {
 int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
 void limefs_inodes_release(struct limefs *); /* frees nodes, not views */
 
-/* What a node id from the kernel stands for: one of them, with *ordinal for a view or a face. */
+/* What a node id from the kernel stands for: one of them, with *ordinal for a view or a face.
+ */
 struct limefs_node *limefs_inode_node(struct limefs *, uint64_t id);
 struct limefs_view *limefs_inode_view(struct limefs *, uint64_t id, uint64_t *ordinal);
 struct limefs_face *limefs_inode_face(struct limefs *, uint64_t id, uint64_t *ordinal);

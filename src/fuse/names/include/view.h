@@ -99,7 +99,7 @@ bool limefs_view_is_unchanged(struct limefs *, const struct limefs_view *);
 /* Called with fs->lock held; NULL: no matter. */
 struct limefs_view_watch {
     void (*changed)(struct limefs_view *); /* what it shows is another, or is about to be */
-    void (*asleep)(struct limefs_view *); /* nobody uses it: what takes memory is to go */
+    void (*asleep)(struct limefs_view *);  /* nobody uses it: what takes memory is to go */
     void (*freed)(struct limefs_view *);
 };
 
