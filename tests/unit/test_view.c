@@ -141,7 +141,7 @@ static void on_changed_too(struct limefs_view *view)
 
 static void test_watch(void **state)
 {
-    static const struct limefs_view_watch first = {on_changed, on_freed},
+    static const struct limefs_view_watch first = {.changed = on_changed, .freed = on_freed},
                                           second = {.changed = on_changed_too};
     (void)state;
     limefs_view_watch(fs, &first);

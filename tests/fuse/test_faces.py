@@ -1,0 +1,783 @@
+"""Faces: the files in other forms that are beside a field's record in a mount."""
+
+import ast
+import ctypes
+import errno
+import json
+import mmap
+import os
+import random
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import mpitest
+import scidac
+import users
+import writelib
+
+MIB = 1 << 20
+PYTHON = "/usr/bin/python3"
+FIELDS = ("ildg-binary-data", "scidac-binary-data")
+DIMS = (4, 3, 2, 5)  # x, y, z, t
+LISTED = (".npy", ".h5", ".zarr", ".t", ".le.npy", ".f4.npy", ".f8.npy", ".eo.npy")
+
+
+def has_numpy():
+    return os.path.exists(PYTHON) and subprocess.run(
+        [PYTHON, "-c", "import numpy"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL).returncode == 0
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def fails(code, function, *args):
+    """None, or what came instead of that errno."""
+    try:
+        return f"{function.__name__}{args}: {function(*args)!r}"[:300]
+    except OSError as error:
+        return None if error.errno == code else f"{function.__name__}{args}: {error}"
+
+
+def numpy_of(raw):
+    """(header, data) of a .npy file: version 1.0, by the format's own description."""
+    assert raw[:8] == b"\x93NUMPY\x01\x00", raw[:8]
+    length, = struct.unpack("<H", raw[8:10])
+    assert (10 + length) % 64 == 0
+    return ast.literal_eval(raw[10:10 + length].decode()), raw[10 + length:]
+
+
+def gauge(dims=DIMS, precision=64, seed=1):
+    """(metadata, data) of a configuration: real numbers without NaN."""
+    count = dims[0] * dims[1] * dims[2] * dims[3] * 72
+    dice = random.Random(seed)
+    data = struct.pack(f">{count}{'d' if precision == 64 else 'f'}",
+                       *(dice.uniform(-1, 1) for _ in range(count)))
+    return scidac.ildg_format(dims, precision), data
+
+
+def configuration(dims=DIMS, precision=64, seed=1, checksum=None):
+    form, data = gauge(dims, precision, seed)
+    items = [("ildg-format", form), ("ildg-binary-data", data)]
+    if checksum:
+        items.append(("scidac-checksum", checksum_xml(*checksum)))
+    return limetest.container(items)
+
+
+def checksum_xml(suma, sumb):
+    return (f"<?xml version=\"1.0\" encoding=\"UTF-8\"?><scidacChecksum><version>1.0</version>"
+            f"<suma>{suma:x}</suma><sumb>{sumb:x}</sumb></scidacChecksum>").encode()
+
+
+def even_odd(data, dims, site_bytes):
+    """Sites with even x+y+z+t first."""
+    sites = [data[i:i + site_bytes] for i in range(0, len(data), site_bytes)]
+
+    def parity(i):
+        total = 0
+        for extent in dims:
+            total += i % extent
+            i //= extent
+        return total % 2
+    return b"".join(sites[i] for odd in (0, 1) for i in range(len(sites)) if parity(i) == odd)
+
+
+def converted(data, precision, to, little):
+    count = len(data) // (precision // 8)
+    letters = {32: "f", 64: "d"}
+    numbers = struct.unpack(f">{count}{letters[precision]}", data)
+    return struct.pack(f"{'<' if little else '>'}{count}{letters[to]}", *numbers)
+
+
+def files_below(path):
+    return {os.path.relpath(os.path.join(folder, name), path): read(os.path.join(folder, name))
+            for folder, _, names in os.walk(path) for name in names}
+
+
+@limetest.needs_fuse
+class TestCase(limetest.TestCase):
+    def mount(self, *args, **how):
+        """Not started: for `with`."""
+        return limetest.Mount(*args, **how)
+
+    def odd_reads(self, path, whole, times=60):
+        """pread and a map at odd places."""
+        dice = random.Random(len(whole))
+        self.assertEqual(os.stat(path).st_size, len(whole))
+        with open(path, "rb") as file, \
+                mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
+            for _ in range(times):
+                at, n = dice.randrange(len(whole) + 10), dice.choice([1, 7, 63, 4097, 200001])
+                self.assertEqual(os.pread(file.fileno(), n, at), whole[at:at + n], (path, at, n))
+                self.assertEqual(mapped[at:at + n], whole[at:at + n], (path, at, n))
+        direct = os.open(path, os.O_RDONLY | os.O_DIRECT)
+        try:
+            space = mmap.mmap(-1, (len(whole) + 8191) // 4096 * 4096)
+            got = os.preadv(direct, [space], 0)
+            self.assertEqual(space[:got], whole[:got], path)
+        finally:
+            os.close(direct)
+
+
+class Content(TestCase):
+    def check_field(self, name, data):
+        """All that is beside a record and not computed."""
+        header, body = numpy_of(read(name + ".npy"))
+        self.assertEqual(body, data)
+        self.assertFalse(header["fortran_order"])
+        elements = 1
+        for extent in header["shape"]:
+            elements *= extent
+        self.assertEqual(elements * int(re.sub(r"\D", "", header["descr"])), len(data))
+        self.odd_reads(name + ".npy", read(name + ".npy"))
+        slices = sorted(os.listdir(name + ".t")) if os.path.exists(name + ".t") else []
+        if slices:
+            self.assertEqual(len(slices), header["shape"][0])
+            self.assertEqual(b"".join(read(os.path.join(name + ".t", one)) for one in slices), data)
+            self.odd_reads(os.path.join(name + ".t", slices[-1]),
+                           data[-(len(data) // len(slices)):], 10)
+        chunks = files_below(name + ".zarr")
+        array = json.loads(next(text for path, text in chunks.items() if path.endswith(".zarray")))
+        self.assertEqual(array["shape"], list(header["shape"]))
+        count = -(-array["shape"][0] // array["chunks"][0])
+        folder = next(os.path.dirname(path) for path in chunks if path.endswith(".zarray"))
+        tail = ".".join("0" for _ in array["shape"][1:])
+        names = [os.path.join(folder, f"{i}.{tail}" if tail else str(i)) for i in range(count)]
+        self.assertEqual(b"".join(chunks[one] for one in names), data)
+        return header
+
+    def test_corpus(self):
+        """Of all fields that are described."""
+        seen = 0
+        with self.mount(limetest.CORPUS) as mount:
+            for row in limetest.manifest():
+                name = mount.join(row["file"], f"{row['ordinal']:03}-{row['type']}")
+                if not os.path.exists(name + ".npy"):
+                    self.assertFalse(os.path.exists(name + ".t"))
+                    continue
+                with self.subTest(row["file"], record=row["ordinal"]):
+                    self.assertIn(row["type"], FIELDS)
+                    self.check_field(name, read(name))
+                    seen += 1
+        self.assertGreaterEqual(seen, 5)
+
+    def test_configuration(self):
+        """The numbers are where ILDG puts them; computed ones, too."""
+        for precision in (32, 64):
+            form, data = gauge(precision=precision)
+            path = self.write("conf", limetest.container([("ildg-format", form),
+                                                          ("ildg-binary-data", data)]))
+            other = 96 - precision
+            wanted = {
+                ".le.npy": converted(data, precision, precision, True),
+                f".f{other // 8}.npy": converted(data, precision, other, False),
+                f".f{other // 8}.le.npy": converted(data, precision, other, True),
+                ".eo.npy": even_odd(data, DIMS, 72 * precision // 8),
+                ".eo.le.npy": converted(even_odd(data, DIMS, 72 * precision // 8), precision,
+                                        precision, True),
+                ".npy": data,
+            }
+            with self.mount(path) as mount:
+                for suffix, bytes_wanted in wanted.items():
+                    whole = read(mount.join("ildg-binary-data" + suffix))
+                    header, body = numpy_of(whole)
+                    self.assertEqual(body, bytes_wanted, suffix)
+                    self.odd_reads(mount.join("002-ildg-binary-data" + suffix), whole, 20)
+                self.assertEqual(header["shape"], (*DIMS[::-1], 4, 3, 3))
+                self.assertEqual(header["descr"], f">c{precision // 4}")
+                t, z, y, x, mu, a, b = 3, 1, 2, 1, 2, 1, 2
+                site = ((t * DIMS[2] + z) * DIMS[1] + y) * DIMS[0] + x
+                at = (((site * 4 + mu) * 3 + a) * 3 + b) * precision // 4
+                offset = len(whole) - len(data)
+                with open(mount.join("ildg-binary-data.npy"), "rb") as file:
+                    self.assertEqual(os.pread(file.fileno(), precision // 4, offset + at),
+                                     data[at:at + precision // 4])
+
+    def test_numpy(self):
+        """As a physicist reads it, and the same numbers as an independent reader gets."""
+        if not has_numpy():
+            self.skipTest(f"needs numpy of {PYTHON}")
+        script = """
+import json, numpy, struct, sys
+for path, precision in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
+    a = numpy.load(path + ".npy", mmap_mode="r")
+    letter = "d" if precision == 64 else "f"
+    raw = open(path, "rb").read()
+    plain = struct.unpack(f">{len(raw) * 8 // precision}{letter}", raw)
+    for suffix in (".npy", ".le.npy", ".f8.npy", ".eo.npy", ".eo.f8.le.npy"):
+        b = numpy.load(path + suffix, mmap_mode="r")
+        flat = b.reshape(-1).view(b.real.dtype)
+        assert sorted(flat.tolist()) == sorted(plain), (path, suffix)
+        if ".eo" not in suffix:
+            assert flat.tolist() == list(plain), (path, suffix)
+            assert b.shape == a.shape
+    print(json.dumps([list(a.shape), a.dtype.str]))
+"""
+        wanted = {"tm_clime_gauge_4444_p64_n1.lime": ([4, 4, 4, 4, 4, 3, 3], ">c16"),
+                  "tm_clime_gauge_4448_p32_n1.lime": ([8, 4, 4, 4, 4, 3, 3], ">c8"),
+                  "tm_clime_prop_4444_p32_n1.lime": ([4, 4, 4, 4, 4, 3], ">c8"),
+                  "tm_lemon_prop_4444_p64_n1.lime": ([4, 4, 4, 4, 4, 3], ">c16")}
+        with self.mount(limetest.CORPUS) as mount:
+            args = []
+            for file in wanted:
+                name = next(n for n in os.listdir(mount.join(file)) if n.endswith(FIELDS))
+                args += [mount.join(file, name), "64" if "p64" in file else "32"]
+            out = self.run_ok([PYTHON, "-c", script, *args]).decode().splitlines()
+        self.assertEqual([tuple(json.loads(line)) for line in out], list(wanted.values()))
+
+    def test_copies(self):
+        """cp -r, of directories."""
+        with self.mount(limetest.CORPUS) as mount:
+            name = mount.join("tm_clime_gauge_4448_p32_n1.lime", "ildg-binary-data")
+            for suffix in (".t", ".zarr"):
+                copy = os.path.join(self.tempdir(), "copy")
+                self.run_ok(["cp", "-r", name + suffix, copy])
+                self.assertEqual(files_below(copy), files_below(name + suffix))
+                self.assertGreater(len(files_below(copy)), 7)
+
+
+class Names(TestCase):
+    def setUp(self):
+        self.path = self.write("conf", configuration())
+
+    def listed(self, mount, *names):
+        return sorted(os.listdir(mount.join(*names)))
+
+    def test_found_and_not_listed(self):
+        with self.mount(self.path) as mount:
+            self.assertEqual(self.listed(mount), ["001-ildg-format", "002-ildg-binary-data"])
+            for name in ("ildg-format.npy", "ildg-binary-data.foo", "ildg-binary-data.npy.npy",
+                         ".npy", ".t", "ildg-binary-data.le.f4.npy", "003-ildg-binary-data.npy",
+                         "ildg-binary-data.t/005", "ildg-binary-data.t/00", "no.zarr",
+                         "ildg-binary-data.zarr/nothing", "x" * 255, "x" * 251 + ".npy"):
+                self.assertIsNone(fails(errno.ENOENT, os.stat, mount.join(name)))
+            self.assertIsNone(fails(errno.ENOTDIR, os.stat, mount.join("ildg-binary-data.npy/x")))
+            self.assertIsNone(fails(errno.ENOTDIR, os.listdir,
+                                    mount.join("ildg-binary-data.t/000")))
+            one, other = (os.stat(mount.join(f"{stem}ildg-binary-data.npy"))
+                          for stem in ("", "002-"))
+            self.assertEqual(one, other)
+
+    def test_listed(self):
+        with self.mount(self.path, opts="faces") as mount:
+            names = self.listed(mount)
+            self.assertEqual(names[:2], ["001-ildg-format", "002-ildg-binary-data"])
+            faces = names[2:]
+            self.assertTrue(all(n.startswith("002-ildg-binary-data.") for n in faces))
+            self.assertTrue({n[len("002-ildg-binary-data"):] for n in faces} <= set(LISTED))
+            self.assertGreaterEqual(len(faces), 6)
+            for entry in os.scandir(mount.path):
+                found = os.stat(entry.path)
+                self.assertEqual(entry.inode(), found.st_ino, entry.name)
+                self.assertEqual(entry.is_dir(), stat.S_ISDIR(found.st_mode), entry.name)
+            long = self.run_ok(["ls", "-lR", mount.path]).decode()
+            self.assertIn("002-ildg-binary-data.f4.npy", long)
+            found = self.run_ok(["find", mount.path, "-type", "f"]).decode().splitlines()
+            self.assertGreater(len(found), len(names) + DIMS[3])
+            for path in found:
+                read(path)
+
+    def test_attributes(self):
+        """As the container's, but to be read alone; numbers are the same in each mount, and of
+        one file each."""
+        os.chmod(self.path, 0o640)
+        os.utime(self.path, (1000, 2000))
+        folder = os.path.dirname(self.path)
+        for opts in ("faces", "faces,ino32", "faces,rw"):
+            for source in (self.path, folder):
+                seen = []
+                for _ in range(2):
+                    with self.mount(source, opts=opts) as mount:
+                        top = mount.join("conf") if source == folder else mount.path
+                        seen.append({})
+                        for where, folders, names in os.walk(top):
+                            for name in folders + names:
+                                path = os.path.join(where, name)
+                                seen[-1][os.path.relpath(path, top)] = os.lstat(path)
+                self.assertEqual({n: s.st_ino for n, s in seen[0].items()},
+                                 {n: s.st_ino for n, s in seen[1].items()})
+                numbers = [found.st_ino for found in seen[0].values()]
+                self.assertEqual(len(set(numbers)), len(numbers))
+                if "ino32" in opts:
+                    self.assertLess(max(numbers), 1 << 32)
+                for name, found in seen[0].items():
+                    if name.count("-") == 2 and "." not in name:
+                        continue
+                    if "." in name:
+                        self.assertEqual(stat.S_IMODE(found.st_mode),
+                                         0o550 if stat.S_ISDIR(found.st_mode) else 0o440, name)
+                    self.assertEqual(found.st_mtime, 2000, name)
+
+    def test_a_record_wins(self):
+        """One whose own name is that of a face."""
+        form, data = gauge()
+        other = ("ildg-binary-data.npy", b"my own")
+        path = self.write("conf", limetest.container([("ildg-format", form),
+                                                      ("ildg-binary-data", data), other]))
+        with self.mount(path, opts="faces") as mount:
+            self.assertEqual(read(mount.join("ildg-binary-data.npy")), b"my own")
+            self.assertEqual(numpy_of(read(mount.join("002-ildg-binary-data.npy")))[1], data)
+            self.assertEqual(len(self.listed(mount)), len(set(self.listed(mount))))
+
+    def test_not_remembered_wrongly(self):
+        """A name that was a face's, or nothing, and becomes a record's."""
+        with self.mount(self.path, opts="entry_timeout=0.05") as mount:
+            self.assertEqual(numpy_of(read(mount.join("ildg-binary-data.npy")))[1], gauge()[1])
+            self.assertIsNone(fails(errno.ENOENT, os.stat, mount.join("x.npy")))
+            with open(self.path, "ab") as file:
+                file.write(limetest.container([("ildg-binary-data.npy", b"new"), ("x.npy", b"x")]))
+            writelib.until(lambda: read(mount.join("ildg-binary-data.npy")) == b"new")
+            self.assertEqual(read(mount.join("x.npy")), b"x")
+        with self.mount(self.path, opts="rw") as mount:
+            os.unlink(mount.join("x.npy"))
+            os.unlink(mount.join("ildg-binary-data.npy"))
+            self.assertIsNone(fails(errno.ENOENT, os.stat, mount.join("x.npy")))
+            self.assertEqual(numpy_of(read(mount.join("ildg-binary-data.npy")))[1], gauge()[1])
+            with open(mount.join("003-ildg-binary-data.npy"), "wb") as file:
+                file.write(b"again")
+            self.assertEqual(read(mount.join("ildg-binary-data.npy")), b"again")
+
+    def test_many(self):
+        """Offsets in a list mean what they meant, however it is read."""
+        form, data = gauge((2, 2, 2, 2), 32)
+        path = self.write("many", limetest.container(
+            [[("ildg-format", form), ("ildg-binary-data", data)] for _ in range(700)]))
+        libc = ctypes.CDLL(None)
+        libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+        libc.telldir.restype = ctypes.c_long
+        for name, args in (("readdir", [ctypes.c_void_p]), ("telldir", [ctypes.c_void_p]),
+                           ("closedir", [ctypes.c_void_p]),
+                           ("seekdir", [ctypes.c_void_p, ctypes.c_long]),
+                           ("rewinddir", [ctypes.c_void_p])):
+            getattr(libc, name).argtypes = args
+
+        def next_name(folder):
+            entry = libc.readdir(folder)  # d_name is 19 bytes behind its beginning
+            return ctypes.string_at(entry + 19).decode() if entry else None
+
+        with self.mount(path, opts="faces") as mount:
+            names = os.listdir(mount.path)
+            self.assertEqual(len(names), len(set(names)))
+            self.assertEqual(len(names) % 700, 0)
+            self.assertGreaterEqual(len(names), 700 * 8)
+            self.assertTrue(all("." not in n for n in names[:1400]))
+            folder = libc.opendir(os.fsencode(mount.path))
+            places = {}
+            while True:
+                at = libc.telldir(folder)
+                name = next_name(folder)
+                if name is None:
+                    break
+                places[name] = at
+            self.assertEqual(set(places) - {".", ".."}, set(names))
+            dice = random.Random(4)
+            for name in dice.sample(sorted(places), 200):
+                libc.seekdir(folder, places[name])
+                self.assertEqual(next_name(folder), name)
+            libc.rewinddir(folder)
+            self.assertEqual(next_name(folder), ".")
+            libc.closedir(folder)
+
+    def test_hostile(self):
+        """A million time slices, more sites than bytes, and metadata that are no XML."""
+        million = scidac.ildg_format((1, 1, 1, 1000000), 32)
+        path = self.write("long", limetest.container(
+            [("ildg-format", million),
+             ("ildg-binary-data", b"", False, False), ("end", b"x")]))
+        nbytes = 1000000 * 288
+        with open(path, "wb") as file:
+            file.write(limetest.record("ildg-format", million, True, False))
+            file.write(limetest.header("ildg-binary-data", nbytes, False, True))
+            file.truncate(file.tell() + nbytes)
+        with self.mount(path, opts="faces") as mount:
+            with os.scandir(mount.join("ildg-binary-data.t")) as names:
+                first = [next(names).name for _ in range(1000)]
+            self.assertEqual(sorted(first)[0].lstrip("0"), "")
+            last = "999999".rjust(len(first[0]), "0")
+            self.assertEqual(os.stat(mount.join("ildg-binary-data.t", last)).st_size, 288)
+        for text in (scidac.ildg_format((1 << 20, 1 << 20, 1 << 20, 1 << 20)), b"<nothing",
+                     scidac.ildg_format((0, 0, 0, 0)), b"\0" * 300):
+            path = self.write("bad", limetest.container([("ildg-format", text),
+                                                         ("ildg-binary-data", b"z" * 5760)]))
+            with self.mount(path, opts="faces") as mount:
+                self.assertEqual(len(os.listdir(mount.path)), 2)
+                for suffix in LISTED:
+                    self.assertIsNone(fails(errno.ENOENT, os.stat,
+                                            mount.join("ildg-binary-data" + suffix)))
+
+    def test_names_of_255_bytes(self):
+        form, data = gauge((2, 2, 2, 2), 32)
+        with self.mount(self.write("conf", limetest.container([
+                ("ildg-format", form), ("ildg-binary-data", data),
+                ("\x01" * 100, b"x")])), opts="faces") as mount:
+            self.assertTrue(all(len(os.fsencode(name)) <= 255 for name in os.listdir(mount.path)))
+
+
+class Refused(TestCase):
+    """What would change a face."""
+
+    def calls(self, mount, base):
+        npy, folder = os.path.join(base, "ildg-binary-data.npy"), \
+            os.path.join(base, "ildg-binary-data.t")
+        other = os.path.join(base, "new")
+        return [(os.open, npy, os.O_WRONLY), (os.open, npy, os.O_RDWR),
+                (os.open, npy, os.O_WRONLY | os.O_TRUNC), (os.truncate, npy, 10),
+                (os.unlink, npy), (os.rename, npy, other), (os.rmdir, folder),
+                (os.rename, folder, other), (os.chmod, npy, 0o666), (os.utime, npy),
+                (os.chmod, folder, 0o777), (os.mkdir, os.path.join(folder, "x")),
+                (os.open, os.path.join(folder, "x"), os.O_WRONLY | os.O_CREAT),
+                (os.unlink, os.path.join(folder, "000")),
+                (os.open, os.path.join(folder, "000"), os.O_RDWR),
+                (os.rename, os.path.join(folder, "000"), os.path.join(folder, "x")),
+                (os.rename, os.path.join(base, "001-ildg-format"), os.path.join(folder, "x")),
+                (os.symlink, "x", os.path.join(folder, "x")),
+                (os.mkfifo, os.path.join(folder, "x")),
+                (os.setxattr, npy, "user.lime.type", b"x"),
+                (os.setxattr, npy, "user.mine", b"x"),
+                (os.removexattr, npy, "user.mine")]
+
+    def test_by_root_and_owner(self):
+        path = self.write("conf", configuration())
+        before = read(path)
+        for opts in ("rw", "ro"):
+            for source in (path, os.path.dirname(path)):
+                with self.mount(source, opts=opts) as mount:
+                    base = mount.path if source == path else mount.join("conf")
+                    for call in self.calls(mount, base):
+                        wanted = (errno.EROFS, errno.EACCES, errno.EPERM)
+                        got = [fails(code, *call) for code in wanted]
+                        self.assertIn(None, got)
+                    if os.geteuid() == 0:
+                        for call in self.calls(mount, base)[:6]:
+                            self.assertIsNone(fails(errno.EROFS, *call))
+                    self.assertIsNone(fails(errno.EEXIST, os.open, os.path.join(
+                        base, "ildg-binary-data.npy"), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+                    self.assertIn(None, [fails(code, os.link, os.path.join(
+                        base, "ildg-binary-data.npy"), os.path.join(base, "x"))
+                        for code in (errno.EPERM, errno.EROFS)])
+                    self.assertEqual(len(os.listdir(base)), 2)
+        self.assertEqual(read(path), before)
+
+    def test_attributes_of_its_own(self):
+        path = self.write("conf", configuration())
+        for opts in ("rw", "ro"):
+            with self.mount(path, opts=opts) as mount:
+                npy = mount.join("ildg-binary-data.npy")
+                self.assertEqual(os.listxattr(npy), [])
+                self.assertIsNone(fails(errno.ENODATA, os.getxattr, npy, "user.lime.type"))
+                self.assertIsNone(fails(errno.ENODATA, os.getxattr, npy, "user.lime.verify"))
+
+
+def size(path):
+    return os.stat(path).st_size
+
+
+class Users(TestCase):
+    """Who may not read the container may not read what is made of it."""
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        self.top = users.open_folder()
+        users.reach(self, self.top)
+        self.victim = users.User(self, 54321, name="victim")
+        self.ann = users.User(self, 54322, name="ann")
+
+    def test_modes_and_lists(self):
+        path = users.put(os.path.join(self.top, "conf"), configuration(), 54321, 0o600)
+        for opts in (["allow_other"], ["allow_other", "rw"]):
+            with self.mount(self.top, opts=opts) as mount:
+                base = mount.join("conf")
+                npy = os.path.join(base, "ildg-binary-data.npy")
+                one = os.path.join(base, "ildg-binary-data.t", "001")
+                os.chmod(path, 0o600)
+                calls = [(read, npy), (read, one), (os.listdir, os.path.dirname(one)),
+                         (size, npy)]
+                for call in calls:
+                    self.assertEqual(self.ann.attempt(*call), errno.EACCES, call)
+                    self.assertEqual(self.victim.attempt(*call), 0, call)
+                for flags in (os.O_WRONLY, os.O_RDWR):
+                    self.assertIn(self.victim.attempt(os.open, npy, flags),
+                                  (errno.EACCES, errno.EROFS))
+                os.chmod(path, 0o644)
+                writelib.until(lambda: self.ann.attempt(read, npy) == 0)
+                self.assertEqual(self.ann.attempt(read, one), 0)
+                self.assertIn(self.ann.attempt(os.unlink, npy), (errno.EACCES, errno.EROFS))
+                os.chmod(path, 0o600)
+                writelib.until(lambda: self.ann.attempt(read, npy) == errno.EACCES)
+                self.assertEqual(self.ann.attempt(read, one), errno.EACCES)
+                try:
+                    os.setxattr(path, users.ACL, users.acl(0o640, 54322, 4))
+                except OSError:
+                    continue  # the file system has no lists
+                writelib.until(lambda: self.ann.attempt(read, npy) == 0)
+                self.assertEqual(self.ann.attempt(read, one), 0)
+                self.assertIn(self.ann.attempt(os.open, npy, os.O_WRONLY),
+                              (errno.EACCES, errno.EROFS))
+                os.setxattr(path, users.ACL, users.acl(0o600, 54322, 0))
+                writelib.until(lambda: self.ann.attempt(read, npy) == errno.EACCES)
+                os.removexattr(path, users.ACL)
+
+
+class Changes(TestCase):
+    """A face is of its record as it is; old bytes are never mixed with new ones."""
+
+    def setUp(self):
+        self.path = self.write("conf", configuration())
+        self.form, self.data = gauge()
+
+    def body(self, mount, name="ildg-binary-data.npy"):
+        return numpy_of(read(mount.join(name)))[1]
+
+    def test_written_in_place(self):
+        with self.mount(self.path, opts="rw") as mount:
+            npy, record = mount.join("ildg-binary-data.npy"), mount.join("ildg-binary-data")
+            one = mount.join("ildg-binary-data.t/002")
+            for i in range(5):
+                held = os.open(npy, os.O_RDONLY)
+                os.pread(held, 100, 0)
+                new = gauge(seed=10 + i)[1]
+                before = self.body(mount)
+                slice_before = read(one)
+                fd = os.open(record, os.O_WRONLY)
+                writelib.write_all(fd, new)
+                os.close(fd)
+                self.assertNotEqual(before, new)
+                self.assertEqual(self.body(mount), new)
+                self.assertEqual(self.body(mount, "ildg-binary-data.le.npy"),
+                                 converted(new, 64, 64, True))
+                self.assertNotEqual(read(one), slice_before)
+                self.assertEqual(read(one), new[2 * len(new) // 5:3 * len(new) // 5])
+                self.assertIsNone(self.old_or_stale(held, before))
+                os.close(held)
+
+    def old_or_stale(self, fd, old):
+        """None: who has the .npy open gets what was there, or ESTALE. Or what comes instead."""
+        for at in range(0, len(old), 4096):
+            try:
+                got = os.pread(fd, 4096, 128 + at)
+            except OSError as error:
+                if error.errno != errno.ESTALE:
+                    return str(error)
+                continue
+            if got != old[at:at + 4096]:
+                return f"at {at}: bytes that are not the old ones"
+        return None
+
+    def test_written_synced_and_mapped(self):
+        with self.mount(self.path, opts="rw") as mount:
+            record = mount.join("ildg-binary-data")
+            fd = os.open(record, os.O_RDWR)
+            for i in range(4):
+                piece = bytes([i + 1]) * 1000
+                os.pwrite(fd, piece, 5000 * i)
+                os.fsync(fd)
+                self.assertEqual(self.body(mount)[5000 * i:5000 * i + 1000], piece)
+                with open(mount.join("ildg-binary-data.npy"), "rb") as file, \
+                        mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
+                    self.assertEqual(mapped[128 + 5000 * i:128 + 5000 * i + 1000], piece)
+            os.close(fd)
+
+    def test_another_record_is_written(self):
+        """Faces of others go on, whatever happens beside them."""
+        other = limetest.container([[("ildg-format", self.form), ("ildg-binary-data", self.data)],
+                                    [("log", b"l" * 10000)]])
+        path = self.write("conf", other)
+        with self.mount(path, opts="rw") as mount:
+            held = os.open(mount.join("002-ildg-binary-data.npy"), os.O_RDONLY)
+            for i in range(3):
+                fd = os.open(mount.join("log"), os.O_WRONLY)
+                os.pwrite(fd, b"x" * 100, i * 100)
+                os.close(fd)
+                with open(mount.join(f"{4 + i:03}-more-{i}"), "wb") as file:
+                    file.write(b"y" * 5000)
+                self.assertEqual(os.pread(held, 4096, 4096 * (i + 1)),
+                                 self.data[4096 * (i + 1) - 128:4096 * (i + 2) - 128])
+            self.assertEqual(self.body(mount, "002-ildg-binary-data.npy"), self.data)
+            os.close(held)
+
+    def test_other_metadata(self):
+        """What describes the record is changed, or comes."""
+        half = gauge((4, 3, 2, 5), 32)[1]
+        path = self.write("conf", limetest.container([("ildg-format", self.form),
+                                                      ("ildg-binary-data", half)]))
+        with self.mount(path, opts="rw") as mount:
+            self.assertFalse(os.path.exists(mount.join("ildg-binary-data.npy")))
+            fd = os.open(mount.join("ildg-format"), os.O_WRONLY)
+            writelib.write_all(fd, scidac.ildg_format(DIMS, 32))
+            os.close(fd)
+            self.assertEqual(self.body(mount), half)
+            self.assertEqual(numpy_of(read(mount.join("ildg-binary-data.npy")))[0]["descr"], ">c8")
+            fd = os.open(mount.join("ildg-format"), os.O_WRONLY)
+            writelib.write_all(fd, scidac.ildg_format((2, 6, 2, 5), 32))
+            os.close(fd)
+            self.assertEqual(numpy_of(read(mount.join("ildg-binary-data.npy")))[0]["shape"],
+                             (5, 2, 6, 2, 4, 3, 3))
+
+    def test_cut_grown_and_removed(self):
+        with self.mount(self.path, opts="rw") as mount:
+            record, npy = mount.join("ildg-binary-data"), mount.join("ildg-binary-data.npy")
+            held = os.open(npy, os.O_RDONLY)
+            os.truncate(record, 1000)
+            self.assertIsNone(fails(errno.ENOENT, os.stat, npy))
+            self.assertIsNone(fails(errno.ESTALE, os.pread, held, 4096, 4096))
+            os.close(held)
+            writelib.put(record, self.data)
+            self.assertEqual(self.body(mount), self.data)
+            held = os.open(npy, os.O_RDONLY)
+            os.unlink(record)
+            self.assertIsNone(fails(errno.ENOENT, os.stat, npy))
+            self.assertIsNone(self.old_or_stale(held, self.data))
+            os.close(held)
+            other = gauge(seed=77)[1]
+            writelib.put(mount.join("002-ildg-binary-data"), other)
+            self.assertEqual(self.body(mount), other)
+
+    def test_written_by_others(self):
+        """The container is replaced, changed in place, or gets more."""
+        with self.mount(self.path, opts="attr_timeout=0.05,entry_timeout=0.05") as mount:
+            npy = mount.join("ildg-binary-data.npy")
+            held = os.open(npy, os.O_RDONLY)
+            self.assertEqual(self.body(mount), self.data)
+            with open(self.path, "ab") as file:
+                file.write(limetest.container([("more", b"m")]))
+            self.assertEqual(os.pread(held, 100, 128), self.data[:100])
+            self.assertEqual(self.body(mount), self.data)
+            os.close(held)
+            held = os.open(npy, os.O_RDONLY)
+            new = configuration(seed=3)
+            shutil.copy(self.write("new", new), self.path + ".new")
+            os.rename(self.path + ".new", self.path)
+            writelib.until(lambda: self.body(mount) == gauge(seed=3)[1])
+            self.assertEqual(os.pread(held, 4096, 4096), self.data[3968:3968 + 4096])
+            os.close(held)
+            held = os.open(npy, os.O_RDONLY)
+            fd = os.open(self.path, os.O_WRONLY)
+            os.pwrite(fd, configuration(seed=4), 0)
+            os.close(fd)
+            writelib.until(lambda: self.body(mount) == gauge(seed=4)[1])
+            self.assertIsNone(self.old_or_stale(held, gauge(seed=3)[1]))
+            os.close(held)
+            os.unlink(self.path)
+            writelib.until(lambda: None in [fails(code, os.stat, npy)
+                                            for code in (errno.ENOENT, errno.ESTALE)])
+
+    def test_while_it_is_written(self):
+        """Readers of faces beside a writer: what they get is of one time, or ESTALE."""
+        plain = [bytes([i]) * len(self.data) for i in range(6)]
+        path = self.write("conf", limetest.container([("ildg-format", self.form),
+                                                      ("ildg-binary-data", plain[0])]))
+        mixed, seen, stop = [], set(), threading.Event()
+
+        def reader(mount):
+            while not stop.is_set():
+                try:
+                    body = self.body(mount)
+                except OSError as error:
+                    if error.errno not in (errno.ESTALE, errno.ENOENT):
+                        mixed.append(str(error))
+                    continue
+                seen.add(body[0])
+                if len(set(body)) > 2:
+                    mixed.append(sorted(set(body)))
+
+        with self.mount(path, opts="rw") as mount:
+            threads = [threading.Thread(target=reader, args=(mount,)) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for i in range(1, 6):
+                fd = os.open(mount.join("ildg-binary-data"), os.O_WRONLY)
+                writelib.write_all(fd, plain[i])
+                os.close(fd)
+                self.assertEqual(self.body_in_peace(mount), plain[i])
+            stop.set()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(mixed, [])
+            self.assertEqual(self.body(mount), plain[5])
+
+    def body_in_peace(self, mount):
+        return writelib.until(lambda: self.body(mount))
+
+
+class Verified(TestCase):
+    """A wrong checksum is noticed on the way."""
+
+    def test_wrong_data(self):
+        data = gauge()[1]
+        right = scidac.checksum(data, 576)
+        for mode, checksum, code in (("stream", right, 0), ("stream", (1, 2), errno.EIO),
+                                     ("open", right, 0), ("open", (1, 2), errno.EIO)):
+            path = self.write("conf", configuration(checksum=checksum))
+            with self.mount(path, opts=f"verify={mode}") as mount:
+                for suffix in (".npy", ".le.npy"):
+                    name = mount.join("ildg-binary-data" + suffix)
+                    if code:
+                        self.assertIsNone(fails(code, read, name))
+                    else:
+                        self.assertEqual(len(numpy_of(read(name))[1]), len(data))
+
+
+class Memory(TestCase):
+    def test_many_faces(self):
+        """Far more than are kept open."""
+        form, data = gauge((2, 2, 2, 2), 32)
+        path = self.write("many", limetest.container(
+            [[("ildg-format", form), ("ildg-binary-data", data)] for _ in range(300)]))
+        with self.mount(path, opts="faces") as mount:
+            held = [os.open(mount.join(f"{2 * i + 2:03}-ildg-binary-data.npy"), os.O_RDONLY)
+                    for i in range(150)]
+            for name in os.listdir(mount.path):
+                if name.endswith(".npy"):
+                    self.assertGreater(len(read(mount.join(name))), len(data) // 2)
+            for fd in held:
+                self.assertEqual(os.pread(fd, len(data), 128), data)
+                os.close(fd)
+            with open(f"/proc/{mount.pid}/status", encoding="ascii") as status:
+                kib = int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
+            if not limetest.SANITIZED:
+                self.assertLess(kib, 64 * 1024)
+
+
+class Ranks(TestCase):
+    """Through a job, whatever part of it is computed."""
+
+    def test_through_a_job(self):
+        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+        dims = (16, 16, 16, 40)
+        nbytes = 16 * 16 * 16 * 40 * 288
+        dice = random.Random(8)
+        numbers = [dice.uniform(-1, 1) for _ in range(10000)]
+        data = (struct.pack(">10000f", *numbers) * (nbytes // 40000 + 1))[:nbytes]
+        path = self.write("conf", limetest.container([
+            ("ildg-format", scidac.ildg_format(dims, 32)), ("ildg-binary-data", data)]))
+        for rw in ("ro", "rw"):
+            with limetest.Mount(path, timeout=60, env=mpitest.environment(),
+                                opts=[rw, "ranks=2", "job_timeout=30", "extent=4M", "window=32M",
+                                      "forward_from=1M"]) as mount:
+                def stats(mount=mount):
+                    return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
+                writelib.until(lambda: stats()["job"]["state"] == "serving", 60)
+                for suffix, wanted in ((".npy", data), (".f8.npy", converted(data, 32, 64, False)),
+                                       (".le.npy", converted(data, 32, 32, True))):
+                    before = stats()["forwarded_bytes"]
+                    self.assertTrue(numpy_of(read(mount.join("ildg-binary-data" + suffix)))[1] ==
+                                    wanted, suffix)
+                    self.assertGreater(stats()["forwarded_bytes"] - before, nbytes // 2, suffix)
+                whole = b"".join(read(mount.join("ildg-binary-data.t", f"{t:03}"))
+                                 for t in range(40))
+                self.assertTrue(whole == data)
+
+
+if __name__ == "__main__":
+    limetest.main()
