@@ -46,9 +46,19 @@ static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
                       POSIX_FADV_WILLNEED);
 }
 
+static ssize_t read_guise(const struct limefs_view *view, char *buf, size_t n, uint64_t at)
+{
+    struct limefile_fd fd;
+    return limefile_read_full(limefs_view_source(view, &fd), buf, n, at);
+}
+
 ssize_t limefs_local_read(struct limefs_file *file, char *buf, size_t n, uint64_t at,
                           const char **bytes)
 {
+    if (file->view->guise) {
+        *bytes = buf;
+        return read_guise(file->view, buf, n, at);
+    }
     if (n >= LIMEFILE_DIRECT_MIN && !limefile_is_cached(file->view->fd, at, n)) {
         int fd = direct_fd(file);
         ssize_t got = fd < 0 ? -EINVAL : limefile_read_around(fd, buf, n, at, bytes);
@@ -77,6 +87,8 @@ int64_t limefs_file_seek(struct limefs_file *file, int64_t offset, int whence)
     int64_t bytes = (int64_t)file->record.bytes, begin = (int64_t)file->record.data_offset;
     if (offset < 0 || offset >= bytes)
         return -ENXIO;
+    if (file->view->guise)
+        return whence == SEEK_DATA ? offset : bytes;
     int64_t at = lseek(file->view->fd, begin + offset, whence);
     if (at < 0)
         return -errno; /* ENXIO: a hole to the end of the container */

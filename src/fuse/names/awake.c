@@ -1,5 +1,6 @@
 /* awake.c - views that are awake, put to sleep, let go and freed */
 #define _GNU_SOURCE
+#include "limegauge.h"
 #include "views.h"
 
 #include <stdlib.h>
@@ -23,11 +24,17 @@ static void list_insert(struct limefs *fs, struct limefs_view *view)
     fs->newest = view;
 }
 
+static uint64_t memory_of(const struct limefs_view *view)
+{
+    size_t guise = view->guise ? limefile_gauge_guise_memory(view->guise) : 0;
+    return limefile_index_memory(view->index) + guise;
+}
+
 void limefs_view_awake(struct limefs *fs, struct limefs_view *view)
 {
     list_insert(fs, view);
     fs->views_open++;
-    fs->index_memory += limefile_index_memory(view->index);
+    fs->index_memory += memory_of(view);
 }
 
 /* ---- awake and asleep ---- */
@@ -47,10 +54,12 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
         return false;
     list_remove(fs, view);
     fs->views_open--;
-    fs->index_memory -= limefile_index_memory(view->index);
-    fs->leaving[fs->leaving_count++] = (struct limefs_leaving){view->fd, view->index};
+    fs->index_memory -= memory_of(view);
+    fs->leaving[fs->leaving_count++] = 
+        (struct limefs_opened){view->fd, view->index, view->guise};
     view->fd = -1;
     view->index = NULL;
+    view->guise = NULL;
     for (unsigned i = 0; i < fs->watch_count; i++)
         if (fs->watches[i]->asleep)
             fs->watches[i]->asleep(view);
@@ -60,15 +69,13 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
 /* Gives fs->lock back, after anything that may put views to sleep. */
 void limefs_view_unlock(struct limefs *fs)
 {
-    struct limefs_leaving leaving[LIMEFS_LEAVING_MAX];
+    struct limefs_opened leaving[LIMEFS_LEAVING_MAX];
     unsigned count = fs->leaving_count;
     memcpy(leaving, fs->leaving, count * sizeof leaving[0]);
     fs->leaving_count = 0;
     limefs_unlock(&fs->lock);
-    for (unsigned i = 0; i < count; i++) {
-        close(leaving[i].fd);
-        limefile_index_free(leaving[i].index);
-    }
+    for (unsigned i = 0; i < count; i++)
+        limefs_view_close(&leaving[i]);
 }
 
 static void free_view(struct limefs *fs, struct limefs_view *view)

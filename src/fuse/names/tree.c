@@ -4,6 +4,7 @@
 #include "caller.h"
 #include "descriptor.h"
 #include "limefile.h"
+#include "limegauge.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -173,11 +174,24 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 /* ---- names ---- */
 
+/* A configuration in another format, where these are shown as containers. */
+static int is_in_guise(int fd, const unsigned char *raw, size_t n)
+{
+    struct stat st;
+    struct limefile_gauge_guise *guise = NULL;
+    if (fstat(fd, &st) != 0 ||
+        limefile_gauge_guess(raw, n, (uint64_t)st.st_size) == LIMEFILE_GAUGE_NONE)
+        return 0;
+    int err = limefile_gauge_guise_open(fd, &guise);
+    limefile_gauge_guise_close(guise);
+    return err == 0;
+}
+
 /* A container begins with a good header. What cannot be read is not a container either. Whether
  * it is one does not depend on who asks, so the daemon looks for itself; of what it reads, the
  * caller learns no more than this. 0, 1, or -EAGAIN: somebody has a lease on it, and is asked
  * to give it back. */
-static int begins_like_container(int file)
+static int begins_like_container(const struct limefs *fs, int file)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
@@ -189,8 +203,11 @@ static int begins_like_container(int file)
         return fd == -EAGAIN ? fd : 0;
     limefile_fd_init(&source, fd);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
+    int is = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
+    if (!is && got > 0 && fs->options.formats)
+        is = is_in_guise(fd, raw, (size_t)got);
     close(fd);
-    return got == sizeof raw && limefile_header_decode(raw, &header) == 0;
+    return is;
 }
 
 /* What its attributes alone, or what is known of it, tell; false: it must be looked into. */
@@ -210,14 +227,15 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
 }
 
 /* The name may lead to another file by now: what is looked into is what is told of. */
-static int look_into(int folder, const char *name, struct stat *st, enum limefs_kind *kind)
+static int look_into(const struct limefs *fs, int folder, const char *name, struct stat *st,
+                     enum limefs_kind *kind)
 {
     int fd = limefile_open_beneath(folder, name, O_PATH);
     if (fd < 0)
         return fd;
     int err = fstat(fd, st) == 0 ? 0 : -errno;
     *kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
-    int begins = !err && S_ISREG(st->st_mode) ? begins_like_container(fd) : 0;
+    int begins = !err && S_ISREG(st->st_mode) ? begins_like_container(fs, fd) : 0;
     if (begins > 0)
         *kind = LIMEFS_CONTAINER;
     close(fd);
@@ -232,7 +250,7 @@ int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *
         return folder;
     int err = fstatat(folder, name, st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
     if (!err && !is_plain(fs, parent, name, st, kind))
-        err = look_into(folder, name, st, kind);
+        err = look_into(fs, folder, name, st, kind);
     close(folder);
     return err;
 }

@@ -47,6 +47,13 @@ static bool is_racy(const struct timespec *time, const struct timespec *seen)
     return age * 1000000000 + seen->tv_nsec - time->tv_nsec < 20000000;
 }
 
+static void show(struct limefs_view *view, const struct limefs_opened *opened)
+{
+    view->fd = opened->fd;
+    view->index = opened->index;
+    view->guise = opened->guise;
+}
+
 /* A new, pinned view of what is there now. The container's load lock is held. */
 static int make_view(struct limefs *fs, struct limefs_node *node, int file,
                      struct limefs_view **out)
@@ -55,11 +62,13 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     struct limefs_view *view = calloc(1, sizeof *view);
     if (!view)
         return -ENOMEM;
-    int err = limefs_view_open(file, NULL, &view->fd, &view->st, &view->index);
+    struct limefs_opened opened;
+    int err = limefs_view_open(file, NULL, &opened, &view->st);
     if (err) {
         free(view);
         return err;
     }
+    show(view, &opened);
     view->sure = !is_racy(&view->st.st_ctim, &seen);
     view->racy = is_racy(&view->st.st_mtim, &seen) ||
                  limefs_index_unread(view->index); /* to be tried again */
@@ -81,8 +90,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     }
     limefs_view_unlock(fs);
     if (err) {
-        close(view->fd);
-        limefile_index_free(view->index);
+        limefs_view_close(&opened);
         limefs_lock_destroy(&view->describing);
         free(view);
         return err;
@@ -149,20 +157,18 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
 static int wake(struct limefs *fs, struct limefs_view *view, int file)
 {
     struct stat st;
-    struct limefile_index *index;
-    int fd;
+    struct limefs_opened opened;
     if (view->fd >= 0) {
         limefs_lock(&fs->lock);
         limefs_view_used(fs, view);
         limefs_unlock(&fs->lock);
         return 0;
     }
-    int err = limefs_view_open(file, &view->stamp, &fd, &st, &index);
+    int err = limefs_view_open(file, &view->stamp, &opened, &st);
     if (err)
         return err;
     limefs_lock(&fs->lock);
-    view->fd = fd;
-    view->index = index;
+    show(view, &opened);
     limefs_view_awake(fs, view);
     limefs_views_evict(fs);
     limefs_view_unlock(fs);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "caller.h"
 #include "descriptor.h"
+#include "limegauge.h"
 #include "view.h"
 
 #include <errno.h>
@@ -26,9 +27,37 @@ static bool is_still(int fd, const struct limefs_stamp *want)
     return limefs_stamp_same_data(&stamp, want);
 }
 
+void limefs_view_close(const struct limefs_opened *opened)
+{
+    close(opened->fd);
+    limefile_index_free(opened->index);
+    limefile_gauge_guise_close(opened->guise);
+}
+
+struct limefile_source *limefs_view_source(const struct limefs_view *view,
+                                           struct limefile_fd *fd)
+{
+    limefile_fd_init(fd, view->fd);
+    return view->guise ? limefile_gauge_guise_source(view->guise) : &fd->source;
+}
+
+/* A container, or else what can be shown as one; what is neither has an index that says so. */
+static int index_file(struct limefs_opened *opened)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, opened->fd);
+    int err = limefile_index_build(&file.source, &opened->index);
+    if (err || limefile_index_is_container(opened->index) ||
+        limefile_gauge_guise_open(opened->fd, &opened->guise) != 0)
+        return err;
+    limefile_index_free(opened->index);
+    opened->index = NULL;
+    return limefile_index_build(limefile_gauge_guise_source(opened->guise), &opened->index);
+}
+
 /* Whoever asks first, all readers share it: with the daemon's own rights. */
-int limefs_view_open(int file, const struct limefs_stamp *want, int *fd_out, struct stat *st,
-                     struct limefile_index **index)
+int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_opened *out,
+                     struct stat *st)
 {
     if (fstat(file, st) != 0)
         return -errno;
@@ -42,19 +71,13 @@ int limefs_view_open(int file, const struct limefs_stamp *want, int *fd_out, str
     limefs_own_end();
     if (fd < 0)
         return fd;
-    struct limefile_fd source;
-    limefile_fd_init(&source, fd);
-    int err = limefile_index_build(&source.source, index);
-    if (!err && want && !is_still(fd, want)) { /* nor may it have changed meanwhile */
-        limefile_index_free(*index);
+    *out = (struct limefs_opened){.fd = fd};
+    int err = index_file(out);
+    if (!err && want && !is_still(fd, want)) /* nor may it have changed meanwhile */
         err = -ESTALE;
-    }
-    if (err) {
-        close(fd);
-        return err;
-    }
-    *fd_out = fd;
-    return 0;
+    if (err)
+        limefs_view_close(out);
+    return err;
 }
 
 /* ---- is it still what it was? ---- */
@@ -66,6 +89,8 @@ static bool record_stands(struct limefs_view *view, const struct limefile_record
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
     struct limefile_fd file;
+    if (view->guise)
+        return false;
     limefile_fd_init(&file, view->fd);
     ssize_t got = limefile_read_full(&file.source, raw, sizeof raw, record->header_offset);
     return got == sizeof raw && limefile_header_decode(raw, &header) == 0 &&

@@ -41,6 +41,7 @@ static const struct fuse_opt number_table[] = {
     OPTION("mpirun=%s", mpirun),
     OPTION("job_timeout=%lf", job_timeout),
     {"faces", offsetof(struct limefs_options, faces), 1},
+    {"formats", offsetof(struct limefs_options, formats), 1},
     {"direct_io", offsetof(struct limefs_options, direct_io), 1},
     {"ino32", offsetof(struct limefs_options, ino32), 1},
     {"mkdir=container", offsetof(struct limefs_options, mkdir_container), 1},
@@ -105,6 +106,8 @@ static const char usage[] =
     "                           memory, fast for requests of 1 MiB, slow for small ones\n"
     "    -o faces               list the files in other forms that are beside each field's\n"
     "                           record (.npy, .h5, .zarr, .t); they are there without it\n"
+    "    -o formats             in a tree, show NERSC, MILC and openQCD files as containers,\n"
+    "                           too (one that is mounted itself is always shown so)\n"
     "    -o verify=WHEN         take the checksum of a record that has one: open (before it\n"
     "                           is opened; if wrong, that fails), stream (while it is\n"
     "                           read; if wrong, its end is an error) or off (when asked:\n"

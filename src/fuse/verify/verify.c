@@ -97,8 +97,7 @@ static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limef
     struct limefile_fd file;
     struct limefile_fields fields;
     struct limefile_index *index = limefs_view_index(fs, view);
-    limefile_fd_init(&file, view->fd);
-    int err = limefile_fields_build(&file.source, index, &fields);
+    int err = limefile_fields_build(limefs_view_source(view, &file), index, &fields);
     if (!err) {
         *out = proofs_of_fields(&fields);
         err = *out ? 0 : -ENOMEM;

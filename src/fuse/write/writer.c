@@ -315,7 +315,7 @@ void limefs_writer_let_go(struct limefs *fs)
 int limefs_writer_use(struct limefs *fs, struct limefs_view *view, struct limefs_writer **out)
 {
     struct limefs_change change;
-    int err = limefs_caller_may(view->fd, W_OK);
+    int err = view->guise ? -EROFS : limefs_caller_may(view->fd, W_OK);
     if (err)
         return err;
     struct limefs_writer *writer = writer_of(fs, view);

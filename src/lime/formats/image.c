@@ -108,6 +108,7 @@ int limefile_gauge_image_new(const struct limefile_sites *sites,
         err = choose_form(image);
     if (!err)
         err = make_header(image, NULL);
+    image->sealed = form->unsummed && form->format == LIMEFILE_GAUGE_ILDG;
     if (err)
         limefile_gauge_image_free(image);
     else

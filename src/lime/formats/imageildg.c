@@ -57,7 +57,8 @@ static int put_header(struct limefile_gauge_image *image, struct limefile_memory
         err = put_format(image, to);
     if (!err && asked->lfn && *asked->lfn)
         err = put(to, "ildg-data-lfn", asked->lfn, strlen(asked->lfn), false, false);
-    return err ? err : put(to, "ildg-binary-data", NULL, image->data_bytes, false, false);
+    return err ? err
+               : put(to, "ildg-binary-data", NULL, image->data_bytes, false, asked->unsummed);
 }
 
 /* Data are a multiple of 8 bytes: no padding. */

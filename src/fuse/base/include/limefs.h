@@ -46,6 +46,7 @@ struct limefs_options {
     int mkdir_container; /* mkdir makes a container of any name */
     int direct_io;       /* large records are read around this mount's page cache */
     int faces;           /* they are listed, too */
+    int formats;         /* configurations in other formats are containers, too, in a tree */
 };
 
 /* Bytes that the indices of unused containers may take together. */
@@ -56,10 +57,11 @@ enum {
     LIMEFS_LEAVING_MAX = 64,
 };
 
-/* What a view had open. */
-struct limefs_leaving {
+/* A container's file that is open, and what it is. */
+struct limefs_opened {
     int fd;
     struct limefile_index *index;
+    struct limefile_gauge_guise *guise; /* or NULL */
 };
 
 struct limefs {
@@ -89,7 +91,7 @@ struct limefs {
     /* view.c: views with an open container, most recently used first. */
     struct limefs_view *newest, *oldest;
     unsigned views_open;
-    struct limefs_leaving leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
+    struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
     unsigned leaving_count;
     uint64_t index_memory;
     const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];

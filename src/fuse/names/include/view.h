@@ -53,6 +53,9 @@ struct limefs_view {
     /* Set while it is awake. */
     int fd;
     struct limefile_index *index; /* under fs->lock, too: limefs_view_index() */
+    /* NULL, or it is a configuration's file in another format, shown as the container that it
+     * would be: that is what the index is of. It is never written to. */
+    struct limefile_gauge_guise *guise;
 };
 
 /* The container as it is now, pinned. -errno: also when it is a container no longer. */
@@ -148,9 +151,13 @@ void limefs_views_release(struct limefs *);
 
 /* Opens and indexes what `file`, O_PATH, has open, for all who will read it. -errno, also if it
  * is no regular file, or not the one of `want` where that is given. *st is as of then; the
- * caller closes *fd and frees *index. */
-int limefs_view_open(int file, const struct limefs_stamp *want, int *fd, struct stat *st,
-                     struct limefile_index **index);
+ * caller closes it. */
+int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_opened *out,
+                     struct stat *st);
+void limefs_view_close(const struct limefs_opened *);
+
+/* Where the bytes of a pinned view's container are read; `fd` is room for it. */
+struct limefile_source *limefs_view_source(const struct limefs_view *, struct limefile_fd *fd);
 
 /* 0, or -errno of what could not be read: there may be more records than the index knows. */
 int limefs_index_unread(const struct limefile_index *);

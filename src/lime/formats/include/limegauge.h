@@ -95,6 +95,7 @@ struct limefile_gauge_form {
     const char *lfn;  /* ILDG */
     const char *text; /* ILDG: kept in a record "TEXT_TYPE" before the configuration's */
     const char *text_type;
+    bool unsummed; /* ILDG: without a checksum, so that it is sealed from the beginning */
 };
 
 struct limefile_gauge_image;
@@ -127,6 +128,22 @@ uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
  * time if others follow. Fails as sites->read does, -ENOMEM, LIMEFILE_E_STATE: not sealed. */
 ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *, void *buf, size_t n,
                                   uint64_t offset);
+
+/* ---- a file in another format as a container (guise.c) ------------------------------- */
+
+/* What a LIME container with this configuration would be: the header as a text record, of type
+ * "nersc-header" and so on, ildg-format and ildg-binary-data. There is no checksum: nothing is
+ * read but the header. */
+struct limefile_gauge_guise;
+
+/* fd is the caller's, who keeps it open. LIMEFILE_E_GAUGE_UNKNOWN if it is a file of another kind,
+ * also if it is a container. */
+int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out);
+void limefile_gauge_guise_close(struct limefile_gauge_guise *); /* NULL: nothing happens */
+
+/* Read only; bears several threads. Memory it takes, roughly. */
+struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise *);
+size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *);
 
 /* ---- one pass over all sites (pass.c) ------------------------------------------------ */
 
