@@ -35,7 +35,7 @@ static bool is_variant(const char *text)
 }
 
 /* What follows the letters of a group: "3gauge". */
-static bool parse_rank(const char *text, struct limefile_gauge *out)
+static bool parse_rank(const char *text, struct limefile_gaugename *out)
 {
     static const char word[] = "gauge";
     size_t digits = strspn(text, "0123456789");
@@ -49,15 +49,15 @@ static bool parse_rank(const char *text, struct limefile_gauge *out)
     return !out->variant || (digits == 1 && is_variant(end));
 }
 
-bool limefile_gauge_parse(const char *field, struct limefile_gauge *out)
+bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out)
 {
-    *out = (struct limefile_gauge){.group = LIMEFILE_GROUP_NONE};
+    *out = (struct limefile_gaugename){.group = LIMEFILE_GROUP_NONE};
     if (strcasecmp(field, "u1phase") == 0) {
-        *out = (struct limefile_gauge){.group = LIMEFILE_GROUP_U1_PHASE, .n = 1};
+        *out = (struct limefile_gaugename){.group = LIMEFILE_GROUP_U1_PHASE, .n = 1};
         return true;
     }
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        struct limefile_gauge gauge = {.group = groups[i].group};
+        struct limefile_gaugename gauge = {.group = groups[i].group};
         size_t n = strlen(groups[i].letters);
         if (strncasecmp(field, groups[i].letters, n) != 0 || !parse_rank(field + n, &gauge))
             continue;
@@ -75,8 +75,8 @@ bool limefile_gauge_parse(const char *field, struct limefile_gauge *out)
  * give a layout for SU(N) alone, and none for its variants. 0: the name does not tell. */
 static uint64_t gauge_reals(const char *field)
 {
-    struct limefile_gauge gauge;
-    if (!limefile_gauge_parse(field, &gauge) || gauge.group != LIMEFILE_GROUP_SU ||
+    struct limefile_gaugename gauge;
+    if (!limefile_gaugename_parse(field, &gauge) || gauge.group != LIMEFILE_GROUP_SU ||
         gauge.variant)
         return 0;
     return UINT64_C(2) * DIRECTIONS * gauge.n * gauge.n;

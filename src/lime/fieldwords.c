@@ -130,8 +130,8 @@ int fields_describe_gauge(struct builder *b, struct limefile_field *f,
         err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
     if (!err && !field_agrees_with_file(f, &words))
         err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
-    struct limefile_gauge gauge;
-    if (!limefile_gauge_parse(f->name, &gauge) && !strcasestr(f->name, "gauge"))
+    struct limefile_gaugename gauge;
+    if (!limefile_gaugename_parse(f->name, &gauge) && !strcasestr(f->name, "gauge"))
         f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG has no other fields; programs have */
     return err;
 }

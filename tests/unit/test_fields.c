@@ -1067,17 +1067,17 @@ static void test_gauge_names(void **state)
         "su 3gauge",
         "xsu3gauge",
     };
-    struct limefile_gauge gauge;
+    struct limefile_gaugename gauge;
     for (size_t i = 0; i < COUNT(good); i++) {
-        assert_true(limefile_gauge_parse(good[i].name, &gauge));
+        assert_true(limefile_gaugename_parse(good[i].name, &gauge));
         assert_int_equal(gauge.group, good[i].group);
         assert_int_equal(gauge.n, good[i].n);
         assert_int_equal(gauge.variant, good[i].variant);
     }
     for (size_t i = 0; i < COUNT(bad); i++) {
-        if (limefile_gauge_parse(bad[i], &gauge))
+        if (limefile_gaugename_parse(bad[i], &gauge))
             print_message("# %s\n", bad[i]);
-        assert_false(limefile_gauge_parse(bad[i], &gauge));
+        assert_false(limefile_gaugename_parse(bad[i], &gauge));
         assert_int_equal(gauge.group, LIMEFILE_GROUP_NONE);
     }
 }

@@ -40,8 +40,8 @@ static int build(struct limefs *fs, struct limefs_view *view, struct limefs_fiel
     if (!fields)
         return -ENOMEM;
     fields->index = limefs_view_index(fs, view);
-    int err = limefile_fields_build(limefs_view_source(view, &file), fields->index,
-                                    &fields->fields);
+    int err =
+        limefile_fields_build(limefs_view_source(view, &file), fields->index, &fields->fields);
     if (err) {
         limefile_index_free(fields->index);
         free(fields);

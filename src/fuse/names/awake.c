@@ -55,7 +55,7 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
     list_remove(fs, view);
     fs->views_open--;
     fs->index_memory -= memory_of(view);
-    fs->leaving[fs->leaving_count++] = 
+    fs->leaving[fs->leaving_count++] =
         (struct limefs_opened){view->fd, view->index, view->guise};
     view->fd = -1;
     view->index = NULL;

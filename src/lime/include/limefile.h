@@ -108,7 +108,7 @@ enum limefile_error {
     LIMEFILE_E_GAUGE_PLAQUETTE,
     LIMEFILE_E_GAUGE_TRACE, /* data that are not what their header says */
 
-    LIMEFILE_E_VOLUME_MASTER,  /* (limevolumes.h) none of the volumes has the metadata, or two */
+    LIMEFILE_E_VOLUME_MASTER, /* (limevolumes.h) none of the volumes has the metadata, or two */
     LIMEFILE_E_VOLUME_MISSING, /* sites that no volume has */
     LIMEFILE_E_VOLUME_TWICE,   /* a site that two volumes have, or one has twice */
     LIMEFILE_E_VOLUME_LIST,    /* a list of sites that is missing, or none */

@@ -53,13 +53,13 @@ enum limefile_group {
     LIMEFILE_GROUP_U,        /* u1gauge */
     LIMEFILE_GROUP_U1_PHASE, /* u1phase */
 };
-struct limefile_gauge {
+struct limefile_gaugename {
     enum limefile_group group;
     unsigned n;   /* of SU(n), SO(n), Sp(n), U(n) */
     bool variant; /* su3gauge#a1, so4gauge_b: a suffix to SU or SO of one digit */
 };
 /* False if ILDG has no gauge field of that name. */
-bool limefile_gauge_parse(const char *field, struct limefile_gauge *out);
+bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out);
 
 /* <cvcFormat>: cvc-contraction-format, cvc_contraction-format. Its type is the field; without
  * a number of components it is a spinor. Text may stand behind it. */

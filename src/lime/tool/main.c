@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 static const struct command *const commands[] = {
-    &cmd_ls,       &cmd_info,    &cmd_cat,    &cmd_unpack, &cmd_new,  &cmd_pack,
-    &cmd_append,   &cmd_replace, &cmd_rm,     &cmd_set,    &cmd_lfn,  &cmd_check,
-    &cmd_checksum, &cmd_verify,  &cmd_repair, &cmd_stage,  &cmd_refs, &cmd_qcdml,
-    &cmd_convert, &cmd_join,
+    &cmd_ls,      &cmd_info,  &cmd_cat,  &cmd_unpack, &cmd_new,     &cmd_pack,     &cmd_append,
+    &cmd_replace, &cmd_rm,    &cmd_set,  &cmd_lfn,    &cmd_check,   &cmd_checksum, &cmd_verify,
+    &cmd_repair,  &cmd_stage, &cmd_refs, &cmd_qcdml,  &cmd_convert, &cmd_join,
 };
 
 static const struct command *const compat_names[] = {

@@ -136,8 +136,8 @@ ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *, void *buf
  * read but the header. */
 struct limefile_gauge_guise;
 
-/* fd is the caller's, who keeps it open. LIMEFILE_E_GAUGE_UNKNOWN if it is a file of another kind,
- * also if it is a container. */
+/* fd is the caller's, who keeps it open. LIMEFILE_E_GAUGE_UNKNOWN if it is a file of another
+ * kind, also if it is a container. */
 int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out);
 void limefile_gauge_guise_close(struct limefile_gauge_guise *); /* NULL: nothing happens */
 
