@@ -29,9 +29,9 @@ DIMS = (4, 3, 2, 5)  # x, y, z, t
 LISTED = (".npy", ".h5", ".zarr", ".t", ".le.npy", ".f4.npy", ".f8.npy", ".eo.npy")
 
 
-def has_numpy():
+def has_module(name):
     return os.path.exists(PYTHON) and subprocess.run(
-        [PYTHON, "-c", "import numpy"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [PYTHON, "-c", f"import {name}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL).returncode == 0
 
 
@@ -139,6 +139,9 @@ class Content(TestCase):
             elements *= extent
         self.assertEqual(elements * int(re.sub(r"\D", "", header["descr"])), len(data))
         self.odd_reads(name + ".npy", read(name + ".npy"))
+        if os.path.exists(name + ".h5"):
+            self.assertEqual(read(name + ".h5").count(data), 1)
+            self.odd_reads(name + ".h5", read(name + ".h5"), 10)
         slices = sorted(os.listdir(name + ".t")) if os.path.exists(name + ".t") else []
         if slices:
             self.assertEqual(len(slices), header["shape"][0])
@@ -204,7 +207,7 @@ class Content(TestCase):
 
     def test_numpy(self):
         """As a physicist reads it, and the same numbers as an independent reader gets."""
-        if not has_numpy():
+        if not has_module("numpy"):
             self.skipTest(f"needs numpy of {PYTHON}")
         script = """
 import json, numpy, struct, sys
@@ -233,6 +236,25 @@ for path, precision in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
                 args += [mount.join(file, name), "64" if "p64" in file else "32"]
             out = self.run_ok([PYTHON, "-c", script, *args]).decode().splitlines()
         self.assertEqual([tuple(json.loads(line)) for line in out], list(wanted.values()))
+
+    def test_hdf5(self):
+        """In a mount; tests/tool/test_faces*.py read all forms with all libraries."""
+        if not has_module("h5py"):
+            self.skipTest(f"needs h5py of {PYTHON}")
+        path = self.write("conf", configuration())
+        with self.mount(path) as mount:
+            name = mount.join("ildg-binary-data")
+            if not os.path.exists(name + ".h5"):
+                self.skipTest("built without HDF5")
+            script = """
+import h5py, numpy, sys
+a = numpy.load(sys.argv[1] + ".npy", mmap_mode="r")
+with h5py.File(sys.argv[1] + ".h5", "r") as file:
+    field = file["field"]
+    assert field.shape == a.shape and (field[...] == a).all()
+    assert (field[3, 1] == a[3, 1]).all()
+"""
+            self.run_ok([PYTHON, "-c", script, name])
 
     def test_copies(self):
         """cp -r, of directories."""
