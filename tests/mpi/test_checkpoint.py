@@ -500,6 +500,22 @@ class Names(TestCase):
                     os.unlink(self.path(name))
             self.assertEqual(os.listdir(self.folder), [])
 
+    def test_made_meanwhile(self):
+        """A file that somebody else has made since the name was looked at stays."""
+        for more in ((), ("--force",)):
+            process = self.start(0, "generate", "-n", "100k", "-o", "K", *more,
+                                 stderr=subprocess.PIPE)
+            self.wait_for(self.hidden)
+            self.put("K", b"of somebody else")
+            said = process.communicate(timeout=60 * limetest.SLOWNESS)[1].decode()
+            if more:
+                self.assertEqual((process.returncode, self.read("K").count), (0, 100000), said)
+            else:
+                self.assertEqual((process.returncode, self.get("K")), (1, b"of somebody else"))
+                self.assertIn("K: it exists; --force replaces it", said)
+            self.assertEqual(os.listdir(self.folder), ["K"])
+            os.unlink(self.path("K"))
+
     def test_progress(self):
         """On a terminal, after a second."""
         ours, theirs = os.openpty()
