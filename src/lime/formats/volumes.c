@@ -83,7 +83,7 @@ static int take_data(struct limefile_volumes *set, const struct limefile_record 
                      const struct limefile_record *by)
 {
     struct limefile_scidac_record said;
-    char *text;
+    char *text = NULL;
     if (!by->ordinal)
         return LIMEFILE_E_VOLUME_RECORDS;
     int err = read_text(&set->volume[set->master], by, &text);
