@@ -147,10 +147,11 @@ size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *);
 
 /* ---- one pass over all sites (pass.c) ------------------------------------------------ */
 
+/* Plaquette and trace are 1 for unit links, and NaN if links are not finite. */
 struct limefile_gauge_totals {
-    double plaquette; /* 1 for unit links; 0 if nobody wanted it; NaN, as the trace, if links */
-    double link_trace; /* are not finite; 1 for unit links */
-    double deviation;  /* the largest of any link from SU(3), see limefile_gauge_deviation() */
+    double plaquette; /* 0 if nobody wanted it */
+    double link_trace;
+    double deviation; /* the largest of any link from SU(3), see limefile_gauge_deviation() */
     uint64_t worst_site;
     unsigned worst_direction;
     uint64_t unfinite;                 /* links that have a NaN or an infinity */
