@@ -64,7 +64,7 @@ static bool read_by_job(struct limefs *fs, const struct limefs_range *range,
 {
     if (limefs_job_read(fs, range, &answer->pieces) == 0)
         return false;
-    memcpy(answer->iov, answer->pieces.iov, sizeof answer->iov);
+    memcpy(answer->iov, answer->pieces.iov, sizeof answer->pieces.iov);
     answer->count = answer->pieces.count;
     return true;
 }
