@@ -57,8 +57,20 @@ static void copy_part(const struct limefs_answer *answer, size_t from, size_t n,
     }
 }
 
+/* Bytes of an answer that are in one piece; NULL: they are not. */
+static const char *whole_part(const struct limefs_answer *answer, size_t from, size_t n)
+{
+    for (int i = 0; i < answer->count; from -= answer->iov[i++].iov_len)
+        if (from < answer->iov[i].iov_len)
+            return n <= answer->iov[i].iov_len - from
+                       ? (const char *)answer->iov[i].iov_base + from
+                       : NULL;
+    return NULL;
+}
+
 /* The library's data, as it asks for them. */
-static ssize_t read_source(void *context, void *buf, size_t n, uint64_t offset)
+static ssize_t lend_source(void *context, void *buf, size_t n, uint64_t offset,
+                           const void **data)
 {
     struct source *source = context;
     bool there = offset >= source->at && offset - source->at <= source->n &&
@@ -69,7 +81,11 @@ static ssize_t read_source(void *context, void *buf, size_t n, uint64_t offset)
     size_t from = (size_t)(offset - source->at);
     if (n > source->n - from)
         n = source->n - from; /* the end */
-    copy_part(&source->answer, from, n, buf);
+    *data = whole_part(&source->answer, from, n);
+    if (!*data) {
+        copy_part(&source->answer, from, n, buf);
+        *data = buf;
+    }
     return (ssize_t)n;
 }
 
@@ -80,8 +96,8 @@ static ssize_t compute(struct limefs *fs, struct limefs_file *file, char *buf, s
     limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
     double ratio = (double)file->record.bytes / (double)entry.bytes;
     struct source source = {.fs = fs, .file = file, .ahead = (size_t)((double)n * ratio) + 1};
-    ssize_t got = limefile_face_read(limefs_face_files(file->face), file->number, buf, n,
-                                     offset, read_source, &source);
+    ssize_t got = limefile_face_read_lent(limefs_face_files(file->face), file->number, buf, n,
+                                          offset, lend_source, &source);
     limefs_answer_release(fs, &source.answer);
     if (got > 0) {
         answer->iov[0] = (struct iovec){buf, (size_t)got};
@@ -129,6 +145,21 @@ static size_t find_parts(const struct limefs_file *file, size_t n, uint64_t offs
     return used;
 }
 
+/* A copy of own bytes: the answer may be looked at for longer than the face is there. */
+static int copy_own(struct parts *parts)
+{
+    char *own = limefs_second_buffer(parts->before.iov_len + parts->after.iov_len + 1);
+    if (!own)
+        return -ENOMEM;
+    struct iovec *const both[] = {&parts->before, &parts->after};
+    for (int i = 0; i < 2; own += both[i++]->iov_len)
+        if (both[i]->iov_len) {
+            memcpy(own, both[i]->iov_base, both[i]->iov_len);
+            both[i]->iov_base = own;
+        }
+    return 0;
+}
+
 /* Puts own bytes around what was read of the record. */
 static void surround(struct limefs_answer *answer, const struct parts *parts)
 {
@@ -145,8 +176,11 @@ static void surround(struct limefs_answer *answer, const struct parts *parts)
 }
 
 static ssize_t read_parts(struct limefs *fs, struct limefs_file *file, char *buf,
-                          const struct parts *parts, struct limefs_answer *answer)
+                          struct parts *parts, struct limefs_answer *answer)
 {
+    int err = parts->before.iov_len + parts->after.iov_len ? copy_own(parts) : 0;
+    if (err)
+        return err;
     if (parts->stored) {
         ssize_t got = limefs_file_read_record(fs, file, buf, parts->stored, parts->at, answer);
         if (got < 0)

@@ -9,8 +9,9 @@ enum {
 
 struct work {
     const struct face_compute *compute;
-    limefile_face_read_fn *read;
+    limefile_face_lend_fn *lend;
     void *context;
+    const unsigned char *in; /* what was fetched: the buffer, or the lender's own */
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
@@ -39,7 +40,9 @@ int face_compute_init(struct face_compute *c, const struct face_layout *layout,
 
 static int fetch(struct work *w, uint64_t n, uint64_t at)
 {
-    ssize_t came = w->read(w->context, w->buffer, (size_t)n, at);
+    const void *data = w->buffer;
+    ssize_t came = w->lend(w->context, w->buffer, (size_t)n, at, &data);
+    w->in = data;
     if (came < 0)
         return (int)came;
     return (uint64_t)came == n ? 0 : LIMEFILE_E_SHRUNK;
@@ -84,7 +87,7 @@ static int read_straight(struct work *w, uint64_t base, unsigned char *out, size
         int err = fetch(w, count * c->from, base + first * c->from);
         if (err)
             return err;
-        convert(c, w->buffer, skip, out, part);
+        convert(c, w->in, skip, out, part);
         out += part;
         offset += part;
         n -= part;
@@ -120,7 +123,7 @@ static int read_pairs(struct work *w, unsigned char *out, size_t *n, uint64_t of
             site = face_evenodd_site(&c->order, k + i, &run) - 2 * pair;
         uint64_t left = c->out_bytes - skip;
         size_t part = left < *n - done ? (size_t)left : *n - done;
-        convert(c, w->buffer + site * c->site_bytes, skip, out + done, part);
+        convert(c, w->in + site * c->site_bytes, skip, out + done, part);
         done += part;
         skip = 0;
     }
@@ -152,11 +155,11 @@ static int read_even_odd(struct work *w, unsigned char *out, size_t n, uint64_t 
 }
 
 int face_compute_read(const struct face_compute *c, unsigned char *out, size_t n,
-                      uint64_t offset, limefile_face_read_fn *read, void *context)
+                      uint64_t offset, limefile_face_lend_fn *lend, void *context)
 {
     struct work w;
     w.compute = c;
-    w.read = read;
+    w.lend = lend;
     w.context = context;
     return c->even_odd ? read_even_odd(&w, out, n, offset)
                        : read_straight(&w, 0, out, n, offset);

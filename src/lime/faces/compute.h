@@ -54,6 +54,6 @@ int face_compute_init(struct face_compute *, const struct face_layout *,
 /* All n bytes from `offset` of what is computed, which are there. 0, -errno or
  * LIMEFILE_E_SHRUNK. */
 int face_compute_read(const struct face_compute *, unsigned char *out, size_t n,
-                      uint64_t offset, limefile_face_read_fn *read, void *context);
+                      uint64_t offset, limefile_face_lend_fn *lend, void *context);
 
 #endif

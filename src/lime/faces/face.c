@@ -187,18 +187,23 @@ void limefile_face_piece(const struct limefile_face *face, uint64_t number, uint
     piece_of(face, &file, offset, out);
 }
 
-static int read_stored(void *buf, size_t n, uint64_t at, limefile_face_read_fn *read,
+static int read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,
                        void *context)
 {
-    ssize_t came = read(context, buf, n, at);
+    const void *data = buf;
+    ssize_t came = lend(context, buf, n, at, &data);
     if (came < 0)
         return (int)came;
-    return (size_t)came == n ? 0 : LIMEFILE_E_SHRUNK;
+    if ((size_t)came != n)
+        return LIMEFILE_E_SHRUNK;
+    if (data != buf)
+        memcpy(buf, data, n);
+    return 0;
 }
 
-ssize_t limefile_face_read(const struct limefile_face *face, uint64_t number, void *buf,
-                           size_t n, uint64_t offset, limefile_face_read_fn *read,
-                           void *context)
+ssize_t limefile_face_read_lent(const struct limefile_face *face, uint64_t number, void *buf,
+                                size_t n, uint64_t offset, limefile_face_lend_fn *lend,
+                                void *context)
 {
     struct face_file file;
     struct limefile_face_piece piece;
@@ -214,11 +219,32 @@ ssize_t limefile_face_read(const struct limefile_face *face, uint64_t number, vo
         if (piece.what == LIMEFILE_FACE_OWN)
             memcpy(out + done, piece.own, part);
         else if (piece.what == LIMEFILE_FACE_STORED)
-            err = read_stored(out + done, part, piece.at, read, context);
+            err = read_stored(out + done, part, piece.at, lend, context);
         else
             err = face_compute_read(&face->compute, out + done, part,
-                                    offset + done - file.head.bytes, read, context);
+                                    offset + done - file.head.bytes, lend, context);
         done += part;
     }
     return err ? err : (ssize_t)done;
+}
+
+/* Who reads lends what was read. */
+struct reading {
+    limefile_face_read_fn *read;
+    void *context;
+};
+
+static ssize_t lend_read(void *context, void *buf, size_t n, uint64_t offset, const void **data)
+{
+    const struct reading *reading = context;
+    *data = buf;
+    return reading->read(reading->context, buf, n, offset);
+}
+
+ssize_t limefile_face_read(const struct limefile_face *face, uint64_t number, void *buf,
+                           size_t n, uint64_t offset, limefile_face_read_fn *read,
+                           void *context)
+{
+    struct reading reading = {read, context};
+    return limefile_face_read_lent(face, number, buf, n, offset, lend_read, &reading);
 }

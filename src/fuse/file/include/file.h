@@ -75,8 +75,8 @@ int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
-/* What was read: in the calling thread's buffer, in the window that is shared with the job, or
- * in the face. */
+/* What was read: in the calling thread's buffers, or in the window that is shared with the job.
+ */
 enum {
     LIMEFS_ANSWER_PARTS = 4, /* a face's own bytes, two parts of the window, own bytes */
 };

@@ -131,4 +131,12 @@ typedef ssize_t limefile_face_read_fn(void *context, void *buf, size_t n, uint64
 ssize_t limefile_face_read(const struct limefile_face *, uint64_t number, void *buf, size_t n,
                            uint64_t offset, limefile_face_read_fn *read, void *context);
 
+/* The same for who has the record's data in memory, without a copy: *data is `buf`, filled, or
+ * where the bytes are, until the next call. */
+typedef ssize_t limefile_face_lend_fn(void *context, void *buf, size_t n, uint64_t offset,
+                                      const void **data);
+ssize_t limefile_face_read_lent(const struct limefile_face *, uint64_t number, void *buf,
+                                size_t n, uint64_t offset, limefile_face_lend_fn *lend,
+                                void *context);
+
 #endif
