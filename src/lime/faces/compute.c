@@ -161,6 +161,7 @@ int face_compute_read(const struct face_compute *c, unsigned char *out, size_t n
     w.compute = c;
     w.lend = lend;
     w.context = context;
+    w.in = w.buffer;
     return c->even_odd ? read_even_odd(&w, out, n, offset)
                        : read_straight(&w, 0, out, n, offset);
 }
