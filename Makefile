@@ -48,7 +48,7 @@ pkg_libs   = $(shell $(PKG) --libs $(1))
 INC_lime := -Isrc/lime/include
 INC_cells := -Isrc/lime/cells/include $(INC_lime)
 INC_checkpoint := -Isrc/lime/checkpoint/include $(INC_cells)
-INC_faces := -Isrc/lime/faces/include $(INC_lime)
+INC_faces = -Isrc/lime/faces/include $(INC_formats)
 INC_formats := -Isrc/lime/formats/include $(INC_lime)
 INC_physics := -Isrc/lime/physics/include $(INC_lime)
 INC_qcdml := -Isrc/lime/qcdml/include $(INC_lime)
@@ -67,7 +67,7 @@ INC_field := -Isrc/lime/tool/field/include $(INC_shared)
 INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 # Of the daemon, from below.
 fuse_rooms := base names job write verify faces file ops process
-fuse_cflags = $(INC_faces) -Isrc/lime/formats/include $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
+fuse_cflags = $(INC_faces) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
 lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c cells/*.c checkpoint/*.c faces/*.c formats/*.c physics/*.c))
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)

@@ -26,7 +26,8 @@ MIB = 1 << 20
 PYTHON = "/usr/bin/python3"
 FIELDS = ("ildg-binary-data", "scidac-binary-data")
 DIMS = (4, 3, 2, 5)  # x, y, z, t
-LISTED = (".npy", ".h5", ".zarr", ".t", ".le.npy", ".f4.npy", ".f8.npy", ".eo.npy")
+LISTED = (".npy", ".h5", ".zarr", ".t", ".le.npy", ".f4.npy", ".f8.npy", ".eo.npy", ".nersc", ".milc",
+          ".openqcd")
 
 
 def has_module(name):

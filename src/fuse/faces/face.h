@@ -13,6 +13,8 @@ struct limefs_face {
     uint64_t ordinal, generation; /* of the record */
     uint64_t digest;              /* of what describes the record */
     struct limefile_facename name;
+    atomic_bool ready; /* its files can be read */
+    bool kept;         /* they are kept as long as it is: to make them ready takes long */
 
     /* Guarded by fs->lock. */
     bool found; /* it is in its bucket: the record is still as it was */

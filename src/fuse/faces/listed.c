@@ -1,6 +1,7 @@
 /* listed.c - the names of all faces, for lists */
 #include "face.h"
 #include "fields.h"
+#include "limesites.h"
 
 #include <string.h>
 
@@ -21,13 +22,21 @@ enum {
     EACH = 64, /* numbers for each field: more than a field has names */
 };
 
+static bool is_configuration(const struct limefile_field *field)
+{
+    struct limefile_sites_field where;
+    struct limefile_sites sites;
+    return limefile_sites_of_field(NULL, field, &where, &sites) == 0;
+}
+
 /* The i-th name of a field; false: it has not so many. */
 static bool face_of(const struct limefile_field *field, uint64_t i,
                     struct limefile_facename *face)
 {
     struct limefile_array array;
     return i < EACH && limefile_array_of(field, &array) == 0 &&
-           limefile_facename_of(&array, (unsigned)i, face);
+           limefile_facename_of(&array, (unsigned)i, face) &&
+           (!limefile_face_is_whole(face) || is_configuration(field));
 }
 
 bool limefs_face_listed(struct limefs *fs, struct limefs_view *view,

@@ -1,9 +1,13 @@
 /* look.c - faces looked up */
 #include "face.h"
+#include "fields.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What a container's only configuration is called as a whole file. */
+#define WHOLE "conf"
 
 static bool is_same(const struct limefs_face *a, const struct limefs_face *b)
 {
@@ -26,8 +30,10 @@ static int make_face(struct limefs *fs, struct limefs_view *view,
                                      limefs_view_generation(fs, view, field->record.ordinal),
                                  .digest = limefs_face_digest(field),
                                  .name = *name,
+                                 .kept = limefile_face_is_whole(name),
                                  .users = 1,
                                  .files = files};
+    atomic_init(&face->ready, limefile_face_is_ready(files));
     limefs_view_lookup(fs, view, 1);
     limefs_lock(&fs->lock);
     other = limefs_face_find(fs, view, face->ordinal, name);
@@ -87,6 +93,38 @@ static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal
     return err;
 }
 
+/* The only one. */
+static int only_configuration(const struct limefile_fields *fields,
+                              struct limefile_record *record)
+{
+    struct limefile_field field;
+    unsigned found = 0;
+    for (size_t i = 0; i < fields->count && found < 2; i++) {
+        limefile_fields_get(fields, i, &field);
+        if (field.kind != LIMEFILE_KIND_GAUGE)
+            continue;
+        *record = field.record;
+        found++;
+    }
+    return found == 1 ? 0 : LIMEFILE_E_NO_RECORD;
+}
+
+static int find_configuration(struct limefs *fs, struct limefs_node *container,
+                              struct limefs_view **view, struct limefile_record *record)
+{
+    struct limefs_fields *fields = NULL;
+    int err = limefs_view_current(fs, container, view);
+    if (err)
+        return err;
+    err = limefs_fields_of(fs, *view, &fields);
+    if (!err)
+        err = only_configuration(&fields->fields, record);
+    limefs_fields_release(fields);
+    if (err)
+        limefs_view_unpin(fs, *view);
+    return err;
+}
+
 /* The record that the face would be of, in a pinned view. */
 static int find_record(struct limefs *fs, struct limefs_node *container, const char *name,
                        struct limefile_facename *facename, struct limefs_view **view,
@@ -98,7 +136,11 @@ static int find_record(struct limefs *fs, struct limefs_node *container, const c
         return LIMEFILE_E_NO_RECORD;
     memcpy(stem, name, len);
     stem[len] = '\0';
-    return limefs_view_find(fs, container, stem, view, record);
+    int err = limefs_view_find(fs, container, stem, view, record);
+    if (err == LIMEFILE_E_NO_RECORD && limefile_face_is_whole(facename) &&
+        strcmp(stem, WHOLE) == 0)
+        err = find_configuration(fs, container, view, record);
+    return err;
 }
 
 int limefs_face_lookup(struct limefs *fs, struct limefs_node *container, const char *name,

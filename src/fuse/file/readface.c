@@ -95,7 +95,9 @@ static ssize_t compute(struct limefs *fs, struct limefs_file *file, char *buf, s
     struct limefile_face_entry entry;
     limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
     double ratio = (double)file->record.bytes / (double)entry.bytes;
-    struct source source = {.fs = fs, .file = file, .ahead = (size_t)((double)n * ratio) + 1};
+    struct source source = {.fs = fs, .file = file};
+    if (!limefs_face_jumps(file->face)) /* openQCD's order goes to and fro */
+        source.ahead = (size_t)((double)n * ratio) + 1;
     ssize_t got = limefile_face_read_lent(limefs_face_files(file->face), file->number, buf, n,
                                           offset, lend_source, &source);
     limefs_answer_release(fs, &source.answer);

@@ -50,11 +50,33 @@ static void run_open(struct limefs *fs, struct limefs_errand *errand)
     reply_open(fs, errand->req, errand->file, &errand->info, err_of(err, verdict));
 }
 
+/* A whole file of another format, which is made ready when it is opened first. */
+static void run_prepare(struct limefs *fs, struct limefs_errand *errand)
+{
+    int err = limefs_face_prepare(fs, errand->file->face, &errand->stop);
+    settle_interrupts(errand);
+    reply_open(fs, errand->req, errand->file, &errand->info, err);
+}
+
+static int send_prepare(fuse_req_t req, struct limefs_file *file,
+                        const struct fuse_file_info *info)
+{
+    const struct limefs_errand errand = {
+        .req = req, .run = run_prepare, .file = file, .info = *info};
+    return limefs_errand_send(fuse_req_userdata(req), &errand);
+}
+
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_file_info *info)
 {
     struct limefs *fs = fuse_req_userdata(req);
     enum limefs_verdict verdict = LIMEFS_OK;
     int err = 0;
+    if (file->face && !limefs_face_is_ready(file->face)) {
+        err = send_prepare(req, file, info);
+        if (err)
+            reply_open(fs, req, file, info, err);
+        return;
+    }
     if (limefs_verify_is_bad(&file->reader)) /* whatever the kernel has of it */
         info->keep_cache = 0;
     if (fs->options.verify == LIMEFS_VERIFY_OPEN && file->view && !file->target) {

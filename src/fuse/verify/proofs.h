@@ -54,10 +54,6 @@ void limefs_proofs_release(struct limefs_proofs *); /* or NULL */
 /* Those of a pinned view, which keeps them; the caller releases them. */
 int limefs_proofs_of(struct limefs *, struct limefs_view *, struct limefs_proofs **);
 
-/* What the container holds of the record is what readers get: nothing of it is on its way, or
- * elsewhere. -EBUSY if it is. */
-int limefs_verify_settle(struct limefs *, struct limefs_view *, const struct limefile_record *);
-
 void limefs_proof_drop_tallies(struct limefs_proof *);
 
 bool limefs_proof_is_right(const struct limefs_proof *, const struct limefile_checksum *);

@@ -59,6 +59,8 @@ int limefile_face_open(const struct limefile_field *field, const struct limefile
         err = open_h5(face, field);
     else if (name->kind == LIMEFILE_FACE_ZARR)
         err = face_zarr_open(face, field);
+    else if (limefile_face_is_whole(name))
+        err = face_gauge_open(face, field);
     if (err)
         limefile_face_close(face);
     else
@@ -68,8 +70,10 @@ int limefile_face_open(const struct limefile_field *field, const struct limefile
 
 void limefile_face_close(struct limefile_face *face)
 {
-    if (face)
+    if (face) {
+        limefile_gauge_image_free(face->image);
         free(face->own);
+    }
     free(face);
 }
 
@@ -102,6 +106,11 @@ static bool file_of(const struct limefile_face *face, uint64_t number, struct fa
         return true;
     default:
         break;
+    }
+    if (face->image) {
+        out->what = LIMEFILE_FACE_COMPUTED;
+        out->bytes = limefile_gauge_image_size(face->image);
+        return true;
     }
     out->head = face->text[0];
     out->tail = face->text[1];
@@ -210,6 +219,8 @@ ssize_t limefile_face_read_lent(const struct limefile_face *face, uint64_t numbe
     unsigned char *out = buf;
     size_t done = 0;
     int err = 0;
+    if (face->image)
+        return face_gauge_read(face, buf, n, offset, lend, context);
     file_of(face, number, &file);
     while (done < n && !err) {
         piece_of(face, &file, offset + done, &piece);

@@ -6,6 +6,7 @@
 
 #include "compute.h"
 #include "layout.h"
+#include "limegauge.h"
 
 enum {
     FACE_TEXTS = 5,
@@ -25,6 +26,8 @@ struct limefile_face {
     struct face_text text[FACE_TEXTS]; /* NPY: the header; H5: before and after; Zarr's files */
     uint64_t slices, slice_bytes;      /* ranges of a directory's files */
     unsigned digits;
+    struct limefile_sites sites;        /* a whole file: what it is made of, without `read`; */
+    struct limefile_gauge_image *image; /* else NULL */
 };
 
 /* A file: bytes of the face's own, data, bytes of its own again. */
@@ -38,6 +41,13 @@ struct face_file {
 /* ---- facenpy.c ---- */
 
 int face_npy_open(struct limefile_face *);
+
+/* ---- facegauge.c: a whole file of another format ---- */
+
+bool face_gauge_fits(const struct limefile_array *, const struct limefile_facename *);
+int face_gauge_open(struct limefile_face *, const struct limefile_field *);
+ssize_t face_gauge_read(const struct limefile_face *, void *buf, size_t n, uint64_t offset,
+                        limefile_face_lend_fn *, void *context);
 
 /* ---- facezarr.c: files in two levels ---- */
 

@@ -1,6 +1,6 @@
 /* facename.c - a face's name <-> what it is; which faces an array has */
+#include "facefile.h"
 #include "faceh5.h"
-#include "layout.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +31,12 @@ bool limefile_facename_parse(const char *name, struct limefile_facename *out, si
         out->kind = LIMEFILE_FACE_ZARR;
     } else if (cut(name, &n, ".t")) {
         out->kind = LIMEFILE_FACE_SLICES;
+    } else if (cut(name, &n, ".nersc")) {
+        out->kind = LIMEFILE_FACE_NERSC;
+    } else if (cut(name, &n, ".milc")) {
+        out->kind = LIMEFILE_FACE_MILC;
+    } else if (cut(name, &n, ".openqcd")) {
+        out->kind = LIMEFILE_FACE_OPENQCD;
     } else if (cut(name, &n, ".npy")) {
         out->little = cut(name, &n, ".le");
         out->precision = cut(name, &n, ".f4") ? 32 : cut(name, &n, ".f8") ? 64 : 0;
@@ -46,10 +52,10 @@ void limefile_facename_print(const struct limefile_facename *name,
                              char out[LIMEFILE_FACE_SUFFIX_MAX])
 {
     static const char *const plain[] = {
-        [LIMEFILE_FACE_NPY] = ".npy",
-        [LIMEFILE_FACE_H5] = ".h5",
-        [LIMEFILE_FACE_ZARR] = ".zarr",
-        [LIMEFILE_FACE_SLICES] = ".t",
+        [LIMEFILE_FACE_NPY] = ".npy",         [LIMEFILE_FACE_H5] = ".h5",
+        [LIMEFILE_FACE_ZARR] = ".zarr",       [LIMEFILE_FACE_SLICES] = ".t",
+        [LIMEFILE_FACE_NERSC] = ".nersc",     [LIMEFILE_FACE_MILC] = ".milc",
+        [LIMEFILE_FACE_OPENQCD] = ".openqcd",
     };
     bool npy = name->kind == LIMEFILE_FACE_NPY;
     snprintf(out, LIMEFILE_FACE_SUFFIX_MAX, "%s%s%s%s", npy && name->even_odd ? ".eo" : "",
@@ -87,6 +93,10 @@ bool face_layout_has(const struct limefile_array *a, const struct limefile_facen
         return true;
     case LIMEFILE_FACE_SLICES:
         return a->lattice >= SLICES_DIMS_MIN;
+    case LIMEFILE_FACE_NERSC:
+    case LIMEFILE_FACE_MILC:
+    case LIMEFILE_FACE_OPENQCD:
+        return face_gauge_fits(a, name);
     default:
         break;
     }
@@ -107,6 +117,9 @@ bool limefile_facename_of(const struct limefile_array *a, unsigned i,
         {.kind = LIMEFILE_FACE_NPY, .little = true},
         {.kind = LIMEFILE_FACE_NPY, .precision = a->precision == 32 ? 64 : 32},
         {.kind = LIMEFILE_FACE_NPY, .even_odd = true},
+        {.kind = LIMEFILE_FACE_NERSC},
+        {.kind = LIMEFILE_FACE_MILC},
+        {.kind = LIMEFILE_FACE_OPENQCD},
     };
     for (unsigned k = 0; k < sizeof listed / sizeof listed[0]; k++)
         if (face_layout_has(a, &listed[k]) && i-- == 0) {
@@ -130,6 +143,8 @@ const char *limefile_face_why_not(const struct limefile_field *field,
                    : "built without HDF5";
     if (name->kind == LIMEFILE_FACE_SLICES)
         return "it has no time slices";
+    if (limefile_face_is_whole(name))
+        return "it is no SU(3) configuration, or the format has no such lattice";
     if (a->precision == 0 && (name->little || name->precision))
         return "it is not known to hold real numbers";
     return name->even_odd && !has_even_odd(a) ? "it has no lattice of two to four dimensions"

@@ -49,6 +49,17 @@ static int copy_form(struct limefile_gauge_image *image,
     return 0;
 }
 
+bool limefile_gauge_holds(enum limefile_gauge_format format, const uint64_t extent[4])
+{
+    uint64_t most = format == LIMEFILE_GAUGE_OPENQCD ? GAUGE_OPENQCD_EXTENT_MAX
+                    : format == LIMEFILE_GAUGE_MILC  ? INT32_MAX
+                                                     : UINT64_MAX;
+    for (int d = 0; d < 4; d++)
+        if (extent[d] > most || (format == LIMEFILE_GAUGE_OPENQCD && extent[d] % 2 != 0))
+            return false;
+    return true;
+}
+
 /* What the format has, and whether it can have this lattice. */
 static int choose_form(struct limefile_gauge_image *image)
 {
@@ -66,13 +77,8 @@ static int choose_form(struct limefile_gauge_image *image)
         (form->rows != 3 && form->rows != 2) ||
         (form->rows == 2 && image->format != LIMEFILE_GAUGE_NERSC))
         return LIMEFILE_E_GAUGE_FORM;
-    uint64_t most = image->format == LIMEFILE_GAUGE_OPENQCD ? GAUGE_OPENQCD_EXTENT_MAX
-                    : image->format == LIMEFILE_GAUGE_MILC  ? INT32_MAX
-                                                            : UINT64_MAX;
-    for (int d = 0; d < 4; d++)
-        if (image->sites.extent[d] > most ||
-            (image->format == LIMEFILE_GAUGE_OPENQCD && image->sites.extent[d] % 2 != 0))
-            return LIMEFILE_E_GAUGE_LATTICE;
+    if (!limefile_gauge_holds(image->format, image->sites.extent))
+        return LIMEFILE_E_GAUGE_LATTICE;
     image->data_bytes = gauge_data_bytes(image->sites.extent, form);
     return image->data_bytes ? 0 : LIMEFILE_E_GAUGE_LATTICE;
 }
@@ -278,4 +284,20 @@ ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *image, void
         }
     }
     return err ? err : (ssize_t)n;
+}
+
+ssize_t limefile_gauge_image_read_by(const struct limefile_gauge_image *image,
+                                     int (*read)(void *context, uint64_t first, uint64_t count,
+                                                 void *out),
+                                     void *context, void *buf, size_t n, uint64_t offset)
+{
+    struct limefile_gauge_image as = *image;
+    as.sites.read = read;
+    as.sites.context = context;
+    return limefile_gauge_image_read(&as, buf, n, offset);
+}
+
+bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *image)
+{
+    return image->sealed;
 }

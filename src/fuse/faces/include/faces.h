@@ -60,6 +60,14 @@ void limefs_face_leave(struct limefs *, struct limefs_face *);
  * and it is as the face shows it. */
 int limefs_face_enter(struct limefs *, struct limefs_face *);
 
+/* One in use whose files cannot be read yet; and makes that they can: reads all of the record.
+ * One thread at a time. -EBUSY: somebody is writing it. */
+bool limefs_face_is_ready(const struct limefs_face *);
+int limefs_face_prepare(struct limefs *, struct limefs_face *, atomic_bool *stop);
+
+/* Its bytes are made of parts of the record that are not in order. */
+bool limefs_face_jumps(const struct limefs_face *);
+
 /* Of one that is in use. */
 const struct limefile_face *limefs_face_files(const struct limefs_face *);
 struct limefs_view *limefs_face_view(const struct limefs_face *);

@@ -40,6 +40,10 @@ int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
 int limefs_verify_why(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       const char **why);
 
+/* What the container holds of the record is what readers get: nothing of it is on its way, or
+ * elsewhere. -EBUSY if it is. */
+int limefs_verify_settle(struct limefs *, struct limefs_view *, const struct limefile_record *);
+
 /* Reads the record and takes its sum, if it takes one: takes its time. *stop ends it early,
  * with -EINTR. -ESTALE: the container was changed meanwhile. A bad one is said in the log. */
 int limefs_verify_now(struct limefs *, struct limefs_view *, uint64_t ordinal,

@@ -11,9 +11,11 @@
  *     X.h5                      HDF5 with one contiguous dataset, "field"; complex as h5py's
  *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, another precision,
  *                               little-endian; any of the three, in this order
+ *     X.nersc X.milc X.openqcd  a configuration as the whole file of that format; its header
+ * has figures of all data, so it is ready only once it was prepared
  *
  * Nothing here prints or has global state (the HDF5 library has: a lock is around it). An
- * opened face does not change, so any number of threads may read it.
+ * opened face that is ready does not change, so any number of threads may read it.
  */
 #ifndef LIMEFACE_H
 #define LIMEFACE_H
@@ -47,6 +49,9 @@ enum limefile_facekind {
     LIMEFILE_FACE_H5,
     LIMEFILE_FACE_ZARR,   /* a directory */
     LIMEFILE_FACE_SLICES, /* a directory */
+    LIMEFILE_FACE_NERSC,  /* whole files: */
+    LIMEFILE_FACE_MILC,
+    LIMEFILE_FACE_OPENQCD,
 };
 
 struct limefile_facename {
@@ -69,6 +74,7 @@ bool limefile_facename_of(const struct limefile_array *, unsigned i,
                           struct limefile_facename *);
 
 bool limefile_face_is_directory(const struct limefile_facename *);
+bool limefile_face_is_whole(const struct limefile_facename *);
 
 /* Why limefile_face_open() gives LIMEFILE_E_STATE, in words. */
 const char *limefile_face_why_not(const struct limefile_field *,
@@ -138,5 +144,19 @@ typedef ssize_t limefile_face_lend_fn(void *context, void *buf, size_t n, uint64
 ssize_t limefile_face_read_lent(const struct limefile_face *, uint64_t number, void *buf,
                                 size_t n, uint64_t offset, limefile_face_lend_fn *lend,
                                 void *context);
+
+/* ---- whole files (facegauge.c) ------------------------------------------------------ */
+
+/* False: its files have their sizes, and reading them is LIMEFILE_E_STATE. */
+bool limefile_face_is_ready(const struct limefile_face *);
+
+/* Makes it ready: reads all sites of the record once, by all processors. read, as in
+ * limesites.h, is called by several threads, progress (may be NULL) by one at a time; false:
+ * stop soon, and fail with -EINTR. memory: bytes that it may take, roughly; 0: 512 MiB. What
+ * read gives; LIMEFILE_E_GAUGE_NAN: the links are no numbers. Nobody else may use it meanwhile.
+ */
+int limefile_face_prepare(struct limefile_face *, size_t memory,
+                          int (*read)(void *context, uint64_t first, uint64_t count, void *out),
+                          bool (*progress)(void *context, uint64_t sites_more), void *context);
 
 #endif

@@ -98,6 +98,9 @@ struct limefile_gauge_form {
     bool unsummed; /* ILDG: without a checksum, so that it is sealed from the beginning */
 };
 
+/* Whether the format can have that lattice, however many bytes that is. */
+bool limefile_gauge_holds(enum limefile_gauge_format, const uint64_t extent[4]);
+
 struct limefile_gauge_image;
 
 /* The sites must outlive it; they are not read yet. LIMEFILE_E_GAUGE_FORM: the format has no
@@ -128,6 +131,13 @@ uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
  * time if others follow. Fails as sites->read does, -ENOMEM, LIMEFILE_E_STATE: not sealed. */
 ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *, void *buf, size_t n,
                                   uint64_t offset);
+
+/* The same with sites from another reader. */
+ssize_t limefile_gauge_image_read_by(const struct limefile_gauge_image *,
+                                     int (*read)(void *context, uint64_t first, uint64_t count,
+                                                 void *out),
+                                     void *context, void *buf, size_t n, uint64_t offset);
+bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
 
 /* ---- a file in another format as a container (guise.c) ------------------------------- */
 

@@ -82,6 +82,26 @@ static bool find_in(const struct limefile_face *face, const char *path, uint64_t
     return limefile_face_find(face, parent, path, number);
 }
 
+/* A whole file's header has figures of all data. */
+static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
+{
+    const struct facecat *f = context;
+    size_t n = (size_t)count * f->site_bytes;
+    ssize_t came =
+        limefile_fd_read(f->c->fd, out, n, f->record.data_offset + first * f->site_bytes);
+    return came < 0 ? (int)came : (size_t)came < n ? LIMEFILE_E_SHRUNK : 0;
+}
+
+static bool prepare(struct facecat *f)
+{
+    int err = limefile_face_is_ready(f->face)
+                  ? 0
+                  : limefile_face_prepare(f->face, 0, read_sites, NULL, f);
+    if (err)
+        message_code(f->c->path, "read", err);
+    return err == 0;
+}
+
 static bool open_named(struct facecat *out, const struct named *named, const char *word)
 {
     struct limefile_face_entry entry;
@@ -111,7 +131,8 @@ static bool open_named(struct facecat *out, const struct named *named, const cha
     if (entry.directory)
         message(out->c->path, "'%s' is a directory", word);
     out->bytes = entry.bytes;
-    return !entry.directory;
+    out->site_bytes = (size_t)field.site_bytes;
+    return !entry.directory && prepare(out);
 }
 
 int facecat_open(const struct container *c, const char *word, struct facecat *out)

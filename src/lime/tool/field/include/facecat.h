@@ -14,6 +14,7 @@ struct facecat {
     struct limefile_face *face;
     uint64_t number; /* of the file in the face */
     uint64_t bytes;
+    size_t site_bytes; /* of the record */
 };
 
 /* `word` is a record as select_record() takes it with a face's suffix, and, where that is a

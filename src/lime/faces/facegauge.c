@@ -1,0 +1,94 @@
+/* facegauge.c - a configuration as the whole file that another program wants (limegauge.h) */
+#include "facefile.h"
+
+#include <string.h>
+
+static enum limefile_gauge_format format_of(enum limefile_facekind kind)
+{
+    switch (kind) {
+    case LIMEFILE_FACE_NERSC:
+        return LIMEFILE_GAUGE_NERSC;
+    case LIMEFILE_FACE_MILC:
+        return LIMEFILE_GAUGE_MILC;
+    case LIMEFILE_FACE_OPENQCD:
+        return LIMEFILE_GAUGE_OPENQCD;
+    default:
+        return LIMEFILE_GAUGE_NONE;
+    }
+}
+
+bool limefile_face_is_whole(const struct limefile_facename *name)
+{
+    return format_of(name->kind) != LIMEFILE_GAUGE_NONE;
+}
+
+int face_gauge_open(struct limefile_face *face, const struct limefile_field *field)
+{
+    struct limefile_sites_field where;
+    const struct limefile_gauge_form form = {.format = format_of(face->name.kind)};
+    int err = limefile_sites_of_field(NULL, field, &where, &face->sites);
+    if (!err)
+        err = limefile_gauge_image_new(&face->sites, &form, &face->image);
+    return err == LIMEFILE_E_GAUGE_LATTICE || err == LIMEFILE_E_GAUGE_FORM ? LIMEFILE_E_STATE
+                                                                           : err;
+}
+
+/* What is a configuration has this shape, though not all that has it is one. */
+bool face_gauge_fits(const struct limefile_array *a, const struct limefile_facename *name)
+{
+    const uint64_t *site = a->shape + a->lattice, *l = a->shape;
+    const uint64_t extent[4] = {l[3], l[2], l[1], l[0]};
+    return a->lattice == 4 && a->dims == 7 && a->complex && site[0] == 4 && site[1] == 3 &&
+           site[2] == 3 && limefile_gauge_holds(format_of(name->kind), extent);
+}
+
+/* What is read of the record, as sites. */
+struct lender {
+    limefile_face_lend_fn *lend;
+    void *context;
+    size_t site;
+};
+
+static int read_sites(void *context, uint64_t first, uint64_t count, void *out)
+{
+    const struct lender *lender = context;
+    size_t n = (size_t)count * lender->site;
+    const void *data = out;
+    ssize_t came = lender->lend(lender->context, out, n, first * lender->site, &data);
+    if (came < 0)
+        return (int)came;
+    if ((size_t)came != n)
+        return LIMEFILE_E_SHRUNK;
+    if (data != out)
+        memcpy(out, data, n);
+    return 0;
+}
+
+ssize_t face_gauge_read(const struct limefile_face *face, void *buf, size_t n, uint64_t offset,
+                        limefile_face_lend_fn *lend, void *context)
+{
+    struct lender lender = {lend, context, limefile_sites_bytes(&face->sites)};
+    return limefile_gauge_image_read_by(face->image, read_sites, &lender, buf, n, offset);
+}
+
+bool limefile_face_is_ready(const struct limefile_face *face)
+{
+    return !face->image || limefile_gauge_image_is_sealed(face->image);
+}
+
+int limefile_face_prepare(struct limefile_face *face, size_t memory,
+                          int (*read)(void *context, uint64_t first, uint64_t count, void *out),
+                          bool (*progress)(void *context, uint64_t sites_more), void *context)
+{
+    struct limefile_gauge_totals totals;
+    struct limefile_sites sites = face->sites;
+    sites.read = read;
+    sites.context = context;
+    const struct limefile_gauge_pass pass = {.sites = &sites,
+                                             .image = face->image,
+                                             .progress = progress,
+                                             .context = context,
+                                             .memory = memory};
+    int err = limefile_gauge_run(&pass, &totals);
+    return err ? err : limefile_gauge_image_seal(face->image, &totals);
+}

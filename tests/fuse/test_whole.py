@@ -1,0 +1,149 @@
+"""A configuration in a mount as the whole file of another format: conf.nersc, conf.milc,
+conf.openqcd. Their readers are those of tests/lib/gaugelib.py, made from what the formats say."""
+
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import numpython
+
+numpython.need("numpy")
+import limetest
+from limetest import run
+
+try:
+    import numpy
+    import gaugelib
+except ImportError:
+    numpy = None
+
+FORMATS = ("nersc", "milc", "openqcd")
+CONFIGURATIONS = ("tm_clime_gauge_4444_p64_n1.lime", "tm_clime_gauge_4448_p32_n1.lime",
+                  "qio_nersc_ildg.lime")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def corpus(name):
+    return os.path.join(limetest.CORPUS, name)
+
+
+@limetest.needs_fuse
+@unittest.skipIf(numpy is None, "needs python3-numpy")
+class Whole(limetest.TestCase):
+    def links(self, data, kind):
+        """As the format's own reader gives them, which compares sums and plaquette with the
+        header; in double precision."""
+        got = getattr(gaugelib, f"read_{kind}")(data)
+        return numpy.asarray(got[0] if isinstance(got, tuple) else got, dtype="complex128")
+
+    def test_links_sums_and_plaquette(self):
+        for name in CONFIGURATIONS:
+            want = numpy.asarray(self.links(read(corpus(name)), "ildg"))
+            with limetest.Mount(corpus(name)) as mount:
+                for kind in FORMATS:
+                    with self.subTest(name=name, kind=kind):
+                        data = read(mount.join(f"conf.{kind}"))
+                        self.assertEqual(len(data), os.stat(mount.join(f"conf.{kind}")).st_size)
+                        got = self.links(data, kind)
+                        self.assertEqual(got.shape, want.shape)
+                        bound = 1e-7 if kind == "milc" else 0
+                        self.assertLessEqual(float(abs(got - want).max()), bound)
+                        self.assertEqual(read(mount.join(f"ildg-binary-data.{kind}")), data)
+                        self.assertEqual(
+                            run(["lime", "cat", corpus(name), f"ildg-binary-data.{kind}"],
+                                check=True).stdout, data)
+
+    def test_any_part(self):
+        with limetest.Mount(corpus(CONFIGURATIONS[0])) as mount:
+            for kind in FORMATS:
+                path = mount.join(f"conf.{kind}")
+                whole = read(path)
+                with limetest.Mount(corpus(CONFIGURATIONS[0])) as fresh, \
+                        open(fresh.join(f"conf.{kind}"), "rb", buffering=0) as file:
+                    for at, n in ((0, 1), (len(whole) - 1, 10), (23, 100), (5000, 4097),
+                                  (77777, 40001), (len(whole), 5)):
+                        self.assertEqual(os.pread(file.fileno(), n, at), whole[at:at + n])
+
+    def test_opened_by_several_at_once(self):
+        with limetest.Mount(corpus(CONFIGURATIONS[0])) as mount:
+            found = []
+
+            def look():
+                found.append(read(mount.join("conf.nersc")))
+            threads = [threading.Thread(target=look) for _ in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(len(found), 6)
+            self.assertEqual(len(set(found)), 1)
+
+    def test_listed(self):
+        with limetest.Mount(corpus(CONFIGURATIONS[0]), opts="faces") as mount:
+            names = os.listdir(mount)
+            for kind in FORMATS:
+                self.assertIn(f"003-ildg-binary-data.{kind}", names)
+            self.assertEqual([n for n in names if n.startswith("001") and n != "001-xlf-info"], [])
+
+    def test_only_of_one_configuration(self):
+        data = read(corpus(CONFIGURATIONS[0]))
+        with limetest.Mount(self.write("two.lime", data + data)) as mount:
+            self.assertFalse(os.path.exists(mount.join("conf.nersc")))
+            self.assertTrue(os.path.exists(mount.join("003-ildg-binary-data.nersc")))
+        for name in ("tm_clime_prop_4444_p32_n1.lime", "clime_pack_multi.lime"):
+            with limetest.Mount(corpus(name)) as mount:
+                self.assertFalse(os.path.exists(mount.join("conf.nersc")))
+
+    def test_written_to(self):
+        """The next open has the figures of what is there now; what is open fails."""
+        path = self.write("conf.lime", read(corpus(CONFIGURATIONS[0])))
+        with limetest.Mount(path, opts="rw") as mount:
+            before = self.links(read(mount.join("conf.nersc")), "nersc")
+            with open(mount.join("conf.nersc"), "rb", buffering=0) as old:
+                old.read(10)
+                with open(mount.join("ildg-binary-data"), "r+b") as file:
+                    first = file.read(16)
+                    file.seek(0)
+                    file.write(bytes(16))
+                os.posix_fadvise(old.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                with self.assertRaises(OSError):
+                    os.pread(old.fileno(), 100, 100000)
+            after = self.links(read(mount.join("conf.nersc")), "nersc")
+            self.assertNotEqual(first, bytes(16))
+            self.assertEqual(int((before != after).sum()), 1)
+            for words in (["sh", "-c", "echo x >> conf.nersc"], ["rm", "conf.nersc"],
+                          ["truncate", "-s", "5", "conf.milc"]):
+                self.assertNotEqual(run(words, cwd=mount.path).returncode, 0, words)
+
+    def test_no_numbers(self):
+        path = self.write("conf.lime", read(corpus(CONFIGURATIONS[0])))
+        with limetest.Mount(path, opts="rw") as mount:
+            with open(mount.join("ildg-binary-data"), "r+b") as file:
+                file.write(b"\x7f\xf8" + bytes(6))
+        with limetest.Mount(path) as mount:
+            with self.assertRaises(OSError):
+                read(mount.join("conf.nersc"))
+            self.assertTrue(os.stat(mount.join("conf.nersc")).st_size)
+
+    def test_interrupted(self):
+        """Who does not want to wait any longer is let go, and the next one gets it all."""
+        path = os.path.join(self.tempdir(), "conf.lime")
+        run(["make-config", "--lattice", "16,16,16,32", path], check=True)
+        with limetest.Mount(path) as mount:
+            reader = subprocess.Popen(["cat", mount.join("conf.openqcd")],
+                                      stdout=subprocess.DEVNULL)
+            reader.terminate()
+            reader.wait(timeout=120)
+            self.assertEqual(self.links(read(mount.join("conf.nersc")), "nersc").shape[:4],
+                             (32, 16, 16, 16))
+
+
+if __name__ == "__main__":
+    limetest.main()
