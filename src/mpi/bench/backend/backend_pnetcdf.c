@@ -1,7 +1,6 @@
 /* backend_pnetcdf.c - PnetCDF: one variable of bytes in a NetCDF file of the classic kind */
 #include "dataset.h"
-#include "mpifile.h"
-#include "posix.h"
+#include "pnetcdffile.h"
 #include "table.h"
 
 #include <inttypes.h>
@@ -13,18 +12,14 @@
 
 struct pnetcdf {
     struct bench_dataset set;
-    int file, variable;
-    bool is_open, is_independent;
+    struct bench_pnetcdf_file file;
+    int variable;
+    bool is_independent;
 };
 
 const char *bench_pnetcdf_version(void)
 {
     return PNETCDF_VERSION;
-}
-
-static int check(struct bench_io *io, const char *action, int result)
-{
-    return result == NC_NOERR ? 0 : bench_io_fail(io, action, "%s", ncmpi_strerror(result));
 }
 
 static int prepare(struct bench_io *io)
@@ -66,51 +61,35 @@ static int define(struct bench_io *io, struct pnetcdf *n)
         char name[16];
         snprintf(name, sizeof name, "dim%d", d);
         bool grows = io->task->unlimited && d == 0;
-        code = ncmpi_def_dim(n->file, name, grows ? NC_UNLIMITED : n->set.extent[d], &dims[d]);
+        code =
+            ncmpi_def_dim(n->file.id, name, grows ? NC_UNLIMITED : n->set.extent[d], &dims[d]);
     }
     if (code == NC_NOERR)
-        code = ncmpi_def_var(n->file, VARIABLE, NC_BYTE, n->set.dims, dims, &n->variable);
+        code = ncmpi_def_var(n->file.id, VARIABLE, NC_BYTE, n->set.dims, dims, &n->variable);
     if (code == NC_NOERR)
-        code = ncmpi_def_var_fill(n->file, n->variable, 1, NULL);
+        code = ncmpi_def_var_fill(n->file.id, n->variable, 1, NULL);
     if (code == NC_NOERR)
-        code = ncmpi_enddef(n->file);
-    return check(io, "define", code);
-}
-
-static void keep_hints(struct bench_io *io, struct pnetcdf *n)
-{
-    MPI_Info info;
-    if (ncmpi_inq_file_info(n->file, &info) != NC_NOERR)
-        return;
-    bench_mpifile_hints(io, info);
-    MPI_Info_free(&info);
+        code = ncmpi_enddef(n->file.id);
+    return bench_pnetcdf_check(io, "define", code);
 }
 
 static int open_file(struct bench_io *io)
 {
     struct pnetcdf *n = io->state;
-    MPI_Info info = info_of(io->task);
-    int code;
-    if (io->writing)
-        code = ncmpi_create(io->comm, io->path, NC_CLOBBER | NC_64BIT_DATA, info, &n->file);
-    else
-        code = ncmpi_open(io->comm, io->path, NC_NOWRITE, info, &n->file);
-    if (info != MPI_INFO_NULL)
-        MPI_Info_free(&info);
-    n->is_open = code == NC_NOERR;
-    if (check(io, "open", code) != 0)
+    if (bench_pnetcdf_open(io, info_of(io->task), &n->file) != 0)
         return -1;
     if (io->writing && define(io, n) != 0)
         return -1;
-    keep_hints(io, n);
+    bench_pnetcdf_hints(io, &n->file);
     if (!io->writing &&
-        check(io, "find variable", ncmpi_inq_varid(n->file, VARIABLE, &n->variable)) != 0)
+        bench_pnetcdf_check(io, "find variable",
+                            ncmpi_inq_varid(n->file.id, VARIABLE, &n->variable)) != 0)
         return -1;
     if (bench_is_collective(io->task))
         return 0;
-    code = ncmpi_begin_indep_data(n->file);
+    int code = ncmpi_begin_indep_data(n->file.id);
     n->is_independent = code == NC_NOERR;
-    return check(io, "set mode", code);
+    return bench_pnetcdf_check(io, "set mode", code);
 }
 
 static int end_independent(struct bench_io *io, struct pnetcdf *n)
@@ -118,18 +97,14 @@ static int end_independent(struct bench_io *io, struct pnetcdf *n)
     if (!n->is_independent)
         return 0;
     n->is_independent = false;
-    return check(io, "end independent mode", ncmpi_end_indep_data(n->file));
+    return bench_pnetcdf_check(io, "end independent mode", ncmpi_end_indep_data(n->file.id));
 }
 
 static int close_file(struct bench_io *io)
 {
     struct pnetcdf *n = io->state;
-    if (!n->is_open)
-        return 0;
-    n->is_open = false;
-    int code = end_independent(io, n);
-    code |= check(io, "close", ncmpi_close(n->file));
-    return code ? code : bench_posix_settle(io);
+    int code = n->file.is_open ? end_independent(io, n) : 0;
+    return bench_pnetcdf_close(io, &n->file) | code;
 }
 
 /* ---- data ---- */
@@ -145,14 +120,14 @@ static int move(struct bench_io *io, struct pnetcdf *n, const struct bench_slab 
         count[d] = slab->count[d];
     }
     if (io->writing && collective)
-        code = ncmpi_put_vara_schar_all(n->file, n->variable, start, count, data);
+        code = ncmpi_put_vara_schar_all(n->file.id, n->variable, start, count, data);
     else if (io->writing)
-        code = ncmpi_put_vara_schar(n->file, n->variable, start, count, data);
+        code = ncmpi_put_vara_schar(n->file.id, n->variable, start, count, data);
     else if (collective)
-        code = ncmpi_get_vara_schar_all(n->file, n->variable, start, count, data);
+        code = ncmpi_get_vara_schar_all(n->file.id, n->variable, start, count, data);
     else
-        code = ncmpi_get_vara_schar(n->file, n->variable, start, count, data);
-    return check(io, io->writing ? "write" : "read", code);
+        code = ncmpi_get_vara_schar(n->file.id, n->variable, start, count, data);
+    return bench_pnetcdf_check(io, io->writing ? "write" : "read", code);
 }
 
 static int transfer(struct bench_io *io)
@@ -174,7 +149,7 @@ static int sync_file(struct bench_io *io)
 {
     struct pnetcdf *n = io->state;
     int code = end_independent(io, n);
-    return check(io, "sync", ncmpi_sync(n->file)) | code;
+    return bench_pnetcdf_check(io, "sync", ncmpi_sync(n->file.id)) | code;
 }
 
 const struct bench_backend bench_pnetcdf = {

@@ -4,8 +4,7 @@
  * that have fewer cells take part with nothing
  */
 #include "cells.h"
-#include "mpifile.h"
-#include "posix.h"
+#include "pnetcdffile.h"
 #include "ways.h"
 
 #include <inttypes.h>
@@ -25,18 +24,12 @@ struct cell {
 };
 
 struct pnetcdf {
-    int file;
-    bool is_open;
+    struct bench_pnetcdf_file file;
     LemonDomain domain; /* as it is in the file */
     struct cell *cell;
     double *numbers; /* of a piece */
     int64_t *order;  /* writing: the particles, sorted by cell */
 };
-
-static int check(struct bench_io *io, const char *action, int result)
-{
-    return result == NC_NOERR ? 0 : bench_io_fail(io, action, "%s", ncmpi_strerror(result));
-}
 
 /* ---- open and close ---- */
 
@@ -64,35 +57,21 @@ static void release(struct bench_io *io)
 static int open_file(struct bench_io *io)
 {
     struct pnetcdf *n = io->state;
-    MPI_Info info = bench_task_info(io->task), used;
-    int code;
-    if (io->writing)
-        code = ncmpi_create(io->comm, io->path, NC_CLOBBER | NC_64BIT_DATA, info, &n->file);
-    else
-        code = ncmpi_open(io->comm, io->path, NC_NOWRITE, info, &n->file);
-    if (info != MPI_INFO_NULL)
-        MPI_Info_free(&info);
-    n->is_open = code == NC_NOERR;
-    if (n->is_open && ncmpi_inq_file_info(n->file, &used) == NC_NOERR) {
-        bench_mpifile_hints(io, used);
-        MPI_Info_free(&used);
-    }
-    return check(io, "open", code);
+    if (bench_pnetcdf_open(io, bench_task_info(io->task), &n->file) != 0)
+        return -1;
+    bench_pnetcdf_hints(io, &n->file);
+    return 0;
 }
 
 static int sync_file(struct bench_io *io)
 {
-    return check(io, "sync", ncmpi_sync(((struct pnetcdf *)io->state)->file));
+    return bench_pnetcdf_check(io, "sync", ncmpi_sync(((struct pnetcdf *)io->state)->file.id));
 }
 
 static int close_file(struct bench_io *io)
 {
     struct pnetcdf *n = io->state;
-    if (!n->is_open)
-        return 0;
-    n->is_open = false;
-    int code = check(io, "close", ncmpi_close(n->file));
-    return code ? code : bench_posix_settle(io);
+    return bench_pnetcdf_close(io, &n->file);
 }
 
 /* ---- both directions ---- */
@@ -153,7 +132,7 @@ static int count(struct bench_io *io, struct pnetcdf *n)
     const struct bench_cells *c = io->cells;
     int64_t cells = bench_cells_all(&n->domain), first = 0;
     int64_t *counts = calloc((size_t)cells * 3, sizeof *counts);
-    int64_t *before = counts + cells, *all = before + cells;
+    int64_t *before = counts ? counts + cells : NULL, *all = counts ? before + cells : NULL;
     int good = counts != NULL;
     MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, io->comm);
     for (int64_t i = 0; good && i < c->count; i++) {
@@ -186,26 +165,27 @@ static int define(struct bench_io *io, struct pnetcdf *n)
     for (int d = 0; d < BENCH_SPACE; d++)
         extents[d] = n->domain.cells[d];
     int code =
-        ncmpi_put_att_longlong(n->file, NC_GLOBAL, "cells", NC_INT64, BENCH_SPACE, extents);
+        ncmpi_put_att_longlong(n->file.id, NC_GLOBAL, "cells", NC_INT64, BENCH_SPACE, extents);
     if (code == NC_NOERR)
-        code = ncmpi_put_att_double(n->file, NC_GLOBAL, "length", NC_DOUBLE, BENCH_SPACE,
+        code = ncmpi_put_att_double(n->file.id, NC_GLOBAL, "length", NC_DOUBLE, BENCH_SPACE,
                                     n->domain.length);
     if (code == NC_NOERR)
-        code = ncmpi_put_att_longlong(n->file, NC_GLOBAL, "particles", NC_INT64, 1, &particles);
+        code =
+            ncmpi_put_att_longlong(n->file.id, NC_GLOBAL, "particles", NC_INT64, 1, &particles);
     for (int64_t i = 0; i < cells && code == NC_NOERR; i++) {
         char name[32];
         int dim;
         if (n->cell[i].all == 0)
             continue; /* a dimension of 0 is one that grows */
         snprintf(name, sizeof name, "d%" PRId64, i);
-        code = ncmpi_def_dim(n->file, name, n->cell[i].all * BENCH_PARTICLE_NUMBERS, &dim);
+        code = ncmpi_def_dim(n->file.id, name, n->cell[i].all * BENCH_PARTICLE_NUMBERS, &dim);
         name[0] = 'v';
         if (code == NC_NOERR)
-            code = ncmpi_def_var(n->file, name, NC_DOUBLE, 1, &dim, &n->cell[i].variable);
+            code = ncmpi_def_var(n->file.id, name, NC_DOUBLE, 1, &dim, &n->cell[i].variable);
     }
     if (code == NC_NOERR)
-        code = ncmpi_enddef(n->file);
-    return check(io, "define", code);
+        code = ncmpi_enddef(n->file.id);
+    return bench_pnetcdf_check(io, "define", code);
 }
 
 static int write_piece(struct bench_io *io, struct pnetcdf *n, const struct cell *cell,
@@ -217,9 +197,9 @@ static int write_piece(struct bench_io *io, struct pnetcdf *n, const struct cell
         bench_particle_numbers(io->cells->data + order[i] * BENCH_PARTICLE_BYTES,
                                n->numbers + i * BENCH_PARTICLE_NUMBERS);
     place(cell, first, count, &start, &numbers);
-    return check(
+    return bench_pnetcdf_check(
         io, "write",
-        ncmpi_put_vara_double_all(n->file, cell->variable, &start, &numbers, n->numbers));
+        ncmpi_put_vara_double_all(n->file.id, cell->variable, &start, &numbers, n->numbers));
 }
 
 static int write_all(struct bench_io *io, struct pnetcdf *n)
@@ -251,13 +231,13 @@ static int find_variable(struct bench_io *io, struct pnetcdf *n, int variable)
     char name[NC_MAX_NAME + 1], *end;
     int dim;
     MPI_Offset length = 0;
-    int code = ncmpi_inq_varname(n->file, variable, name);
+    int code = ncmpi_inq_varname(n->file.id, variable, name);
     if (code == NC_NOERR)
-        code = ncmpi_inq_vardimid(n->file, variable, &dim);
+        code = ncmpi_inq_vardimid(n->file.id, variable, &dim);
     if (code == NC_NOERR)
-        code = ncmpi_inq_dimlen(n->file, dim, &length);
+        code = ncmpi_inq_dimlen(n->file.id, dim, &length);
     if (code != NC_NOERR)
-        return check(io, "find variables", code);
+        return bench_pnetcdf_check(io, "find variables", code);
     int64_t number = strtoll(name + 1, &end, 10);
     if (name[0] != 'v' || *end || number < 0 || number >= bench_cells_all(&n->domain))
         return bench_io_fail(io, "find variables", "%s: not one of a cell", name);
@@ -270,11 +250,11 @@ static int find_variable(struct bench_io *io, struct pnetcdf *n, int variable)
 static int find_domain(struct bench_io *io, struct pnetcdf *n)
 {
     long long extents[BENCH_SPACE] = {0};
-    int code = ncmpi_get_att_longlong(n->file, NC_GLOBAL, "cells", extents);
+    int code = ncmpi_get_att_longlong(n->file.id, NC_GLOBAL, "cells", extents);
     if (code == NC_NOERR)
-        code = ncmpi_get_att_double(n->file, NC_GLOBAL, "length", n->domain.length);
+        code = ncmpi_get_att_double(n->file.id, NC_GLOBAL, "length", n->domain.length);
     if (code != NC_NOERR)
-        return check(io, "find cells", code);
+        return bench_pnetcdf_check(io, "find cells", code);
     for (int d = 0; d < BENCH_SPACE; d++) {
         if (extents[d] < 1 || extents[d] > BENCH_CELLS_MAX)
             return bench_io_fail(io, "find cells", "%lld in a dimension", extents[d]);
@@ -291,9 +271,9 @@ static int read_piece(struct bench_io *io, struct pnetcdf *n, const struct cell 
     struct bench_cells *c = io->cells;
     MPI_Offset start, numbers;
     place(cell, first, count, &start, &numbers);
-    int code =
-        check(io, "read",
-              ncmpi_get_vara_double_all(n->file, cell->variable, &start, &numbers, n->numbers));
+    int code = bench_pnetcdf_check(
+        io, "read",
+        ncmpi_get_vara_double_all(n->file.id, cell->variable, &start, &numbers, n->numbers));
     if (code != 0 || count == 0)
         return code;
     if (!bench_cells_append(c, count))
@@ -310,7 +290,8 @@ static int read_all(struct bench_io *io, struct pnetcdf *n)
 {
     int variables = 0, code = find_domain(io, n);
     if (code == 0)
-        code = check(io, "find variables", ncmpi_inq_nvars(n->file, &variables));
+        code =
+            bench_pnetcdf_check(io, "find variables", ncmpi_inq_nvars(n->file.id, &variables));
     if (code != 0 || !make_room(io, n, 0)) /* all ranks see the same file */
         return -1;
     for (int i = 0; i < variables && code == 0; i++)
