@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "grid.h"
+#include "mix.h"
 
 enum {
     LATTICE_DIMS = 6,
@@ -30,10 +31,7 @@ static uint64_t chance = 1;
 
 static inline uint64_t chance_below(uint64_t n)
 {
-    uint64_t x = chance += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return (x ^ x >> 31) % n;
+    return mix64(chance += MIX64_STEP) % n;
 }
 
 /* How often a test tries something. */

@@ -450,17 +450,9 @@ static void test_outside(void **state)
     }
 }
 
-static uint64_t chance(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static double between(uint64_t *state, double low, double high)
 {
-    return low + (high - low) * ((double)(chance(state) >> 11) * 0x1p-53);
+    return low + (high - low) * (mix64_fraction(chance(state)));
 }
 
 /* Any good domain: far away, flat, of few cells or of very many. */

@@ -7,14 +7,6 @@
 #include "entries.h"
 #include "limecheckpoint.h"
 
-static uint64_t chance(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 /* ---- a checkpoint in memory ---- */
 
 struct particle {

@@ -15,8 +15,15 @@
 #include <cmocka.h>
 
 #include "limefile.h"
+#include "mix.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* The same numbers in every run: a failure can be looked into. */
+static inline uint64_t chance(uint64_t *state)
+{
+    return mix64(*state += MIX64_STEP);
+}
 
 /* ---- bytes that grow; written without the library's own encoder ---- */
 
