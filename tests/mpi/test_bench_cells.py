@@ -4,6 +4,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import celllib
 import limetest
 import mpitest
 from benchlib import BENCH, TestCase, WAYS
@@ -121,6 +122,13 @@ class Files(CellsCase):
     def test_the_container_is_one(self):
         said = self.run_ok(["lime", "check", self.kept("lime", "--cells", "4x4x4")]).decode()
         self.assertIn(": good: ", said)
+
+    def test_alignment(self):
+        """Of the particles, in the file."""
+        for alignment in (1 << 12, 1 << 16):
+            path = self.kept("lime", "--alignment", str(alignment))
+            places = {type: at for type, at, *_ in celllib.records(path)}
+            self.assertEqual(places[celllib.DATA] % alignment, 0)
 
     def flip(self, path, at):
         with open(path, "r+b") as file:

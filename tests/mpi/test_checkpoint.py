@@ -103,6 +103,17 @@ class TestCase(mpitest.TestCase):
         with open(self.path(name), "rb") as file:
             return file.read()
 
+    def change_index(self, name, offset, form, value):
+        """In its header, of which the checksum is right then."""
+        data = bytearray(self.get(name))
+        at = next(at for type, at, *_ in celllib.records(self.path(name))
+                  if type == celllib.INDEX)
+        end = at + int.from_bytes(data[at + 12:at + 16], "big")
+        struct.pack_into(form, data, at + offset, value)
+        struct.pack_into(">I", data, at + 132, 0)
+        struct.pack_into(">I", data, at + 132, zlib.crc32(data[at:end]))
+        self.put(name, data)
+
     def read(self, name):
         return celllib.Checkpoint(self.path(name))
 
@@ -572,6 +583,10 @@ class Compare(TestCase):
         self.call(1, "import", "T", "C2", "-q")
         self.assertEqual(self.call(2, "compare", "C", "C2", status=1),
                          "C and C2: not the same domains\n")
+        self.put("C2", self.get("C"))
+        self.change_index("C2", 104, ">I", 0b101)  # not periodic in y
+        self.assertEqual(self.call(2, "compare", "C", "C2", status=1),
+                         "C and C2: not the same domains\n")
         self.call(1, "generate", "-n", 1, "--format", "IRV", "-o", "C3", "-q")
         self.assertEqual(self.call(2, "compare", "C", "C3", status=1),
                          "C and C3: not the same fields\n")
@@ -603,15 +618,8 @@ class Info(TestCase):
     def test_no_finite_time(self):
         """It is only kept, so a program may have given any."""
         self.call(2, "generate", "-n", 100, "-o", "C", "-q")
-        data = bytearray(self.get("C"))
-        at = next(at for type, at, *_ in celllib.records(self.path("C"))
-                  if type == celllib.INDEX)
-        end = at + self.read("C").header_bytes
         for value in (math.nan, math.inf):
-            struct.pack_into(">d", data, at + 120, value)
-            struct.pack_into(">I", data, at + 132, 0)
-            struct.pack_into(">I", data, at + 132, zlib.crc32(data[at:end]))
-            self.put("C", data)
+            self.change_index("C", 120, ">d", value)
             self.assertIsNone(json.loads(self.call(2, "info", "--json", "C"))["time"])
             self.assertIn(f"time        {value}", self.call(1, "info", "C"))
             self.call(2, "restart", "--out", "C2", "C", "-f", "-q")
