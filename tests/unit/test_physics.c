@@ -26,15 +26,12 @@ struct config {
     uint64_t fails_at;  /* reading this site fails; UINT64_MAX: none does */
 };
 
-static uint64_t chance = 1;
+static uint64_t dice = 1;
 
 /* In [-1, 1). */
 static double number(void)
 {
-    uint64_t x = chance += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return (double)((x ^ x >> 31) >> 11) * 0x1p-52 - 1;
+    return (double)(chance(&dice) >> 11) * 0x1p-52 - 1;
 }
 
 static su3 random_su3(void)
