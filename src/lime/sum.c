@@ -11,12 +11,12 @@
 #include "checksum.h"
 #include "cksum.h"
 #include "limeildg.h"
+#include "threads.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <isa-l/crc.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -233,30 +233,6 @@ static void *run(void *context)
     return NULL;
 }
 
-/* ---- threads ---- */
-
-static unsigned processors(void)
-{
-    cpu_set_t set;
-    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                         : sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (unsigned)n : 1;
-}
-
-/* The caller is one of them, so that it works without any other, too. */
-static void run_all(struct work *w, unsigned threads)
-{
-    pthread_t *others = calloc(threads, sizeof *others);
-    unsigned started = 0;
-    while (others && started + 1 < threads &&
-           pthread_create(&others[started], NULL, run, w) == 0)
-        started++;
-    run(w);
-    while (started)
-        pthread_join(others[--started], NULL);
-    free(others);
-}
-
 /* True if some part of it must come from the disk. */
 static bool is_cold(int fd, const struct limefile_record *record)
 {
@@ -278,7 +254,7 @@ static unsigned plan(struct work *w, unsigned threads)
     w->buffer_bytes = (size_t)(bytes + 3 * LIMEFILE_DIRECT_ALIGN - 1) / LIMEFILE_DIRECT_ALIGN *
                       LIMEFILE_DIRECT_ALIGN;
     w->direct = is_cold(w->fd, &f->record) ? limefile_open_direct(w->fd) : -1;
-    threads = threads ? threads : processors();
+    threads = threads ? threads : limefile_processors();
     if (w->direct >= 0 && threads < DISK_THREADS)
         threads = DISK_THREADS;
     if (threads > THREADS_MAX)
@@ -290,7 +266,7 @@ static int sum_all(struct work *w, unsigned threads)
 {
     pthread_mutex_init(&w->telling, NULL);
     pthread_mutex_init(&w->combining, NULL);
-    run_all(w, plan(w, threads));
+    limefile_run_threads(plan(w, threads), run, w);
     tell(w, 0);
     if (w->direct >= 0)
         close(w->direct);

@@ -12,15 +12,14 @@
 #include "imagekept.h"
 #include "openqcd.h"
 #include "plaquette.h"
+#include "threads.h"
 
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum {
     SLICES = 3,
@@ -312,14 +311,6 @@ static void *run(void *context)
     return NULL;
 }
 
-static unsigned processors(void)
-{
-    cpu_set_t set;
-    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                         : sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (unsigned)n : 1;
-}
-
 static int run_all(struct work *w)
 {
     pthread_t *others = calloc(w->threads, sizeof *others);
@@ -404,7 +395,7 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
     w.turned = image && image->format == LIMEFILE_GAUGE_OPENQCD;
     w.direct = image && !w.turned && image->form.rows == 3 && !image->form.little &&
                image->form.precision == pass->sites->precision;
-    w.threads = pass->threads ? pass->threads : processors();
+    w.threads = pass->threads ? pass->threads : limefile_processors();
     w.threads = w.threads < THREADS_MAX ? w.threads : THREADS_MAX;
     int err = plan(&w);
     if (!err)

@@ -5,17 +5,15 @@
  * these are added in an order that the lattice gives. Largest values, counts and the first bad
  * link do not depend on the order. The figures: docs/performance.md.
  */
-#define _GNU_SOURCE
 #include "limephysics.h"
 #include "march.h"
+#include "threads.h"
 
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
     THREADS_MAX = 1024,
@@ -99,28 +97,6 @@ static void *run(void *context)
     return NULL;
 }
 
-static unsigned processors(void)
-{
-    cpu_set_t set;
-    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                         : sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (unsigned)n : 1;
-}
-
-/* The caller is one of them, so that it works without any other, too. */
-static void run_all(struct work *w, unsigned threads)
-{
-    pthread_t *others = calloc(threads, sizeof *others);
-    unsigned started = 0;
-    while (others && started + 1 < threads &&
-           pthread_create(&others[started], NULL, run, w) == 0)
-        started++;
-    run(w);
-    while (started)
-        pthread_join(others[--started], NULL);
-    free(others);
-}
-
 /* ---- the result ---- */
 
 /* Into the first one; in halves, so that rounding hardly adds up. */
@@ -163,7 +139,7 @@ int limefile_physics_measure(const struct limefile_sites *sites,
                              struct limefile_physics *out)
 {
     struct plan plan;
-    unsigned threads = o->threads ? o->threads : processors();
+    unsigned threads = o->threads ? o->threads : limefile_processors();
     int err = plan_make(&plan, sites);
     if (err)
         return err;
@@ -186,7 +162,7 @@ int limefile_physics_measure(const struct limefile_sites *sites,
         threads = (unsigned)plan.cells;
     w.take = plan.cells / ((uint64_t)threads * TURNS);
     w.take = w.take ? w.take : 1;
-    run_all(&w, threads);
+    limefile_run_threads(threads, run, &w);
     tell(&w, 0);
     err = atomic_load(&w.err);
     if (!err)
