@@ -2,6 +2,7 @@
 are made here, from what the formats say and the data of a container in tests/data/corpus."""
 
 import array
+import errno
 import os
 import struct
 import sys
@@ -118,6 +119,21 @@ class Formats(limetest.TestCase):
                 self.assertEqual(header, b"\x93NUMPY")  # faces are there, too
                 with self.assertRaises(OSError):  # of what stands in the file itself
                     os.getxattr(mount.join("ildg-binary-data"), "user.lime.cksum")
+
+    def test_attributes_are_of_what_is_shown(self):
+        """The file itself has other bytes, elsewhere."""
+        for content in (openqcd(self.data), nersc(self.data, 3, "IEEE64LITTLE")):
+            with limetest.Mount(self.write("conf", content)) as mount:
+                path = mount.join("ildg-binary-data")
+                sum_is = os.getxattr(path, "user.lime.cksum").decode()
+                self.assertEqual(sum_is, run(["cksum"], input=self.data,
+                                             check=True).stdout.split()[0].decode())
+                names = os.listxattr(path)
+                self.assertIn("user.lime.type", names)
+                self.assertNotIn("user.lime.offset", names)
+                with self.assertRaises(OSError) as seen:
+                    os.getxattr(path, "user.lime.offset")
+                self.assertEqual(seen.exception.errno, errno.ENODATA)
 
     def test_two_rows(self):
         """The third is computed: near to what it was."""

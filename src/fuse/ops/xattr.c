@@ -47,8 +47,10 @@ static int number(char *value, uint64_t n)
     return snprintf(value, VALUE_MAX, "%" PRIu64, n);
 }
 
-/* The value's length, or -ENODATA. */
-static int record_value(const struct limefile_record *record, const char *key, char *value)
+/* The value's length, or -ENODATA. What is only shown as a container (view->guise) has no data
+ * at that offset. */
+static int record_value(const struct limefs_view *view, const struct limefile_record *record,
+                        const char *key, char *value)
 {
     if (strcmp(key, "type") == 0) {
         memcpy(value, record->type, record->type_len);
@@ -62,7 +64,7 @@ static int record_value(const struct limefile_record *record, const char *key, c
         return number(value, record->mb);
     if (strcmp(key, "me") == 0)
         return number(value, record->me);
-    if (strcmp(key, "offset") == 0)
+    if (strcmp(key, "offset") == 0 && !view->guise)
         return number(value, record->data_offset);
     return -ENODATA;
 }
@@ -156,7 +158,7 @@ static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t
     if (len == 0)
         len = limefile_index_get(index, ordinal, &record);
     if (len == 0)
-        len = record_value(&record, key, value);
+        len = record_value(view, &record, key, value);
     limefile_index_free(index);
     if (len == -ENODATA)
         len = verdict_value(fs, view, ordinal, key, value);
@@ -275,12 +277,14 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
         return 0;
     const char *const *names = node ? container_names : record_names;
     size_t count = node ? COUNT(container_names) : COUNT(record_names);
+    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
     for (size_t i = 0; i < count; i++) {
         if (node && value_of_container(fs, node, names[i], value) < 0)
             continue; /* a container without a fault has no "fault" */
+        if (view && value_of_record(fs, view, ordinal, names[i], value) == -ENODATA)
+            continue; /* nor has what is only shown as one an "offset" */
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
-    struct limefs_view *view = node ? NULL : limefs_inode_view(fs, id, &ordinal);
     for (size_t i = 0; view && i < COUNT(verdict_names); i++)
         if (value_of_record(fs, view, ordinal, verdict_names[i], value) > 0)
             used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s",
