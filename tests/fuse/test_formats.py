@@ -117,8 +117,6 @@ class Formats(limetest.TestCase):
                 self.assertIn("4^3 x 4", told)
                 header = self.read(mount.join("ildg-binary-data.npy"))[:6]
                 self.assertEqual(header, b"\x93NUMPY")  # faces are there, too
-                with self.assertRaises(OSError):  # of what stands in the file itself
-                    os.getxattr(mount.join("ildg-binary-data"), "user.lime.cksum")
 
     def test_attributes_are_of_what_is_shown(self):
         """The file itself has other bytes, elsewhere."""

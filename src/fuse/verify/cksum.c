@@ -38,12 +38,9 @@ static void keep(struct limefs_proofs *proofs, uint64_t ordinal, uint32_t value)
     proofs->cksum[proofs->cksums++] = (struct limefs_cksum){ordinal, value};
 }
 
-/* -ENODATA of a file in another format: its data stand nowhere as they are shown. */
 static int get_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                       struct limefile_record *out)
 {
-    if (view->guise)
-        return -ENODATA;
     struct limefile_index *index = limefs_view_index(fs, view);
     int err = limefile_index_get(index, ordinal, out);
     limefile_index_free(index);
