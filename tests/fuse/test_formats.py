@@ -164,6 +164,20 @@ class Formats(limetest.TestCase):
                 self.assert_shows(mount.join(name), kind,
                                   single(self.data) if kind == "milc" else self.data)
 
+    def test_what_takes_a_look_at_all_of_it_stays_a_file(self):
+        """Nobody waits for that who only looks a name up."""
+        folder = self.tempdir()
+        sites = 512 ** 3
+        head = struct.pack("<i4i64si", 20103, 512, 512, 512, 1, b"", 1)
+        with open(os.path.join(folder, "list"), "wb") as file:  # no bytes but these
+            file.write(head)
+            file.truncate(88 + 4 * sites + 8 + 288 * sites)
+        with open(os.path.join(folder, "order"), "wb") as file:
+            file.write(nersc(bytes(len(self.data)), 3, "IEEE64"))
+        with limetest.Mount(folder, opts="formats") as mount:
+            for name in ("list", "order"):
+                self.assertTrue(os.path.isfile(mount.join(name)), name)
+
     def test_nothing_is_written(self):
         folder = self.tempdir()
         path = os.path.join(folder, "conf")

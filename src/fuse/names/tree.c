@@ -175,16 +175,12 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 /* ---- names ---- */
 
 /* A configuration in another format, where these are shown as containers. */
-static int is_in_guise(int fd, const unsigned char *raw, size_t n)
+static bool is_in_guise(int fd, const unsigned char *raw, size_t n)
 {
     struct stat st;
-    struct limefile_gauge_guise *guise = NULL;
-    if (fstat(fd, &st) != 0 ||
-        limefile_gauge_guess(raw, n, (uint64_t)st.st_size) == LIMEFILE_GAUGE_NONE)
-        return 0;
-    int err = limefile_gauge_guise_open(fd, &guise);
-    limefile_gauge_guise_close(guise);
-    return err == 0;
+    return fstat(fd, &st) == 0 &&
+           limefile_gauge_guess(raw, n, (uint64_t)st.st_size) != LIMEFILE_GAUGE_NONE &&
+           limefile_gauge_has_guise(fd);
 }
 
 /* A container begins with a good header. What cannot be read is not a container either. Whether

@@ -97,7 +97,8 @@ static int open_as(struct limefile_gauge *g, uint64_t ordinal)
     if (n < 0)
         return (int)n;
     if (limefile_header_is_magic(head, (size_t)n) && n >= 4)
-        return gauge_ildg_open(g, ordinal);
+        return g->kept->depth == GAUGE_ALL ? gauge_ildg_open(g, ordinal)
+                                           : LIMEFILE_E_GAUGE_UNKNOWN;
     if (ordinal)
         return LIMEFILE_E_NO_RECORD;
     switch (limefile_gauge_guess(head, (size_t)n, size)) {
@@ -126,16 +127,31 @@ static struct limefile_gauge *new_gauge(struct limefile_source *source)
     return g;
 }
 
-int limefile_gauge_open(struct limefile_source *source, uint64_t ordinal,
-                        struct limefile_gauge **out)
+static int open_to(struct limefile_source *source, uint64_t ordinal, enum gauge_depth depth,
+                   struct limefile_gauge **out)
 {
     struct limefile_gauge *g = new_gauge(source);
-    int err = g ? open_as(g, ordinal) : -ENOMEM;
+    if (!g)
+        return -ENOMEM;
+    g->kept->depth = depth;
+    int err = open_as(g, ordinal);
     if (err)
         limefile_gauge_close(g);
     else
         *out = g;
     return err;
+}
+
+int limefile_gauge_open(struct limefile_source *source, uint64_t ordinal,
+                        struct limefile_gauge **out)
+{
+    return open_to(source, ordinal, GAUGE_ALL, out);
+}
+
+int gauge_open_guise(struct limefile_source *source, enum gauge_depth depth,
+                     struct limefile_gauge **out)
+{
+    return open_to(source, 0, depth, out);
 }
 
 int limefile_gauge_open_field(struct limefile_source *source,

@@ -14,17 +14,29 @@ enum {
     GAUGE_OPENQCD_HEADER = 24,
     GAUGE_OPENQCD_EXTENT_MAX = 65536,
     GAUGE_SITE_BITS = 55,
+    GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list, of a guise: 256 MiB */
+};
+
+/* How much of a file is read to open it. */
+enum gauge_depth {
+    GAUGE_ALL,    /* its data, too, if nothing else tells their order of bytes */
+    GAUGE_LISTED, /* its header, and a list of at most GAUGE_LIST_MAX sites */
+    GAUGE_HEADER, /* its header: whether it is such a file; of a list, sites cannot be read */
 };
 
 struct limefile_gauge_kept {
     struct limefile_source *source;
+    enum gauge_depth depth;
     struct links_form form;
     struct limefile_index *index;      /* of a container */
     struct limefile_sites_field field; /* the same */
     uint32_t *place;                   /* MILC with a list: where in the file each site is */
 };
 
-/* Each gets a zeroed object that has kept->source, and fills in the rest. */
+/* limefile_gauge_open() of a file in a format other than LIME, to that depth. */
+int gauge_open_guise(struct limefile_source *, enum gauge_depth, struct limefile_gauge **out);
+
+/* Each gets a zeroed object that has kept->source and its depth, and fills in the rest. */
 int gauge_nersc_open(struct limefile_gauge *, uint64_t size);
 int gauge_milc_open(struct limefile_gauge *, const unsigned char *head, uint64_t size);
 int gauge_openqcd_open(struct limefile_gauge *, const unsigned char *head, uint64_t size);

@@ -45,9 +45,7 @@ int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out)
         return -ENOMEM;
     guise->source.ops = &ops;
     limefile_fd_init(&guise->file, fd);
-    int err = limefile_gauge_open(&guise->file.source, 0, &guise->gauge);
-    if (!err && guise->gauge->format == LIMEFILE_GAUGE_ILDG)
-        err = LIMEFILE_E_GAUGE_UNKNOWN;
+    int err = gauge_open_guise(&guise->file.source, GAUGE_LISTED, &guise->gauge);
     if (!err)
         err = make_image(guise);
     if (err)
@@ -55,6 +53,16 @@ int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out)
     else
         *out = guise;
     return err;
+}
+
+bool limefile_gauge_has_guise(int fd)
+{
+    struct limefile_fd file;
+    struct limefile_gauge *gauge = NULL;
+    limefile_fd_init(&file, fd);
+    int err = gauge_open_guise(&file.source, GAUGE_HEADER, &gauge);
+    limefile_gauge_close(gauge);
+    return err == 0;
 }
 
 void limefile_gauge_guise_close(struct limefile_gauge_guise *guise)

@@ -104,6 +104,8 @@ static int take_lattice(struct limefile_gauge *g, const unsigned char *head, uin
     g->data_bytes = gauge_data_bytes(g->sites.extent, &g->kept->form);
     if (!sites || !g->data_bytes || (g->listed && sites > INT32_MAX))
         return LIMEFILE_E_GAUGE_LATTICE;
+    if (g->listed && g->kept->depth != GAUGE_ALL && sites > GAUGE_LIST_MAX)
+        return LIMEFILE_E_GAUGE_LIST;
     g->data_offset = GAUGE_MILC_HEADER + (g->listed ? 4 * sites : 0) + 8;
     return size == g->data_offset + g->data_bytes ? 0 : LIMEFILE_E_GAUGE_LENGTH;
 }
@@ -134,7 +136,7 @@ int gauge_milc_open(struct limefile_gauge *g, const unsigned char *head, uint64_
     int err = take_lattice(g, head, size);
     if (!err)
         err = take_sums(g);
-    if (!err && g->listed)
+    if (!err && g->listed && g->kept->depth != GAUGE_HEADER)
         err = read_list(g, gauge_count_sites(g->sites.extent));
     return err ? err : take_text(g);
 }

@@ -204,7 +204,7 @@ static int decide_order(struct limefile_gauge *g)
         fits[i] = is_unitary(sites, g->sites.precision, count);
     }
     if (fits[0] == fits[1])
-        return decide_by_sum(g);
+        return g->kept->depth == GAUGE_ALL ? decide_by_sum(g) : LIMEFILE_E_GAUGE_ORDER;
     g->kept->form.little = fits[1];
     return 0;
 }

@@ -143,11 +143,15 @@ bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
 
 /* What a LIME container with this configuration would be: the header as a text record, of type
  * "nersc-header" and so on, ildg-format and ildg-binary-data. There is no checksum: nothing is
- * read but the header. */
+ * read but the header, and MILC's list of sites if there is one. */
 struct limefile_gauge_guise;
 
+/* Whether it is a file that has one, by its header alone. */
+bool limefile_gauge_has_guise(int fd);
+
 /* fd is the caller's, who keeps it open. LIMEFILE_E_GAUGE_UNKNOWN if it is a file of another
- * kind, also if it is a container. */
+ * kind, also if it is a container; _ORDER if only all its data tell the order of their bytes,
+ * and _LIST if it has a list of more than 2^26 sites: whoever opens it holds up others. */
 int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out);
 void limefile_gauge_guise_close(struct limefile_gauge_guise *); /* NULL: nothing happens */
 
