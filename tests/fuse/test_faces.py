@@ -350,6 +350,11 @@ class Names(TestCase):
             self.assertEqual(read(mount.join("ildg-binary-data.npy")), b"my own")
             self.assertEqual(numpy_of(read(mount.join("002-ildg-binary-data.npy")))[1], data)
             self.assertEqual(len(self.listed(mount)), len(set(self.listed(mount))))
+        with self.mount(path, opts="rw") as mount:
+            npy = mount.join("ildg-binary-data.npy")
+            self.assertIsNone(fails(errno.EPERM, os.rename, npy, mount.join("y")))
+            self.assertIsNone(fails(errno.EROFS, os.rename, mount.join(
+                "002-ildg-binary-data.npy"), mount.join("y")))
 
     def test_not_remembered_wrongly(self):
         """A name that was a face's, or nothing, and becomes a record's."""
@@ -748,6 +753,19 @@ class Verified(TestCase):
                         self.assertIsNone(fails(code, read, name))
                     else:
                         self.assertEqual(len(numpy_of(read(name))[1]), len(data))
+                whole = mount.join("conf.nersc")  # it is read when it is opened, too
+                if code:
+                    self.assertIsNone(fails(code, read, whole))
+                else:
+                    self.assertGreater(len(read(whole)), len(data))
+
+    def test_a_whole_file_is_not_opened(self):
+        for kind in ("nersc", "milc"):
+            path = self.write("conf", configuration(checksum=(1, 2)))
+            with self.mount(path, opts="verify=open") as mount:
+                for _ in range(2):
+                    self.assertIsNone(fails(errno.EIO, os.open, mount.join(f"conf.{kind}"),
+                                            os.O_RDONLY))
 
 
 class Memory(TestCase):

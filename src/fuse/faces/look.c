@@ -69,6 +69,15 @@ static struct limefs_face *known_face(struct limefs *fs, struct limefs_view *vie
     return face;
 }
 
+/* One in use keeps them. */
+static bool has_files(struct limefs *fs, const struct limefs_face *face)
+{
+    limefs_lock(&fs->lock);
+    bool has = face->files != NULL;
+    limefs_unlock(&fs->lock);
+    return has;
+}
+
 /* Of a pinned view, which it holds: the face in use. */
 static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                    const struct limefile_facename *name, struct limefs_face **out)
@@ -84,7 +93,7 @@ static int face_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal
             err = make_face(fs, view, &field, name, files, &face);
     }
     limefs_fields_release(fields);
-    if (!err && !face->files) {
+    if (!err && !has_files(fs, face)) {
         err = limefs_face_open_again(fs, face);
         if (err)
             limefs_face_let_go(fs, face);
@@ -173,6 +182,10 @@ bool limefs_face_is_there(struct limefs *fs, struct limefs_node *container, cons
     struct limefs_view *view;
     struct limefile_record record;
     struct limefs_face *face;
+    if (limefs_view_find(fs, container, name, &view, &record) == 0) {
+        limefs_view_unpin(fs, view);
+        return false; /* a record of that name comes first */
+    }
     if (find_record(fs, container, name, &facename, &view, &record) != 0)
         return false;
     int err = face_of(fs, view, record.ordinal, &facename, &face);

@@ -40,20 +40,35 @@ static int err_of(int err, enum limefs_verdict verdict)
     return err ? err : verdict == LIMEFS_BAD ? -EIO : 0;
 }
 
+/* 0, or why it cannot be opened. */
+static int verify_file(struct limefs *fs, const struct limefs_file *file,
+                       const atomic_bool *stop)
+{
+    uint64_t ordinal = file->record.ordinal;
+    enum limefs_verdict verdict = LIMEFS_UNVERIFIED;
+    int err = limefs_verify_ask(fs, file->view, ordinal, &verdict);
+    if (err == -ENODATA) /* it has no checksum */
+        return 0;
+    if (!err && verdict == LIMEFS_UNVERIFIED) /* nobody has done it in the meantime */
+        err = limefs_verify_now(fs, file->view, ordinal, stop, &verdict);
+    return err_of(err, verdict);
+}
+
 static void run_open(struct limefs *fs, struct limefs_errand *errand)
 {
-    enum limefs_verdict verdict = LIMEFS_UNVERIFIED;
-    int err = limefs_verify_ask(fs, errand->view, errand->ordinal, &verdict);
-    if (!err && verdict == LIMEFS_UNVERIFIED) /* nobody has done it in the meantime */
-        err = limefs_verify_now(fs, errand->view, errand->ordinal, &errand->stop, &verdict);
+    int err = verify_file(fs, errand->file, &errand->stop);
     settle_interrupts(errand);
-    reply_open(fs, errand->req, errand->file, &errand->info, err_of(err, verdict));
+    reply_open(fs, errand->req, errand->file, &errand->info, err);
 }
 
 /* A whole file of another format, which is made ready when it is opened first. */
 static void run_prepare(struct limefs *fs, struct limefs_errand *errand)
 {
-    int err = limefs_face_prepare(fs, errand->file->face, &errand->stop);
+    int err = 0;
+    if (fs->options.verify == LIMEFS_VERIFY_OPEN)
+        err = verify_file(fs, errand->file, &errand->stop);
+    if (!err)
+        err = limefs_face_prepare(fs, errand->file->face, &errand->stop);
     settle_interrupts(errand);
     reply_open(fs, errand->req, errand->file, &errand->info, err);
 }
@@ -84,12 +99,8 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
         if (err == -ENODATA)
             err = 0;
         if (!err && verdict == LIMEFS_UNVERIFIED) {
-            struct limefs_errand errand = {.req = req,
-                                           .run = run_open,
-                                           .view = file->view,
-                                           .ordinal = file->record.ordinal,
-                                           .file = file,
-                                           .info = *info};
+            struct limefs_errand errand = {
+                .req = req, .run = run_open, .file = file, .info = *info};
             err = limefs_errand_send(fs, &errand);
             if (!err)
                 return;

@@ -43,7 +43,7 @@ int limefs_face_lookup_in(struct limefs *, struct limefs_face *, uint64_t parent
 
 void limefs_face_forget(struct limefs *, struct limefs_face *, uint64_t n);
 
-/* True if that is the name of a face of one of the container's records. */
+/* True if that is the name of a face of one of the container's records, and of no record. */
 bool limefs_face_is_there(struct limefs *, struct limefs_node *container, const char *name);
 
 /* Current attributes of one of its files. */
