@@ -295,6 +295,21 @@ static void figures(void **state)
     free(m.data);
 }
 
+/* A header may say anything: rows that alone take more than any memory are not tried. */
+static void rows_of_no_lattice(void **state)
+{
+    (void)state;
+    static const uint64_t thin[][4] = {{1 << 24, 1, 1, 1}, {UINT64_C(1) << 54, 1, 1, 1}};
+    struct limefile_gauge_totals totals;
+    for (size_t i = 0; i < COUNT(thin); i++) {
+        struct memory m = {.sites = {.precision = 64, .read = read_sites}, .fail_at = 0};
+        memcpy(m.sites.extent, thin[i], sizeof thin[i]);
+        m.sites.context = &m;
+        const struct limefile_gauge_pass pass = {.sites = &m.sites, .memory = 64 << 20};
+        assert_int_equal(limefile_gauge_run(&pass, &totals), -ENOMEM);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +317,7 @@ int main(void)
         cmocka_unit_test(forms_that_are_none),
         cmocka_unit_test(failures),
         cmocka_unit_test(figures),
+        cmocka_unit_test(rows_of_no_lattice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,7 @@ enum {
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY = 512 << 20,
+    MEMORY_MOST = 2000 << 20, /* if one plane of the lattice takes more than was given */
     ALIGN = 64,
 };
 
@@ -347,6 +348,18 @@ static unsigned char *get_memory(uint64_t bytes)
     return at;
 }
 
+/* Of three slices or blocks, and what each thread takes; 0: it does not fit. */
+static uint64_t all_memory(const struct work *w, uint64_t slice)
+{
+    uint64_t rows, slices, all;
+    if (w->extent[0] > SIZE_MAX / 4096 || __builtin_mul_overflow(slice, SLICES, &slices) ||
+        __builtin_mul_overflow(plaquette_scratch(w->extent) * sizeof(double), w->threads,
+                               &rows) ||
+        __builtin_add_overflow(rows, slices, &all))
+        return 0;
+    return all;
+}
+
 /* A whole slice, or blocks of an even number of planes. */
 static int plan(struct work *w)
 {
@@ -358,6 +371,9 @@ static int plan(struct work *w)
     w->halo = fit < w->extent[2];
     w->block = !w->halo ? w->extent[2] : fit > 3 ? (fit - 1) / 2 * 2 : 2;
     if (__builtin_mul_overflow(plane, w->block + w->halo, &slice))
+        return -ENOMEM;
+    uint64_t all = all_memory(w, slice);
+    if (all == 0 || (all > MEMORY_MOST && all > pass->memory + pass->memory / 4))
         return -ENOMEM;
     for (int i = 0; i < SLICES; i++) {
         w->ring[i] = get_memory(slice);

@@ -259,6 +259,12 @@ INLINE double row_of_links(const struct plaquette_plane *p, const double *row, u
 
 /* ---- planes ---- */
 
+/* Of links that are far from SU(3) the sum may be beyond what a figure can be. */
+static figure wrapped_sum(figure a, figure b)
+{
+    return (figure)((unsigned __int128)a + (unsigned __int128)b);
+}
+
 /* What is not finite is counted, and no figure is made of it. */
 static figure fixed(double value)
 {
@@ -289,8 +295,8 @@ INLINE void add(const struct plaquette_plane *p, double *scratch, struct figures
         row[1] = row[0];
         row[0] = next;
     }
-    f->plaquette += fixed(plaquettes);
-    f->trace += fixed(traces);
+    f->plaquette = wrapped_sum(f->plaquette, fixed(plaquettes));
+    f->trace = wrapped_sum(f->trace, fixed(traces));
 }
 
 static void add_plain(const struct plaquette_plane *p, double *scratch, struct figures *f)
@@ -319,8 +325,8 @@ void plaquette_add(const struct plaquette_plane *p, double *scratch, struct figu
 
 void plaquette_combine(struct figures *f, const struct figures *more)
 {
-    f->plaquette += more->plaquette;
-    f->trace += more->trace;
+    f->plaquette = wrapped_sum(f->plaquette, more->plaquette);
+    f->trace = wrapped_sum(f->trace, more->trace);
     f->unfinite += more->unfinite;
     if (more->deviation > f->deviation ||
         (more->deviation == f->deviation && more->worst_site < f->worst_site)) {

@@ -184,7 +184,9 @@ struct limefile_gauge_pass {
     void *context;
     bool without_plaquette; /* nobody wants it */
     unsigned threads;       /* 0: as many as there are processors */
-    size_t memory;          /* bytes that it may take, roughly; 0: 512 MiB */
+    /* Bytes that it may take, roughly; 0: 512 MiB. Where that is too little for a few planes of
+     * the lattice it takes more, up to 2000 MiB; -ENOMEM for a lattice that needs more yet. */
+    size_t memory;
 };
 
 /* Reads each site once, but for those at the edges of what fits into memory. */
