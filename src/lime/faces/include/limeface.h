@@ -11,8 +11,9 @@
  *     X.h5                      HDF5 with one contiguous dataset, "field"; complex as h5py's
  *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, another precision,
  *                               little-endian; any of the three, in this order
- *     X.nersc X.milc X.openqcd  a configuration as the whole file of that format; its header
- * has figures of all data, so it is ready only once it was prepared
+ *     X.nersc X.milc X.openqcd  a configuration as the whole file of that format
+ *
+ * The header of a whole file has figures of all data, so it is ready only once it was prepared.
  *
  * Nothing here prints or has global state (the HDF5 library has: a lock is around it). An
  * opened face that is ready does not change, so any number of threads may read it.

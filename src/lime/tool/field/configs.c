@@ -49,7 +49,7 @@ int configs_open(struct configs *configs, const char *path, unsigned threads)
     int status = container_open_shown(&configs->c, path);
     if (status != TOOL_GOOD)
         return status;
-    int err = limefile_fields_build(configs->c.source, configs->c.index, &configs->fields) ?: 0;
+    int err = limefile_fields_build(configs->c.source, configs->c.index, &configs->fields);
     if (!err)
         err = list(configs);
     if (err)
