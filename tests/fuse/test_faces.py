@@ -442,6 +442,30 @@ class Names(TestCase):
                     self.assertIsNone(fails(errno.ENOENT, os.stat,
                                             mount.join("ildg-binary-data" + suffix)))
 
+    def sparse(self, dims):
+        """A configuration that takes no space on the disk, however large it is."""
+        form = scidac.ildg_format(dims, 32)
+        path = self.write("sparse", limetest.record("ildg-format", form, True, False))
+        nbytes = dims[0] * dims[1] * dims[2] * dims[3] * 288
+        with open(path, "ab") as file:
+            file.write(limetest.header("ildg-binary-data", nbytes, False, True))
+            file.truncate(file.tell() + nbytes)
+        return path
+
+    def test_more_slices_than_can_be_listed(self):
+        """The directory above them is listed all the same."""
+        with self.mount(self.sparse((1, 1, 1, 1 << 31))) as mount:
+            names = limetest.run(["ls", "-A", mount.join("ildg-binary-data.zarr")], timeout=60)
+            self.assertEqual(names.stdout.split(), [b".zattrs", b".zgroup", b".zmetadata", b"field"])
+
+    def test_planes_that_are_too_large(self):
+        """Plaquettes need some of them in memory, which others need, too."""
+        with self.mount(self.sparse((1 << 14, 1 << 10, 2, 2))) as mount:
+            for name in ("conf.nersc", "conf.openqcd"):
+                self.assertGreater(os.stat(mount.join(name)).st_size, 0)
+                self.assertIsNone(fails(errno.ENOMEM, os.open, mount.join(name), os.O_RDONLY))
+            self.assertEqual(read(mount.join("ildg-format"))[:1], b"<")
+
     def test_names_of_255_bytes(self):
         form, data = gauge((2, 2, 2, 2), 32)
         with self.mount(self.write("conf", limetest.container([

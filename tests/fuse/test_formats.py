@@ -217,6 +217,25 @@ class Formats(limetest.TestCase):
                     with self.assertRaises(OSError):
                         os.pread(old.fileno(), 8, 65536)
 
+    def test_large_files_with_holes(self):
+        """Whoever looks at them neither waits nor fills the memory."""
+        folder = self.tempdir()
+        head = nersc(b"", 3, "IEEE64").replace(b"= 4\n", b"= 256\n")
+        with open(os.path.join(folder, "conf.nersc"), "wb") as file:
+            file.write(head)
+            file.truncate(len(head) + 576 * 256 ** 4)
+        head = struct.pack("<i4i64si", 20103, 1024, 1024, 512, 1, b"Sun Nov 22", 1)
+        with open(os.path.join(folder, "conf.milc"), "wb") as file:
+            file.write(head)
+            file.truncate(len(head) + 8 + (4 + 288) * 512 * 1024 ** 2)
+        with limetest.Mount(folder, opts="formats") as mount:
+            for name in ("conf.nersc", "conf.milc"):
+                done = run(["stat", "-c", "%F", mount.join(name)], timeout=60, check=True)
+                self.assertEqual(done.stdout, b"regular file\n")
+            with open(f"/proc/{mount.pid}/status", encoding="ascii") as status:
+                most = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+            self.assertLess(most, 1 << 20)  # kB; the list alone would take twice as much
+
     def test_damaged(self):
         for content in (nersc(self.data, 3, "IEEE64BIG")[:-1], milc(self.data)[:-1],
                         openqcd(self.data)[:-8], b"BEGIN_HEADER\n" * 50):

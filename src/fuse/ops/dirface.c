@@ -62,6 +62,8 @@ void limefs_dir_list_face(struct limefs *fs, struct limefs_dir *dir,
             continue;
         }
         limefile_face_entry(files, offset - 2, &entry);
+        if (entry.parent > dir->ordinal)
+            break; /* parents ascend, and there may be 2^30 slices */
         if (entry.parent == dir->ordinal)
             list_entry(fs, dir, list, offset - 2, &entry);
     }
