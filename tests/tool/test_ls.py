@@ -166,7 +166,8 @@ class Failures(limetest.TestCase):
 
 class Command(limetest.TestCase):
     COMMANDS = ["ls", "info", "cat", "unpack", "pack", "append", "replace", "rm", "set", "lfn",
-                "check", "checksum", "verify", "repair", "stage"]
+                "check", "checksum", "verify", "repair", "stage", "refs", "qcdml", "convert",
+                "join"]
 
     def test_help(self):
         overview = self.run_ok(["lime", "--help"]).decode()

@@ -5,8 +5,8 @@
 /* That this process may use: 1 or more. */
 unsigned limefile_processors(void);
 
-/* Calls `run` from so many threads at once, or fewer if there are not so many to be had, and waits
- * for all. The caller is one of them, so that it works without any other, too. */
+/* Calls `run` from so many threads at once, or fewer if there are not so many to be had, and
+ * waits for all. The caller is one of them, so that it works without any other, too. */
 void limefile_run_threads(unsigned threads, void *(*run)(void *context), void *context);
 
 #endif

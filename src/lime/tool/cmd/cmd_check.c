@@ -42,8 +42,8 @@ static const char help[] =
     "                         --files-from, a line for each file and one for all\n"
     "      --help             this text\n"
     "\n"
-    "Without --data and --physics it reads headers and metadata: checking 20 GB takes a "
-    "moment.\n"
+    "Without --data and --physics it reads headers and metadata: checking 20 GB\n"
+    "takes a moment.\n"
     "Data without a checksum, or whose sites have no known size, are 'unverified'.\n"
     "'lime repair' mends most of what is wrong with the structure.\n"
     "\n"
@@ -58,7 +58,8 @@ static const char help[] =
     "have the right SciDAC checksum, is a warning; with --strict a difference.\n"
     "\n"
     "Exit status, the worst of all files: 0 good; 1 deviations, a fault, a wrong sum\n"
-    "or another document; 2 a file cannot be read or is no container, or wrong usage.\n";
+    "or another document; 2 a file cannot be read or is no container, or wrong\n"
+    "usage.\n";
 
 struct options {
     struct check_options check;

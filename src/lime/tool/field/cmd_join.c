@@ -17,8 +17,8 @@ static const char help[] =
     "       lime join --info VOLUME\n"
     "Join the volumes of a set that QIO has written (PARTFILE, PARTFILE_DIR or\n"
     "MULTIFILE) to one container. VOLUME is any of them; the others are found by its\n"
-    "name, NAME.vol0000 or vol0000/NAME. OUT appears, or is replaced, only when all is\n"
-    "written, and only if each record has the checksum that the set gives for it.\n"
+    "name, NAME.vol0000 or vol0000/NAME. OUT appears, or is replaced, only when all\n"
+    "is written, and only if each record has the checksum that the set gives for it.\n"
     "\n"
     "      --info  only show what is in the set, and whether it is complete\n"
     "      --help  this text\n"
@@ -30,9 +30,9 @@ static const char help[] =
     "\n"
     "'lime convert' takes VOLUME, too, where the set is a gauge configuration.\n"
     "\n"
-    "Exit status: 0 done; 1 volumes are missing or do not fit together, a checksum is\n"
-    "wrong, or OUT could not be written; 2 wrong usage, or VOLUME cannot be opened or\n"
-    "is not a volume.\n";
+    "Exit status: 0 done; 1 volumes are missing or do not fit together, a checksum\n"
+    "is wrong, or OUT could not be written; 2 wrong usage, or VOLUME cannot be\n"
+    "opened or is not a volume.\n";
 
 enum {
     BUFFER_BYTES = 8 << 20,
