@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char help[] =
     "Usage: lime join VOLUME OUT\n"
@@ -189,6 +190,19 @@ static int work(struct joining *j)
     return j->out_path ? write_out(j) : show_info(j);
 }
 
+/* It would take its place. */
+static bool is_volume(const struct setfile *set, const char *out)
+{
+    struct stat st, volume;
+    bool is = false;
+    if (stat(out, &st) != 0)
+        return false;
+    for (size_t i = 0; i < set->count && !is; i++)
+        is = fstat(set->fds[i], &volume) == 0 && volume.st_dev == st.st_dev &&
+             volume.st_ino == st.st_ino;
+    return is;
+}
+
 static int join(const char *volume, const char *out)
 {
     struct joining j = {.out_path = out};
@@ -196,7 +210,12 @@ static int join(const char *volume, const char *out)
     if (status != TOOL_GOOD)
         return status;
     j.source = limefile_volumes_source(j.in.volumes);
-    status = work(&j);
+    if (out && is_volume(&j.in, out)) {
+        message(out, "write: it is a volume of the set; choose another name");
+        status = TOOL_UNUSABLE;
+    } else {
+        status = work(&j);
+    }
     free(j.buffer);
     limefile_fields_release(&j.fields);
     limefile_index_free(j.index);
