@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -12,6 +13,7 @@ import numpython
 
 numpython.need("numpy")
 import limetest
+import scidac
 from limetest import run
 
 try:
@@ -133,16 +135,31 @@ class Whole(limetest.TestCase):
             self.assertTrue(os.stat(mount.join("conf.nersc")).st_size)
 
     def test_interrupted(self):
-        """Who does not want to wait any longer is let go, and the next one gets it all."""
-        path = os.path.join(self.tempdir(), "conf.lime")
-        run(["make-config", "--lattice", "16,16,16,32", path], check=True)
+        """Who does not want to wait for all of a configuration is let go: it has holes alone, and
+        to read it would take hours."""
+        dims = (32, 32, 32, 1 << 19)
+        path = self.write("conf.lime", limetest.record(
+            "ildg-format", scidac.ildg_format(dims, 64), True, False))
+        nbytes = dims[0] * dims[1] * dims[2] * dims[3] * 576
+        with open(path, "ab") as file:
+            file.write(limetest.header("ildg-binary-data", nbytes, False, True))
+            file.truncate(file.tell() + nbytes)
         with limetest.Mount(path) as mount:
-            reader = subprocess.Popen(["cat", mount.join("conf.openqcd")],
-                                      stdout=subprocess.DEVNULL)
+            reader = subprocess.Popen(["cat", mount.join("conf.nersc")],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.wait_until_open_waits(reader)
             reader.terminate()
-            reader.wait(timeout=120)
-            self.assertEqual(self.links(read(mount.join("conf.nersc")), "nersc").shape[:4],
-                             (32, 16, 16, 16))
+            self.assertNotEqual(reader.wait(timeout=300), 0)
+            self.assertEqual(run(["cat", mount.join("ildg-format")], timeout=300).returncode, 0)
+
+    def wait_until_open_waits(self, process):
+        """For the daemon, in open(): the process sleeps in a request."""
+        for _ in range(3000):
+            with open(f"/proc/{process.pid}/wchan", encoding="ascii") as file:
+                if file.read() == "request_wait_answer":
+                    return
+            time.sleep(0.1)
+        self.fail("the open does not wait")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ struct limefs_face {
     uint64_t digest;              /* of what describes the record */
     struct limefile_facename name;
     atomic_bool ready; /* its files can be read */
-    bool kept;         /* they are kept as long as it is: to make them ready takes long */
 
     /* Guarded by fs->lock. */
     bool found; /* it is in its bucket: the record is still as it was */
@@ -33,6 +32,12 @@ struct limefs_face *limefs_face_find(struct limefs *, const struct limefs_view *
 int limefs_face_put(struct limefs *, struct limefs_face *);   /* -ENOMEM */
 void limefs_face_drop(struct limefs *, struct limefs_face *); /* if it is found */
 void limefs_faces_drop(struct limefs *, const struct limefs_view *, uint64_t ordinal);
+
+/* Its files are kept as long as it is: to make them ready takes long. */
+static inline bool limefs_face_is_kept(const struct limefs_face *face)
+{
+    return limefile_face_is_whole(&face->name);
+}
 
 /* Somebody has it in use: the first user, or no longer, the last. What the latter gives is to
  * be closed without the lock: the files of the one that was longest without users. */

@@ -30,7 +30,6 @@ static int make_face(struct limefs *fs, struct limefs_view *view,
                                      limefs_view_generation(fs, view, field->record.ordinal),
                                  .digest = limefs_face_digest(field),
                                  .name = *name,
-                                 .kept = limefile_face_is_whole(name),
                                  .users = 1,
                                  .files = files};
     atomic_init(&face->ready, limefile_face_is_ready(files));

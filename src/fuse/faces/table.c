@@ -144,7 +144,7 @@ void limefs_faces_drop(struct limefs *fs, const struct limefs_view *view, uint64
 void limefs_face_wake(struct limefs *fs, struct limefs_face *face)
 {
     struct limefs_faces *faces = fs->faces;
-    if (face->users++ > 0 || !face->files || face->kept)
+    if (face->users++ > 0 || !face->files || limefs_face_is_kept(face))
         return;
     *(face->newer ? &face->newer->older : &faces->newest) = face->older;
     *(face->older ? &face->older->newer : &faces->oldest) = face->newer;
@@ -156,7 +156,7 @@ struct limefile_face *limefs_face_rest(struct limefs *fs, struct limefs_face *fa
 {
     struct limefs_faces *faces = fs->faces;
     struct limefile_face *files = NULL;
-    if (--face->users > 0 || !face->files || face->kept)
+    if (--face->users > 0 || !face->files || limefs_face_is_kept(face))
         return NULL;
     if (faces->idle == IDLE_MAX) {
         struct limefs_face *oldest = faces->oldest;

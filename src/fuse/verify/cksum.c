@@ -38,14 +38,15 @@ static void keep(struct limefs_proofs *proofs, uint64_t ordinal, uint32_t value)
     proofs->cksum[proofs->cksums++] = (struct limefs_cksum){ordinal, value};
 }
 
-static int get_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                      struct limefile_record *out)
+/* The record, and what is known of its container, which the caller releases. */
+static int begin(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                 struct limefile_record *record, struct limefs_proofs **proofs)
 {
     struct limefile_index *index = limefs_view_index(fs, view);
-    int err = limefile_index_get(index, ordinal, out);
+    int err = limefile_index_get(index, ordinal, record);
     limefile_index_free(index);
-    out->type = NULL; /* it was the index's */
-    return err;
+    record->type = NULL; /* it was the index's */
+    return err ? err : limefs_proofs_of(fs, view, proofs);
 }
 
 int limefs_verify_cksum_kept(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
@@ -53,10 +54,7 @@ int limefs_verify_cksum_kept(struct limefs *fs, struct limefs_view *view, uint64
 {
     struct limefs_proofs *proofs;
     struct limefile_record record;
-    int err = get_record(fs, view, ordinal, &record);
-    if (err)
-        return err;
-    err = limefs_proofs_of(fs, view, &proofs);
+    int err = begin(fs, view, ordinal, &record, &proofs);
     if (err)
         return err;
     if (!find(proofs, ordinal, out) || limefs_view_check(fs, view, &record, NULL) != 0)
@@ -109,10 +107,7 @@ int limefs_verify_cksum(struct limefs *fs, struct limefs_view *view, uint64_t or
 {
     struct limefs_proofs *proofs;
     struct limefile_record record;
-    int err = get_record(fs, view, ordinal, &record);
-    if (err)
-        return err;
-    err = limefs_proofs_of(fs, view, &proofs);
+    int err = begin(fs, view, ordinal, &record, &proofs);
     if (err)
         return err;
     if (!find(proofs, ordinal, out)) {

@@ -2,6 +2,7 @@
 #include "volumeset.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,31 +58,36 @@ int volumes_join(struct limefile_volumes *set)
 
 /* ---- bytes ---- */
 
-/* Several records end before `offset`; this one does not. */
-static const struct joined *record_at(const struct limefile_volumes *set, uint64_t offset)
+/* The last of `count` structs that begin with a number of at most `value`; they rise, and the
+ * first one does. */
+static const void *last_upto(const void *structs, size_t size, size_t count, uint64_t value)
 {
-    size_t low = 0, high = set->records;
+    const char *base = structs;
+    size_t low = 0, high = count;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        if (set->record[middle].offset <= offset)
+        uint64_t there;
+        memcpy(&there, base + middle * size, sizeof there);
+        if (there <= value)
             low = middle;
         else
             high = middle;
     }
-    return &set->record[low];
+    return base + low * size;
+}
+
+_Static_assert(offsetof(struct joined, offset) == 0 && offsetof(struct run, rank) == 0,
+               "what they are found by comes first");
+
+/* Several records end before `offset`; this one does not. */
+static const struct joined *record_at(const struct limefile_volumes *set, uint64_t offset)
+{
+    return last_upto(set->record, sizeof *set->record, set->records, offset);
 }
 
 static const struct run *run_at(const struct limefile_volumes *set, uint64_t rank)
 {
-    size_t low = 0, high = set->runs;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (set->run[middle].rank <= rank)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &set->run[low];
+    return last_upto(set->run, sizeof *set->run, set->runs, rank);
 }
 
 static ssize_t read_all(struct limefile_source *source, void *buf, size_t n, uint64_t offset)

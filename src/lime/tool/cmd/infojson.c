@@ -20,24 +20,6 @@ static const char *kind_word(enum limefile_fieldkind kind)
     return words[kind];
 }
 
-static void json_word(const char *name, const char *text)
-{
-    printf(", \"%s\": ", name);
-    if (text && *text)
-        jsonout_text(stdout, text, strlen(text));
-    else
-        fputs("null", stdout);
-}
-
-/* 0 is null: not known. */
-static void json_number(const char *name, uint64_t value)
-{
-    if (value)
-        printf(", \"%s\": %" PRIu64, name, value);
-    else
-        printf(", \"%s\": null", name);
-}
-
 static void json_list(const char *name, const uint64_t *numbers, unsigned count)
 {
     printf(", \"%s\": ", name);
@@ -55,16 +37,16 @@ static void json_field(struct info *info, const struct limefile_field *f)
     printf("{\"ordinal\": %" PRIu64 ", \"message\": %" PRIu32 ", \"type\": ", f->record.ordinal,
            f->record.message);
     jsonout_text(stdout, f->record.type, f->record.type_len);
-    json_word("kind", kind_word(f->kind));
-    json_word("name", f->name);
+    jsonout_word("kind", kind_word(f->kind));
+    jsonout_word("name", f->name);
     json_list("lattice", f->lattice.extent, f->lattice.dims);
     json_list("lower", f->lower, box);
     json_list("upper", f->upper, box);
-    json_number("precision", f->precision);
-    json_number("sites", f->sites);
-    json_number("site_bytes", f->site_bytes);
+    jsonout_number("precision", f->precision);
+    jsonout_number("sites", f->sites);
+    jsonout_number("site_bytes", f->site_bytes);
     printf(", \"bytes\": %" PRIu64, f->record.bytes);
-    json_number("expected", f->expected);
+    jsonout_number("expected", f->expected);
     fputs(", \"checksum\": ", stdout);
     if (f->has_checksum)
         printf("{\"suma\": \"%08x\", \"sumb\": \"%08x\"}", (unsigned)f->checksum.suma,
@@ -73,12 +55,12 @@ static void json_field(struct info *info, const struct limefile_field *f)
         fputs("null", stdout);
     fputs(", \"array\": ", stdout);
     fieldjson_array(stdout, f);
-    json_word("date", info_private_record(info, f->by_record, &said) ? said.date : NULL);
-    json_word("lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
-    json_number("format_record", f->by_format);
-    json_number("private_record", f->by_record);
-    json_number("checksum_record", f->by_checksum);
-    json_number("lfn_record", f->by_lfn);
+    jsonout_word("date", info_private_record(info, f->by_record, &said) ? said.date : NULL);
+    jsonout_word("lfn", info_lfn(info, f->by_lfn, lfn) ? lfn : NULL);
+    jsonout_number("format_record", f->by_format);
+    jsonout_number("private_record", f->by_record);
+    jsonout_number("checksum_record", f->by_checksum);
+    jsonout_number("lfn_record", f->by_lfn);
     putchar('}');
 }
 
@@ -177,7 +159,7 @@ int info_json(struct info *info)
            limefile_index_size(index), limefile_index_count(index),
            limefile_index_messages(index));
     json_fault(info);
-    json_word("lfn", info->fields.lfn);
+    jsonout_word("lfn", info->fields.lfn);
     int status = json_deviations(info);
     fputs("], \"fields\": [", stdout);
     for (size_t i = 0; i < info->fields.count; i++) {

@@ -1,6 +1,7 @@
 /* cmd_convert.c - lime convert: a gauge configuration into another program's format */
 #define _GNU_SOURCE
 #include "gaugefile.h"
+#include "limephysics.h"
 #include "progress.h"
 #include "tempfile.h"
 #include "tool.h"
@@ -40,9 +41,6 @@ static const char help[] =
     "\n"
     "Exit status: 0 done; 1 the data of IN are not what IN says, or OUT could not be\n"
     "written; 2 wrong usage, or IN cannot be opened or has no configuration.\n";
-
-/* How far links may be from SU(3) before a warning: as of 'lime check --physics'. */
-static const double BOUND_SINGLE = 1e-4, BOUND_DOUBLE = 1e-6;
 
 struct options {
     struct limefile_gauge_form form;
@@ -94,7 +92,9 @@ static void tell_deviation(const struct conversion *c,
 static int judge(const struct conversion *c, const struct limefile_gauge_totals *totals,
                  unsigned rows)
 {
-    double bound = c->in.gauge->sites.precision == 64 ? BOUND_DOUBLE : BOUND_SINGLE;
+    /* Before a warning: as 'lime check --physics' has it. */
+    double bound = c->in.gauge->sites.precision == 64 ? LIMEFILE_PHYSICS_BOUND_DOUBLE
+                                                      : LIMEFILE_PHYSICS_BOUND_SINGLE;
     int err = limefile_gauge_compare(c->in.gauge, totals);
     if (totals->unfinite) {
         message(c->in.path, "%" PRIu64 " links contain NaN or infinity; not converted",

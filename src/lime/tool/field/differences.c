@@ -92,23 +92,6 @@ void differences_summary(const struct qcdml_check *check)
 
 /* ---- JSON ---- */
 
-static void text(const char *name, const char *value)
-{
-    printf(", \"%s\": ", name);
-    if (*value)
-        jsonout_text(stdout, value, strlen(value));
-    else
-        fputs("null", stdout);
-}
-
-static void number(const char *name, uint64_t value)
-{
-    if (value)
-        printf(", \"%s\": %" PRIu64, name, value);
-    else
-        printf(", \"%s\": null", name);
-}
-
 void qcdml_check_json(const struct qcdml_check *check)
 {
     fputs("{\"file\": ", stdout);
@@ -119,11 +102,11 @@ void qcdml_check_json(const struct qcdml_check *check)
         const struct qcdml_difference *d = &check->kept[i];
         printf("%s{\"warning\": %s, \"what\": \"%s\"", i ? ", " : "",
                d->warning ? "true" : "false", d->what);
-        text("document", d->document);
-        text("container", d->container);
-        text("why", d->why);
-        number("line", d->line);
-        number("ordinal", d->ordinal);
+        jsonout_word("document", d->document);
+        jsonout_word("container", d->container);
+        jsonout_word("why", d->why);
+        jsonout_number("line", d->line);
+        jsonout_number("ordinal", d->ordinal);
         putchar('}');
     }
     printf("], \"verdict\": \"%s\"}", !check->compared     ? "unreadable"

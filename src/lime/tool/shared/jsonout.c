@@ -87,3 +87,20 @@ void jsonout_shown_fault(FILE *out, const char *text)
     jsonout_text(out, text, strlen(text));
     putc('}', out);
 }
+
+void jsonout_word(const char *name, const char *text)
+{
+    printf(", \"%s\": ", name);
+    if (text && *text)
+        jsonout_text(stdout, text, strlen(text));
+    else
+        fputs("null", stdout);
+}
+
+void jsonout_number(const char *name, uint64_t value)
+{
+    if (value)
+        printf(", \"%s\": %" PRIu64, name, value);
+    else
+        printf(", \"%s\": null", name);
+}

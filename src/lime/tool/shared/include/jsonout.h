@@ -16,6 +16,11 @@ bool jsonout_is_utf8(const char *text, size_t len);
 /* A quoted string in printable ASCII; bytes that are not UTF-8 come out as %XX. */
 void jsonout_text(FILE *, const char *text, size_t len);
 
+/* , "name": ... on standard output; null where there is no text (NULL, ""), or the number is 0:
+ * not known. */
+void jsonout_word(const char *name, const char *text);
+void jsonout_number(const char *name, uint64_t value);
+
 /* "XX..", each byte as two hex digits, quoted. */
 void jsonout_hex(FILE *, const char *bytes, size_t len);
 
