@@ -23,9 +23,8 @@ struct check {
     const char *path;
     const struct check_options *options;
     struct qcdml_check *qcdml; /* or NULL; compared by who prints it */
-    struct progress *progress; /* of all files; `base` where this one begins */
-    uint64_t base;
-    bool optional; /* if it does not begin like a container, it is passed over */
+    struct progress *progress; /* of this one */
+    bool optional;             /* if it does not begin like a container, it is passed over */
 
     bool passed_over, empty;
     uint64_t deviations, faults;

@@ -172,7 +172,7 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
     const struct check *check = ((struct look *)context)->check;
     (void)size;
     if (!check->options->data && !check->options->physics)
-        progress_to(check->progress, check->base + done);
+        progress_to(check->progress, done);
 }
 
 static int understand(struct look *look)
@@ -321,14 +321,10 @@ static int look_at(struct look *look)
     return err;
 }
 
-/* What does not begin so is no container. An empty file is one, but is not looked for. */
+/* An empty file is a container, but is not looked for. */
 static bool is_wanted(struct check *check, int fd)
 {
-    unsigned char start[4];
-    ssize_t got = limefile_fd_read(fd, start, sizeof start, 0);
-    check->empty = got == 0;
-    return got < 0 || (check->empty ? is_meant(check->path)
-                                    : limefile_header_is_magic(start, (size_t)got));
+    return container_begins(fd, &check->empty) || (check->empty && is_meant(check->path));
 }
 
 static void close_it(struct look *look)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "check.h"
 #include "pathlist.h"
+#include "several.h"
 #include "tool.h"
 
 #include <getopt.h>
@@ -36,7 +37,8 @@ static const char help[] =
     "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
     "                         input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
-    "  -j, --threads N        processors to use for data; all of them without it\n"
+    "  -j, --threads N        processors to use, on several files at once; all\n"
+    "                         of them without it\n"
     "  -q, --quiet            say nothing about deviations; the exit status tells\n"
     "      --json             for scripts: all of it, as JSON; with -r or\n"
     "                         --files-from, a line for each file and one for all\n"
@@ -82,14 +84,20 @@ static double now(void)
 
 /* ---- all files ---- */
 
-static void count(struct totals *t, const struct check *c, int status)
+/* Of one file. */
+struct outcome {
+    bool passed_over, empty, unverified;
+    uint64_t size, summed;
+};
+
+static void count(struct totals *t, const struct outcome *one, int status)
 {
     t->files++;
-    t->bytes += c->size;
-    t->summed += c->summed;
+    t->bytes += one->size;
+    t->summed += one->summed;
     if (status != TOOL_GOOD)
         t->bad++;
-    else if (c->unverified || c->unexamined)
+    else if (one->unverified)
         t->unverified++;
     else
         t->good++;
@@ -128,22 +136,42 @@ static unsigned passes(const struct options *o)
     return o->check.data && o->check.physics ? 2 : 1;
 }
 
-static int check_one(const struct pathlist_item *item, const struct options *o,
-                     struct progress *progress, struct totals *t)
+/* What several files have in common. */
+struct checks {
+    const struct pathlist *list;
+    const struct options *options;
+    struct totals totals;
+};
+
+static const char *name_of(void *context, size_t i)
 {
+    return ((const struct checks *)context)->list->items[i].path;
+}
+
+static uint64_t size_of(void *context, size_t i)
+{
+    const struct checks *all = context;
+    return all->list->items[i].size * passes(all->options);
+}
+
+static int check_one(void *context, size_t i, unsigned threads, struct progress *progress,
+                     void *result)
+{
+    const struct checks *all = context;
+    const struct options *o = all->options;
+    const struct pathlist_item *item = &all->list->items[i];
+    struct check_options options = o->check;
+    options.threads = threads;
     struct check check = {
         .path = item->path,
-        .options = &o->check,
+        .options = &options,
         .progress = progress,
-        .base = progress->done,
         .optional = item->found,
     };
-    if (o->check.json && !o->check.lines && t->files > 0)
-        fputs(",\n", stdout);
     struct qcdml_check qcdml = {
         .document = o->qcdml,
         .path = item->path,
-        .threads = o->check.threads,
+        .threads = threads,
         .strict = o->check.strict,
         .silent = o->check.quiet || o->check.json,
     };
@@ -152,39 +180,63 @@ static int check_one(const struct pathlist_item *item, const struct options *o,
     if (o->qcdml && !o->check.json && status != TOOL_UNUSABLE)
         qcdml_check(&qcdml);
     qcdml_check_release(&qcdml);
-    progress_to(progress, check.base + item->size * passes(o));
-    if (check.passed_over) {
-        t->passed_over++;
-        t->empty += check.empty;
-        return TOOL_GOOD;
-    }
-    status = qcdml.status > status ? qcdml.status : status;
-    count(t, &check, status);
-    if (o->check.lines)
+    progress_to(progress, item->size * passes(o));
+    if (o->check.lines && !check.passed_over)
         putchar('\n');
-    return status;
+    *(struct outcome *)result = (struct outcome){
+        .passed_over = check.passed_over,
+        .empty = check.empty,
+        .unverified = check.unverified || check.unexamined,
+        .size = check.size,
+        .summed = check.summed,
+    };
+    return qcdml.status > status ? qcdml.status : status;
+}
+
+static int take_one(void *context, size_t i, int status, const void *result)
+{
+    struct checks *all = context;
+    const struct outcome *one = result;
+    (void)i;
+    if (!one->passed_over) {
+        count(&all->totals, one, status);
+        return status;
+    }
+    all->totals.passed_over++;
+    all->totals.empty += one->empty;
+    return TOOL_GOOD;
 }
 
 static int check_all(const struct pathlist *list, const struct options *o)
 {
-    struct totals t = {.passed_over = list->skipped, .began = now()};
-    struct progress progress;
-    int worst = list->incomplete ? TOOL_UNUSABLE : TOOL_GOOD;
+    struct checks all = {list, o, {.passed_over = list->skipped, .began = now()}};
     bool many = o->recursive || o->list, array = !o->check.lines && list->count > 1;
+    const struct several several = {
+        .count = list->count,
+        .processors = o->check.threads,
+        .waits = !o->check.data && !o->check.physics,
+        .bytes = list->bytes * passes(o),
+        .action = "check",
+        .between = o->check.json && array ? ",\n" : NULL,
+        .result_size = sizeof(struct outcome),
+        .context = &all,
+        .name = name_of,
+        .size = size_of,
+        .work = check_one,
+        .done = take_one,
+    };
+    _Static_assert(sizeof(struct outcome) <= SEVERAL_RESULT_MAX, "the result of one file");
     if (o->check.json && array)
         fputs("[", stdout);
-    progress_begin(&progress, "check", list->bytes * passes(o));
-    for (size_t i = 0; i < list->count; i++) {
-        int status = check_one(&list->items[i], o, &progress, &t);
-        worst = status > worst ? status : worst;
-    }
-    progress_end(&progress);
+    int worst = several_run(&several);
+    if (list->incomplete)
+        worst = TOOL_UNUSABLE;
     if (o->check.lines)
-        print_totals_json(&t);
+        print_totals_json(&all.totals);
     else if (o->check.json)
         fputs(array ? "]\n" : "\n", stdout);
-    else if (!o->check.quiet && (many || t.files > 1))
-        print_totals(o, &t);
+    else if (!o->check.quiet && (many || all.totals.files > 1))
+        print_totals(o, &all.totals);
     return worst;
 }
 
@@ -274,11 +326,7 @@ static int run(int argc, char **argv)
     if (status || o.help)
         return status ? status : print_help(&cmd_check);
     struct pathlist list = {.walk = o.recursive};
-    bool good = true;
-    for (int i = optind; good && i < argc; i++)
-        good = pathlist_add(&list, argv[i]);
-    if (good && o.list)
-        good = pathlist_read(&list, o.list, o.nul);
+    bool good = pathlist_make(&list, argv + optind, (size_t)(argc - optind), o.list, o.nul);
     status = good ? check_all(&list, &o) : TOOL_UNUSABLE;
     pathlist_release(&list);
     return status;

@@ -2,21 +2,34 @@
 #define _GNU_SOURCE
 #include "info.h"
 #include "mounted.h"
+#include "pathlist.h"
+#include "several.h"
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char help[] =
-    "Usage: lime info [--json] FILE...\n"
+    "Usage: lime info [--json] [-j N] FILE...\n"
+    "       lime info [OPTION]... -r DIR...\n"
+    "       lime info [OPTION]... --files-from LIST [-0]\n"
     "Tell what LIME containers hold: configurations, propagators and other fields\n"
     "with lattice, precision, size and checksum, and what their writers say of\n"
     "ensemble, inverter and date; checkpoints of particles with domain, cells, step\n"
     "and fields.\n"
     "\n"
-    "      --json  for scripts: all of it, as JSON\n"
-    "      --help  this text\n"
+    "  -r, --recursive        of a folder, all files that begin like containers\n"
+    "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
+    "                         input\n"
+    "  -0, --null             in LIST, each name ends with a NUL\n"
+    "  -j, --threads N        look at N files at once; as many as there are\n"
+    "                         processors without it, and at least 4\n"
+    "      --json             for scripts: all of it, as JSON\n"
+    "      --help             this text\n"
     "\n"
     "It reads metadata, not the data: 'lime check --data' verifies checksums. What\n"
     "contradicts the ILDG and SciDAC formats, or an index of cells, is named at the\n"
@@ -25,6 +38,7 @@ static const char help[] =
     "Examples:\n"
     "  lime info conf.0042\n"
     "  lime info --json conf.* | jq -r '.[].lfn'\n"
+    "  lime info -r /data/runs\n"
     "\n"
     "Exit status: 0 all told; 1 a container ends at a fault (what stands before it\n"
     "is told), or cannot be read; 2 a file cannot be opened or is no container, or\n"
@@ -110,39 +124,153 @@ static int info_one(const char *path, bool json)
     return status;
 }
 
-static int info_all(int count, char **paths, bool json)
+struct infos {
+    const struct pathlist *list;
+    bool json;
+};
+
+static const char *name_of(void *context, size_t i)
 {
-    bool several = count > 1;
-    int worst = TOOL_GOOD;
+    return ((const struct infos *)context)->list->items[i].path;
+}
+
+/* Headers and metadata are all that is read: the bar counts files. */
+static uint64_t size_of(void *context, size_t i)
+{
+    (void)context;
+    (void)i;
+    return 1;
+}
+
+static bool is_wanted(const struct pathlist_item *item)
+{
+    bool empty;
+    if (!item->found)
+        return true;
+    int fd = limefile_open(item->path, O_RDONLY);
+    bool wanted = fd < 0 || container_begins(fd, &empty);
+    if (fd >= 0)
+        close(fd);
+    return wanted;
+}
+
+static int work(void *context, size_t i, unsigned threads, struct progress *progress,
+                void *result)
+{
+    const struct infos *all = context;
+    const struct pathlist_item *item = &all->list->items[i];
+    (void)threads;
+    (void)progress;
+    (void)result;
+    return is_wanted(item) ? info_one(item->path, all->json) : TOOL_GOOD;
+}
+
+static int done(void *context, size_t i, int status, const void *result)
+{
+    (void)context;
+    (void)i;
+    (void)result;
+    return status;
+}
+
+static int info_all(const struct pathlist *list, unsigned at_once, bool json, bool many)
+{
+    struct infos all = {list, json};
+    bool several = many || list->count > 1;
+    const struct several run = {
+        .count = list->count,
+        .processors = at_once,
+        .waits = at_once == 0,
+        .bytes = list->count,
+        .action = "info",
+        .between = json ? ",\n" : "\n\n",
+        .context = &all,
+        .name = name_of,
+        .size = size_of,
+        .work = work,
+        .done = done,
+    };
     if (json && several)
         fputs("[", stdout);
-    for (int i = 0; i < count; i++) {
-        if (i > 0)
-            fputs(json ? ",\n" : "\n\n", stdout);
-        int status = info_one(paths[i], json);
-        worst = status > worst ? status : worst;
-    }
+    int worst = several_run(&run);
     if (json)
         fputs(several ? "]\n" : "\n", stdout);
-    return worst;
+    return list->incomplete ? TOOL_UNUSABLE : worst;
+}
+
+/* ---- the command line ---- */
+
+struct options {
+    const char *list;
+    unsigned at_once;
+    bool json, recursive, nul, help;
+};
+
+enum { OPT_JSON = 256, OPT_LIST, OPT_HELP };
+
+static int take_option(struct options *o, int opt, char **argv)
+{
+    uint64_t n;
+    switch (opt) {
+    case 'r':
+        o->recursive = true;
+        return TOOL_GOOD;
+    case '0':
+        o->nul = true;
+        return TOOL_GOOD;
+    case 'j':
+        if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
+            return usage_error(&cmd_info, "-j %s: not a number of files", optarg);
+        o->at_once = (unsigned)n;
+        return TOOL_GOOD;
+    case OPT_LIST:
+        o->list = optarg;
+        return TOOL_GOOD;
+    case OPT_JSON:
+        o->json = true;
+        return TOOL_GOOD;
+    case OPT_HELP:
+        o->help = true;
+        return TOOL_GOOD;
+    default:
+        return option_error(&cmd_info, argv);
+    }
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"recursive", no_argument, NULL, 'r'},
+        {"files-from", required_argument, NULL, OPT_LIST},
+        {"null", no_argument, NULL, '0'},
+        {"threads", required_argument, NULL, 'j'},
+        {"json", no_argument, NULL, OPT_JSON},
+        {"help", no_argument, NULL, OPT_HELP},
+        {NULL, 0, NULL, 0},
+    };
+    int status = TOOL_GOOD;
+    for (int opt; !status && (opt = getopt_long(argc, argv, "r0j:", longs, NULL)) != -1;)
+        status = take_option(o, opt, argv);
+    if (status || o->help)
+        return status;
+    if (o->nul && !o->list)
+        return usage_error(&cmd_info, "-0 is for --files-from");
+    if (optind == argc && !o->list)
+        return usage_error(&cmd_info, "no file named");
+    return TOOL_GOOD;
 }
 
 static int run(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    bool json = false;
-    for (int opt; (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        if (opt != 'j')
-            return opt == 'H' ? print_help(&cmd_info) : option_error(&cmd_info, argv);
-        json = true;
-    }
-    if (optind == argc)
-        return usage_error(&cmd_info, "no file named");
-    return info_all(argc - optind, argv + optind, json);
+    struct options o = {.list = NULL};
+    int status = parse(&o, argc, argv);
+    if (status || o.help)
+        return status ? status : print_help(&cmd_info);
+    struct pathlist list = {.walk = o.recursive};
+    bool good = pathlist_make(&list, argv + optind, (size_t)(argc - optind), o.list, o.nul);
+    status = good ? info_all(&list, o.at_once, o.json, o.recursive || o.list) : TOOL_UNUSABLE;
+    pathlist_release(&list);
+    return status;
 }
 
 const struct command cmd_info = {"info", "lattice, precision, checksums, ensemble", help, run};

@@ -166,8 +166,26 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Results come as files end, and are told in the order of the list. */
+struct turns {
+    struct stage_result **waiting; /* by item; NULL: not ended, or told */
+    size_t told, ended;
+};
+
+/* All that can be told; at the end, what stands behind those that were not begun, too. */
+static bool tell_in_turn(struct turns *turns, const struct stagelist *list, bool at_end,
+                         struct tally *tally, const struct options *o,
+                         struct progress *progress)
+{
+    bool good = true;
+    for (; turns->told < list->count && (at_end || turns->waiting[turns->told]); turns->told++)
+        if (turns->waiting[turns->told])
+            good = take_result(tally, turns->waiting[turns->told], o, progress) && good;
+    return good;
+}
+
 static void follow(struct stage *stage, const struct stagelist *list, const struct options *o,
-                   struct tally *tally)
+                   struct turns *turns, struct tally *tally)
 {
     struct progress progress;
     struct stage_result *result;
@@ -181,17 +199,20 @@ static void follow(struct stage *stage, const struct stagelist *list, const stru
             message(o->stage.socket, "warning: without the job: %s", why);
             told = true;
         }
-        if (got && !take_result(tally, result, o, &progress))
+        if (got) {
+            turns->waiting[result->item - list->items] = result;
+            turns->ended++;
+        }
+        if (!tell_in_turn(turns, list, false, tally, o, &progress))
             stage_stop(stage);
         if (caught && !stopped) {
             stage_stop(stage);
             stopped = true;
         }
-        snprintf(what, sizeof what, "%zu/%zu",
-                 tally->of[STAGE_STAGED] + tally->of[STAGE_THERE] + tally->of[STAGE_FAILED],
-                 list->count);
+        snprintf(what, sizeof what, "%zu/%zu", turns->ended, list->count);
         progress_to(&progress, moved);
     }
+    tell_in_turn(turns, list, true, tally, o, &progress);
     progress_end(&progress);
 }
 
@@ -214,19 +235,25 @@ static int run_list(const struct stagelist *list, const struct options *o)
 {
     struct stage *stage;
     struct tally tally = {0};
+    struct turns turns = {0};
     double began = now();
     if (!has_room(list, o))
         return TOOL_BAD;
     catch_signals();
-    int err = stage_start(&o->stage, list->items, list->count, &stage);
+    turns.waiting = calloc(list->count, sizeof(struct stage_result *));
+    int err = list->count && !turns.waiting
+                  ? -ENOMEM
+                  : stage_start(&o->stage, list->items, list->count, &stage);
     if (err) {
         message_code("stage", "begin", err);
+        free(turns.waiting);
         return TOOL_BAD;
     }
     if (!o->json)
         stageprint_head();
-    follow(stage, list, o, &tally);
+    follow(stage, list, o, &turns, &tally);
     stage_free(stage);
+    free(turns.waiting);
     tell_failures(&tally, list->count);
     if (!o->quiet)
         tell_summary(&tally, list->count, now() - began);

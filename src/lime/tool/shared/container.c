@@ -53,6 +53,14 @@ int container_open(struct container *c, const char *path)
     return status;
 }
 
+bool container_begins(int fd, bool *empty)
+{
+    unsigned char start[4];
+    ssize_t got = limefile_fd_read(fd, start, sizeof start, 0);
+    *empty = got == 0;
+    return got < 0 || (got > 0 && limefile_header_is_magic(start, (size_t)got));
+}
+
 int container_open_source(struct container *c, const char *path)
 {
     int err = 0;

@@ -119,6 +119,15 @@ bool pathlist_read(struct pathlist *list, const char *name, bool nul)
     return good;
 }
 
+bool pathlist_make(struct pathlist *list, char *const *paths, size_t count, const char *name,
+                   bool nul)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < count; i++)
+        good = pathlist_add(list, paths[i]);
+    return good && (!name || pathlist_read(list, name, nul));
+}
+
 void pathlist_release(struct pathlist *list)
 {
     for (size_t i = 0; i < list->count; i++)

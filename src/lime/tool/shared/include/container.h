@@ -31,6 +31,10 @@ void container_close_shown(struct container *);
 int container_open_source(struct container *, const char *path);
 void container_close_source(struct container *);
 
+/* The file begins like a container, or cannot be read, which is for others to tell. An empty
+ * file does not. */
+bool container_begins(int fd, bool *empty);
+
 /* For a script: why the container could not be opened. */
 const char *container_failure_text(const struct container *);
 

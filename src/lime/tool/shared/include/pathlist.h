@@ -30,6 +30,10 @@ bool pathlist_add(struct pathlist *, const char *path);
  * after a message. */
 bool pathlist_read(struct pathlist *, const char *name, bool nul);
 
+/* Both: the paths of the command line, and those in `name` unless it is NULL. */
+bool pathlist_make(struct pathlist *, char *const *paths, size_t count, const char *name,
+                   bool nul);
+
 void pathlist_release(struct pathlist *);
 
 #endif

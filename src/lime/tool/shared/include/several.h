@@ -1,0 +1,45 @@
+/*
+ * several.h - the same work on each file of a list, on several files at once
+ *
+ * Each worker is a process, so that the work can print as if it were alone, and a file that
+ * ends its worker ends no other's. What they say comes out in the order of the list, all of a
+ * file before anything of the next one. A single file is worked on in this process.
+ */
+#ifndef SEVERAL_H
+#define SEVERAL_H
+
+#include "progress.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SEVERAL_RESULT_MAX = 256 }; /* bytes */
+
+struct several {
+    size_t count;
+    unsigned processors; /* that may be used; 0: all */
+    bool waits;          /* the work is little but waiting: more files than processors */
+    uint64_t bytes;      /* of all files; for the progress bar */
+    const char *action;  /* what the bar begins with */
+    const char *between; /* on stdout, between two files that print anything there; or NULL */
+    size_t result_size;
+    void *context;
+
+    const char *(*name)(void *context, size_t i);
+    uint64_t (*size)(void *context, size_t i); /* its share of `bytes` */
+
+    /* In a worker. `threads`: that this file may use. What it writes to *result, which is zero
+     * to begin with, reaches done(). Returns an exit status. */
+    int (*work)(void *context, size_t i, unsigned threads, struct progress *, void *result);
+
+    /* In this process, in the order of the list, after all that the file has printed. Returns
+     * an exit status, as a rule the one it is given. `result` is zero if the worker was ended
+     * before it was done. */
+    int (*done)(void *context, size_t i, int status, const void *result);
+};
+
+/* The worst exit status of all. */
+int several_run(const struct several *);
+
+#endif

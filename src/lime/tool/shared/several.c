@@ -1,0 +1,421 @@
+/* several.c - the same work on several files at once, by processes that print in turn */
+#define _GNU_SOURCE
+#include "several.h"
+#include "threads.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    WORKERS_MAX = 64,
+    WAITING_MIN = 4,        /* workers where the work is waiting */
+    PACKET_MAX = 32 * 1024, /* bytes of a packet */
+    HELD_MAX = 256 * 1024,  /* bytes that are kept of a file whose turn has not come */
+    AHEAD = 8,              /* files for each worker that are begun before the turn comes */
+    WORKER_BYTES = 1 << 30, /* of the machine's memory for each worker; most need a few MiB */
+    LOOK_MS = 200,          /* at how far they are, for the bar */
+};
+
+/* ---- packets between both ---- */
+
+enum packet_kind { TO_STDOUT, TO_STDERR, ENDED };
+
+/* To a worker. */
+struct order {
+    size_t file;
+    unsigned threads;
+};
+
+/* From a worker, in front of the text or of the result. */
+struct head {
+    enum packet_kind kind;
+    int status; /* ENDED: the exit status; */
+    int how;    /* or, not 0, how the worker itself was ended, as waitpid() has it */
+};
+
+struct packet {
+    struct head head;
+    char body[PACKET_MAX];
+};
+
+/* ---- a worker ---- */
+
+/* A stream of this process that goes to the other one. */
+struct outlet {
+    int socket;
+    enum packet_kind kind;
+};
+
+static bool send_packet(int socket, struct head head, const void *body, size_t n)
+{
+    struct iovec parts[] = {{&head, sizeof head}, {(void *)body, n}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    ssize_t sent;
+    do
+        sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent >= 0;
+}
+
+static ssize_t put(void *cookie, const char *text, size_t n)
+{
+    const struct outlet *outlet = cookie;
+    for (size_t at = 0, piece; at < n; at += piece) {
+        piece = n - at < PACKET_MAX ? n - at : PACKET_MAX;
+        if (!send_packet(outlet->socket, (struct head){.kind = outlet->kind}, text + at, piece))
+            return -1;
+    }
+    return (ssize_t)n;
+}
+
+static FILE *open_outlet(struct outlet *outlet, int mode)
+{
+    FILE *stream = fopencookie(outlet, "w", (cookie_io_functions_t){.write = put});
+    if (stream)
+        setvbuf(stream, NULL, mode, PACKET_MAX);
+    return stream;
+}
+
+/* Until there are no more orders. */
+static void serve(const struct several *all, int socket, struct progress *progress)
+{
+    struct outlet out = {socket, TO_STDOUT}, err = {socket, TO_STDERR};
+    FILE *streams[] = {open_outlet(&out, _IOFBF), open_outlet(&err, _IOLBF)};
+    struct order order;
+    if (!streams[0] || !streams[1])
+        return;
+    stdout = streams[0];
+    stderr = streams[1];
+    while (recv(socket, &order, sizeof order, 0) == sizeof order) {
+        _Alignas(max_align_t) char result[SEVERAL_RESULT_MAX] = "";
+        int status = all->work(all->context, order.file, order.threads, progress, result);
+        if (fflush(stdout) != 0 || fflush(stderr) != 0 ||
+            !send_packet(socket, (struct head){.kind = ENDED, .status = status}, result, all->result_size))
+            return;
+    }
+}
+
+/* ---- workers, seen from this process ---- */
+
+struct held {
+    struct held *next;
+    size_t n;
+    struct packet packet; /* so many bytes of it */
+};
+
+struct worker {
+    pid_t pid; /* 0: there is none */
+    int socket;
+    bool busy;
+    size_t file;
+    struct progress *progress; /* shared with it */
+};
+
+/* What has come of a file, until it is its turn. */
+struct waiting {
+    struct held *first, **last;
+    size_t bytes;
+};
+
+struct run {
+    const struct several *all;
+    struct worker worker[WORKERS_MAX];
+    unsigned workers, processors;
+    size_t next, turn; /* the file to be begun; the one whose words come out */
+    struct waiting *waiting; /* a ring of `ahead` files */
+    size_t ahead;
+    struct progress *shared, bar;
+    uint64_t ended; /* bytes of the files that are done with */
+    bool printed;   /* by a file before, */
+    bool prints;    /* and by this one */
+    int worst;
+};
+
+static struct waiting *waiting_of(struct run *run, size_t file)
+{
+    return &run->waiting[file % run->ahead];
+}
+
+static void begin_worker(struct run *run, struct worker *w)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return;
+    flush_stdout();
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        close(pair[0]);
+        for (unsigned i = 0; i < run->workers; i++)
+            if (run->worker[i].pid)
+                close(run->worker[i].socket);
+        if (getppid() == parent)
+            serve(run->all, pair[1], w->progress);
+        _exit(0);
+    }
+    close(pair[1]);
+    if (pid < 0)
+        close(pair[0]);
+    else
+        *w = (struct worker){.pid = pid, .socket = pair[0], .progress = w->progress};
+}
+
+static void end_worker(struct worker *w, int *how)
+{
+    close(w->socket);
+    while (waitpid(w->pid, how, 0) < 0 && errno == EINTR)
+        ;
+    w->pid = 0;
+}
+
+/* ---- in turn ---- */
+
+static void print(struct run *run, const struct packet *packet, size_t n)
+{
+    bool out = packet->head.kind == TO_STDOUT;
+    progress_hide();
+    if (out && !run->prints && run->printed && run->all->between)
+        fputs(run->all->between, stdout);
+    run->prints = run->prints || out;
+    if (!out)
+        flush_stdout();
+    fwrite(packet->body, 1, n, out ? stdout : stderr);
+}
+
+static void end_turn(struct run *run, const struct packet *packet)
+{
+    const struct several *all = run->all;
+    _Alignas(max_align_t) char result[SEVERAL_RESULT_MAX];
+    int how = packet->head.how;
+    memcpy(result, packet->body, all->result_size);
+    if (how && WIFSIGNALED(how))
+        message(all->name(all->context, run->turn), "%s: its process was ended by signal %d",
+                all->action, WTERMSIG(how));
+    else if (how)
+        message(all->name(all->context, run->turn), "%s: its process has ended", all->action);
+    int status = all->done(all->context, run->turn, packet->head.status, result);
+    run->worst = status > run->worst ? status : run->worst;
+    run->printed = run->printed || run->prints;
+    run->prints = false;
+    run->turn++;
+}
+
+/* Of the file whose turn it is. */
+static void take_now(struct run *run, const struct packet *packet, size_t n)
+{
+    if (packet->head.kind == ENDED)
+        end_turn(run, packet);
+    else
+        print(run, packet, n - sizeof packet->head);
+}
+
+static void keep(struct run *run, size_t file, const struct packet *packet, size_t n)
+{
+    struct waiting *waiting = waiting_of(run, file);
+    struct held *held = malloc(sizeof *held - sizeof held->packet + n);
+    if (!held) {
+        message_code(run->all->name(run->all->context, file), run->all->action, -ENOMEM);
+        exit(TOOL_BAD);
+    }
+    held->next = NULL;
+    held->n = n;
+    memcpy(&held->packet, packet, n);
+    if (!waiting->first)
+        waiting->last = &waiting->first;
+    *waiting->last = held;
+    waiting->last = &held->next;
+    waiting->bytes += n;
+}
+
+/* All that had to wait for what came before. */
+static void catch_up(struct run *run)
+{
+    for (struct held *held; run->turn < run->all->count &&
+                            (held = waiting_of(run, run->turn)->first);) {
+        struct waiting *waiting = waiting_of(run, run->turn);
+        waiting->first = held->next;
+        waiting->bytes -= held->n;
+        take_now(run, &held->packet, held->n);
+        free(held);
+    }
+}
+
+static void take(struct run *run, size_t file, const struct packet *packet, size_t n)
+{
+    if (file != run->turn) {
+        keep(run, file, packet, n);
+        return;
+    }
+    take_now(run, packet, n);
+    catch_up(run);
+}
+
+/* ---- the run ---- */
+
+static void end_file(struct run *run, struct worker *w, const struct packet *packet, size_t n)
+{
+    w->busy = false;
+    run->ended += run->all->size(run->all->context, w->file);
+    w->progress->done = 0;
+    take(run, w->file, packet, n);
+}
+
+/* It was working on a file, and is no more: the file is bad, and the others go on. */
+static void lose(struct run *run, struct worker *w)
+{
+    struct packet packet = {.head = {.kind = ENDED, .status = TOOL_BAD}};
+    end_worker(w, &packet.head.how);
+    if (!packet.head.how) /* without an error, and before its time */
+        packet.head.how = W_EXITCODE(TOOL_BAD, 0);
+    end_file(run, w, &packet, sizeof packet.head + run->all->result_size);
+    begin_worker(run, w);
+}
+
+static void hear(struct run *run, struct worker *w)
+{
+    struct packet packet;
+    ssize_t n = recv(w->socket, &packet, sizeof packet, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < (ssize_t)sizeof packet.head)
+        lose(run, w);
+    else if (packet.head.kind == ENDED)
+        end_file(run, w, &packet, (size_t)n);
+    else
+        take(run, w->file, &packet, (size_t)n);
+}
+
+static void give(struct run *run, struct worker *w)
+{
+    size_t left = run->all->count - run->next;
+    unsigned at_once = left < run->workers ? (unsigned)left : run->workers;
+    unsigned threads = (run->processors + at_once - 1) / at_once;
+    struct order order = {run->next, threads};
+    w->busy = true;
+    w->file = run->next++;
+    send(w->socket, &order, sizeof order, MSG_NOSIGNAL); /* if it is gone, that will be heard */
+}
+
+static void show_progress(struct run *run)
+{
+    uint64_t done = run->ended;
+    for (unsigned i = 0; i < run->workers; i++)
+        if (run->worker[i].busy)
+            done += ((volatile struct progress *)run->worker[i].progress)->done;
+    progress_to(&run->bar, done);
+}
+
+/* Waits for whom there is something to be heard of. */
+static void hear_all(struct run *run)
+{
+    struct pollfd heard[WORKERS_MAX];
+    struct worker *whose[WORKERS_MAX];
+    unsigned n = 0;
+    for (unsigned i = 0; i < run->workers; i++) {
+        struct worker *w = &run->worker[i];
+        if (!w->busy || (w->file != run->turn && waiting_of(run, w->file)->bytes > HELD_MAX))
+            continue;
+        whose[n] = w;
+        heard[n++] = (struct pollfd){.fd = w->socket, .events = POLLIN};
+    }
+    if (poll(heard, n, run->bar.wanted ? LOOK_MS : -1) > 0)
+        for (unsigned i = 0; i < n; i++)
+            if (heard[i].revents)
+                hear(run, whose[i]);
+    if (run->bar.wanted)
+        show_progress(run);
+}
+
+/* False if there is nobody who could do it. */
+static bool give_all(struct run *run)
+{
+    bool any = run->next == run->all->count;
+    for (unsigned i = 0; i < run->workers; i++) {
+        struct worker *w = &run->worker[i];
+        bool wanted = !w->busy && run->next < run->all->count;
+        if (wanted && !w->pid)
+            begin_worker(run, w);
+        if (wanted && w->pid && run->next < run->turn + run->ahead)
+            give(run, w);
+        any = any || w->pid;
+    }
+    return any;
+}
+
+static int run_workers(struct run *run)
+{
+    progress_begin(&run->bar, run->all->action, run->all->bytes);
+    while (run->turn < run->all->count) {
+        if (!give_all(run)) {
+            message_code(run->all->action, "begin a process", -errno);
+            run->worst = TOOL_BAD;
+            break;
+        }
+        hear_all(run);
+    }
+    for (unsigned i = 0; i < run->workers; i++)
+        if (run->worker[i].pid)
+            end_worker(&run->worker[i], NULL);
+    progress_end(&run->bar);
+    return run->worst;
+}
+
+static int run_here(const struct several *all, unsigned processors)
+{
+    _Alignas(max_align_t) char result[SEVERAL_RESULT_MAX] = "";
+    struct progress progress;
+    int worst = TOOL_GOOD;
+    progress_begin(&progress, all->action, all->bytes);
+    if (all->count) {
+        int status = all->work(all->context, 0, processors, &progress, result);
+        progress_hide();
+        worst = all->done(all->context, 0, status, result);
+    }
+    progress_end(&progress);
+    return worst;
+}
+
+static unsigned count_workers(const struct several *all, unsigned processors)
+{
+    unsigned n = all->waits && processors < WAITING_MIN ? WAITING_MIN : processors;
+    n = n < WORKERS_MAX ? n : WORKERS_MAX;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t room = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / WORKER_BYTES : n;
+    n = room < n ? (unsigned)room + 1 : n;
+    return all->count < n ? (unsigned)all->count : n;
+}
+
+int several_run(const struct several *all)
+{
+    unsigned processors = all->processors ? all->processors : limefile_processors();
+    if (all->count <= 1)
+        return run_here(all, processors);
+    struct run run = {.all = all, .processors = processors};
+    run.workers = count_workers(all, processors);
+    run.ahead = (size_t)AHEAD * run.workers;
+    run.waiting = calloc(run.ahead, sizeof *run.waiting);
+    size_t bytes = run.workers * sizeof *run.shared;
+    run.shared =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int worst = TOOL_BAD;
+    if (run.waiting && run.shared != MAP_FAILED) {
+        for (unsigned i = 0; i < run.workers; i++)
+            run.worker[i].progress = &run.shared[i];
+        worst = run_workers(&run);
+    } else {
+        message_code(all->action, "begin", -ENOMEM);
+    }
+    if (run.shared != MAP_FAILED)
+        munmap(run.shared, bytes);
+    free(run.waiting);
+    return worst;
+}

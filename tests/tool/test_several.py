@@ -1,0 +1,169 @@
+"""lime check, info and stage on many files: several at once, told in the order of the list."""
+import json
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from limetest import header, record, run
+import scidac
+
+DIMS = (4, 4, 4, 8)
+# Sites of 576 bytes; all of it is a hole in the file, and takes a while to be summed.
+HUGE = (64, 64, 64, 512)
+
+
+def huge(path):
+    """A configuration of 72 GiB whose checksum is wrong."""
+    sites = HUGE[0] * HUGE[1] * HUGE[2] * HUGE[3]
+    head = record("ildg-format", scidac.ildg_format(HUGE), 1, 0)
+    head += header("ildg-binary-data", sites * 576, 0, 0)
+    with open(path, "wb") as out:
+        out.write(head)
+        out.seek(sites * 576, os.SEEK_CUR)
+        out.write(record("scidac-checksum", scidac.checksum_xml((1, 2)), 0, 1))
+
+
+def workers(process):
+    path = f"/proc/{process.pid}/task/{process.pid}/children"
+    with open(path, encoding="ascii") as children:
+        return [int(pid) for pid in children.read().split()]
+
+
+def reads(pid, path):
+    try:
+        return any(os.path.realpath(f"/proc/{pid}/fd/{fd}") == path
+                   for fd in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
+
+
+class Several(limetest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.tempdir()
+
+    def put(self, name, data):
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as out:
+            out.write(data)
+        return path
+
+    def configurations(self, count):
+        good = scidac.gauge(DIMS, scidac.field(DIMS, 576, seed=1))
+        at = good.index(b"ildg-binary-data") + 3000
+        bad = good[:at] + bytes([good[at] ^ 1]) + good[at + 1:]
+        return [self.put(f"c{i:04}", bad if i % 7 == 3 else good) for i in range(count)]
+
+    def test_order(self):
+        """What each file says is what it says alone, and stands where it stands in the list."""
+        paths = self.configurations(40)
+        alone = [run(["lime", "check", "--data", path]) for path in paths]
+        for threads in "1", "2", "7", "200":
+            both = run(["lime", "check", "--data", "-j", threads, *paths], stderr=subprocess.STDOUT)
+            lines = both.stdout.splitlines()
+            want = [line for one in alone for line in (one.stderr + one.stdout).splitlines()]
+            self.assertEqual(lines[:-1], want)
+            self.assertEqual(both.returncode, 1)
+            self.assertIn(b"40 files: 34 good, 6 bad, 0 unverified", lines[-1])
+
+    def test_json(self):
+        paths = self.configurations(20)
+        done = run(["lime", "check", "--data", "--json", *paths])
+        self.assertEqual([one["file"] for one in json.loads(done.stdout)], paths)
+        done = run(["lime", "check", "--data", "--json", "-r", self.folder])
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([one["file"] for one in lines[:-1]], paths)
+        self.assertEqual(lines[-1]["summary"]["bad"], 3)
+
+    def test_much_is_said_of_each(self):
+        """More than a worker may say before its turn comes."""
+        noise = record("t", b"", 0, 1) * 6000
+        paths = [self.put(f"n{i}", noise) for i in range(12)]
+        done = run(["lime", "check", "-j", "4", *paths], timeout=300, stderr=subprocess.STDOUT)
+        whose = [line.split(b": ")[1] for line in done.stdout.splitlines()
+                 if line.startswith(b"lime: ")]
+        self.assertEqual(whose, [path.encode() for path in paths for _ in range(6000)])
+
+    def test_a_worker_that_is_killed(self):
+        """Costs its file alone, which is named in its turn."""
+        paths = self.configurations(30)
+        bad = os.path.join(self.folder, "b-huge")
+        huge(bad)
+        with subprocess.Popen([limetest.program("lime"), "check", "--data", "-r", "-j", "2",
+                               self.folder], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as check:
+            found = limetest._wait(
+                lambda: [pid for pid in workers(check) if reads(pid, bad)], 60)
+            os.kill(found[0], signal.SIGKILL)
+            out = check.communicate(timeout=300)[0].splitlines()
+        self.assertEqual(check.returncode, 1)
+        self.assertEqual(out[0].decode(), f"lime: {bad}: check: its process was ended by signal 9")
+        self.assertEqual(sum(b"checksums: 1 right" in line for line in out), 26)
+        self.assertIn(b"31 files: 26 good, 5 bad", out[-1])
+        self.assertEqual(len(paths), 30)
+
+    def test_none_is_left_behind(self):
+        """Whoever ends the command ends its workers."""
+        bad = self.put("first", scidac.gauge(DIMS, scidac.field(DIMS, 576)))
+        for name in "huge1", "huge2":
+            huge(os.path.join(self.folder, name))
+        with subprocess.Popen([limetest.program("lime"), "check", "--data", "-r", self.folder],
+                              stdout=subprocess.DEVNULL) as check:
+            path = os.path.join(self.folder, "huge1")
+            found = limetest._wait(
+                lambda: [pid for pid in workers(check) if reads(pid, path)], 60)
+            check.kill()
+        self.assertTrue(limetest._wait(lambda: not os.path.exists(f"/proc/{found[0]}"), 60))
+        self.assertTrue(os.path.exists(bad))
+
+    def test_output_that_cannot_be_written(self):
+        paths = self.configurations(20)
+        with open("/dev/full", "wb") as full:
+            done = run(["lime", "check", *paths], stdout=full)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard output: write: No space left on device", done.stderr)
+
+    def test_info(self):
+        paths = self.configurations(20)
+        self.put("notes.txt", b"no container")
+        alone = [run(["lime", "info", path]).stdout for path in paths]
+        self.assertEqual(run(["lime", "info", *paths]).stdout, b"\n\n".join(alone))
+        for args in (["-r", self.folder], ["-j", "3", "-r", self.folder]):
+            done = run(["lime", "info", *args])
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(done.stdout, b"\n\n".join(alone))
+        names = "\0".join(reversed(paths)).encode()
+        done = run(["lime", "info", "--json", "-0", "--files-from", "-"], input=names)
+        self.assertEqual([one["file"] for one in json.loads(done.stdout)], paths[::-1])
+        done = run(["lime", "info", "--json", "-r", self.tempdir()])
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (0, []))
+
+    def test_info_of_what_is_no_container(self):
+        paths = self.configurations(2)
+        other = self.put("notes.txt", b"no container")
+        done = run(["lime", "info", paths[0], other, paths[1]])
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"notes.txt: not a LIME container", done.stderr)
+        done = run(["lime", "info", "--json", paths[0], other, paths[1]])
+        self.assertEqual(["error" in one for one in json.loads(done.stdout)],
+                         [False, True, False])
+
+    def test_stage(self):
+        """The first one is the longest; what fails stands in its place, too."""
+        first = self.put("a-long", scidac.gauge((16, 16, 16, 16),
+                                                scidac.field((16, 16, 16, 16), 576, seed=3)))
+        paths = self.configurations(30)
+        target = self.tempdir()
+        done = run(["lime", "stage", "--json", "-r", self.folder + "/", target])
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([os.path.basename(one["target"]) for one in lines],
+                         [os.path.basename(path) for path in [first] + paths])
+        self.assertEqual([i for i, one in enumerate(lines) if one["status"] == "failed"],
+                         [4, 11, 18, 25])
+
+
+if __name__ == "__main__":
+    limetest.main()
