@@ -89,6 +89,7 @@ static const struct error_entry table[] = {
     {LIMEFILE_E_VOLUME_RECORDS, "volume-records",
      "a volume has other records, or records of other lengths, than the set"},
     {LIMEFILE_E_VOLUME_NONE, "volume-none", "not a volume of a set"},
+    {LIMEFILE_E_VOLUME_MANY, "volume-many", "more volumes than can be open at a time"},
 };
 
 static const struct error_entry *find(int code)

@@ -72,6 +72,7 @@ struct work {
      * once, in any order. */
     void (*add)(struct summer *, const void *data, uint64_t first, uint64_t sites);
     const struct cksum_powers *powers; /* NULL: it is no cksum */
+    struct limefile_source *source; /* NULL: a file, */
     int fd, direct; /* direct: -1 if there is no such thing, or no need of it */
     uint64_t unit;  /* sites */
     size_t buffer_bytes;
@@ -112,7 +113,9 @@ static void tell(struct work *w, uint64_t bytes)
 
 static int read_through(const struct summer *s, uint64_t offset, size_t n)
 {
-    ssize_t got = limefile_fd_read(s->work->fd, s->buffer, n, offset);
+    const struct work *w = s->work;
+    ssize_t got = w->source ? limefile_read_full(w->source, s->buffer, n, offset)
+                            : limefile_fd_read(w->fd, s->buffer, n, offset);
     return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
 }
 
@@ -253,7 +256,8 @@ static unsigned plan(struct work *w, unsigned threads)
     uint64_t bytes = f->record.bytes < UNIT_BYTES ? f->record.bytes : UNIT_BYTES;
     w->buffer_bytes = (size_t)(bytes + 3 * LIMEFILE_DIRECT_ALIGN - 1) / LIMEFILE_DIRECT_ALIGN *
                       LIMEFILE_DIRECT_ALIGN;
-    w->direct = is_cold(w->fd, &f->record) ? limefile_open_direct(w->fd) : -1;
+    bool cold = !w->source && is_cold(w->fd, &f->record);
+    w->direct = cold ? limefile_open_direct(w->fd) : -1;
     threads = threads ? threads : limefile_processors();
     if (w->direct >= 0 && threads < DISK_THREADS)
         threads = DISK_THREADS;
@@ -275,22 +279,32 @@ static int sum_all(struct work *w, unsigned threads)
     return atomic_load(&w->err);
 }
 
+static int sum_field(struct work *w, unsigned threads, struct limefile_checksum *out)
+{
+    const struct limefile_field *field = w->field;
+    w->add = add_sites;
+    if (!limefile_field_is_summable(field) || field->site_bytes == 0 || field->sites == 0)
+        return LIMEFILE_E_STATE;
+    int err = sum_all(w, threads);
+    *out = w->sum;
+    return err;
+}
+
 int limefile_field_sum(int fd, const struct limefile_field *field, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out)
 {
+    struct work w = {.field = field, .fd = fd, .progress = progress, .context = context};
+    return sum_field(&w, threads, out);
+}
+
+int limefile_field_sum_source(struct limefile_source *source, const struct limefile_field *field,
+                              unsigned threads, limefile_sum_progress_fn *progress,
+                              void *context, struct limefile_checksum *out)
+{
     struct work w = {
-        .field = field,
-        .add = add_sites,
-        .fd = fd,
-        .progress = progress,
-        .context = context,
-    };
-    if (!limefile_field_is_summable(field) || field->site_bytes == 0 || field->sites == 0)
-        return LIMEFILE_E_STATE;
-    int err = sum_all(&w, threads);
-    *out = w.sum;
-    return err;
+        .field = field, .source = source, .fd = -1, .progress = progress, .context = context};
+    return sum_field(&w, threads, out);
 }
 
 int limefile_record_cksum(int fd, const struct limefile_record *record, unsigned threads,

@@ -29,6 +29,14 @@ bool limefs_stamp_same_data(const struct limefs_stamp *a, const struct limefs_st
            same_time(&a->mtime, &b->mtime);
 }
 
+bool limefs_time_is_racy(const struct timespec *time, const struct timespec *seen)
+{
+    int64_t age = (int64_t)seen->tv_sec - time->tv_sec; /* of any sign and size */
+    if (age < -1 || age > 1)
+        return age < 0;
+    return age * 1000000000 + seen->tv_nsec - time->tv_nsec < 20000000;
+}
+
 bool limefs_stamp_equal(const struct limefs_stamp *a, const struct limefs_stamp *b)
 {
     return limefs_stamp_same_data(a, b) && same_time(&a->ctime, &b->ctime);

@@ -1,6 +1,7 @@
 /* awake.c - views that are awake, put to sleep, let go and freed */
 #define _GNU_SOURCE
-#include "limegauge.h"
+#include "guise.h"
+#include "joined.h"
 #include "views.h"
 
 #include <stdlib.h>
@@ -26,14 +27,21 @@ static void list_insert(struct limefs *fs, struct limefs_view *view)
 
 static uint64_t memory_of(const struct limefs_view *view)
 {
-    size_t guise = view->guise ? limefile_gauge_guise_memory(view->guise) : 0;
+    size_t guise = view->guise ? limefs_guise_memory(view->guise) : 0;
     return limefile_index_memory(view->index) + guise;
+}
+
+static size_t volumes_of(const struct limefs_view *view)
+{
+    const struct limefs_joined *set = limefs_guise_set(view->guise);
+    return set ? limefs_joined_volumes(set) : 0;
 }
 
 void limefs_view_awake(struct limefs *fs, struct limefs_view *view)
 {
     list_insert(fs, view);
     fs->views_open++;
+    fs->volumes_open += volumes_of(view);
     fs->index_memory += memory_of(view);
 }
 
@@ -54,6 +62,7 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
         return false;
     list_remove(fs, view);
     fs->views_open--;
+    fs->volumes_open -= volumes_of(view);
     fs->index_memory -= memory_of(view);
     fs->leaving[fs->leaving_count++] =
         (struct limefs_opened){view->fd, view->index, view->guise};
@@ -127,12 +136,18 @@ void limefs_view_retire_gone(struct limefs *fs, struct limefs_node *node)
         limefs_view_retire(fs, node);
 }
 
-/* One index that alone takes too much stays: it would be made again for each request. */
+/* One that alone takes too much stays: it would be made again for each request. */
+static bool is_too_much(const struct limefs *fs, const struct limefs_view *view)
+{
+    return fs->views_open > fs->options.max_open ||
+           ((fs->index_memory > LIMEFS_INDEX_MEMORY || fs->volumes_open > fs->volumes_most) &&
+            view != fs->newest);
+}
+
 void limefs_views_evict(struct limefs *fs)
 {
     struct limefs_view *view = fs->oldest;
-    while (view && (fs->views_open > fs->options.max_open ||
-                    (fs->index_memory > LIMEFS_INDEX_MEMORY && view != fs->newest))) {
+    while (view && is_too_much(fs, view)) {
         struct limefs_view *newer = view->newer;
         if (view->pins == 0 && put_to_sleep(fs, view))
             free_unheld(fs, view);

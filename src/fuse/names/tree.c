@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tree.h"
 #include "caller.h"
+#include "joined.h"
 #include "descriptor.h"
 #include "limefile.h"
 #include "limegauge.h"
@@ -155,7 +156,7 @@ int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
     if (node == fs->root)
         return open_own(fs->source_fd, fs->container ? fs->container : ".", 0);
     int folder = open_parent(fs, node, &place);
-    if (folder < 0)
+    if (folder < 0 || node->joined)
         return folder;
     int fd = open_own(folder, place.name, 0);
     close(folder);
@@ -167,7 +168,10 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
     int fd = limefs_tree_find(fs, node);
     if (fd < 0)
         return fd;
-    int err = fstat(fd, st) == 0 ? 0 : -errno;
+    limefs_own_begin();
+    int err = node->joined             ? limefs_joined_stat(fs, fd, node->name, st)
+              : fstat(fd, st) == 0 ? 0 : -errno;
+    limefs_own_end();
     close(fd);
     return err;
 }
@@ -238,6 +242,18 @@ static int look_into(const struct limefs *fs, int folder, const char *name, stru
     return begins < 0 ? begins : err;
 }
 
+/* There is no such file: volumes that are one together, perhaps. */
+static int look_for_set(struct limefs *fs, struct limefs_node *parent, int folder,
+                        const char *name, struct stat *st, enum limefs_kind *kind)
+{
+    char path[PATH_MAX];
+    *kind = LIMEFS_CONTAINER;
+    if (!fs->options.formats)
+        return -ENOENT;
+    const char *label = limefs_tree_label(fs, parent, path, sizeof path);
+    return limefs_joined_look(fs, folder, label, name, st);
+}
+
 int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *name,
                      struct stat *st, enum limefs_kind *kind)
 {
@@ -247,6 +263,8 @@ int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *
     int err = fstatat(folder, name, st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
     if (!err && !is_plain(fs, parent, name, st, kind))
         err = look_into(fs, folder, name, st, kind);
+    else if (err == -ENOENT)
+        err = look_for_set(fs, parent, folder, name, st, kind);
     close(folder);
     return err;
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "views.h"
 #include "caller.h"
+#include "joined.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -37,21 +38,18 @@ static struct timespec now(void)
     return time;
 }
 
-/* A change within a tick of the file system's clock leaves the same time behind. `seen`: when
- * it was looked at. */
-static bool is_racy(const struct timespec *time, const struct timespec *seen)
-{
-    int64_t age = (int64_t)seen->tv_sec - time->tv_sec; /* of any sign and size */
-    if (age < -1 || age > 1)
-        return age < 0;
-    return age * 1000000000 + seen->tv_nsec - time->tv_nsec < 20000000;
-}
-
 static void show(struct limefs_view *view, const struct limefs_opened *opened)
 {
     view->fd = opened->fd;
     view->index = opened->index;
     view->guise = opened->guise;
+}
+
+static int open_now(struct limefs *fs, struct limefs_node *node, int file,
+                    const struct limefs_stamp *want, struct limefs_opened *out, struct stat *st)
+{
+    return node->joined ? limefs_view_open_set(fs, node, file, want, out, st)
+                        : limefs_view_open(file, want, out, st);
 }
 
 /* A new, pinned view of what is there now. The container's load lock is held. */
@@ -63,14 +61,14 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     if (!view)
         return -ENOMEM;
     struct limefs_opened opened;
-    int err = limefs_view_open(file, NULL, &opened, &view->st);
+    int err = open_now(fs, node, file, NULL, &opened, &view->st);
     if (err) {
         free(view);
         return err;
     }
     show(view, &opened);
-    view->sure = !is_racy(&view->st.st_ctim, &seen);
-    view->racy = is_racy(&view->st.st_mtim, &seen) ||
+    view->sure = !limefs_time_is_racy(&view->st.st_ctim, &seen);
+    view->racy = limefs_time_is_racy(&view->st.st_mtim, &seen) ||
                  limefs_index_unread(view->index); /* to be tried again */
     view->stamp = limefs_stamp_of(&view->st);
     view->node = node;
@@ -117,9 +115,9 @@ static bool shows(struct limefs_view *view, const struct stat *st)
         return limefs_stamp_same_file(&view->stamp, &stamp);
     struct timespec seen = now();
     bool equal = limefs_stamp_equal(&view->stamp, &stamp);
-    view->sure = equal && !is_racy(&st->st_ctim, &seen);
+    view->sure = equal && !limefs_time_is_racy(&st->st_ctim, &seen);
     /* Once the tick is over, a new view will tell. */
-    return equal && (!view->racy || is_racy(&st->st_mtim, &seen));
+    return equal && (!view->racy || limefs_time_is_racy(&st->st_mtim, &seen));
 }
 
 static bool is_current(const struct limefs_node *node, struct limefs_view *view,
@@ -164,7 +162,7 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
         limefs_unlock(&fs->lock);
         return 0;
     }
-    int err = limefs_view_open(file, &view->stamp, &opened, &st);
+    int err = open_now(fs, view->node, file, &view->stamp, &opened, &st);
     if (err)
         return err;
     limefs_lock(&fs->lock);
@@ -194,6 +192,21 @@ static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_nod
     return NULL;
 }
 
+/* What its name leads to: an O_PATH descriptor, of a set's folder, and the attributes. */
+static int find_now(struct limefs *fs, struct limefs_node *container, struct stat *st)
+{
+    int file = limefs_tree_find(fs, container);
+    if (file < 0)
+        return file;
+    int err = container->joined ? limefs_joined_stat(fs, file, container->name, st)
+              : fstat(file, st) ? -errno
+                                : 0;
+    if (!err)
+        return file;
+    close(file);
+    return err;
+}
+
 /* What its name leads to now, pinned: by the newest view, or else a new one. */
 static int look_by_name(struct limefs *fs, struct limefs_node *container,
                         struct limefs_view **out)
@@ -208,8 +221,8 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
         moves = moves_of(fs, container);
         if (file >= 0)
             close(file);
-        file = limefs_tree_find(fs, container);
-        err = file < 0 ? file : fstat(file, &st) == 0 ? 0 : -errno;
+        file = find_now(fs, container, &st);
+        err = file < 0 ? file : 0;
         if (!err)
             view = pin_if_current(fs, container, &st);
     } while (!err && !view && moves != moves_of(fs, container));
@@ -237,7 +250,7 @@ int limefs_view_current(struct limefs *fs, struct limefs_node *container,
     int err = *out ? 0 : look_by_name(fs, container, out);
     if (err)
         return err;
-    err = limefs_caller_may((*out)->fd, R_OK);
+    err = limefs_view_may_read(*out);
     if (err)
         limefs_view_unpin(fs, *out);
     return err;

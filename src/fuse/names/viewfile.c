@@ -2,12 +2,16 @@
 #define _GNU_SOURCE
 #include "caller.h"
 #include "descriptor.h"
-#include "limegauge.h"
+#include "guise.h"
+#include "joined.h"
+#include "tree.h"
 #include "view.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* ---- opening and indexing ---- */
@@ -31,14 +35,14 @@ void limefs_view_close(const struct limefs_opened *opened)
 {
     close(opened->fd);
     limefile_index_free(opened->index);
-    limefile_gauge_guise_close(opened->guise);
+    limefs_guise_close(opened->guise);
 }
 
 struct limefile_source *limefs_view_source(const struct limefs_view *view,
                                            struct limefile_fd *fd)
 {
     limefile_fd_init(fd, view->fd);
-    return view->guise ? limefile_gauge_guise_source(view->guise) : &fd->source;
+    return view->guise ? limefs_guise_source(view->guise) : &fd->source;
 }
 
 /* A container, or else what can be shown as one; what is neither has an index that says so. */
@@ -48,11 +52,11 @@ static int index_file(struct limefs_opened *opened)
     limefile_fd_init(&file, opened->fd);
     int err = limefile_index_build(&file.source, &opened->index);
     if (err || limefile_index_is_container(opened->index) ||
-        limefile_gauge_guise_open(opened->fd, &opened->guise) != 0)
+        limefs_guise_of_file(opened->fd, &opened->guise) != 0)
         return err;
     limefile_index_free(opened->index);
     opened->index = NULL;
-    return limefile_index_build(limefile_gauge_guise_source(opened->guise), &opened->index);
+    return limefile_index_build(limefs_guise_source(opened->guise), &opened->index);
 }
 
 /* Whoever asks first, all readers share it: with the daemon's own rights. */
@@ -78,6 +82,63 @@ int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_op
     if (err)
         limefs_view_close(out);
     return err;
+}
+
+/* The source may be of no use any more, but for it there is no error. */
+static int index_set(struct limefs_joined *set, struct limefs_opened *opened)
+{
+    int fd = fcntl(limefs_joined_fd(set, 0), F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        int err = -errno;
+        limefs_joined_close(set);
+        return err;
+    }
+    *opened = (struct limefs_opened){.fd = fd};
+    int err = limefs_guise_of_set(set, &opened->guise);
+    if (!err)
+        err = limefile_index_build(limefs_guise_source(opened->guise), &opened->index);
+    if (err)
+        limefs_view_close(opened);
+    return err;
+}
+
+int limefs_view_open_set(struct limefs *fs, struct limefs_node *node, int folder,
+                         const struct limefs_stamp *want, struct limefs_opened *out,
+                         struct stat *st)
+{
+    char path[PATH_MAX];
+    struct limefs_joined *set;
+    const char *label = limefs_tree_label(fs, node->parent, path, sizeof path);
+    int err = limefs_joined_open(fs, folder, label, node->name, want, &set, st);
+    return err ? err : index_set(set, out);
+}
+
+/* ---- what is open ---- */
+
+int limefs_view_fstat(const struct limefs_view *view, struct stat *st)
+{
+    const struct limefs_joined *set = limefs_guise_set(view->guise);
+    return set ? limefs_joined_fstat(set, st) : fstat(view->fd, st) == 0 ? 0 : -errno;
+}
+
+int limefs_view_may_read(const struct limefs_view *view)
+{
+    const struct limefs_joined *set = limefs_guise_set(view->guise);
+    if (!set)
+        return limefs_caller_may(view->fd, R_OK);
+    int err = 0;
+    for (size_t i = 0; !err && i < limefs_joined_volumes(set); i++)
+        err = limefs_caller_may(limefs_joined_fd(set, i), R_OK);
+    return err;
+}
+
+ssize_t limefs_view_acl(const struct limefs_view *view, const char *name, char *buf, size_t cap)
+{
+    const struct limefs_joined *set = limefs_guise_set(view->guise);
+    if (set)
+        return limefs_joined_acl(set, name, buf, cap);
+    ssize_t len = fgetxattr(view->fd, name, buf, cap);
+    return len < 0 ? (errno == EOPNOTSUPP ? -ENODATA : -errno) : len;
 }
 
 /* ---- is it still what it was? ---- */
@@ -114,7 +175,7 @@ bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
 {
     struct stat st;
     off_t size;
-    if (fstat(view->fd, &st) != 0)
+    if (limefs_view_fstat(view, &st) != 0)
         return false;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     return is_known(fs, view, &stamp, &size);
@@ -123,6 +184,8 @@ bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
 bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
 {
     struct stat st;
+    if (limefs_guise_set(view->guise)) /* another volume may have come, or a file of the name */
+        return false;
     if (fstat(view->fd, &st) != 0)
         return false;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
@@ -138,8 +201,9 @@ int limefs_view_check(struct limefs *fs, struct limefs_view *view,
 {
     struct stat st;
     off_t size;
-    if (fstat(view->fd, &st) != 0)
-        return -errno;
+    int err = limefs_view_fstat(view, &st);
+    if (err)
+        return err;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     if (checked && limefs_stamp_same_data(&stamp, checked))
         return 0;

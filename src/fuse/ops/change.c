@@ -314,7 +314,7 @@ int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name
         return err;
     struct limefs_node *child = limefs_inode_node(fs, entry.ino);
     bool container = child && child->kind == LIMEFS_CONTAINER;
-    int folder = limefs_tree_folder(fs, node);
+    int folder = child && child->joined ? -EROFS : limefs_tree_folder(fs, node);
     err = folder < 0 ? folder : container ? is_empty(fs, node, folder, name, child) : 0;
     if (!err && unlinkat(folder, name, container ? 0 : AT_REMOVEDIR) != 0)
         err = -errno;

@@ -67,6 +67,7 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
         limefs_view_unpin(fs, dir->view);
     if (dir->face)
         limefs_face_leave(fs, dir->face);
+    limefs_dir_forget_sets(dir);
     if (dir->stream)
         closedir(dir->stream);
     limefs_lock_destroy(&dir->lock);
@@ -191,9 +192,13 @@ static mode_t type_of(const struct dirent *entry)
     return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
 }
 
-static int list_directory(const struct limefs *fs, struct limefs_dir *dir,
+static int list_directory(struct limefs *fs, struct limefs_dir *dir,
                           struct limefs_listing *list, off_t offset)
 {
+    if (limefs_dir_is_at_sets(dir, offset)) {
+        limefs_dir_list_sets(fs, dir, list, offset);
+        return 0;
+    }
     if (offset != dir->offset) {
         seekdir(dir->stream, offset);
         dir->entry = NULL;
@@ -203,8 +208,12 @@ static int list_directory(const struct limefs *fs, struct limefs_dir *dir,
         if (!dir->entry) {
             errno = 0;
             dir->entry = readdir(dir->stream);
-            if (!dir->entry)
-                return errno && list->used == 0 ? -errno : 0;
+            if (!dir->entry && errno)
+                return list->used == 0 ? -errno : 0;
+            if (!dir->entry) {
+                limefs_dir_list_sets(fs, dir, list, 0);
+                return 0;
+            }
         }
         /* Names alone: attributes would mean a look into each file. */
         limefs_listing_add_name(list, dir->entry->d_name,
@@ -248,6 +257,7 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
     if (offset == 0) { /* a new list, of what is there now */
         limefs_fields_release(dir->faces);
         dir->faces = NULL;
+        limefs_dir_forget_sets(dir);
     }
     if (dir->face)
         limefs_dir_list_face(fs, dir, &list, (uint64_t)offset);

@@ -7,6 +7,7 @@
 
 #include "dir.h"
 #include "faces.h"
+#include "joined.h"
 
 #include <dirent.h>
 
@@ -20,6 +21,8 @@ struct limefs_dir {
     struct limefs_view *view;    /* pinned; NULL for a directory of the tree, or of a face */
     struct limefs_fields *faces; /* of the view, that are listed; NULL: not yet */
     uint64_t records;            /* that are listed before them, then */
+    bool ended;          /* it has been read to its end, and the sets in it are these */
+    struct limefs_joined_name *sets;
     DIR *stream;
     off_t offset;         /* where the stream stands */
     struct dirent *entry; /* read, but did not fit into the last reply */
@@ -42,6 +45,14 @@ void limefs_listing_add_plus(struct limefs_listing *, const char *name,
  */
 void limefs_listing_add_name(struct limefs_listing *, const char *name, ino_t shown,
                              mode_t type, off_t next);
+
+/* ---- dirset.c: sets of volumes in a directory of the tree (-o formats) ---- */
+
+/* Whether an offset is of one of them: they come last. */
+bool limefs_dir_is_at_sets(const struct limefs_dir *, off_t offset);
+void limefs_dir_list_sets(struct limefs *, struct limefs_dir *, struct limefs_listing *,
+                          off_t offset);
+void limefs_dir_forget_sets(struct limefs_dir *);
 
 /* ---- dirface.c ---- */
 

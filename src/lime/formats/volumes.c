@@ -180,15 +180,27 @@ static int take_volume(struct limefile_volumes *set, size_t number)
     int err = find_data(set, v, number == set->master);
     if (err)
         return err;
-    if (v->list.bytes != 4 * v->sites && v->list.bytes / 8 != v->sites)
+    if (v->sites > UINT64_MAX / 8 ||
+        (v->list.bytes != 4 * v->sites && v->list.bytes / 8 != v->sites))
         return LIMEFILE_E_VOLUME_LIST;
-    if (v->list.bytes != 4 * v->sites && v->list.bytes % 8)
-        return LIMEFILE_E_VOLUME_LIST;
-    return volumes_take_list(set, number);
+    return v->list.bytes != 4 * v->sites && v->list.bytes % 8 ? LIMEFILE_E_VOLUME_LIST : 0;
 }
 
 /* ---- the set ---- */
 
+/* As many as the lattice has, whichever they are. */
+static int count_sites(const struct limefile_volumes *set)
+{
+    uint64_t sites = 0;
+    for (size_t i = 0; i < set->count; i++)
+        if (__builtin_add_overflow(sites, set->volume[i].sites, &sites))
+            return LIMEFILE_E_VOLUME_TWICE;
+    return sites < set->sites   ? LIMEFILE_E_VOLUME_MISSING
+           : sites > set->sites ? LIMEFILE_E_VOLUME_TWICE
+                                : 0;
+}
+
+/* All but the lists of sites. */
 static int take_all(struct limefile_volumes *set, struct limefile_source *const *volumes,
                     size_t *bad)
 {
@@ -213,12 +225,25 @@ static int take_all(struct limefile_volumes *set, struct limefile_source *const 
     if (err)
         return err;
     *bad = set->count;
+    return count_sites(set);
+}
+
+static int take_lists(struct limefile_volumes *set, size_t *bad)
+{
+    int err = 0;
+    for (size_t i = 0; !err && i < set->count; i++) {
+        *bad = i;
+        err = volumes_take_list(set, i);
+    }
+    if (err)
+        return err;
+    *bad = set->count;
     err = volumes_sort(set);
     return err ? err : volumes_join(set);
 }
 
-int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
-                          struct limefile_volumes **out, size_t *bad)
+static int begin(struct limefile_source *const *volumes, size_t count,
+                 struct limefile_volumes **out, size_t *bad)
 {
     struct limefile_volumes *set = calloc(1, sizeof *set);
     *bad = count;
@@ -227,13 +252,39 @@ int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
     set->source.ops = &volumes_ops;
     set->volume = calloc(count ? count : 1, sizeof *set->volume);
     set->count = set->volume ? count : 0;
-    int err = !set->volume                        ? -ENOMEM
-              : count == 0 || count >= UINT32_MAX ? LIMEFILE_E_VOLUME_MASTER
-                                                  : take_all(set, volumes, bad);
+    *out = set;
+    return !set->volume                        ? -ENOMEM
+           : count == 0 || count >= UINT32_MAX ? LIMEFILE_E_VOLUME_MASTER
+                                               : take_all(set, volumes, bad);
+}
+
+int limefile_volumes_open_within(struct limefile_source *const *volumes, size_t count,
+                                 size_t memory, struct limefile_volumes **out, size_t *bad)
+{
+    struct limefile_volumes *set = NULL;
+    int err = begin(volumes, count, &set, bad);
+    if (!err) {
+        set->runs_max = memory / sizeof *set->run;
+        err = take_lists(set, bad);
+    }
     if (err)
         limefile_volumes_close(set);
     else
         *out = set;
+    return err;
+}
+
+int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
+                          struct limefile_volumes **out, size_t *bad)
+{
+    return limefile_volumes_open_within(volumes, count, SIZE_MAX, out, bad);
+}
+
+int limefile_volumes_look(struct limefile_source *const *volumes, size_t count, size_t *bad)
+{
+    struct limefile_volumes *set = NULL;
+    int err = begin(volumes, count, &set, bad);
+    limefile_volumes_close(set);
     return err;
 }
 
@@ -251,6 +302,16 @@ void limefile_volumes_close(struct limefile_volumes *set)
     free(set->record);
     free(set->text);
     free(set);
+}
+
+size_t limefile_volumes_memory(const struct limefile_volumes *set)
+{
+    size_t bytes = sizeof *set + set->count * sizeof *set->volume +
+                   set->capacity * sizeof *set->run + set->records * sizeof *set->record +
+                   set->text_bytes;
+    for (size_t i = 0; i < set->count; i++)
+        bytes += limefile_index_memory(set->volume[i].index) + set->fields * sizeof(uint64_t);
+    return bytes;
 }
 
 struct limefile_source *limefile_volumes_source(struct limefile_volumes *set)

@@ -36,7 +36,7 @@ struct limefile_volumes {
     uint64_t fields;
     uint64_t *site_bytes; /* of each field */
     struct run *run;
-    size_t runs, capacity;
+    size_t runs, capacity, runs_max;
     struct joined *record;
     size_t records;
     uint64_t size;

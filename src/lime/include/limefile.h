@@ -114,6 +114,7 @@ enum limefile_error {
     LIMEFILE_E_VOLUME_LIST,    /* a list of sites that is missing, or none */
     LIMEFILE_E_VOLUME_RECORDS, /* volumes with different records, or of other lengths */
     LIMEFILE_E_VOLUME_NONE,    /* a container that is no volume of a set */
+    LIMEFILE_E_VOLUME_MANY,    /* more than can be open at a time */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */

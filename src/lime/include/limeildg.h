@@ -231,6 +231,11 @@ int limefile_field_sum(int fd, const struct limefile_field *, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out);
 
+/* The same of bytes that are in no file; the source must bear several threads. */
+int limefile_field_sum_source(struct limefile_source *, const struct limefile_field *,
+                              unsigned threads, limefile_sum_progress_fn *, void *context,
+                              struct limefile_checksum *);
+
 /* What cksum(1) would print of the data of a record, in the same way. LIMEFILE_E_SHRUNK,
  * -EINTR, -errno. */
 int limefile_record_cksum(int fd, const struct limefile_record *, unsigned threads,

@@ -55,13 +55,30 @@ struct limefs_options {
 enum {
     LIMEFS_WATCHES_MAX = 4,
     LIMEFS_LEAVING_MAX = 64,
+    LIMEFS_LOOKS = 1024, /* at sets of volumes, that are remembered */
 };
 
 /* A container's file that is open, and what it is. */
 struct limefs_opened {
     int fd;
     struct limefile_index *index;
-    struct limefile_gauge_guise *guise; /* or NULL */
+    struct limefs_guise *guise; /* or NULL */
+};
+
+/* What tells that a file is still the one that was seen. */
+struct limefs_stamp {
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    struct timespec mtime, ctime;
+    mode_t type; /* S_IFREG, S_IFLNK ... */
+};
+
+/* Whether volumes that were like this are a set: 0, or the code of what is wrong. */
+struct limefs_look {
+    struct limefs_stamp stamp;
+    int err;
+    bool racy; /* look again */
 };
 
 struct limefs {
@@ -91,6 +108,8 @@ struct limefs {
     /* view.c: views with an open container, most recently used first. */
     struct limefs_view *newest, *oldest;
     unsigned views_open;
+    size_t volumes_open, volumes_most;       /* of sets that are joined; most: of one, too */
+    struct limefs_look looks[LIMEFS_LOOKS]; /* joined.c; by stamp, under the lock */
     struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
     unsigned leaving_count;
     uint64_t index_memory;
@@ -116,15 +135,6 @@ struct limefs_handle {
     struct limefs_handle *next, **at;
 };
 
-/* What tells that a file is still the one that was seen. */
-struct limefs_stamp {
-    dev_t dev;
-    ino_t ino;
-    off_t size;
-    struct timespec mtime, ctime;
-    mode_t type; /* S_IFREG, S_IFLNK ... */
-};
-
 struct limefs_stamp limefs_stamp_of(const struct stat *);
 
 /* True if neither data nor attributes have changed. */
@@ -135,6 +145,10 @@ bool limefs_stamp_same_file(const struct limefs_stamp *, const struct limefs_sta
 
 /* True if the data have not changed; owner, mode or links may have. */
 bool limefs_stamp_same_data(const struct limefs_stamp *, const struct limefs_stamp *);
+
+/* A change within a tick of the file system's clock leaves the same time behind: true if there
+ * may be another one after the file was `seen`. */
+bool limefs_time_is_racy(const struct timespec *time, const struct timespec *seen);
 
 /* Into and out of fs->files or fs->dirs. */
 void limefs_handle_add(struct limefs *, struct limefs_handle **list, struct limefs_handle *);

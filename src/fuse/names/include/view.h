@@ -53,9 +53,9 @@ struct limefs_view {
     /* Set while it is awake. */
     int fd;
     struct limefile_index *index; /* under fs->lock, too: limefs_view_index() */
-    /* NULL, or it is a configuration's file in another format, shown as the container that it
-     * would be: that is what the index is of. It is never written to. */
-    struct limefile_gauge_guise *guise;
+    /* NULL, or it is no container, but shown as the one that it would be (guise.h): that is
+     * what the index is of. It is never written to. Of a set fd is one volume's. */
+    struct limefs_guise *guise;
 };
 
 /* The container as it is now, pinned. -errno: also when it is a container no longer. */
@@ -155,6 +155,17 @@ void limefs_views_release(struct limefs *);
 int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_opened *out,
                      struct stat *st);
 void limefs_view_close(const struct limefs_opened *);
+
+/* The same of a joined node (inode.h), whose volumes are in `folder`. */
+int limefs_view_open_set(struct limefs *, struct limefs_node *, int folder,
+                         const struct limefs_stamp *want, struct limefs_opened *,
+                         struct stat *st);
+
+/* Of what a pinned view has open, all volumes where it is a set: the attributes as they are
+ * now; whether the caller may read it, 0 or -errno; and its access list, -ENODATA if none. */
+int limefs_view_fstat(const struct limefs_view *, struct stat *);
+int limefs_view_may_read(const struct limefs_view *);
+ssize_t limefs_view_acl(const struct limefs_view *, const char *name, char *buf, size_t cap);
 
 /* Where the bytes of a pinned view's container are read; `fd` is room for it. */
 struct limefile_source *limefs_view_source(const struct limefs_view *, struct limefile_fd *fd);

@@ -27,6 +27,17 @@ int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
                           struct limefile_volumes **out, size_t *bad);
 void limefile_volumes_close(struct limefile_volumes *);
 
+/* The same, or -ENOMEM where the runs of sites would take more than `memory` bytes. */
+int limefile_volumes_open_within(struct limefile_source *const *volumes, size_t count,
+                                 size_t memory, struct limefile_volumes **out, size_t *bad);
+
+/* Whether they look like a whole set: metadata, lengths and the number of sites fit together.
+ * The lists are not read. 0, or what limefile_volumes_open() would return. */
+int limefile_volumes_look(struct limefile_source *const *volumes, size_t count, size_t *bad);
+
+/* Bytes that it takes. */
+size_t limefile_volumes_memory(const struct limefile_volumes *);
+
 /* The joined container: to be read only, by any number of threads; lives as long as the set. */
 struct limefile_source *limefile_volumes_source(struct limefile_volumes *);
 
