@@ -72,7 +72,7 @@ struct work {
      * once, in any order. */
     void (*add)(struct summer *, const void *data, uint64_t first, uint64_t sites);
     const struct cksum_powers *powers; /* NULL: it is no cksum */
-    struct limefile_source *source; /* NULL: a file, */
+    struct limefile_source *source;    /* NULL: a file, */
     int fd, direct; /* direct: -1 if there is no such thing, or no need of it */
     uint64_t unit;  /* sites */
     size_t buffer_bytes;
@@ -298,9 +298,10 @@ int limefile_field_sum(int fd, const struct limefile_field *field, unsigned thre
     return sum_field(&w, threads, out);
 }
 
-int limefile_field_sum_source(struct limefile_source *source, const struct limefile_field *field,
-                              unsigned threads, limefile_sum_progress_fn *progress,
-                              void *context, struct limefile_checksum *out)
+int limefile_field_sum_source(struct limefile_source *source,
+                              const struct limefile_field *field, unsigned threads,
+                              limefile_sum_progress_fn *progress, void *context,
+                              struct limefile_checksum *out)
 {
     struct work w = {
         .field = field, .source = source, .fd = -1, .progress = progress, .context = context};

@@ -236,8 +236,10 @@ class Whole(Case):
                           "mv prop moved", "touch prop", "mkdir prop/new",
                           "truncate -s 5 prop/005-scidac-binary-data",
                           "setfattr -n user.lime.type -v x prop/005-scidac-binary-data"):
-                self.assertNotEqual(run(["sh", "-c", words], cwd=mount.path).returncode, 0,
-                                    words)
+                done = run(["sh", "-c", words], cwd=mount.path)
+                self.assertNotEqual(done.returncode, 0, words)
+                self.assertRegex(done.stderr.decode(), "Read-only|not permitted|not empty",
+                                 words)
             self.assert_joined(mount, made)
         self.assertEqual({name: read(self.under(name)) for name in os.listdir(self.dir)},
                          before)

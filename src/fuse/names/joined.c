@@ -21,7 +21,7 @@ enum {
 
 struct limefs_joined {
     struct limefs_volumes names;
-    size_t count;            /* open; all are regular files */
+    size_t count; /* open; all are regular files */
     struct limefile_fd *file;
     struct limefile_source **source;
     struct limefile_volumes *set; /* NULL: not joined */
@@ -73,7 +73,7 @@ static int open_volume(int folder, const char *name)
     int path = limefile_open_beneath(folder, name, O_PATH);
     if (path < 0)
         return path;
-    int fd = fstat(path, &st) != 0    ? -errno
+    int fd = fstat(path, &st) != 0  ? -errno
              : !S_ISREG(st.st_mode) ? LIMEFILE_E_NOT_FILE
                                     : limefile_reopen(path, O_RDONLY | O_NONBLOCK);
     close(path);
@@ -203,7 +203,8 @@ static struct limefs_look *look_of(struct limefs *fs, const struct limefs_stamp 
 }
 
 /* False: nothing is known. */
-static bool recall(struct limefs *fs, const struct limefs_stamp *stamp, struct limefs_look *look)
+static bool recall(struct limefs *fs, const struct limefs_stamp *stamp,
+                   struct limefs_look *look)
 {
     limefs_lock(&fs->lock);
     *look = *look_of(fs, stamp);
@@ -216,13 +217,6 @@ static void remember(struct limefs *fs, const struct limefs_look *look)
     limefs_lock(&fs->lock);
     *look_of(fs, &look->stamp) = *look;
     limefs_unlock(&fs->lock);
-}
-
-static struct timespec now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return time;
 }
 
 /* It has nothing to do with the volumes: the next look may go well. */
@@ -240,33 +234,45 @@ static void report(const struct limefs_joined *j, const char *label, const char 
                limefile_strerror(err));
 }
 
-/* Told once for each state of the volumes. `seen`: before they were looked into. */
+/* Told once for each state of the volumes. */
 static int judged(struct limefs *fs, const struct limefs_joined *j, const char *label,
-                  const char *name, const struct stat *st, const struct timespec *seen, int err)
+                  const char *name, const struct limefs_look *look)
 {
-    struct limefs_look before, look = {.stamp = limefs_stamp_of(st), .err = err};
-    if (passes(err))
-        return err;
-    look.racy = limefs_time_is_racy(&st->st_ctim, seen);
-    if (err && !(recall(fs, &look.stamp, &before) && before.err == err))
-        report(j, label, name, err);
-    remember(fs, &look);
-    return err ? -ENOENT : 0;
+    struct limefs_look before;
+    if (passes(look->err))
+        return look->err;
+    if (look->err && !(recall(fs, &look->stamp, &before) && before.err == look->err))
+        report(j, label, name, look->err);
+    remember(fs, look);
+    return look->err ? -ENOENT : 0;
+}
+
+static bool is_racy(const struct stat *st)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return limefs_time_is_racy(&st->st_ctim, &now);
 }
 
 /* ---- looks ---- */
+
+static int join_open(struct limefs_joined *j)
+{
+    return limefile_volumes_open_within(j->source, j->count, RUNS_MEMORY, &j->set, &j->bad);
+}
 
 /* Takes over the names of one set. */
 static int look_at(struct limefs *fs, int folder, const char *label, const char *name,
                    struct limefs_volumes names, const struct stat *st)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    struct limefs_look look;
-    struct timespec seen = now();
-    if (recall(fs, &stamp, &look) && !look.racy) {
+    struct limefs_look before, look = {.stamp = stamp, .racy = is_racy(st)};
+    bool known = recall(fs, &stamp, &before);
+    if (known && !before.racy) {
         limefs_volumes_release(&names);
-        return look.err ? -ENOENT : 0;
+        return before.err ? -ENOENT : 0;
     }
+    look.listed = known && before.listed;
     struct limefs_joined *j = calloc(1, sizeof *j);
     if (!j) {
         limefs_volumes_release(&names);
@@ -274,10 +280,11 @@ static int look_at(struct limefs *fs, int folder, const char *label, const char 
     }
     j->names = names;
     j->bad = names.count;
-    int err = open_volumes(fs, j, folder);
-    if (!err)
-        err = limefile_volumes_look(j->source, j->count, &j->bad);
-    err = judged(fs, j, label, name, st, &seen, err);
+    look.err = open_volumes(fs, j, folder);
+    if (!look.err)
+        look.err =
+            look.listed ? join_open(j) : limefile_volumes_look(j->source, j->count, &j->bad);
+    int err = judged(fs, j, label, name, &look);
     limefs_joined_close(j);
     return err;
 }
@@ -286,9 +293,8 @@ static int look_at(struct limefs *fs, int folder, const char *label, const char 
 static int look_by_names(struct limefs *fs, int folder, const char *label, const char *name,
                          struct limefs_volumes names, struct stat *st)
 {
-    int err = is_taken(folder, name)
-                  ? -ENOENT
-                  : stat_set(folder, &names, fs->options.shared, st);
+    int err =
+        is_taken(folder, name) ? -ENOENT : stat_set(folder, &names, fs->options.shared, st);
     if (!err)
         return look_at(fs, folder, label, name, names, st);
     limefs_volumes_release(&names);
@@ -308,7 +314,7 @@ int limefs_joined_look(struct limefs *fs, int folder, const char *label, const c
 }
 
 static int join(struct limefs *fs, struct limefs_joined *j, int folder, const char *name,
-                const struct limefs_stamp *want, struct stat *st)
+                const struct limefs_stamp *want, struct stat *st, struct limefs_look *look)
 {
     struct stat after;
     j->shared = fs->options.shared;
@@ -321,11 +327,13 @@ static int join(struct limefs *fs, struct limefs_joined *j, int folder, const ch
     if (!err)
         err = limefs_joined_fstat(j, st); /* its names may lead to others by now */
     struct limefs_stamp stamp = limefs_stamp_of(st), now;
+    look->stamp = stamp;
     if (err)
         return err;
     if (want && !limefs_stamp_same_data(&stamp, want))
         return -ESTALE;
-    err = limefile_volumes_open_within(j->source, j->count, RUNS_MEMORY, &j->set, &j->bad);
+    look->racy = is_racy(st);
+    err = join_open(j);
     int changed = limefs_joined_fstat(j, &after);
     now = limefs_stamp_of(&after);
     return changed || !limefs_stamp_same_data(&now, &stamp) ? -ESTALE : err;
@@ -335,16 +343,16 @@ int limefs_joined_open(struct limefs *fs, int folder, const char *label, const c
                        const struct limefs_stamp *want, struct limefs_joined **out,
                        struct stat *st)
 {
-    struct timespec seen = now();
+    struct limefs_look look = {.listed = true};
     struct limefs_joined *j = calloc(1, sizeof *j);
     if (!j)
         return -ENOMEM;
     memset(st, 0, sizeof *st);
     limefs_own_begin();
-    int err = join(fs, j, folder, name, want, st);
+    look.err = join(fs, j, folder, name, want, st, &look);
     limefs_own_end();
-    if (err) {
-        err = judged(fs, j, label, name, st, &seen, err);
+    if (look.err) {
+        int err = judged(fs, j, label, name, &look);
         limefs_joined_close(j);
         return err;
     }

@@ -169,8 +169,9 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
     if (fd < 0)
         return fd;
     limefs_own_begin();
-    int err = node->joined             ? limefs_joined_stat(fs, fd, node->name, st)
-              : fstat(fd, st) == 0 ? 0 : -errno;
+    int err = node->joined         ? limefs_joined_stat(fs, fd, node->name, st)
+              : fstat(fd, st) == 0 ? 0
+                                   : -errno;
     limefs_own_end();
     close(fd);
     return err;

@@ -84,7 +84,7 @@ int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_op
     return err;
 }
 
-/* The source may be of no use any more, but for it there is no error. */
+/* Takes over the set, also after an error. */
 static int index_set(struct limefs_joined *set, struct limefs_opened *opened)
 {
     int fd = fcntl(limefs_joined_fd(set, 0), F_DUPFD_CLOEXEC, 0);

@@ -356,6 +356,16 @@ static void tell_name(struct limefs *fs, struct limefs_node *directory, int fold
         limefs_node_named(fs, directory, name, &st);
 }
 
+/* Volumes that are shown joined have no such name below. */
+static bool is_joined(struct limefs *fs, struct limefs_node *directory, const char *name)
+{
+    limefs_lock(&fs->lock);
+    const struct limefs_node *node = limefs_node_find(fs, directory, name);
+    bool joined = node && node->joined;
+    limefs_unlock(&fs->lock);
+    return joined;
+}
+
 int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t new_parent,
                   const char *new_name, unsigned flags)
 {
@@ -376,7 +386,7 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
     int folder = limefs_tree_folder(fs, from), new_folder = limefs_tree_folder(fs, to);
     int err = folder < 0 ? folder : new_folder < 0 ? new_folder : 0;
     if (!err && renameat2(folder, name, new_folder, new_name, flags) != 0)
-        err = -errno;
+        err = errno == ENOENT && is_joined(fs, from, name) ? -EROFS : -errno;
     if (!err)
         err = limefs_node_moved(fs, from, name, to, new_name, flags & RENAME_EXCHANGE);
     if (!err)

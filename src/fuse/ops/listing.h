@@ -21,7 +21,7 @@ struct limefs_dir {
     struct limefs_view *view;    /* pinned; NULL for a directory of the tree, or of a face */
     struct limefs_fields *faces; /* of the view, that are listed; NULL: not yet */
     uint64_t records;            /* that are listed before them, then */
-    bool ended;          /* it has been read to its end, and the sets in it are these */
+    bool ended;                  /* it has been read to its end, and the sets in it are these */
     struct limefs_joined_name *sets;
     DIR *stream;
     off_t offset;         /* where the stream stands */

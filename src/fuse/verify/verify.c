@@ -327,8 +327,8 @@ static int read_one_way(struct limefs *fs, struct limefs_view *view, struct read
     struct limefile_checksum local;
     *what = "the data have";
     atomic_store(&reading->proof->done, 0);
-    int done = view->guise ? 0
-                           : limefs_job_sum(fs, view, &reading->as, note_progress, reading, sum);
+    int done =
+        view->guise ? 0 : limefs_job_sum(fs, view, &reading->as, note_progress, reading, sum);
     if (done < 0)
         return done;
     if (done == 0)

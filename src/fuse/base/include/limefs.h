@@ -78,7 +78,8 @@ struct limefs_stamp {
 struct limefs_look {
     struct limefs_stamp stamp;
     int err;
-    bool racy; /* look again */
+    bool racy;   /* look again, */
+    bool listed; /* at the lists of sites, too: the error came of them */
 };
 
 struct limefs {
@@ -108,7 +109,7 @@ struct limefs {
     /* view.c: views with an open container, most recently used first. */
     struct limefs_view *newest, *oldest;
     unsigned views_open;
-    size_t volumes_open, volumes_most;       /* of sets that are joined; most: of one, too */
+    size_t volumes_open, volumes_most;      /* of sets that are joined; most: of one, too */
     struct limefs_look looks[LIMEFS_LOOKS]; /* joined.c; by stamp, under the lock */
     struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
     unsigned leaving_count;

@@ -24,9 +24,9 @@ struct limefs_joined;
  * of that name. They are not opened. */
 int limefs_joined_stat(const struct limefs *, int folder, const char *name, struct stat *);
 
-/* The same, and whether they look like a whole set; if not, the log says why, and it is -ENOENT.
- * `label`: the folder's, for the log. Without the lists of sites: so it may fail all the same
- * when it is opened, and is not there from then on. */
+/* The same, and whether they look like a whole set; if not, the log says why, and it is
+ * -ENOENT. `label`: the folder's, for the log. Without the lists of sites: so it may fail all
+ * the same when it is opened, and is not there from then on. */
 int limefs_joined_look(struct limefs *, int folder, const char *label, const char *name,
                        struct stat *);
 
