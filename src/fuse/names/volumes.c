@@ -26,11 +26,10 @@ static int add(struct limefs_volumes *all, const char *name, size_t stem, uint64
         all->at = bigger;
         all->room = more;
     }
-    char *kept = strdup(name);
-    if (!kept)
-        return -ENOMEM;
-    all->at[all->count++] = (struct limefs_volume){number, stem, kept};
-    return 0;
+    struct limefs_volume *volume = &all->at[all->count];
+    *volume = (struct limefs_volume){number, stem, strdup(name)};
+    all->count += volume->name != NULL;
+    return volume->name ? 0 : -ENOMEM;
 }
 
 static int order(const void *one, const void *other)
