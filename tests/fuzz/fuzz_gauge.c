@@ -125,11 +125,18 @@ static void as_volumes(const uint8_t *data, size_t size)
         sources[count] = &memory[count].source;
         at += n;
     }
+    int looked = limefile_volumes_look(sources, count, &bad);
+    HOLDS(looked <= 0 && looked != -ENOMEM && (looked == 0 || bad <= count));
     int err = limefile_volumes_open(sources, count, &set, &bad);
     HOLDS(err <= 0 && err != -ENOMEM && (err == 0 || bad <= count));
+    HOLDS(looked == 0 || looked == err);
     if (err)
         return;
     check_set(set);
+    size_t bytes = limefile_volumes_memory(set);
+    limefile_volumes_close(set);
+    HOLDS(limefile_volumes_open_within(sources, count, 0, &set, &bad) == -ENOMEM);
+    HOLDS(limefile_volumes_open_within(sources, count, bytes, &set, &bad) == 0);
     limefile_volumes_close(set);
 }
 
