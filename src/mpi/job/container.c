@@ -194,7 +194,7 @@ static struct job_container *new_container(uint32_t id, const char *path)
     container->id = id;
     container->path = copy;
     container->mpi = MPI_FILE_NULL;
-    container->file = (struct lemon_file){&container->mpi, -1};
+    container->file = (struct lemon_file){&container->mpi, -1, -1};
     container->fd = container->direct_fd = -1;
     return container;
 }

@@ -147,7 +147,8 @@ static int write_records(struct cells_write *w, bool wait)
         code = open_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0, w->me);
     if (code == LEMON_SUCCESS)
         code = lemon_runmove_open(w->in, &runs, (int64_t)limefile_cells_data_bytes(&w->c),
-                                  w->writer->off, w->run, w->runs, !wait, good);
+                                  w->writer->off, w->run, w->runs,
+                                  wait ? LEMON_RUNMOVE_WRITE : LEMON_RUNMOVE_KEEP, good);
     if (code != LEMON_SUCCESS)
         return code;
     code = wait ? write_data(w, &runs) : start_data(w, &runs);

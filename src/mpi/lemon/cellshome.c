@@ -223,9 +223,10 @@ static int write_entries(struct lemon_internal *in, const struct cells_homes *h,
     struct lemon_stream stream = {copy_entries, NULL, h->entries};
     struct lemon_runmove runs;
     join_crcs(in, h, bytes, &c->entries_crc);
-    int code = lemon_runmove_open(
-        in, &runs, (int64_t)limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES,
-        at + (int64_t)limefile_cells_header_bytes(c), &run, bytes > 0, false, true);
+    int code =
+        lemon_runmove_open(in, &runs, (int64_t)limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES,
+                           at + (int64_t)limefile_cells_header_bytes(c), &run, bytes > 0,
+                           LEMON_RUNMOVE_WRITE, true);
     if (code != LEMON_SUCCESS)
         return code;
     code = lemon_runmove_write(in, &runs, &stream);

@@ -282,7 +282,7 @@ static int read_through_movers(struct cells_read *r)
     struct lemon_runmove runs;
     int64_t bytes = (int64_t)limefile_cells_data_bytes(&r->cells->internal->c);
     int code = lemon_runmove_open(r->in, &runs, bytes, r->cells->internal->data_at, r->run,
-                                  r->runs, false, true);
+                                  r->runs, LEMON_RUNMOVE_READ, true);
     if (code != LEMON_SUCCESS)
         return code;
     code = lemon_runmove_read(r->in, &runs, r->particles);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Ranks are numbered in row-major order of the grid (MPI 3.1, section 7.5.1), so each knows
  * what the others hold. */
@@ -51,7 +52,7 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
     MPI_Comm_dup(comm, &duplicate);
     if (!bad) {
         in->comm = duplicate;
-        in->file = (struct lemon_file){fp, -1};
+        in->file = (struct lemon_file){fp, -1, -1};
         in->read_back.fd = in->read_back.direct_fd = -1;
         in->before = 1;
         MPI_Comm_rank(duplicate, &in->rank);
@@ -71,6 +72,8 @@ void lemon_internal_free(struct lemon_internal *in)
 {
     MPI_Comm_free(&in->comm);
     lemon_verify_close(in);
+    if (in->file.start_fd >= 0)
+        close(in->file.start_fd);
     free(in->sum.lattices);
     free(in->pending.requests);
     free(in->pending.wanted);

@@ -1,10 +1,6 @@
 /* runfile.c - between the windows of movers and the file */
 #include "runmove.h"
 
-enum {
-    LENT_PIECE = 512 << 10,
-};
-
 static int64_t window_bytes(const struct lemon_runmove *m)
 {
     return m->mover < 0 ? 0 : m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN;
@@ -23,22 +19,53 @@ static char *window_at(const struct lemon_runmove *m, char *windows, int64_t tur
 
 int64_t lemon_runmove_windows(const struct lemon_runmove *m)
 {
-    return m->kept ? 0 : (m->plan.turns > 1 ? 2 : 1) * window_bytes(m);
+    return m->use == LEMON_RUNMOVE_KEEP ? 0 : (m->plan.turns > 1 ? 2 : 1) * window_bytes(m);
 }
 
-/* n bytes that stand in memory already, and are looked at on the way: in pieces that stay in
- * the cache in between. */
-static int write_lent(struct lemon_internal *in, const struct lemon_stream *stream, int64_t at,
-                      int64_t n, int64_t offset)
+/* n bytes of the stream, looked at on the way: in pieces that stay in the cache in between.
+ * buffer: for a piece, where none is lent. After an error the stream is still asked for: it is
+ * once for each byte. */
+static int write_stream(struct lemon_internal *in, const struct lemon_stream *stream,
+                        int64_t at, int64_t n, int64_t offset, char *buffer)
 {
     int code = LEMON_SUCCESS;
-    for (int64_t done = 0; done < n; done += LENT_PIECE) {
-        int64_t piece = n - done < LENT_PIECE ? n - done : LENT_PIECE;
-        const char *bytes = stream->lend(stream->context, at + done, piece);
+    for (int64_t done = 0, piece; done < n; done += piece) {
+        piece = LEMON_RUNMOVE_PIECE - (offset + done) % LEMON_RUNMOVE_PIECE;
+        if (piece > n - done)
+            piece = n - done;
+        const char *bytes = buffer;
+        if (stream->lend)
+            bytes = stream->lend(stream->context, at + done, piece);
+        else
+            stream->copy(stream->context, at + done, piece, buffer);
         if (code == LEMON_SUCCESS)
             code = lemon_move_bytes(in, LEMON_WRITE, (char *)bytes, piece, offset + done);
     }
     return code;
+}
+
+/* Each rank its own runs. */
+static int write_own(struct lemon_internal *in, const struct lemon_runmove *m,
+                     const struct lemon_stream *stream)
+{
+    int code = LEMON_SUCCESS;
+    for (int64_t i = 0; i < m->count; i++) {
+        int met = write_stream(in, stream, m->run[i].before, m->run[i].bytes,
+                               m->plan.share.base + m->run[i].offset, m->staging);
+        code = code == LEMON_SUCCESS ? met : code;
+    }
+    return code;
+}
+
+/* What was written without waiting for it. */
+static void start_turn(const struct lemon_internal *in, const struct lemon_runmove *m,
+                       int64_t turn)
+{
+    int64_t from, to;
+    if (m->mover < 0 || turn < 0)
+        return;
+    lemon_runs_turn(&m->plan, m->mover, turn, &from, &to);
+    lemon_range_start(&in->file, to - from, m->plan.share.base + from);
 }
 
 static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
@@ -50,8 +77,10 @@ static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64
     lemon_runmove_collect(in, m, turn, lent ? NULL : window, stream);
     if (lemon_post_wait(in) != LEMON_SUCCESS)
         return;
+    start_turn(in, m, turn - 1);
     if (lent)
-        in->pending.code = write_lent(in, stream, at, to - from, m->plan.share.base + from);
+        in->pending.code =
+            write_stream(in, stream, at, to - from, m->plan.share.base + from, NULL);
     else
         lemon_post(in, window, to - from, m->plan.share.base + from);
 }
@@ -61,6 +90,8 @@ static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64
 int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
                         const struct lemon_stream *stream)
 {
+    if (m->direct)
+        return write_own(in, m, stream);
     lemon_post_begin(in, LEMON_WRITE);
     for (int64_t turn = 0; turn < m->plan.turns; turn++)
         write_turn(in, m, turn, m->windows + turn % 2 * window_bytes(m), stream);
@@ -88,12 +119,32 @@ int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *m, char 
     return in->pending.code;
 }
 
-int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,
-                       const struct lemon_stream *stream)
+/* ---- kept in memory ---- */
+
+/* Where this rank's stream begins: pages of memory are pages of the file. */
+static char *own_at(const struct lemon_runmove *m, char *buffer)
+{
+    int64_t at = m->count ? m->plan.share.base + m->run[0].offset : 0;
+    return buffer + at % LIMEFILE_DIRECT_ALIGN;
+}
+
+static int keep_own(struct lemon_internal *in, const struct lemon_runmove *m,
+                    const struct lemon_stream *stream)
+{
+    const struct lemon_run *last = m->count ? &m->run[m->count - 1] : NULL;
+    int64_t bytes = last ? last->before + last->bytes : 0;
+    in->pending.buffer = lemon_window_new(bytes + LIMEFILE_DIRECT_ALIGN);
+    if (!in->pending.buffer)
+        return lemon_say(in, LEMON_ERR_WRITE, "no memory");
+    stream->copy(stream->context, 0, bytes, own_at(m, in->pending.buffer));
+    return LEMON_SUCCESS;
+}
+
+static int keep_turns(struct lemon_internal *in, struct lemon_runmove *m,
+                      const struct lemon_stream *stream)
 {
     struct lemon_pending *pending = &in->pending;
     int64_t from = 0, to = 0, turns = m->mover < 0 ? 0 : m->plan.turns;
-    lemon_post_begin(in, LEMON_WRITE);
     pending->buffer = lemon_window_new(turns * m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN);
     int code = lemon_agree(in, pending->buffer ? LEMON_SUCCESS
                                                : lemon_say(in, LEMON_ERR_WRITE, "no memory"));
@@ -103,12 +154,31 @@ int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,
         lemon_runmove_collect(in, m, turn, window, stream);
         window += to - from;
     }
-    return pending->code = code;
+    return code;
+}
+
+int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,
+                       const struct lemon_stream *stream)
+{
+    lemon_post_begin(in, LEMON_WRITE);
+    return in->pending.code = m->direct ? keep_own(in, m, stream) : keep_turns(in, m, stream);
+}
+
+static int start_own(struct lemon_internal *in, const struct lemon_runmove *m)
+{
+    int code = LEMON_SUCCESS;
+    char *data = own_at(m, in->pending.buffer);
+    for (int64_t i = 0; i < m->count && code == LEMON_SUCCESS; i++)
+        code = lemon_post(in, data + m->run[i].before, m->run[i].bytes,
+                          m->plan.share.base + m->run[i].offset);
+    return code;
 }
 
 int lemon_runmove_start(struct lemon_internal *in, const struct lemon_runmove *m)
 {
     int64_t from, to;
+    if (m->direct)
+        return start_own(in, m);
     if (m->mover < 0)
         return LEMON_SUCCESS;
     char *window = window_at(m, in->pending.buffer, 0, &from, &to);

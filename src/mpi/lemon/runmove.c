@@ -79,6 +79,7 @@ static void note_theirs(struct lemon_runmove *m, const int64_t *words)
 static bool allocate(struct lemon_runmove *m, int64_t **words)
 {
     const struct lemon_sparse *p = &m->pattern;
+    free(m->staging); /* of a rank whose own runs are long */
     m->staging_bytes = m->plan.turn > STAGING ? m->plan.turn : STAGING;
     *words = malloc((size_t)p->from_items * 2 * sizeof **words + 1);
     m->theirs = malloc((size_t)p->from_items * sizeof *m->theirs + 1);
@@ -91,13 +92,9 @@ static bool allocate(struct lemon_runmove *m, int64_t **words)
            m->windows;
 }
 
-int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *m, int64_t bytes,
-                       int64_t base, struct lemon_run *run, int64_t count, bool kept, bool good)
+/* Who deals with whom, and what that needs. */
+static int open_exchange(struct lemon_internal *in, struct lemon_runmove *m, bool good)
 {
-    *m = (struct lemon_runmove){.run = run, .count = count, .kept = kept};
-    lemon_runs_plan_make(&m->plan, bytes, in->ranks, base, &in->hints);
-    m->mover = lemon_runs_mover(&m->plan, in->rank);
-    lemon_runs_count(run, count);
     int64_t *out = clip_all(m, &good), *into = NULL;
     good = lemon_sparse_begin(in, &m->pattern, good) && allocate(m, &into);
     int code =
@@ -108,6 +105,34 @@ int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *m, int64
     }
     free(out);
     free(into);
+    return code;
+}
+
+/* Whether all ranks write what they have themselves; LEMON_ERR_PARAM. */
+static int agree_on_way(struct lemon_internal *in, struct lemon_runmove *m, bool good)
+{
+    bool direct = m->use != LEMON_RUNMOVE_READ &&
+                  lemon_runs_are_long(&m->plan, m->run, m->count, &in->hints);
+    if (direct && m->use == LEMON_RUNMOVE_WRITE)
+        m->staging = malloc(LEMON_RUNMOVE_PIECE);
+    if (!good || (direct && m->use == LEMON_RUNMOVE_WRITE && !m->staging))
+        return lemon_agree(in, lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
+    int least = lemon_agree(in, direct);
+    m->direct = least > 0;
+    return least < 0 ? least : LEMON_SUCCESS;
+}
+
+int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *m, int64_t bytes,
+                       int64_t base, struct lemon_run *run, int64_t count,
+                       enum lemon_runmove_use use, bool good)
+{
+    *m = (struct lemon_runmove){.run = run, .count = count, .use = use};
+    lemon_runs_plan_make(&m->plan, bytes, in->ranks, base, &in->hints);
+    m->mover = lemon_runs_mover(&m->plan, in->rank);
+    lemon_runs_count(run, count);
+    int code = use == LEMON_RUNMOVE_READ ? LEMON_SUCCESS : agree_on_way(in, m, good);
+    if (code == LEMON_SUCCESS && !m->direct)
+        code = open_exchange(in, m, good);
     if (code != LEMON_SUCCESS)
         lemon_runmove_close(m);
     return code;

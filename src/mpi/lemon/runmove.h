@@ -18,8 +18,19 @@ struct lemon_stream {
     void *context;
 };
 
+enum {
+    LEMON_RUNMOVE_PIECE = 512 << 10, /* of a stream, that a rank looks at and writes at once */
+};
+
+enum lemon_runmove_use {
+    LEMON_RUNMOVE_WRITE,
+    LEMON_RUNMOVE_KEEP, /* for lemon_runmove_keep() */
+    LEMON_RUNMOVE_READ,
+};
+
 struct lemon_runmove {
     struct lemon_runs_plan plan;
+    bool direct;           /* each rank writes its own runs: nothing is exchanged */
     int64_t mover;         /* this rank's number as one, or -1 */
     struct lemon_run *run; /* of this rank, the caller's */
     int64_t count;
@@ -30,14 +41,14 @@ struct lemon_runmove {
     char *arriving, *staging; /* of a turn; what goes out, staging_bytes at once */
     int64_t staging_bytes;
     char *windows; /* of turns, unless they are kept */
-    bool kept;
+    enum lemon_runmove_use use;
 };
 
-/* `run` lives as long as this. kept: for lemon_runmove_keep(). good: whether this rank has what
- * else it needs. Collective, agreed; nothing is to be closed after an error. */
+/* `run` lives as long as this. good: whether this rank has what else it needs. Collective,
+ * agreed; nothing is to be closed after an error. */
 int lemon_runmove_open(struct lemon_internal *, struct lemon_runmove *, int64_t bytes,
-                       int64_t base, struct lemon_run *run, int64_t count, bool kept,
-                       bool good);
+                       int64_t base, struct lemon_run *run, int64_t count,
+                       enum lemon_runmove_use, bool good);
 void lemon_runmove_close(struct lemon_runmove *);
 
 /* Brings a turn of all movers into their windows, which have the bytes of lemon_runs_turn(),

@@ -2,6 +2,11 @@
 #include "internal.h"
 #include "limefile.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 enum {
     ALIGNMENT_MAX = 1 << 30,
 };
@@ -144,6 +149,31 @@ int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetInfo: no writer");
     int code = lemonFinishWriting(writer);
     return code == LEMON_SUCCESS ? lemon_take_hints(writer->internal, info) : code;
+}
+
+static int open_path(const struct lemon_internal *in, const char *path, int *fd)
+{
+    *fd = path ? open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    return !path || *fd >= 0 ? LEMON_SUCCESS
+                             : lemon_say(in, LEMON_ERR_PARAM, "%s cannot be opened: %s", path,
+                                         strerror(errno));
+}
+
+int lemonWriterSetPath(LemonWriter *writer, char const *path)
+{
+    if (!writer)
+        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetPath: no writer");
+    struct lemon_internal *in = writer->internal;
+    int fd = -1, code = lemonFinishWriting(writer);
+    if (code != LEMON_SUCCESS)
+        return code;
+    code = lemon_agree(in, open_path(in, path, &fd));
+    int other = code == LEMON_SUCCESS ? in->file.start_fd : fd;
+    if (code == LEMON_SUCCESS)
+        in->file.start_fd = fd;
+    if (other >= 0)
+        close(other);
+    return code;
 }
 
 int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offset from_bytes)

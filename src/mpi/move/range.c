@@ -4,6 +4,7 @@
 #include "limefile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@ enum {
     /* Of one MPI-IO call. Longer writes stall now and then, shorter reads read less ahead. */
     READ_CHUNK = 256 << 20,
     WRITE_CHUNK = 8 << 20,
+    START_CHUNK = 512 << 10, /* ... and where the disk is to begin with it at once */
+    PAGE = 4096,             /* of memory, or a part of one */
 };
 
 /* ---- around the page cache ---- */
@@ -42,10 +45,21 @@ static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n,
 
 /* ---- by MPI-IO ---- */
 
+/* A page that is not full yet is the next one's. Of errors the sync tells: it does for each
+ * descriptor, whoever has met them before. */
+void lemon_range_start(const struct lemon_file *file, int64_t n, int64_t offset)
+{
+    int64_t from = offset - offset % PAGE, to = (offset + n) - (offset + n) % PAGE;
+    if (file->start_fd >= 0 && from < to)
+        sync_file_range(file->start_fd, from, to - from, SYNC_FILE_RANGE_WRITE);
+}
+
 static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction direction,
                         void *data, int64_t n, int64_t offset, struct lemon_range_fault *fault)
 {
-    const int chunk = direction == LEMON_READ ? READ_CHUNK : WRITE_CHUNK;
+    const int chunk = direction == LEMON_READ ? READ_CHUNK
+                      : file->start_fd < 0    ? WRITE_CHUNK
+                                              : START_CHUNK;
     for (int64_t done = 0; done < n;) {
         int count = n - done < chunk ? (int)(n - done) : chunk, moved = 0;
         MPI_Status status;
@@ -60,6 +74,8 @@ static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction dire
             *fault = (struct lemon_range_fault){direction, offset + done, moved, count, err};
             return false;
         }
+        if (direction == LEMON_WRITE)
+            lemon_range_start(file, count, offset + done);
         done += count;
     }
     return true;

@@ -26,6 +26,17 @@ void lemon_runs_plan_make(struct lemon_runs_plan *plan, int64_t bytes, int64_t r
     plan->turns = bytes > 0 ? (plan->share.each + plan->turn - 1) / plan->turn : 0;
 }
 
+bool lemon_runs_are_long(const struct lemon_runs_plan *plan, const struct lemon_run *run,
+                         int64_t runs, const struct lemon_plan_hints *hints)
+{
+    if (hints->striped || (hints->movers > 0 && hints->movers < plan->ranks))
+        return false;
+    for (int64_t i = 0; i < runs; i++)
+        if (run[i].bytes < RANGE_LEAST)
+            return false;
+    return true;
+}
+
 int64_t lemon_runs_of_home(int64_t items, int64_t ranks)
 {
     int64_t each = (items + ranks - 1) / ranks;

@@ -61,6 +61,7 @@ static int open_writer(struct lemon_series *s, const char *path)
     code = s->writer ? lemonWriterSetInfo(s->writer, s->info)
                      : lemon_inside_say(s->comm, LEMON_ERR_WRITE, "out of memory");
     if (code == LEMON_SUCCESS) {
+        lemonWriterSetPath(s->writer, path); /* in vain, perhaps */
         lemon_inside_sync_later(s->writer);
         return code;
     }

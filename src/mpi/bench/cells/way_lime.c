@@ -39,6 +39,8 @@ static int open_file(struct bench_io *io)
     if (io->writing) {
         lime->writer = lemonCreateWriter(&lime->file, io->comm);
         code = lemonWriterSetInfo(lime->writer, info);
+        if (code == LEMON_SUCCESS)
+            code = lemonWriterSetPath(lime->writer, io->path);
         if (code == LEMON_SUCCESS && io->task->alignment)
             code =
                 lemonWriterSetAlignment(lime->writer, io->task->alignment, io->task->alignment);

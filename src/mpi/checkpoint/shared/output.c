@@ -272,14 +272,23 @@ static int write_header(LemonWriter *writer, const char *text)
     return code == LEMON_SUCCESS ? lemonWriterCloseRecord(writer) : code;
 }
 
+static bool open_writer(const struct checkpoint_world *world, struct checkpoint_output *out)
+{
+    if (out->writer)
+        return true;
+    out->writer = lemonCreateWriter(&out->file, MPI_COMM_WORLD);
+    if (!checkpoint_report(world, out->path, out->writer ? "" : "no memory"))
+        return false;
+    lemonWriterSetPath(out->writer, out->temporary); /* in vain, perhaps */
+    return true;
+}
+
 bool checkpoint_output_write(const struct checkpoint_world *world,
                              struct checkpoint_output *out, const char *header,
                              const LemonDomain *domain, const LemonParticle *particle,
                              const void *particles, int64_t count, int flags)
 {
-    if (!out->writer)
-        out->writer = lemonCreateWriter(&out->file, MPI_COMM_WORLD);
-    if (!checkpoint_report(world, out->path, out->writer ? "" : "no memory"))
+    if (!open_writer(world, out))
         return false;
     int code = header ? write_header(out->writer, header) : LEMON_SUCCESS;
     if (code == LEMON_SUCCESS)

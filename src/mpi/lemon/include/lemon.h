@@ -342,6 +342,16 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum);
  */
 int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path);
 
+/*
+ * The disk begins with what this writer has written while it writes more, and so closing a
+ * record waits less for it; MPI-IO has no call for that. path is the file's name as this rank's
+ * system knows it; NULL ends it. What is written, when it is on the disk and which errors are
+ * told stays as it is: so a path that is not the file's does no harm, and no good. Use it where
+ * ranks write to a file system that keeps much in memory and soon wants it on the disk.
+ * LEMON_ERR_PARAM, and nothing changes, if any rank cannot open its path for writing.
+ */
+int lemonWriterSetPath(LemonWriter *writer, char const *path);
+
 /* What the library has to say about an error, once for each rank that met it, without a
  * newline. NULL, at first: nothing is said. For all readers and writers; local. */
 typedef void lemonMessageHandler(char const *text, void *context);

@@ -31,6 +31,12 @@ struct lemon_runs_plan {
 void lemon_runs_plan_make(struct lemon_runs_plan *, int64_t bytes, int64_t ranks, int64_t base,
                           const struct lemon_plan_hints *hints);
 
+/* Whether a rank may write what it has itself, without movers: each run is as long as a mover's
+ * range, no stripe is known that it would share with a neighbour, and all ranks may be movers.
+ */
+bool lemon_runs_are_long(const struct lemon_runs_plan *, const struct lemon_run *, int64_t runs,
+                         const struct lemon_plan_hints *hints);
+
 /* Of `items` that each rank has some of, how many have the same rank as their home: rank i
  * those from i times as many on. Where ranks have few, fewer of them are homes, so that neither
  * a home hears of too many ranks nor too many homes write to one place. */
