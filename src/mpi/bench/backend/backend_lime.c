@@ -101,6 +101,8 @@ static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
     if (code == LEMON_SUCCESS && task->checksum)
         code = lemonWriterSetChecksum(lime->writer, 1);
     if (code == LEMON_SUCCESS)
+        code = lemonWriterSetPath(lime->writer, io->path);
+    if (code == LEMON_SUCCESS)
         code = lemonWriteRecordHeader(header, lime->writer);
     lemonDestroyHeader(header);
     return bench_lemon_check(io, "write header", code);
