@@ -29,6 +29,7 @@ struct lemon_pending {
     char *buffer; /* of a mover; NULL if the user's memory is used directly */
     struct lemon_plan plan;
     struct lemon_schedule schedule;
+    bool waits;     /* for each write, of which the disk does the rest meanwhile */
     bool exchange;  /* buffer still has to be handed out, by `schedule` */
     bool runs;      /* they are those of this rank's part, in the order of its memory */
     bool broadcast; /* rank 0 has read for all: `bytes` at `data` */

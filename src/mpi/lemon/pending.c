@@ -48,10 +48,9 @@ static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
 static bool must_wait(const struct lemon_internal *in)
 {
 #ifdef OPEN_MPI
-    return in->threads;
+    return in->pending.waits || in->threads;
 #else
-    (void)in;
-    return false;
+    return in->pending.waits;
 #endif
 }
 
@@ -91,7 +90,7 @@ void lemon_post_begin(struct lemon_internal *in, enum lemon_direction direction)
     pending->count = 0;
     pending->buffer = NULL;
     pending->schedule = (struct lemon_schedule){0};
-    pending->exchange = pending->broadcast = pending->runs = false;
+    pending->exchange = pending->broadcast = pending->runs = pending->waits = false;
     pending->code = LEMON_SUCCESS;
 }
 

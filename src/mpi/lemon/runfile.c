@@ -57,17 +57,6 @@ static int write_own(struct lemon_internal *in, const struct lemon_runmove *m,
     return code;
 }
 
-/* What was written without waiting for it. */
-static void start_turn(const struct lemon_internal *in, const struct lemon_runmove *m,
-                       int64_t turn)
-{
-    int64_t from, to;
-    if (m->mover < 0 || turn < 0)
-        return;
-    lemon_runs_turn(&m->plan, m->mover, turn, &from, &to);
-    lemon_range_start(&in->file, to - from, m->plan.share.base + from);
-}
-
 static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
                        char *window, const struct lemon_stream *stream)
 {
@@ -77,7 +66,6 @@ static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64
     lemon_runmove_collect(in, m, turn, lent ? NULL : window, stream);
     if (lemon_post_wait(in) != LEMON_SUCCESS)
         return;
-    start_turn(in, m, turn - 1);
     if (lent)
         in->pending.code =
             write_stream(in, stream, at, to - from, m->plan.share.base + from, NULL);
@@ -85,14 +73,15 @@ static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64
         lemon_post(in, window, to - from, m->plan.share.base + from);
 }
 
-/* While one turn is written, the next one is collected. After an error the ranks go on
- * exchanging: nobody is left waiting. */
+/* While one turn is written, by MPI or by the disk, the next one is collected. After an error
+ * the ranks go on exchanging: nobody is left waiting. */
 int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
                         const struct lemon_stream *stream)
 {
     if (m->direct)
         return write_own(in, m, stream);
     lemon_post_begin(in, LEMON_WRITE);
+    in->pending.waits = in->file.start_fd >= 0;
     for (int64_t turn = 0; turn < m->plan.turns; turn++)
         write_turn(in, m, turn, m->windows + turn % 2 * window_bytes(m), stream);
     return lemon_post_wait(in);

@@ -68,29 +68,19 @@ static void set_turn(const struct mover *mover, struct lemon_turn *own, int64_t 
                    mover->windows + turn % 2 * mover->window);
 }
 
-/* What was written without waiting for it. */
-static void start_turn(const struct lemon_internal *in, const struct lemon_turn *own,
-                       int64_t base)
-{
-    for (int i = 0; i < own->count; i++)
-        lemon_range_start(&in->file, own->pieces[i].to - own->pieces[i].from,
-                          base + own->pieces[i].from);
-}
-
-/* While one turn is written, the next one is collected. After an error the ranks go on
- * exchanging: nobody is left waiting. */
+/* While one turn is written, by MPI or by the disk, the next one is collected. After an error
+ * the ranks go on exchanging: nobody is left waiting. */
 static int write_turns(struct lemon_internal *in, const struct mover *mover,
                        struct lemon_exchange *exchange)
 {
-    struct lemon_turn own[2] = {0};
     lemon_post_begin(in, LEMON_WRITE);
+    in->pending.waits = in->file.start_fd >= 0;
     for (int64_t turn = 0; turn < mover->plan->turns; turn++) {
-        set_turn(mover, &own[turn % 2], turn);
-        lemon_exchange_turn(in, exchange, turn, &own[turn % 2]);
-        if (lemon_post_wait(in) != LEMON_SUCCESS)
-            continue;
-        start_turn(in, &own[(turn + 1) % 2], mover->plan->base);
-        lemon_post_turn(in, &own[turn % 2], mover->plan->base);
+        struct lemon_turn own;
+        set_turn(mover, &own, turn);
+        lemon_exchange_turn(in, exchange, turn, &own);
+        if (lemon_post_wait(in) == LEMON_SUCCESS)
+            lemon_post_turn(in, &own, mover->plan->base);
     }
     return lemon_post_wait(in);
 }

@@ -45,9 +45,10 @@ static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n,
 
 /* ---- by MPI-IO ---- */
 
-/* A page that is not full yet is the next one's. Of errors the sync tells: it does for each
- * descriptor, whoever has met them before. */
-void lemon_range_start(const struct lemon_file *file, int64_t n, int64_t offset)
+/* What was written goes to the disk, and nobody waits for it. A page that is not full yet is
+ * the next one's. Of errors the sync tells: it does for each descriptor, whoever has met them
+ * before. */
+static void start_disk(const struct lemon_file *file, int64_t n, int64_t offset)
 {
     int64_t from = offset - offset % PAGE, to = (offset + n) - (offset + n) % PAGE;
     if (file->start_fd >= 0 && from < to)
@@ -75,7 +76,7 @@ static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction dire
             return false;
         }
         if (direction == LEMON_WRITE)
-            lemon_range_start(file, count, offset + done);
+            start_disk(file, count, offset + done);
         done += count;
     }
     return true;

@@ -33,10 +33,6 @@ struct lemon_range_fault {
 bool lemon_range_move(const struct lemon_file *, enum lemon_direction, void *data, int64_t n,
                       int64_t offset, struct lemon_range_fault *fault);
 
-/* Has the disk begin with what was written there; lemon_range_move() does so itself. Nobody
- * waits for it: it neither fails nor replaces a sync. */
-void lemon_range_start(const struct lemon_file *, int64_t n, int64_t offset);
-
 /* In words, without the file's name. */
 void lemon_range_explain(const struct lemon_range_fault *, char *text, size_t cap);
 
