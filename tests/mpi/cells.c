@@ -4,6 +4,7 @@
  *     cells write FOLDER usual|large     files 0, 1, ... of the table below
  *     cells read FOLDER usual|large      read in two decompositions, and compared
  *     cells wrong FILE                   writes that are refused, with words
+ *     cells own FILE                     ranks with long runs: the same file in each way
  *     cells damaged FILE                 prints words and code of a read
  */
 #include "tap.h"
@@ -358,6 +359,137 @@ static void write_wrong(void)
     MPI_File_close(&file);
 }
 
+/* ---- ranks that have much ---- */
+
+enum {
+    MUCH = 70000, /* particles of a rank: more than 4 MiB */
+    BY_MOVERS = 1,
+    BY_PATH = 2,
+    NOT_WAITING = 4,
+};
+
+/* In the rank's box, which has `each` cells in each dimension, in any order. */
+static struct particle *make_much(int each)
+{
+    struct particle *p = calloc(MUCH, sizeof *p);
+    int grid[3] = {0};
+    double lower[3], upper[3];
+    MPI_Dims_create(tap_ranks, 3, grid);
+    for (int d = 0; d < 3; d++)
+        domain.cells[d] = grid[d] * each;
+    lemonRegularBox(&domain, NULL, tap_ranks, tap_rank, lower, upper);
+    for (int64_t i = 0; i < MUCH; i++) {
+        p[i].id = (uint64_t)(i + (int64_t)tap_rank * MUCH);
+        for (int d = 0; d < 3; d++) {
+            double u = (double)(hash(p[i].id * 3 + (uint64_t)d) >> 11) / 9007199254740992.0;
+            p[i].position[d] = lower[d] + (upper[d] - lower[d]) * (0.001 + 0.998 * u);
+        }
+    }
+    return p;
+}
+
+static LemonWriter *open_much(int ways)
+{
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL,
+                  &file);
+    LemonWriter *w = lemonCreateWriter(&file, MPI_COMM_WORLD);
+    if (ways & BY_MOVERS) { /* a stripe that is known is not shared */
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "striping_unit", "1048576");
+        MPI_Info_set(info, "cb_buffer_size", "1048576");
+        lemonWriterSetInfo(w, info);
+        MPI_Info_free(&info);
+    }
+    if (ways & BY_PATH)
+        tap_code(lemonWriterSetPath(w, file_name), LEMON_SUCCESS, "the path");
+    return w;
+}
+
+/* The file's bytes, on rank 0; it is removed. */
+static char *take_file(size_t *bytes)
+{
+    char *all = NULL;
+    *bytes = 0;
+    if (tap_rank == 0) {
+        FILE *f = fopen(file_name, "rb");
+        if (f && fseek(f, 0, SEEK_END) == 0)
+            *bytes = (size_t)ftell(f);
+        all = malloc(*bytes + 1);
+        if (f)
+            rewind(f);
+        if (!f || fread(all, 1, *bytes, f) != *bytes)
+            *bytes = 0;
+        if (f)
+            fclose(f);
+        unlink(file_name);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    return all;
+}
+
+static void write_much(const struct particle *p, int ways)
+{
+    LemonWriter *w = open_much(ways);
+    int code = ways & NOT_WAITING
+                   ? lemonWriteCellsNonBlocking(w, 1, 1, &domain, &big, p, MUCH, 0)
+                   : lemonWriteCells(w, 1, 1, &domain, &big, p, MUCH, 0);
+    if (ways & NOT_WAITING && code == LEMON_SUCCESS)
+        code = lemonWriterCloseRecord(w);
+    tap_code(code, LEMON_SUCCESS, "much");
+    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "written");
+    MPI_File_close(&file);
+}
+
+static void write_in_each_way(void)
+{
+    for (int each = 1; each <= 2; each++) {
+        struct particle *p = make_much(each);
+        size_t want, bytes;
+        write_much(p, BY_MOVERS);
+        char *first = take_file(&want);
+        for (int ways = 0; ways < 8; ways++) {
+            write_much(p, ways);
+            char *all = take_file(&bytes);
+            tap_ok(tap_rank || (bytes > (size_t)MUCH * sizeof *p && bytes == want &&
+                                memcmp(all, first, bytes) == 0),
+                   "way %d, %d^3 cells a rank: the same file", ways, each);
+            free(all);
+        }
+        free(first);
+        free(p);
+    }
+}
+
+/* What is not the writer's file does no harm. */
+static void give_paths(void)
+{
+    char other[sizeof file_name + 8];
+    snprintf(other, sizeof other, "%s.other", file_name);
+    LemonWriter *w = open_much(0);
+    tap_code(lemonWriterSetPath(NULL, file_name), LEMON_ERR_PARAM, "no writer");
+    tap_code(lemonWriterSetPath(w, tap_rank == tap_ranks - 1 ? other : file_name),
+             LEMON_ERR_PARAM, "a rank that cannot open it");
+    tap_code(lemonWriterSetPath(w, file_name), LEMON_SUCCESS, "by path");
+    tap_code(lemonWriterSetPath(w, NULL), LEMON_SUCCESS, "and not any more");
+    if (tap_rank == 0)
+        fclose(fopen(other, "w"));
+    MPI_Barrier(MPI_COMM_WORLD);
+    tap_code(lemonWriterSetPath(w, other), LEMON_SUCCESS, "another file's");
+    struct particle *p = make_much(1);
+    tap_code(lemonWriteCells(w, 1, 1, &domain, &big, p, MUCH, 0), LEMON_SUCCESS,
+             "all the same");
+    tap_code(lemonDestroyWriter(w), LEMON_SUCCESS, "written");
+    MPI_File_close(&file);
+    size_t bytes;
+    free(take_file(&bytes));
+    tap_ok(tap_rank || bytes > (size_t)MUCH * sizeof *p, "there");
+    strcpy(file_name, other);
+    free(take_file(&bytes));
+    tap_ok(bytes == 0, "and nothing in the other");
+    free(p);
+}
+
 static void each_file(const char *folder, const char *which, void (*call)(void))
 {
     int all = strcmp(which, "usual") == 0;
@@ -381,7 +513,10 @@ int main(int argc, char **argv)
         snprintf(file_name, sizeof file_name, "%s", argv[2]);
         if (strcmp(argv[1], "wrong") == 0)
             write_wrong();
-        else
+        else if (strcmp(argv[1], "own") == 0) {
+            write_in_each_way();
+            give_paths();
+        } else
             read_damaged();
     }
     return tap_end();

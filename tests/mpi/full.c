@@ -7,6 +7,7 @@
 #include "tap.h"
 
 #include <lemon_cells.h>
+#include <stdbool.h>
 #include <string.h>
 
 static double (*particle)[3]; /* positions, all in one cell */
@@ -34,14 +35,17 @@ static int64_t read_cells(const char *path, MPI_Comm comm)
     return particles;
 }
 
-/* What did not fit is written again, fewer of them. */
-static void cells(const char *path, MPI_Comm comm)
+/* What did not fit is written again, fewer of them. In `mib` of each rank: from 4 on each rank
+ * writes its own. */
+static void cells(const char *path, MPI_Comm comm, int mib, bool by_path)
 {
     MPI_File fp;
-    const MPI_Offset many = (3 << 20) / (int)sizeof *particle;
+    const MPI_Offset many = (mib << 20) / (int)sizeof *particle + 1;
     particle = calloc((size_t)many, sizeof *particle);
     MPI_File_open(comm, path, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &fp);
     LemonWriter *w = lemonCreateWriter(&fp, comm);
+    if (by_path)
+        tap_code(lemonWriterSetPath(w, path), LEMON_SUCCESS, "its path");
     tap_code(write_cells(w, many), LEMON_ERR_WRITE, "particles on a full disk");
     MPI_File_set_size(fp, 0);
     tap_code(write_cells(w, 100), LEMON_SUCCESS, "fewer of them, by the same writer");
@@ -49,6 +53,9 @@ static void cells(const char *path, MPI_Comm comm)
     MPI_File_close(&fp);
     int64_t count = read_cells(path, comm);
     tap_ok(count == 100 * tap_ranks, "%lld particles are read", (long long)count);
+    if (tap_rank == 0)
+        unlink(path);
+    MPI_Barrier(comm);
     free(particle);
 }
 
@@ -86,7 +93,8 @@ int main(int argc, char *argv[])
                 unlink(argv[1]);
             MPI_Barrier(cart);
         }
-    cells(argv[1], cart);
+    for (int i = 0; i < 4; i++)
+        cells(argv[1], cart, i % 2 ? 4 : 3, i / 2 > 0);
     MPI_Comm_free(&cart);
     return tap_end();
 }

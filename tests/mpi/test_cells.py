@@ -48,6 +48,11 @@ class Cells(TestCase):
             self.tap(writers, "cells", "write", folder, "large")
             self.tap(readers, "cells", "read", folder, "large")
 
+    def test_ranks_that_have_much_write_it_themselves(self):
+        for ranks in (1, 2, 3):
+            with self.subTest(ranks=ranks):
+                self.tap(ranks, "cells", "own", os.path.join(self.tempdir(), "file"))
+
     def test_refused_with_words(self):
         for ranks in (1, 3):
             with self.subTest(ranks=ranks):

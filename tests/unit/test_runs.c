@@ -119,6 +119,31 @@ static void test_streams(void **state)
     }
 }
 
+/* Each rank writes its own: if its runs are 4 MiB or more, no stripe is known, and no number of
+ * movers is wished that is less than that of the ranks. */
+static void test_long_runs(void **state)
+{
+    const int64_t least = 4 << 20;
+    struct lemon_plan_hints hints = {.stripe = 1 << 20};
+    struct lemon_run run[2] = {{0, least, 0}, {3 * least, least, 0}};
+    struct lemon_runs_plan plan;
+    (void)state;
+    lemon_runs_plan_make(&plan, 4 * least, 3, 144, &hints);
+    assert_true(lemon_runs_are_long(&plan, run, 2, &hints));
+    assert_true(lemon_runs_are_long(&plan, run, 0, &hints));
+    hints.movers = 3;
+    assert_true(lemon_runs_are_long(&plan, run, 2, &hints));
+    hints.movers = 2;
+    assert_false(lemon_runs_are_long(&plan, run, 2, &hints));
+    hints.movers = 0;
+    hints.striped = true;
+    assert_false(lemon_runs_are_long(&plan, run, 2, &hints));
+    hints.striped = false;
+    run[1].bytes--;
+    assert_false(lemon_runs_are_long(&plan, run, 2, &hints));
+    assert_true(lemon_runs_are_long(&plan, run, 1, &hints));
+}
+
 static void test_homes(void **state)
 {
     (void)state;
@@ -140,6 +165,7 @@ int main(void)
         cmocka_unit_test(test_movers_are_ranks),
         cmocka_unit_test(test_little_has_few_movers),
         cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_long_runs),
         cmocka_unit_test(test_homes),
     };
     return cmocka_run_group_tests_name("Lemon: runs", tests, NULL, NULL);
