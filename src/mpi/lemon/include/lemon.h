@@ -346,8 +346,9 @@ int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path);
  * The disk begins with what this writer has written while it writes more, and so closing a
  * record waits less for it; MPI-IO has no call for that. path is the file's name as this rank's
  * system knows it; NULL ends it. What is written, when it is on the disk and which errors are
- * told stays as it is: so a path that is not the file's does no harm, and no good. Use it where
- * ranks write to a file system that keeps much in memory and soon wants it on the disk.
+ * told stays as it is: so a path that is not the file's does no harm, and no good. Non-blocking
+ * calls gain nothing.
+ *
  * LEMON_ERR_PARAM, and nothing changes, if any rank cannot open its path for writing.
  */
 int lemonWriterSetPath(LemonWriter *writer, char const *path);
