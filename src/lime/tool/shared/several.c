@@ -99,7 +99,8 @@ static void serve(const struct several *all, int socket, struct progress *progre
         _Alignas(max_align_t) char result[SEVERAL_RESULT_MAX] = "";
         int status = all->work(all->context, order.file, order.threads, progress, result);
         if (fflush(stdout) != 0 || fflush(stderr) != 0 ||
-            !send_packet(socket, (struct head){.kind = ENDED, .status = status}, result, all->result_size))
+            !send_packet(socket, (struct head){.kind = ENDED, .status = status}, result,
+                         all->result_size))
             return;
     }
 }
@@ -130,7 +131,7 @@ struct run {
     const struct several *all;
     struct worker worker[WORKERS_MAX];
     unsigned workers, processors;
-    size_t next, turn; /* the file to be begun; the one whose words come out */
+    size_t next, turn;       /* the file to be begun; the one whose words come out */
     struct waiting *waiting; /* a ring of `ahead` files */
     size_t ahead;
     struct progress *shared, bar;
@@ -239,8 +240,8 @@ static void keep(struct run *run, size_t file, const struct packet *packet, size
 /* All that had to wait for what came before. */
 static void catch_up(struct run *run)
 {
-    for (struct held *held; run->turn < run->all->count &&
-                            (held = waiting_of(run, run->turn)->first);) {
+    for (struct held *held;
+         run->turn < run->all->count && (held = waiting_of(run, run->turn)->first);) {
         struct waiting *waiting = waiting_of(run, run->turn);
         waiting->first = held->next;
         waiting->bytes -= held->n;
@@ -404,8 +405,7 @@ int several_run(const struct several *all)
     run.ahead = (size_t)AHEAD * run.workers;
     run.waiting = calloc(run.ahead, sizeof *run.waiting);
     size_t bytes = run.workers * sizeof *run.shared;
-    run.shared =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    run.shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int worst = TOOL_BAD;
     if (run.waiting && run.shared != MAP_FAILED) {
         for (unsigned i = 0; i < run.workers; i++)
