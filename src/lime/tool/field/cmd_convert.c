@@ -6,6 +6,7 @@
 #include "tempfile.h"
 #include "tool.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -66,6 +67,17 @@ static int write_data(void *context, const void *data, size_t n, uint64_t offset
     if (!err)
         sync_file_range(c->out.fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
     return err;
+}
+
+/* All at once: block by block, in the order in which threads come to write, costs more than
+ * anything else. Where the file system cannot, it is done without. */
+static int allocate(struct conversion *c)
+{
+    uint64_t size = limefile_gauge_image_size(c->image);
+    if (fallocate(c->out.fd, 0, 0, (off_t)size) == 0 || errno != ENOSPC)
+        return 0;
+    tempfile_abort(&c->out);
+    return -ENOSPC;
 }
 
 static bool show_progress(void *context, uint64_t sites)
@@ -200,6 +212,8 @@ static int convert(const struct options *asked, const char *in, const char *out)
         return err == LIMEFILE_E_GAUGE_FORM ? TOOL_UNUSABLE : TOOL_BAD;
     }
     err = tempfile_open(&c.out, out);
+    if (!err)
+        err = allocate(&c);
     if (err)
         message_code(out, "create", err);
     status = err ? TOOL_BAD : write_all(&c, &o);
