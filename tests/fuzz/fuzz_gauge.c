@@ -73,7 +73,7 @@ static void check_gauge(const struct limefile_gauge *g)
     int err = limefile_gauge_verify(g, 1, count_sites, &seen, &totals);
     HOLDS(err == 0 || err == LIMEFILE_E_GAUGE_CHECKSUM || err == LIMEFILE_E_GAUGE_PLAQUETTE ||
           err == LIMEFILE_E_GAUGE_TRACE);
-    HOLDS(seen == sites && totals.worst_site < sites && totals.deviation >= 0);
+    HOLDS(seen == sites && totals.physics.first.site < sites && totals.physics.unitarity >= 0);
     for (int i = LIMEFILE_GAUGE_ILDG; i <= LIMEFILE_GAUGE_OPENQCD; i++)
         check_image(g, (enum limefile_gauge_format)i);
 }

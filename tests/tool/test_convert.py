@@ -271,12 +271,12 @@ class Damage(ConvertCase):
         self.made(container([[("xlf-info", good)], said[1]]), "a.nersc")
 
     def test_wrong_links(self):
-        """The largest deviation is told; two rows would lose it."""
+        """The first one is told, and the largest deviation; two rows would lose it."""
         u = self.u
         u[3, 1, 0, 2, 1] *= 1.01
         u[2, 1, 1, 3, 3] *= 1.02
         data = scidac.gauge((4, 2, 2, 4), gaugelib.reals(u, ">f8").tobytes())
-        made = self.made(data, "a.nersc", words=["warning", "site 3 1 1 2, direction t"])
+        made = self.made(data, "a.nersc", words=["warning: 2 links", "site 3 1 1 2, direction t"])
         self.same(gaugelib.read_nersc(made)[0], u)
         os.unlink(self.path("a.nersc"))
         self.refused(data, "--rows 3", args=("--to", "nersc", "--rows", "2"))
@@ -286,7 +286,7 @@ class Damage(ConvertCase):
             self.u[1, 1, 1, 1, 2, 2, 2] = value
             data = scidac.gauge((4, 2, 2, 4), gaugelib.reals(self.u, ">f8").tobytes())
             for to in ("nersc", "milc", "openqcd", "ildg"):
-                self.refused(data, "1 links contain NaN or infinity", args=("--to", to))
+                self.refused(data, "1 number is NaN or infinite", args=("--to", to))
 
     def test_out_is_as_it_was(self):
         out = self.write("conf.lime", b"old")

@@ -93,9 +93,10 @@ static bool count(void *context, uint64_t more)
 static void same_figures(const struct limefile_gauge_totals *a,
                          const struct limefile_gauge_totals *b)
 {
-    assert_memory_equal(&a->plaquette, &b->plaquette, sizeof a->plaquette);
-    assert_memory_equal(&a->link_trace, &b->link_trace, sizeof a->link_trace);
-    assert_true(a->worst_site == b->worst_site && a->worst_direction == b->worst_direction);
+    assert_memory_equal(&a->physics.plaquette, &b->physics.plaquette, 4 * sizeof(double));
+    assert_memory_equal(&a->physics.unitarity, &b->physics.unitarity, 2 * sizeof(double));
+    assert_true(a->physics.bad_links == b->physics.bad_links);
+    assert_true(a->physics.first.site == b->physics.first.site);
     assert_memory_equal(&a->image, &b->image, sizeof a->image);
 }
 
@@ -283,15 +284,17 @@ static void figures(void **state)
         for (unsigned j = 0; j < 3; j++)
             put_real(m.data + i * 144 + j * 64, 1, 64);
     assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.plaquette == 1 && t.link_trace == 1 && t.deviation == 0 && t.unfinite == 0);
+    assert_true(t.physics.plaquette == 1 && t.physics.trace == 1 && t.physics.bad_links == 0);
     put_real(m.data + 17 * SITE + 2 * 144, 0.5, 64);
     assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.deviation == 0.75 && t.worst_site == 17 && t.worst_direction == 2);
-    assert_true(fabs(t.link_trace - (1 - 0.5 / 1080)) < 1e-15);
-    assert_true(fabs(t.plaquette - (1 - 6 * 0.5 / (3 * 540))) < 1e-15);
+    assert_true(t.physics.unitarity == 0.75 && t.physics.determinant == 0.5);
+    assert_true(t.physics.first.site == 17 && t.physics.first.direction == 2);
+    assert_true(fabs(t.physics.trace - (1 - 0.5 / 1080)) < 1e-15);
+    assert_true(fabs(t.physics.plaquette - (1 - 6 * 0.5 / (3 * 540))) < 1e-15);
     put_real(m.data + 17 * SITE + 2 * 144 + 40, NAN, 64);
     assert_int_equal(limefile_gauge_run(&pass, &t), 0);
-    assert_true(t.unfinite == 1 && isnan(t.plaquette) && t.deviation == 0);
+    assert_true(t.physics.nonfinite == 1 && isnan(t.physics.plaquette));
+    assert_true(t.physics.bad_links == 1 && t.physics.unitarity == 0);
     free(m.data);
 }
 

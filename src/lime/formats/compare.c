@@ -17,9 +17,9 @@ int limefile_gauge_compare(const struct limefile_gauge *g,
         (is->nersc != said->nersc || is->sum29 != said->sum29 || is->sum31 != said->sum31 ||
          is->scidac.suma != said->scidac.suma || is->scidac.sumb != said->scidac.sumb))
         return LIMEFILE_E_GAUGE_CHECKSUM;
-    if (g->has_plaquette && !agrees(totals->plaquette, g->plaquette, tolerance))
+    if (g->has_plaquette && !agrees(totals->physics.plaquette, g->plaquette, tolerance))
         return LIMEFILE_E_GAUGE_PLAQUETTE;
-    if (g->has_trace && !agrees(totals->link_trace, g->link_trace, tolerance))
+    if (g->has_trace && !agrees(totals->physics.trace, g->link_trace, tolerance))
         return LIMEFILE_E_GAUGE_TRACE;
     return 0;
 }

@@ -136,7 +136,7 @@ void limefile_gauge_image_free(struct limefile_gauge_image *image)
 int limefile_gauge_image_seal(struct limefile_gauge_image *image,
                               const struct limefile_gauge_totals *totals)
 {
-    if (totals->unfinite || !isfinite(totals->plaquette) || !isfinite(totals->link_trace))
+    if (!isfinite(totals->physics.plaquette) || !isfinite(totals->physics.trace))
         return LIMEFILE_E_GAUGE_NAN;
     int err = make_header(image, totals);
     image->sealed = !err;

@@ -32,8 +32,8 @@ int image_nersc(struct limefile_gauge_image *image, const struct limefile_gauge_
     char text[NERSC_MAX], trace[24], plaquette[24];
     const char *date = value_or(asked->date, "unknown");
     totals = totals ? totals : &none;
-    put_real(trace, totals->link_trace);
-    put_real(plaquette, totals->plaquette);
+    put_real(trace, totals->physics.trace);
+    put_real(plaquette, totals->physics.plaquette);
     int n = snprintf(
         text, sizeof text,
         "BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE%s\nSTORAGE_FORMAT = 1.0\n"
@@ -85,7 +85,7 @@ int image_openqcd(struct limefile_gauge_image *image,
                   const struct limefile_gauge_totals *totals)
 {
     unsigned char *header = image_header(image, GAUGE_OPENQCD_HEADER);
-    double plaquette = totals ? 3 * totals->plaquette : 0;
+    double plaquette = totals ? 3 * totals->physics.plaquette : 0;
     uint64_t bits;
     if (!header)
         return -ENOMEM;

@@ -17,77 +17,137 @@ struct links_form links_ildg(unsigned precision)
 
 /* ---- numbers ---- */
 
-static void copy32(const unsigned char *in, unsigned char *out, size_t n, bool swap)
+#define INLINE static inline __attribute__((always_inline))
+
+/* Loops over numbers, of which the compiler makes vectors: `swap` is known where they are used.
+ */
+INLINE uint32_t take32(const unsigned char *in, bool swap)
 {
-    if (!swap) {
-        memmove(out, in, n * 4); /* two rows are spread in place */
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint32_t word;
-        memcpy(&word, in + 4 * i, 4);
-        word = bswap_32(word);
-        memcpy(out + 4 * i, &word, 4);
-    }
+    uint32_t word;
+    memcpy(&word, in, sizeof word);
+    return swap ? bswap_32(word) : word;
 }
 
-static void copy64(const unsigned char *in, unsigned char *out, size_t n, bool swap)
+INLINE uint64_t take64(const unsigned char *in, bool swap)
 {
-    if (!swap) {
-        memmove(out, in, n * 8);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint64_t word;
-        memcpy(&word, in + 8 * i, 8);
-        word = bswap_64(word);
-        memcpy(out + 8 * i, &word, 8);
-    }
+    uint64_t word;
+    memcpy(&word, in, sizeof word);
+    return swap ? bswap_64(word) : word;
 }
 
-static double real_get(const unsigned char *in, unsigned precision, bool swap)
+INLINE double real_get(const unsigned char *in, unsigned precision, bool swap)
 {
+    uint64_t bits;
+    uint32_t narrow_bits;
     double value;
     float narrow;
     if (precision == 64) {
-        copy64(in, (unsigned char *)&value, 1, swap);
+        bits = take64(in, swap);
+        memcpy(&value, &bits, sizeof value);
         return value;
     }
-    copy32(in, (unsigned char *)&narrow, 1, swap);
+    narrow_bits = take32(in, swap);
+    memcpy(&narrow, &narrow_bits, sizeof narrow);
     return (double)narrow;
 }
 
-static void real_put(double value, unsigned char *out, unsigned precision, bool swap)
+INLINE void real_put(double value, unsigned char *out, unsigned precision, bool swap)
 {
+    uint64_t bits;
+    uint32_t narrow_bits;
     float narrow = (float)value;
+    memcpy(&bits, &value, sizeof bits);
+    memcpy(&narrow_bits, &narrow, sizeof narrow_bits);
+    bits = swap ? bswap_64(bits) : bits;
+    narrow_bits = swap ? bswap_32(narrow_bits) : narrow_bits;
     if (precision == 64)
-        copy64((const unsigned char *)&value, out, 1, swap);
+        memcpy(out, &bits, sizeof bits);
     else
-        copy32((const unsigned char *)&narrow, out, 1, swap);
+        memcpy(out, &narrow_bits, sizeof narrow_bits);
 }
+
+/* Two rows are spread in place: each number is read before anything is written behind it. */
+INLINE void copy_swapped(const unsigned char *in, unsigned char *out, unsigned precision,
+                         size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (precision == 64) {
+            uint64_t word = take64(in + 8 * i, true);
+            memcpy(out + 8 * i, &word, sizeof word);
+        } else {
+            uint32_t word = take32(in + 4 * i, true);
+            memcpy(out + 4 * i, &word, sizeof word);
+        }
+}
+
+INLINE void copy_rounded(const unsigned char *in, unsigned from, bool swap_in,
+                         unsigned char *out, unsigned to, bool swap_out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        real_put(real_get(in + i * (from / 8), from, swap_in), out + i * (to / 8), to,
+                 swap_out);
+}
+
+/* The cases that there are, each with a loop of its own. */
+INLINE void copy_any(const unsigned char *in, const struct links_form *from, unsigned char *out,
+                     const struct links_form *to, size_t n)
+{
+    bool swap_in = from->little != host_little, swap_out = to->little != host_little;
+    if (from->precision == to->precision && from->precision == 64)
+        copy_swapped(in, out, 64, n);
+    else if (from->precision == to->precision)
+        copy_swapped(in, out, 32, n);
+    else if (from->precision == 64 && swap_in && swap_out)
+        copy_rounded(in, 64, true, out, 32, true, n);
+    else if (from->precision == 64 && swap_in)
+        copy_rounded(in, 64, true, out, 32, false, n);
+    else if (from->precision == 64)
+        copy_rounded(in, 64, false, out, 32, swap_out, n);
+    else if (swap_in && swap_out)
+        copy_rounded(in, 32, true, out, 64, true, n);
+    else if (swap_in)
+        copy_rounded(in, 32, true, out, 64, false, n);
+    else
+        copy_rounded(in, 32, false, out, 64, swap_out, n);
+}
+
+static void copy_plain(const unsigned char *in, const struct links_form *from,
+                       unsigned char *out, const struct links_form *to, size_t n)
+{
+    copy_any(in, from, out, to, n);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void copy_avx2(const unsigned char *in,
+                                                      const struct links_form *from,
+                                                      unsigned char *out,
+                                                      const struct links_form *to, size_t n)
+{
+    copy_any(in, from, out, to, n);
+}
+#endif
 
 static void copy_reals(const unsigned char *in, const struct links_form *from,
                        unsigned char *out, const struct links_form *to, size_t n)
 {
-    bool swap_in = from->little != host_little, swap_out = to->little != host_little;
-    if (from->precision == to->precision && from->precision == 64)
-        copy64(in, out, n, swap_in != swap_out);
-    else if (from->precision == to->precision)
-        copy32(in, out, n, swap_in != swap_out);
-    else
-        for (size_t i = 0; i < n; i++)
-            real_put(real_get(in + i * (from->precision / 8), from->precision, swap_in),
-                     out + i * (to->precision / 8), to->precision, swap_out);
+    if (from->precision == to->precision && from->little == to->little) {
+        memmove(out, in, n * (from->precision / 8));
+        return;
+    }
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        copy_avx2(in, from, out, to, n);
+        return;
+    }
+#endif
+    copy_plain(in, from, out, to, n);
 }
 
 void links_reals(const void *in, unsigned precision, size_t reals, double *out)
 {
     const unsigned char *at = in;
-    if (precision == 64)
-        copy64(at, (unsigned char *)out, reals, host_little);
-    else
-        for (size_t i = 0; i < reals; i++)
-            out[i] = real_get(at + 4 * i, 32, host_little);
+    for (size_t i = 0; i < reals; i++)
+        out[i] = real_get(at + i * (precision / 8), precision, host_little);
 }
 
 /* ---- rows ---- */

@@ -165,11 +165,12 @@ static int take_form(struct links_form *form, const struct values *v, bool *uncl
 /* The first links have rows of length 1 in one of them. */
 static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t count)
 {
-    double link[LIMEFILE_LINK_REALS];
+    double link[LIMEFILE_LINK_REALS], unitarity, determinant;
     for (uint64_t i = 0; i < 4 * count; i++) {
         links_reals(sites + i * LIMEFILE_LINK_REALS * (precision / 8), precision,
                     LIMEFILE_LINK_REALS, link);
-        if (!(limefile_gauge_deviation(link) < 0.01))
+        if (limefile_physics_link(link, &unitarity, &determinant) >= 0 || unitarity > 0.01 ||
+            determinant > 0.01)
             return false;
     }
     return true;

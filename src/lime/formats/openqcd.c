@@ -7,7 +7,6 @@
  * another in a column are one after another in the file.
  */
 #include "openqcd.h"
-#include "box.h"
 #include "gauge.h"
 
 #include <errno.h>
@@ -196,33 +195,6 @@ int gauge_openqcd_open(struct limefile_gauge *g, const unsigned char *head, uint
 
 /* ---- making ---- */
 
-static void put_link(const unsigned char *site, unsigned direction, unsigned precision,
-                     unsigned char *out)
-{
-    struct links_form form = links_ildg(precision);
-    links_convert(&form, site + direction * links_bytes(&form), &stored, out, 1);
-}
-
-void openqcd_encode(const uint64_t l[4], unsigned precision, openqcd_site_fn *site,
-                    const void *context, uint64_t first, uint64_t count, unsigned char *out)
-{
-    for (uint64_t i = first; i < first + count; i++) {
-        uint64_t number = 2 * i, at[4];
-        at[1] = number / l[2] % l[1];
-        at[0] = number / l[2] / l[1] % l[0];
-        at[3] = number / l[2] / l[1] / l[0];
-        at[2] = number % l[2] + ((at[0] + at[1] + at[3]) % 2 == 0);
-        const unsigned char *here = site(context, at);
-        for (unsigned slot = 0; slot < 4; slot++, out += 2 * LINK_BYTES) {
-            unsigned d = (slot + 3) % 4;
-            uint64_t below[4] = {at[0], at[1], at[2], at[3]};
-            below[d] = below[d] ? below[d] - 1 : l[d] - 1;
-            put_link(here, d, precision, out);
-            put_link(site(context, below), d, precision, out + LINK_BYTES);
-        }
-    }
-}
-
 /* A box of sites at t, and what is above t - 1 in it. */
 struct making {
     const struct limefile_sites *sites;
@@ -230,17 +202,6 @@ struct making {
     uint64_t t;
     unsigned char *of_now, *of_before;
 };
-
-static const unsigned char *made_site(const void *context, const uint64_t at[4])
-{
-    const struct making *m = context;
-    const struct box *box = at[3] == m->t ? &m->now : &m->before;
-    uint64_t local[3];
-    for (int d = 0; d < 3; d++)
-        local[d] = box_local(box, m->sites->extent, d, at[d]);
-    uint64_t site = local[0] + box->width[0] * (local[1] + box->width[1] * local[2]);
-    return (at[3] == m->t ? m->of_now : m->of_before) + site * limefile_sites_bytes(m->sites);
-}
 
 /* The largest box whose points, one after another, [first, first + count) begin with. */
 static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t count,
@@ -292,8 +253,9 @@ static int make_box(struct making *m, uint64_t first, uint64_t count, unsigned c
         err = box_read(m->sites, &m->now, m->t, m->of_now);
     if (!err)
         err = box_read(m->sites, &m->before, m->t ? m->t - 1 : l[3] - 1, m->of_before);
+    struct openqcd_sites now = {m->of_now, m->now}, before = {m->of_before, m->before};
     if (!err)
-        openqcd_encode(l, m->sites->precision, made_site, m, first, count, out);
+        openqcd_encode(l, m->sites->precision, &now, &before, first, count, out);
     free(m->of_now);
     free(m->of_before);
     return err;

@@ -11,11 +11,9 @@
 #include "gauge.h"
 #include "imagekept.h"
 #include "openqcd.h"
-#include "plaquette.h"
 #include "threads.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -28,7 +26,6 @@ enum {
     THREADS_MAX = 256,
     MEMORY = 512 << 20,
     MEMORY_MOST = 2000 << 20, /* if one plane of the lattice takes more than was given */
-    ALIGN = 64,
 };
 
 struct work {
@@ -46,7 +43,7 @@ struct work {
     unsigned threads;
     pthread_mutex_t lock; /* held until all threads are there */
     pthread_barrier_t barrier;
-    struct figures figures; /* of threads that have ended, as those below */
+    struct limefile_physics_planes *figures; /* of threads that have ended, as those below */
     struct limefile_gauge_sums source, image;
 };
 
@@ -61,9 +58,8 @@ struct step {
 
 struct worker {
     struct work *work;
-    struct figures figures;
+    struct limefile_physics_planes *figures;
     struct limefile_gauge_sums source, image;
-    double *scratch;
     unsigned char *out;
 };
 
@@ -123,25 +119,31 @@ static uint64_t load_sites(const struct work *w, const struct step *s)
 
 /* ---- figures ---- */
 
-static void take_figures(struct worker *me, const struct step *s, uint64_t j)
+/* Planes whose figures are taken at once: few, where threads would wait for each other. */
+static uint64_t slab_planes(const struct work *w, const struct step *s)
+{
+    uint64_t planes = (s->planes - w->halo) / (2 * (uint64_t)w->threads);
+    return planes < 1 ? 1 : planes < LIMEFILE_PHYSICS_PLANES ? planes : LIMEFILE_PHYSICS_PLANES;
+}
+
+static void take_figures(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     struct work *w = me->work;
     bool alone = w->pass->without_plaquette;
     const unsigned char *slice = alone ? s->now : s->before;
-    uint64_t slot = alone && w->halo ? j + 1 : j, above = (slot + 1) % s->planes;
-    uint64_t z = (s->base + slot) % w->extent[2], t = s->now_t;
+    uint64_t slot = alone && w->halo ? from + 1 : from, t = s->now_t;
     if (!alone)
         t = t ? t - 1 : w->extent[3] - 1;
     size_t bytes = w->plane * w->site;
-    struct plaquette_plane plane = {
-        .extent = w->extent,
-        .precision = w->pass->sites->precision,
-        .first = (t * w->extent[2] + z) * w->plane,
+    const struct limefile_physics_slab slab = {
+        .z = (s->base + slot) % w->extent[2],
+        .t = t,
+        .planes = to - from,
         .here = slice + slot * bytes,
-        .above_z = slice + above * bytes,
+        .above_z = slice + (slot + to - from) % s->planes * bytes,
         .above_t = alone ? NULL : s->now + slot * bytes,
     };
-    plaquette_add(&plane, me->scratch, &me->figures);
+    limefile_physics_planes_add(me->figures, &slab);
 }
 
 /* ---- the image ---- */
@@ -174,27 +176,13 @@ static int make_plane(struct worker *me, const struct step *s, uint64_t j)
     return err;
 }
 
-struct window {
-    const struct work *work;
-    const struct step *step;
-};
-
-static const unsigned char *window_site(const void *context, const uint64_t at[4])
-{
-    const struct window *v = context;
-    const uint64_t *l = v->work->extent;
-    uint64_t slot =
-        at[2] >= v->step->base ? at[2] - v->step->base : at[2] + l[2] - v->step->base;
-    const unsigned char *slice = at[3] == v->step->now_t ? v->step->now : v->step->before;
-    return slice + (slot * v->work->plane + at[1] * l[0] + at[0]) * v->work->site;
-}
-
 /* All columns of an x: of the block's height, or whole ones in one piece. */
 static int make_columns(struct worker *me, const struct step *s, uint64_t x)
 {
     struct work *w = me->work;
-    struct window window = {w, s};
     const uint64_t *l = w->extent;
+    const struct box box = {{0, 0, s->base}, {l[0], l[1], s->planes}};
+    const struct openqcd_sites now = {s->now, box}, before = {s->before, box};
     uint64_t low = w->halo ? (s->base + 1) % l[2] : 0;
     uint64_t high = w->halo ? s->planes - 1 : l[2], n;
     uint64_t run = high == l[2] ? l[1] * high / 2 : high / 2;
@@ -205,7 +193,7 @@ static int make_columns(struct worker *me, const struct step *s, uint64_t x)
         uint64_t column = i / run, within = i % run;
         uint64_t at = first + column * l[2] / 2 + within;
         n = run - within < most ? run - within : most;
-        openqcd_encode(l, w->pass->sites->precision, window_site, &window, at, n, me->out);
+        openqcd_encode(l, w->pass->sites->precision, &now, &before, at, n, me->out);
         err = put(me, me->out, (size_t)n * OPENQCD_POINT_BYTES, at * OPENQCD_POINT_BYTES);
     }
     return err;
@@ -218,16 +206,17 @@ static int do_unit(struct worker *me, const struct step *s, uint64_t unit, bool 
     struct work *w = me->work;
     uint64_t sites = load_sites(w, s), all = s->planes * w->plane;
     uint64_t loads = s->loads ? (all + sites - 1) / sites : 0;
-    uint64_t planes = s->makes ? s->planes - w->halo : 0;
+    uint64_t planes = s->makes ? s->planes - w->halo : 0, slab = slab_planes(w, s);
     uint64_t makes = !w->pass->image || !s->makes ? 0 : w->turned ? w->extent[0] : planes;
-    *more = unit < loads + planes + makes;
+    *more = unit < loads + makes + (planes + slab - 1) / slab;
     if (unit < loads)
         return load_unit(me, s, unit * sites,
                          (unit + 1) * sites < all ? (unit + 1) * sites : all);
     if (unit < loads + makes)
         return w->turned ? make_columns(me, s, unit - loads) : make_plane(me, s, unit - loads);
+    uint64_t from = (unit - loads - makes) * slab;
     if (*more)
-        take_figures(me, s, unit - loads - makes);
+        take_figures(me, s, from, from + slab < planes ? from + slab : planes);
     return 0;
 }
 
@@ -284,21 +273,17 @@ static void do_blocks(struct worker *me)
 static void *run(void *context)
 {
     struct work *w = context;
-    size_t scratch = plaquette_scratch(w->extent) * sizeof(double);
-    struct worker me = {.work = w};
-    me.scratch = aligned_alloc(ALIGN, (scratch + ALIGN - 1) / ALIGN * ALIGN);
-    me.out = malloc(OUT_BYTES);
-    if (!me.scratch || !me.out)
+    struct worker me = {.work = w, .out = malloc(OUT_BYTES)};
+    if (limefile_physics_planes_new(w->extent, w->pass->sites->precision, &me.figures) != 0 ||
+        !me.out)
         fail(w, -ENOMEM, 0);
-    else
-        memset(me.scratch, 0, scratch);
     pthread_mutex_lock(&w->lock); /* all are there */
     pthread_mutex_unlock(&w->lock);
     do_blocks(&me);
-    free(me.scratch);
     free(me.out);
     pthread_mutex_lock(&w->lock);
-    plaquette_combine(&w->figures, &me.figures);
+    if (me.figures)
+        limefile_physics_planes_merge(w->figures, me.figures);
     struct limefile_gauge_sums *to[] = {&w->source, &w->image},
                                *from[] = {&me.source, &me.image};
     for (int i = 0; i < 2; i++) {
@@ -309,6 +294,7 @@ static void *run(void *context)
         to[i]->scidac.sumb ^= from[i]->scidac.sumb;
     }
     pthread_mutex_unlock(&w->lock);
+    limefile_physics_planes_free(me.figures);
     return NULL;
 }
 
@@ -352,8 +338,8 @@ static unsigned char *get_memory(uint64_t bytes)
 static uint64_t all_memory(const struct work *w, uint64_t slice)
 {
     uint64_t rows, slices, all;
-    if (w->extent[0] > SIZE_MAX / 4096 || __builtin_mul_overflow(slice, SLICES, &slices) ||
-        __builtin_mul_overflow(plaquette_scratch(w->extent) * sizeof(double), w->threads,
+    if (__builtin_mul_overflow(slice, SLICES, &slices) ||
+        __builtin_mul_overflow(limefile_physics_planes_bytes(w->extent), w->threads + 1,
                                &rows) ||
         __builtin_add_overflow(rows, slices, &all))
         return 0;
@@ -383,23 +369,6 @@ static int plan(struct work *w)
     return 0;
 }
 
-static void tell(const struct work *w, struct limefile_gauge_totals *out)
-{
-    double sites = (double)limefile_sites_count(w->pass->sites);
-    *out = (struct limefile_gauge_totals){
-        .plaquette = plaquette_of_figure(w->figures.plaquette) / (18 * sites),
-        .link_trace = plaquette_of_figure(w->figures.trace) / (12 * sites),
-        .deviation = w->figures.deviation,
-        .worst_site = w->figures.worst_site,
-        .worst_direction = w->figures.worst_direction,
-        .unfinite = w->figures.unfinite,
-        .source = w->source,
-        .image = w->image,
-    };
-    if (w->figures.unfinite)
-        out->plaquette = out->link_trace = NAN;
-}
-
 int limefile_gauge_run(const struct limefile_gauge_pass *pass,
                        struct limefile_gauge_totals *out)
 {
@@ -415,9 +384,14 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
     w.threads = w.threads < THREADS_MAX ? w.threads : THREADS_MAX;
     int err = plan(&w);
     if (!err)
-        err = run_all(&w);
+        err = limefile_physics_planes_new(w.extent, pass->sites->precision, &w.figures);
     if (!err)
-        tell(&w, out);
+        err = run_all(&w);
+    if (!err) {
+        *out = (struct limefile_gauge_totals){.source = w.source, .image = w.image};
+        limefile_physics_planes_tell(w.figures, &out->physics);
+    }
+    limefile_physics_planes_free(w.figures);
     for (int i = 0; i < SLICES; i++)
         free(w.ring[i]);
     return err;

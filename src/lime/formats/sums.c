@@ -10,17 +10,39 @@
 
 static const bool host_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 
-uint32_t links_sum(const void *data, size_t words, bool little)
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE uint32_t sum_words(const unsigned char *at, size_t words, bool swap)
 {
-    const unsigned char *at = data;
-    bool swap = little != host_little;
-    uint32_t sum = 0;
+    uint32_t sum = 0, word;
     for (size_t i = 0; i < words; i++) {
-        uint32_t word;
         memcpy(&word, at + 4 * i, 4);
         sum += swap ? bswap_32(word) : word;
     }
     return sum;
+}
+
+static uint32_t sum_plain(const unsigned char *at, size_t words, bool swap)
+{
+    return swap ? sum_words(at, words, true) : sum_words(at, words, false);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static uint32_t sum_avx2(const unsigned char *at, size_t words,
+                                                         bool swap)
+{
+    return swap ? sum_words(at, words, true) : sum_words(at, words, false);
+}
+#endif
+
+uint32_t links_sum(const void *data, size_t words, bool little)
+{
+    bool swap = little != host_little;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        return sum_avx2(data, words, swap);
+#endif
+    return sum_plain(data, words, swap);
 }
 
 static uint32_t rotate(uint32_t value, unsigned by)

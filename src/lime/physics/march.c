@@ -3,7 +3,6 @@
 #include "march.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 int march_make(struct march *m, const struct limefile_sites *sites, const struct plan *plan,
@@ -25,95 +24,13 @@ void march_release(struct march *m)
     layer_release(&m->layer[1]);
 }
 
-/* ---- bad links ---- */
-
-static bool is_before(const struct limefile_physics_bad *x,
-                      const struct limefile_physics_bad *y)
-{
-    if (y->wrong == LIMEFILE_PHYSICS_GOOD || x->wrong == LIMEFILE_PHYSICS_GOOD)
-        return x->wrong != LIMEFILE_PHYSICS_GOOD;
-    return x->site != y->site ? x->site < y->site : x->direction < y->direction;
-}
-
-static double larger(double x, double y)
-{
-    return x > y ? x : y;
-}
-
-void tally_merge(struct tally *t, const struct tally *other)
-{
-    t->unitarity = larger(t->unitarity, other->unitarity);
-    t->determinant = larger(t->determinant, other->determinant);
-    t->nonfinite += other->nonfinite;
-    t->bad_links += other->bad_links;
-    t->bad_sites += other->bad_sites;
-    if (is_before(&other->first, &t->first))
-        t->first = other->first;
-}
-
-/* Whether the link is bad, and how. */
-static bool judge(struct march *m, const double *u, struct limefile_physics_bad *bad)
-{
-    double unitarity, determinant;
-    int odd = limefile_physics_link(u, &unitarity, &determinant);
-    bad->wrong = LIMEFILE_PHYSICS_GOOD;
-    if (odd >= 0) {
-        bad->wrong = isnan(u[odd]) ? LIMEFILE_PHYSICS_NAN : LIMEFILE_PHYSICS_INFINITE;
-        bad->real = (unsigned)odd;
-        for (int i = odd; i < LIMEFILE_LINK_REALS; i++)
-            m->tally.nonfinite += !isfinite(u[i]);
-        return true;
-    }
-    m->tally.unitarity = larger(m->tally.unitarity, unitarity);
-    m->tally.determinant = larger(m->tally.determinant, determinant);
-    if (unitarity > m->bound) {
-        bad->wrong = LIMEFILE_PHYSICS_UNITARITY;
-        bad->deviation = unitarity;
-    } else if (determinant > m->bound) {
-        bad->wrong = LIMEFILE_PHYSICS_DETERMINANT;
-        bad->deviation = determinant;
-    }
-    return bad->wrong != LIMEFILE_PHYSICS_GOOD;
-}
-
-/* Where a tile is. */
-struct place {
-    uint64_t at[4];
-};
-
-/* Link by link, where the tile as a whole says that something is wrong. */
-static void look_closer(struct march *m, const double *tile, unsigned count,
-                        const struct place *place)
-{
-    const uint64_t *extent = m->reader.plan->extent, *at = place->at;
-    uint64_t first = ((at[3] * extent[2] + at[2]) * extent[1] + at[1]) * extent[0] + at[0];
-    for (unsigned i = 0; i < count; i++) {
-        unsigned before = 0;
-        for (unsigned mu = 0; mu < 4; mu++) {
-            double u[LIMEFILE_LINK_REALS];
-            struct limefile_physics_bad bad = {
-                .site = first + i,
-                .at = {at[0] + i, at[1], at[2], at[3]},
-                .direction = mu,
-            };
-            for (unsigned c = 0; c < LIMEFILE_LINK_REALS; c++)
-                u[c] = tile[(size_t)(mu * LIMEFILE_LINK_REALS + c) * TILE_PITCH + i];
-            if (!judge(m, u, &bad))
-                continue;
-            m->tally.bad_links++;
-            m->tally.bad_sites += before++ == 0;
-            if (is_before(&bad, &m->tally.first))
-                m->tally.first = bad;
-        }
-    }
-}
-
 /* ---- steps ---- */
 
 static void measure_row(struct march *m, const double *tile, const double *const row[3],
-                        const struct place *start, uint64_t count, struct cell *sum)
+                        const uint64_t start[4], uint64_t count, struct cell *sum)
 {
-    struct place place = *start;
+    const struct bounds bounds = {m->reader.plan->extent, m->bound};
+    uint64_t at[4] = {start[0], start[1], start[2], start[3]};
     const double *next[3] = {row[0], row[1], row[2]};
     for (; count; tile += TILE_REALS) {
         unsigned n = count < TILE_SITES ? (unsigned)count : TILE_SITES;
@@ -122,16 +39,10 @@ static void measure_row(struct march *m, const double *tile, const double *const
         sum->space += sums.space;
         sum->time += sums.time;
         sum->trace += sums.trace;
-        if (!sums.finite || sums.square > m->bound * m->bound) {
-            look_closer(m, tile, n, &place);
-        } else {
-            m->tally.unitarity = larger(m->tally.unitarity, __builtin_sqrt(sums.unitarity));
-            m->tally.determinant =
-                larger(m->tally.determinant, __builtin_sqrt(sums.determinant));
-        }
+        tally_tile(&m->tally, &bounds, tile, n, at, &sums);
         for (int i = 0; i < 3; i++)
             next[i] += TILE_REALS;
-        place.at[0] += n;
+        at[0] += n;
         count -= n;
     }
 }
@@ -147,11 +58,10 @@ static void measure_step(struct march *m, const struct part *part, const struct 
                 layer_row(here, p, part, y, z + 1),
                 layer_row(then, p, part, y, z),
             };
-            struct place place = {
-                {part->first[0], part->first[1] + y, part->first[2] + z, part->t}};
+            const uint64_t at[4] = {part->first[0], part->first[1] + y, part->first[2] + z,
+                                    part->t};
             struct cell of_row = {0};
-            measure_row(m, layer_row(here, p, part, y, z), row, &place, part->count[0],
-                        &of_row);
+            measure_row(m, layer_row(here, p, part, y, z), row, at, part->count[0], &of_row);
             sum->space += of_row.space;
             sum->time += of_row.time;
             sum->trace += of_row.trace;

@@ -5,21 +5,12 @@
 #define LIMEFILE_PHYSICS_MARCH_H
 
 #include "layer.h"
-#include "limephysics.h"
-#include "tile.h"
+#include "tally.h"
 
 /* Sums of cells; they are added in the order of the cells. */
 struct cell {
     double space, time, trace;
 };
-
-/* What does not depend on the order. */
-struct tally {
-    double unitarity, determinant; /* the largest */
-    uint64_t nonfinite, bad_links, bad_sites;
-    struct limefile_physics_bad first;
-};
-void tally_merge(struct tally *, const struct tally *other);
 
 struct march {
     struct reader reader;

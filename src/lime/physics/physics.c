@@ -115,22 +115,13 @@ static void add_cells(struct cell *cells, uint64_t count)
 static void conclude(struct work *w, struct limefile_physics *out)
 {
     double sites = (double)limefile_sites_count(w->sites);
-    struct tally *t = &w->tally;
     add_cells(w->cells, w->plan->cells);
-    *out = (struct limefile_physics){
-        .space = w->cells[0].space / (9 * sites), /* 3 planes, 3 colours */
-        .time = w->cells[0].time / (9 * sites),
-        .trace = w->cells[0].trace / (12 * sites),
-        .unitarity = t->unitarity,
-        .determinant = t->determinant,
-        .bound = w->bound,
-        .nonfinite = t->nonfinite,
-        .bad_links = t->bad_links,
-        .bad_sites = t->bad_sites,
-        .first = t->first,
-    };
+    tally_tell(&w->tally, w->bound, out);
+    out->space = w->cells[0].space / (9 * sites); /* 3 planes, 3 colours */
+    out->time = w->cells[0].time / (9 * sites);
+    out->trace = w->cells[0].trace / (12 * sites);
     out->plaquette = (out->space + out->time) / 2;
-    if (t->nonfinite || isnan(out->plaquette) || isnan(out->trace)) /* or sums overflowed */
+    if (out->nonfinite || isnan(out->plaquette) || isnan(out->trace)) /* or sums overflowed */
         out->plaquette = out->space = out->time = out->trace = NAN;
 }
 
@@ -146,9 +137,7 @@ int limefile_physics_measure(const struct limefile_sites *sites,
     struct work w = {
         .sites = sites,
         .plan = &plan,
-        .bound = o->bound > 0             ? o->bound
-                 : sites->precision == 32 ? LIMEFILE_PHYSICS_BOUND_SINGLE
-                                          : LIMEFILE_PHYSICS_BOUND_DOUBLE,
+        .bound = tally_bound(o->bound, sites->precision),
         .progress = o->progress,
         .context = o->context,
         .telling = PTHREAD_MUTEX_INITIALIZER,

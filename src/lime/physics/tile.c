@@ -64,10 +64,9 @@ static void unpack32(double *tile, const unsigned char *sites, unsigned count,
             tile[c * TILE_PITCH + i] = (double)narrow[c * TILE_PITCH + i];
 }
 
-void tile_unpack(double *tile, const void *sites, unsigned count, const void *next,
-                 unsigned precision)
+static void unpack_plain(double *tile, const unsigned char *at, unsigned count,
+                         const unsigned char *next, unsigned precision)
 {
-    const unsigned char *at = sites;
     if (precision == 32) {
         unpack32(tile, at, count, next);
         return;
@@ -75,6 +74,96 @@ void tile_unpack(double *tile, const void *sites, unsigned count, const void *ne
     for (unsigned i = 0; i < count; i++)
         spread64(tile + i, at + (size_t)i * LIMEFILE_SITE_REALS * sizeof(double));
     spread64(tile + count, next);
+}
+
+#if defined(__x86_64__)
+
+/* Squares of four numbers of four sites are turned in registers. */
+enum { SQUARE = 4 };
+
+typedef double four __attribute__((vector_size(SQUARE * 8)));
+
+#define AVX2        __attribute__((target("avx2")))
+#define AVX2_INLINE AVX2 static inline __attribute__((always_inline))
+
+/* Four numbers of a site. */
+AVX2_INLINE void take(const unsigned char *at, unsigned precision, four *out)
+{
+    typedef uint8_t wide __attribute__((vector_size(32)));
+    typedef uint8_t half __attribute__((vector_size(16)));
+    typedef float narrow __attribute__((vector_size(16)));
+    wide w;
+    half h;
+    if (precision == 64) {
+        memcpy(&w, at, sizeof w);
+        *out = (four)__builtin_shufflevector(w, w, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11,
+                                             10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16, 31, 30,
+                                             29, 28, 27, 26, 25, 24);
+        return;
+    }
+    memcpy(&h, at, sizeof h);
+    *out =
+        __builtin_convertvector((narrow)__builtin_shufflevector(h, h, 3, 2, 1, 0, 7, 6, 5, 4,
+                                                                11, 10, 9, 8, 15, 14, 13, 12),
+                                four);
+}
+
+AVX2_INLINE void put(double *at, four value)
+{
+    memcpy(at, &value, sizeof value);
+}
+
+AVX2_INLINE void turn(double *tile, const unsigned char *sites, unsigned precision)
+{
+    size_t number = precision / 8, site = LIMEFILE_SITE_REALS * number;
+    for (size_t c = 0; c < LIMEFILE_SITE_REALS; c += SQUARE, sites += SQUARE * number) {
+        four s[SQUARE];
+        for (size_t i = 0; i < SQUARE; i++)
+            take(sites + i * site, precision, &s[i]);
+        four a = __builtin_shufflevector(s[0], s[1], 0, 4, 2, 6);
+        four b = __builtin_shufflevector(s[0], s[1], 1, 5, 3, 7);
+        four x = __builtin_shufflevector(s[2], s[3], 0, 4, 2, 6);
+        four y = __builtin_shufflevector(s[2], s[3], 1, 5, 3, 7);
+        double *out = tile + c * TILE_PITCH;
+        put(out, __builtin_shufflevector(a, x, 0, 1, 4, 5));
+        put(out + TILE_PITCH, __builtin_shufflevector(b, y, 0, 1, 4, 5));
+        put(out + 2 * TILE_PITCH, __builtin_shufflevector(a, x, 2, 3, 6, 7));
+        put(out + 3 * TILE_PITCH, __builtin_shufflevector(b, y, 2, 3, 6, 7));
+    }
+}
+
+/* One by one what is left. */
+AVX2_INLINE void unpack(double *tile, const unsigned char *at, unsigned count,
+                        const unsigned char *next, unsigned precision)
+{
+    size_t site = (size_t)LIMEFILE_SITE_REALS * (precision / 8);
+    unsigned i = 0;
+    for (; i + SQUARE <= count; i += SQUARE)
+        turn(tile + i, at + i * site, precision);
+    unpack_plain(tile + i, at + i * site, count - i, next, precision);
+}
+
+AVX2 static void unpack_avx2(double *tile, const unsigned char *at, unsigned count,
+                             const unsigned char *next, unsigned precision)
+{
+    if (precision == 64)
+        unpack(tile, at, count, next, 64);
+    else
+        unpack(tile, at, count, next, 32);
+}
+
+#endif
+
+void tile_unpack(double *tile, const void *sites, unsigned count, const void *next,
+                 unsigned precision)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        unpack_avx2(tile, sites, count, next, precision);
+        return;
+    }
+#endif
+    unpack_plain(tile, sites, count, next, precision);
 }
 
 /* ---- arithmetic ---- */
@@ -208,7 +297,7 @@ INLINE void measure(const double *tile, const double *const next[3], unsigned co
     struct lanes l;
     unsigned lanes = (count + LANES - 1) / LANES;
     memset(&l, 0, sizeof l);
-    for (unsigned nu = 1; nu < 4; nu++)
+    for (unsigned nu = 1; next && nu < 4; nu++)
         for (unsigned mu = 0; mu < nu; mu++) {
             const double *at_mu = mu ? next[mu - 1] : tile + 1;
             add_loop(LINK(tile, mu), LINK(at_mu, nu), LINK(tile, nu), LINK(next[nu - 1], mu),

@@ -35,7 +35,7 @@ struct tile_sums {
     bool finite;                   /* ... if that is a number at each site */
 };
 
-/* `next`: the tiles at the neighbours in y, z and t. */
+/* `next`: the tiles at the neighbours in y, z and t; NULL: space and time are 0. */
 typedef void tile_measure_fn(const double *tile, const double *const next[3], unsigned count,
                              struct tile_sums *out);
 

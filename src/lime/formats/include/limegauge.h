@@ -13,6 +13,7 @@
 #ifndef LIMEGAUGE_H
 #define LIMEGAUGE_H
 
+#include "limephysics.h"
 #include "limesites.h"
 
 enum limefile_gauge_format {
@@ -161,14 +162,8 @@ size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *);
 
 /* ---- one pass over all sites (pass.c) ------------------------------------------------ */
 
-/* Plaquette and trace are 1 for unit links, and NaN if links are not finite. */
 struct limefile_gauge_totals {
-    double plaquette; /* 0 if nobody wanted it */
-    double link_trace;
-    double deviation; /* the largest of any link from SU(3), see limefile_gauge_deviation() */
-    uint64_t worst_site;
-    unsigned worst_direction;
-    uint64_t unfinite;                 /* links that have a NaN or an infinity */
+    struct limefile_physics physics;   /* plaquettes are 0 if nobody wanted them */
     struct limefile_gauge_sums source; /* of what the source stores, in its format */
     struct limefile_gauge_sums image;  /* of what the image stores */
 };
@@ -201,9 +196,5 @@ int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_
 int limefile_gauge_verify(const struct limefile_gauge *, unsigned threads,
                           bool (*progress)(void *context, uint64_t sites_more), void *context,
                           struct limefile_gauge_totals *out);
-
-/* The largest of: |row|^2 - 1, |row_i . row_j|, and |third row - conj(first x second)|, which
- * means that the determinant is 1. Of what is stored in 32 bits 1e-5 is usual. */
-double limefile_gauge_deviation(const double link[LIMEFILE_LINK_REALS]);
 
 #endif

@@ -72,6 +72,41 @@ int limefile_physics_measure(const struct limefile_sites *,
                              const struct limefile_physics_options *,
                              struct limefile_physics *out);
 
+/* ---- the same of planes that are in memory (planes.c) -------------------------------- */
+
+enum { LIMEFILE_PHYSICS_PLANES = 4 }; /* as many at once, or a multiple, are best */
+
+/* What one thread has found out. */
+struct limefile_physics_planes;
+
+/* Planes of a time slice (all x and y), as ILDG stores them. */
+struct limefile_physics_slab {
+    uint64_t z, t; /* of the first one; the others follow in z, and after the last comes 0 */
+    uint64_t planes;
+    const unsigned char *here;    /* one after another */
+    const unsigned char *above_z; /* the plane that follows the last one */
+    const unsigned char *above_t; /* as `here`, in the next time slice; NULL: no plaquettes */
+};
+
+/* The bound is that of the precision. -ENOMEM; it takes limefile_physics_planes_bytes(),
+ * SIZE_MAX: there are no such extents. */
+int limefile_physics_planes_new(const uint64_t extent[4], unsigned precision,
+                                struct limefile_physics_planes **out);
+void limefile_physics_planes_free(struct limefile_physics_planes *); /* NULL: nothing */
+size_t limefile_physics_planes_bytes(const uint64_t extent[4]);
+
+void limefile_physics_planes_add(struct limefile_physics_planes *,
+                                 const struct limefile_physics_slab *);
+
+/* What another thread has found out is added. */
+void limefile_physics_planes_merge(struct limefile_physics_planes *,
+                                   const struct limefile_physics_planes *other);
+
+/* Of all planes: the same bits in whatever parts and by whatever threads they were added.
+ * Plaquettes are 0 where nobody wanted them. */
+void limefile_physics_planes_tell(const struct limefile_physics_planes *,
+                                  struct limefile_physics *out);
+
 /* One matrix (link.c): which of its real numbers is not finite, or -1 and both deviations. */
 int limefile_physics_link(const double u[LIMEFILE_LINK_REALS], double *unitarity,
                           double *determinant);

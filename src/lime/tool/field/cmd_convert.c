@@ -87,30 +87,26 @@ static bool show_progress(void *context, uint64_t sites)
     return true;
 }
 
-/* The lattice's coordinates of the worst link. */
-static void tell_deviation(const struct conversion *c,
-                           const struct limefile_gauge_totals *totals, double bound)
+static void tell_deviation(const struct conversion *c, const struct limefile_physics *is)
 {
-    const uint64_t *l = c->in.gauge->sites.extent;
-    uint64_t s = totals->worst_site;
+    double most = is->unitarity > is->determinant ? is->unitarity : is->determinant;
+    const uint64_t *at = is->first.at;
     message(c->in.path,
-            "warning: links deviate from SU(3) by up to %.2e (more than %.0e), at site "
-            "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ", direction %c",
-            totals->deviation, bound, s % l[0], s / l[0] % l[1], s / l[0] / l[1] % l[2],
-            s / l[0] / l[1] / l[2], "xyzt"[totals->worst_direction]);
+            "warning: %" PRIu64 " link%s from SU(3) by up to %.2e (more than %.0e); the first "
+            "is at site %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ", direction %c",
+            is->bad_links, is->bad_links == 1 ? " deviates" : "s deviate", most, is->bound,
+            at[0], at[1], at[2], at[3], "xyzt"[is->first.direction]);
 }
 
 /* Two rows say all only of a link in SU(3). */
 static int judge(const struct conversion *c, const struct limefile_gauge_totals *totals,
                  unsigned rows)
 {
-    /* Before a warning: as 'lime check --physics' has it. */
-    double bound = c->in.gauge->sites.precision == 64 ? LIMEFILE_PHYSICS_BOUND_DOUBLE
-                                                      : LIMEFILE_PHYSICS_BOUND_SINGLE;
+    const struct limefile_physics *is = &totals->physics;
     int err = limefile_gauge_compare(c->in.gauge, totals);
-    if (totals->unfinite) {
-        message(c->in.path, "%" PRIu64 " links contain NaN or infinity; not converted",
-                totals->unfinite);
+    if (is->nonfinite) {
+        message(c->in.path, "%" PRIu64 " number%s NaN or infinite; not converted",
+                is->nonfinite, is->nonfinite == 1 ? " is" : "s are");
         return TOOL_BAD;
     }
     if (err) {
@@ -118,9 +114,9 @@ static int judge(const struct conversion *c, const struct limefile_gauge_totals 
         message(c->out_path, "not written: the data of '%s' may be damaged", c->in.path);
         return TOOL_BAD;
     }
-    if (totals->deviation <= bound)
+    if (is->bad_links == 0)
         return TOOL_GOOD;
-    tell_deviation(c, totals, bound);
+    tell_deviation(c, is);
     if (rows != 2)
         return TOOL_GOOD;
     message(c->out_path, "not written: third rows cannot be left out; use --rows 3");

@@ -114,8 +114,8 @@ void gaugefile_differs(const struct gaugefile *f, const struct limefile_gauge_to
         checksum_differs(f, &totals->source, &g->sums);
     else if (code == LIMEFILE_E_GAUGE_PLAQUETTE)
         message(f->path, "the data have the plaquette %.12f, the file says %.12f",
-                totals->plaquette, g->plaquette);
+                totals->physics.plaquette, g->plaquette);
     else
         message(f->path, "the data have the link trace %.12f, the header says %.12f",
-                totals->link_trace, g->link_trace);
+                totals->physics.trace, g->link_trace);
 }

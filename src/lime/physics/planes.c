@@ -1,0 +1,243 @@
+/*
+ * planes.c - planes of a time slice that are in memory already, as a conversion has them
+ *
+ * Some planes are gone through together, row by row in y: each of their rows, and the next one
+ * in y, are unpacked once, the plane above them as well, and the rows above in time. These fit a
+ * core's L2. Sums are in fixed point, so that they do not depend on who adds what.
+ */
+#include "limephysics.h"
+#include "tally.h"
+#include "tile.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROWS_BYTES = 640 * 1024, /* of all rows that are unpacked */
+    CACHE_LINE = 64,
+};
+
+typedef __int128 figure;
+
+static const double unit = 0x1p40; /* of fixed point */
+
+struct limefile_physics_planes {
+    uint64_t extent[4];
+    unsigned precision;
+    double bound;
+    uint64_t together; /* planes */
+    size_t row_tiles;
+    double *rows; /* this one of each plane, and of the one above; the next one; one in time */
+    tile_measure_fn *measure;
+    struct tally tally;
+    figure space, time, trace;
+    bool beyond; /* a sum is no number, or more than a figure can be */
+};
+
+/* ---- memory ---- */
+
+static size_t row_reals(const uint64_t extent[4])
+{
+    return (size_t)((extent[0] - 1) / TILE_SITES + 1) * TILE_REALS;
+}
+
+static size_t rows_of(uint64_t together)
+{
+    return (size_t)(2 * together + 3);
+}
+
+static uint64_t choose(const uint64_t extent[4])
+{
+    uint64_t together = LIMEFILE_PHYSICS_PLANES;
+    size_t row = row_reals(extent) * sizeof(double);
+    while (together > 1 && row > ROWS_BYTES / rows_of(together))
+        together--;
+    return together;
+}
+
+size_t limefile_physics_planes_bytes(const uint64_t extent[4])
+{
+    size_t bytes;
+    if (extent[0] == 0 || extent[0] > SIZE_MAX / 4096 ||
+        __builtin_mul_overflow(row_reals(extent) * sizeof(double), rows_of(choose(extent)),
+                               &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
+int limefile_physics_planes_new(const uint64_t extent[4], unsigned precision,
+                                struct limefile_physics_planes **out)
+{
+    size_t bytes = limefile_physics_planes_bytes(extent);
+    struct limefile_physics_planes *p = calloc(1, sizeof *p);
+    if (p && bytes < SIZE_MAX - CACHE_LINE)
+        p->rows = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE) / CACHE_LINE * CACHE_LINE);
+    if (!p || !p->rows) {
+        free(p);
+        return -ENOMEM;
+    }
+    memset(p->rows, 0, bytes);
+    memcpy(p->extent, extent, sizeof p->extent);
+    p->precision = precision;
+    p->bound = tally_bound(0, precision);
+    p->together = choose(extent);
+    p->row_tiles = row_reals(extent) / TILE_REALS;
+    p->measure = tile_measure_best();
+    *out = p;
+    return 0;
+}
+
+void limefile_physics_planes_free(struct limefile_physics_planes *p)
+{
+    if (p)
+        free(p->rows);
+    free(p);
+}
+
+/* ---- sums ---- */
+
+/* Of links that are far from SU(3) the sum may be beyond what a figure can be. */
+static void add(struct limefile_physics_planes *p, figure *sum, double value)
+{
+    if (!(fabs(value) < 0x1p64))
+        p->beyond = true;
+    else if (__builtin_add_overflow(*sum, (figure)(value * unit), sum))
+        p->beyond = true;
+}
+
+static void merge(struct limefile_physics_planes *p, figure *sum, figure other)
+{
+    if (__builtin_add_overflow(*sum, other, sum))
+        p->beyond = true;
+}
+
+void limefile_physics_planes_merge(struct limefile_physics_planes *p,
+                                   const struct limefile_physics_planes *other)
+{
+    merge(p, &p->space, other->space);
+    merge(p, &p->time, other->time);
+    merge(p, &p->trace, other->trace);
+    p->beyond |= other->beyond;
+    tally_merge(&p->tally, &other->tally);
+}
+
+void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
+                                  struct limefile_physics *out)
+{
+    double sites = (double)p->extent[0] * (double)p->extent[1] * (double)p->extent[2] *
+                   (double)p->extent[3];
+    tally_tell(&p->tally, p->bound, out);
+    out->space = (double)p->space / unit / (9 * sites); /* 3 planes, 3 colours */
+    out->time = (double)p->time / unit / (9 * sites);
+    out->trace = (double)p->trace / unit / (12 * sites);
+    out->plaquette = (out->space + out->time) / 2;
+    if (out->nonfinite || p->beyond)
+        out->plaquette = out->space = out->time = out->trace = NAN;
+}
+
+/* ---- planes ---- */
+
+/* Some planes at once. */
+struct sweep {
+    struct limefile_physics_planes *p;
+    const struct limefile_physics_slab *slab;
+    uint64_t first, planes; /* of the slab */
+    double *here, *next, *then;
+};
+
+static size_t plane_bytes(const struct limefile_physics_planes *p)
+{
+    return (size_t)(p->extent[0] * p->extent[1]) * LIMEFILE_SITE_REALS * (p->precision / 8);
+}
+
+static double *row_at(const struct limefile_physics_planes *p, double *rows, uint64_t k)
+{
+    return rows + (size_t)k * p->row_tiles * TILE_REALS;
+}
+
+/* The row y of a plane, which the first site of it follows. */
+static void load_row(const struct limefile_physics_planes *p, const unsigned char *plane,
+                     uint64_t y, double *tile)
+{
+    size_t site = (size_t)LIMEFILE_SITE_REALS * (p->precision / 8);
+    const unsigned char *row = plane + (size_t)(y * p->extent[0]) * site, *at = row;
+    uint64_t left = p->extent[0];
+    for (; left > TILE_SITES; left -= TILE_SITES, tile += TILE_REALS, at += TILE_SITES * site)
+        tile_unpack(tile, at, TILE_SITES, at + TILE_SITES * site, p->precision);
+    tile_unpack(tile, at, (unsigned)left, row, p->precision);
+}
+
+/* The same row of all planes and, if `above`, of the one above them. */
+static void load_rows(const struct sweep *s, uint64_t y, double *rows, bool above)
+{
+    const struct limefile_physics_planes *p = s->p;
+    for (uint64_t k = 0; k < s->planes; k++)
+        load_row(p, s->slab->here + (size_t)(s->first + k) * plane_bytes(p), y,
+                 row_at(p, rows, k));
+    if (!above)
+        return;
+    bool last = s->first + s->planes == s->slab->planes;
+    const unsigned char *plane =
+        last ? s->slab->above_z
+             : s->slab->here + (size_t)(s->first + s->planes) * plane_bytes(p);
+    load_row(p, plane, y, row_at(p, rows, s->planes));
+}
+
+static void measure_row(const struct sweep *s, uint64_t k, uint64_t y)
+{
+    struct limefile_physics_planes *p = s->p;
+    const struct bounds bounds = {p->extent, p->bound};
+    const double *tile = row_at(p, s->here, k);
+    const double *next[3] = {row_at(p, s->next, k), row_at(p, s->here, k + 1), s->then};
+    uint64_t at[4] = {0, y, (s->slab->z + s->first + k) % p->extent[2], s->slab->t};
+    for (uint64_t left = p->extent[0]; left; tile += TILE_REALS) {
+        unsigned n = left < TILE_SITES ? (unsigned)left : TILE_SITES;
+        struct tile_sums sums;
+        p->measure(tile, s->slab->above_t ? next : NULL, n, &sums);
+        tally_tile(&p->tally, &bounds, tile, n, at, &sums);
+        add(p, &p->space, sums.space);
+        add(p, &p->time, sums.time);
+        add(p, &p->trace, sums.trace);
+        for (int i = 0; i < 3; i++)
+            next[i] += TILE_REALS;
+        at[0] += n;
+        left -= n;
+    }
+}
+
+static void do_sweep(struct sweep *s)
+{
+    const struct limefile_physics_planes *p = s->p;
+    bool loops = s->slab->above_t;
+    load_rows(s, 0, s->here, loops);
+    for (uint64_t y = 0; y < p->extent[1]; y++) {
+        bool last = y + 1 == p->extent[1];
+        if (loops || !last)
+            load_rows(s, last ? 0 : y + 1, s->next, loops && !last);
+        for (uint64_t k = 0; k < s->planes; k++) {
+            size_t at = (size_t)(s->first + k) * plane_bytes(p);
+            if (loops)
+                load_row(p, s->slab->above_t + at, y, s->then);
+            measure_row(s, k, y);
+        }
+        double *rows = s->here;
+        s->here = s->next;
+        s->next = rows;
+    }
+}
+
+void limefile_physics_planes_add(struct limefile_physics_planes *p,
+                                 const struct limefile_physics_slab *slab)
+{
+    struct sweep s = {.p = p, .slab = slab};
+    for (; s.first < slab->planes; s.first += s.planes) {
+        uint64_t left = slab->planes - s.first;
+        s.planes = left < p->together ? left : p->together;
+        s.here = p->rows;
+        s.next = row_at(p, s.here, p->together + 1);
+        s.then = row_at(p, s.next, p->together + 1);
+        do_sweep(&s);
+    }
+}
