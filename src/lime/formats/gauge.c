@@ -194,19 +194,29 @@ static void sum_milc(const struct limefile_gauge *g, const unsigned char *at, ui
                   &sums->sum29, &sums->sum31);
 }
 
+uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned precision,
+                                  unsigned rows)
+{
+    const unsigned char *at = sites;
+    size_t link = LIMEFILE_LINK_REALS * (size_t)(precision / 8), words = link / 4;
+    uint32_t sum = 0;
+    if (rows == 3)
+        return links_sum(at, (size_t)count * 4 * words, false);
+    for (uint64_t i = 0; i < 4 * count; i++)
+        sum += links_sum(at + i * link, words / 3 * 2, false);
+    return sum;
+}
+
 /* All are sums of numbers, whatever order their bytes have in the file. */
 void gauge_sum(const struct limefile_gauge *g, const void *sites, uint64_t first,
                uint64_t count, struct limefile_gauge_sums *sums)
 {
     const unsigned char *at = sites;
-    size_t site = limefile_sites_bytes(&g->sites), link = site / 4;
+    size_t site = limefile_sites_bytes(&g->sites);
     if (g->format == LIMEFILE_GAUGE_ILDG)
         limefile_checksum_add(&sums->scidac, sites, count, site, first);
     else if (g->format == LIMEFILE_GAUGE_MILC)
         sum_milc(g, at, first, count, sums);
-    else if (g->format == LIMEFILE_GAUGE_NERSC && g->rows == 3)
-        sums->nersc += links_sum(at, (size_t)count * site / 4, false);
     else if (g->format == LIMEFILE_GAUGE_NERSC)
-        for (uint64_t i = 0; i < 4 * count; i++)
-            sums->nersc += links_sum(at + i * link, link / 3 * 2 / 4, false);
+        sums->nersc += limefile_gauge_nersc_sum(at, count, g->sites.precision, g->rows);
 }

@@ -1,14 +1,6 @@
 /* ildg.c - configurations in LIME containers */
 #include "gauge.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
-enum {
-    INFO_MAX = 4096, /* of an xlf-info */
-};
-
 /* ---- one field ---- */
 
 /* ILDG's, or four colour matrices a site as QIO's users write them. */
@@ -68,43 +60,17 @@ static int choose(const struct limefile_fields *fields, uint64_t ordinal,
 
 /* ---- what other records say ---- */
 
-/* The value in "plaquette = 0.59..." at the start of a line, as tmLQCD writes it. */
-static void take_info(struct limefile_gauge *g, const char *text)
+static int read_plaquette(struct limefile_gauge *g, const struct limefile_field *field)
 {
-    static const char name[] = "plaquette";
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        const char *at = line + strspn(line, " \t");
-        if (strncmp(at, name, sizeof name - 1) != 0)
-            continue;
-        at += sizeof name - 1;
-        at += strspn(at, " \t");
-        char *end;
-        double value = *at == '=' ? strtod(at + 1, &end) : NAN;
-        if (isfinite(value) && end != at + 1) {
-            g->has_plaquette = true;
-            g->plaquette = value;
-        }
-        return;
+    struct limefile_physics_stated stated;
+    int found =
+        limefile_physics_stated_plaquette(g->kept->source, g->kept->index, field, &stated);
+    g->has_plaquette = found == 1;
+    if (found == 1) {
+        g->plaquette = stated.value;
+        g->plaquette_digit = stated.digit;
     }
-}
-
-/* The last xlf-info before the data. */
-static int read_info(struct limefile_gauge *g)
-{
-    struct limefile_record r;
-    char text[INFO_MAX];
-    for (uint64_t i = g->ordinal; i-- > 1;) {
-        if (limefile_index_get(g->kept->index, i, &r) != 0 || strcmp(r.type, "xlf-info") != 0)
-            continue;
-        size_t n = r.bytes < sizeof text ? (size_t)r.bytes : sizeof text - 1;
-        int err = gauge_read(g->kept->source, text, n, r.data_offset);
-        text[n] = '\0';
-        if (!err)
-            take_info(g, text);
-        return err;
-    }
-    return 0;
+    return found < 0 ? found : 0;
 }
 
 static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
@@ -138,5 +104,5 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
         err = limefile_index_fault(kept->index)->code;
     if (!err)
         err = read_lfn(g, field.by_lfn);
-    return err ? err : read_info(g);
+    return err ? err : read_plaquette(g, &field);
 }

@@ -1,9 +1,9 @@
 /*
  * openqcdpoints.c - links gathered for openQCD's order
  *
- * Points of a column follow each other in the file, and each takes links of five sites: its own,
- * and those below it in x, y, z and t. Along a column each of these goes up by two planes, so
- * only the columns are looked up.
+ * Points of a column follow each other in the file, and each takes links of five sites: its
+ * own, and those below it in x, y, z and t. Along a column each of these goes up by two planes,
+ * so only the columns are looked up.
  */
 #include "links.h"
 #include "openqcd.h"
@@ -21,7 +21,8 @@ struct column {
     uint64_t points;
     size_t site, step, step_before;
     const unsigned char *here, *below_x, *below_y, *below_z, *below_t;
-    const unsigned char *first_below_z; /* NULL, or of the first point: below_z is the second's */
+    const unsigned char
+        *first_below_z; /* NULL, or of the first point: below_z is the second's */
     unsigned precision;
 };
 
@@ -56,11 +57,10 @@ INLINE void put_column(const struct column *c, unsigned precision, unsigned char
     size_t link = c->site / 4;
     for (uint64_t i = 0; i < c->points; i++, out += OPENQCD_POINT_BYTES) {
         size_t at = (size_t)i * c->step, before = (size_t)i * c->step_before;
-        const unsigned char *below[4] = {
-            c->below_t + before, c->below_x + at, c->below_y + at,
-            !c->first_below_z ? c->below_z + at
-            : i               ? c->below_z + at - c->step
-                              : c->first_below_z};
+        const unsigned char *below[4] = {c->below_t + before, c->below_x + at, c->below_y + at,
+                                         !c->first_below_z ? c->below_z + at
+                                         : i               ? c->below_z + at - c->step
+                                                           : c->first_below_z};
         if (i + AHEAD < c->points) {
             fetch(c->here + at + AHEAD * c->step, c->site);
             fetch(c->below_t + before + AHEAD * c->step_before + 3 * link, link);

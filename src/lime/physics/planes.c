@@ -2,8 +2,8 @@
  * planes.c - planes of a time slice that are in memory already, as a conversion has them
  *
  * Some planes are gone through together, row by row in y: each of their rows, and the next one
- * in y, are unpacked once, the plane above them as well, and the rows above in time. These fit a
- * core's L2. Sums are in fixed point, so that they do not depend on who adds what.
+ * in y, are unpacked once, the plane above them as well, and the rows above in time. These fit
+ * a core's L2. Sums are in fixed point, so that they do not depend on who adds what.
  */
 #include "limephysics.h"
 #include "tally.h"

@@ -125,6 +125,7 @@ static const struct {
 } known[] = {
     {"plaquette", LIMEFILE_PHYSICS_PLAQUETTE, 1},      /* tmLQCD; NERSC, in capitals */
     {"plaq", LIMEFILE_PHYSICS_PLAQUETTE, 1},           /* USQCD */
+    {"avePlaquette", LIMEFILE_PHYSICS_PLAQUETTE, 1},   /* QCDml */
     {"linktr", LIMEFILE_PHYSICS_TRACE, 1},             /* USQCD */
     {"link_trace", LIMEFILE_PHYSICS_TRACE, 1},         /* NERSC */
     {"gauge.ssplaq", LIMEFILE_PHYSICS_SPACE, 3},       /* MILC */
@@ -213,7 +214,19 @@ static bool is_data(const struct limefile_record *record)
            strcmp(record->type, "scidac-binary-data") == 0;
 }
 
-/* The last record of a type before the data, and after those before them. */
+/* Types of records; they are compared without regard to case, as writers differ. */
+static const struct {
+    const char *type;
+    bool xml, same_message;
+} sources[] = {
+    {"xlf-info", false, false},
+    {"scidac-record-xml", true, true},
+    {"qcdml", true, true},
+    {"ildg-qcdml", true, true},
+};
+
+/* The last record of a type before the data, and after those before them; or one after them in
+ * their message. */
 static bool find(const struct limefile_index *index, const struct limefile_record *data,
                  const char *type, bool same_message, struct limefile_record *out)
 {
@@ -221,7 +234,13 @@ static bool find(const struct limefile_index *index, const struct limefile_recor
         if (limefile_index_get(index, at, out) != 0 || is_data(out) ||
             (same_message && out->message != data->message))
             break;
-        if (strcmp(out->type, type) == 0)
+        if (strcasecmp(out->type, type) == 0)
+            return true;
+    }
+    for (uint64_t at = data->ordinal + 1; limefile_index_get(index, at, out) == 0; at++) {
+        if (is_data(out) || out->message != data->message)
+            break;
+        if (strcasecmp(out->type, type) == 0)
             return true;
     }
     return false;
@@ -235,11 +254,25 @@ int limefile_physics_stated_of(struct limefile_source *source,
     struct limefile_record record;
     struct list list = {.out = out, .record = &record};
     int err = 0;
-    list.where = "xlf-info";
-    if (find(index, &field->record, list.where, false, &record))
-        err = add_record(&list, source, false);
-    list.where = "scidac-record-xml";
-    if (!err && find(index, &field->record, list.where, true, &record))
-        err = add_record(&list, source, true);
+    for (size_t i = 0; !err && i < sizeof sources / sizeof sources[0]; i++) {
+        list.where = sources[i].type;
+        if (find(index, &field->record, list.where, sources[i].same_message, &record))
+            err = add_record(&list, source, sources[i].xml);
+    }
     return err ? err : list.count;
+}
+
+int limefile_physics_stated_plaquette(struct limefile_source *source,
+                                      const struct limefile_index *index,
+                                      const struct limefile_field *field,
+                                      struct limefile_physics_stated *out)
+{
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
+    int count = limefile_physics_stated_of(source, index, field, stated);
+    for (int i = 0; i < count; i++)
+        if (stated[i].quantity == LIMEFILE_PHYSICS_PLAQUETTE && stated[i].number) {
+            *out = stated[i];
+            return 1;
+        }
+    return count < 0 ? count : 0;
 }

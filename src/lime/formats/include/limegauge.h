@@ -52,7 +52,8 @@ struct limefile_gauge {
     bool has_checksum, has_plaquette, has_trace, has_sequence;
     struct limefile_gauge_sums sums; /* has_checksum: the one of the format */
     double plaquette;                /* 1 for unit links, in all formats */
-    double link_trace;               /* the same */
+    double plaquette_digit;          /* one of the last that is written; 0: it is exact */
+    double link_trace;               /* as the plaquette */
     uint64_t sequence;               /* the number of the configuration */
     char ensemble_id[LIMEFILE_GAUGE_WORD_MAX], ensemble_label[LIMEFILE_GAUGE_WORD_MAX];
     char date[LIMEFILE_GAUGE_WORD_MAX];
@@ -82,6 +83,11 @@ int limefile_gauge_open_field(struct limefile_source *, const struct limefile_fi
  * bytes in a format other than LIME. No more than a guess for openQCD, which has no magic
  * number. */
 enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uint64_t size);
+
+/* The sum that NERSC's format would have of `count` sites as ILDG stores them: of two rows, or
+ * of all three. */
+uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned precision,
+                                  unsigned rows);
 
 /* ---- what a file would be (image.c) -------------------------------------------------- */
 
@@ -188,7 +194,8 @@ struct limefile_gauge_pass {
 int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge_totals *out);
 
 /* 0, or what is wrong: LIMEFILE_E_GAUGE_CHECKSUM, _PLAQUETTE, _TRACE. Plaquette and trace are
- * compared within LIMEFILE_GAUGE_TOLERANCE, with openQCD's within 1e-9. */
+ * compared within LIMEFILE_GAUGE_TOLERANCE, with openQCD's within 1e-9; a plaquette with few
+ * digits within one of the last, but at most LIMEFILE_PHYSICS_DIGIT_MAX. */
 #define LIMEFILE_GAUGE_TOLERANCE 1e-5
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
 

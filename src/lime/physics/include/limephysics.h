@@ -164,15 +164,21 @@ const char *limefile_physics_quantity_name(enum limefile_physics_quantity);
 enum { LIMEFILE_PHYSICS_STATED_MAX = 8 };
 
 /*
- * What the records of a container say of a field: the last xlf-info before it, and the last
- * scidac-record-xml before it in its message: USQCD's <plaq> and <linktr>, and what NERSC and
- * MILC give in its <info>. A record belongs to the next binary record only, so where one
- * xlf-info is followed by many configurations the first is compared with it.
+ * What the records of a container say of a field: the last xlf-info before it, or one after it
+ * in its message; and of its message the last scidac-record-xml or QCDml document: USQCD's
+ * <plaq> and <linktr>, what NERSC and MILC give in its <info>, and <avePlaquette>. A record
+ * belongs to the next binary record only, so where one xlf-info is followed by many
+ * configurations the first is compared with it.
  *
  * How many there are; -errno or LIMEFILE_E_SHRUNK. Metadata that cannot be read give none.
  */
 int limefile_physics_stated_of(struct limefile_source *, const struct limefile_index *,
                                const struct limefile_field *,
                                struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
+
+/* The first plaquette of them that is a number: 1; 0: there is none. */
+int limefile_physics_stated_plaquette(struct limefile_source *, const struct limefile_index *,
+                                      const struct limefile_field *,
+                                      struct limefile_physics_stated *out);
 
 #endif

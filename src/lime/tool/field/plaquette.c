@@ -2,14 +2,12 @@
  * plaquette.c - the plaquette of a configuration: computed from its links, if all are SU(3)
  * matrices, or as its metadata have it
  *
- * A metadata record belongs to the data that come next: an xlf-info before them, or behind them
- * in their message; a scidac-record-xml with USQCD's <plaq> before them.
+ * Which metadata these are, limephysics.h tells.
  */
 #define _GNU_SOURCE
 #include "configs.h"
 #include "limephysics.h"
 #include "tool.h"
-#include "xmlread.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { METADATA_MAX = 64 * 1024 };
 
 /* ---- numbers ---- */
 
@@ -46,93 +42,33 @@ double plaquette_half_digit(const char *text)
     return strtod(unit, NULL) / 2;
 }
 
-static bool set(struct config *config, const char *text, size_t n, const char *from)
+static void set(struct config *config, const char *text, size_t n, const char *from)
 {
     double value;
     if (n == 0 || n >= sizeof config->plaquette)
-        return false;
+        return;
     memcpy(config->plaquette, text, n);
     config->plaquette[n] = '\0';
-    bool good = plaquette_parse(config->plaquette, &value);
-    if (good)
+    if (plaquette_parse(config->plaquette, &value))
         config->from = from;
     else
         config->plaquette[0] = '\0';
-    return good;
 }
 
 /* ---- metadata ---- */
 
-/* "plaquette = 0.58" at the beginning of a line, or behind a comma. */
-static bool set_from_text(struct config *config, const char *text)
-{
-    static const char name[] = "plaquette";
-    for (const char *at = text; (at = strstr(at, name)); at++) {
-        const char *before = at, *value = at + strlen(name);
-        while (before > text && (before[-1] == ' ' || before[-1] == '\t'))
-            before--;
-        value += strspn(value, " \t");
-        if ((before > text && !strchr("\n\r,", before[-1])) || *value != '=')
-            continue;
-        value += 1 + strspn(value + 1, " \t");
-        size_t n = strcspn(value, " \t\r\n,");
-        if (n == number_length(value) && set(config, value, n, "as xlf-info says"))
-            return true;
-    }
-    return false;
-}
-
-static bool set_from_xml(struct config *config, const char *text, size_t n)
-{
-    static const char *const elements[] = {"usqcdInfo", NULL};
-    struct xmlread_value value = {.name = "plaq"};
-    return xmlread_values(text, n, elements, &value, 1) == 0 && value.found && !value.bad &&
-           set(config, value.text, strlen(value.text), "as scidac-record-xml says");
-}
-
-static int read_record(struct configs *configs, struct config *config,
-                       const struct limefile_record *record)
-{
-    bool is_text = strcmp(record->type, "xlf-info") == 0;
-    if ((!is_text && strcmp(record->type, "scidac-record-xml") != 0) ||
-        record->bytes > METADATA_MAX)
-        return 0;
-    size_t n = (size_t)record->bytes;
-    char *text = malloc(n + 1);
-    if (!text)
-        return -ENOMEM;
-    ssize_t got = limefile_read_full(configs->c.source, text, n, record->data_offset);
-    text[got > 0 ? got : 0] = '\0';
-    if (got == (ssize_t)n && is_text)
-        set_from_text(config, text);
-    else if (got == (ssize_t)n)
-        set_from_xml(config, text, n);
-    free(text);
-    return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
-}
-
-/* Records are looked at up to the data before and behind. */
 static int look_around(struct configs *configs, size_t i)
 {
-    struct config *config = &configs->config[i];
-    struct limefile_record record, data;
-    struct limefile_field other;
-    int err = limefile_index_get(configs->c.index, config->ordinal, &data);
-    for (uint64_t at = data.ordinal - 1; !err && !config->from && at; at--) {
-        if (limefile_fields_of(&configs->fields, at, &other))
-            break;
-        err = limefile_index_get(configs->c.index, at, &record);
-        if (!err)
-            err = read_record(configs, config, &record);
-    }
-    for (uint64_t at = data.ordinal + 1; !err && !config->from; at++) {
-        if (limefile_fields_of(&configs->fields, at, &other) ||
-            limefile_index_get(configs->c.index, at, &record) != 0 ||
-            record.message != data.message)
-            break;
-        err = read_record(configs, config, &record);
-    }
-    return err;
+    struct limefile_physics_stated stated;
+    struct limefile_field field;
+    configs_field(configs, i, &field);
+    int found =
+        limefile_physics_stated_plaquette(configs->c.source, configs->c.index, &field, &stated);
+    if (found == 1)
+        set(&configs->config[i], stated.text, strlen(stated.text),
+            strcmp(stated.where, "xlf-info") == 0 ? "as xlf-info says"
+                                                  : "as its XML record says");
+    return found < 0 ? found : 0;
 }
 
 /* ---- links ---- */
