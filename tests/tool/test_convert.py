@@ -1,6 +1,7 @@
 """lime convert: formats of configurations, each read by a reader of its own; damage; hostile
 headers."""
 import itertools
+import json
 import os
 import random
 import struct
@@ -301,6 +302,91 @@ class Damage(ConvertCase):
         path = self.write("conf.nersc", gaugelib.write_nersc(self.u))
         self.convert("--to", "ildg", path, path)
         self.same(gaugelib.read_ildg(read(path))[0], self.u)
+
+
+class Checked(ConvertCase):
+    """lime check --physics and --data of files in other formats."""
+
+    def setUp(self):
+        super().setUp()
+        self.u = gaugelib.random_links((4, 2, 2, 4))
+
+    def check(self, data, *options, status=0, name="in"):
+        path = self.write(name, data)
+        done = run(["lime", "check", "--json", *options, path])
+        self.assertEqual(done.returncode, status, done)
+        words = run(["lime", "check", *options, path])
+        self.assertEqual(words.returncode, status, words)
+        self.words, self.err = words.stdout.decode(), words.stderr.decode()
+        return json.loads(done.stdout)
+
+    def test_good(self):
+        u = self.u
+        files = {"nersc": gaugelib.write_nersc(u), "milc": gaugelib.write_milc(u),
+                 "openqcd": gaugelib.write_openqcd(u)}
+        for name, data in files.items():
+            with self.subTest(name=name):
+                said = self.check(data, "--physics", "--data")
+                result, = said["physics"]
+                within = 1e-6 if name == "milc" else 1e-13
+                self.assertLess(abs(result["plaquette"] - gaugelib.plaquette(u)), within)
+                self.assertLess(abs(result["link_trace"] - gaugelib.link_trace(u)), within)
+                self.assertEqual((said["format"], said["verdict"], result["state"]),
+                                 (name, "good", "ok"))
+                self.assertEqual([s["name"] for s in result["stated"]],
+                                 {"nersc": ["link_trace", "plaquette"], "milc": [],
+                                  "openqcd": ["plaq"]}[name])
+                self.assertTrue(all(s["agrees"] for s in result["stated"]))
+                self.assertIn(f"good: {name} file, {len(data)} bytes; checksums: 1 "
+                              f"{'unverified' if name == 'openqcd' else 'right'}; "
+                              "configurations: 1 good\n", self.words)
+                self.assertNotIn("physics", self.check(data, "--data"))
+        for rows in (2, 3):
+            self.check(gaugelib.write_nersc(u, "<f4", rows), "--physics")
+
+    def test_header(self):
+        """Who says another plaquette, trace or checksum."""
+        u = self.u
+        for code, data in (
+                ("plaquette", gaugelib.write_nersc(u, PLAQUETTE="0.5")),
+                ("link-trace", gaugelib.write_nersc(u, LINK_TRACE="-0.5")),
+                ("checksum", gaugelib.write_nersc(u, CHECKSUM="12")),
+                ("checksum", gaugelib.write_milc(u, sums=(1, 2))),
+                ("plaquette", gaugelib.write_openqcd(u, 3 * gaugelib.plaquette(u) + 4e-9))):
+            finding, = self.check(data, "--physics", status=1)["findings"]
+            self.assertEqual(finding["code"], code)
+            self.assertIn(finding["message"], self.err)
+        self.check(gaugelib.write_nersc(u, PLAQUETTE="0.5"), "--data")
+
+    def test_links(self):
+        self.u[2, 1, 1, 3, 3] *= 1.02
+        for data in (gaugelib.write_nersc(self.u), gaugelib.write_milc(self.u),
+                     gaugelib.write_openqcd(self.u)):
+            said = self.check(data, "--physics", status=1)
+            self.assertEqual([f["code"] for f in said["findings"]], ["links"])
+            self.assertEqual((said["physics"][0]["first_bad"]["site"],
+                              said["physics"][0]["first_bad"]["direction"]), ([3, 1, 1, 2], "t"))
+            self.assertIn("site 3 1 1 2 (x y z t), direction t", self.err)
+
+    def test_hostile(self):
+        good = gaugelib.write_nersc(self.u)
+        for data in (good[:-1], good.replace(b"DATATYPE", b"DATATYPX"),
+                     gaugelib.write_milc(self.u)[:-4]):
+            self.assertEqual(self.check(data, "--physics", status=2)["verdict"], "unreadable")
+        self.assertEqual(run(["lime", "check", self.write("in", good)]).returncode, 2)
+
+    def test_which_plaquette(self):
+        """Each configuration has its own xlf-info; few digits are few digits."""
+        v = gaugelib.random_links((4, 2, 2, 4), seed=9)
+        items, records = [], []
+        for i, (links, form) in enumerate(((self.u, "%.3f"), (v, "%.9f"))):
+            items += [[("xlf-info", b"plaquette = " + (form % gaugelib.plaquette(links)).encode())],
+                      scidac.records((4, 2, 2, 4), gaugelib.reals(links, ">f8").tobytes())]
+            records.append(str(3 + 4 * i))
+        first = scidac.records((4, 2, 2, 4), gaugelib.reals(v, ">f8").tobytes())
+        data = container(items + [first])
+        for record in (records[0], "7", "10"):
+            self.made(data, "a.lime", "--record", record)
 
 
 class Hostile(ConvertCase):

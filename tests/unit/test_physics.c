@@ -277,6 +277,61 @@ static void test_shapes(void **state)
     }
 }
 
+/* The configuration as slabs of so many planes, each into one of two. */
+static struct limefile_physics by_planes(const struct config *c, uint64_t planes, bool loops)
+{
+    struct limefile_physics_planes *p[2];
+    struct limefile_physics out;
+    size_t plane = (size_t)(c->extent[0] * c->extent[1]) * 72 * (c->precision / 8), n = 0;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(limefile_physics_planes_new(c->extent, c->precision, &p[i]), 0);
+    for (uint64_t t = 0; t < c->extent[3]; t++)
+        for (uint64_t z = 0; z < c->extent[2]; z += planes, n++) {
+            uint64_t left = c->extent[2] - z, count = left < planes ? left : planes;
+            const unsigned char *here = c->raw + t * c->extent[2] * plane;
+            const unsigned char *then = c->raw + (t + 1) % c->extent[3] * c->extent[2] * plane;
+            const struct limefile_physics_slab slab = {
+                .z = z,
+                .t = t,
+                .planes = count,
+                .here = here + z * plane,
+                .above_z = here + (z + count) % c->extent[2] * plane,
+                .above_t = loops ? then + z * plane : NULL,
+            };
+            limefile_physics_planes_add(p[n % 2], &slab);
+        }
+    limefile_physics_planes_merge(p[0], p[1]);
+    limefile_physics_planes_tell(p[0], &out);
+    for (int i = 0; i < 2; i++)
+        limefile_physics_planes_free(p[i]);
+    return out;
+}
+
+static void test_planes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        const uint64_t *e = shapes[i];
+        struct config c = make(e[0], e[1], e[2], e[3], i % 3 == 1 ? 32 : 64);
+        if (i % 2)
+            c.u[4 * (c.count / 2)].e[1][1] *= 1.25;
+        store_all(&c);
+        struct limefile_physics want = reference(&c), have = by_planes(&c, 1, true);
+        struct limefile_physics whole = measure(&c, 1), links = by_planes(&c, 5, false);
+        assert_same_values(&have, &want);
+        assert_near(links.trace, want.trace, 1e-14);
+        assert_true(links.plaquette == 0);
+        for (uint64_t planes = 2; planes < 12; planes += 3) {
+            struct limefile_physics more = by_planes(&c, planes, true);
+            assert_same_bits(&more, &have);
+        }
+        assert_int_equal(have.bad_links, whole.bad_links);
+        assert_int_equal(have.first.site, whole.first.site);
+        assert_true(have.unitarity == whole.unitarity && have.determinant == whole.determinant);
+        release(&c);
+    }
+}
+
 /* Each cell is of two steps. */
 static void test_many_steps(void **state)
 {
@@ -763,10 +818,34 @@ static void test_stated(void **state)
     bytes_free(&b);
 }
 
+/* A QCDml document in the message; an xlf-info after the data, in their message only. */
+static void test_stated_beside(void **state)
+{
+    (void)state;
+    struct limefile_physics_stated s[LIMEFILE_PHYSICS_STATED_MAX];
+    struct bytes b = {0};
+    add_text(&b, "QCDml",
+             "<gaugeConfiguration><markovSequence><markovStep><record><avePlaquette>0.61"
+             "</avePlaquette></record></markovStep></markovSequence></gaugeConfiguration>",
+             MB);                                         /* 1 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, 0);        /* 2 */
+    add_text(&b, "xlf-info", "plaquette = 0.6", ME);      /* 3 */
+    bytes_record(&b, "ildg-binary-data", 8, 0, MB | ME);  /* 4 */
+    add_text(&b, "xlf-info", "plaquette = 0.7", MB | ME); /* 5 */
+    assert_int_equal(stated_of(&b, 2, s), 2);
+    assert_true(s[0].ordinal == 3 && s[0].value == 0.6);
+    assert_true(s[1].ordinal == 1 && s[1].value == 0.61);
+    assert_string_equal(s[1].name, "avePlaquette");
+    assert_int_equal(s[1].quantity, LIMEFILE_PHYSICS_PLAQUETTE);
+    assert_int_equal(stated_of(&b, 4, s), 0); /* one is the others', one of another message */
+    bytes_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_planes),
         cmocka_unit_test(test_many_steps),
         cmocka_unit_test(test_unit),
         cmocka_unit_test(test_gauge_invariance),
@@ -784,6 +863,7 @@ int main(void)
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_agrees),
         cmocka_unit_test(test_stated),
+        cmocka_unit_test(test_stated_beside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ enum {
 
 typedef __int128 figure;
 
-static const double unit = 0x1p40; /* of fixed point */
+static const double unit = 0x1p60; /* of fixed point */
 
 struct limefile_physics_planes {
     uint64_t extent[4];

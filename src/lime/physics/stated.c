@@ -109,8 +109,9 @@ bool limefile_physics_agrees(const struct limefile_physics *p,
 {
     double digit =
         s->digit < LIMEFILE_PHYSICS_DIGIT_MAX ? s->digit : LIMEFILE_PHYSICS_DIGIT_MAX;
-    double most =
-        precision == 32 ? LIMEFILE_PHYSICS_TOLERANCE_SINGLE : LIMEFILE_PHYSICS_TOLERANCE_DOUBLE;
+    double most = s->tolerance > 0  ? s->tolerance
+                  : precision == 32 ? LIMEFILE_PHYSICS_TOLERANCE_SINGLE
+                                    : LIMEFILE_PHYSICS_TOLERANCE_DOUBLE;
     double differs = fabs(limefile_physics_value(p, s->quantity) - s->value);
     return s->number && differs <= (digit > most ? digit : most);
 }
@@ -138,6 +139,7 @@ struct list {
     int count;
     const struct limefile_record *record;
     const char *where;
+    double scale; /* of all figures: 3 in openQCD's header */
 };
 
 static void add(struct list *list, const char *name, size_t name_len, const char *text,
@@ -155,8 +157,8 @@ static void add(struct list *list, const char *name, size_t name_len, const char
         if (list->count == LIMEFILE_PHYSICS_STATED_MAX)
             return;
         struct limefile_physics_stated *s = &list->out[list->count++];
-        limefile_physics_state(s, known[i].quantity, known[i].largest, known[i].name, text,
-                               len);
+        limefile_physics_state(s, known[i].quantity, known[i].largest * list->scale,
+                               known[i].name, text, len);
         s->ordinal = list->record->ordinal;
         s->where = list->where;
         return;
@@ -225,6 +227,21 @@ static const struct {
     {"ildg-qcdml", true, true},
 };
 
+/* Whether it stands after other data in their message. */
+static bool is_of_others(const struct limefile_index *index,
+                         const struct limefile_record *record,
+                         const struct limefile_record *data)
+{
+    struct limefile_record before;
+    for (uint64_t at = record->ordinal - 1; at > 0 && record->message != data->message; at--) {
+        if (limefile_index_get(index, at, &before) != 0 || before.message != record->message)
+            break;
+        if (is_data(&before))
+            return true;
+    }
+    return false;
+}
+
 /* The last record of a type before the data, and after those before them; or one after them in
  * their message. */
 static bool find(const struct limefile_index *index, const struct limefile_record *data,
@@ -234,7 +251,7 @@ static bool find(const struct limefile_index *index, const struct limefile_recor
         if (limefile_index_get(index, at, out) != 0 || is_data(out) ||
             (same_message && out->message != data->message))
             break;
-        if (strcasecmp(out->type, type) == 0)
+        if (strcasecmp(out->type, type) == 0 && !is_of_others(index, out, data))
             return true;
     }
     for (uint64_t at = data->ordinal + 1; limefile_index_get(index, at, out) == 0; at++) {
@@ -252,7 +269,7 @@ int limefile_physics_stated_of(struct limefile_source *source,
                                struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
 {
     struct limefile_record record;
-    struct list list = {.out = out, .record = &record};
+    struct list list = {.out = out, .record = &record, .scale = 1};
     int err = 0;
     for (size_t i = 0; !err && i < sizeof sources / sizeof sources[0]; i++) {
         list.where = sources[i].type;
@@ -260,6 +277,16 @@ int limefile_physics_stated_of(struct limefile_source *source,
             err = add_record(&list, source, sources[i].xml);
     }
     return err ? err : list.count;
+}
+
+int limefile_physics_stated_text(
+    const char *text, size_t n, double scale, const char *where,
+    struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
+{
+    const struct limefile_record none = {.ordinal = 0};
+    struct list list = {.out = out, .record = &none, .where = where, .scale = scale};
+    add_text(&list, text, n);
+    return list.count;
 }
 
 int limefile_physics_stated_plaquette(struct limefile_source *source,

@@ -136,10 +136,12 @@ struct limefile_physics_stated {
     bool number;       /* it is a finite decimal number: */
     double value;      /* normalised so that it is 1 where all links are 1 */
     double digit;      /* one unit of the last digit that is written, normalised too */
+    double tolerance;  /* 0: that of the precision */
 };
 
-/* Fills all but `ordinal` and `where`. `largest`: what it is there where all links are 1: 1 in
- * NERSC's and ILDG's metadata, 3 in openQCD's and in MILC's for plaquettes in space or time. */
+/* Fills all but `ordinal`, `where` and `tolerance`. `largest`: what it is there where all links
+ * are 1: 1 in NERSC's and ILDG's metadata, 3 in openQCD's and in MILC's for plaquettes in space
+ * or time. */
 void limefile_physics_state(struct limefile_physics_stated *out, enum limefile_physics_quantity,
                             double largest, const char *name, const char *text, size_t len);
 
@@ -175,6 +177,12 @@ enum { LIMEFILE_PHYSICS_STATED_MAX = 8 };
 int limefile_physics_stated_of(struct limefile_source *, const struct limefile_index *,
                                const struct limefile_field *,
                                struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
+
+/* What a header of another format says, line by line; `where` stays the caller's, and must live
+ * as long as `out`. `scale`: what a plaquette is there where all links are 1. How many. */
+int limefile_physics_stated_text(
+    const char *text, size_t n, double scale, const char *where,
+    struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
 /* The first plaquette of them that is a number: 1; 0: there is none. */
 int limefile_physics_stated_plaquette(struct limefile_source *, const struct limefile_index *,

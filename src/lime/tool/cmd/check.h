@@ -26,6 +26,7 @@ struct check {
     struct progress *progress; /* of this one */
     bool optional;             /* if it does not begin like a container, it is passed over */
 
+    const char *format; /* if it is no container: "nersc", "milc", "openqcd" */
     bool passed_over, empty;
     uint64_t deviations, faults;
     uint64_t records, size;

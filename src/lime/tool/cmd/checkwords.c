@@ -65,6 +65,11 @@ void check_summary(const struct check *c)
         snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad), end);
     sums_text(c, sums, sizeof sums);
     physics_text(c, physics, sizeof physics);
+    if (c->format) {
+        answer(c->path, "%s: %s file, %" PRIu64 " bytes%s%s", found, c->format, c->size, sums,
+               physics);
+        return;
+    }
     answer(c->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes%s%s",
            found, c->records, plural(c->records), c->messages, plural(c->messages), c->size,
            sums, physics);

@@ -3,9 +3,8 @@
  * matrices, and whether its plaquette and link trace are what its metadata say
  */
 #define _GNU_SOURCE
-#include "fieldcheck.h"
+#include "checkphysics.h"
 #include "jsonout.h"
-#include "limephysics.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -15,17 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* What became of a gauge field. */
-struct physics_result {
-    uint64_t ordinal;
-    enum state { PHYSICS_OK, PHYSICS_BAD, PHYSICS_UNKNOWN, PHYSICS_UNREADABLE } state;
-    const char *reason; /* UNKNOWN, UNREADABLE */
-    unsigned precision;
-    struct limefile_physics is;
-    struct limefile_physics_stated *stated;
-    int stated_count;
-};
 
 static const char *const state_words[] = {"ok", "bad", "unexamined", "unreadable"};
 
@@ -69,7 +57,8 @@ static void report_stated(const struct field_check *check, const struct limefile
 {
     char why[256];
     struct limefile_record record = {.ordinal = 0};
-    limefile_index_get(check->c->index, s->ordinal, &record);
+    if (s->ordinal)
+        limefile_index_get(check->c->index, s->ordinal, &record);
     struct limefile_finding finding = {
         .code = s->quantity == LIMEFILE_PHYSICS_TRACE ? LIMEFILE_D_LINK_TRACE
                                                       : LIMEFILE_D_PLAQUETTE,
@@ -77,10 +66,12 @@ static void report_stated(const struct field_check *check, const struct limefile
         .ordinal = s->ordinal,
         .why = why,
     };
-    snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of record %" PRIu64 " %.12g", s->name,
-             s->where, s->text, s->number ? "" : ", not a number",
-             limefile_physics_quantity_name(s->quantity), f->record.ordinal,
-             limefile_physics_value(is, s->quantity));
+    char whose[32] = "the data";
+    if (s->ordinal)
+        snprintf(whose, sizeof whose, "record %" PRIu64, f->record.ordinal);
+    snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of %s %.12g", s->name, s->where, s->text,
+             s->number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
+             whose, limefile_physics_value(is, s->quantity));
     check->report(check->context, &finding);
 }
 
@@ -105,21 +96,20 @@ static bool report(const struct field_check *check, const struct limefile_field 
 
 static void print(const struct field_check *check, const struct physics_result *r)
 {
-    char agree[192] = "";
+    char agree[192] = "", record[32] = "";
     size_t used = 0;
+    if (r->ordinal)
+        snprintf(record, sizeof record, "record %" PRIu64 ": ", r->ordinal);
     for (int i = 0; i < r->stated_count && used < sizeof agree; i++) {
         const struct limefile_physics_stated *s = &r->stated[i];
         if (limefile_physics_agrees(&r->is, s, r->precision))
             used += (size_t)snprintf(agree + used, sizeof agree - used, "%s%s %s",
                                      used ? ", " : "; agrees with ", s->where, s->name);
     }
-    answer(check->path,
-           "record %" PRIu64 ": plaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
-           r->ordinal, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
-    answer(check->path,
-           "record %" PRIu64 ": largest deviation from 1: of U U^+ %.2g, of det U %.2g "
-           "(bound %.0e)",
-           r->ordinal, r->is.unitarity, r->is.determinant, r->is.bound);
+    answer(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
+           record, r->is.plaquette, r->is.space, r->is.time, r->is.trace, agree);
+    answer(check->path, "%slargest deviation from 1: of U U^+ %.2g, of det U %.2g (bound %.0e)",
+           record, r->is.unitarity, r->is.determinant, r->is.bound);
 }
 
 /* Sites of a file, of which those that will be needed soon are asked for in time. */
@@ -218,6 +208,18 @@ static void conclude(struct physics_check *p, const struct field_check *check,
     }
 }
 
+int physics_conclude(struct physics_check *p, const struct field_check *check,
+                     const struct limefile_field *f, struct physics_result *result, int err)
+{
+    if (err != -ENOMEM) {
+        conclude(p, check, f, result, err);
+        err = check->keep ? keep(p, result) : 0;
+    }
+    if (err || !check->keep)
+        free(result->stated);
+    return err;
+}
+
 int physics_check(struct physics_check *p, const struct field_check *check)
 {
     int err = 0;
@@ -227,13 +229,7 @@ int physics_check(struct physics_check *p, const struct field_check *check)
         if (f.kind != LIMEFILE_KIND_GAUGE)
             continue;
         struct physics_result result = {.ordinal = f.record.ordinal, .precision = f.precision};
-        err = compare(check, &f, &result);
-        if (err != -ENOMEM) {
-            conclude(p, check, &f, &result, err);
-            err = check->keep ? keep(p, &result) : 0;
-        }
-        if (err || !check->keep)
-            free(result.stated);
+        err = physics_conclude(p, check, &f, &result, compare(check, &f, &result));
     }
     return err;
 }

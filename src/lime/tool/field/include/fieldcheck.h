@@ -55,4 +55,20 @@ int physics_check(struct physics_check *, const struct field_check *); /* -ENOME
 void physics_check_json(const struct physics_check *);
 void physics_check_release(struct physics_check *);
 
+/* ---- files in other formats (checkgauge.c) ---- */
+
+/* Whether it begins like a NERSC, MILC or openQCD file, and not like a container. */
+bool gauge_check_is(const struct container *);
+
+struct gauge_check {
+    struct sums_check *sums;
+    struct physics_check *physics;
+    bool physical;      /* --physics */
+    const char *format; /* what it is */
+};
+
+/* Its data with the checksum in its header and, if `physical`, its links and the figures there;
+ * check->fields is not used. 0, or why it cannot be opened or read. */
+int gauge_check(struct gauge_check *, const struct field_check *);
+
 #endif
