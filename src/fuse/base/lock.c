@@ -45,9 +45,9 @@ static _Thread_local unsigned held; /* a bit a rank */
 
 static const char *name_of(unsigned rank)
 {
-    static const char *const names[] = {"dir",    "load",    "describing", "append", "life",
-                                        "writer", "parting", "file",       "job",    "fs",
-                                        "proofs", "errands", "log"};
+    static const char *const names[] = {"dir",  "ahead",  "load",    "describing", "append",
+                                        "life", "writer", "parting", "file",       "job",
+                                        "fs",   "proofs", "errands", "log"};
     return names[rank];
 }
 

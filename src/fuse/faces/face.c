@@ -187,6 +187,11 @@ uint64_t limefs_face_record(const struct limefs_face *face)
 
 /* ---- what the kernel is told ---- */
 
+uint64_t limefs_face_inode(const struct limefs_face *face, uint64_t ordinal)
+{
+    return limefs_inode_of_record(face->slot, ordinal);
+}
+
 bool limefs_face_entry_of(const struct limefs_face *face, uint64_t ordinal,
                           struct limefile_face_entry *entry)
 {
@@ -234,7 +239,7 @@ void limefs_face_take(struct limefs *fs, struct limefs_face *face, uint64_t ordi
     limefs_lock(&fs->lock);
     face->lookups++;
     limefs_unlock(&fs->lock);
-    out->id = limefs_inode_of_record(face->slot, ordinal);
+    out->id = limefs_face_inode(face, ordinal);
     out->generation = face->id;
     fill(fs, face, ordinal, entry, &out->st);
 }

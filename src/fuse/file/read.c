@@ -1,6 +1,7 @@
 /*
  * read.c - a request for bytes of an open file, from whichever backend has them
  */
+#include "ahead.h"
 #include "append.h"
 #include "buffer.h"
 #include "file.h"
@@ -224,6 +225,8 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
     char *buf = limefs_buffer(n + 2 * LIMEFILE_DIRECT_ALIGN);
     if (!buf)
         return -ENOMEM;
+    if (file->face && limefs_ahead_read(fs, file, &n, offset, answer))
+        return (ssize_t)n;
     if (file->face)
         return limefs_file_read_face(fs, file, buf, n, offset, answer);
     if (file->view)
@@ -238,5 +241,8 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
 void limefs_answer_release(struct limefs *fs, struct limefs_answer *answer)
 {
     limefs_job_release(fs, &answer->pieces);
+    if (answer->block)
+        limefs_ahead_release(fs, answer->block);
+    answer->block = NULL;
     answer->count = 0;
 }

@@ -129,6 +129,7 @@ struct limefs {
     atomic_uint_least64_t verified_bytes, verified_ok, verified_bad; /* records */
     struct limefs_errands *errands;                                  /* errand.h */
     struct limefs_faces *faces; /* faces.h; under the lock */
+    struct limefs_ahead *ahead; /* ahead.h; NULL: nothing is */
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

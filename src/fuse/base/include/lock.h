@@ -16,6 +16,7 @@
 
 enum limefs_rank {
     LIMEFS_LOCK_DIR,        /* an open directory */
+    LIMEFS_LOCK_AHEAD,      /* what is read ahead in faces, and for whom */
     LIMEFS_LOCK_LOAD,       /* a container that is opened, indexed or woken up */
     LIMEFS_LOCK_DESCRIBING, /* a view whose metadata are read */
     LIMEFS_LOCK_APPEND,     /* where the bytes of a plain file are */

@@ -58,6 +58,10 @@ int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_t
 int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flags,
                          struct limefs_file **);
 
+/* One of a face in use, for ourselves. */
+int limefs_file_of_face(struct limefs *, struct limefs_face *, uint64_t number,
+                        struct limefs_file **);
+
 /* A file of the tree that is open, whether or not its name is still there: a descriptor that
  * the caller closes; -ENOENT: it is not open. */
 int limefs_file_dup(struct limefs *, const struct limefs_node *);
@@ -80,9 +84,11 @@ bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 enum {
     LIMEFS_ANSWER_PARTS = 4, /* a face's own bytes, two parts of the window, own bytes */
 };
+struct limefs_block;
 struct limefs_answer {
     struct iovec iov[LIMEFS_ANSWER_PARTS];
     int count;
+    struct limefs_block *block; /* where they are, or NULL (ahead.h) */
     struct limefs_pieces pieces;
 };
 
