@@ -3,10 +3,10 @@
  *
  * Slices are parts of one record, but the kernel reads ahead in one file only: while a reader
  * takes the last pages of a slice, nobody works on the next one. So where slices are opened in
- * turn, threads of the daemon read the beginning of what comes next, in blocks, and put them into
- * the kernel's pages of that file before anybody asks. A request for a block that is on its way
- * waits until it is read, and is answered from it; who answers requests never waits for the
- * kernel to take a block, which may have to wait for a page that a request is to fill.
+ * turn, threads of the daemon read the beginning of what comes next, in blocks, and put them
+ * into the kernel's pages of that file before anybody asks. A request for a block that is on
+ * its way waits until it is read, and is answered from it; who answers requests never waits for
+ * the kernel to take a block, which may have to wait for a page that a request is to fill.
  *
  * In mounts that only read, without a job (which has a window of its own), and where what is
  * served is not looked at.
@@ -20,8 +20,8 @@
  * without it. */
 void limefs_ahead_begin(struct limefs *);
 
-/* Asks the threads to end; true: they have. One that waits for a page ends when the request that
- * is to fill it was answered. */
+/* Asks the threads to end; true: they have. One that waits for a page ends when the request
+ * that is to fill it was answered. */
 bool limefs_ahead_stop(struct limefs *);
 
 /* Waits for them. */

@@ -1,0 +1,204 @@
+"""Slices read one after another: the daemon reads ahead from one file to the next."""
+
+import ctypes
+import errno
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import scidac
+import writelib
+
+PAGE = 4096
+SMALL, MIDDLE, LARGE = (4, 4, 4, 30), (8, 8, 8, 24), (16, 16, 24, 8)  # 36 KiB, 288 KiB, 3.4 MiB
+FIELD = "ildg-binary-data"
+
+
+def container(dims, seed):
+    """(container, slices)"""
+    nbytes = dims[0] * dims[1] * dims[2] * 576
+    data = random.Random(seed).randbytes(nbytes * dims[3])
+    form = scidac.ildg_format(dims, 64)
+    return limetest.container([("ildg-format", form), (FIELD, data)]), \
+        [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
+
+
+def read(path):
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
+
+
+class Pages:
+    """How many of a file's pages the kernel has; it is opened at once, and stays so."""
+
+    def __init__(self, path):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+        with open(path, "rb") as file:
+            self.mapped = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE)
+
+    def there(self):
+        there = ctypes.create_string_buffer((len(self.mapped) + PAGE - 1) // PAGE)
+        place = ctypes.c_char.from_buffer(self.mapped)
+        result = self.libc.mincore(ctypes.addressof(place), len(self.mapped), there)
+        del place
+        assert result == 0, ctypes.get_errno()
+        return sum(byte & 1 for byte in there.raw)
+
+    def close(self):
+        self.mapped.close()
+
+
+@limetest.needs_fuse
+class Ahead(limetest.TestCase):
+    def stats(self, mount):
+        return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
+
+    def slice_of(self, mount, t):
+        return mount.join(f"{FIELD}.t", f"{t:03}")
+
+    def chunk_of(self, mount, t):
+        return mount.join(f"{FIELD}.zarr", "field", f"{t}.0.0.0.0.0.0")
+
+    def test_in_turn(self):
+        """With names that the kernel was told before, and with those that it was not."""
+        for dims in (SMALL, MIDDLE, LARGE):
+            raw, slices = container(dims, dims[0])
+            path = self.write(f"conf{dims[0]}", raw)
+            for listed in (True, False):
+                for name in (self.slice_of, self.chunk_of):
+                    with limetest.Mount(path) as mount:
+                        if listed:
+                            for _ in os.walk(mount.join(FIELD + ".t")):
+                                pass
+                            for _ in os.walk(mount.join(FIELD + ".zarr")):
+                                pass
+                        for again in range(2):
+                            for t, wanted in enumerate(slices):
+                                self.assertTrue(read(name(mount, t)) == wanted,
+                                                (dims, listed, name.__name__, again, t))
+
+    def test_any_order(self):
+        """Backwards, leaping, by several readers at once, in pieces, mapped."""
+        raw, slices = container(LARGE, 5)
+        path = self.write("conf", raw)
+        count, wrong = len(slices), []
+
+        def walk(mount, seed):
+            dice = random.Random(seed)
+            order = list(range(count))
+            for _ in range(3):
+                for t in dice.choice([order, order[::-1], order[::2] + order[1::2],
+                                      dice.sample(order, count)]):
+                    name = dice.choice([self.slice_of, self.chunk_of])(mount, t)
+                    size = dice.choice([5000, 131072, 1 << 20, 1 << 24])
+                    with open(name, "rb", buffering=0) as file:
+                        at = 0
+                        while got := file.read(size):
+                            if got != slices[t][at:at + len(got)]:
+                                wrong.append((seed, t, at))
+                            at += len(got)
+                        with mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
+                            if mapped[:] != slices[t] or at != len(slices[t]):
+                                wrong.append((seed, t, "map"))
+        for opts in (None, "readahead=128K", "max_read=131072"):
+            with limetest.Mount(path, opts=opts) as mount:
+                readers = [threading.Thread(target=walk, args=(mount, seed)) for seed in range(4)]
+                for reader in readers:
+                    reader.start()
+                for reader in readers:
+                    reader.join()
+        self.assertEqual(wrong, [])
+
+    def test_the_next_is_there(self):
+        """The kernel has pages of slices that nobody has asked for; of none after leaps."""
+        raw, slices = container(MIDDLE, 2)
+        with limetest.Mount(self.write("conf", raw)) as mount:
+            names = sorted(os.path.join(mount.join(FIELD + ".t"), name)
+                           for name in os.listdir(mount.join(FIELD + ".t")))
+            pages = [Pages(name) for name in names]
+            for t in (3, 7, 1):
+                read(names[t])
+            self.assertEqual(pages[8].there() + pages[4].there(), 0)
+            read(names[2])
+            writelib.until(lambda: pages[4].there() == len(slices[0]) // PAGE)
+            for one in pages:
+                one.close()
+
+    def test_what_is_there_is_not_read(self):
+        """Slices that the kernel has got wholly are left alone."""
+        raw, slices = container(MIDDLE, 3)
+        with limetest.Mount(self.write("conf", raw)) as mount:
+            names = [self.slice_of(mount, t) for t in range(len(slices))]
+
+            def again():
+                before = self.stats(mount)
+                for name in names:
+                    read(name)
+                after = self.stats(mount)
+                return [after[what] - before[what] for what in ("requests", "local_bytes")]
+            self.assertNotEqual(again(), [0, 0])
+            # While the container is so young that a change might not show, its files are new ones.
+            writelib.until(lambda: again() == [0, 0])
+
+    def test_changed_by_others(self):
+        """In place, between one slice and the next: new bytes, or an error."""
+        raw, slices = container(LARGE, 6)
+        path = self.write("conf", raw)
+        begin = raw.index(slices[0])
+        for listed in (True, False):
+            with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
+                for round in range(6):
+                    if listed:
+                        os.listdir(mount.join(FIELD + ".t"))
+                    for t in range(4):
+                        self.assertEqual(read(self.slice_of(mount, t)), slices[t])
+                    nbytes = len(slices[4])
+                    new = random.Random(10 * round + listed).randbytes(nbytes)
+                    with open(path, "r+b") as file:
+                        os.pwrite(file.fileno(), new, begin + 4 * nbytes)
+                    slices[4] = new
+                    try:
+                        self.assertTrue(read(self.slice_of(mount, 4)) == new, (listed, round))
+                    except OSError as error:
+                        self.assertEqual(error.errno, errno.ESTALE)
+
+    def test_ended(self):
+        """A daemon that is told to end does so, whatever it reads ahead at that moment."""
+        raw, slices = container(LARGE, 7)
+        path = self.write("conf", raw)
+        dice = random.Random(1)
+        for _ in range(4):
+            mount = limetest.Mount(path)
+            mount.start()
+            pid, enough = mount.pid, threading.Event()
+            reads, limit = [], dice.randrange(2, len(slices))
+
+            def walk(mount=mount, enough=enough, reads=reads, limit=limit):
+                try:
+                    names = sorted(os.listdir(mount.join(FIELD + ".t")))
+                    for name in names:
+                        if len(reads) == limit:
+                            enough.set()
+                        reads.append(len(read(mount.join(FIELD + ".t", name))))
+                except OSError:
+                    pass
+                enough.set()
+            reader = threading.Thread(target=walk)
+            reader.start()
+            self.assertTrue(enough.wait(60))
+            os.kill(pid, signal.SIGTERM)
+            reader.join(60)
+            self.assertFalse(reader.is_alive())
+            writelib.until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), 60)
+            mount.stop()
+
+
+if __name__ == "__main__":
+    limetest.main()
