@@ -102,6 +102,25 @@ static void drop_others(struct limefs_ahead *ahead, const struct limefs_file *fi
     }
 }
 
+/* Nothing more is given to the kernel of a file that it is about to ask for. */
+static void stop_giving(struct limefs_ahead *ahead, const struct limefs_file *file)
+{
+    bool giving;
+    do {
+        giving = false;
+        for (int i = 0; i < LIMEFS_BLOCKS; i++) {
+            struct limefs_block *block = &ahead->blocks[i];
+            if (block->state == LIMEFS_BLOCK_FREE || block->target->file->face != file->face ||
+                block->target->file->number != file->number)
+                continue;
+            block->target->open = true;
+            giving = giving || block->state == LIMEFS_BLOCK_GIVING;
+        }
+        if (giving)
+            limefs_wait(&ahead->read, &ahead->lock);
+    } while (giving);
+}
+
 /* One of several files, and all of it data of the record. */
 static bool applies(const struct limefs *fs, const struct limefs_file *file, uint64_t *bytes)
 {
@@ -119,6 +138,7 @@ void limefs_ahead_opened(struct limefs *fs, const struct limefs_file *file)
     if (!applies(fs, file, &bytes))
         return;
     limefs_lock(&ahead->lock);
+    stop_giving(ahead, file);
     struct limefs_ahead_run *run = run_of(ahead, file);
     bool in_turn = file->number == run->number + 1;
     if (in_turn)
@@ -144,12 +164,10 @@ static struct limefs_block *take_block(struct limefs_ahead *ahead,
     struct limefs_block *block;
     while ((block = limefs_block_find(ahead, file, offset)) != NULL &&
            block->state == LIMEFS_BLOCK_READING) {
-        block->target->wanted = true;
         limefs_wait(&ahead->read, &ahead->lock);
     }
     if (!block)
         return NULL;
-    block->target->wanted = true;
     uint64_t end = block->offset + block->n;
     bool has = block->state != LIMEFS_BLOCK_QUEUED && n <= end - offset &&
                limefs_block_stands(file, block);

@@ -57,7 +57,7 @@ static void serve_block(struct limefs_ahead *ahead, struct limefs_block *block,
         limefs_block_drop(ahead, block, closing);
         return;
     }
-    if (!target->wanted && !target->unknown && !ahead->ending) {
+    if (!target->open && !target->unknown && !ahead->ending) {
         block->state = LIMEFS_BLOCK_GIVING;
         limefs_unlock(&ahead->lock);
         int err = give_block(ahead, block);
@@ -67,6 +67,7 @@ static void serve_block(struct limefs_ahead *ahead, struct limefs_block *block,
             return;
         }
         target->unknown = true;
+        pthread_cond_broadcast(&ahead->read);
     }
     block->state = LIMEFS_BLOCK_KEPT;
     block->since = limefs_seconds();
@@ -126,7 +127,6 @@ static void *work(void *data)
             limefs_lock(&ahead->lock);
         }
     }
-    ahead->running--;
     limefs_unlock(&ahead->lock);
     return NULL;
 }
@@ -151,23 +151,10 @@ void limefs_ahead_begin(struct limefs *fs)
     limefs_lock(&ahead->lock);
     while (ahead->started < LIMEFS_AHEAD_THREADS &&
            pthread_create(&ahead->threads[ahead->started], NULL, work, ahead) == 0)
-        ahead->running = ++ahead->started;
+        ahead->started++;
     limefs_unlock(&ahead->lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     fs->ahead = ahead;
-}
-
-bool limefs_ahead_stop(struct limefs *fs)
-{
-    struct limefs_ahead *ahead = fs->ahead;
-    if (!ahead)
-        return true;
-    limefs_lock(&ahead->lock);
-    ahead->ending = true;
-    pthread_cond_broadcast(&ahead->work);
-    bool ended = ahead->running == 0;
-    limefs_unlock(&ahead->lock);
-    return ended;
 }
 
 void limefs_ahead_end(struct limefs *fs)
@@ -176,7 +163,10 @@ void limefs_ahead_end(struct limefs *fs)
     struct limefs_closing closing = {.count = 0};
     if (!ahead)
         return;
-    limefs_ahead_stop(fs);
+    limefs_lock(&ahead->lock);
+    ahead->ending = true;
+    pthread_cond_broadcast(&ahead->work);
+    limefs_unlock(&ahead->lock);
     for (unsigned i = 0; i < ahead->started; i++)
         pthread_join(ahead->threads[i], NULL);
     limefs_lock(&ahead->lock);

@@ -26,7 +26,7 @@ void limefs_block_leave(struct limefs_ahead *ahead, struct limefs_block *block)
 }
 
 void limefs_block_drop(struct limefs_ahead *ahead, struct limefs_block *block,
-                 struct limefs_closing *closing)
+                       struct limefs_closing *closing)
 {
     struct limefs_ahead_target *target = block->target;
     block->state = LIMEFS_BLOCK_FREE;
@@ -40,7 +40,8 @@ void limefs_block_drop(struct limefs_ahead *ahead, struct limefs_block *block,
     pthread_cond_broadcast(&ahead->read);
 }
 
-static bool is_of(const struct limefs_ahead_target *target, const struct limefs_face *face, uint64_t number)
+static bool is_of(const struct limefs_ahead_target *target, const struct limefs_face *face,
+                  uint64_t number)
 {
     return target->file && target->file->face == face && target->file->number == number;
 }
@@ -50,8 +51,9 @@ struct limefs_block *limefs_block_find(struct limefs_ahead *ahead,
 {
     for (int i = 0; i < LIMEFS_BLOCKS; i++) {
         struct limefs_block *block = &ahead->blocks[i];
-        if (block->state != LIMEFS_BLOCK_FREE && is_of(block->target, file->face, file->number) &&
-            offset >= block->offset && offset - block->offset < block->n)
+        if (block->state != LIMEFS_BLOCK_FREE &&
+            is_of(block->target, file->face, file->number) && offset >= block->offset &&
+            offset - block->offset < block->n)
             return block;
     }
     return NULL;
@@ -79,8 +81,8 @@ static struct limefs_block *free_block(struct limefs_ahead *ahead)
     return NULL;
 }
 
-static struct limefs_ahead_target *target_of(struct limefs_ahead *ahead, struct limefs_face *face,
-                                uint64_t number)
+static struct limefs_ahead_target *target_of(struct limefs_ahead *ahead,
+                                             struct limefs_face *face, uint64_t number)
 {
     struct limefs_ahead_target *target = NULL;
     for (int i = 0; i < LIMEFS_BLOCKS; i++) {
@@ -91,6 +93,7 @@ static struct limefs_ahead_target *target_of(struct limefs_ahead *ahead, struct 
     }
     if (!target || limefs_file_of_face(ahead->fs, face, number, &target->file) != 0)
         return NULL;
+    target->open = limefs_file_is_open(ahead->fs, face, number);
     return target;
 }
 

@@ -1,9 +1,13 @@
 /*
  * blocks.h - what is read ahead: blocks of files of faces, and the threads that bring them.
  *
- * A block is queued, read, and then given to the kernel, unless requests have come for its file,
- * whose reader has caught up, or the kernel does not know the file yet: then it is kept for
- * requests, for a short while.
+ * A block is queued, read, and then given to the kernel, unless somebody has opened its file or
+ * the kernel does not know the file yet: then it is kept for requests, for a short while.
+ *
+ * To take a block, the kernel locks pages; those that a request is to fill are locked until it
+ * is answered. If a thread waited for one of these when the daemon is killed, neither would
+ * ever end. So nothing is given of a file that is open, of which alone there are requests, and
+ * it is opened once nothing is on its way.
  */
 #ifndef LIMEFS_BLOCKS_H
 #define LIMEFS_BLOCKS_H
@@ -30,7 +34,7 @@ enum limefs_block_state {
 struct limefs_ahead_target {
     struct limefs_file *file; /* our own; NULL: free */
     unsigned blocks;
-    bool wanted;  /* requests come for it: its reader is there */
+    bool open;    /* somebody has it open, or had */
     bool unknown; /* to the kernel */
 };
 
@@ -59,10 +63,10 @@ struct limefs_ahead_run {
 struct limefs_ahead {
     struct limefs *fs;
     pthread_t threads[LIMEFS_AHEAD_THREADS];
-    unsigned started, running;
+    unsigned started;
     struct limefs_lock lock;
     pthread_cond_t work; /* something is queued, or it ends */
-    pthread_cond_t read; /* a block was read, or dropped */
+    pthread_cond_t read; /* a block was read, given or dropped */
     bool ending;
     uint64_t orders;
     unsigned next_run;
@@ -86,7 +90,7 @@ void limefs_blocks_unlock(struct limefs_ahead *, const struct limefs_closing *);
 
 /* The one that has that byte of the file, or NULL. */
 struct limefs_block *limefs_block_find(struct limefs_ahead *, const struct limefs_file *,
-                                uint64_t offset);
+                                       uint64_t offset);
 
 /* The next one to be read, or NULL. What is in memory one thread brings: more would only take
  * the processors from the reader. */

@@ -116,6 +116,18 @@ static int open_face(struct limefs *fs, struct limefs_face *face, uint64_t ordin
     return 0;
 }
 
+bool limefs_file_is_open(struct limefs *fs, const struct limefs_face *face, uint64_t number)
+{
+    bool open = false;
+    limefs_lock(&fs->lock);
+    for (struct limefs_handle *i = fs->files; i && !open; i = i->next) {
+        const struct limefs_file *file = (struct limefs_file *)i;
+        open = file->face == face && file->number == number && !file->ours;
+    }
+    limefs_unlock(&fs->lock);
+    return open;
+}
+
 int limefs_file_of_face(struct limefs *fs, struct limefs_face *face, uint64_t number,
                         struct limefs_file **out)
 {
@@ -135,6 +147,7 @@ int limefs_file_of_face(struct limefs *fs, struct limefs_face *face, uint64_t nu
     limefs_view_hold(fs, file->view);
     file->face = face;
     file->number = number;
+    file->ours = true;
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
     return 0;

@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,26 +222,6 @@ static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_
                                                                         : threads;
 }
 
-/* A thread that reads ahead may wait for a page that a reader has asked for: that request, too,
- * is answered. If the mount has gone, the kernel lets the thread go. */
-static void serve_rest(struct limefs *fs, struct fuse_session *session)
-{
-    struct fuse_buf request = {.mem = NULL};
-    while (!limefs_ahead_stop(fs)) {
-        struct pollfd fd = {.fd = fuse_session_fd(session), .events = POLLIN};
-        if (poll(&fd, 1, 10) <= 0)
-            continue;
-        fuse_session_reset(session); /* else it would throw away what it reads */
-        int n = fuse_session_receive_buf(session, &request);
-        if (n > 0)
-            fuse_session_process_buf(session, &request);
-        else if (n != -EINTR && n != -EAGAIN)
-            break;
-    }
-    free(request.mem);
-    limefs_ahead_end(fs);
-}
-
 static int loop(struct fuse_session *session, struct limefs *fs,
                 const struct fuse_cmdline_opts *opts)
 {
@@ -263,7 +242,6 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
-        serve_rest(fs, session);
         limefs_errands_end(fs);        /* their replies go where unmounting closes */
         fuse_session_unmount(session); /* wakes the thread, should it still wait */
         pthread_join(thread, NULL);
@@ -301,12 +279,12 @@ static int serve(struct limefs *fs, struct fuse_session *session,
         if (!err) {
             limefs_ahead_begin(fs);
             err = loop(session, fs, opts);
-            limefs_ahead_end(fs);
         }
         if (err)
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
         fuse_session_unmount(session);
     }
+    limefs_ahead_end(fs);
     limefs_errands_end(fs);
     limefs_job_stop(fs);
     fuse_remove_signal_handlers(session);

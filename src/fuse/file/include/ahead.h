@@ -5,8 +5,7 @@
  * takes the last pages of a slice, nobody works on the next one. So where slices are opened in
  * turn, threads of the daemon read the beginning of what comes next, in blocks, and put them
  * into the kernel's pages of that file before anybody asks. A request for a block that is on
- * its way waits until it is read, and is answered from it; who answers requests never waits for
- * the kernel to take a block, which may have to wait for a page that a request is to fill.
+ * its way waits until it is read, and is answered from it.
  *
  * In mounts that only read, without a job (which has a window of its own), and where what is
  * served is not looked at.
@@ -20,14 +19,10 @@
  * without it. */
 void limefs_ahead_begin(struct limefs *);
 
-/* Asks the threads to end; true: they have. One that waits for a page ends when the request
- * that is to fill it was answered. */
-bool limefs_ahead_stop(struct limefs *);
-
-/* Waits for them. */
+/* Once no request is served any more. */
 void limefs_ahead_end(struct limefs *);
 
-/* Of a face: it has been opened. */
+/* A file of a face was opened, and the kernel does not know yet. */
 void limefs_ahead_opened(struct limefs *, const struct limefs_file *);
 
 /* True: *answer has bytes of a face's file, as many as are asked for and are there: *n. It is

@@ -33,6 +33,7 @@ struct limefs_file {
     struct limefs_target *target;  /* open for writing */
     struct limefs_face *face;      /* of a face's file, in use; the record is what it is of */
     uint64_t number;               /* that file's, in the face */
+    bool ours;                     /* such a file, and nobody has opened it (ahead.h) */
     int fd;                        /* of a file of the tree, else -1 */
     struct limefs_node *node;      /* of a file of the tree */
     bool writes;                   /* such a file, open for writing */
@@ -57,6 +58,9 @@ int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_t
                           struct limefs_file **);
 int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flags,
                          struct limefs_file **);
+
+/* Somebody else than we ourselves has that file of the face open. */
+bool limefs_file_is_open(struct limefs *, const struct limefs_face *, uint64_t number);
 
 /* One of a face in use, for ourselves. */
 int limefs_file_of_face(struct limefs *, struct limefs_face *, uint64_t number,
