@@ -2,9 +2,8 @@
 #include "blocks.h"
 
 enum {
-    WINDOW = 16 << 20,       /* how far ahead of the reader */
-    WINDOW_CACHED = 4 << 20, /* the same of what is in memory: while the reader ends a file */
-    IN_TURN = 2,             /* so many files are opened one after another before it begins */
+    WINDOW = 16 << 20, /* how far ahead of the reader */
+    IN_TURN = 2,       /* so many files are opened one after another before it begins */
 };
 
 /* The length of a file that is all data of the record, or 0. */
@@ -21,7 +20,8 @@ static uint64_t stored_bytes(const struct limefile_face *files, uint64_t number)
     return piece.what == LIMEFILE_FACE_STORED && piece.bytes == entry.bytes ? entry.bytes : 0;
 }
 
-/* Whether what comes next is in memory, so that no disk has to be kept busy. */
+/* What comes next is in memory: no disk waits for the reader, and threads that read ahead only
+ * take the processors from it. */
 static bool is_cached(const struct limefs_ahead_run *run, const struct limefs_file *file)
 {
     struct limefile_face_piece piece;
@@ -48,13 +48,11 @@ static void queue_window(struct limefs_ahead *ahead, struct limefs_ahead_run *ru
 {
     const struct limefile_face *files = limefs_face_files(file->face);
     uint64_t bytes = stored_bytes(files, run->next), place = distance(run, file, offset);
-    if (bytes == 0 || place >= WINDOW)
+    if (bytes == 0 || place >= WINDOW || is_cached(run, file))
         return;
-    bool cached = is_cached(run, file);
-    while (place < (cached ? WINDOW_CACHED : WINDOW) &&
-           (bytes = stored_bytes(files, run->next)) > 0) {
+    while (place < WINDOW && (bytes = stored_bytes(files, run->next)) > 0) {
         uint64_t left = bytes - run->next_offset;
-        struct limefs_block block = {.cached = cached, .offset = run->next_offset};
+        struct limefs_block block = {.offset = run->next_offset};
         block.n = left < LIMEFS_BLOCK_BYTES ? (size_t)left : LIMEFS_BLOCK_BYTES;
         if (!limefs_block_queue(ahead, file->face, run->next, &block))
             return;

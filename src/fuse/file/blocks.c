@@ -62,15 +62,12 @@ struct limefs_block *limefs_block_find(struct limefs_ahead *ahead,
 struct limefs_block *limefs_block_queued(struct limefs_ahead *ahead)
 {
     struct limefs_block *first = NULL;
-    bool busy = false;
     for (int i = 0; i < LIMEFS_BLOCKS; i++) {
         struct limefs_block *block = &ahead->blocks[i];
         if (block->state == LIMEFS_BLOCK_QUEUED && (!first || block->order < first->order))
             first = block;
-        busy = busy || (block->cached && (block->state == LIMEFS_BLOCK_READING ||
-                                          block->state == LIMEFS_BLOCK_GIVING));
     }
-    return first && first->cached && busy ? NULL : first;
+    return first;
 }
 
 static struct limefs_block *free_block(struct limefs_ahead *ahead)

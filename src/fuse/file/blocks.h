@@ -43,7 +43,6 @@ struct limefs_block {
     struct limefs_ahead_target *target; /* unless it is free */
     uint64_t offset, order;
     size_t n;
-    bool cached;               /* its bytes are in memory */
     char *place;               /* where it is read, while somebody needs it, or NULL */
     const char *bytes;         /* there */
     struct limefs_stamp stamp; /* of the container before it was read */
@@ -92,11 +91,10 @@ void limefs_blocks_unlock(struct limefs_ahead *, const struct limefs_closing *);
 struct limefs_block *limefs_block_find(struct limefs_ahead *, const struct limefs_file *,
                                        uint64_t offset);
 
-/* The next one to be read, or NULL. What is in memory one thread brings: more would only take
- * the processors from the reader. */
+/* The next one to be read, or NULL. */
 struct limefs_block *limefs_block_queued(struct limefs_ahead *);
 
-/* One as described (offset, n, cached). False: there is no room, or no memory. */
+/* One as described (offset, n). False: there is no room, or no memory. */
 bool limefs_block_queue(struct limefs_ahead *, struct limefs_face *, uint64_t number,
                         const struct limefs_block *);
 
