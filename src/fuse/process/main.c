@@ -242,6 +242,7 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
+        limefs_ahead_end(fs);          /* what it gives goes there, too */
         limefs_errands_end(fs);        /* their replies go where unmounting closes */
         fuse_session_unmount(session); /* wakes the thread, should it still wait */
         pthread_join(thread, NULL);
@@ -279,12 +280,12 @@ static int serve(struct limefs *fs, struct fuse_session *session,
         if (!err) {
             limefs_ahead_begin(fs);
             err = loop(session, fs, opts);
+            limefs_ahead_end(fs); /* if there was none */
         }
         if (err)
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
         fuse_session_unmount(session);
     }
-    limefs_ahead_end(fs);
     limefs_errands_end(fs);
     limefs_job_stop(fs);
     fuse_remove_signal_handlers(session);
