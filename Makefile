@@ -105,6 +105,7 @@ lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c descriptor.
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
+job_lime_src  := $(addprefix src/lime/faces/,convert.c kernel.c)
 checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
 # Of the format again: what programs print goes through it, and whether anybody watches.
 text_obj      := $(call obj,src/lime/text.c src/lime/terminal.c)
@@ -230,7 +231,7 @@ endef
 $(eval $(call compile_mpi,src/mpi/move,$(INC_move)))
 $(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move) $(INC_cells)))
 $(eval $(call compile_mpi,src/mpi/series,$(INC_series)))
-$(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
+$(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire) -Isrc/lime/faces/include))
 bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))
@@ -269,7 +270,7 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(text_obj) $(B)/lib/libl
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
-$(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src) $(lemon_lime_src)) $(text_obj) $(B)/lib/liblimejob.a
+$(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src) $(lemon_lime_src) $(job_lime_src)) $(text_obj) $(B)/lib/liblimejob.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
 

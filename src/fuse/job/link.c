@@ -43,11 +43,19 @@ void limefs_job_send_load(struct limefs_job *job, int slot, struct limefs_job_fi
 {
     const struct limefs_extent *extent = &job->forward.slot[slot];
     struct limejob_packet packet;
-    limejob_request(&packet, LIMEJOB_READ, tag(TAG_LOAD, (unsigned)slot));
+    const struct limefile_conversion *c = &extent->form.conversion;
+    uint64_t from = limefs_form_source(&extent->form, extent->from);
+    limejob_request(&packet, c->from ? LIMEJOB_CONVERT : LIMEJOB_READ,
+                    tag(TAG_LOAD, (unsigned)slot));
     limejob_put_u32(&packet, file->number);
-    limejob_put_u64(&packet, extent->from);
-    limejob_put_u64(&packet, extent->to - extent->from);
+    limejob_put_u64(&packet, from);
+    limejob_put_u64(&packet, limefs_form_source(&extent->form, extent->to) - from);
     limejob_put_u64(&packet, (uint64_t)slot * job->forward.extent);
+    if (c->from) {
+        limejob_put_u32(&packet, c->from);
+        limejob_put_u32(&packet, c->to);
+        limejob_put_u32(&packet, c->little);
+    }
     job->asked[slot] = limefs_seconds();
     file->loads++;
     send_packet(job, &packet);
@@ -145,8 +153,10 @@ static int on_loaded(struct limefs_job *job, unsigned slot, struct limejob_packe
     if (file)
         file->loads--;
     if (err) { /* the local read will say what is wrong, if it meets it too */
-        job->failed_loads++;
-        if (err != -EAGAIN)
+        bool converts_not = err == -ENOSYS && extent->form.conversion.from;
+        job->converts_not = job->converts_not || converts_not;
+        job->failed_loads += !converts_not;
+        if (err != -EAGAIN && !converts_not)
             rest(file, text[0] ? text : strerror(-err));
     }
     limefs_forward_loaded(&job->forward, (int)slot, !err, limefs_seconds());

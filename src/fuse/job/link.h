@@ -144,6 +144,8 @@ struct limefs_job {
     uint64_t stored_bytes; /* written through it */
     uint64_t summed_bytes; /* whose checksum the ranks have taken */
     uint64_t forwarded_bytes, failed_loads, connections;
+    uint64_t converted_bytes;       /* of those forwarded, which the ranks have converted */
+    bool converts_not;              /* this job's ranks do not know how to */
     char trouble[LIMEJOB_TEXT_MAX]; /* what was last said of it */
 
     struct limefs_launch launch; /* of the thread alone */

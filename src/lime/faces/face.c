@@ -178,7 +178,7 @@ static void piece_of(const struct limefile_face *face, const struct face_file *f
     if (offset < file->bytes) {
         out->what = file->what;
         out->bytes = file->bytes - offset;
-        out->at = file->what == LIMEFILE_FACE_STORED ? file->at + offset : 0;
+        out->at = file->at + offset;
         return;
     }
     offset -= file->bytes;
@@ -194,6 +194,17 @@ void limefile_face_piece(const struct limefile_face *face, uint64_t number, uint
     struct face_file file;
     file_of(face, number, &file);
     piece_of(face, &file, offset, out);
+}
+
+bool limefile_face_conversion(const struct limefile_face *face, struct limefile_conversion *c,
+                              uint64_t *bytes)
+{
+    const struct face_compute *compute = &face->compute;
+    if (!face->computed || compute->even_odd)
+        return false;
+    *c = (struct limefile_conversion){compute->from, compute->to, face->name.little};
+    *bytes = compute->bytes;
+    return limefile_conversion_is_valid(c);
 }
 
 static int read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,

@@ -247,6 +247,7 @@ static void obey(struct job_server *server, struct job_client *client,
         close_file(server, client, packet);
         break;
     case LIMEJOB_READ:
+    case LIMEJOB_CONVERT:
     case LIMEJOB_WRITE:
         job_client_move(server, client, packet);
         break;

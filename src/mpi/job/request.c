@@ -77,6 +77,12 @@ void job_request_send(struct job_server *server, struct job_request *request,
     packet->fd = fd;
 }
 
+static bool is_move(const struct job_request *request)
+{
+    return request->opcode == JOB_READ || request->opcode == JOB_CONVERT ||
+           request->opcode == JOB_WRITE;
+}
+
 static bool is_same_inode(const struct job_file *a, const struct job_file *b)
 {
     return a->identity.device == b->identity.device && a->identity.inode == b->identity.inode;
@@ -105,7 +111,7 @@ static void put_result(const struct job_server *server, const struct job_request
         limejob_put_u64(reply, server->stripe);
     } else if (request->opcode == JOB_OPEN) {
         limejob_put_u32(reply, request->file->id);
-    } else if (request->opcode == JOB_READ || request->opcode == JOB_WRITE) {
+    } else if (is_move(request)) {
         limejob_put_u64(reply, request->bytes);
     } else if (request->opcode == JOB_SUM) {
         limejob_put_u32(reply, request->suma);
@@ -154,7 +160,7 @@ static void check_all_moved(struct job_request *request)
              (unsigned long long)request->moved, (unsigned long long)request->bytes);
 }
 
-/* Of a read, a write, a sync or a sum. */
+/* Of a read, converted or not, a write, a sync or a sum. */
 static void finish_io(struct job_server *server, struct job_request *request)
 {
     if (request->opcode == JOB_SYNC) {
@@ -180,6 +186,7 @@ static void finish(struct job_server *server, struct job_request *request)
         job_file_opened(server, request);
         break;
     case JOB_READ:
+    case JOB_CONVERT:
     case JOB_WRITE:
     case JOB_SYNC:
     case JOB_SUM:
@@ -197,8 +204,7 @@ static void take_reply(struct job_request *request, struct limejob_packet *packe
 {
     char text[sizeof request->text];
     int code = -limejob_get_code(packet, text, sizeof text);
-    if (!code && (request->opcode == JOB_READ || request->opcode == JOB_WRITE ||
-                  request->opcode == JOB_SUM))
+    if (!code && (is_move(request) || request->opcode == JOB_SUM))
         request->moved += limejob_get_u64(packet);
     if (!code && request->opcode == JOB_SUM) {
         request->suma ^= limejob_get_u32(packet);

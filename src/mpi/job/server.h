@@ -213,7 +213,7 @@ struct job_opened *job_client_find(struct job_client *, uint32_t id);
 
 /* ---- clientio.c ---- */
 
-/* READ or WRITE; SYNC; SUM. */
+/* READ, CONVERT or WRITE; SYNC; SUM. */
 void job_client_move(struct job_server *, struct job_client *, struct limejob_packet *);
 void job_client_sync(struct job_server *, struct job_client *, struct limejob_packet *);
 void job_client_sum(struct job_server *, struct job_client *, struct limejob_packet *);

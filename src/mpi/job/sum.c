@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What a command names. */
@@ -40,19 +39,9 @@ static void take_share(const struct job_worker *worker, struct sites *sites)
     sites->first += from;
 }
 
-/* The place of what is read; before it there is room for the part of a site that is left of
- * the read before. */
-static char *buffer_of(struct job_worker *worker)
-{
-    size_t bytes = LIMEJOB_SITE_MAX + JOB_PART;
-    if (!worker->sum_buffer &&
-        posix_memalign((void **)&worker->sum_buffer, LIMEJOB_ALIGN, bytes) != 0)
-        worker->sum_buffer = NULL;
-    return worker->sum_buffer ? worker->sum_buffer + LIMEJOB_SITE_MAX : NULL;
-}
-
 /* Reads end at multiples of LIMEJOB_ALIGN of the file, so that they may go around the page
- * cache; sites do not. */
+ * cache; sites do not: before the buffer there is room for the part of one that is left of the
+ * read before. */
 static int add_all(struct job_worker *worker, const struct sites *sites, char *buffer,
                    struct limefile_checksum *sum, char *why, size_t cap)
 {
@@ -87,7 +76,7 @@ void job_extent_sum(struct job_worker *worker, struct limejob_packet *packet)
     char text[JOB_TEXT_MAX] = "", why[128] = "";
     struct limefile_checksum sum = {0};
     struct sites sites = parse(worker, packet);
-    char *buffer = buffer_of(worker);
+    char *buffer = job_worker_scratch(worker);
     take_share(worker, &sites);
     int code = buffer ? add_all(worker, &sites, buffer, &sum, why, sizeof why) : ENOMEM;
     if (code)

@@ -62,6 +62,15 @@ void job_worker_answer(struct job_worker *worker, const struct limejob_packet *r
         job_watch_end(); /* the server is gone, or has found a fault and said so */
 }
 
+char *job_worker_scratch(struct job_worker *worker)
+{
+    size_t bytes = LIMEJOB_SITE_MAX + JOB_PART;
+    if (!worker->scratch &&
+        posix_memalign((void **)&worker->scratch, LIMEJOB_ALIGN, bytes) != 0)
+        worker->scratch = NULL;
+    return worker->scratch ? worker->scratch + LIMEJOB_SITE_MAX : NULL;
+}
+
 void job_worker_pause(int us)
 {
     struct timespec time = {0, us * 1000L};
@@ -134,6 +143,9 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
         return true;
     case JOB_READ:
         job_extent_read(worker, packet);
+        return true;
+    case JOB_CONVERT:
+        job_extent_convert(worker, packet);
         return true;
     case JOB_WRITE:
         job_extent_write(worker, packet);

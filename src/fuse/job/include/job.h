@@ -24,13 +24,18 @@ void limefs_job_stop(struct limefs *);
 /* A large record is opened: the job may as well open its container. */
 void limefs_job_prepare(struct limefs *, const struct limefs_view *);
 
-/* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it. */
+/* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it; or all of
+ * that in another form. */
 struct limefs_range {
     struct limefs_view *view;
+    struct limefs_form form;
     uint64_t begin, end, at;
     size_t n;
     uint64_t shape; /* of the view's writer, if it has one, when that was so */
 };
+
+/* Whether there is a job that may have bytes in that form. */
+bool limefs_job_may_have(struct limefs *, const struct limefs_form *);
 
 /*
  * The range out of the window: the pieces, and how many. 0: read it locally. What was given is
