@@ -53,6 +53,7 @@ static int numbers_of(uint16_t opcode)
     case LIMEJOB_SYNC:
         return 0;
     case LIMEJOB_READ:
+    case LIMEJOB_CONVERT:
         return 3;
     case LIMEJOB_SUM:
         return 4;
@@ -80,7 +81,10 @@ static void check_request(const struct limejob_packet *original)
     limejob_get_u32(&packet);
     for (int i = 0; i < numbers; i++)
         limejob_get_u64(&packet);
-    if (original->opcode == LIMEJOB_WRITE)
+    int more = original->opcode == LIMEJOB_WRITE     ? 1
+               : original->opcode == LIMEJOB_CONVERT ? 3
+                                                     : 0;
+    for (int i = 0; i < more; i++)
         limejob_get_u32(&packet);
     HOLDS(!packet.broken && packet.at == packet.bytes);
 }

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import jobclient
 import jobtest
 import limetest
-from jobclient import (CLOSE, HELLO, OPEN, OPEN_WRITE, READ, REPLY, STATUS, STOP, SYNC,
+from jobclient import (CLOSE, CONVERT, HELLO, OPEN, OPEN_WRITE, READ, REPLY, STATUS, STOP, SYNC,
                        WRITE)
 
 MIB = 1 << 20
@@ -124,6 +124,7 @@ class Hostile(jobtest.TestCase):
         right = [(OPEN, opening), (READ, struct.pack("<IQQQ", self.file, 0, 100, 0)),
                  (OPEN_WRITE, opening), (WRITE, jobclient.writing(self.file + 1, 0, 100, 0)),
                  (SYNC, struct.pack("<I", self.file + 1)),
+                 (CONVERT, jobclient.CONVERTING.pack(self.file, 0, 96, 0, 8, 4, 1)),
                  (CLOSE, struct.pack("<I", self.file)), (STATUS, b"")]
         for _ in range(300):
             connection = self.greeted()
@@ -185,6 +186,36 @@ class Hostile(jobtest.TestCase):
         self.assertReads(client, file, self.data, size - 1, 1, MIB - 1)
         asking = self.server.client()
         self.assertRefused(errno.EINVAL, asking.read, asking.open(self.path), 0, 1, 0)
+
+    def test_conversions(self):
+        client = self.server.client(MIB)
+        file = client.open(self.path)
+        size, most = len(self.data), (1 << 64) - 1
+        writing = client.open_for_writing(self.path)
+        for code, args in [
+                (errno.EBADF, (file + 9, 0, 8, 0, 8, 8, 1)),
+                (errno.EBADF, (writing, 0, 8, 0, 8, 8, 1)),
+                (errno.EINVAL, (file, 0, 0, 0, 8, 8, 1)),
+                (errno.EINVAL, (file, 0, 12, 0, 8, 8, 1)),  # no whole numbers
+                (errno.EINVAL, (file, 0, MIB + 8, 0, 8, 8, 1)),
+                (errno.EINVAL, (file, 0, MIB // 2 + 4, 0, 4, 8, 1)),  # it grows out of the window
+                (errno.EINVAL, (file, 0, 8, MIB - 4, 8, 8, 1)),
+                (errno.EINVAL, (file, 0, 8, most - 7, 8, 8, 1)),
+                (errno.EINVAL, (file, 0, most - 7, 8, 8, 8, 1)),
+                (errno.EINVAL, (file, 0, most - 3, 0, 4, 8, 1)),
+                (errno.EINVAL, (file, 0, (1 << 30) + 8, 0, 8, 4, 1)),
+                (errno.EINVAL, (file, 0, 1 << 30, 0, 4, 8, 1)),
+                *((errno.EINVAL, (file, 0, 1 << 20, 0, *wrong)) for wrong in (
+                    (0, 0, 0), (0, 8, 0), (8, 0, 0), (1, 1, 0), (8, 16, 0), (2, 4, 0), (4, 8, 2),
+                    (4, 8, 1 << 31), ((1 << 32) - 8, 8, 1), (8, (1 << 32) - 4, 1))),
+                (errno.ENXIO, (file, size, 8, 0, 8, 8, 1)),
+                (errno.ENXIO, (file, size - 7, 8, 0, 8, 4, 1)),
+                (errno.ENXIO, (file, most, 8, 0, 8, 8, 1))]:
+            self.assertRefused(code, client.convert, *args)
+        self.assertEqual(client.convert(file, size - 8, 8, MIB - 8, 8, 8, 1), 8)
+        self.assertEqual(client.window[MIB - 8:], self.data[:-9:-1])
+        self.assertRefused(errno.EINVAL, (asking := self.server.client()).convert,
+                           asking.open(self.path), 0, 8, 0, 8, 8, 1)
 
     def test_sums(self):
         client = self.server.client(MIB)

@@ -4,6 +4,8 @@
         job.delay = 0.1            # before each answer to a read
         job.reads                  # (offset, bytes) of those that were served
         job.writes                 # (offset, bytes, gate, until, uid)
+    job.conversions            # (offset, bytes, at, from, to, little)
+    job.converts = False       # it does not know that request
 
 It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. What it speaks is docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag,
 payload) returns the reply's payload, None for no reply at all, or raises Hangup. While it
@@ -20,10 +22,11 @@ import threading
 import time
 
 MAGIC, VERSION = 0x4A4D494C, 2
-HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM, CONVERT = range(1, 12)
 HEADER = struct.Struct("<IHHIIQ")
 OPENING = struct.Struct("<QQIIQqIqII")
 WRITING = struct.Struct("<IQQQQQI")
+CONVERTING = struct.Struct("<IQQQIII")
 
 
 class Hangup(Exception):
@@ -45,6 +48,7 @@ class FakeJob:
         self.delay = 0
         self.reads, self.writes, self.opens, self.hellos = [], [], [], 0
         self.roots = []
+        self.converts, self.conversions, self.refused = True, [], 0
         self.refuse = 0   # errno of openings
         self.fail = 0     # errno of reads
         self.silent = threading.Event()  # reads and writes get no answer
@@ -116,6 +120,21 @@ class FakeJob:
         except (Hangup, OSError):
             connection.close()
 
+    def convert(self, payload):
+        number, offset, n, at, size, to, little = CONVERTING.unpack(payload)
+        self.conversions.append((offset, n, at, size, to, little))
+        if self.silent.is_set():
+            return None
+        time.sleep(self.delay)
+        if self.fail:
+            return error(self.fail, "failed by the test")
+        letters = {4: "f", 8: "d"}
+        numbers = struct.unpack(f">{n // size}{letters[size]}",
+                                os.pread(self.files[number], n, offset))
+        data = struct.pack(f"{'<' if little else '>'}{n // size}{letters[to]}", *numbers)
+        self.window[at:at + len(data)] = data
+        return ok("Q", len(data))
+
     def answer(self, _connection, opcode, _tag, payload):
         if opcode == HELLO:
             self.hellos += 1
@@ -147,6 +166,9 @@ class FakeJob:
             return ok("Q", n)
         if opcode == SYNC:
             return ok()
+        if opcode == CONVERT and self.converts:
+            return self.convert(payload)
+        self.refused += 1
         return error(38)
 
     def open(self, opcode, payload):

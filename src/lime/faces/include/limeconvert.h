@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All zero: none. Numbers are IEEE 754's, of 4 or 8 bytes, and big-endian as they are stored. */
+/* All zero: none. Numbers are IEEE 754's, of 4 or 8 bytes, and big-endian as they are stored.
+ */
 struct limefile_conversion {
     unsigned from, to; /* bytes of a number, stored and computed */
     bool little;       /* computed ones are little-endian */

@@ -1,0 +1,299 @@
+"""Computed faces through a job: its ranks convert what they read, while all goes well and while
+it does not."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import scidac
+from fakejob import CONVERT, READ, FakeJob, error
+from mpitest import environment
+from test_faces import even_odd, numpy_of, read
+from test_ranks import TestCase, pids_of, serving, stats, until
+
+MIB = 1 << 20
+DIMS = {32: (16, 16, 16, 40), 64: (16, 16, 16, 20)}
+NAME = "ildg-binary-data"
+
+
+def numbers_of(precision, seed):
+    """(data, {(precision, little): the same})"""
+    count = DIMS[precision][0] ** 3 * DIMS[precision][3] * 72
+    block = [random.Random(seed).uniform(-1, 1) for _ in range(9973)]
+    letter = {32: "f", 64: "d"}
+    forms = {}
+    if precision == 32:
+        block = struct.unpack("9973f", struct.pack("9973f", *block))
+    for to in (32, 64):
+        for order in "><":
+            packed = struct.pack(f"{order}9973{letter[to]}", *block)
+            forms[to, order == "<"] = (packed * (count // 9973 + 1))[:count * to // 8]
+    return forms[precision, False], forms
+
+
+class Faces(TestCase):
+    """One container with two records in both precisions."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.forms = {}
+        items = []
+        for precision in (64, 32):
+            data, cls.forms[precision] = numbers_of(precision, precision)
+            items.append([("xlf-info", b"x" * (1000 + precision)),  # data begin anywhere
+                          ("ildg-format", scidac.ildg_format(DIMS[precision], precision)),
+                          (NAME, data)])
+        cls.bytes_of_it = limetest.container(items)
+
+    def setUp(self):
+        TestCase.records = 0
+        super().setUp()
+        with open(self.container, "wb") as file:
+            file.write(self.bytes_of_it)
+
+    def faces(self):
+        """(name, data) of each that ranks convert."""
+        for precision, number in ((64, 3), (32, 6)):
+            for to, little in self.forms[precision]:
+                if (to, little) != (precision, False):
+                    suffix = (f".f{to // 8}" if to != precision else "") + ".le" * little
+                    yield f"{number:03}-{NAME}{suffix}.npy", self.forms[precision][to, little]
+
+    def is_right(self, mount, name, data):
+        got = numpy_of(read(mount.join(name)))[1]
+        self.assertTrue(got == data, name)
+
+
+class Ranks(Faces):
+    timeout = 30.0
+
+    def test_any_number_of_ranks(self):
+        for ranks in (1, 2, 3, 4, 6):
+            with self.subTest(ranks=ranks), self.mount(f"ranks={ranks}") as mount:
+                serving(mount)
+                for name, data in self.faces():
+                    before = stats(mount)
+                    self.is_right(mount, name, data)
+                    now = stats(mount)
+                    more = now["converted_bytes"] - before["converted_bytes"]
+                    self.assertGreater(more, len(data) // 2, (name, now))
+                    self.assertEqual(now["forwarded_bytes"] - before["forwarded_bytes"], more)
+                self.assertEqual(stats(mount)["failed_loads"], 0)
+
+    def test_two_forms_and_the_record_at_once(self):
+        names = dict(self.faces())
+        whole = {f"003-{NAME}": self.forms[64][64, False],
+                 f"006-{NAME}": self.forms[32][32, False]}
+        with self.mount("ranks=2") as mount:
+            serving(mount)
+            wrong = []
+
+            def reader(name, data):
+                raw = read(mount.join(name))
+                if (raw if name in whole else numpy_of(raw)[1]) != data:
+                    wrong.append(name)
+            threads = [threading.Thread(target=reader, args=each)
+                       for each in {**names, **whole}.items()]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+            self.assertGreater(stats(mount)["converted_bytes"], 0)
+
+    def test_random_access_and_odd_places(self):
+        dice = random.Random(5)
+        with self.mount("ranks=2") as mount:
+            serving(mount)
+            for name, data in self.faces():
+                with open(mount.join(name), "rb", buffering=0) as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+                    head = os.fstat(file.fileno()).st_size - len(data)
+                    for _ in range(40):
+                        at, n = dice.randrange(len(data)), dice.choice([1, 5, 4097, 200001, MIB])
+                        self.assertTrue(os.pread(file.fileno(), n, head + at) == data[at:at + n])
+
+    def test_what_the_daemon_converts(self):
+        """Sites in another order, and a record that is verified as it is read."""
+        data = self.forms[64][64, False]
+        with self.mount("ranks=2") as mount:
+            serving(mount)
+            got = numpy_of(read(mount.join(f"003-{NAME}.eo.npy")))[1]
+            self.assertTrue(got == even_odd(data, DIMS[64], 576))
+            now = stats(mount)
+            self.assertEqual(now["converted_bytes"], 0)
+            self.assertGreater(now["forwarded_bytes"], 0)
+
+    def test_verified_while_it_is_read(self):
+        data = self.forms[64][64, False]
+        suma, sumb = limetest.scidac_checksum(data, 576)
+        xml = (f"<scidacChecksum><version>1.0</version><suma>{suma:x}</suma>"
+               f"<sumb>{sumb:x}</sumb></scidacChecksum>").encode()
+        with open(self.container, "wb") as file:
+            file.write(limetest.container([
+                [("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, data),
+                 ("scidac-checksum", xml)]]))
+        with self.mount("ranks=2", "verify=stream") as mount:
+            serving(mount)
+            self.is_right(mount, f"{NAME}.le.npy", self.forms[64][64, True])
+            now = stats(mount)
+            self.assertEqual((now["converted_bytes"], now["verified_ok"]), (0, 1))
+
+    def test_the_container_is_written_to(self):
+        """What is fetched of a face is dropped with the record's bytes."""
+        face, patch = f"{NAME}.le.npy", os.urandom(MIB)
+        data = bytearray(self.forms[64][64, False])
+        with open(self.container, "wb") as file:
+            file.write(limetest.container([
+                [("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, bytes(data))]]))
+        with self.mount("rw", "ranks=2") as mount:
+            serving(mount)
+            self.is_right(mount, face, self.forms[64][64, True])
+            for at in (0, 20 * MIB, len(data) - MIB):
+                with open(mount.join(NAME), "r+b", buffering=0) as file:
+                    os.pwrite(file.fileno(), patch, at)
+                data[at:at + MIB] = patch
+                wanted = struct.pack(f"<{len(data) // 8}Q",
+                                     *struct.unpack(f">{len(data) // 8}Q", data))
+                self.is_right(mount, face, wanted)
+
+    def test_the_container_is_replaced(self):
+        """By one with other numbers, and by one that is longer."""
+        face, forms = f"{NAME}.le.npy", {}
+        with self.mount("ranks=2") as mount:
+            serving(mount)
+            for seed in range(3):
+                data, forms = numbers_of(64, 100 + seed)
+                new = self.container + ".new"
+                with open(new, "wb") as file:
+                    file.write(limetest.container(
+                        [[("ildg-format", scidac.ildg_format(DIMS[64], 64)), (NAME, data)]]))
+                os.rename(new, self.container)
+                self.is_right(mount, face, forms[64, True])
+
+
+class Faults(Faces):
+    def reads_while(self, mount, harm, times):
+        """A slow reader of a face; harm comes in the middle."""
+        name, data = list(self.faces())[0]
+        for _ in range(times):
+            timer = threading.Timer(0.1, harm)
+            timer.start()
+            digest = hashlib.sha256()
+            fd = os.open(mount.join(name), os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            head = os.fstat(fd).st_size - len(data)
+            os.read(fd, head)
+            while part := os.read(fd, 256 * 1024):
+                digest.update(part)
+                time.sleep(0.001)
+            os.close(fd)
+            timer.join()
+            self.assertEqual(digest.digest(), hashlib.sha256(data).digest())
+
+    def test_killed_and_stopped(self):
+        for number in (signal.SIGKILL, signal.SIGSTOP):
+            with self.subTest(number), self.mount("ranks=3") as mount:
+                serving(mount)
+
+                def harm(mount=mount, number=number):
+                    pids = pids_of(mount, "limefs-io")
+                    if pids:
+                        os.kill(pids[-1], number)
+                self.reads_while(mount, harm, 1)
+                until(lambda mount=mount: self.converts_again(mount), 60)
+
+    def converts_again(self, mount):
+        serving(mount)
+        before = stats(mount)["converted_bytes"]
+        name, data = list(self.faces())[0]
+        fd = os.open(mount.join(name), os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+        self.is_right(mount, name, data)
+        now = stats(mount)
+        return now["job"]["connections"] > 1 and now["converted_bytes"] > before
+
+    def test_a_reader_that_gives_up(self):
+        """Its loads are nobody's: the next reader gets its own."""
+        name, data = list(self.faces())[0]
+        with self.mount("ranks=2") as mount:
+            serving(mount)
+            for _ in range(3):
+                with subprocess.Popen(["cat", mount.join(name)], stdout=subprocess.PIPE) as cat:
+                    cat.stdout.read(4 * MIB)
+                    cat.kill()
+            self.is_right(mount, name, data)
+
+
+class Fake(Faces):
+    """Jobs that are not what one expects."""
+
+    def fake(self):
+        path = os.path.join(self.tempdir(), "socket")
+        job = FakeJob(path)
+        self.addCleanup(job.close)
+        return path, job
+
+    def test_a_job_that_does_not_know_how(self):
+        """It is asked once, and reads the record from then on."""
+        path, job = self.fake()
+        job.converts = False
+        with self.mount(f"job={path}") as mount:
+            serving(mount)
+            for name, data in self.faces():
+                self.is_right(mount, name, data)
+            now = stats(mount)
+            self.assertGreater(now["forwarded_bytes"], 0)
+            self.assertEqual((now["converted_bytes"], now["failed_loads"]), (0, 0))
+            self.assertLess(job.refused, 16)
+
+    def test_a_job_that_does(self):
+        path, job = self.fake()
+        with self.mount(f"job={path}") as mount:
+            serving(mount)
+            for name, data in self.faces():
+                self.is_right(mount, name, data)
+            self.assertGreater(stats(mount)["converted_bytes"], 0)
+            for _, n, at, size, to, _ in job.conversions:
+                self.assertEqual((n % size, at % 4096), (0, 0))
+                self.assertLessEqual(max(n, n // size * to), 4 * MIB)
+
+    def test_it_fails(self):
+        path, job = self.fake()
+        job.fail = 5
+        with self.mount(f"job={path}") as mount:
+            serving(mount)
+            for name, data in self.faces():
+                self.is_right(mount, name, data)
+            self.assertEqual(stats(mount)["converted_bytes"], 0)
+
+    def test_wrong_replies(self):
+        """Too few bytes, and half a reply: the job is dropped, and the face is right."""
+        for reply in (struct.pack("<IQ", 0, 12345), struct.pack("<I", 0), b"",
+                      struct.pack("<IQ", 0, 1 << 63), error(38, "x" * 2000)):
+            path, job = self.fake()
+
+            def handle(job, connection, opcode, tag, payload, reply=reply):
+                return reply if opcode == CONVERT else job.answer(connection, opcode, tag,
+                                                                  payload)
+            job.handle = handle
+            with self.subTest(reply[:20]), self.mount(f"job={path}") as mount:
+                serving(mount)
+                name, data = list(self.faces())[0]
+                self.is_right(mount, name, data)
+                self.assertEqual(stats(mount)["converted_bytes"], 0)
+
+
+if __name__ == "__main__":
+    limetest.main()
