@@ -99,7 +99,7 @@ class Hostile(jobtest.TestCase):
     def test_unknown_messages(self):
         """Those between the job's own processes are not for clients either."""
         connection = self.greeted()
-        for opcode in [0, jobclient.SUM + 1, 99, *range(0x100, 0x10b), 0xffff]:
+        for opcode in [0, jobclient.CONVERT + 1, 99, *range(0x100, 0x10b), 0xffff]:
             connection.send(opcode, b"x" * 36, tag=opcode)
             reply = connection.receive()
             self.assertEqual((reply.opcode, reply.tag), (opcode, opcode))
