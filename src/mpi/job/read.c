@@ -32,7 +32,7 @@ static int convert_range(struct job_worker *worker, const struct job_extent *ext
         return ENOMEM;
     }
     while (at < end) {
-        int64_t skew = (extent->offset + at) % LIMEJOB_ALIGN, n = JOB_PART - skew;
+        int64_t skew = (extent->offset + at) % LIMEJOB_ALIGN, n = JOB_SCRATCH - skew;
         n = n < end - at ? n - n % c->from : end - at;
         int code = read_range(worker, extent, scratch + skew, at, n, text, cap);
         if (code)

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,13 +63,19 @@ void job_worker_answer(struct job_worker *worker, const struct limejob_packet *r
         job_watch_end(); /* the server is gone, or has found a fault and said so */
 }
 
+/* Of huge pages where the kernel has them: a disk reads faster into memory in few pieces. */
 char *job_worker_scratch(struct job_worker *worker)
 {
-    size_t bytes = LIMEJOB_SITE_MAX + JOB_PART;
-    if (!worker->scratch &&
-        posix_memalign((void **)&worker->scratch, LIMEJOB_ALIGN, bytes) != 0)
+    const size_t huge = 2 << 20, bytes = huge + JOB_SCRATCH;
+    _Static_assert(LIMEJOB_SITE_MAX <= 2 << 20, "what comes before it fits into a huge page");
+    if (worker->scratch)
+        return worker->scratch + huge;
+    if (posix_memalign((void **)&worker->scratch, huge, bytes) != 0) {
         worker->scratch = NULL;
-    return worker->scratch ? worker->scratch + LIMEJOB_SITE_MAX : NULL;
+        return NULL;
+    }
+    madvise(worker->scratch, bytes, MADV_HUGEPAGE);
+    return worker->scratch + huge;
 }
 
 void job_worker_pause(int us)

@@ -15,6 +15,7 @@
 enum {
     JOB_PART = 4 << 20, /* of what goes over MPI at once */
     JOB_SENDS = 4,      /* parts that may be on their way */
+    JOB_SCRATCH = 16 << 20,
 };
 
 /* A container that is open. */
@@ -68,8 +69,8 @@ void job_worker_answer(struct job_worker *, const struct limejob_packet *);
 void job_worker_fault(struct job_worker *, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
-/* Room for what is read and does not go on as it is: JOB_PART bytes, aligned for direct reads,
- * and LIMEJOB_SITE_MAX before them. NULL: no memory. */
+/* Room for what is read and does not go on as it is: JOB_SCRATCH bytes, aligned for direct
+ * reads, and LIMEJOB_SITE_MAX before them. NULL: no memory. */
 char *job_worker_scratch(struct job_worker *);
 
 /* Lets others run for a moment. */
