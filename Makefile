@@ -53,6 +53,7 @@ INC_physics := -Isrc/lime/physics/include $(INC_lime)
 INC_formats := -Isrc/lime/formats/include $(INC_physics)
 INC_qcdml := -Isrc/lime/qcdml/include $(INC_lime)
 INC_wire := -Isrc/mpi/wire/include
+INC_jobphysics := $(INC_wire) $(INC_physics)
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
@@ -67,7 +68,7 @@ INC_field := -Isrc/lime/tool/field/include $(INC_shared)
 INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 # Of the daemon, from below.
 fuse_rooms := base names job write verify faces file ops process
-fuse_cflags = $(INC_faces) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
+fuse_cflags = $(INC_faces) $(INC_jobphysics) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
 lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c cells/*.c checkpoint/*.c faces/*.c formats/*.c physics/*.c))
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
@@ -105,7 +106,6 @@ lemon_lime_src := $(addprefix src/lime/,format.c direct.c checksum.c descriptor.
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
-job_lime_src  := $(addprefix src/lime/faces/,convert.c kernel.c)
 checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
 # Of the format again: what programs print goes through it, and whether anybody watches.
 text_obj      := $(call obj,src/lime/text.c src/lime/terminal.c)
@@ -205,7 +205,7 @@ $(eval $(call compile,src/lime/qcdml,$(INC_qcdml) $$(call pkg_cflags,libxml-2.0)
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
 $(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
-$(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
+$(eval $(call compile,src/mpi/wire,$(INC_jobphysics) -fPIC))
 seen :=
 $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
     $(eval $(call compile,src/fuse/$(r),$(seen) $$(fuse_cflags))))
@@ -231,7 +231,7 @@ endef
 $(eval $(call compile_mpi,src/mpi/move,$(INC_move)))
 $(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move) $(INC_cells)))
 $(eval $(call compile_mpi,src/mpi/series,$(INC_series)))
-$(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire) -Isrc/lime/faces/include))
+$(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_jobphysics) -Isrc/lime/faces/include))
 bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))
@@ -270,9 +270,9 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(text_obj) $(B)/lib/libl
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
-$(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src) $(lemon_lime_src) $(job_lime_src)) $(text_obj) $(B)/lib/liblimejob.a
+$(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src)) $(B)/lib/liblimejob.a $(B)/lib/liblimefile.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -pthread
+	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -lm -pthread
 
 $(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(text_obj) $(B)/lib/liblemon.a
 	@mkdir -p $(@D); echo '  LINK $@'

@@ -8,19 +8,6 @@ enum {
     BITS_OF_SITES = 55,
 };
 
-uint64_t limefile_sites_count(const struct limefile_sites *sites)
-{
-    uint64_t count = 1;
-    for (int i = 0; i < 4; i++)
-        count *= sites->extent[i];
-    return count;
-}
-
-size_t limefile_sites_bytes(const struct limefile_sites *sites)
-{
-    return (size_t)LIMEFILE_SITE_REALS * (sites->precision / 8);
-}
-
 static int read_field(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_sites_field *field = context;

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "fuzz.h"
 
-#include "limejob.h"
+#include "limejobphysics.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -45,6 +45,30 @@ static void check_opening(const struct limejob_packet *original)
     HOLDS(limejob_identity_compare(&opening.identity, &opening.identity, 0, NULL, 0) == 0);
 }
 
+/* A part of a lattice is one, and sent again the bytes that it came as; a tally of it, whatever
+ * bytes these are, names a link of it. */
+static void check_physics(const struct limejob_packet *original)
+{
+    static struct limejob_packet packet, again;
+    static struct limefile_physics_sums sums[LIMEJOB_STEPS_MAX];
+    struct limejob_physics what;
+    struct limefile_physics_tally tally;
+    packet = *original;
+    uint32_t file = limejob_get_u32(&packet);
+    if (!limejob_get_physics(&packet, &what))
+        return;
+    HOLDS(what.part.blocks * what.part.slices <= LIMEJOB_STEPS_MAX);
+    limejob_request(&again, original->opcode, original->tag);
+    limejob_put_u32(&again, file);
+    limejob_put_physics(&again, &what);
+    HOLDS(again.bytes == original->bytes);
+    HOLDS(memcmp(again.payload, original->payload, again.bytes) == 0);
+    packet = *original;
+    if (limejob_get_tally(&packet, &what.sites, &tally))
+        HOLDS(tally.first.site < limefile_sites_count(&what.sites));
+    limejob_get_sums(&packet, sums, what.part.blocks * what.part.slices);
+}
+
 /* How many 64-bit numbers follow the file's; -1: it is another kind of message. */
 static int numbers_of(uint16_t opcode)
 {
@@ -74,6 +98,8 @@ static void check_request(const struct limejob_packet *original)
         return;
     if (original->opcode == LIMEJOB_OPEN || original->opcode == LIMEJOB_OPEN_WRITE)
         check_opening(original);
+    if (original->opcode == LIMEJOB_PHYSICS)
+        check_physics(original);
     int numbers = numbers_of(original->opcode);
     if (numbers < 0)
         return;

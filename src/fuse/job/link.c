@@ -21,6 +21,7 @@ enum tag_kind {
     TAG_STORE,    /* | parcel */
     TAG_SYNC,     /* | number of the sync */
     TAG_SUM,      /* | index of the file << 24 | number of the piece */
+    TAG_PHYSICS,  /* the same */
 };
 
 /* ---- requests ---- */
@@ -127,6 +128,17 @@ void limefs_job_send_sum(struct limefs_job *job, const struct limefs_sum_piece *
     send_packet(job, &packet);
 }
 
+void limefs_job_send_physics(struct limefs_job *job, const struct limefs_physics_piece *piece,
+                             const struct limefs_job_file *file)
+{
+    struct limejob_packet packet;
+    unsigned index = (unsigned)(file - job->files);
+    limejob_request(&packet, LIMEJOB_PHYSICS, tag(TAG_PHYSICS, index << 24 | piece->tag));
+    limejob_put_u32(&packet, file->number);
+    limejob_put_physics(&packet, &piece->what);
+    send_packet(job, &packet);
+}
+
 /* ---- replies ---- */
 
 /* Not again and again what has just failed; one line for all that fails now. */
@@ -218,6 +230,40 @@ static int on_summed(struct limefs_job *job, unsigned number, struct limejob_pac
     return 0;
 }
 
+/* The sums of a piece's steps, to where they are among those of all. */
+static void take_sums(struct limefs_physics_piece *piece, struct limejob_packet *reply)
+{
+    const struct limefile_physics_part *part = &piece->what.part;
+    uint64_t t = piece->what.sites.extent[3];
+    for (uint64_t b = part->block; b < part->block + part->blocks; b++)
+        limejob_get_sums(reply, &piece->all[b * t + part->slice], part->slices);
+}
+
+/* Who asked may have gone. */
+static int on_measured(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
+{
+    char text[LIMEJOB_TEXT_MAX];
+    struct limefs_job_file *file = &job->files[number >> 24 & (LIMEFS_JOB_FILES_MAX - 1)];
+    int code = limejob_get_code(reply, text, sizeof text);
+    if (code == -EPROTO || file->loads == 0)
+        return -EPROTO;
+    file->loads--;
+    if (code && code != -EAGAIN && code != -ENOSYS)
+        limefs_log(LOG_WARNING, "job: physics: %s; it is not measured by the job",
+                   text[0] ? text : strerror(-code));
+    for (struct limefs_physics_piece *piece = job->physics; piece; piece = piece->next) {
+        if (piece->tag != (number & LIMEFS_SUM_TAGS) || piece->done)
+            continue;
+        piece->code = code;
+        piece->done = true;
+        if (!code && !limejob_get_tally(reply, &piece->what.sites, &piece->tally))
+            piece->code = -EPROTO;
+        if (!piece->code)
+            take_sums(piece, reply);
+    }
+    return reply->broken ? -EPROTO : 0;
+}
+
 int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
 {
     unsigned index = (unsigned)(reply->tag & UINT32_MAX);
@@ -237,6 +283,8 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
         return on_synced(job, index, reply);
     case TAG_SUM:
         return on_summed(job, index, reply);
+    case TAG_PHYSICS:
+        return on_measured(job, index, reply);
     case TAG_CLOSE:
         if (index >= LIMEFS_JOB_FILES_MAX || job->files[index].state != LIMEFS_JOB_FILE_CLOSING)
             return -EPROTO;
@@ -278,6 +326,9 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
         if (job->parcels[i].state == LIMEFS_PARCEL_SENT && now - job->parcels[i].since > oldest)
             oldest = now - job->parcels[i].since;
     for (const struct limefs_sum_piece *piece = job->sums; piece; piece = piece->next)
+        if (!piece->done && now - piece->since > oldest)
+            oldest = now - piece->since;
+    for (const struct limefs_physics_piece *piece = job->physics; piece; piece = piece->next)
         if (!piece->done && now - piece->since > oldest)
             oldest = now - piece->since;
     for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)

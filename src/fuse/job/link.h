@@ -10,7 +10,7 @@
 #include "forward.h"
 #include "job.h"
 #include "launch.h"
-#include "limejob.h"
+#include "limejobphysics.h"
 #include "spans.h"
 #include "store.h"
 
@@ -108,6 +108,18 @@ struct limefs_sum_piece {
     double since;
 };
 
+/* A piece of a configuration that the ranks measure; it has a tag as pieces of sums. */
+struct limefs_physics_piece {
+    struct limefs_physics_piece *next;
+    uint32_t tag;
+    bool used, done;
+    struct limejob_physics what;
+    struct limefile_physics_sums *all; /* of the configuration's steps; its own go there */
+    struct limefile_physics_tally tally;
+    int code;
+    double since;
+};
+
 enum limefs_job_state {
     LIMEFS_JOB_ABSENT, /* and looked for, or waited with */
     LIMEFS_JOB_STARTING,
@@ -141,8 +153,10 @@ struct limefs_job {
     unsigned dread_count;
     struct limefs_sum_piece *sums;
     uint32_t sum_tag;
-    uint64_t stored_bytes; /* written through it */
-    uint64_t summed_bytes; /* whose checksum the ranks have taken */
+    struct limefs_physics_piece *physics;
+    uint64_t stored_bytes;   /* written through it */
+    uint64_t measured_bytes; /* of configurations that they have measured */
+    uint64_t summed_bytes;   /* whose checksum the ranks have taken */
     uint64_t forwarded_bytes, failed_loads, connections;
     uint64_t converted_bytes;       /* of those forwarded, which the ranks have converted */
     bool converts_not;              /* this job's ranks do not know how to */
@@ -187,6 +201,13 @@ void limefs_job_file_closed(struct limefs_job_file *);
 /* What nobody has read for a while is closed; what was refused may be asked for again. */
 void limefs_job_tidy_files(struct limefs_job *, double now);
 
+/* ---- sum.c, with the lock held ---- */
+
+/* The job has the container open, with the record as it is now; it is soon done, or never:
+ * NULL. The lock is let go meanwhile. */
+struct limefs_job_file *limefs_job_file_wait(struct limefs_job *, const struct limefs_view *,
+                                             const struct limefile_field *);
+
 /* ---- link.c: all with the lock held ---- */
 
 /* Asks for the file to be opened, as the packet says, and closed. */
@@ -201,6 +222,9 @@ void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file 
 void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct limefs_job_file *,
                            uint64_t offset, uint64_t bytes);
 void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
+
+void limefs_job_send_physics(struct limefs_job *, const struct limefs_physics_piece *,
+                             const struct limefs_job_file *);
 
 /* Asks for a piece's sum. */
 void limefs_job_send_sum(struct limefs_job *, const struct limefs_sum_piece *,

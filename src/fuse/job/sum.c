@@ -25,18 +25,20 @@ static bool goes_on(const struct work *work)
            job->connections == work->connection;
 }
 
-/* The job has the container open, with the record as it is now; it is soon done, or never. */
-static struct limefs_job_file *wait_for_file(const struct work *work,
-                                             const struct limefs_view *view)
+struct limefs_job_file *limefs_job_file_wait(struct limefs_job *job,
+                                             const struct limefs_view *view,
+                                             const struct limefile_field *field)
 {
-    uint64_t from = work->field->record.data_offset, to = from + work->field->record.bytes;
+    uint64_t from = field->record.data_offset, to = from + field->record.bytes;
+    uint64_t connection = job->connections;
     struct limefs_job_file *file;
-    while (goes_on(work) && (file = limefs_job_file_of(work->job, view))) {
-        if (limefs_job_file_has(work->job, file, view, from, to))
+    while (job->state == LIMEFS_JOB_SERVING && !job->broken && job->connections == connection &&
+           (file = limefs_job_file_of(job, view))) {
+        if (limefs_job_file_has(job, file, view, from, to))
             return file;
         if (file->state != LIMEFS_JOB_FILE_OPENING && file->state != LIMEFS_JOB_FILE_CLOSING)
             return NULL;
-        limefs_wait(&work->job->changed, &work->job->lock);
+        limefs_wait(&job->changed, &job->lock);
     }
     return NULL;
 }
@@ -151,8 +153,8 @@ int limefs_job_sum(struct limefs *fs, const struct limefs_view *view,
         return 0;
     limefs_lock(&job->lock);
     struct work work = {.job = job, .connection = job->connections, .field = field};
-    struct limefs_job_file *file = wait_for_file(&work, view);
-    int done = file ? sum_all(&work, file, progress, context, sum) : 0;
+    struct limefs_job_file *file = limefs_job_file_wait(job, view, field);
+    int done = file && goes_on(&work) ? sum_all(&work, file, progress, context, sum) : 0;
     withdraw(&work);
     limefs_unlock(&job->lock);
     return done;

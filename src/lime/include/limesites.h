@@ -25,8 +25,19 @@ struct limefile_sites {
     void *context;
 };
 
-uint64_t limefile_sites_count(const struct limefile_sites *);
-size_t limefile_sites_bytes(const struct limefile_sites *); /* of one site */
+static inline uint64_t limefile_sites_count(const struct limefile_sites *sites)
+{
+    uint64_t count = 1;
+    for (int i = 0; i < 4; i++)
+        count *= sites->extent[i];
+    return count;
+}
+
+/* Of one site. */
+static inline size_t limefile_sites_bytes(const struct limefile_sites *sites)
+{
+    return (size_t)LIMEFILE_SITE_REALS * (sites->precision / 8);
+}
 
 /* The sites of a field in a container: `context` must stay where it is as long as they are
  * used, and the source must bear several threads (as a descriptor does). LIMEFILE_E_STATE if

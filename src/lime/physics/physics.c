@@ -10,7 +10,6 @@
 #include "threads.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -33,8 +32,8 @@ struct work {
     void *context;
     _Atomic uint64_t untold; /* bytes that progress has not heard of */
     pthread_mutex_t telling, combining;
-    struct cell *cells;
-    struct tally tally; /* of the threads that have ended */
+    struct limefile_physics_sums *cells;
+    struct limefile_physics_tally tally; /* of the threads that have ended */
 };
 
 static void fail(struct work *w, int err)
@@ -92,37 +91,9 @@ static void *run(void *context)
     fail(w, err ? err : do_cells(w, &m));
     march_release(&m);
     pthread_mutex_lock(&w->combining);
-    tally_merge(&w->tally, &m.tally);
+    limefile_physics_merge(&w->tally, &m.tally);
     pthread_mutex_unlock(&w->combining);
     return NULL;
-}
-
-/* ---- the result ---- */
-
-/* Into the first one; in halves, so that rounding hardly adds up. */
-static void add_cells(struct cell *cells, uint64_t count)
-{
-    for (; count > 1; count -= count / 2) {
-        uint64_t half = count - count / 2;
-        for (uint64_t i = 0; i + half < count; i++) {
-            cells[i].space += cells[i + half].space;
-            cells[i].time += cells[i + half].time;
-            cells[i].trace += cells[i + half].trace;
-        }
-    }
-}
-
-static void conclude(struct work *w, struct limefile_physics *out)
-{
-    double sites = (double)limefile_sites_count(w->sites);
-    add_cells(w->cells, w->plan->cells);
-    tally_tell(&w->tally, w->bound, out);
-    out->space = w->cells[0].space / (9 * sites); /* 3 planes, 3 colours */
-    out->time = w->cells[0].time / (9 * sites);
-    out->trace = w->cells[0].trace / (12 * sites);
-    out->plaquette = (out->space + out->time) / 2;
-    if (out->nonfinite || isnan(out->plaquette) || isnan(out->trace)) /* or sums overflowed */
-        out->plaquette = out->space = out->time = out->trace = NAN;
 }
 
 int limefile_physics_measure(const struct limefile_sites *sites,
@@ -137,7 +108,7 @@ int limefile_physics_measure(const struct limefile_sites *sites,
     struct work w = {
         .sites = sites,
         .plan = &plan,
-        .bound = tally_bound(o->bound, sites->precision),
+        .bound = limefile_physics_bound(sites, o->bound),
         .progress = o->progress,
         .context = o->context,
         .telling = PTHREAD_MUTEX_INITIALIZER,
@@ -155,7 +126,7 @@ int limefile_physics_measure(const struct limefile_sites *sites,
     tell(&w, 0);
     err = atomic_load(&w.err);
     if (!err)
-        conclude(&w, out);
+        cells_conclude(sites, w.cells, plan.cells, w.bound, &w.tally, out);
     free(w.cells);
     return err;
 }

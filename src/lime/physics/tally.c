@@ -23,7 +23,8 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
-void tally_merge(struct tally *t, const struct tally *other)
+void limefile_physics_merge(struct limefile_physics_tally *t,
+                            const struct limefile_physics_tally *other)
 {
     t->unitarity = larger(t->unitarity, other->unitarity);
     t->determinant = larger(t->determinant, other->determinant);
@@ -35,7 +36,7 @@ void tally_merge(struct tally *t, const struct tally *other)
 }
 
 /* Whether the link is bad, and how. */
-static bool judge(struct tally *t, double bound, const double *u,
+static bool judge(struct limefile_physics_tally *t, double bound, const double *u,
                   struct limefile_physics_bad *bad)
 {
     double unitarity, determinant;
@@ -61,8 +62,8 @@ static bool judge(struct tally *t, double bound, const double *u,
 }
 
 /* Link by link, where the tile as a whole says that something is wrong. */
-static void look_closer(struct tally *t, const struct bounds *b, const double *tile,
-                        unsigned count, const uint64_t at[4])
+static void look_closer(struct limefile_physics_tally *t, const struct bounds *b,
+                        const double *tile, unsigned count, const uint64_t at[4])
 {
     const uint64_t *extent = b->extent;
     uint64_t first = ((at[3] * extent[2] + at[2]) * extent[1] + at[1]) * extent[0] + at[0];
@@ -87,8 +88,8 @@ static void look_closer(struct tally *t, const struct bounds *b, const double *t
     }
 }
 
-void tally_tile(struct tally *t, const struct bounds *b, const double *tile, unsigned count,
-                const uint64_t at[4], const struct tile_sums *sums)
+void tally_tile(struct limefile_physics_tally *t, const struct bounds *b, const double *tile,
+                unsigned count, const uint64_t at[4], const struct tile_sums *sums)
 {
     if (!sums->finite || sums->square > b->bound * b->bound) {
         look_closer(t, b, tile, count, at);
@@ -98,7 +99,8 @@ void tally_tile(struct tally *t, const struct bounds *b, const double *tile, uns
     t->determinant = larger(t->determinant, __builtin_sqrt(sums->determinant));
 }
 
-void tally_tell(const struct tally *t, double bound, struct limefile_physics *out)
+void tally_tell(const struct limefile_physics_tally *t, double bound,
+                struct limefile_physics *out)
 {
     *out = (struct limefile_physics){
         .unitarity = t->unitarity,

@@ -5,14 +5,6 @@
 #include "limephysics.h"
 #include "tile.h"
 
-/* What does not depend on the order. */
-struct tally {
-    double unitarity, determinant; /* the largest */
-    uint64_t nonfinite, bad_links, bad_sites;
-    struct limefile_physics_bad first;
-};
-void tally_merge(struct tally *, const struct tally *other);
-
 /* What it is judged by. */
 struct bounds {
     const uint64_t *extent;
@@ -24,10 +16,11 @@ double tally_bound(double given, unsigned precision);
 
 /* Adds a tile of `count` sites, the first of which is at `at`, and what came of it: link by
  * link, where that says that something is wrong. */
-void tally_tile(struct tally *, const struct bounds *, const double *tile, unsigned count,
-                const uint64_t at[4], const struct tile_sums *);
+void tally_tile(struct limefile_physics_tally *, const struct bounds *, const double *tile,
+                unsigned count, const uint64_t at[4], const struct tile_sums *);
 
 /* All of *out but the means. */
-void tally_tell(const struct tally *, double bound, struct limefile_physics *out);
+void tally_tell(const struct limefile_physics_tally *, double bound,
+                struct limefile_physics *out);
 
 #endif

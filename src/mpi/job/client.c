@@ -257,6 +257,9 @@ static void obey(struct job_server *server, struct job_client *client,
     case LIMEJOB_SUM:
         job_client_sum(server, client, packet);
         break;
+    case LIMEJOB_PHYSICS:
+        job_client_physics(server, client, packet);
+        break;
     case LIMEJOB_STATUS:
         status(server, client, packet);
         break;

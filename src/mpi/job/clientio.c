@@ -105,8 +105,7 @@ static const char *check_file_range(const struct job_server *server,
                : NULL;
 }
 
-/* The file of a request; NULL, and the client is told: it has none that is meant for that. */
-static struct job_file *file_for(struct job_server *server, struct job_client *client,
+struct job_file *job_client_file(struct job_server *server, struct job_client *client,
                                  const struct limejob_packet *packet, uint32_t id)
 {
     char text[128];
@@ -122,10 +121,9 @@ static struct job_file *file_for(struct job_server *server, struct job_client *c
     return NULL;
 }
 
-/* The workers set about it. */
-static struct job_request *begin(struct job_server *server, struct job_client *client,
-                                 const struct limejob_packet *packet, uint16_t opcode,
-                                 struct job_file *file)
+struct job_request *job_client_begin(struct job_server *server, struct job_client *client,
+                                     const struct limejob_packet *packet, uint16_t opcode,
+                                     struct job_file *file)
 {
     struct job_request *request = job_request_new(server, opcode, client, packet);
     if (!request) {
@@ -170,7 +168,7 @@ void job_client_move(struct job_server *server, struct job_client *client,
     const char *wrong = check_window_range(client, &move, &code);
     struct job_file *file = NULL;
     if (!wrong) {
-        file = file_for(server, client, packet, move.file);
+        file = job_client_file(server, client, packet, move.file);
         if (!file)
             return;
         wrong = check_file_range(server, file, &move, &code);
@@ -183,7 +181,7 @@ void job_client_move(struct job_server *server, struct job_client *client,
     uint16_t opcode = packet->opcode == LIMEJOB_READ      ? JOB_READ
                       : packet->opcode == LIMEJOB_CONVERT ? JOB_CONVERT
                                                           : JOB_WRITE;
-    struct job_request *request = begin(server, client, packet, opcode, file);
+    struct job_request *request = job_client_begin(server, client, packet, opcode, file);
     if (!request)
         return;
     request->offset = move.offset;
@@ -217,8 +215,9 @@ void job_client_sync(struct job_server *server, struct job_client *client,
                      struct limejob_packet *packet)
 {
     static struct limejob_packet command;
-    struct job_file *file = file_for(server, client, packet, limejob_get_u32(packet));
-    struct job_request *request = file ? begin(server, client, packet, JOB_SYNC, file) : NULL;
+    struct job_file *file = job_client_file(server, client, packet, limejob_get_u32(packet));
+    struct job_request *request =
+        file ? job_client_begin(server, client, packet, JOB_SYNC, file) : NULL;
     if (!request)
         return;
     limejob_request(&command, JOB_SYNC, 0);
@@ -247,7 +246,7 @@ void job_client_sum(struct job_server *server, struct job_client *client,
 {
     static struct limejob_packet command;
     int code;
-    struct job_file *file = file_for(server, client, packet, limejob_get_u32(packet));
+    struct job_file *file = job_client_file(server, client, packet, limejob_get_u32(packet));
     uint64_t offset = limejob_get_u64(packet), bytes = limejob_get_u64(packet);
     uint64_t site_bytes = limejob_get_u64(packet), first = limejob_get_u64(packet);
     if (!file)
@@ -257,7 +256,7 @@ void job_client_sum(struct job_server *server, struct job_client *client,
         job_client_answer(server, client, packet, code, wrong);
         return;
     }
-    struct job_request *request = begin(server, client, packet, JOB_SUM, file);
+    struct job_request *request = job_client_begin(server, client, packet, JOB_SUM, file);
     if (!request)
         return;
     request->bytes = bytes;

@@ -60,7 +60,7 @@ void job_counters_end(struct job_counters *counters, uint16_t opcode, uint64_t b
         note(&counters->writes, us);
     } else if (opcode == JOB_SUM) {
         counters->bytes_summed += bytes;
-    } else {
+    } else if (opcode == JOB_SYNC) {
         counters->syncs++;
     }
 }

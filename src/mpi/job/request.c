@@ -52,6 +52,7 @@ void job_request_free(struct job_server *server, struct job_request *request)
     struct job_client *client = request->client;
     server->table[request->slot] = NULL;
     server->outstanding--;
+    free(request->measure);
     free(request);
     if (client) {
         client->in_flight--;
@@ -116,6 +117,8 @@ static void put_result(const struct job_server *server, const struct job_request
     } else if (request->opcode == JOB_SUM) {
         limejob_put_u32(reply, request->suma);
         limejob_put_u32(reply, request->sumb);
+    } else if (request->opcode == JOB_PHYSICS) {
+        job_measure_put(request, reply);
     }
 }
 
@@ -167,7 +170,7 @@ static void finish_io(struct job_server *server, struct job_request *request)
         job_client_synced(request);
     } else {
         check_all_moved(request);
-        if (request->opcode != JOB_SUM)
+        if (is_move(request))
             unlink_move(request->client, request);
     }
     job_counters_end(&server->counters, request->opcode, request->code ? 0 : request->bytes,
@@ -190,6 +193,7 @@ static void finish(struct job_server *server, struct job_request *request)
     case JOB_WRITE:
     case JOB_SYNC:
     case JOB_SUM:
+    case JOB_PHYSICS:
         finish_io(server, request);
         break;
     case JOB_CLOSE:
@@ -210,6 +214,8 @@ static void take_reply(struct job_request *request, struct limejob_packet *packe
         request->suma ^= limejob_get_u32(packet);
         request->sumb ^= limejob_get_u32(packet);
     }
+    if (!code && request->opcode == JOB_PHYSICS)
+        request->moved += job_measure_take(request, packet);
     if (packet->broken && !code)
         code = EPROTO;
     if (code && !(request->code && request->text[0])) {

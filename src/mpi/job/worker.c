@@ -163,6 +163,9 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
     case JOB_SUM:
         job_extent_sum(worker, packet);
         return true;
+    case JOB_PHYSICS:
+        job_extent_physics(worker, packet);
+        return true;
     case JOB_SERVING:
         remember_socket(worker, packet);
         return true;

@@ -112,6 +112,7 @@ void job_extent_convert(struct job_worker *, struct limejob_packet *command);
 void job_extent_write(struct job_worker *, struct limejob_packet *command);
 void job_extent_sync(struct job_worker *, struct limejob_packet *command);
 void job_extent_sum(struct job_worker *, struct limejob_packet *command);
+void job_extent_physics(struct job_worker *, struct limejob_packet *command);
 
 /* Rank 0: takes note of what has come and gone, and replies to what is complete; other ranks:
  * what has gone. True if anything has. */

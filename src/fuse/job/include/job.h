@@ -12,6 +12,7 @@
 #include "forward.h"
 #include "limefs.h"
 #include "limeildg.h"
+#include "limephysics.h"
 
 #include <sys/uio.h>
 
@@ -70,6 +71,11 @@ void limefs_job_touched(struct limefs *, struct limefs_view *);
 int limefs_job_sum(struct limefs *, const struct limefs_view *, const struct limefile_field *,
                    limefile_sum_progress_fn *progress, void *context,
                    struct limefile_checksum *);
+
+/* The same of what is measured of a configuration; 0: not by the job. */
+int limefs_job_physics(struct limefs *, const struct limefs_view *,
+                       const struct limefile_field *, limefile_sum_progress_fn *progress,
+                       void *context, struct limefile_physics *);
 
 /* The attribute of the mount's root that shows them; it is not listed, as it is not the
  * container's. */

@@ -16,6 +16,7 @@ struct check_options {
     bool physics; /* configurations too: plaquette, link trace, SU(3) */
     bool strict;  /* data without a checksum or a description are deviations */
     unsigned threads;
+    bool here; /* by this host's processors, though a mount may have ranks */
 };
 
 /* Path, options and progress are the caller's. The rest is zero to begin with. */

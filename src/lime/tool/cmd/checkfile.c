@@ -258,6 +258,7 @@ static void begin_data(struct look *look)
         .c = &look->c,
         .fields = &look->fields,
         .threads = o->threads,
+        .here = o->here,
         .quiet = o->quiet || o->json,
         .keep = o->json,
         .progress = count_bytes,

@@ -262,6 +262,7 @@ static int take_option(struct options *o, int opt, char **argv)
         if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
             return usage_error(&cmd_check, "-j %s: not a number of processors", optarg);
         o->check.threads = (unsigned)n;
+        o->check.here = true;
         return TOOL_GOOD;
     case OPT_JSON:
         o->check.json = true;

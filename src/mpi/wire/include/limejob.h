@@ -90,6 +90,9 @@ enum limejob_opcode {
      *          window), u32 from, u32 to, u32 little (1: in the window, they are little-endian)
      * reply: u64 bytes in the window: all of them, else there is a code. */
     LIMEJOB_CONVERT,
+    /* Part of what limephysics.h measures of a configuration's sites, of a file that is open
+     * for reading; limejobphysics.h. No window is needed. */
+    LIMEJOB_PHYSICS,
     /* Between the job's own processes: src/mpi/job/control.h */
     LIMEJOB_INTERNAL = 0x100,
 };

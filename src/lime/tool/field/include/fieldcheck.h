@@ -14,6 +14,7 @@ struct field_check {
     const struct container *c; /* with its index */
     const struct limefile_fields *fields;
     unsigned threads;
+    bool here;  /* not by a mount's ranks */
     bool quiet; /* answers nothing; findings are reported all the same */
     bool keep;  /* for JSON: the result of each field */
     limefile_sum_progress_fn *progress;
