@@ -189,6 +189,14 @@ void limefs_view_lookup(struct limefs *fs, struct limefs_view *view, uint64_t n)
     limefs_unlock(&fs->lock);
 }
 
+uint64_t limefs_view_asked(struct limefs *fs, struct limefs_view *view, uint64_t n)
+{
+    limefs_lock(&fs->lock);
+    uint64_t asked = view->asked += n;
+    limefs_unlock(&fs->lock);
+    return asked;
+}
+
 void limefs_view_forget(struct limefs *fs, struct limefs_view *view, uint64_t n)
 {
     limefs_lock(&fs->lock);

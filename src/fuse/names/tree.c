@@ -7,6 +7,7 @@
 #include "limefile.h"
 #include "limegauge.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -179,6 +180,8 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 /* ---- names ---- */
 
+static_assert((int)LIMEFS_TREE_SNIFFED == (int)LIMEFILE_HEADER_BYTES, "a header is sniffed");
+
 /* A configuration in another format, where these are shown as containers. */
 static bool is_in_guise(int fd, const unsigned char *raw, size_t n)
 {
@@ -192,7 +195,7 @@ static bool is_in_guise(int fd, const unsigned char *raw, size_t n)
  * it is one does not depend on who asks, so the daemon looks for itself; of what it reads, the
  * caller learns no more than this. 0, 1, or -EAGAIN: somebody has a lease on it, and is asked
  * to give it back. */
-static int begins_like_container(const struct limefs *fs, int file)
+static int begins_like_container(bool formats, int file)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
@@ -205,7 +208,7 @@ static int begins_like_container(const struct limefs *fs, int file)
     limefile_fd_init(&source, fd);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
     int is = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
-    if (!is && got > 0 && fs->options.formats)
+    if (!is && got > 0 && formats)
         is = is_in_guise(fd, raw, (size_t)got);
     close(fd);
     return is;
@@ -223,20 +226,20 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
         *kind = LIMEFS_CONTAINER;
         return true;
     }
-    return st->st_size < LIMEFILE_HEADER_BYTES ||
+    return st->st_size < LIMEFS_TREE_SNIFFED ||
            limefs_node_known_kind(fs, parent, name, &stamp, kind);
 }
 
 /* The name may lead to another file by now: what is looked into is what is told of. */
-static int look_into(const struct limefs *fs, int folder, const char *name, struct stat *st,
-                     enum limefs_kind *kind)
+int limefs_tree_sniff(bool formats, int folder, const char *name, struct stat *st,
+                      enum limefs_kind *kind)
 {
     int fd = limefile_open_beneath(folder, name, O_PATH);
     if (fd < 0)
         return fd;
     int err = fstat(fd, st) == 0 ? 0 : -errno;
     *kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
-    int begins = !err && S_ISREG(st->st_mode) ? begins_like_container(fs, fd) : 0;
+    int begins = !err && S_ISREG(st->st_mode) ? begins_like_container(formats, fd) : 0;
     if (begins > 0)
         *kind = LIMEFS_CONTAINER;
     close(fd);
@@ -263,7 +266,7 @@ int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *
         return folder;
     int err = fstatat(folder, name, st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
     if (!err && !is_plain(fs, parent, name, st, kind))
-        err = look_into(fs, folder, name, st, kind);
+        err = limefs_tree_sniff(fs->options.formats, folder, name, st, kind);
     else if (err == -ENOENT)
         err = look_for_set(fs, parent, folder, name, st, kind);
     close(folder);

@@ -13,6 +13,8 @@
 
 static int open_container(struct limefs *fs, struct limefs_dir *dir)
 {
+    if (dir->node->parent)
+        limefs_dir_looked_up(fs, dir->node->parent);
     int err = limefs_view_current(fs, dir->node, &dir->view);
     return err == -ENOENT ? -ESTALE : err;
 }
@@ -71,6 +73,7 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
     if (dir->stream)
         closedir(dir->stream);
     limefs_lock_destroy(&dir->lock);
+    free(dir->ahead);
     free(dir);
 }
 
@@ -125,6 +128,24 @@ void limefs_listing_add_name(struct limefs_listing *list, const char *name, ino_
 
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
 
+enum {
+    PLUS_ALWAYS = 50000, /* records that are listed with their attributes; of the others, */
+    PLUS_FOR_ONE = 256,  /* so many for each that was looked up, but */
+    PLUS_NOT_EACH = 128, /* for one of so many, that tells whether they are still wanted */
+};
+
+/* What the kernel does by itself where it has the choice, except that it knows of no reader who
+ * takes names and attributes in turns of more than one reply. */
+static bool wants_attributes(struct limefs_dir *dir, uint64_t ordinal)
+{
+    if (ordinal <= PLUS_ALWAYS)
+        return true;
+    if (dir->plus_left == 0 || ordinal % PLUS_NOT_EACH == 0)
+        return false;
+    dir->plus_left--;
+    return true;
+}
+
 static void list_record(struct limefs *fs, struct limefs_dir *dir,
                         const struct limefile_index *index, struct limefs_listing *list,
                         uint64_t ordinal)
@@ -135,10 +156,9 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
     off_t next = (off_t)ordinal + 2;
     limefile_index_get(index, ordinal, &record);
     limefile_name_of(&record, name);
-    if (!list->plus) {
-        struct stat st;
-        limefs_attr_record(fs, dir->view, &record, &st);
-        limefs_listing_add(list, name, &st, next);
+    if (!list->plus || !wants_attributes(dir, ordinal)) {
+        limefs_listing_add_name(list, name, limefs_shown_record(fs, list->container, ordinal),
+                                S_IFREG, next);
         return;
     }
     limefs_entry_record(fs, dir->view, &record, &entry);
@@ -161,12 +181,22 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
     return ino;
 }
 
+/* Records that were looked up by name since the last reply. */
+static void take_credit(struct limefs *fs, struct limefs_dir *dir)
+{
+    uint64_t asked = limefs_view_asked(fs, dir->view, 0);
+    dir->plus_left += (asked - dir->asked) * PLUS_FOR_ONE;
+    dir->asked = asked;
+}
+
 /* Where its faces are listed, too, the list is of the records that there were when it came to
  * them, so that each offset means the same for as long as it is read. */
 static void list_container(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, uint64_t offset)
 {
     struct limefile_index *index = limefs_view_index(fs, dir->view);
+    list->container = limefs_view_stat(fs, dir->view).st_ino;
+    take_credit(fs, dir);
     uint64_t there = limefile_index_count(index), count = dir->faces ? dir->records : there;
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
@@ -182,48 +212,6 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir,
     if (!dir->faces)
         dir->records = count;
     limefs_dir_list_faces(fs, dir, list, offset);
-}
-
-/* ---- a directory of the tree ---- */
-
-/* The type of a plain file stays open: only a look inside tells a container. */
-static mode_t type_of(const struct dirent *entry)
-{
-    return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
-}
-
-static int list_directory(struct limefs *fs, struct limefs_dir *dir,
-                          struct limefs_listing *list, off_t offset)
-{
-    if (limefs_dir_is_at_sets(dir, offset)) {
-        limefs_dir_list_sets(fs, dir, list, offset);
-        return 0;
-    }
-    if (offset != dir->offset) {
-        seekdir(dir->stream, offset);
-        dir->entry = NULL;
-        dir->offset = offset;
-    }
-    for (;;) {
-        if (!dir->entry) {
-            errno = 0;
-            dir->entry = readdir(dir->stream);
-            if (!dir->entry && errno)
-                return list->used == 0 ? -errno : 0;
-            if (!dir->entry) {
-                limefs_dir_list_sets(fs, dir, list, 0);
-                return 0;
-            }
-        }
-        /* Names alone: attributes would mean a look into each file. */
-        limefs_listing_add_name(list, dir->entry->d_name,
-                                limefs_shown_inode(fs, dir->entry->d_ino), type_of(dir->entry),
-                                dir->entry->d_off);
-        if (list->full)
-            return 0;
-        dir->offset = dir->entry->d_off;
-        dir->entry = NULL;
-    }
 }
 
 bool limefs_dir_is_old(struct limefs *fs, struct limefs_dir *dir)
@@ -258,13 +246,15 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
         limefs_fields_release(dir->faces);
         dir->faces = NULL;
         limefs_dir_forget_sets(dir);
+        dir->plus_left = 0;
+        dir->asked = dir->view ? limefs_view_asked(fs, dir->view, 0) : 0;
     }
     if (dir->face)
         limefs_dir_list_face(fs, dir, &list, (uint64_t)offset);
     else if (dir->view)
         list_container(fs, dir, &list, (uint64_t)offset);
     else
-        err = list_directory(fs, dir, &list, offset);
+        err = limefs_dir_list_folder(fs, dir, &list, offset);
     limefs_unlock(&dir->lock);
     return err ? err : (ssize_t)list.used;
 }

@@ -23,9 +23,14 @@ struct limefs_dir {
     uint64_t records;            /* that are listed before them, then */
     bool ended;                  /* it has been read to its end, and the sets in it are these */
     struct limefs_joined_name *sets;
+    uint64_t asked;     /* limefs_view_asked() at the last reply */
+    uint64_t plus_left; /* more records are listed with their attributes */
     DIR *stream;
-    off_t offset;         /* where the stream stands */
-    struct dirent *entry; /* read, but did not fit into the last reply */
+    off_t offset;               /* where the stream stands */
+    struct dirent *entry;       /* read, but did not fit into the last reply */
+    unsigned ahead_left;        /* so many names more are looked up as they are listed, */
+    bool may_search;            /* if their reader may do so; */
+    struct limefs_sniff *ahead; /* here, or NULL */
 };
 
 /* Where entries are put; `full` when one did not fit. */
@@ -34,6 +39,7 @@ struct limefs_listing {
     char *buf;
     size_t cap, used;
     bool full, plus;
+    ino_t container; /* whose records are listed: its number */
 };
 
 void limefs_listing_add(struct limefs_listing *, const char *name, const struct stat *,
@@ -53,6 +59,12 @@ bool limefs_dir_is_at_sets(const struct limefs_dir *, off_t offset);
 void limefs_dir_list_sets(struct limefs *, struct limefs_dir *, struct limefs_listing *,
                           off_t offset);
 void limefs_dir_forget_sets(struct limefs_dir *);
+
+/* ---- dirtree.c ---- */
+
+/* A directory of the tree, from that offset on. */
+int limefs_dir_list_folder(struct limefs *, struct limefs_dir *, struct limefs_listing *,
+                           off_t offset);
 
 /* ---- dirface.c ---- */
 

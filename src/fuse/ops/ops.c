@@ -44,8 +44,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     /* Replies come out of a buffer: splicing only costs (docs/performance.md). */
     conn->want &=
         ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-    /* ls wants attributes only after it has read all names, when it is too late for the
-     * kernel to guess that it will; so they always come along. */
+    /* Which entries come with attributes is decided for each (dir.c, dirtree.c), which knows of
+     * more than one list; so the kernel is not to guess. */
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
     conn->max_read = fs->options.max_read; /* libfuse insists on hearing it here too */
     conn->max_background = 64;
@@ -341,8 +341,16 @@ static void asks_first_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, 
                                    struct fuse_file_info *fi)
 {
     (void)ino;
-    if (offset > 0 || asks_for_newest(req, (struct limefs_dir *)(uintptr_t)fi->fh))
-        list(req, size, offset, fi, true);
+    struct limefs_dir *dir = (struct limefs_dir *)(uintptr_t)fi->fh;
+    if (offset == 0 && !asks_for_newest(req, dir))
+        return;
+    if (limefs_dir_is_folder(dir)) {
+        if (!begin(req, false))
+            return;
+        limefs_dir_look_ahead(fs_of(req), dir, offset);
+        limefs_caller_end();
+    }
+    list(req, size, offset, fi, true);
 }
 
 static void asks_or_changes_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -1,6 +1,7 @@
 /* reply.c - attributes, entries and errors for the kernel */
 #include "reply.h"
 #include "caller.h"
+#include "dir.h"
 #include "faces.h"
 #include "file.h"
 #include "follow.h"
@@ -135,13 +136,14 @@ static int entry_in_container(struct limefs *fs, struct limefs_node *container,
     if (err)
         return err;
     limefs_entry_record(fs, view, &record, entry);
+    limefs_view_asked(fs, view, 1);
     limefs_view_unpin(fs, view);
     return 0;
 }
 
-static int entry_of_node(struct limefs *fs, struct limefs_node *directory, const char *name,
-                         enum limefs_kind kind, const struct stat *st,
-                         struct fuse_entry_param *entry)
+int limefs_entry_node(struct limefs *fs, struct limefs_node *directory, const char *name,
+                      enum limefs_kind kind, const struct stat *st,
+                      struct fuse_entry_param *entry)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
     struct limefs_node *node = limefs_node_child(fs, directory, name, kind, &stamp);
@@ -158,10 +160,11 @@ static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
 {
     struct stat st;
     enum limefs_kind kind;
+    limefs_dir_looked_up(fs, directory);
     int err = limefs_tree_look(fs, directory, name, &st, &kind);
     if (err == -ENOENT)
         limefs_view_gone(fs, directory, name);
-    return err ? err : entry_of_node(fs, directory, name, kind, &st, entry);
+    return err ? err : limefs_entry_node(fs, directory, name, kind, &st, entry);
 }
 
 int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const char *name,
@@ -169,7 +172,7 @@ int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const ch
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
     limefs_node_unfile(fs, &stamp);
-    return entry_of_node(fs, directory, name, LIMEFS_OTHER, st, entry);
+    return limefs_entry_node(fs, directory, name, LIMEFS_OTHER, st, entry);
 }
 
 int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,

@@ -272,7 +272,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = most_threads(fs, opts);
         fs->session = session;
-        err = fs->options.rw ? limefs_session_adjust(session) : 0;
+        err = limefs_session_adjust(session, fs->options.rw);
         if (!err)
             err = limefs_errands_begin(fs);
         if (!err)

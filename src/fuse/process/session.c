@@ -1,5 +1,7 @@
 /*
- * session.c - what libfuse before 3.17 cannot ask the kernel for
+ * session.c - how requests are read and answered, and what libfuse before 3.17 cannot ask for
+ *
+ * Threads take turns at reading (turns.h).
  *
  * A kernel that caches what is written asks before each write(2) for "security.capability", to
  * drop it: one request for each 4 KiB. It does not if the file system says that it drops such
@@ -8,17 +10,19 @@
  * privileges; files of a tree lose them as their bytes are written with the rights of the user
  * who opened them (caller.h).
  */
+#define _GNU_SOURCE
 #include "session.h"
+#include "turns.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
 
 enum init_state {
     UNSEEN,
@@ -27,6 +31,9 @@ enum init_state {
 };
 
 static atomic_int state = UNSEEN;
+
+#ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
+
 static uint64_t unique; /* of FUSE_INIT; set before it is OFFERED */
 
 static void look_at_request(const char *buf, size_t n)
@@ -56,10 +63,26 @@ static void change_reply(const struct iovec *iov, int count)
     state = OVER;
 }
 
+#else
+
+static void look_at_request(const char *buf, size_t n)
+{
+    (void)buf;
+    (void)n;
+}
+
+static void change_reply(const struct iovec *iov, int count)
+{
+    (void)iov;
+    (void)count;
+}
+
+#endif
+
 static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
 {
     (void)userdata;
-    ssize_t got = read(fd, buf, n);
+    ssize_t got = limefs_turns_read(fd, buf, n);
     if (got > 0 && state == UNSEEN)
         look_at_request(buf, (size_t)got);
     return got;
@@ -73,20 +96,39 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
     return writev(fd, iov, count);
 }
 
-int limefs_session_adjust(struct fuse_session *session)
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+
+/* As libfuse does itself: a descriptor for each thread. */
+static int clone_device(int master)
 {
-    const struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
-    return fuse_session_custom_io(session, &io, fuse_session_fd(session));
+    uint32_t fd = (uint32_t)master;
+    int clone = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    if (clone >= 0 && ioctl(clone, FUSE_DEV_IOC_CLONE, &fd) != 0) {
+        close(clone);
+        clone = -1;
+    }
+    return clone;
+}
+
+static int use(struct fuse_session *session, struct fuse_custom_io *io)
+{
+    io->clone_fd = clone_device;
+    return fuse_session_custom_io_317(session, io, sizeof *io, fuse_session_fd(session));
 }
 
 #else
 
-/* It asks itself (op_init() in ops.c). Its threads then have descriptors of their own, too,
- * which custom input and output would cost them. */
-int limefs_session_adjust(struct fuse_session *session)
+static int use(struct fuse_session *session, struct fuse_custom_io *io)
 {
-    (void)session;
-    return 0;
+    return fuse_session_custom_io(session, io, fuse_session_fd(session));
 }
 
 #endif
+
+int limefs_session_adjust(struct fuse_session *session, bool rw)
+{
+    struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
+    state = rw ? UNSEEN : OVER;
+    int err = limefs_turns_begin();
+    return err ? err : use(session, &io);
+}

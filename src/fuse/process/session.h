@@ -1,11 +1,13 @@
-/* session.h - what libfuse cannot ask the kernel for */
+/* session.h - how requests are read, and what libfuse cannot ask the kernel for */
 #ifndef LIMEFS_SESSION_H
 #define LIMEFS_SESSION_H
 
 #include <fuse_lowlevel.h>
+#include <stdbool.h>
 
-/* After it is mounted, before its loop: the kernel asks for no privileges before each write. 0
- * or -errno. */
-int limefs_session_adjust(struct fuse_session *);
+/* After it is mounted, before its loop: threads take turns at reading requests; and where
+ * containers may be written to, the kernel asks for no privileges before each write. 0 or
+ * -errno. */
+int limefs_session_adjust(struct fuse_session *, bool rw);
 
 #endif

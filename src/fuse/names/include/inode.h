@@ -60,6 +60,9 @@ struct limefs_node {
     bool fresh;               /* made by mkdir, and held until it looks like a container: */
     struct limefs_stamp made; /* this file */
     struct limefs_view *view; /* LIMEFS_CONTAINER: the newest; no reference */
+    bool listed;              /* LIMEFS_DIRECTORY: since then, so many of its names */
+    unsigned looks;           /* were looked up or entered; so many more times */
+    unsigned ahead;           /* they are looked up as it is listed (ops/dirtree.c) */
     struct limefs_stamp told; /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
     /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
     struct limefs_lock load;

@@ -36,6 +36,15 @@ int limefs_tree_stat(struct limefs *, const struct limefs_node *, struct stat *)
 int limefs_tree_look(struct limefs *, struct limefs_node *parent, const char *name,
                      struct stat *, enum limefs_kind *);
 
+enum {
+    LIMEFS_TREE_SNIFFED = 144, /* bytes: a shorter file is no container */
+};
+
+/* A regular file of that name in `folder`, looked into without regard to what is known of it:
+ * this touches nothing of the mount. `formats`: as in limefs_options. */
+int limefs_tree_sniff(bool formats, int folder, const char *name, struct stat *,
+                      enum limefs_kind *);
+
 /* The path below the source, for messages: "stream2/conf.0100". */
 const char *limefs_tree_label(struct limefs *, const struct limefs_node *, char *buf,
                               size_t cap);

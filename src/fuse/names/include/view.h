@@ -33,6 +33,7 @@ struct limefs_view {
     struct limefs_stamp stamp;
     bool sure;        /* its file's ctime is so old that any change gives it another one */
     uint64_t lookups; /* the kernel's, of all records together */
+    uint64_t asked;   /* records that were looked up by name so far */
     unsigned pins; /* files open and operations in progress; awake as long as there are any */
     struct limefs_view *newer, *older; /* in the list of those that are awake */
     bool written;   /* the container is locked and written to by us: it is what we make it */
@@ -77,6 +78,9 @@ void limefs_view_hold(struct limefs *,
 /* The kernel looks up, or forgets, n of its records. */
 void limefs_view_lookup(struct limefs *, struct limefs_view *, uint64_t n);
 void limefs_view_forget(struct limefs *, struct limefs_view *, uint64_t n);
+
+/* n more records have been looked up by name: how many that makes. */
+uint64_t limefs_view_asked(struct limefs *, struct limefs_view *, uint64_t n);
 
 /* The index of a pinned view; the caller gives it back by limefile_index_free(). */
 struct limefile_index *limefs_view_index(struct limefs *, struct limefs_view *);

@@ -1,0 +1,263 @@
+"""Lists of many names: what comes along with them, and what is looked up ahead."""
+
+import os
+import stat
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import faults
+import limetest
+import users
+import writelib
+
+CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
+OTHER = limetest.container([("other", b"hello")])
+COUNT = 600  # containers of a folder: more than one reply has room for
+LONG = "entry_timeout=3600,attr_timeout=3600"  # what the kernel was told it does not ask again
+
+
+@limetest.needs_fuse
+class Folders(limetest.TestCase):
+    """Directories of a tree: their names are looked up ahead once that was of use."""
+
+    def setUp(self):
+        self.top = self.tempdir()
+        for folder in ("one", "two", "three"):
+            os.mkdir(os.path.join(self.top, folder))
+            for i in range(COUNT):
+                self.put(folder, f"conf.{i:04d}", CONTAINER)
+            self.put(folder, "notes", b"text" * 100)
+            os.mkdir(os.path.join(self.top, folder, "folder"))
+            os.symlink("notes", os.path.join(self.top, folder, "link"))
+
+    def put(self, folder, name, data):
+        path = os.path.join(self.top, folder, name)
+        with open(path + ".new", "wb") as file:
+            file.write(data)
+        os.rename(path + ".new", path)
+        return path
+
+    def names(self, folder="one"):
+        return sorted(os.listdir(os.path.join(self.top, folder)))
+
+    def look(self, path, most=None):
+        """As `ls -l` does."""
+        for name in os.listdir(path)[:most]:
+            os.lstat(os.path.join(path, name))
+
+    def known(self, mount, folder):
+        """The containers of which the kernel need not ask any more; they are taken away."""
+        self.assertEqual(sorted(os.listdir(mount.join(folder))), self.names(folder))
+        for i in range(COUNT):
+            os.unlink(os.path.join(self.top, folder, f"conf.{i:04d}"))
+        found = 0
+        for i in range(COUNT):
+            try:
+                found += stat.S_ISDIR(os.stat(mount.join(folder, f"conf.{i:04d}")).st_mode)
+            except FileNotFoundError:
+                pass
+        return found
+
+    def test_nothing_is_looked_up_that_nobody_wants(self):
+        with limetest.Mount(self.top, opts=LONG) as mount:
+            for _ in range(3):
+                os.listdir(mount.join("two"))
+            self.assertEqual(self.known(mount, "one"), 0)
+
+    def test_after_names_were_looked_up(self):
+        """Here, and soon afterwards elsewhere."""
+        with limetest.Mount(self.top, opts=LONG) as mount:
+            self.look(mount.join("one"), 20)
+            self.assertEqual(self.known(mount, "one"), COUNT)
+        with limetest.Mount(self.top, opts=LONG) as mount:
+            self.look(mount.join("two"))
+            self.assertEqual(self.known(mount, "three"), COUNT)
+
+    def test_after_containers_were_entered(self):
+        with limetest.Mount(self.top, opts=LONG) as mount:
+            self.look(mount.join("two"), 20)
+            for name in os.listdir(mount.join("two"))[:20]:
+                if name.startswith("conf"):
+                    self.assertEqual(len(os.listdir(mount.join("two", name))), 2)
+            self.assertEqual(self.known(mount, "three"), COUNT)
+
+    def test_not_if_answers_are_good_for_no_time(self):
+        with limetest.Mount(self.top, opts="entry_timeout=0,attr_timeout=0") as mount:
+            self.look(mount.join("one"))
+            self.assertEqual(self.known(mount, "one"), 0)
+
+    def kinds(self, path):
+        """By the list alone, and by a look at each."""
+        with os.scandir(path) as entries:
+            told = {entry.name: (entry.is_dir(follow_symlinks=False),
+                                 entry.is_file(follow_symlinks=False), entry.is_symlink(),
+                                 entry.inode()) for entry in entries}
+        seen = {}
+        for name in told:
+            st = os.lstat(os.path.join(path, name))
+            seen[name] = (stat.S_ISDIR(st.st_mode), stat.S_ISREG(st.st_mode),
+                          stat.S_ISLNK(st.st_mode), st.st_ino)
+        return told, seen
+
+    def test_types_and_numbers(self):
+        with limetest.Mount(self.top) as mount:
+            self.look(mount.join("one"), 20)
+            for folder in ("one", "two"):
+                told, seen = self.kinds(mount.join(folder))
+                self.assertEqual(told, seen)
+                self.assertEqual(sorted(told), self.names(folder))
+
+    def test_a_change_is_seen_as_before(self):
+        """What is in a container when it is opened, and what a name is when it is listed."""
+        with limetest.Mount(self.top) as mount:
+            self.look(mount.join("one"), 20)
+            for i in range(50):
+                os.listdir(mount.join("two"))
+                self.put("two", f"conf.{i:04d}", OTHER)
+                self.assertEqual(os.listdir(mount.join("two", f"conf.{i:04d}")), ["001-other"])
+            self.put("two", "conf.0300", b"no container " * 100)
+            self.put("two", "notes", CONTAINER)
+            with os.scandir(mount.join("two")) as entries:
+                kinds = {entry.name: entry.is_dir() for entry in entries}
+            self.assertFalse(kinds["conf.0300"])
+            self.assertTrue(kinds["notes"])
+            with open(mount.join("two/conf.0300"), "rb") as file:
+                self.assertEqual(file.read(), b"no container " * 100)
+
+    def test_names_that_stay_are_listed_once(self):
+        """While others come and go."""
+        with limetest.Mount(self.top) as mount:
+            self.look(mount.join("one"), 20)
+            for turn in range(5):
+                found, i = [], 0
+                with os.scandir(mount.join("two")) as entries:
+                    for entry in entries:
+                        found.append(entry.name)
+                        i += 1
+                        if i % 7 == 0:
+                            self.put("two", f"new.{turn}.{i}", CONTAINER)
+                        if i % 11 == 0 and turn:
+                            gone = os.path.join(self.top, "two", f"new.{turn - 1}.{i // 11 * 7}")
+                            if os.path.exists(gone):
+                                os.unlink(gone)
+                stay = [name for name in found if not name.startswith("new")]
+                self.assertEqual(sorted(stay),
+                                 [name for name in self.names("two") if not name.startswith("new")])
+                self.assertEqual(len(set(found)), len(found))
+
+    def test_a_place_in_the_list_is_found_again(self):
+        with limetest.Mount(self.top) as mount:
+            self.look(mount.join("one"), 20)
+            fd = os.open(mount.join("two"), os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                first = os.listdir(fd)
+                os.lseek(fd, 0, os.SEEK_SET)
+                self.assertEqual(os.listdir(fd), first)
+                self.assertEqual(sorted(first), self.names("two"))
+            finally:
+                os.close(fd)
+
+    def test_nothing_is_kept(self):
+        """Of what lists with names looked up ahead take."""
+        if limetest.SANITIZED:
+            self.skipTest("a sanitizer keeps what was freed")
+        with limetest.Mount(self.top) as mount:
+            for _ in range(20):
+                self.look(mount.join("one"))
+            kept = self.resident(mount)
+            for _ in range(100):
+                os.listdir(mount.join("one"))
+            self.assertLess(self.resident(mount) - kept, 4 << 20)
+
+    def resident(self, mount):
+        with open(f"/proc/{mount.pid}/status", encoding="utf-8") as file:
+            return max(int(line.split()[1]) << 10 for line in file if line.startswith("VmRSS"))
+
+
+@limetest.needs_fuse
+class Many(limetest.TestCase):
+    """A container of more records than come with their attributes unless these are wanted."""
+    COUNT = 60000
+
+    def setUp(self):
+        self.path = self.write("many", limetest.container(
+            [(f"r{i % 10}", b"x" * (i % 7)) for i in range(self.COUNT)]))
+
+    def test_all_of_them(self):
+        with limetest.Mount(self.path) as mount:
+            with os.scandir(mount) as entries:
+                listed = [(entry.name, entry.inode(), entry.is_file()) for entry in entries]
+            self.assertEqual(len(listed), self.COUNT)
+            self.assertEqual([number for _, number, _ in listed],
+                             list(range(2, self.COUNT + 2)))
+            self.assertTrue(all(is_file for *_, is_file in listed))
+            for i in list(range(0, self.COUNT, 997)) + [self.COUNT - 1]:
+                name, number, _ = listed[i]
+                st = os.stat(mount.join(name))
+                self.assertEqual((st.st_ino, st.st_size), (number, i % 7), name)
+
+    def test_in_turn_with_their_attributes(self):
+        """As `ls -l` asks for them."""
+        with limetest.Mount(self.path) as mount:
+            for _ in range(2):
+                with os.scandir(mount) as entries:
+                    sizes = [os.stat(entry.path).st_size for entry in entries]
+                self.assertEqual(sizes, [i % 7 for i in range(self.COUNT)])
+
+
+@limetest.needs_fuse
+class Hanging(writelib.TestCase):
+    """A file that a store does not give: a list waits for it for a moment at most."""
+
+    def test_a_list_and_other_readers(self):
+        top = self.tempdir()
+        for folder in ("hung", "fine"):
+            os.mkdir(os.path.join(top, folder))
+            for i in range(40):
+                with open(os.path.join(top, folder, f"conf.{i:02d}"), "wb") as file:
+                    file.write(CONTAINER)
+        store = faults.Faults(os.path.join(top, "hung"))
+        with limetest.Mount(top, opts="entry_timeout=0.1,attr_timeout=0.1",
+                            env=store.environment()) as mount:
+            for name in os.listdir(mount.join("fine")):
+                os.stat(mount.join("fine", name))
+            store.arm(faults.DAEMON, "pread", 1, 0, faults.HANG, lasts=True)
+            try:
+                self.assertEqual(len(os.listdir(mount.join("hung"))), 40)
+                struck = store.struck
+                for _ in range(3):
+                    for name in os.listdir(mount.join("fine")):
+                        self.assertEqual(len(os.listdir(mount.join("fine", name))), 2)
+            finally:
+                store.disarm()
+            self.assertGreater(struck, 0)  # they were looked at
+            for name in os.listdir(mount.join("hung")):
+                self.assertEqual(len(os.listdir(mount.join("hung", name))), 2)
+
+
+@limetest.needs_fuse
+class Others(limetest.TestCase):
+    """What was looked up ahead is for those alone who may search the folder."""
+
+    def test_a_folder_that_may_be_listed_only(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        top = users.open_folder()
+        users.reach(self, top)
+        for folder in ("one", "two"):
+            users.folder(os.path.join(top, folder), 0, 0o755 if folder == "one" else 0o744)
+            for i in range(50):
+                users.put(os.path.join(top, folder, f"conf.{i:02d}"), CONTAINER, 0, 0o644)
+        ann = users.User(self, 54321)
+        with limetest.Mount(top, opts="allow_other") as mount:
+            for name in ann.call(os.listdir, mount.join("one")):
+                ann.call(os.stat, mount.join("one", name))
+            names = ann.call(os.listdir, mount.join("two"))
+            self.assertEqual(len(names), 50)
+            for name in names:
+                self.assertEqual(ann.attempt(os.stat, mount.join("two", name)), 13)
+                self.assertTrue(stat.S_ISDIR(os.stat(mount.join("two", name)).st_mode))
+
+
+if __name__ == "__main__":
+    limetest.main()
