@@ -65,6 +65,7 @@ INC_md := -Isrc/mpi/checkpoint/md/include -Isrc/mpi/series/include $(INC_molecul
 INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_field := -Isrc/lime/tool/field/include $(INC_shared)
+INC_run := $(INC_lime)
 INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 # Of the daemon, from below.
 fuse_rooms := base names job write verify faces file ops process
@@ -75,6 +76,7 @@ tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
 qcdml_src := $(wildcard src/lime/qcdml/*.c)
 fuse_src := $(wildcard src/fuse/*/*.c)
+run_src := $(wildcard src/run/*.c)
 wire_src := $(wildcard src/mpi/wire/*.c)
 unit_src := $(wildcard tests/unit/*.c)
 help_src := $(filter-out tests/helpers/fault.c tests/helpers/waits.c,$(wildcard tests/helpers/*.c))
@@ -134,7 +136,8 @@ mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
 mpi_programs := $(addprefix $(B)/bin/,lemon_benchmark limefs-io lime-bench lime-checkpoint)
 mpi_all   := $(liblemon) $(mpi_programs) \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
-programs    := $(B)/bin/lime $(B)/bin/limefs
+programs    := $(B)/bin/lime $(B)/bin/limefs $(B)/bin/limefs-run
+liblimefs_run := $(B)/lib/liblimefs-run.so
 # The names under which C-LIME and Lemon users know what `lime` does as well.
 compat      := lime_contents lime_extract_record lime_extract_type lime_pack lime_unpack \
                lemon_contents
@@ -147,7 +150,7 @@ helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src)) $(B)/hel
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: require $(programs) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(mpi_all),no-mpi) ## build programs and libraries
+all: require $(programs) $(liblimefs_run) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(mpi_all),no-mpi) ## build programs and libraries
 
 help: ## list these targets
 	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [LOCKS=1] [V=1]'
@@ -206,6 +209,10 @@ $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
 $(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
 $(eval $(call compile,src/mpi/wire,$(INC_jobphysics) -fPIC))
+# What is preloaded into others: without sanitizers, which want to be first; both names of a function
+# are defined; libc's own of libc's functions, and no checks that stand before them.
+$(eval $(call compile,src/run,$(INC_run) -fPIC -fvisibility=hidden -fno-sanitize=all -U_FILE_OFFSET_BITS -U_FORTIFY_SOURCE))
+$(eval $(call compile,src/run/program,$(INC_run) -DLIMEFS_LIBDIR='"$(LIBDIR)"'))
 seen :=
 $(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
     $(eval $(call compile,src/fuse/$(r),$(seen) $$(fuse_cflags))))
@@ -319,6 +326,21 @@ $(B)/bin/limefs: $(call obj,$(fuse_src) $(if $(LOCKS),tests/helpers/waits.c)) $(
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(if $(LOCKS),$(waits:%=-Wl,--wrap=%)) $(call pkg_libs,fuse3 jansson libisal expat) -lm -pthread
 
+$(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c)) $(text_obj)
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(LINK) $^
+
+# Its own objects of what it needs of the format, as it has no sanitizers.
+run_lime_obj := $(patsubst %,$(B)/obj/src/run/%.o,lime/range lime/text)
+$(B)/obj/src/run/lime/%.o: src/lime/%.c $(B)/flags
+	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
+	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_run) -fPIC -fvisibility=hidden -fno-sanitize=all -MMD -MP -c -o $@ $<
+
+$(liblimefs_run): $(call obj,$(run_src)) $(run_lime_obj) src/run/run.map
+	@mkdir -p $(@D); echo '  LINK $@'
+	$(Q)$(CC) $(CFLAGS) $(HARDLINK) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--version-script=src/run/run.map \
+	    -o $@ $(filter %.o,$^) -ldl
+
 $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
 
@@ -421,6 +443,8 @@ man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/
 install: all ## install to DESTDIR/PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
 	install -m 755 $(programs) $(DESTDIR)$(BINDIR)
+	install -d $(DESTDIR)$(LIBDIR)
+	install -m 644 $(liblimefs_run) $(DESTDIR)$(LIBDIR)
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
 	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
 	install -m 644 README.md LICENSE CHANGELOG.md docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)
@@ -436,7 +460,7 @@ uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) \
 	    $(notdir $(mpi_programs)))
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
-	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,liblemon.a pkgconfig/lemon.pc \
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(liblimefs_run)) liblemon.a pkgconfig/lemon.pc \
 	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,lemon.h lemon_cells.h lemon_series.h)
 	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/cmake/lemon $(DESTDIR)$(PYTHONDIR)/limefs

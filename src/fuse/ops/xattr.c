@@ -232,6 +232,16 @@ bool limefs_xattr_is_acl(const char *name)
     return strncmp(name, ACLS, strlen(ACLS)) == 0;
 }
 
+/* Of a record; not listed, as nobody is to copy it. */
+static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
+{
+    char text[LIMEFILE_RANGE_TEXT_MAX];
+    uint64_t ordinal;
+    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
+    int len = view ? limefs_range_of_record(fs, view, ordinal, text) : -ENODATA;
+    return len < 0 ? len : give(text, (size_t)len, buf, cap);
+}
+
 ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char *buf,
                          size_t cap)
 {
@@ -255,6 +265,8 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
         return get_acl(fs, id, node, buf, cap);
     if (strncmp(name, "user.", 5) != 0)
         return -EOPNOTSUPP; /* ls(1) then asks for no other file's security label */
+    if (!node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
+        return get_range(fs, id, buf, cap);
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);

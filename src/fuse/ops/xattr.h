@@ -6,6 +6,7 @@
 #define LIMEFS_XATTR_H
 
 #include "limefs.h"
+#include "limerange.h"
 #include <sys/types.h>
 
 /* Reading this attribute of a record verifies it, and gives the verdict; it is not listed, so
@@ -29,5 +30,12 @@ bool limefs_xattr_is_acl(const char *name);
 /* Like setxattr(2); value NULL: removexattr(2). */
 int limefs_xattr_set(struct limefs *, uint64_t id, const char *name, const char *value,
                      size_t len, int flags);
+
+struct limefs_view;
+
+/* range.c: the value of LIMEFILE_RANGE_XATTR, or -errno; -ENODATA: all are to read by the
+ * mount. */
+int limefs_range_of_record(struct limefs *, struct limefs_view *, uint64_t ordinal,
+                           char text[LIMEFILE_RANGE_TEXT_MAX]);
 
 #endif

@@ -1,0 +1,65 @@
+/* range.c - where a record's bytes are, for programs that read them by themselves */
+#include "caller.h"
+#include "limerange.h"
+#include "tree.h"
+#include "view.h"
+#include "xattr.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Bytes that are looked at on their way must come this way, and what nobody has stored lies
+ * nowhere. */
+static bool is_open_to_all(const struct limefs *fs, const struct limefs_view *view)
+{
+    return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !view->guise;
+}
+
+/* As /proc/mounts tells it, too, and names in the mount; false if it is too long. */
+static bool path_of(struct limefs *fs, const struct limefs_view *view,
+                    char path[LIMEFILE_RANGE_PATH_MAX])
+{
+    char buf[PATH_MAX];
+    const char *label = limefs_tree_label(fs, view->node, buf, sizeof buf);
+    bool whole = view->node == fs->root;
+    int n = whole ? snprintf(path, LIMEFILE_RANGE_PATH_MAX, "%s", label)
+                  : snprintf(path, LIMEFILE_RANGE_PATH_MAX, "%s/%s", fs->source, label);
+    return n > 0 && n < LIMEFILE_RANGE_PATH_MAX;
+}
+
+/* Of a pinned view. One that was made so soon after the last change that the next might not
+ * show in the times is no measure for others. */
+static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                  char text[LIMEFILE_RANGE_TEXT_MAX])
+{
+    struct limefile_record record;
+    char path[LIMEFILE_RANGE_PATH_MAX];
+    struct limefile_index *index = limefs_view_index(fs, view);
+    int err = limefile_index_get(index, ordinal, &record);
+    limefile_index_free(index);
+    if (err)
+        return -ESTALE;
+    struct limefile_range range = {
+        .offset = record.data_offset, .bytes = record.bytes, .path = path};
+    struct stat st = limefs_view_stat(fs, view);
+    limefile_state_of(&st, &range.state);
+    if (!path_of(fs, view, path) || !limefs_view_is_unchanged(fs, view))
+        return -ENODATA;
+    return limefile_range_encode(&range, text);
+}
+
+int limefs_range_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                           char text[LIMEFILE_RANGE_TEXT_MAX])
+{
+    int len = limefs_view_pin(fs, view);
+    if (len)
+        return len;
+    len = is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK) : -ENODATA;
+    if (len == 0)
+        len = encode(fs, view, ordinal, text);
+    limefs_view_unpin(fs, view);
+    return len;
+}

@@ -1,0 +1,107 @@
+/* range.c - a record's range of its container, as text that a mount tells */
+#include "limerange.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define VERSION 1
+
+void limefile_state_of(const struct stat *st, struct limefile_state *state)
+{
+    *state = (struct limefile_state){
+        .dev = st->st_dev,
+        .ino = st->st_ino,
+        .size = (uint64_t)st->st_size,
+        .mtime = st->st_mtim.tv_sec,
+        .ctime = st->st_ctim.tv_sec,
+        .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
+        .ctime_ns = (uint32_t)st->st_ctim.tv_nsec,
+    };
+}
+
+int limefile_state_equal(const struct limefile_state *a, const struct limefile_state *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->mtime == b->mtime &&
+           a->ctime == b->ctime && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+}
+
+int limefile_range_encode(const struct limefile_range *range,
+                          char text[LIMEFILE_RANGE_TEXT_MAX])
+{
+    const struct limefile_state *s = &range->state;
+    int n = snprintf(text, LIMEFILE_RANGE_TEXT_MAX,
+                     "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu32 " %" PRId64
+                     " %" PRIu32 " %" PRIu64 " %" PRIu64 " %s",
+                     VERSION, s->dev, s->ino, s->size, s->mtime, s->mtime_ns, s->ctime,
+                     s->ctime_ns, range->offset, range->bytes, range->path);
+    return n < 0 || n >= LIMEFILE_RANGE_TEXT_MAX ? -ERANGE : n;
+}
+
+/* ---- read again: scanf() must not be called by handlers of signals ---- */
+
+struct reader {
+    const char *at, *end;
+    int bad;
+};
+
+/* A decimal number of up to 64 bits, and the space after it. */
+static uint64_t unsigned_number(struct reader *reader)
+{
+    uint64_t n = 0;
+    const char *begin = reader->at;
+    while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9') {
+        unsigned digit = (unsigned)(*reader->at++ - '0');
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n))
+            reader->bad = 1;
+    }
+    if (reader->at == begin || reader->at == reader->end || *reader->at++ != ' ')
+        reader->bad = 1;
+    return n;
+}
+
+static int64_t signed_number(struct reader *reader)
+{
+    int negative = reader->at < reader->end && *reader->at == '-';
+    reader->at += negative;
+    uint64_t n = unsigned_number(reader);
+    if (n > INT64_MAX)
+        reader->bad = 1;
+    return negative ? -(int64_t)(n & INT64_MAX) : (int64_t)(n & INT64_MAX);
+}
+
+static uint32_t nanoseconds(struct reader *reader)
+{
+    uint64_t n = unsigned_number(reader);
+    if (n > 999999999)
+        reader->bad = 1;
+    return (uint32_t)n;
+}
+
+int limefile_range_decode(char *text, size_t len, struct limefile_range *range)
+{
+    struct reader reader = {text, text + len, 0};
+    struct limefile_state *s = &range->state;
+    if (unsigned_number(&reader) != VERSION)
+        return -EPROTO;
+    s->dev = unsigned_number(&reader);
+    s->ino = unsigned_number(&reader);
+    s->size = unsigned_number(&reader);
+    s->mtime = signed_number(&reader);
+    s->mtime_ns = nanoseconds(&reader);
+    s->ctime = signed_number(&reader);
+    s->ctime_ns = nanoseconds(&reader);
+    range->offset = unsigned_number(&reader);
+    range->bytes = unsigned_number(&reader);
+    if (reader.bad || s->size > INT64_MAX || range->offset > s->size ||
+        range->bytes > s->size - range->offset)
+        return -EPROTO;
+    size_t left = (size_t)(reader.end - reader.at);
+    if (left == 0 || left >= LIMEFILE_RANGE_PATH_MAX || *reader.at != '/' ||
+        memchr(reader.at, '\0', left))
+        return -EPROTO;
+    text[len] = '\0';
+    range->path = reader.at;
+    return 0;
+}

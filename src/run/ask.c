@@ -1,0 +1,134 @@
+/* ask.c - asks the mount where a record's bytes are, and opens the container */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000U
+#endif
+
+enum {
+    INHERITED = 10,   /* descriptors below it are looked at when the program starts */
+    FROM = 64 * 1024, /* bytes of a record: to ask takes longer than to read less */
+    CACHE = 64,       /* mounts that are remembered */
+    KINDS = 4,
+};
+
+static uint64_t from = FROM;
+
+/* Without a question to the daemon: the kernel knows what it is. */
+static bool look_at(int fd, struct statx *stx)
+{
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                 STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MNT_ID_UNIQUE, stx) == 0;
+}
+
+bool limefs_run_is(int fd, const struct limefs_run_record *record)
+{
+    struct statx stx;
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stx) == 0 &&
+           stx.stx_ino == record->ino &&
+           makedev(stx.stx_dev_major, stx.stx_dev_minor) == record->dev;
+}
+
+/* A number of a mount that is never used again stands for what was found out once; where the
+ * kernel (before Linux 6.8) has none, it is found out each time. */
+static enum limefs_run_mount mount_of(const struct statx *stx)
+{
+    static _Atomic uint64_t known[CACHE];
+    uint64_t id = 0;
+    if (stx->stx_mask & STATX_MNT_ID_UNIQUE)
+        id = stx->stx_mnt_id;
+    _Atomic uint64_t *place = &known[id % CACHE];
+    uint64_t kind = atomic_load(place);
+    if (id && kind / KINDS == id)
+        return (enum limefs_run_mount)(kind % KINDS);
+    enum limefs_run_mount found = limefs_run_mount_of(stx->stx_dev_major, stx->stx_dev_minor);
+    if (id)
+        atomic_store(place, id * KINDS + found);
+    return found;
+}
+
+/* With the process's own rights. A pipe is not waited for. */
+static int open_container(const struct limefile_range *range)
+{
+    struct stat st;
+    struct limefile_state state;
+    int fd = limefs_run_real()->open(range->path,
+                                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    bool right = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (right) {
+        limefile_state_of(&st, &state);
+        right = limefile_state_equal(&state, &range->state);
+    }
+    if (right)
+        return limefs_run_out_of_the_way(fd);
+    limefs_run_real()->close(fd);
+    return -1;
+}
+
+static int find_container(int fd, struct limefs_run_record *record)
+{
+    char text[LIMEFILE_RANGE_TEXT_MAX];
+    struct limefile_range range;
+    ssize_t len = fgetxattr(fd, LIMEFILE_RANGE_XATTR, text, sizeof text - 1);
+    if (len <= 0 || limefile_range_decode(text, (size_t)len, &range) != 0)
+        return -1;
+    record->state = range.state;
+    record->offset = range.offset;
+    record->bytes = range.bytes;
+    return open_container(&range);
+}
+
+static void look_closer(int fd, int flags)
+{
+    struct statx stx;
+    /* Mounts of FUSE have no device, whose number would have an upper half. */
+    if (!look_at(fd, &stx) || !S_ISREG(stx.stx_mode) || stx.stx_dev_major != 0)
+        return;
+    enum limefs_run_mount mount = mount_of(&stx);
+    if (mount == LIMEFS_RUN_OTHER)
+        return;
+    struct limefs_run_record record = {
+        .dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
+        .ino = stx.stx_ino,
+    };
+    bool plain = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECT);
+    int container = -1;
+    if (plain && mount == LIMEFS_RUN_TRUSTED && stx.stx_size >= from)
+        container = find_container(fd, &record);
+    bool same = container >= 0 && record.bytes == stx.stx_size;
+    if (container >= 0 && !same)
+        limefs_run_real()->close(container);
+    limefs_run_note(fd, same ? &record : NULL, same ? container : -1);
+}
+
+void limefs_run_look(int fd, int flags)
+{
+    int kept = errno;
+    limefs_run_forget(fd); /* what was closed unseen */
+    if (fd >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & (O_PATH | O_DIRECTORY)))
+        look_closer(fd, flags);
+    errno = kept;
+}
+
+void limefs_run_ask_begin(void)
+{
+    const char *given = getenv("LIMEFS_RUN_FROM");
+    if (given && *given)
+        from = strtoull(given, NULL, 10);
+    for (int fd = 0; fd < INHERITED; fd++) {
+        int flags = limefs_run_real()->fcntl(fd, F_GETFL);
+        if (flags >= 0)
+            limefs_run_look(fd, flags);
+    }
+}

@@ -1,0 +1,96 @@
+/* calls_read.c - read(2) and its like */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+ssize_t __read_chk(int, void *, size_t, size_t);
+ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
+ssize_t __pread64_chk(int, void *, size_t, off_t, size_t);
+
+static bool read_one(int fd, void *buf, size_t n, off_t at, ssize_t *got)
+{
+    const struct iovec iov = {buf, n};
+    return limefs_run_read(fd, &iov, 1, at, got);
+}
+
+EXPORTED ssize_t read(int fd, void *buf, size_t n)
+{
+    ssize_t got;
+    if (!limefs_run_is_known(fd))
+        return limefs_run_real()->read(fd, buf, n);
+    return read_one(fd, buf, n, -1, &got)
+               ? got
+               : limefs_run_count(limefs_run_real()->read(fd, buf, n));
+}
+
+EXPORTED ssize_t readv(int fd, const struct iovec *iov, int count)
+{
+    ssize_t got;
+    if (!limefs_run_is_known(fd))
+        return limefs_run_real()->readv(fd, iov, count);
+    return limefs_run_read(fd, iov, count, -1, &got)
+               ? got
+               : limefs_run_count(limefs_run_real()->readv(fd, iov, count));
+}
+
+#define PREAD(name)                                                              \
+    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at)                 \
+    {                                                                            \
+        ssize_t got;                                                             \
+        if (!limefs_run_is_known(fd))                                            \
+            return limefs_run_real()->pread(fd, buf, n, at);                     \
+        return at >= 0 && read_one(fd, buf, n, at, &got)                         \
+                   ? got                                                         \
+                   : limefs_run_count(limefs_run_real()->pread(fd, buf, n, at)); \
+    }
+
+PREAD(pread)
+PREAD(pread64)
+
+#define PREADV(name)                                                                  \
+    EXPORTED ssize_t name(int fd, const struct iovec *iov, int count, off_t at)       \
+    {                                                                                 \
+        ssize_t got;                                                                  \
+        if (!limefs_run_is_known(fd))                                                 \
+            return limefs_run_real()->preadv(fd, iov, count, at);                     \
+        return at >= 0 && limefs_run_read(fd, iov, count, at, &got)                   \
+                   ? got                                                              \
+                   : limefs_run_count(limefs_run_real()->preadv(fd, iov, count, at)); \
+    }
+
+PREADV(preadv)
+PREADV(preadv64)
+
+/* -1 is the descriptor's position here. What flags ask for, the mount is asked. */
+#define PREADV2(name)                                                                         \
+    EXPORTED ssize_t name(int fd, const struct iovec *iov, int count, off_t at, int flags)    \
+    {                                                                                         \
+        ssize_t got;                                                                          \
+        if (!limefs_run_is_known(fd))                                                         \
+            return limefs_run_real()->preadv2(fd, iov, count, at, flags);                     \
+        return flags == 0 && at >= -1 && limefs_run_read(fd, iov, count, at, &got)            \
+                   ? got                                                                      \
+                   : limefs_run_count(limefs_run_real()->preadv2(fd, iov, count, at, flags)); \
+    }
+
+PREADV2(preadv2)
+PREADV2(preadv64v2)
+
+/* ---- programs that are built with _FORTIFY_SOURCE ---- */
+
+EXPORTED ssize_t __read_chk(int fd, void *buf, size_t n, size_t room)
+{
+    return n > room ? limefs_run_real()->read_chk(fd, buf, n, room) : read(fd, buf, n);
+}
+
+#define PREAD_CHK(name)                                                       \
+    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at, size_t room) \
+    {                                                                         \
+        return n > room ? limefs_run_real()->pread_chk(fd, buf, n, at, room)  \
+                        : pread(fd, buf, n, at);                              \
+    }
+
+PREAD_CHK(__pread_chk)
+PREAD_CHK(__pread64_chk)

@@ -1,0 +1,109 @@
+/* main.c - limefs-run: runs a command whose reads of records go round the mount */
+#define _GNU_SOURCE
+#include "text.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY "liblimefs-run.so"
+
+enum {
+    FAILED = 125, /* as env(1) and its like */
+    CANNOT_RUN = 126,
+    NOT_FOUND = 127,
+};
+
+static const char help[] =
+    "usage: limefs-run COMMAND [ARGUMENT...]\n"
+    "\n"
+    "Runs COMMAND. What it reads of large records in limefs mounts, it reads from\n"
+    "the container itself, without FUSE, where its user may read that and nobody\n"
+    "writes through the mount. Everything else goes through the mount as ever.\n"
+    "Programs that are static, or set-user-id or set-group-id, are not affected.\n"
+    "\n"
+    "  -h, --help     print this\n"
+    "  --version      print the version\n"
+    "\n"
+    "Environment:\n"
+    "  LIMEFS_RUN_REPORT=1    print at exit how many bytes went which way\n"
+    "  LIMEFS_RUN_FROM=BYTES  leave smaller records to the mount (default 65536)\n";
+
+static int complain(int status, const char *what, const char *action, const char *reason)
+{
+    char text[PATH_MAX];
+    snprintf(text, sizeof text, "%s", what);
+    limefile_text_defuse(text, "");
+    fprintf(stderr, "limefs-run: %s: %s: %s\n", text, action, reason);
+    return status;
+}
+
+/* Beside the folder that this program is in, as in a build, or wherever it is installed. */
+static bool find_library(char path[PATH_MAX])
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = '\0';
+        for (int i = 0; i < 2; i++) { /* its name, and bin */
+            char *slash = strrchr(self, '/');
+            if (slash)
+                *slash = '\0';
+        }
+        int len = snprintf(path, PATH_MAX, "%s/lib/" LIBRARY, self);
+        if (len < PATH_MAX && access(path, R_OK) == 0)
+            return true;
+    }
+    snprintf(path, PATH_MAX, "%s/" LIBRARY, LIMEFS_LIBDIR);
+    return access(path, R_OK) == 0;
+}
+
+/* Before what is preloaded already. */
+static int preload(const char *library)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char *all;
+    if (strpbrk(library, " :"))
+        return complain(FAILED, library, "preload",
+                        "a path with a space or colon cannot be; install or build elsewhere");
+    if (asprintf(&all, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
+        0)
+        return complain(FAILED, library, "preload", "out of memory");
+    int err = setenv("LD_PRELOAD", all, 1);
+    free(all);
+    return err ? complain(FAILED, library, "preload", strerror(errno)) : 0;
+}
+
+int main(int argc, char **argv)
+{
+    char library[PATH_MAX];
+    if (argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)) {
+        fputs(help, stdout);
+        return fflush(stdout) == 0 ? 0 : FAILED;
+    }
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        puts("limefs-run " LIMEFS_VERSION);
+        return fflush(stdout) == 0 ? 0 : FAILED;
+    }
+    char **command = argv + 1;
+    if (*command && strcmp(*command, "--") == 0)
+        command++;
+    else if (*command && **command == '-')
+        return complain(FAILED, *command, "read option", "unknown; see limefs-run --help");
+    if (!*command) {
+        fputs("limefs-run: no command given; see limefs-run --help\n", stderr);
+        return FAILED;
+    }
+    if (!find_library(library))
+        return complain(FAILED, library, "find",
+                        "no such file; run `make`, or install it beside limefs-run's folder");
+    int err = preload(library);
+    if (err)
+        return err;
+    execvp(*command, command);
+    return complain(errno == ENOENT ? NOT_FOUND : CANNOT_RUN, *command, "run", strerror(errno));
+}

@@ -1,0 +1,55 @@
+/* real.c - the functions that ours stand before: libc's, or those of another such library */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <dlfcn.h>
+
+static struct limefs_run_real real;
+static atomic_bool ready;
+
+/* The same pointers, whoever stores them first. */
+static void find(void)
+{
+#define FIND(member, name) *(void **)&real.member = dlsym(RTLD_NEXT, name)
+    FIND(open, "open");
+    FIND(open_2, "__open_2");
+    FIND(openat, "openat");
+    FIND(openat_2, "__openat_2");
+    FIND(close, "close");
+    FIND(close_range, "close_range");
+    FIND(closefrom, "closefrom");
+    FIND(dup, "dup");
+    FIND(dup2, "dup2");
+    FIND(dup3, "dup3");
+    FIND(fcntl, "fcntl");
+    FIND(read, "read");
+    FIND(pread, "pread");
+    FIND(read_chk, "__read_chk");
+    FIND(pread_chk, "__pread_chk");
+    FIND(readv, "readv");
+    FIND(preadv, "preadv");
+    FIND(preadv2, "preadv2");
+    FIND(posix_fadvise, "posix_fadvise");
+    FIND(readahead, "readahead");
+    FIND(fopen, "fopen");
+    FIND(fdopen, "fdopen");
+    FIND(freopen, "freopen");
+    FIND(fclose, "fclose");
+    FIND(fileno, "fileno");
+    atomic_store(&ready, true);
+}
+
+const struct limefs_run_real *limefs_run_real(void)
+{
+    if (!atomic_load_explicit(&ready, memory_order_acquire))
+        find(); /* another library's constructor opens a file before ours has run */
+    return &real;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    find();
+    limefs_run_table_begin();
+    limefs_run_report_begin();
+    limefs_run_ask_begin();
+}

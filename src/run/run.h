@@ -1,0 +1,132 @@
+/*
+ * run.h - liblimefs-run.so: reads of records in limefs mounts go round FUSE.
+ *
+ * The library is preloaded into programs that know nothing of it. Everything here may be called
+ * by handlers of signals, between fork and exec, and by any number of threads at once: no
+ * locks, no memory but static one; errno stays as it is unless a call says otherwise. Only the
+ * streams (stream.c) allocate, as fopen() itself does.
+ *
+ * What is known of a descriptor is a hint. Programs close descriptors in ways that nobody sees
+ * (system calls of their own, libc's inside, children of vfork()); so each read asks the kernel
+ * whether the descriptor still is the record, and afterwards whether the container is as it
+ * was. The record's descriptor stays the mount's, with the kernel's file position: whoever gets
+ * it by dup(), fork(), exec() or a socket goes on where it is.
+ */
+#ifndef LIMEFS_RUN_H
+#define LIMEFS_RUN_H
+
+#include "limerange.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+_Static_assert(sizeof(off_t) == 8, "one function has both names, as pread and pread64");
+
+/* ---- real.c: the functions that ours stand before ---- */
+
+struct limefs_run_real {
+    int (*open)(const char *, int, ...), (*open_2)(const char *, int);
+    int (*openat)(int, const char *, int, ...), (*openat_2)(int, const char *, int);
+    int (*close)(int), (*close_range)(unsigned, unsigned, int);
+    void (*closefrom)(int);
+    int (*dup)(int), (*dup2)(int, int), (*dup3)(int, int, int);
+    int (*fcntl)(int, int, ...);
+    ssize_t (*read)(int, void *, size_t), (*pread)(int, void *, size_t, off_t);
+    ssize_t (*read_chk)(int, void *, size_t, size_t);
+    ssize_t (*pread_chk)(int, void *, size_t, off_t, size_t);
+    ssize_t (*readv)(int, const struct iovec *, int);
+    ssize_t (*preadv)(int, const struct iovec *, int, off_t);
+    ssize_t (*preadv2)(int, const struct iovec *, int, off_t, int);
+    int (*posix_fadvise)(int, off_t, off_t, int);
+    ssize_t (*readahead)(int, off64_t, size_t);
+    FILE *(*fopen)(const char *, const char *), *(*fdopen)(int, const char *);
+    FILE *(*freopen)(const char *, const char *, FILE *);
+    int (*fclose)(FILE *), (*fileno)(FILE *);
+};
+
+const struct limefs_run_real *limefs_run_real(void);
+
+/* ---- table.c: which descriptor is which record ---- */
+
+/* A record that is open, for all descriptors that share it. */
+struct limefs_run_record {
+    uint64_t dev, ino;           /* as the mount shows it */
+    struct limefile_state state; /* of the container, for as long as it is read */
+    uint64_t offset, bytes;      /* in the container */
+    atomic_int container;        /* our own descriptor of it; -1: taken from us */
+    atomic_bool changed;         /* it is left to the mount for good */
+    _Atomic uint64_t life;       /* table.c */
+};
+
+/* Before any other, and never by two threads at once. */
+void limefs_run_table_begin(void);
+
+/* A descriptor of a file in a limefs mount, as far as is known. */
+bool limefs_run_is_known(int fd);
+
+/* What it is open on, to be let go; NULL: it is read by the mount, or not of one. */
+struct limefs_run_record *limefs_run_hold(int fd);
+void limefs_run_let_go(struct limefs_run_record *);
+
+/* From now on, fd is this record, or (NULL) one that is read by the mount. `container` is taken
+ * over, also if there is no room. False: not noted. */
+bool limefs_run_note(int fd, const struct limefs_run_record *, int container);
+
+/* fd is what `of` is: it was duplicated. */
+void limefs_run_note_same(int fd, int of);
+
+/* fd was closed, or is about to be. */
+void limefs_run_forget(int fd);
+void limefs_run_forget_range(unsigned first, unsigned last);
+
+/* A descriptor of ours, of which the program knows nothing and which it must not close; and one
+ * of ours gives its number up to the program. */
+bool limefs_run_is_own(int fd);
+void limefs_run_give_up(int fd);
+
+/* A descriptor like fd, out of the program's way, in its place; closes fd. -1: none. */
+int limefs_run_out_of_the_way(int fd);
+
+/* ---- ask.c: is it a record that can be read round the mount? ---- */
+
+/* fd has just been opened with these flags, or is found open. */
+void limefs_run_look(int fd, int flags);
+void limefs_run_ask_begin(void);
+
+/* fd still is the record. */
+bool limefs_run_is(int fd, const struct limefs_run_record *);
+
+/* mounts.c: whether a device is a limefs mount, and one that a process of ours may believe:
+ * its owner tells which files to read, so it is ourselves or root. */
+enum limefs_run_mount {
+    LIMEFS_RUN_OTHER = 1, /* no mount of limefs */
+    LIMEFS_RUN_STRANGER,
+    LIMEFS_RUN_TRUSTED,
+};
+enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
+
+/* ---- bytes.c: reads ---- */
+
+/* Whether it was read, round the mount: *got is what the call returns. If not, the call is to
+ * be made to the mount, and its result counted. `at` < 0: where the descriptor is. */
+bool limefs_run_read(int fd, const struct iovec *, int count, off_t at, ssize_t *got);
+ssize_t limefs_run_count(ssize_t got);
+
+/* Whether advice on a range of the record was passed on to the container. */
+bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err);
+
+/* ---- report.c ---- */
+
+void limefs_run_count_round(size_t);
+void limefs_run_count_through(size_t);
+void limefs_run_report_begin(void);
+bool limefs_run_is_report(int fd);
+
+/* For what stands before a function of libc's. */
+#define EXPORTED __attribute__((visibility("default")))
+
+#endif

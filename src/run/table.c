@@ -1,0 +1,261 @@
+/*
+ * table.c - what is known of descriptors.
+ *
+ * An entry for each descriptor holds a number: of a record, together with how often that place
+ * in the list of records was used before, so that an old number never means a new record. The
+ * record's `life` is that count in its upper half, and in the lower one how many entries and
+ * calls use it. The last one to let it go closes the container.
+ *
+ * A child of vfork() shares this memory, but not the descriptors: nothing that it does may be
+ * noted here. So who changes something compares process ids, and a page that the kernel clears
+ * at each fork() tells that a child has a memory of its own.
+ */
+#define _GNU_SOURCE
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    FDS = 1 << 16, /* higher ones are left to the mount */
+    RECORDS = 1 << 10,
+    LOW_FDS = 512, /* are the program's: ours are above */
+
+    /* Entries that are no record's. */
+    NOTHING = 0,
+    BY_MOUNT,
+    OWN,
+    PER_RECORD = 1 << 2, /* what the others are multiples of */
+};
+
+#define USERS   UINT64_C(0xffffffff)
+#define CLOSING USERS /* somebody lets go the last of it */
+
+static _Atomic uint64_t entries[FDS];
+static struct limefs_run_record records[RECORDS];
+static atomic_uint highest; /* descriptor that had an entry */
+static _Atomic pid_t owner; /* of this memory */
+static atomic_int *same;    /* 0: this is another process since */
+
+void limefs_run_table_begin(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    atomic_store(&owner, getpid());
+    if (memory == MAP_FAILED || madvise(memory, page, MADV_WIPEONFORK) != 0)
+        return; /* children then note nothing, and read by what their parent has noted */
+    same = memory;
+    atomic_store(same, 1);
+}
+
+/* Whose descriptors these are: false in a child that shares our memory. */
+static bool is_ours(void)
+{
+    pid_t self = getpid();
+    if (same && atomic_load(same) == 0) {
+        atomic_store(&owner, self);
+        atomic_store(same, 1);
+    }
+    return atomic_load(&owner) == self;
+}
+
+static uint64_t entry_of(int fd)
+{
+    return fd >= 0 && fd < FDS ? atomic_load_explicit(&entries[fd], memory_order_acquire)
+                               : NOTHING;
+}
+
+bool limefs_run_is_known(int fd)
+{
+    return entry_of(fd) != NOTHING;
+}
+
+/* ---- records ---- */
+
+static uint64_t number_of(const struct limefs_run_record *record, uint64_t life)
+{
+    return ((life >> 32) * RECORDS + (uint64_t)(record - records)) * PER_RECORD + PER_RECORD -
+           1;
+}
+
+/* One user more, if the number still means it. */
+static struct limefs_run_record *hold(uint64_t entry)
+{
+    if (entry % PER_RECORD != PER_RECORD - 1)
+        return NULL;
+    struct limefs_run_record *record = &records[entry / PER_RECORD % RECORDS];
+    uint64_t life = atomic_load(&record->life);
+    do {
+        uint64_t users = life & USERS;
+        if (users == 0 || users >= CLOSING - 1 || number_of(record, life) != entry)
+            return NULL;
+    } while (!atomic_compare_exchange_weak(&record->life, &life, life + 1));
+    return record;
+}
+
+struct limefs_run_record *limefs_run_hold(int fd)
+{
+    return hold(entry_of(fd));
+}
+
+static void close_container(struct limefs_run_record *record)
+{
+    int fd = atomic_exchange(&record->container, -1);
+    if (fd < 0)
+        return;
+    if (fd < FDS)
+        atomic_store(&entries[fd], NOTHING);
+    limefs_run_real()->close(fd);
+}
+
+void limefs_run_let_go(struct limefs_run_record *record)
+{
+    int kept = errno;
+    uint64_t life = atomic_load(&record->life);
+    while (!atomic_compare_exchange_weak(&record->life, &life,
+                                         (life & USERS) == 1 ? life | CLOSING : life - 1))
+        ;
+    if ((life & USERS) == 1) {
+        close_container(record);
+        atomic_store(&record->life, ((life >> 32) + 1) << 32);
+    }
+    errno = kept;
+}
+
+/* Free, and now ours alone, or NULL. */
+static struct limefs_run_record *take_free(void)
+{
+    for (int i = 0; i < RECORDS; i++) {
+        uint64_t life = atomic_load(&records[i].life);
+        if ((life & USERS) == 0 &&
+            atomic_compare_exchange_strong(&records[i].life, &life, life | CLOSING))
+            return &records[i];
+    }
+    return NULL;
+}
+
+/* ---- entries ---- */
+
+static void store(int fd, uint64_t entry)
+{
+    unsigned seen = atomic_load(&highest);
+    while (entry && seen < (unsigned)fd &&
+           !atomic_compare_exchange_weak(&highest, &seen, (unsigned)fd))
+        ;
+    struct limefs_run_record *old = hold(atomic_exchange(&entries[fd], entry));
+    if (old) {
+        limefs_run_let_go(old); /* the entry's */
+        limefs_run_let_go(old);
+    }
+}
+
+bool limefs_run_note(int fd, const struct limefs_run_record *found, int container)
+{
+    int kept = errno;
+    bool noted = fd >= 0 && fd < FDS && is_ours();
+    struct limefs_run_record *record = noted && found ? take_free() : NULL;
+    if (record) {
+        uint64_t life = (atomic_load(&record->life) & ~USERS) + 1;
+        record->dev = found->dev;
+        record->ino = found->ino;
+        record->state = found->state;
+        record->offset = found->offset;
+        record->bytes = found->bytes;
+        atomic_store(&record->changed, false);
+        atomic_store(&record->container, container);
+        if (container < FDS)
+            store(container, OWN);
+        atomic_store_explicit(&record->life, life, memory_order_release);
+        store(fd, number_of(record, life));
+    } else if (container >= 0) {
+        limefs_run_real()->close(container);
+    }
+    if (noted && !record)
+        store(fd, BY_MOUNT);
+    errno = kept;
+    return noted;
+}
+
+void limefs_run_note_same(int fd, int of)
+{
+    int kept = errno;
+    uint64_t entry = entry_of(of);
+    if (fd != of && fd >= 0 && fd < FDS && (entry || entry_of(fd)) && is_ours()) {
+        if (entry != BY_MOUNT && !hold(entry)) /* the new entry holds it */
+            entry = NOTHING;
+        store(fd, entry);
+    }
+    errno = kept;
+}
+
+void limefs_run_forget(int fd)
+{
+    int kept = errno;
+    if (limefs_run_is_known(fd) && is_ours())
+        store(fd, NOTHING);
+    errno = kept;
+}
+
+void limefs_run_forget_range(unsigned first, unsigned last)
+{
+    unsigned top = atomic_load(&highest);
+    for (unsigned fd = first; fd <= last && fd <= top + 1 && fd < FDS; fd++) {
+        if (entry_of((int)fd) == OWN)
+            limefs_run_give_up((int)fd);
+        else
+            limefs_run_forget((int)fd);
+    }
+}
+
+/* ---- our own descriptors ---- */
+
+static struct limefs_run_record *whose_container(int fd)
+{
+    for (int i = 0; i < RECORDS; i++)
+        if (atomic_load(&records[i].container) == fd && atomic_load(&records[i].life) & USERS)
+            return &records[i];
+    return NULL;
+}
+
+/* Somebody may have closed it behind our back, and opened something else. */
+static bool is_container(int fd, const struct limefs_run_record *record)
+{
+    struct stat st;
+    return record && fstat(fd, &st) == 0 && st.st_dev == record->state.dev &&
+           st.st_ino == record->state.ino;
+}
+
+bool limefs_run_is_own(int fd)
+{
+    int kept = errno;
+    bool own = limefs_run_is_report(fd) ||
+               (entry_of(fd) == OWN && is_container(fd, whose_container(fd)));
+    errno = kept;
+    return own;
+}
+
+void limefs_run_give_up(int fd)
+{
+    if (entry_of(fd) != OWN || !is_ours())
+        return;
+    struct limefs_run_record *record = whose_container(fd);
+    if (record) {
+        atomic_store(&record->changed, true);
+        atomic_store(&record->container, -1);
+    }
+    store(fd, NOTHING);
+}
+
+int limefs_run_out_of_the_way(int fd)
+{
+    struct rlimit limit;
+    int lowest = LOW_FDS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 2 * LOW_FDS)
+        lowest = (int)limit.rlim_cur / 2;
+    int high = limefs_run_real()->fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    limefs_run_real()->close(fd);
+    return high;
+}
