@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-    PARTS = 16,        /* of a vector that goes beyond the record's end */
+    PARTS = 64,        /* of a vector that goes beyond the record's end */
     MOST = 0x7ffff000, /* bytes that the kernel moves at once */
 };
 

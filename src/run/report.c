@@ -28,6 +28,11 @@ bool limefs_run_is_report(int fd)
     return fd >= 0 && fd == report;
 }
 
+void limefs_run_move_report(void)
+{
+    report = limefs_run_real()->fcntl(report, F_DUPFD_CLOEXEC, report + 1);
+}
+
 void limefs_run_report_begin(void)
 {
     const char *wanted = getenv("LIMEFS_RUN_REPORT");

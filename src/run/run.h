@@ -125,6 +125,7 @@ void limefs_run_count_round(size_t);
 void limefs_run_count_through(size_t);
 void limefs_run_report_begin(void);
 bool limefs_run_is_report(int fd);
+void limefs_run_move_report(void);
 
 /* For what stands before a function of libc's. */
 #define EXPORTED __attribute__((visibility("default")))

@@ -203,10 +203,8 @@ void limefs_run_forget_range(unsigned first, unsigned last)
 {
     unsigned top = atomic_load(&highest);
     for (unsigned fd = first; fd <= last && fd <= top + 1 && fd < FDS; fd++) {
-        if (entry_of((int)fd) == OWN)
-            limefs_run_give_up((int)fd);
-        else
-            limefs_run_forget((int)fd);
+        limefs_run_give_up((int)fd);
+        limefs_run_forget((int)fd);
     }
 }
 
@@ -239,6 +237,8 @@ bool limefs_run_is_own(int fd)
 
 void limefs_run_give_up(int fd)
 {
+    if (limefs_run_is_report(fd))
+        limefs_run_move_report();
     if (entry_of(fd) != OWN || !is_ours())
         return;
     struct limefs_run_record *record = whose_container(fd);

@@ -1,0 +1,474 @@
+"""limefs-run: reads of records go round the mount, and give what the mount gives."""
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import numpython
+
+numpython.need("numpy")
+
+LIBRARY = os.path.join(limetest.B, "lib", "liblimefs-run.so")
+PYTHON = sys.executable
+SIZE = 3_000_000  # of records: not a number of pages
+REPORT = re.compile(rb"limefs-run: (\S+): (\d+) bytes round the mount, (\d+) bytes through it")
+
+
+def environ(**more):
+    """What has sanitizers is not asked whether they were loaded first: the library has none."""
+    options = os.environ.get("ASAN_OPTIONS", "")
+    return {**os.environ, "LIMEFS_RUN_REPORT": "1",
+            "ASAN_OPTIONS": f"{options}:verify_asan_link_order=0", **more}
+
+
+def run(args, *, env=None, **kw):
+    """limefs-run of these; done.round and done.through are the bytes of all its processes."""
+    done = limetest.run(["limefs-run", limetest.program(args[0]), *args[1:]],
+                        env=environ(**(env or {})), **kw)
+    told = REPORT.findall(done.stderr)
+    done.round = sum(int(found[1]) for found in told)
+    done.through = sum(int(found[2]) for found in told)
+    return done
+
+
+def words(tag, size=SIZE):
+    """Each eight bytes say where they are, and whose."""
+    data = struct.pack(f"<{size // 8 + 1}Q", *(at * 8 | tag << 48 for at in range(size // 8 + 1)))
+    return data[:size]
+
+
+def settled(path):
+    """The container's times are older than a tick: a mount then believes them."""
+    changed = os.stat(path).st_ctime_ns
+    while time.time_ns() - changed < 40_000_000:
+        time.sleep(0.005)
+
+
+@limetest.needs_fuse
+class Calls(limetest.TestCase):
+    """tests/helpers/run-calls.c: each call beside the same one on a plain file."""
+
+    def setUp(self):
+        self.data = words(0)
+        self.plain = self.write("plain", self.data)
+        self.container = self.write("c.lime", limetest.container(
+            [("first", b"some text"), ("data", self.data), ("last", words(5))]))
+        settled(self.container)
+
+    def check(self, what, round_=True, opts=None):
+        with limetest.Mount(self.container, opts=opts) as mount:
+            done = run(["run-calls", what, mount.join("data"), self.plain], timeout=120)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            if round_ is not None:
+                self.assertEqual(done.round > 0, round_, done.stderr)
+            return done
+
+    def test_each_call(self):
+        self.assertEqual(self.check("calls").through, 0)
+
+    def test_dup(self):
+        self.check("dups")
+
+    def test_closed_unseen(self):
+        self.check("unseen")
+
+    def test_all_are_closed(self):
+        self.check("close_all", None)  # that of the report, too
+
+    def test_fork(self):
+        self.check("forks")
+
+    def test_exec(self):
+        self.check("executes")
+
+    def test_descriptors_that_are_passed(self):
+        self.check("passes")
+
+    def test_threads(self):
+        self.check("threads")
+
+    def test_signals(self):
+        self.check("signals")
+
+    def test_streams(self):
+        self.check("streams")
+
+    def test_by_the_kernel(self):
+        self.check("kernel")
+
+    def test_a_mount_that_is_written_to(self):
+        for what in ("calls", "dups", "streams", "kernel"):
+            with self.subTest(what):
+                self.check(what, False, "rw")
+
+    def test_bytes_that_are_looked_at_on_their_way(self):
+        self.check("calls", False, "verify=stream")
+
+
+@limetest.needs_fuse
+class Programs(limetest.TestCase):
+    def setUp(self):
+        self.data = words(7)
+        self.plain = self.write("plain", self.data)
+        self.folder = self.tempdir()
+        for name in ("a", "b"):
+            with open(os.path.join(self.folder, name), "wb") as file:
+                file.write(limetest.container([("info", b"about"), ("data", self.data)]))
+            settled(file.name)
+
+    def check(self, *args, through=0, **kw):
+        done = run(list(args), **kw)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(done.round, 0, done.stderr)
+        if through is not None:
+            self.assertEqual(done.through, through)
+        return done.stdout
+
+    def test_programs(self):
+        digest = hashlib.md5(self.data).hexdigest().encode()
+        with limetest.Mount(self.folder) as mount:
+            record, other = mount.join("a", "data"), mount.join("b", "002-data")
+            self.assertIn(digest, self.check("md5sum", record))
+            self.check("cmp", record, self.plain)
+            self.assertEqual(self.check("cmp", record, other), b"")
+            self.assertEqual(self.check("cat", record), self.data)
+            self.assertEqual(self.check("dd", f"if={record}", "bs=12345"), self.data)
+            self.assertEqual(self.check("sh", "-c", f"tail -c 100000 < {record}"),
+                             self.data[-100000:])
+            out = os.path.join(self.tempdir(), "out")
+            self.check("cp", record, out)
+            with open(out, "rb") as file:
+                self.assertEqual(file.read(), self.data)
+            packed = self.check("tar", "-C", mount.path, "-cf", "-", "a", through=len(b"about"))
+            with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+                self.assertEqual(tar.extractfile("a/002-data").read(), self.data)
+
+    @unittest.skipUnless(shutil.which("rsync"), "needs rsync")
+    def test_rsync(self):
+        with limetest.Mount(self.folder) as mount:
+            to = self.tempdir()
+            self.check("rsync", "-r", mount.path + "/", to, through=2 * len(b"about"))
+            with open(os.path.join(to, "b", "002-data"), "rb") as file:
+                self.assertEqual(file.read(), self.data)
+
+    def test_lime(self):
+        """A container in a record, read there by C-LIME's own name."""
+        inner = limetest.container([("x", b"x" * 100), ("y", self.data)])
+        outer = self.write("outer.lime", limetest.container([("inner", inner)]))
+        settled(outer)
+        with limetest.Mount(outer) as mount:
+            for command in (["lime", "cat", mount.join("inner"), "y"],
+                            ["lime_extract_record", mount.join("inner"), "1", "2", "out"]):
+                with self.subTest(command[0]):
+                    to = self.tempdir()
+                    out = self.check(*command, cwd=to)
+                    if not out.startswith(self.data[:8]):
+                        with open(os.path.join(to, "out"), "rb") as file:
+                            out = file.read()
+                    self.assertEqual(out, self.data)
+
+    def test_python(self):
+        code = ("import os, sys\n"
+                "with open(sys.argv[1], 'rb') as file:\n"
+                "    data = file.read()\n"
+                "with open(sys.argv[1], 'rb', buffering=0) as file:\n"
+                "    assert file.read(10) + os.pread(file.fileno(), 10, 10) == data[:20]\n"
+                "os.write(1, data)\n")
+        with limetest.Mount(self.folder) as mount:
+            self.assertEqual(self.check(PYTHON, "-c", code, mount.join("a", "data")), self.data)
+
+    @unittest.skipUnless(numpython.has("numpy"), "needs numpy")
+    def test_numpy(self):
+        """A mapping is the mount's; what is read is not."""
+        header = b"{'descr': '<u8', 'fortran_order': False, 'shape': (375000,), }"
+        header += b" " * (117 - len(header)) + b"\n"
+        array = b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + self.data
+        path = self.write("n.lime", limetest.container([("array", array)]))
+        settled(path)
+        code = ("import numpy, sys\n"
+                "with open(sys.argv[2], 'rb') as file:\n"
+                "    data = file.read()\n"
+                "mapped = numpy.load(sys.argv[1], mmap_mode='r')\n"
+                "assert mapped.tobytes() == data\n"
+                "assert numpy.load(sys.argv[1]).tobytes() == data\n")
+        with limetest.Mount(path) as mount:
+            self.check(PYTHON, "-c", code, mount.join("array"), self.plain)
+
+    def test_small_records(self):
+        with limetest.Mount(self.folder) as mount:
+            record = mount.join("a", "info")
+            done = run(["cat", record])
+            self.assertEqual((done.stdout, done.round, done.through), (b"about", 0, 5))
+            done = run(["cat", record], env={"LIMEFS_RUN_FROM": "1"})
+            self.assertEqual((done.stdout, done.round, done.through), (b"about", 5, 0))
+
+    def test_other_files(self):
+        """Of the tree, and of other file systems: there is nothing to report."""
+        path = os.path.join(self.folder, "plain")
+        shutil.copy(self.plain, path)
+        with limetest.Mount(self.folder) as mount:
+            done = run(["cat", path])
+            self.assertEqual((done.stdout, done.stderr), (self.data, b""))
+            done = run(["cat", mount.join("plain")])
+            self.assertEqual((done.stdout, done.round, done.through), (self.data, 0, SIZE))
+
+    def test_attribute(self):
+        """It is for who asks for it by name, and not there where somebody may write."""
+        name = "user.limefs.range"
+        for opts, there in ((None, True), ("rw", False), ("verify=stream", False)):
+            with self.subTest(opts), limetest.Mount(self.folder, opts=opts) as mount:
+                record = mount.join("a", "data")
+                self.assertNotIn(name, os.listxattr(record))
+                if not there:
+                    self.assertRaises(OSError, os.getxattr, record, name)
+                    continue
+                value = os.getxattr(record, name).split(b" ", 10)
+                st = os.stat(os.path.join(self.folder, "a"))
+                self.assertEqual([int(word) for word in value[1:4]],
+                                 [st.st_dev, st.st_ino, st.st_size])
+                self.assertEqual(int(value[9]), SIZE)
+                self.assertEqual(value[10], os.path.join(self.folder, "a").encode())
+                for path in ("a", "a/data.npy"):
+                    self.assertRaises(OSError, os.getxattr, mount.join(path), name)
+
+    def test_steps_of_a_writer(self):
+        """The exerciser of read-write mounts does what it does without the library."""
+        path = self.write("w.lime", limetest.container([("data", bytes(300_000))]))
+        with limetest.Mount(path, opts="rw") as mount:
+            done = run(["fsx", "--steps", "3000", "--seed", "7", "--no-append",
+                        mount.join("data")], timeout=200)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(done.round, 0)
+
+
+@limetest.needs_fuse
+class Changes(limetest.TestCase):
+    """Another process changes the container: old bytes, new ones, or an error."""
+
+    def layout(self, turn):
+        """The two records change places with each turn."""
+        pair = [("one", words(1)), ("two", words(2))]
+        return limetest.container(pair[::-1] if turn % 2 else pair)
+
+    def setUp(self):
+        self.folder = self.tempdir()
+        self.path = os.path.join(self.folder, "c.lime")
+        with open(self.path, "wb") as file:
+            file.write(self.layout(0))
+        settled(self.path)
+
+    def in_place(self, turn):
+        """Nobody takes it for a container while it is between two layouts."""
+        data = self.layout(turn)
+        with open(self.path, "r+b", buffering=0) as file:
+            file.write(bytes(8))
+            os.pwrite(file.fileno(), data[8:], 8)
+            os.pwrite(file.fileno(), data[:8], 0)
+
+    def replaced(self, turn):
+        with open(self.path + ".new", "wb") as file:
+            file.write(self.layout(turn))
+        os.rename(file.name, self.path)
+
+    def cut(self, turn):
+        data = self.layout(turn)
+        with open(self.path, "r+b", buffering=0) as file:
+            file.write(bytes(8))
+            os.truncate(file.fileno(), 100_000 + turn)
+            os.pwrite(file.fileno(), data[8:], 8)
+            os.pwrite(file.fileno(), data[:8], 0)
+
+    READER = (
+        "import array, os, sys, time\n"
+        "path, tag, code = sys.argv[1], int(sys.argv[2]), 0\n"
+        "end = time.monotonic() + float(sys.argv[3])\n"
+        "good = bad = 0\n"
+        "while time.monotonic() < end or not good:\n"
+        "    try:\n"
+        "        with open(path, 'rb', buffering=0) as file:\n"
+        "            at = 0\n"
+        "            while data := file.read(200_000):\n"
+        "                got = array.array('Q', data)\n"
+        "                for i in range(0, len(got), 499):\n"
+        "                    if got[i] != (at + 8 * i | tag << 48):\n"
+        "                        sys.exit(f'{at + 8 * i}: {got[i]:x}')\n"
+        "                at += len(data)\n"
+        "        good += 1\n"
+        "    except OSError:\n"
+        "        bad += 1\n"
+        "print(good, bad)\n")
+
+    def changes(self, change, pause=0.03):
+        """Readers of both records while that goes on."""
+        with limetest.Mount(self.folder) as mount:
+            over = threading.Event()
+
+            def go_on():
+                turn = 0
+                while not over.is_set():
+                    turn += 1
+                    change(turn)
+                    over.wait(pause * (1 + turn % 4))
+
+            thread = threading.Thread(target=go_on)
+            thread.start()
+            try:
+                readers = [subprocess.Popen(
+                    [limetest.program("limefs-run"), PYTHON, "-c", self.READER,
+                     mount.join("c.lime", name), str(tag), "4"], env=environ(),
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    for name, tag in (("one", 1), ("two", 2))]
+                for reader in readers:
+                    out, err = reader.communicate(timeout=300)
+                    self.assertEqual(reader.returncode, 0, out + err)
+                    self.assertTrue(REPORT.search(err), err)
+                    print("#", out.decode().strip(), REPORT.search(err)[0].decode())
+            finally:
+                over.set()
+                thread.join()
+
+    def test_in_place(self):
+        self.changes(self.in_place)
+
+    def test_replaced(self):
+        self.changes(self.replaced)
+
+    def test_cut(self):
+        self.changes(self.cut)
+
+    def reader(self, record):
+        """Reads a line of sizes from its input, and that many bytes, hashed, or an error."""
+        code = ("import errno, os, sys\n"
+                "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+                "for line in sys.stdin:\n"
+                "    try:\n"
+                "        print(os.read(fd, int(line)).hex()[:32], flush=True)\n"
+                "    except OSError as error:\n"
+                "        print(errno.errorcode[error.errno], flush=True)\n")
+        process = subprocess.Popen([limetest.program("limefs-run"), PYTHON, "-c", code, record],
+                                   env=environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+
+        def ask(n):
+            process.stdin.write(b"%d\n" % n)
+            process.stdin.flush()
+            return process.stdout.readline().decode().strip()
+
+        return process, ask
+
+    def test_an_open_record(self):
+        """As by the mount alone (test_change.py): who has it open goes on, or gets ESTALE."""
+        old = words(1)
+        for change, want in ((self.in_place, "ESTALE"), (self.replaced, old[1600:1616].hex()),
+                             (lambda turn: os.truncate(self.path, 1000), "ESTALE"),
+                             (lambda turn: os.unlink(self.path), old[1600:1616].hex())):
+            self.setUp()
+            with self.subTest(change), limetest.Mount(self.folder) as mount:
+                process, ask = self.reader(mount.join("c.lime", "one"))
+                self.assertEqual(ask(800), old[:16].hex())
+                self.assertEqual(ask(800), old[800:816].hex())
+                change(1)
+                self.assertEqual(ask(1000), want)
+                done = process.communicate()[1]
+                self.assertIn(b" 1600 bytes round the mount", done)
+
+    def test_digests(self):
+        """Of a container that is replaced all the time."""
+        digests = {hashlib.md5(words(1)).hexdigest().encode()}
+        with limetest.Mount(self.folder) as mount:
+            for turn in range(1, 20):
+                self.replaced(turn)
+                done = run(["md5sum", mount.join("c.lime", "one")])
+                self.assertIn(done.stdout.split()[0], digests)
+
+
+@limetest.needs_fuse
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class Users(limetest.TestCase):
+    """Nobody reads by the library what they could not read without it."""
+
+    def setUp(self):
+        self.data = words(3)
+        self.folder = self.tempdir()
+        self.path = os.path.join(self.folder, "c.lime")
+        with open(self.path, "wb") as file:
+            file.write(limetest.container([("data", self.data)]))
+        os.chmod(self.path, 0o640)
+        settled(self.path)
+
+    def cat(self, record, user):
+        return run(["cat", record], user=user, group=user, extra_groups=[])
+
+    def test_who_may_not_reach_the_container(self):
+        """The folder is closed to them, the mount is not: they read by that."""
+        for mode, want, how in ((0o640, 1, None), (0o644, 0, "through")):
+            os.chmod(self.path, mode)
+            os.chmod(self.folder, 0o700)
+            settled(self.path)
+            point = self.tempdir()
+            os.chmod(point, 0o755)
+            with self.subTest(mode), limetest.Mount(self.path, point, opts="allow_other") as mount:
+                done = self.cat(mount.join("data"), 12345)
+                self.assertEqual(done.returncode, want, done.stderr)
+                self.assertEqual(done.round, 0)
+                self.assertEqual(done.through, SIZE if how else 0)
+                if want:
+                    self.assertEqual(done.stdout, b"")
+                    tried = limetest.run(["getfattr", "-n", "user.limefs.range",
+                                          mount.join("data")], user=12345, group=12345,
+                                         extra_groups=[]) if shutil.which("getfattr") else None
+                    self.assertFalse(tried and tried.stdout)
+
+    def test_who_may(self):
+        os.chmod(self.path, 0o644)
+        os.chmod(self.folder, 0o755)
+        settled(self.path)
+        point = self.tempdir()
+        os.chmod(point, 0o755)
+        with limetest.Mount(self.path, point, opts="allow_other") as mount:
+            done = self.cat(mount.join("data"), 12345)
+            self.assertEqual((done.stdout, done.round), (self.data, SIZE), done.stderr)
+
+
+class Wrapper(limetest.TestCase):
+    def test_words(self):
+        done = limetest.run(["limefs-run", "--help"])
+        self.assertEqual(done.returncode, 0)
+        self.assertLess(max(len(line) for line in done.stdout.splitlines()), 80)
+        self.assertIn(b"limefs-run", self.run_ok(["limefs-run", "--version"]))
+        for args, status, words_ in (([], 125, b"no command"), (["--what"], 125, b"--help"),
+                                     (["/nonexistent"], 127, b"No such file"),
+                                     (["/"], 126, b"Permission denied")):
+            done = limetest.run(["limefs-run", *args])
+            self.assertEqual(done.returncode, status, args)
+            self.assertIn(words_, done.stderr)
+
+    def test_what_is_preloaded_stays(self):
+        env = {**os.environ, "LD_PRELOAD": "/nonexistent.so"}
+        out = self.run_ok(["limefs-run", "--", "sh", "-c", "echo $LD_PRELOAD"], env=env)
+        self.assertEqual(out.decode().strip(), f"{LIBRARY}:/nonexistent.so")
+
+    def test_found_where_it_is_installed(self):
+        folder = self.tempdir()
+        os.mkdir(os.path.join(folder, "bin"))
+        os.mkdir(os.path.join(folder, "lib"))
+        program = shutil.copy(limetest.program("limefs-run"), os.path.join(folder, "bin"))
+        shutil.copy(LIBRARY, os.path.join(folder, "lib"))
+        out = self.run_ok([program, "sh", "-c", "echo $LD_PRELOAD"])
+        self.assertEqual(out.decode().strip(), os.path.join(folder, "lib", "liblimefs-run.so"))
+
+
+if __name__ == "__main__":
+    limetest.main()

@@ -1,0 +1,561 @@
+/*
+ * run-calls.c - run-calls WHAT RECORD SAME: reads a record under limefs-run in every way, and
+ * compares it with a plain file of the same bytes (tests/fuse/test_run.py)
+ *
+ * Exits with 1, and says where, at the first difference. Each call that returns bytes or a
+ * position is made on the plain file, too.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MUST(what)                                                                           \
+    do {                                                                                     \
+        if (!(what)) {                                                                       \
+            printf("line %d: %s: errno %d (%s)\n", __LINE__, #what, errno, strerror(errno)); \
+            fflush(stdout);                                                                  \
+            _exit(1);                                                                        \
+        }                                                                                    \
+    } while (0)
+
+enum {
+    ROOM = 1 << 20,
+    STEPS = 20000,
+    THREADS = 8,
+    PIECE = 4096,
+};
+
+static const char *record, *same;
+static unsigned char *bytes; /* what the record has to be */
+static size_t size;
+
+static uint64_t dice(uint64_t sides)
+{
+    static uint64_t state = 88172645463325252;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % sides;
+}
+
+static int opened(void)
+{
+    int fd = open(record, O_RDONLY);
+    MUST(fd >= 0);
+    return fd;
+}
+
+static void is_at(int fd, off_t at)
+{
+    MUST(lseek(fd, 0, SEEK_CUR) == at);
+}
+
+/* The next n bytes by read(), from `at`. */
+static void reads_on(int fd, size_t at, size_t n)
+{
+    char *buf = malloc(n);
+    is_at(fd, (off_t)at);
+    MUST(buf && read(fd, buf, n) == (ssize_t)n);
+    MUST(memcmp(buf, bytes + at, n) == 0);
+    is_at(fd, (off_t)(at + n));
+    free(buf);
+}
+
+static void ends_well(pid_t pid)
+{
+    int status;
+    MUST(waitpid(pid, &status, 0) == pid);
+    MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* ---- each call that reads, at random places, also beyond the end ---- */
+
+static ssize_t one_step(int fd, unsigned way, char *buf, size_t n, off_t at)
+{
+    struct iovec iov[20];
+    size_t part = n / 20;
+    for (size_t i = 0; i < 20; i++)
+        iov[i] = (struct iovec){buf + i * part, i == 19 ? n - 19 * part : part};
+    switch (way) {
+    case 0:
+        return read(fd, buf, n);
+    case 1:
+        return pread(fd, buf, n, at);
+    case 2:
+        return readv(fd, iov, 20);
+    case 3:
+        return preadv(fd, iov, 20, at);
+    case 4:
+        return preadv2(fd, iov, 20, at, 0);
+    case 5:
+        return preadv2(fd, iov, 20, -1, 0);
+    case 6:
+        return lseek(fd, at, SEEK_SET);
+    case 7:
+        return lseek(fd, -at, SEEK_END);
+    default:
+        return lseek(fd, at - (off_t)size / 2, SEEK_CUR);
+    }
+}
+
+static void calls(void)
+{
+    int ours = opened(), plain = open(same, O_RDONLY);
+    char *a = malloc(ROOM), *b = malloc(ROOM);
+    MUST(plain >= 0 && a && b);
+    for (int i = 0; i < STEPS; i++) {
+        unsigned way = (unsigned)dice(9);
+        size_t n = dice(8) ? dice(5000) : dice(ROOM);
+        off_t at = (off_t)dice(size + 5000);
+        ssize_t x = one_step(ours, way, a, n, at), y = one_step(plain, way, b, n, at);
+        MUST(x == y);
+        MUST(way > 5 || x <= 0 || memcmp(a, b, (size_t)x) == 0);
+        MUST(lseek(ours, 0, SEEK_CUR) == lseek(plain, 0, SEEK_CUR));
+    }
+    MUST(read(ours, NULL, 0) == 0);
+    MUST(lseek(ours, 0, SEEK_SET) == 0);
+    errno = 0;
+    MUST(read(ours, (void *)(uintptr_t)(dice(2) + 8), 100) == -1 && errno == EFAULT);
+    reads_on(ours, 0, 1000);
+    errno = 0;
+    MUST(pread(ours, a, 10, -1) == -1 && errno == EINVAL);
+    MUST(read(-1, a, 1) == -1 && errno == EBADF);
+    struct stat x, y;
+    MUST(fstat(ours, &x) == 0 && fstat(plain, &y) == 0 && x.st_size == y.st_size);
+    MUST(stat(record, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev);
+    MUST(write(ours, a, 1) == -1 && errno == EBADF);
+}
+
+/* ---- descriptors ---- */
+
+static void dups(void)
+{
+    int fd = opened(), two = dup(fd), zero = open("/dev/zero", O_RDONLY);
+    reads_on(fd, 0, 1000);
+    reads_on(two, 1000, 70000);
+    int three = fcntl(fd, F_DUPFD, 100), four = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    MUST(three >= 100 && four >= 200 && fcntl(four, F_GETFD) == FD_CLOEXEC);
+    MUST(close(fd) == 0);
+    reads_on(three, 71000, 10);
+    MUST(dup2(four, 50) == 50 && dup3(four, 51, O_CLOEXEC) == 51 && dup2(four, four) == four);
+    MUST(close(two) == 0 && close(three) == 0);
+    reads_on(50, 71010, 10);
+    reads_on(51, 71020, 10);
+    MUST(dup2(zero, 50) == 50); /* another file by its number */
+    char buf[100] = "x";
+    MUST(read(50, buf, sizeof buf) == sizeof buf && buf[0] == 0 && buf[99] == 0);
+    reads_on(four, 71030, 10);
+    MUST(close(51) == 0 && close(four) == 0 && close(four) == -1 && errno == EBADF);
+    MUST(read(four, buf, 1) == -1 && errno == EBADF);
+}
+
+/* Closed, and opened again, where no library can see it. */
+static void unseen(void)
+{
+    char buf[100];
+    int fd = opened();
+    reads_on(fd, 0, 1000);
+    MUST(syscall(SYS_close, fd) == 0);
+    MUST(syscall(SYS_openat, AT_FDCWD, "/dev/zero", O_RDONLY) == fd);
+    memset(buf, 1, sizeof buf);
+    MUST(read(fd, buf, sizeof buf) == sizeof buf && buf[0] == 0 && buf[99] == 0);
+    memset(buf, 1, sizeof buf);
+    MUST(pread(fd, buf, sizeof buf, 5) == sizeof buf && buf[0] == 0 && buf[99] == 0);
+    MUST(close(fd) == 0);
+    fd = opened();
+    FILE *stream = fdopen(fd, "r");
+    MUST(stream && fclose(stream) == 0);
+    int ends[2];
+    MUST(pipe(ends) == 0 && ends[0] == fd && write(ends[1], "pipe", 4) == 4);
+    MUST(read(fd, buf, sizeof buf) == 4 && memcmp(buf, "pipe", 4) == 0);
+}
+
+/* Programs that close all that they have not opened. */
+static void close_all(void)
+{
+    int fd = opened();
+    for (int i = 3; i < 2000; i++)
+        if (i != fd)
+            close(i);
+    reads_on(fd, 0, 100000);
+    MUST(close_range((unsigned)fd + 1, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
+    reads_on(fd, 100000, 1000);
+    MUST(close_range((unsigned)fd + 1, ~0U, 0) == 0);
+    reads_on(fd, 101000, 1000);
+    MUST(close_range((unsigned)fd, ~0U, 0) == 0);
+    char c;
+    MUST(read(fd, &c, 1) == -1 && errno == EBADF);
+    fd = opened();
+    reads_on(fd, 0, 100000);
+    closefrom(fd + 1);
+    reads_on(fd, 100000, 1000);
+    closefrom(fd);
+    MUST(read(fd, &c, 1) == -1 && errno == EBADF);
+    fd = opened();
+    for (int i = 500; i < 600; i++)
+        MUST(dup2(0, i) == i); /* onto whatever of the library's is there */
+    reads_on(fd, 0, 100000);
+    for (int i = 500; i < 600; i++)
+        MUST(close(i) == 0);
+    MUST(syscall(SYS_close_range, (unsigned)fd + 1, ~0U, 0) == 0);
+    int other = open(same, O_RDONLY);
+    for (int i = 0; i < 1000; i++)
+        MUST(dup(other) >= 0);
+    reads_on(fd, 100000, 1000);
+}
+
+/* ---- processes ---- */
+
+static void forks(void)
+{
+    int fd = opened();
+    reads_on(fd, 0, 5000);
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        reads_on(fd, 5000, 70000);
+        int own = opened();
+        reads_on(own, 0, 100000);
+        MUST(close(own) == 0 && close(fd) == 0);
+        _exit(0);
+    }
+    ends_well(pid);
+    reads_on(fd, 75000, 10);
+    pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); /* a fork that nobody is told of */
+    MUST(pid >= 0);
+    if (pid == 0) {
+        int zero = open("/dev/zero", O_RDONLY);
+        char c = 1;
+        reads_on(fd, 75010, 10);
+        MUST(dup2(zero, fd) == fd && read(fd, &c, 1) == 1 && c == 0);
+        _exit(0);
+    }
+    ends_well(pid);
+    reads_on(fd, 75020, 10);
+    static volatile int zero;
+    zero = open("/dev/zero", O_RDONLY);
+    pid = vfork(); /* NOLINT: what such a child does is what this is about */
+    if (pid == 0) {
+        dup2(zero, fd);
+        dup2(fd, 90);
+        dup2(zero, 91);
+        close(zero);
+        _exit(0);
+    }
+    ends_well(pid);
+    reads_on(fd, 75030, 10);
+    char c = 1;
+    MUST(read(zero, &c, 1) == 1 && c == 0);
+    MUST(read(90, &c, 1) == -1 && errno == EBADF);
+}
+
+/* In the program that was executed: nothing but the record and what it knows of is open. */
+static void executed(void)
+{
+    int fd = 3;
+    reads_on(fd, 12345, 70000);
+    struct stat st, own;
+    MUST(fstat(fd, &st) == 0);
+    for (int i = 5; i < 2000; i++) { /* 4: the plain file's */
+        if (fstat(i, &own) == 0)
+            MUST(own.st_dev == st.st_dev || !S_ISREG(own.st_mode) || getenv("LD_PRELOAD"));
+    }
+}
+
+static void executes(char **argv)
+{
+    int fd = opened(), shut = open(record, O_RDONLY | O_CLOEXEC);
+    MUST(shut >= 0 && lseek(fd, 12345, SEEK_SET) == 12345);
+    if (fd != 3)
+        MUST(dup2(fd, 3) == 3);
+    for (int i = 0; i < 2; i++) { /* with the library, and without */
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (i == 1)
+                unsetenv("LD_PRELOAD");
+            execl("/proc/self/exe", argv[0], "executed", record, same, NULL);
+            _exit(3);
+        }
+        ends_well(pid);
+        MUST(lseek(3, 12345, SEEK_SET) == 12345);
+    }
+}
+
+static void passes(void)
+{
+    union {
+        char room[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    char c = 'c';
+    int ends[2], fd = opened();
+    struct iovec iov = {&c, 1};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    reads_on(fd, 0, 66666);
+    MUST(sendmsg(ends[0], &message, 0) == 1 && recvmsg(ends[1], &message, 0) == 1);
+    int given;
+    memcpy(&given, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof given);
+    reads_on(given, 66666, 1000);
+    reads_on(fd, 67666, 1000);
+    MUST(close(fd) == 0);
+    reads_on(given, 68666, 1000);
+}
+
+/* ---- threads and signals ---- */
+
+static atomic_bool over;
+static atomic_uchar *seen; /* each piece by one thread */
+static int shared;
+
+static void *read_pieces(void *unused)
+{
+    char buf[PIECE];
+    ssize_t got;
+    (void)unused;
+    while ((got = read(shared, buf, PIECE)) > 0) {
+        size_t at;
+        memcpy(&at, buf, sizeof at); /* the file's words are their places */
+        MUST(at % PIECE == 0 && at + (size_t)got <= size);
+        MUST(memcmp(buf, bytes + at, (size_t)got) == 0);
+        MUST(atomic_fetch_add(&seen[at / PIECE], 1) == 0);
+    }
+    MUST(got == 0);
+    return NULL;
+}
+
+/* Its number is now a record, now a pipe. */
+static void *open_and_close(void *unused)
+{
+    char buf[PIECE];
+    (void)unused;
+    while (!atomic_load(&over)) {
+        int ends[2], fd = opened();
+        MUST(pread(fd, buf, PIECE, PIECE) == PIECE && memcmp(buf, bytes + PIECE, PIECE) == 0);
+        MUST(close(fd) == 0 && pipe(ends) == 0 && write(ends[1], "pipe", 4) == 4);
+        MUST(read(ends[0], buf, PIECE) == 4 && memcmp(buf, "pipe", 4) == 0);
+        MUST(close(ends[0]) == 0 && close(ends[1]) == 0);
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t all[2 * THREADS];
+    seen = calloc(size / PIECE + 1, 1);
+    shared = opened();
+    for (int i = 0; i < 2 * THREADS; i++)
+        MUST(pthread_create(&all[i], NULL, i < THREADS ? read_pieces : open_and_close, NULL) ==
+             0);
+    for (int i = 0; i < THREADS; i++)
+        MUST(pthread_join(all[i], NULL) == 0);
+    for (int i = 0; i < 100; i++) { /* forked while they are at it */
+        pid_t pid = fork();
+        if (pid == 0) {
+            reads_on(opened(), 0, 100000);
+            _exit(0);
+        }
+        ends_well(pid);
+    }
+    atomic_store(&over, true);
+    for (int i = THREADS; i < 2 * THREADS; i++)
+        MUST(pthread_join(all[i], NULL) == 0);
+    for (size_t i = 0; i < size / PIECE; i++)
+        MUST(seen[i] == 1);
+}
+
+static atomic_int alarms;
+
+static void on_alarm(int number)
+{
+    char buf[100];
+    int kept = errno, fd = open(record, O_RDONLY);
+    (void)number;
+    MUST(fd >= 0 && pread(fd, buf, sizeof buf, 800) == sizeof buf);
+    MUST(memcmp(buf, bytes + 800, sizeof buf) == 0 && close(fd) == 0);
+    atomic_fetch_add(&alarms, 1);
+    errno = kept;
+}
+
+static void signals(void)
+{
+    static char stack[16384]; /* not much, as handlers may have */
+    const stack_t small = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART | SA_ONSTACK};
+    struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    MUST(sigaltstack(&small, NULL) == 0 && sigaction(SIGALRM, &action, NULL) == 0);
+    MUST(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    while (atomic_load(&alarms) < 500) {
+        int fd = opened(), two = dup(fd);
+        reads_on(fd, 0, 1000);
+        reads_on(two, 1000, 1000);
+        MUST(close(fd) == 0 && close(two) == 0);
+    }
+    MUST(setitimer(ITIMER_REAL, &never, NULL) == 0);
+}
+
+/* ---- streams ---- */
+
+static void compare_streams(FILE *ours, FILE *plain)
+{
+    char *a = malloc(ROOM), *b = malloc(ROOM);
+    for (int i = 0; i < STEPS / 4; i++) {
+        size_t n = dice(8) ? dice(300) : dice(ROOM);
+        off_t at = (off_t)dice(size + 1000);
+        int whence = at % 2 ? SEEK_SET : SEEK_CUR;
+        switch (dice(6)) {
+        case 0:
+            MUST(getc(ours) == getc(plain));
+            break;
+        case 1:
+            MUST(fseeko(ours, at, whence) == fseeko(plain, at, whence));
+            break;
+        case 2:
+            MUST(ungetc('x', ours) == ungetc('x', plain));
+            break;
+        case 3:
+            MUST(!fgets(a, (int)n + 2, ours) == !fgets(b, (int)n + 2, plain));
+            break;
+        default: {
+            size_t x = fread(a, 1, n, ours), y = fread(b, 1, n, plain);
+            MUST(x == y && memcmp(a, b, x) == 0);
+        }
+        }
+        MUST(ftello(ours) == ftello(plain));
+        MUST(!feof(ours) == !feof(plain) && !ferror(ours) == !ferror(plain));
+    }
+    free(a);
+    free(b);
+}
+
+static void streams(void)
+{
+    struct stat st, of;
+    FILE *ours = fopen(record, "rb"), *plain = fopen(same, "rb");
+    MUST(ours && plain);
+    MUST(fstat(fileno(ours), &st) == 0 && stat(record, &of) == 0 && st.st_ino == of.st_ino);
+    compare_streams(ours, plain);
+    rewind(ours);
+    MUST(lseek(fileno_unlocked(ours), 0, SEEK_CUR) == 0);
+    reads_on(fileno(ours), 0, 100000);
+    int fd = fileno(ours);
+    MUST(fclose(ours) == 0 && fcntl(fd, F_GETFD) == -1);
+    ours = fdopen(opened(), "r");
+    static char large[3 * ROOM];
+    MUST(ours && setvbuf(ours, large, _IOFBF, sizeof large) == 0);
+    rewind(plain);
+    compare_streams(ours, plain);
+    pid_t pid = fork();
+    if (pid == 0) {
+        rewind(ours);
+        rewind(plain);
+        compare_streams(ours, plain);
+        _exit(0);
+    }
+    ends_well(pid);
+    MUST(freopen(same, "r", ours) == ours && freopen(record, "r", plain) == plain);
+    compare_streams(plain, ours);
+    MUST(freopen(record, "re", ours) == ours && fcntl(fileno(ours), F_GETFD) == FD_CLOEXEC);
+    MUST(fgetc(ours) == bytes[0] && fclose(ours) == 0 && fclose(plain) == 0);
+    MUST(!fopen("/nonexistent/file", "r") && errno == ENOENT);
+    MUST(freopen(record, "r", stdin) == stdin && fgetc(stdin) == bytes[0] &&
+         fileno(stdin) == 0);
+    FILE *many[300];
+    for (int i = 0; i < 300; i++)
+        MUST((many[i] = fopen(record, "r")) && fgetc(many[i]) == bytes[0]);
+    for (int i = 0; i < 300; i++)
+        MUST(fileno(many[i]) > 2 && fclose(many[i]) == 0);
+}
+
+/* ---- what goes by the kernel alone ---- */
+
+static void kernel(void)
+{
+    char path[] = "/tmp/run-calls-XXXXXX";
+    int fd = opened(), out = mkstemp(path), ends[2];
+    MUST(out >= 0 && unlink(path) == 0 && pipe(ends) == 0);
+    reads_on(fd, 0, 10);
+    MUST(sendfile(out, fd, NULL, 70000) == 70000);
+    is_at(fd, 70010);
+    reads_on(fd, 70010, 10);
+    ssize_t copied = copy_file_range(fd, NULL, out, NULL, 5000, 0);
+    MUST(copied == 5000 || errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP);
+    size_t at = 70020 + (copied > 0 ? 5000 : 0);
+    is_at(fd, (off_t)at);
+    MUST(splice(fd, NULL, ends[1], NULL, 4096, 0) == 4096);
+    reads_on(fd, at + 4096, 10);
+    char *buf = malloc(70000);
+    MUST(buf && pread(out, buf, 70000, 0) == 70000 && memcmp(buf, bytes + 10, 70000) == 0);
+    MUST(read(ends[0], buf, 4096) == 4096 && memcmp(buf, bytes + at, 4096) == 0);
+    unsigned char *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    MUST(map != MAP_FAILED && memcmp(map, bytes, size) == 0);
+    MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL) == 0);
+    MUST(posix_fadvise(fd, 4096, 1 << 20, POSIX_FADV_WILLNEED) == 0);
+    MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
+    MUST(posix_fadvise(fd, 0, 0, 12345) == EINVAL);
+    MUST(readahead(fd, 0, 1 << 20) == 0);
+    reads_on(fd, at + 4106, 100000);
+    MUST(lseek(fd, 0, SEEK_SET) == 0);
+    fcntl(fd, F_SETFL, O_DIRECT); /* which not each kernel allows */
+    MUST(posix_memalign((void **)&buf, 4096, 8192) == 0 && read(fd, buf, 8192) == 8192);
+    MUST(memcmp(buf, bytes, 8192) == 0);
+    is_at(fd, 8192);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } all[] = {{"calls", calls},     {"dups", dups},          {"unseen", unseen},
+               {"forks", forks},     {"executed", executed},  {"passes", passes},
+               {"threads", threads}, {"signals", signals},    {"streams", streams},
+               {"kernel", kernel},   {"close_all", close_all}};
+    struct stat st;
+    if (argc != 4)
+        return 2;
+    record = argv[2];
+    same = argv[3];
+    int fd = strcmp(argv[1], "executed") == 0 ? fcntl(open(same, O_RDONLY), F_DUPFD, 60)
+                                              : open(same, O_RDONLY);
+    MUST(fd >= 0 && fstat(fd, &st) == 0);
+    size = (size_t)st.st_size;
+    bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    MUST(bytes != MAP_FAILED && close(fd) == 0);
+    if (strcmp(argv[1], "executes") == 0) {
+        executes(argv);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (strcmp(argv[1], all[i].name) == 0) {
+            all[i].run();
+            return 0;
+        }
+    }
+    return 2;
+}
