@@ -478,9 +478,11 @@ static void streams(void)
         _exit(0);
     }
     ends_well(pid);
-    MUST(freopen(same, "r", ours) == ours && freopen(record, "r", plain) == plain);
+    FILE *again = freopen(same, "r", ours), *too = freopen(record, "r", plain);
+    MUST(again == ours && too == plain);
     compare_streams(plain, ours);
-    MUST(freopen(record, "re", ours) == ours && fcntl(fileno(ours), F_GETFD) == FD_CLOEXEC);
+    again = freopen(record, "re", ours);
+    MUST(again == ours && fcntl(fileno(ours), F_GETFD) == FD_CLOEXEC);
     MUST(fgetc(ours) == bytes[0] && fclose(ours) == 0 && fclose(plain) == 0);
     MUST(!fopen("/nonexistent/file", "r") && errno == ENOENT);
     MUST(freopen(record, "r", stdin) == stdin && fgetc(stdin) == bytes[0] &&
