@@ -442,6 +442,43 @@ class Users(limetest.TestCase):
             self.assertEqual((done.stdout, done.round), (self.data, SIZE), done.stderr)
 
 
+    @unittest.skipUnless(shutil.which("fusermount3") and os.path.exists("/etc/fuse.conf"),
+                         "needs fusermount3")
+    def test_another_users_mount(self):
+        """It tells which file to read: so it is believed by its own user alone."""
+        top = self.tempdir()
+        os.chmod(top, 0o755)
+        folder, point = (os.path.join(top, name) for name in ("files", "mnt"))
+        for path in (folder, point):
+            os.mkdir(path)
+            os.chown(path, 65534, 65534)
+        shutil.copy(self.path, os.path.join(folder, "c"))
+        os.chmod(os.path.join(folder, "c"), 0o644)
+        settled(os.path.join(folder, "c"))
+        for kind, names in (("bin", ("limefs", "limefs-run")), ("lib", ("liblimefs-run.so",))):
+            os.mkdir(os.path.join(top, kind))
+            for name in names:
+                shutil.copy(os.path.join(limetest.B, kind, name), os.path.join(top, kind))
+        fuse, conf = os.path.join(top, "fuse"), os.path.join(top, "conf")
+        os.mknod(fuse, 0o020666, os.stat("/dev/fuse").st_rdev)
+        os.chmod(fuse, 0o666)
+        with open(conf, "w", encoding="ascii") as file:
+            file.write("user_allow_other\n")
+        script = ("mount --make-rprivate / && mount --bind $0/fuse /dev/fuse && "
+                  "mount --bind $0/conf /etc/fuse.conf && "
+                  "as() { setpriv --reuid $1 --regid $1 --clear-groups $2 $3 $4 $5 $6; } && "
+                  "as 65534 $0/bin/limefs -o allow_other $0/files $0/mnt && "
+                  "for user in 65534 54322 0; do "
+                  "as $user $0/bin/limefs-run cmp $0/mnt/c/data $0/plain; done; umount $0/mnt")
+        with open(os.path.join(top, "plain"), "wb") as file:
+            file.write(self.data)
+        done = limetest.run(["unshare", "-m", "sh", "-c", script, top], env=environ())
+        told = REPORT.findall(done.stderr)
+        size = str(SIZE).encode()
+        self.assertEqual(told, [(b"cmp", size, b"0"), (b"cmp", b"0", size), (b"cmp", b"0", size)],
+                         done.stdout + done.stderr)
+
+
 class Wrapper(limetest.TestCase):
     def test_words(self):
         done = limetest.run(["limefs-run", "--help"])
