@@ -484,9 +484,10 @@ static void streams(void)
     again = freopen(record, "re", ours);
     MUST(again == ours && fcntl(fileno(ours), F_GETFD) == FD_CLOEXEC);
     MUST(fgetc(ours) == bytes[0] && fclose(ours) == 0 && fclose(plain) == 0);
-    MUST(!fopen("/nonexistent/file", "r") && errno == ENOENT);
-    MUST(freopen(record, "r", stdin) == stdin && fgetc(stdin) == bytes[0] &&
-         fileno(stdin) == 0);
+    again = fopen("/nonexistent/file", "r");
+    MUST(!again && errno == ENOENT);
+    again = freopen(record, "r", stdin);
+    MUST(again == stdin && fgetc(stdin) == bytes[0] && fileno(stdin) == 0);
     FILE *many[300];
     for (int i = 0; i < 300; i++)
         MUST((many[i] = fopen(record, "r")) && fgetc(many[i]) == bytes[0]);
