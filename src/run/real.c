@@ -36,6 +36,10 @@ static void find(void)
     FIND(freopen, "freopen");
     FIND(fclose, "fclose");
     FIND(fileno, "fileno");
+    FIND(fread, "fread");
+    FIND(fread_unlocked, "fread_unlocked");
+    FIND(fread_chk, "__fread_chk");
+    FIND(fread_unlocked_chk, "__fread_unlocked_chk");
     atomic_store(&ready, true);
 }
 

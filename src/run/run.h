@@ -46,6 +46,10 @@ struct limefs_run_real {
     FILE *(*fopen)(const char *, const char *), *(*fdopen)(int, const char *);
     FILE *(*freopen)(const char *, const char *, FILE *);
     int (*fclose)(FILE *), (*fileno)(FILE *);
+    size_t (*fread)(void *, size_t, size_t, FILE *);
+    size_t (*fread_unlocked)(void *, size_t, size_t, FILE *);
+    size_t (*fread_chk)(void *, size_t, size_t, size_t, FILE *);
+    size_t (*fread_unlocked_chk)(void *, size_t, size_t, size_t, FILE *);
 };
 
 const struct limefs_run_real *limefs_run_real(void);
@@ -126,6 +130,11 @@ void limefs_run_count_through(size_t);
 void limefs_run_report_begin(void);
 bool limefs_run_is_report(int fd);
 void limefs_run_move_report(void);
+
+/* ---- stream.c ---- */
+
+/* The record's descriptor, if the stream is one of ours, or -1. */
+int limefs_run_stream_fd(const FILE *);
 
 /* For what stands before a function of libc's. */
 #define EXPORTED __attribute__((visibility("default")))

@@ -33,10 +33,11 @@ static struct {
 } streams[STREAMS];
 
 static FILE *const taken = (FILE *)&streams; /* no stream's address */
+static atomic_int used;                      /* places below it were, or are */
 
 static int find(const FILE *file)
 {
-    int at = STREAMS - 1;
+    int at = atomic_load(&used) - 1;
     while (at >= 0 && atomic_load(&streams[at].file) != file)
         at--;
     return at;
@@ -46,8 +47,12 @@ static int take_place(void)
 {
     for (int i = 0; i < STREAMS; i++) {
         FILE *none = NULL;
-        if (atomic_compare_exchange_strong(&streams[i].file, &none, taken))
-            return i;
+        if (!atomic_compare_exchange_strong(&streams[i].file, &none, taken))
+            continue;
+        int seen = atomic_load(&used);
+        while (seen <= i && !atomic_compare_exchange_weak(&used, &seen, i + 1))
+            ;
+        return i;
     }
     return -1;
 }
@@ -191,6 +196,12 @@ static FILE *opened_again(const char *path, const char *mode, FILE *file, int pl
 
 FREOPEN(freopen)
 FREOPEN(freopen64)
+
+int limefs_run_stream_fd(const FILE *file)
+{
+    int place = find(file);
+    return place < 0 ? -1 : atomic_load(&streams[place].fd);
+}
 
 #define FILENO(name)                                                   \
     EXPORTED int name(FILE *file)                                      \

@@ -1,0 +1,82 @@
+/* test_range.c - a record's range of its container, as text and back */
+#include "unit.h"
+#include "limerange.h"
+
+static int decode(const char *text, size_t len, struct limefile_range *range)
+{
+    static char room[LIMEFILE_RANGE_TEXT_MAX + 1];
+    memcpy(room, text, len);
+    return limefile_range_decode(room, len, range);
+}
+
+static void there_and_back(void **unused)
+{
+    const struct limefile_range all[] = {
+        {.state = {1, 2, 1000, 5, 6, 7, 8}, .offset = 144, .bytes = 856, .path = "/a b\n c"},
+        {.state = {UINT64_MAX, UINT64_MAX, INT64_MAX, -1, INT64_MAX, 999999999, 0},
+         .offset = INT64_MAX,
+         .path = "/"},
+    };
+    (void)unused;
+    for (size_t i = 0; i < COUNT(all); i++) {
+        char text[LIMEFILE_RANGE_TEXT_MAX];
+        struct limefile_range range;
+        int len = limefile_range_encode(&all[i], text);
+        assert_true(len > 0);
+        assert_int_equal(decode(text, (size_t)len, &range), 0);
+        assert_true(limefile_state_equal(&range.state, &all[i].state));
+        assert_true(range.offset == all[i].offset && range.bytes == all[i].bytes);
+        assert_string_equal(range.path, all[i].path);
+        for (int cut = 0; cut < len - (int)strlen(all[i].path) + 1; cut++)
+            assert_int_equal(decode(text, (size_t)cut, &range), -EPROTO);
+    }
+}
+
+static void too_long(void **unused)
+{
+    char path[LIMEFILE_RANGE_TEXT_MAX + 1], text[LIMEFILE_RANGE_TEXT_MAX];
+    struct limefile_range range = {.path = path};
+    (void)unused;
+    memset(path, '/', sizeof path);
+    path[sizeof path - 1] = '\0';
+    assert_int_equal(limefile_range_encode(&range, text), -ERANGE);
+    int head = snprintf(text, sizeof text, "1 1 1 1 1 1 1 1 0 1 ");
+    memset(text + head, '/', LIMEFILE_RANGE_PATH_MAX);
+    assert_int_equal(decode(text, (size_t)head + LIMEFILE_RANGE_PATH_MAX - 1, &range), 0);
+    assert_int_equal(decode(text, (size_t)head + LIMEFILE_RANGE_PATH_MAX, &range), -EPROTO);
+}
+
+static void wrong(void **unused)
+{
+    static const char *const all[] = {
+        "2 1 2 1000 5 6 7 8 144 856 /a", /* a later version */
+        "1 1 2 1000 5 6 7 8 145 856 /a", /* beyond the end */
+        "1 1 2 1000 5 6 7 8 1001 0 /a",
+        "1 1 2 18446744073709551615 5 6 7 8 0 0 /a",
+        "1 18446744073709551616 2 1000 5 6 7 8 144 856 /a",
+        "1 1 2 1000 9223372036854775808 6 7 8 144 856 /a",
+        "1 1 2 1000 5 1000000000 7 8 144 856 /a",
+        "1 1 -2 1000 5 6 7 8 144 856 /a",
+        "1 1 2 1000 --5 6 7 8 144 856 /a",
+        "1 1  2 1000 5 6 7 8 144 856 /a",
+        "1 1 2 0x10 5 6 7 8 0 1 /a",
+        "1 1 2 1000 5 6 7 8 144 856 a", /* not absolute */
+        "1 1 2 1000 5 6 7 8 144 856 ",
+        "1 1 2 1000 5 6 7 8 144 18446744073709551615 /a",
+    };
+    struct limefile_range range;
+    (void)unused;
+    for (size_t i = 0; i < COUNT(all); i++)
+        assert_int_equal(decode(all[i], strlen(all[i]), &range), -EPROTO);
+    assert_int_equal(decode("1 1 2 9 5 6 7 8 0 9 /a\0b", 24, &range), -EPROTO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(too_long),
+        cmocka_unit_test(wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
