@@ -141,6 +141,8 @@ static void calls(void)
     MUST(fstat(ours, &x) == 0 && fstat(plain, &y) == 0 && x.st_size == y.st_size);
     MUST(stat(record, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev);
     MUST(write(ours, a, 1) == -1 && errno == EBADF);
+    free(a);
+    free(b);
 }
 
 /* ---- descriptors ---- */
@@ -516,6 +518,7 @@ static void kernel(void)
     char *buf = malloc(70000);
     MUST(buf && pread(out, buf, 70000, 0) == 70000 && memcmp(buf, bytes + 10, 70000) == 0);
     MUST(read(ends[0], buf, 4096) == 4096 && memcmp(buf, bytes + at, 4096) == 0);
+    free(buf);
     unsigned char *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     MUST(map != MAP_FAILED && memcmp(map, bytes, size) == 0);
     MUST(posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL) == 0);
@@ -529,6 +532,7 @@ static void kernel(void)
     MUST(posix_memalign((void **)&buf, 4096, 8192) == 0 && read(fd, buf, 8192) == 8192);
     MUST(memcmp(buf, bytes, 8192) == 0);
     is_at(fd, 8192);
+    free(buf);
 }
 
 int main(int argc, char **argv)

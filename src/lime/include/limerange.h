@@ -19,8 +19,8 @@
 #define LIMEFILE_RANGE_XATTR "user.limefs.range"
 
 enum { /* handlers of signals have small stacks, and may open files */
-    LIMEFILE_RANGE_PATH_MAX = 2048,                         /* with its end */
-    LIMEFILE_RANGE_TEXT_MAX = LIMEFILE_RANGE_PATH_MAX + 256 /* of the value */
+       LIMEFILE_RANGE_PATH_MAX = 2048,                         /* with its end */
+       LIMEFILE_RANGE_TEXT_MAX = LIMEFILE_RANGE_PATH_MAX + 256 /* of the value */
 };
 
 /* A file at one moment. */
@@ -31,7 +31,7 @@ struct limefile_state {
 };
 
 struct limefile_range {
-    struct limefile_state state;        /* of the container */
+    struct limefile_state state; /* of the container */
     uint64_t offset, bytes;      /* within its size */
     const char *path;            /* absolute, as the daemon sees it */
 };
@@ -43,8 +43,8 @@ int limefile_state_equal(const struct limefile_state *, const struct limefile_st
  * LIMEFILE_RANGE_TEXT_MAX. */
 int limefile_range_encode(const struct limefile_range *, char text[LIMEFILE_RANGE_TEXT_MAX]);
 
-/* Of a value of that length, which has room for one byte more; the path is there. 0, or -EPROTO:
- * it is not such a value. Safe in handlers of signals. */
+/* Of a value of that length, which has room for one byte more; the path is there. 0, or
+ * -EPROTO: it is not such a value. Safe in handlers of signals. */
 int limefile_range_decode(char *text, size_t len, struct limefile_range *);
 
 #endif
