@@ -381,6 +381,8 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 $(B)/obj/tests/helpers/face-speed.o: helper_cflags = $(INC_faces)
 $(B)/obj/tests/helpers/striped.o: helper_cflags = $(call pkg_cflags,fuse3)
 $(B)/helpers/striped: helper_libs = $(call pkg_libs,fuse3)
+$(B)/obj/tests/helpers/long-names.o: helper_cflags = $(call pkg_cflags,fuse3)
+$(B)/helpers/long-names: helper_libs = $(call pkg_libs,fuse3)
 
 # What is preloaded into others. No sanitizer: it runs before they do.
 $(B)/helpers/fault.so: tests/helpers/fault.c $(B)/flags

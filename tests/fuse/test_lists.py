@@ -236,6 +236,30 @@ class Hanging(writelib.TestCase):
 
 
 @limetest.needs_fuse
+class Long(limetest.TestCase):
+    """Names of 1000 bytes, which a file system below may have."""
+
+    def setUp(self):
+        self.top = self.tempdir()
+        self.below = os.path.join(self.top, "below")
+        os.mkdir(self.below)
+        done = limetest.run([limetest.program("long-names"), self.below])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.addCleanup(limetest.run, ["fusermount3", "-u", "-z", self.below])
+
+    def test_they_are_listed(self):
+        """Also where the others are looked up ahead."""
+        names = sorted(os.listdir(self.below))
+        self.assertEqual([len(names), max(map(len, names))], [40, 1000])
+        with limetest.Mount(self.top, opts=LONG) as mount:
+            for _ in range(3):
+                self.assertEqual(sorted(os.listdir(mount.join("below"))), names)
+                for name in names:
+                    if len(name) < 100:
+                        os.stat(mount.join("below", name))
+
+
+@limetest.needs_fuse
 class Others(limetest.TestCase):
     """What was looked up ahead is for those alone who may search the folder."""
 

@@ -214,6 +214,19 @@ class Whole(Case):
             with os.scandir(mount.path) as entries:  # again, from the start
                 self.assertEqual(sorted(entry.name for entry in entries), sorted(names))
 
+    def test_a_set_among_many_names(self):
+        """It comes last, also where names are looked up as they are listed."""
+        a_set((1, 1, 1, 2)).write(self.dir, "p")
+        for i in range(300):
+            with open(self.under(f"{i:03d}" + "-" * (40 + i % 97)), "wb") as file:
+                file.write(b"no container " * 20)
+        names = sorted(os.listdir(self.dir) + ["p"])
+        with self.mounted() as mount:
+            for _ in range(3):
+                self.assertEqual(sorted(os.listdir(mount.path)), names)
+                for name in names[:20]:
+                    os.stat(mount.join(name))
+
     def test_asleep_and_awake(self):
         """Kept open while nobody uses them are fewer than there are."""
         made = a_set()

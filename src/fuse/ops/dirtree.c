@@ -115,13 +115,16 @@ static void put_name(struct limefs_sniff_name *name, const struct dirent *entry)
     name->known = name->seen = false;
 }
 
-/* As many as there is room for in the reply. False at the end of the folder. */
+/* As many as there is room for in the reply, and before one that is longer than a name may be
+ * (a file system below has it all the same). False at the end of the folder. */
 static bool take_names(struct limefs_dir *dir, const struct limefs_listing *list)
 {
     size_t used = list->used;
     const struct dirent *entry;
     dir->ahead->count = 0;
     while (dir->ahead->count < LIMEFS_SNIFF_MOST && (entry = next_entry(dir))) {
+        if (strlen(entry->d_name) > NAME_MAX)
+            return true;
         used += fuse_add_direntry_plus(list->req, NULL, 0, entry->d_name, NULL, 0);
         if (used > list->cap)
             return true;
@@ -185,13 +188,8 @@ static int list_ahead(struct limefs *fs, struct limefs_dir *dir, struct limefs_l
 {
     for (bool more = true; more && !list->full;) {
         more = take_names(dir, list);
-        int err = dir->entry ? 0 : errno;
-        if (dir->ahead->count == 0 && err)
-            return list->used == 0 ? -err : 0;
-        if (dir->ahead->count == 0) {
-            limefs_dir_list_sets(fs, dir, list, 0);
-            return 0;
-        }
+        if (dir->ahead->count == 0) /* the end, or what does not fit, or is no such name */
+            return list_names(fs, dir, list);
         recall(fs, dir);
         size_t count = dir->ahead->count;
         bool all = limefs_sniff_look(fs, dirfd(dir->stream), dir->ahead);
