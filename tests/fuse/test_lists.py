@@ -1,5 +1,6 @@
 """Lists of many names: what comes along with them, and what is looked up ahead."""
 
+import contextlib
 import os
 import stat
 import sys
@@ -168,6 +169,19 @@ class Folders(limetest.TestCase):
             for _ in range(100):
                 os.listdir(mount.join("one"))
             self.assertLess(self.resident(mount) - kept, 4 << 20)
+
+    def test_folders_that_are_open_take_little(self):
+        """Whoever lists many, and closes none."""
+        if limetest.SANITIZED:
+            self.skipTest("a sanitizer takes memory, too")
+        with limetest.Mount(self.top) as mount, contextlib.ExitStack() as open_folders:
+            self.look(mount.join("one"))
+            before = self.resident(mount)
+            for _ in range(300):
+                fd = os.open(mount.join("one"), os.O_RDONLY | os.O_DIRECTORY)
+                open_folders.callback(os.close, fd)
+                os.listdir(fd)
+            self.assertLess(self.resident(mount) - before, 300 * (64 << 10))
 
     def resident(self, mount):
         with open(f"/proc/{mount.pid}/status", encoding="utf-8") as file:

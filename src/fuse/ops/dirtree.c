@@ -214,5 +214,9 @@ int limefs_dir_list_folder(struct limefs *fs, struct limefs_dir *dir,
         dir->offset = offset;
     }
     bool ahead = list->plus && dir->may_search && dir->ahead_left > 0;
-    return ahead ? list_ahead(fs, dir, list) : list_names(fs, dir, list);
+    int err = ahead ? list_ahead(fs, dir, list) : list_names(fs, dir, list);
+    free(dir->ahead); /* many folders may be open */
+    dir->ahead = NULL;
+    dir->may_search = false;
+    return err;
 }
