@@ -9,8 +9,10 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import faults
 import limetest
 import scidac
 import users
@@ -489,6 +491,26 @@ class Changed(Case):
                 data[rank * 288:rank * 288 + 288] = \
                     self.new.fields[2][1][rank * 288:rank * 288 + 288]
         return bytes(data)
+
+    def test_a_disk_that_is_back(self):
+        """What could not be read is looked at again."""
+        store = faults.Faults(self.dir)
+        with limetest.Mount(self.dir, opts="formats," + FRESH,
+                            env=store.environment()) as mount:
+            def is_read(path):
+                try:
+                    return sorted(os.listdir(path)) == \
+                        [record for record, _ in records(self.old.joined())]
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.EIO)
+            # Volumes that are young are looked at again in any case: this is for longer.
+            until = time.time() + 0.1
+            while time.time() < until:
+                store.arm(faults.DAEMON, "pread", 1, errno.EIO, lasts=True)
+                self.assertFalse(is_read(mount.join("prop")))
+            store.disarm()
+            self.assertTrue(is_read(mount.join("prop")))
+            self.assertIn("prop", os.listdir(mount.path))
 
     def test_in_place(self):
         def rewrite(path):

@@ -222,8 +222,22 @@ static void remember(struct limefs *fs, const struct limefs_look *look)
 /* It has nothing to do with the volumes: the next look may go well. */
 static bool passes(int err)
 {
-    return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -EAGAIN ||
-           err == -EINTR || err == -ESTALE || err == -ENOENT;
+    switch (-err) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+    case EINTR:
+    case ESTALE:
+    case ENOENT:
+    case EIO: /* of a disk or of a server, that may be back */
+    case EREMOTEIO:
+    case ETIMEDOUT:
+    case ENOTCONN:
+        return true;
+    default:
+        return false;
+    }
 }
 
 static void report(const struct limefs_joined *j, const char *label, const char *name, int err)
