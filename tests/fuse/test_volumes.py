@@ -700,6 +700,18 @@ class Others(Case):
             self.assertEqual(self.user.attempt(may_list, mount.join("closed/prop")),
                              errno.EACCES)
 
+    def test_a_folder_that_they_may_only_list(self):
+        """Whether volumes are a whole set is for those who may look at its files."""
+        for name, mode in (("listed", 0o744), ("searched", 0o755)):
+            self.made.write(users.folder(os.path.join(self.dir, name), mode=mode))
+        with limetest.Mount(self.dir, opts="formats,allow_other") as mount:
+            names = os.listdir(os.path.join(self.dir, "listed"))
+            self.assertEqual(sorted(self.user.call(os.listdir, mount.join("listed"))),
+                             sorted(names))
+            for path in (mount.join("listed"), mount.join("searched")):
+                self.assertEqual(sorted(os.listdir(path)), sorted(names + ["prop"]))
+            self.assertIn("prop", self.user.call(os.listdir, mount.join("searched")))
+
     def test_an_ordinary_user_s_own_mount(self):
         """Of volumes of others that it may read, or of which one is closed to it."""
         users.folder(os.path.join(self.dir, "tree"), ANN)

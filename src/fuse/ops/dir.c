@@ -28,6 +28,8 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
     close(folder);
     if (fd < 0)
         return fd;
+    struct stat st;
+    dir->shows_sets = fs->options.formats && fstatat(fd, ".", &st, AT_SYMLINK_NOFOLLOW) == 0;
     dir->stream = fdopendir(fd);
     int err = dir->stream ? 0 : -errno;
     if (err)

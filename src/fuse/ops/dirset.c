@@ -23,7 +23,7 @@ void limefs_dir_forget_sets(struct limefs_dir *dir)
 static void find_sets(struct limefs *fs, struct limefs_dir *dir)
 {
     char path[PATH_MAX];
-    if (!dir->ended && fs->options.formats)
+    if (!dir->ended && dir->shows_sets)
         dir->sets = limefs_joined_list(fs, dirfd(dir->stream),
                                        limefs_tree_label(fs, dir->node, path, sizeof path));
     dir->ended = true;

@@ -21,6 +21,7 @@ struct limefs_dir {
     struct limefs_view *view;    /* pinned; NULL for a directory of the tree, or of a face */
     struct limefs_fields *faces; /* of the view, that are listed; NULL: not yet */
     uint64_t records;            /* that are listed before them, then */
+    bool shows_sets;             /* to who has opened it, and may search it */
     bool ended;                  /* it has been read to its end, and the sets in it are these */
     struct limefs_joined_name *sets;
     uint64_t asked;     /* limefs_view_asked() at the last reply */
