@@ -59,7 +59,8 @@ class FakeJob:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
         self.listener.listen()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.listening = threading.Thread(target=self._listen, daemon=True)
+        self.listening.start()
 
     def __enter__(self):
         return self
@@ -68,7 +69,11 @@ class FakeJob:
         self.close()
 
     def close(self):
+        """The thread must be gone before its descriptor is: accept() that the kernel begins again
+        would wait on the next socket of that number."""
         self.ended = True
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listening.join()
         self.listener.close()
         if os.path.exists(self.path):
             os.unlink(self.path)
