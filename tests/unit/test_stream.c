@@ -46,6 +46,25 @@ static void test_the_first_request_is_no_stream(void **state)
     assert_true(n > 0);
 }
 
+static void test_what_is_covered_is_not_fetched(void **state)
+{
+    struct limefs_stream stream = {0};
+    uint64_t n, from, total = 0;
+    (void)state;
+    for (uint64_t at = 0; at < 100 * MIB; at += MIB) {
+        limefs_stream_cover(&stream, at + 16 * MIB);
+        note(&stream, at, MIB, &n);
+        total += n;
+    }
+    assert_int_equal(total, 0);
+    for (uint64_t at = 100 * MIB; at < END && total == 0; at += MIB) {
+        from = note(&stream, at, MIB, &n);
+        assert_true(n == 0 || (from >= at + MIB && at < 140 * MIB));
+        total += n;
+    }
+    assert_true(total > 0);
+}
+
 static void test_requests_out_of_order_are_one_stream(void **state)
 {
     static const uint64_t order[] = {1, 0, 3, 2, 6, 4, 5, 7};
@@ -80,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stream_is_fetched_ahead_of_without_gaps),
         cmocka_unit_test(test_the_first_request_is_no_stream),
+        cmocka_unit_test(test_what_is_covered_is_not_fetched),
         cmocka_unit_test(test_requests_out_of_order_are_one_stream),
         cmocka_unit_test(test_random_and_small_requests_fetch_nothing),
     };

@@ -10,7 +10,8 @@
 #include <sys/mman.h>
 
 enum {
-    KEEP_SECONDS = 2, /* what nobody comes for */
+    KEEP_SECONDS = 2,      /* what nobody comes for */
+    KEEP_MORE_SECONDS = 8, /* of a file that somebody has open */
 };
 
 static bool read_block(struct limefs_ahead *ahead, struct limefs_block *block)
@@ -25,6 +26,21 @@ static bool read_block(struct limefs_ahead *ahead, struct limefs_block *block)
         limefs_file_read_face(ahead->fs, file, block->place, block->n, block->offset, &answer);
     block->bytes = answer.iov[0].iov_base;
     return got == (ssize_t)block->n && answer.count == 1;
+}
+
+/* From the container itself. What is changed within a tick of the clock looks the same before
+ * and after. */
+static bool read_stream_block(struct limefs_block *block)
+{
+    struct limefs_file *file = block->target->file;
+    struct timespec now;
+    struct stat st;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (fstat(file->view->fd, &st) != 0 || limefs_time_is_racy(&st.st_ctim, &now))
+        return false;
+    block->stamp = limefs_stamp_of(&st);
+    return limefs_local_read(file, block->place, block->n, block->offset, &block->bytes) ==
+           (ssize_t)block->n;
 }
 
 /* -ENOENT: the kernel does not know the file. What it was given after it had heard of a change
@@ -50,14 +66,15 @@ static void serve_block(struct limefs_ahead *ahead, struct limefs_block *block,
     block->state = LIMEFS_BLOCK_READING;
     limefs_block_place(ahead, block);
     limefs_unlock(&ahead->lock);
-    bool whole = read_block(ahead, block);
+    bool ours = target->file->ours;
+    bool whole = ours ? read_block(ahead, block) : read_stream_block(block);
     limefs_lock(&ahead->lock);
     pthread_cond_broadcast(&ahead->read);
     if (!whole) {
         limefs_block_drop(ahead, block, closing);
         return;
     }
-    if (!target->open && !target->unknown && !ahead->ending) {
+    if (ours && !target->open && !target->unknown && !ahead->ending) {
         block->state = LIMEFS_BLOCK_GIVING;
         limefs_unlock(&ahead->lock);
         int err = give_block(ahead, block);
@@ -79,7 +96,8 @@ static void drop_old(struct limefs_ahead *ahead, double before, struct limefs_cl
     bool used = false;
     for (int i = 0; i < LIMEFS_BLOCKS; i++) {
         struct limefs_block *block = &ahead->blocks[i];
-        if (block->state == LIMEFS_BLOCK_KEPT && block->since <= before)
+        if (block->state == LIMEFS_BLOCK_KEPT &&
+            block->since <= before - (block->target->file->ours ? 0 : KEEP_MORE_SECONDS))
             limefs_block_drop(ahead, block, closing);
         used = used || block->state != LIMEFS_BLOCK_FREE || block->readers > 0;
     }

@@ -31,6 +31,11 @@ static int direct_fd(struct limefs_file *file)
     return fd;
 }
 
+bool limefs_local_has_direct(struct limefs_file *file)
+{
+    return direct_fd(file) >= 0;
+}
+
 /* ---- records ---- */
 
 /* Starts reading what the stream, if there is one, will want next. */

@@ -34,7 +34,8 @@ void limefs_block_drop(struct limefs_ahead *ahead, struct limefs_block *block,
     if (block->readers == 0)
         limefs_block_leave(ahead, block);
     if (--target->blocks == 0) {
-        closing->files[closing->count++] = target->file;
+        if (target->file->ours)
+            closing->files[closing->count++] = target->file;
         *target = (struct limefs_ahead_target){0};
     }
     pthread_cond_broadcast(&ahead->read);
@@ -43,7 +44,8 @@ void limefs_block_drop(struct limefs_ahead *ahead, struct limefs_block *block,
 static bool is_of(const struct limefs_ahead_target *target, const struct limefs_face *face,
                   uint64_t number)
 {
-    return target->file && target->file->face == face && target->file->number == number;
+    return target->file && target->file->ours && target->file->face == face &&
+           target->file->number == number;
 }
 
 struct limefs_block *limefs_block_find(struct limefs_ahead *ahead,
@@ -54,6 +56,18 @@ struct limefs_block *limefs_block_find(struct limefs_ahead *ahead,
         if (block->state != LIMEFS_BLOCK_FREE &&
             is_of(block->target, file->face, file->number) && offset >= block->offset &&
             offset - block->offset < block->n)
+            return block;
+    }
+    return NULL;
+}
+
+struct limefs_block *limefs_block_of_stream(struct limefs_ahead *ahead,
+                                            const struct limefs_file *file, uint64_t at)
+{
+    for (int i = 0; i < LIMEFS_BLOCKS; i++) {
+        struct limefs_block *block = &ahead->blocks[i];
+        if (block->state != LIMEFS_BLOCK_FREE && block->target->file == file &&
+            at >= block->offset && at - block->offset < block->n)
             return block;
     }
     return NULL;
@@ -94,6 +108,17 @@ static struct limefs_ahead_target *target_of(struct limefs_ahead *ahead,
     return target;
 }
 
+static void queue_for(struct limefs_ahead *ahead, struct limefs_ahead_target *target,
+                      struct limefs_block *block, const struct limefs_block *what)
+{
+    target->blocks++;
+    *block = *what;
+    block->state = LIMEFS_BLOCK_QUEUED;
+    block->target = target;
+    block->order = ahead->orders++;
+    pthread_cond_signal(&ahead->work);
+}
+
 bool limefs_block_queue(struct limefs_ahead *ahead, struct limefs_face *face, uint64_t number,
                         const struct limefs_block *what)
 {
@@ -101,12 +126,22 @@ bool limefs_block_queue(struct limefs_ahead *ahead, struct limefs_face *face, ui
     struct limefs_ahead_target *target = block ? target_of(ahead, face, number) : NULL;
     if (!target)
         return false;
-    target->blocks++;
-    *block = *what;
-    block->state = LIMEFS_BLOCK_QUEUED;
-    block->target = target;
-    block->order = ahead->orders++;
-    pthread_cond_signal(&ahead->work);
+    queue_for(ahead, target, block, what);
+    return true;
+}
+
+bool limefs_block_queue_stream(struct limefs_ahead *ahead, struct limefs_file *file,
+                               const struct limefs_block *what)
+{
+    struct limefs_block *block = free_block(ahead);
+    struct limefs_ahead_target *target = NULL;
+    for (int i = 0; block && i < LIMEFS_BLOCKS; i++)
+        if (ahead->targets[i].file == file || (!ahead->targets[i].file && !target))
+            target = &ahead->targets[i];
+    if (!target)
+        return false;
+    target->file = file;
+    queue_for(ahead, target, block, what);
     return true;
 }
 
@@ -116,5 +151,5 @@ bool limefs_block_stands(const struct limefs_file *file, const struct limefs_blo
     if (fstat(file->view->fd, &st) != 0)
         return false;
     struct limefs_stamp now = limefs_stamp_of(&st);
-    return limefs_stamp_same_data(&now, &block->stamp);
+    return limefs_stamp_equal(&now, &block->stamp);
 }

@@ -32,7 +32,7 @@ enum limefs_block_state {
 
 /* A file that blocks are of. */
 struct limefs_ahead_target {
-    struct limefs_file *file; /* our own; NULL: free */
+    struct limefs_file *file; /* our own, or of a stream; NULL: free */
     unsigned blocks;
     bool open;    /* somebody has it open, or had */
     bool unknown; /* to the kernel */
@@ -42,7 +42,7 @@ struct limefs_block {
     enum limefs_block_state state;
     struct limefs_ahead_target *target; /* unless it is free */
     uint64_t offset, order;
-    size_t n;
+    size_t n, taken;
     char *place;               /* where it is read, while somebody needs it, or NULL */
     const char *bytes;         /* there */
     struct limefs_stamp stamp; /* of the container before it was read */
@@ -90,6 +90,12 @@ void limefs_blocks_unlock(struct limefs_ahead *, const struct limefs_closing *);
 /* The one that has that byte of the file, or NULL. */
 struct limefs_block *limefs_block_find(struct limefs_ahead *, const struct limefs_file *,
                                        uint64_t offset);
+
+/* Those of a stream, by the place in the container. */
+struct limefs_block *limefs_block_of_stream(struct limefs_ahead *, const struct limefs_file *,
+                                            uint64_t at);
+bool limefs_block_queue_stream(struct limefs_ahead *, struct limefs_file *,
+                               const struct limefs_block *);
 
 /* The next one to be read, or NULL. */
 struct limefs_block *limefs_block_queued(struct limefs_ahead *);

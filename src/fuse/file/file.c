@@ -322,6 +322,7 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
 static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
 {
     limefs_handle_remove(fs, &file->handle);
+    limefs_ahead_closing(fs, file);
     limefs_verify_detach(&file->reader);
     if (file->target)
         limefs_target_close(fs, file->target, forced);

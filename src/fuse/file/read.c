@@ -91,9 +91,11 @@ static ssize_t read_container(struct limefs *fs, struct limefs_file *file, bool 
     const char *bytes;
     if (forwards && !file->view->guise && read_by_job(fs, &range, answer))
         return (ssize_t)n;
-    ssize_t got = limefs_local_read(file, buf, n, at, &bytes);
+    bool ahead = limefs_ahead_stream(fs, file, n, at, answer);
+    ssize_t got = ahead ? (ssize_t)n : limefs_local_read(file, buf, n, at, &bytes);
     if (got > 0) {
-        answer_with(answer, bytes, (size_t)got);
+        if (!ahead)
+            answer_with(answer, bytes, (size_t)got);
         atomic_fetch_add_explicit(&fs->local_bytes, (uint64_t)got, memory_order_relaxed);
     }
     return got;

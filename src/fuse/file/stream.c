@@ -14,6 +14,12 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+void limefs_stream_cover(struct limefs_stream *stream, uint64_t to)
+{
+    if (stream->ahead < to + window)
+        stream->ahead = to + window;
+}
+
 uint64_t limefs_stream_note(struct limefs_stream *stream, uint64_t offset, size_t size,
                             uint64_t end, uint64_t *n)
 {

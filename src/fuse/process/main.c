@@ -152,14 +152,15 @@ static void arrange_open_files(struct limefs *fs)
 }
 
 struct settle {
-    const struct limefs *fs;
+    struct limefs *fs;
     const char *mountpoint;
 };
 
 /* Only root may change what the kernel reads ahead; for others its 128 KiB remain. */
-static void set_readahead(const struct statx *root, uint64_t bytes)
+static void set_readahead(struct limefs *fs, const struct statx *root)
 {
     char path[64];
+    uint64_t bytes = fs->options.readahead;
     if (bytes == 0)
         return;
     snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", root->stx_dev_major,
@@ -168,7 +169,8 @@ static void set_readahead(const struct statx *root, uint64_t bytes)
     if (!file)
         return;
     fprintf(file, "%llu\n", (unsigned long long)bytes / 1024);
-    fclose(file);
+    if (fclose(file) == 0)
+        fs->reads_far = bytes >= LIMEFILE_DIRECT_MIN;
 }
 
 /* True for the root of a mount, or where Linux does not tell (before 5.8). */
@@ -189,7 +191,7 @@ static bool answers(const struct settle *settle)
     bool ours =
         statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 && is_mounted(&st);
     if (ours)
-        set_readahead(&st, settle->fs->options.readahead);
+        set_readahead(settle->fs, &st);
     close(root);
     return ours;
 }

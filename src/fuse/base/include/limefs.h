@@ -132,6 +132,7 @@ struct limefs {
     struct limefs_errands *errands;                                  /* errand.h */
     struct limefs_faces *faces; /* faces.h; under the lock */
     struct limefs_ahead *ahead; /* ahead.h; NULL: nothing is */
+    atomic_bool reads_far;      /* the kernel reads ahead as far as it was told */
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

@@ -7,6 +7,11 @@
  * into the kernel's pages of that file before anybody asks. A request for a block that is on
  * its way waits until it is read, and is answered from it.
  *
+ * Where the kernel asks for little at a time (128 KiB, two requests at once, if nobody but an
+ * ordinary user has mounted), it does not keep a disk busy. So ahead of a reader of a record
+ * who goes on in sequence the same threads read blocks as well, and requests are answered from
+ * these.
+ *
  * In mounts that only read, without a job (which has a window of its own), and where what is
  * served is not looked at.
  */
@@ -30,5 +35,12 @@ void limefs_ahead_opened(struct limefs *, const struct limefs_file *);
 bool limefs_ahead_read(struct limefs *, const struct limefs_file *, size_t *n, uint64_t offset,
                        struct limefs_answer *);
 void limefs_ahead_release(struct limefs *, struct limefs_block *);
+
+/* aheadstream.c: true: *answer has those n bytes of the container. */
+bool limefs_ahead_stream(struct limefs *, struct limefs_file *, size_t n, uint64_t at,
+                         struct limefs_answer *);
+
+/* Before the file is closed: nothing is read for it any more. */
+void limefs_ahead_closing(struct limefs *, struct limefs_file *);
 
 #endif

@@ -20,6 +20,15 @@ struct limefs_sample {
     char bytes[64];
 };
 
+/* Requests that follow each other, and what is read ahead of them; guarded by the lock of what
+ * is read ahead. Places are in the container. */
+struct limefs_ahead_stream {
+    uint64_t next; /* the end of the furthest request */
+    unsigned length;
+    uint64_t begin, end; /* what was queued of it */
+    uint64_t window;     /* how far ahead of the reader */
+};
+
 enum {
     LIMEFS_DIRECT_UNTRIED = INT_MIN, /* no -errno */
 };
@@ -34,11 +43,12 @@ struct limefs_file {
     struct limefs_face *face;      /* of a face's file, in use; the record is what it is of */
     uint64_t number;               /* that file's, in the face */
     bool ours;                     /* such a file, and nobody has opened it (ahead.h) */
-    int fd;                        /* of a file of the tree, else -1 */
-    struct limefs_node *node;      /* of a file of the tree */
-    bool writes;                   /* such a file, open for writing */
-    bool appends;                  /* nothing else (append.h) */
-    uid_t uid;                     /* who has opened it */
+    struct limefs_ahead_stream ahead;
+    int fd;                   /* of a file of the tree, else -1 */
+    struct limefs_node *node; /* of a file of the tree */
+    bool writes;              /* such a file, open for writing */
+    bool appends;             /* nothing else (append.h) */
+    uid_t uid;                /* who has opened it */
     gid_t gid;
     struct limefs_verify_reader reader; /* what is served is looked at */
     struct limefs_lock lock;            /* guards what follows */
@@ -124,6 +134,9 @@ ssize_t limefs_file_read_face(struct limefs *, struct limefs_file *, char *buf, 
  * room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes is where they begin. */
 ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
                           const char **bytes);
+
+/* The container can be read around the page cache. */
+bool limefs_local_has_direct(struct limefs_file *);
 
 /* SEEK_DATA and SEEK_HOLE. */
 int64_t limefs_file_seek(struct limefs_file *, int64_t offset, int whence);

@@ -22,4 +22,7 @@ struct limefs_stream {
 uint64_t limefs_stream_note(struct limefs_stream *, uint64_t offset, size_t size, uint64_t end,
                             uint64_t *n);
 
+/* What follows is fetched in another way: nothing is to be while the reader is before `to`. */
+void limefs_stream_cover(struct limefs_stream *, uint64_t to);
+
 #endif

@@ -1,0 +1,190 @@
+"""Records read by small requests that follow each other: the daemon reads ahead itself."""
+
+import contextlib
+import errno
+import mmap
+import os
+import random
+import signal
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import scidac
+import writelib
+from test_ahead import FIELD, PAGE, drop, pages_there
+from writelib import MIB
+
+SMALL = "readahead=128K"  # what the kernel does of itself where an ordinary user has mounted
+SIZE = 24 * MIB + 12345
+
+
+def read_by(name, size, at=0, most=None):
+    """The file from `at` on, read `size` bytes at a time."""
+    parts, left = [], most
+    fd = os.open(name, os.O_RDONLY)
+    try:
+        while part := os.pread(fd, size if left is None else min(size, left), at):
+            parts.append(part)
+            at += len(part)
+            left = left if left is None else left - len(part)
+            if left == 0:
+                break
+    finally:
+        os.close(fd)
+    return b"".join(parts)
+
+
+@limetest.needs_fuse
+class AheadStream(limetest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.data = random.Random(1).randbytes(SIZE)
+        raw = limetest.container([("first", b"x" * 1000), ("data", self.data), ("last", b"y" * 999)])
+        self.path = self.write("stream.lime", raw)
+        self.begin = raw.index(self.data)
+        drop(self.path)
+
+    def test_whole(self):
+        for size in (1000, 32768, 100000, 131072, MIB, 1 << 30):
+            for at in (0, 5, 3 * MIB + 7, SIZE - 200000):
+                drop(self.path)
+                with limetest.Mount(self.path, opts=SMALL) as mount:
+                    for _ in range(2):
+                        self.assertTrue(read_by(mount.join("data"), size, at) == self.data[at:],
+                                        (size, at))
+
+    def test_around_the_page_cache(self):
+        """What is read ahead does not pass the page cache, and is read once."""
+        if pages_there(self.path) or tuple(map(int, os.uname().release.split(".")[:2])) < (6, 5):
+            self.skipTest("needs a file system whose pages can be dropped, and Linux 6.5")
+
+        def reads_around():
+            drop(self.path)
+            with limetest.Mount(self.path, opts=SMALL) as mount:
+                self.assertTrue(read_by(mount.join("data"), MIB) == self.data)
+            return pages_there(self.path) < SIZE // PAGE // 4
+        # While the container is so young that a change might not show, nothing is kept.
+        writelib.until(reads_around)
+
+    def test_what_is_in_memory(self):
+        """All, or every other MiB of it."""
+        for step in (1, 2):
+            drop(self.path)
+            for at in range(0, SIZE, step * MIB):
+                read_by(self.path, MIB, self.begin + at, MIB)
+            with limetest.Mount(self.path, opts=SMALL) as mount:
+                self.assertTrue(read_by(mount.join("data"), MIB) == self.data, step)
+
+    def test_any_order(self):
+        """Several readers at once, of one descriptor or their own, in sequence and leaping."""
+        wrong = []
+
+        def walk(name, shared, seed):
+            dice = random.Random(seed)
+            for _ in range(12):
+                at, size = dice.randrange(SIZE), dice.choice([4096, 65536, 131072, MIB])
+                most = dice.choice([size, 3 * MIB, 10 * MIB])
+                if dice.randrange(2):
+                    part = b"".join(os.pread(shared, min(size, at + most - place), place)
+                                    for place in range(at, at + most, size))
+                else:
+                    part = read_by(name, size, at, most)
+                if part != self.data[at:at + most]:
+                    wrong.append((seed, at, size, most))
+                os.posix_fadvise(shared, 0, 0, os.POSIX_FADV_DONTNEED)
+        for opts in (SMALL, SMALL + ",max_read=65536", SMALL + ",max_threads=2"):
+            drop(self.path)
+            with limetest.Mount(self.path, opts=opts) as mount:
+                shared = os.open(mount.join("data"), os.O_RDONLY)
+                readers = [threading.Thread(target=walk, args=(mount.join("data"), shared, seed))
+                           for seed in range(5)]
+                for reader in readers:
+                    reader.start()
+                for reader in readers:
+                    reader.join()
+                os.close(shared)
+        self.assertEqual(wrong, [])
+
+    def test_faces(self):
+        """A header of its own before the record, whose requests are at odd places then."""
+        dims = (16, 16, 16, 10)
+        field = random.Random(2).randbytes(16 ** 3 * 10 * 576)
+        path = self.write("conf", limetest.container([("ildg-format", scidac.ildg_format(dims, 64)),
+                                                      (FIELD, field)]))
+        drop(path)
+        with limetest.Mount(path, opts=SMALL) as mount:
+            whole = read_by(mount.join(FIELD + ".npy"), MIB)
+            self.assertTrue(whole.endswith(field) and len(whole) - len(field) == 128)
+            drop(path)
+            native = read_by(mount.join(FIELD + ".le.npy"), MIB)
+            self.assertTrue(native[128:] == field[::-1] or
+                            memoryview(native[128:136])[::-1] == field[:8])
+            for t in range(dims[3]):
+                nbytes = len(field) // dims[3]
+                part = read_by(mount.join(FIELD + ".t", f"{t:03}"), MIB)
+                self.assertTrue(part == field[t * nbytes:(t + 1) * nbytes], t)
+
+    def test_changed_by_others(self):
+        """In place, ahead of a reader who goes on: old bytes where they were read before the
+        change, else new ones or an error; after the change nothing but new ones or an error."""
+        fd = os.open(self.path, os.O_RDWR)
+        data = bytearray(self.data)
+        for round in range(12):
+            drop(self.path)
+            with limetest.Mount(self.path, opts=SMALL + ",attr_timeout=0") as mount:
+                name = mount.join("data")
+                place = (round + 4) * MIB
+                file = os.open(name, os.O_RDONLY)
+                head = b"".join(os.pread(file, 131072, at) for at in range(0, 3 * MIB, 131072))
+                self.assertTrue(head == data[:len(head)], round)
+                new = random.Random(10 + round).randbytes(MIB)
+                os.pwrite(fd, new, self.begin + place)
+                data[place:place + MIB] = new
+                try:
+                    self.assertTrue(os.pread(file, MIB, place) == new, round)
+                    self.assertTrue(read_by(name, MIB, place) == data[place:], round)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.ESTALE)
+                os.close(file)
+        os.close(fd)
+
+    def test_left_and_closed(self):
+        """What was read for nobody is let go of with the file; the mount can be ended at once."""
+        with limetest.Mount(self.path, opts=SMALL) as mount:
+            for turn in range(40):
+                drop(self.path)
+                most = (turn % 7 + 1) * 300000
+                self.assertTrue(read_by(mount.join("data"), 131072, 0, most) == self.data[:most])
+            with open(mount.join("data"), "rb") as file, \
+                    mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
+                self.assertTrue(mapped[:] == self.data)
+
+    def test_ended(self):
+        """A daemon that is told to end, or is killed, does so, and no reader waits for ever."""
+        for how in (signal.SIGTERM,) * 2 + (signal.SIGKILL,) * 4:
+            drop(self.path)
+            mount = limetest.Mount(self.path, opts=SMALL)
+            mount.start()
+            pid, begun = mount.pid, threading.Event()
+
+            def walk(mount=mount, begun=begun):
+                with contextlib.suppress(OSError), \
+                        open(mount.join("data"), "rb", buffering=0) as file:
+                    for at in range(0, SIZE, MIB):
+                        os.pread(file.fileno(), MIB, at)
+                        begun.set()
+                begun.set()
+            reader = threading.Thread(target=walk)
+            reader.start()
+            self.assertTrue(begun.wait(60))
+            os.kill(pid, how)
+            reader.join(60)
+            self.assertFalse(reader.is_alive())
+            writelib.until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), 60)
+            mount.stop()
+
+
+if __name__ == "__main__":
+    limetest.main()
