@@ -30,29 +30,33 @@ static bool look_at(int fd, struct statx *stx)
                  STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MNT_ID_UNIQUE, stx) == 0;
 }
 
+static uint64_t number_of_mount(const struct statx *stx)
+{
+    return stx->stx_mask & STATX_MNT_ID_UNIQUE ? stx->stx_mnt_id : 0;
+}
+
 bool limefs_run_is(int fd, const struct limefs_run_record *record)
 {
     struct statx stx;
-    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &stx) == 0 &&
-           stx.stx_ino == record->ino &&
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID_UNIQUE,
+                 &stx) == 0 &&
+           stx.stx_ino == record->ino && number_of_mount(&stx) == record->mount &&
            makedev(stx.stx_dev_major, stx.stx_dev_minor) == record->dev;
 }
 
-/* A number of a mount that is never used again stands for what was found out once; where the
- * kernel (before Linux 6.8) has none, it is found out each time. */
+/* A number of a mount that is never used again stands for what was found out once, by a process
+ * of that user; where the kernel (before Linux 6.8) has none, it is found out each time. */
 static enum limefs_run_mount mount_of(const struct statx *stx)
 {
     static _Atomic uint64_t known[CACHE];
-    uint64_t id = 0;
-    if (stx->stx_mask & STATX_MNT_ID_UNIQUE)
-        id = stx->stx_mnt_id;
+    uint64_t id = number_of_mount(stx), key = (id << 32 | geteuid()) * KINDS;
     _Atomic uint64_t *place = &known[id % CACHE];
     uint64_t kind = atomic_load(place);
-    if (id && kind / KINDS == id)
+    if (id && kind % KINDS && kind - kind % KINDS == key)
         return (enum limefs_run_mount)(kind % KINDS);
     enum limefs_run_mount found = limefs_run_mount_of(stx->stx_dev_major, stx->stx_dev_minor);
     if (id)
-        atomic_store(place, id * KINDS + found);
+        atomic_store(place, key + found);
     return found;
 }
 
@@ -61,6 +65,8 @@ static int open_container(const struct limefile_range *range)
 {
     struct stat st;
     struct limefile_state state;
+    if (!limefs_run_may_have_more())
+        return -1;
     int fd = limefs_run_real()->open(range->path,
                                      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
@@ -101,6 +107,7 @@ static void look_closer(int fd, int flags)
     struct limefs_run_record record = {
         .dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),
         .ino = stx.stx_ino,
+        .mount = number_of_mount(&stx),
     };
     bool plain = (flags & O_ACCMODE) == O_RDONLY && !(flags & O_DIRECT);
     int container = -1;

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define BEHIND ((uint64_t)1 << 62) /* the end of any file */
 
 enum {
     PARTS = 64,        /* of a vector that goes beyond the record's end */
@@ -25,11 +28,12 @@ static int cut(const struct iovec *iov, int count, size_t n, struct iovec out[PA
     return n == 0 ? used : 0;
 }
 
-static bool read_all(int fd, const struct iovec *iov, int count, size_t n, uint64_t at)
+/* Not libc's functions, by which a thread can be cancelled: it would leave the record held, and
+ * the position moved. */
+static ssize_t read_parts(int fd, const struct iovec *iov, int count, uint64_t at)
 {
-    ssize_t got = count == 1 ? limefs_run_real()->pread(fd, iov->iov_base, n, (off_t)at)
-                             : limefs_run_real()->preadv(fd, iov, count, (off_t)at);
-    return got == (ssize_t)n;
+    return count == 1 ? syscall(SYS_pread64, fd, iov->iov_base, iov->iov_len, at)
+                      : syscall(SYS_preadv, fd, iov, (long)count, at, 0L);
 }
 
 /* fstat() of today's libc asks by an empty name, which takes the kernel 2 us more after a large
@@ -51,7 +55,7 @@ static bool read_container(struct limefs_run_record *record, const struct iovec 
     struct stat st;
     struct limefile_state state;
     int fd = atomic_load(&record->container);
-    if (fd < 0 || (n > 0 && !read_all(fd, iov, count, n, record->offset + at)))
+    if (fd < 0 || read_parts(fd, iov, count, record->offset + at) != (ssize_t)n)
         return false;
     bool unchanged = look_at(fd, &st);
     if (unchanged) {
@@ -63,73 +67,93 @@ static bool read_container(struct limefs_run_record *record, const struct iovec 
     return unchanged;
 }
 
-/* Of `total` bytes at `at`, those that the record has. */
+/* Of `total` bytes at `at`, those that the record has; where it ends the mount knows. */
 static bool read_range(struct limefs_run_record *record, const struct iovec *iov, int count,
                        size_t total, uint64_t at, ssize_t *got)
 {
     struct iovec parts[PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
+    if (total > left && total == MOST)
+        return false; /* the kernel also looks at the addresses behind the end */
     if (total > left) {
         total = (size_t)left;
         count = cut(iov, count, total, parts);
         iov = parts;
-        if (count == 0 && total > 0)
-            return false;
     }
     *got = (ssize_t)total;
-    return read_container(record, iov, count, total, at);
+    return count > 0 && read_container(record, iov, count, total, at);
 }
 
 /* At the kernel's position, which it moves first: who reads at the same time by the same open
  * file, in this process or another, gets other bytes. What it is not used for is given back in
- * the same way. */
+ * the same way. Bytes that the container does not give are therefore the mount's from there,
+ * and not from where the position is by then. */
 static bool read_on(int fd, struct limefs_run_record *record, const struct iovec *iov,
-                    int count, size_t total, ssize_t *got)
+                    int count, size_t total, struct limefs_run_got *got)
 {
     off_t end = lseek(fd, (off_t)total, SEEK_CUR);
     if (end < (off_t)total)
         return false;
-    bool done = read_range(record, iov, count, total, (uint64_t)end - total, got);
-    off_t back = (off_t)total - (done ? *got : 0);
+    off_t at = end - (off_t)total;
+    got->round = read_range(record, iov, count, total, (uint64_t)at, &got->bytes);
+    if (!got->round)
+        got->bytes = read_parts(fd, iov, count, (uint64_t)at);
+    got->error = errno;
+    off_t back = (off_t)total - (got->bytes > 0 ? got->bytes : 0);
     if (back)
         lseek(fd, -back, SEEK_CUR);
-    return done;
+    return true;
 }
 
-static bool sum(const struct iovec *iov, int count, size_t *total)
+/* As much as the kernel moves at once; 0: nothing, or it has to say what is wrong. */
+static size_t sum(const struct iovec *iov, int count)
 {
-    *total = 0;
+    size_t total = 0;
     for (int i = 0; i < count; i++)
-        if (__builtin_add_overflow(*total, iov[i].iov_len, total) || *total > MOST)
-            return false;
-    return count > 0 && *total > 0;
+        if (__builtin_add_overflow(total, iov[i].iov_len, &total) || total > SSIZE_MAX)
+            return 0;
+    return total < MOST ? total : MOST;
 }
 
-bool limefs_run_read(int fd, const struct iovec *iov, int count, off_t at, ssize_t *got)
+/* The vector is the program's memory: the kernel is asked about it first, by a read that finds
+ * nothing. */
+static bool can_be_read(int container, const struct iovec *iov, int count)
 {
-    size_t total;
+    return syscall(SYS_preadv, container, iov, (long)count, BEHIND, 0L) == 0;
+}
+
+bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, off_t at,
+                     struct limefs_run_got *got)
+{
     int kept = errno;
+    limefs_run_may_be_cancelled();
     struct limefs_run_record *record = limefs_run_hold(fd);
     if (!record)
         return false;
-    bool done = !atomic_load(&record->changed) && sum(iov, count, &total);
+    bool done = !atomic_load(&record->changed) &&
+                (!vector || can_be_read(atomic_load(&record->container), iov, count));
+    size_t total = done ? sum(iov, count) : 0;
+    done = total > 0;
     if (done && !limefs_run_is(fd, record)) { /* closed unseen: it is another file */
         limefs_run_forget(fd);
         done = false;
     }
-    if (done)
-        done = at < 0 ? read_on(fd, record, iov, count, total, got)
-                      : read_range(record, iov, count, total, (uint64_t)at, got);
+    if (done && at < 0)
+        done = read_on(fd, record, iov, count, total, got);
+    else if (done)
+        done = got->round = read_range(record, iov, count, total, (uint64_t)at, &got->bytes);
     limefs_run_let_go(record);
     if (done)
-        limefs_run_count_round((size_t)*got);
-    errno = kept;
+        limefs_run_count(got->bytes, got->round);
+    errno = done && got->bytes < 0 ? got->error : kept;
     return done;
 }
 
-ssize_t limefs_run_count(ssize_t got)
+ssize_t limefs_run_count(ssize_t got, bool round)
 {
-    if (got > 0)
+    if (got > 0 && round)
+        limefs_run_count_round((size_t)got);
+    else if (got > 0)
         limefs_run_count_through((size_t)got);
     return got;
 }

@@ -9,70 +9,77 @@ ssize_t __read_chk(int, void *, size_t, size_t);
 ssize_t __pread_chk(int, void *, size_t, off_t, size_t);
 ssize_t __pread64_chk(int, void *, size_t, off_t, size_t);
 
-static bool read_one(int fd, void *buf, size_t n, off_t at, ssize_t *got)
+static bool read_one(int fd, void *buf, size_t n, off_t at, struct limefs_run_got *got)
 {
     const struct iovec iov = {buf, n};
-    return limefs_run_read(fd, &iov, 1, at, got);
+    return limefs_run_read(fd, &iov, 1, false, at, got);
+}
+
+static bool read_many(int fd, const struct iovec *iov, int count, off_t at,
+                      struct limefs_run_got *got)
+{
+    return limefs_run_read(fd, iov, count, true, at, got);
 }
 
 EXPORTED ssize_t read(int fd, void *buf, size_t n)
 {
-    ssize_t got;
+    struct limefs_run_got got;
     if (!limefs_run_is_known(fd))
         return limefs_run_real()->read(fd, buf, n);
     return read_one(fd, buf, n, -1, &got)
-               ? got
-               : limefs_run_count(limefs_run_real()->read(fd, buf, n));
+               ? got.bytes
+               : limefs_run_count(limefs_run_real()->read(fd, buf, n), false);
 }
 
 EXPORTED ssize_t readv(int fd, const struct iovec *iov, int count)
 {
-    ssize_t got;
+    struct limefs_run_got got;
     if (!limefs_run_is_known(fd))
         return limefs_run_real()->readv(fd, iov, count);
-    return limefs_run_read(fd, iov, count, -1, &got)
-               ? got
-               : limefs_run_count(limefs_run_real()->readv(fd, iov, count));
+    return read_many(fd, iov, count, -1, &got)
+               ? got.bytes
+               : limefs_run_count(limefs_run_real()->readv(fd, iov, count), false);
 }
 
-#define PREAD(name)                                                              \
-    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at)                 \
-    {                                                                            \
-        ssize_t got;                                                             \
-        if (!limefs_run_is_known(fd))                                            \
-            return limefs_run_real()->pread(fd, buf, n, at);                     \
-        return at >= 0 && read_one(fd, buf, n, at, &got)                         \
-                   ? got                                                         \
-                   : limefs_run_count(limefs_run_real()->pread(fd, buf, n, at)); \
+#define PREAD(name)                                                                     \
+    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at)                        \
+    {                                                                                   \
+        struct limefs_run_got got;                                                      \
+        if (!limefs_run_is_known(fd))                                                   \
+            return limefs_run_real()->pread(fd, buf, n, at);                            \
+        return at >= 0 && read_one(fd, buf, n, at, &got)                                \
+                   ? got.bytes                                                          \
+                   : limefs_run_count(limefs_run_real()->pread(fd, buf, n, at), false); \
     }
 
 PREAD(pread)
 PREAD(pread64)
 
-#define PREADV(name)                                                                  \
-    EXPORTED ssize_t name(int fd, const struct iovec *iov, int count, off_t at)       \
-    {                                                                                 \
-        ssize_t got;                                                                  \
-        if (!limefs_run_is_known(fd))                                                 \
-            return limefs_run_real()->preadv(fd, iov, count, at);                     \
-        return at >= 0 && limefs_run_read(fd, iov, count, at, &got)                   \
-                   ? got                                                              \
-                   : limefs_run_count(limefs_run_real()->preadv(fd, iov, count, at)); \
+#define PREADV(name)                                                                         \
+    EXPORTED ssize_t name(int fd, const struct iovec *iov, int count, off_t at)              \
+    {                                                                                        \
+        struct limefs_run_got got;                                                           \
+        if (!limefs_run_is_known(fd))                                                        \
+            return limefs_run_real()->preadv(fd, iov, count, at);                            \
+        return at >= 0 && read_many(fd, iov, count, at, &got)                                \
+                   ? got.bytes                                                               \
+                   : limefs_run_count(limefs_run_real()->preadv(fd, iov, count, at), false); \
     }
 
 PREADV(preadv)
 PREADV(preadv64)
 
 /* -1 is the descriptor's position here. What flags ask for, the mount is asked. */
-#define PREADV2(name)                                                                         \
-    EXPORTED ssize_t name(int fd, const struct iovec *iov, int count, off_t at, int flags)    \
-    {                                                                                         \
-        ssize_t got;                                                                          \
-        if (!limefs_run_is_known(fd))                                                         \
-            return limefs_run_real()->preadv2(fd, iov, count, at, flags);                     \
-        return flags == 0 && at >= -1 && limefs_run_read(fd, iov, count, at, &got)            \
-                   ? got                                                                      \
-                   : limefs_run_count(limefs_run_real()->preadv2(fd, iov, count, at, flags)); \
+#define PREADV2(name)                                                                        \
+    EXPORTED ssize_t name(int fd, const struct iovec *iov, int count, off_t at, int flags)   \
+    {                                                                                        \
+        struct limefs_run_got got;                                                           \
+        if (!limefs_run_is_known(fd))                                                        \
+            return limefs_run_real()->preadv2(fd, iov, count, at, flags);                    \
+        return flags == 0 && at >= -1 && read_many(fd, iov, count, at, &got)                 \
+                   ? got.bytes                                                               \
+                   : limefs_run_count(limefs_run_real()->preadv2(fd, iov, count, at, flags), \
+                                      false);                                                \
     }
 
 PREADV2(preadv2)

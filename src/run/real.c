@@ -3,6 +3,9 @@
 #include "run.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+
+#pragma weak pthread_testcancel /* glibc before 2.34: programs without threads have none */
 
 static struct limefs_run_real real;
 static atomic_bool ready;
@@ -48,6 +51,12 @@ const struct limefs_run_real *limefs_run_real(void)
     if (!atomic_load_explicit(&ready, memory_order_acquire))
         find(); /* another library's constructor opens a file before ours has run */
     return &real;
+}
+
+void limefs_run_may_be_cancelled(void)
+{
+    if (pthread_testcancel)
+        pthread_testcancel();
 }
 
 __attribute__((constructor)) static void begin(void)

@@ -8,10 +8,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Atomic uint64_t went_round, went_through;
 static int report = -1; /* programs close stderr before they end */
+static struct stat target;
 
 void limefs_run_count_round(size_t n)
 {
@@ -39,15 +41,23 @@ void limefs_run_report_begin(void)
     if (!wanted || strcmp(wanted, "1") != 0)
         return;
     int fd = limefs_run_real()->fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0)
+    if (fd >= 0 && fstat(fd, &target) == 0)
         report = limefs_run_out_of_the_way(fd);
+}
+
+/* Nobody has closed it unseen, and opened a file of the program's. */
+static bool is_still_there(void)
+{
+    struct stat st;
+    return report >= 0 && fstat(report, &st) == 0 && st.st_dev == target.st_dev &&
+           st.st_ino == target.st_ino;
 }
 
 __attribute__((destructor)) static void print(void)
 {
     char name[64], line[256];
     uint64_t round = atomic_load(&went_round), through = atomic_load(&went_through);
-    if (report < 0 || (round == 0 && through == 0)) /* shells run many others */
+    if (!is_still_there() || (round == 0 && through == 0)) /* shells run many others */
         return;
     snprintf(name, sizeof name, "%s", program_invocation_short_name);
     limefile_text_defuse(name, "");

@@ -54,11 +54,15 @@ struct limefs_run_real {
 
 const struct limefs_run_real *limefs_run_real(void);
 
+/* As read() of libc is a point of cancellation. */
+void limefs_run_may_be_cancelled(void);
+
 /* ---- table.c: which descriptor is which record ---- */
 
 /* A record that is open, for all descriptors that share it. */
 struct limefs_run_record {
     uint64_t dev, ino;           /* as the mount shows it */
+    uint64_t mount;              /* its number, never used again; 0: the kernel has none */
     struct limefile_state state; /* of the container, for as long as it is read */
     uint64_t offset, bytes;      /* in the container */
     atomic_int container;        /* our own descriptor of it; -1: taken from us */
@@ -92,6 +96,9 @@ void limefs_run_forget_range(unsigned first, unsigned last);
 bool limefs_run_is_own(int fd);
 void limefs_run_give_up(int fd);
 
+/* Whether the program has enough left if we take one more. */
+bool limefs_run_may_have_more(void);
+
 /* A descriptor like fd, out of the program's way, in its place; closes fd. -1: none. */
 int limefs_run_out_of_the_way(int fd);
 
@@ -115,10 +122,17 @@ enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
 /* ---- bytes.c: reads ---- */
 
-/* Whether it was read, round the mount: *got is what the call returns. If not, the call is to
- * be made to the mount, and its result counted. `at` < 0: where the descriptor is. */
-bool limefs_run_read(int fd, const struct iovec *, int count, off_t at, ssize_t *got);
-ssize_t limefs_run_count(ssize_t got);
+struct limefs_run_got {
+    ssize_t bytes; /* what the call returns */
+    int error;     /* errno, if that is -1 */
+    bool round;    /* the mount */
+};
+
+/* Whether it was read. If not, the call is to be made to the mount, and its result counted.
+ * `at` < 0: where the descriptor is; `vector`: iov is the program's. */
+bool limefs_run_read(int fd, const struct iovec *, int count, bool vector, off_t at,
+                     struct limefs_run_got *);
+ssize_t limefs_run_count(ssize_t got, bool round);
 
 /* Whether advice on a range of the record was passed on to the container. */
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err);

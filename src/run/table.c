@@ -23,6 +23,7 @@ enum {
     FDS = 1 << 16, /* higher ones are left to the mount */
     RECORDS = 1 << 10,
     LOW_FDS = 512, /* are the program's: ours are above */
+    SHARE = 8,     /* one of so many descriptors that a process may have can be ours */
 
     /* Entries that are no record's. */
     NOTHING = 0,
@@ -36,9 +37,10 @@ enum {
 
 static _Atomic uint64_t entries[FDS];
 static struct limefs_run_record records[RECORDS];
-static atomic_uint highest; /* descriptor that had an entry */
-static _Atomic pid_t owner; /* of this memory */
-static atomic_int *same;    /* 0: this is another process since */
+static atomic_uint highest;   /* descriptor that had an entry */
+static atomic_int containers; /* that are open */
+static _Atomic pid_t owner;   /* of this memory */
+static atomic_int *same;      /* 0: this is another process since */
 
 void limefs_run_table_begin(void)
 {
@@ -108,6 +110,7 @@ static void close_container(struct limefs_run_record *record)
         return;
     if (fd < FDS)
         atomic_store(&entries[fd], NOTHING);
+    atomic_fetch_sub(&containers, 1);
     limefs_run_real()->close(fd);
 }
 
@@ -161,11 +164,13 @@ bool limefs_run_note(int fd, const struct limefs_run_record *found, int containe
         uint64_t life = (atomic_load(&record->life) & ~USERS) + 1;
         record->dev = found->dev;
         record->ino = found->ino;
+        record->mount = found->mount;
         record->state = found->state;
         record->offset = found->offset;
         record->bytes = found->bytes;
         atomic_store(&record->changed, false);
         atomic_store(&record->container, container);
+        atomic_fetch_add(&containers, 1);
         if (container < FDS)
             store(container, OWN);
         atomic_store_explicit(&record->life, life, memory_order_release);
@@ -237,16 +242,25 @@ bool limefs_run_is_own(int fd)
 
 void limefs_run_give_up(int fd)
 {
-    if (limefs_run_is_report(fd))
-        limefs_run_move_report();
-    if (entry_of(fd) != OWN || !is_ours())
+    bool report = limefs_run_is_report(fd);
+    if ((!report && entry_of(fd) != OWN) || !is_ours())
         return;
-    struct limefs_run_record *record = whose_container(fd);
+    if (report)
+        limefs_run_move_report();
+    struct limefs_run_record *record = report ? NULL : whose_container(fd);
     if (record) {
         atomic_store(&record->changed, true);
-        atomic_store(&record->container, -1);
+        if (atomic_exchange(&record->container, -1) >= 0)
+            atomic_fetch_sub(&containers, 1);
     }
     store(fd, NOTHING);
+}
+
+bool limefs_run_may_have_more(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           (rlim_t)atomic_load(&containers) < limit.rlim_cur / SHARE;
 }
 
 int limefs_run_out_of_the_way(int fd)

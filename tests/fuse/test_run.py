@@ -107,6 +107,16 @@ class Calls(limetest.TestCase):
     def test_by_the_kernel(self):
         self.check("kernel")
 
+    def test_edges(self):
+        """tests/helpers/run-edges.c prints the same without the library, errors and all."""
+        with limetest.Mount(self.container) as mount:
+            plain = limetest.run(["run-edges", mount.join("data")], env=environ(), timeout=120)
+            done = run(["run-edges", mount.join("data")], timeout=120)
+        self.assertEqual((plain.returncode, done.returncode), (0, 0), plain.stderr + done.stderr)
+        self.assertGreater(plain.stdout.count(b"\n"), 100)
+        self.assertEqual(done.stdout.splitlines(), plain.stdout.splitlines())
+        self.assertGreater(done.round, 0)
+
     def test_a_mount_that_is_written_to(self):
         for what in ("calls", "dups", "streams", "kernel"):
             with self.subTest(what):
@@ -253,6 +263,63 @@ class Programs(limetest.TestCase):
 
 
 @limetest.needs_fuse
+class Places(limetest.TestCase):
+    """What lies at the container's path, or at the mount's, is another file by now."""
+
+    def setUp(self):
+        self.top = self.tempdir()
+        self.folder = os.path.join(self.top, "files")
+        os.mkdir(self.folder)
+        for name, tag in (("c.lime", 1), ("d.lime", 2)):
+            with open(os.path.join(self.folder, name), "wb") as file:
+                file.write(limetest.container([("data", words(tag))]))
+            settled(file.name)
+
+    def cat(self, mount, *, prefix=()):
+        """With and without the library; the bytes that went round."""
+        record = mount.join("c.lime", "data")
+        command = [limetest.program("limefs-run"), "cat", record]
+        done = limetest.run([*prefix, *command], env=environ())
+        plain = limetest.run(["cat", record])
+        self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout),
+                         done.stderr)
+        self.assertIn(done.stdout, (words(1), words(2), b""))
+        return sum(int(found[1]) for found in REPORT.findall(done.stderr))
+
+    def test_the_folder_is_renamed(self):
+        with limetest.Mount(self.folder) as mount:
+            self.assertEqual(self.cat(mount), SIZE)
+            os.rename(self.folder, self.folder + ".old")
+            self.assertEqual(self.cat(mount), 0)
+            os.mkdir(self.folder)
+            shutil.copy2(os.path.join(self.folder + ".old", "d.lime"),
+                         os.path.join(self.folder, "c.lime"))
+            self.assertEqual(self.cat(mount), 0)
+            shutil.rmtree(self.folder)
+            os.symlink(self.folder + ".old", self.folder)
+            self.assertEqual(self.cat(mount), SIZE)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_something_is_mounted_over_it(self):
+        """For the program alone: the daemon sees the old folder."""
+        other = os.path.join(self.top, "other")
+        os.mkdir(other)
+        shutil.copy2(os.path.join(self.folder, "d.lime"), os.path.join(other, "c.lime"))
+        over = ["unshare", "-m", "sh", "-c",
+                'mount --make-rprivate / && mount --bind "$0" "$1" && shift && exec "$@"', other,
+                self.folder]
+        with limetest.Mount(self.folder) as mount:
+            self.assertEqual(self.cat(mount), SIZE)
+            self.assertEqual(self.cat(mount, prefix=over), 0)
+
+    def test_it_cannot_be_asked(self):
+        """Without a path to the container, and with no descriptor left for it."""
+        with limetest.Mount(self.folder) as mount:
+            self.assertEqual(self.cat(mount, prefix=["env", "-i", "LIMEFS_RUN_REPORT=1"]), SIZE)
+            self.assertEqual(self.cat(mount, prefix=["prlimit", "--nofile=7:7"]), 0)
+
+
+@limetest.needs_fuse
 class Changes(limetest.TestCase):
     """Another process changes the container: old bytes, new ones, or an error."""
 
@@ -383,6 +450,34 @@ class Changes(limetest.TestCase):
                 self.assertEqual(ask(1000), want)
                 done = process.communicate()[1]
                 self.assertIn(b" 1600 bytes round the mount", done)
+
+    def test_a_shared_position(self):
+        """Threads of one descriptor miss nothing when the mount takes over in between."""
+        code = ("import collections, os, struct, sys, threading\n"
+                "fd, all = os.open(sys.argv[1], os.O_RDONLY), collections.Counter()\n"
+                "def go_on():\n"
+                "    while data := os.read(fd, 4096):\n"
+                "        all[struct.unpack('<Q', data[:8])[0] & 0xffffffffffff] += len(data)\n"
+                "        if len(all) == 50:\n"
+                "            os.rename(sys.argv[2] + '.new', sys.argv[2])\n"
+                "threads = [threading.Thread(target=go_on) for _ in range(8)]\n"
+                "for thread in threads: thread.start()\n"
+                "for thread in threads: thread.join()\n"
+                "at = 0\n"
+                "for place in sorted(all):\n"
+                "    if place != at: sys.exit(f'{place} for {at}')\n"
+                "    at += all[place]\n"
+                "print(at)\n")
+        code = code.replace("if len(all) == 50:", "if data[:8] == os.pread(fd, 8, 50 * 4096):")
+        for turn in range(3):
+            self.setUp()
+            with self.subTest(turn), limetest.Mount(self.folder) as mount:
+                with open(self.path + ".new", "wb") as file:
+                    file.write(self.layout(1))
+                done = run([PYTHON, "-c", code, mount.join("c.lime", "one"), self.path])
+                self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % SIZE), done.stderr)
+                self.assertGreater(done.round, 0)
+                self.assertGreater(done.through, 0)
 
     def test_digests(self):
         """Of a container that is replaced all the time."""
