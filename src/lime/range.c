@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define VERSION 1
+#define VERSION 2
 
 void limefile_state_of(const struct stat *st, struct limefile_state *state)
 {
@@ -33,9 +33,9 @@ int limefile_range_encode(const struct limefile_range *range,
     const struct limefile_state *s = &range->state;
     int n = snprintf(text, LIMEFILE_RANGE_TEXT_MAX,
                      "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu32 " %" PRId64
-                     " %" PRIu32 " %" PRIu64 " %" PRIu64 " %s",
+                     " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s",
                      VERSION, s->dev, s->ino, s->size, s->mtime, s->mtime_ns, s->ctime,
-                     s->ctime_ns, range->offset, range->bytes, range->path);
+                     s->ctime_ns, range->offset, range->bytes, range->head, range->path);
     return n < 0 || n >= LIMEFILE_RANGE_TEXT_MAX ? -ERANGE : n;
 }
 
@@ -94,8 +94,9 @@ int limefile_range_decode(char *text, size_t len, struct limefile_range *range)
     s->ctime_ns = nanoseconds(&reader);
     range->offset = unsigned_number(&reader);
     range->bytes = unsigned_number(&reader);
+    range->head = unsigned_number(&reader);
     if (reader.bad || s->size > INT64_MAX || range->offset > s->size ||
-        range->bytes > s->size - range->offset)
+        range->bytes > s->size - range->offset || range->head > INT64_MAX)
         return -EPROTO;
     size_t left = (size_t)(reader.end - reader.at);
     if (left == 0 || left >= LIMEFILE_RANGE_PATH_MAX || *reader.at != '/' ||

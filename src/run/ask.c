@@ -92,6 +92,7 @@ static int find_container(int fd, struct limefs_run_record *record)
     record->state = range.state;
     record->offset = range.offset;
     record->bytes = range.bytes;
+    record->head = range.head;
     return open_container(&range);
 }
 
@@ -113,7 +114,8 @@ static void look_closer(int fd, int flags)
     int container = -1;
     if (plain && mount == LIMEFS_RUN_TRUSTED && stx.stx_size >= from)
         container = find_container(fd, &record);
-    bool same = container >= 0 && record.bytes == stx.stx_size;
+    bool same = container >= 0 && record.head + record.bytes <= stx.stx_size;
+    record.tail = record.head + record.bytes < stx.stx_size;
     if (container >= 0 && !same)
         limefs_run_real()->close(container);
     limefs_run_note(fd, same ? &record : NULL, same ? container : -1);

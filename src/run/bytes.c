@@ -67,13 +67,14 @@ static bool read_container(struct limefs_run_record *record, const struct iovec 
     return unchanged;
 }
 
-/* Of `total` bytes at `at`, those that the record has; where it ends the mount knows. */
+/* Of `total` bytes at `at` in the container's range, those that it has; where it ends the mount
+ * knows. */
 static bool read_range(struct limefs_run_record *record, const struct iovec *iov, int count,
                        size_t total, uint64_t at, ssize_t *got)
 {
     struct iovec parts[PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
-    if (total > left && total == MOST)
+    if (total > left && (total == MOST || record->tail))
         return false; /* the kernel also looks at the addresses behind the end */
     if (total > left) {
         total = (size_t)left;
@@ -82,6 +83,23 @@ static bool read_range(struct limefs_run_record *record, const struct iovec *iov
     }
     *got = (ssize_t)total;
     return count > 0 && read_container(record, iov, count, total, at);
+}
+
+/* The same of the mount's file, whose head comes from there. */
+static bool read_file(int fd, struct limefs_run_record *record, const struct iovec *iov,
+                      int count, size_t total, uint64_t at, ssize_t *got)
+{
+    if (at >= record->head)
+        return read_range(record, iov, count, total, at - record->head, got);
+    uint64_t n = record->head - at;
+    if (count != 1 || n >= total)
+        return false;
+    struct iovec head = {iov->iov_base, n}, rest = {(char *)iov->iov_base + n, total - n};
+    if (read_parts(fd, &head, 1, at) != (ssize_t)n ||
+        !read_range(record, &rest, 1, total - n, 0, got))
+        return false;
+    *got += (ssize_t)n;
+    return true;
 }
 
 /* At the kernel's position, which it moves first: who reads at the same time by the same open
@@ -95,7 +113,7 @@ static bool read_on(int fd, struct limefs_run_record *record, const struct iovec
     if (end < (off_t)total)
         return false;
     off_t at = end - (off_t)total;
-    got->round = read_range(record, iov, count, total, (uint64_t)at, &got->bytes);
+    got->round = read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes);
     if (!got->round)
         got->bytes = read_parts(fd, iov, count, (uint64_t)at);
     got->error = errno;
@@ -141,7 +159,7 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
     if (done && at < 0)
         done = read_on(fd, record, iov, count, total, got);
     else if (done)
-        done = got->round = read_range(record, iov, count, total, (uint64_t)at, &got->bytes);
+        done = got->round = read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes);
     limefs_run_let_go(record);
     if (done)
         limefs_run_count(got->bytes, got->round);
@@ -158,22 +176,32 @@ ssize_t limefs_run_count(ssize_t got, bool round)
     return got;
 }
 
+/* The part of a range that is in the container's; false: none. */
+static bool cut_range(const struct limefs_run_record *record, off_t *at, off_t *bytes)
+{
+    if (*at < 0 || *bytes < 0)
+        return false;
+    uint64_t end = *bytes ? (uint64_t)*at + (uint64_t)*bytes : UINT64_MAX;
+    uint64_t from = (uint64_t)*at > record->head ? (uint64_t)*at - record->head : 0;
+    end = end > record->head ? end - record->head : 0;
+    if (end > record->bytes)
+        end = record->bytes;
+    *at = (off_t)from;
+    *bytes = from < end ? (off_t)(end - from) : 0;
+    return from < end;
+}
+
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err)
 {
     struct limefs_run_record *record = limefs_run_hold(fd);
     if (!record)
         return false;
     int kept = errno, container = atomic_load(&record->container);
-    bool ours = container >= 0 && !atomic_load(&record->changed) && at >= 0 && bytes >= 0 &&
-                limefs_run_is(fd, record);
-    if (ours && (uint64_t)at < record->bytes) {
-        uint64_t left = record->bytes - (uint64_t)at;
-        if (bytes == 0 || (uint64_t)bytes > left)
-            bytes = (off_t)left;
+    bool ours = container >= 0 && !atomic_load(&record->changed) &&
+                cut_range(record, &at, &bytes) && limefs_run_is(fd, record);
+    if (ours)
         *err = limefs_run_real()->posix_fadvise(container, (off_t)record->offset + at, bytes,
                                                 advice);
-    }
-    ours = ours && (uint64_t)at < record->bytes;
     limefs_run_let_go(record);
     errno = kept;
     return ours;

@@ -168,6 +168,8 @@ bool limefs_run_note(int fd, const struct limefs_run_record *found, int containe
         record->state = found->state;
         record->offset = found->offset;
         record->bytes = found->bytes;
+        record->head = found->head;
+        record->tail = found->tail;
         atomic_store(&record->changed, false);
         atomic_store(&record->container, container);
         atomic_fetch_add(&containers, 1);

@@ -215,6 +215,55 @@ class Programs(limetest.TestCase):
         with limetest.Mount(path) as mount:
             self.check(PYTHON, "-c", code, mount.join("array"), self.plain)
 
+    @unittest.skipUnless(numpython.has("numpy"), "needs numpy")
+    def test_faces(self):
+        """What stands in the record as it is goes round, with a head from the mount; what is
+        computed does not."""
+        path = os.path.join(self.tempdir(), "cfg")
+        self.run_ok(["make-config", "--lattice", "8,8,8,16", path])
+        settled(path)
+        name = "ildg-binary-data"
+        code = ("import numpy, os, sys\n"
+                "path, plain = sys.argv[1:]\n"
+                "with open(plain, 'rb') as file: data = file.read()\n"
+                "want = numpy.load(plain)\n"
+                "with open(path, 'rb') as file: assert file.read() == data\n"
+                "with open(path, 'rb', buffering=0) as file:\n"
+                "    assert file.read() == data\n"
+                "    at = file.seek(-50, os.SEEK_END)\n"
+                "    assert file.read() == data[at:] and file.read() == b''\n"
+                "fd = os.open(path, os.O_RDONLY)\n"
+                "os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_WILLNEED)\n"
+                "os.posix_fadvise(fd, 0, 100, os.POSIX_FADV_DONTNEED)\n"
+                "for at in (0, 1, 127, 128, 129, 5000, len(data) - 3000, len(data) - 1, len(data)):\n"
+                "    for n in (1, 127, 128, 129, 4000, 700000):\n"
+                "        assert os.pread(fd, n, at) == data[at:at + n], (at, n)\n"
+                "        parts = [bytearray(n // 3 + 1) for _ in range(3)]\n"
+                "        got = os.preadv(fd, parts, at)\n"
+                "        assert b''.join(parts)[:got] == data[at:at + got], (at, n)\n"
+                "        assert got == min(3 * (n // 3 + 1), len(data) - at)\n"
+                "if path.endswith('.npy'):\n"
+                "    assert numpy.array_equal(numpy.load(path), want)\n"
+                "    assert numpy.array_equal(numpy.fromfile(path, want.dtype, offset=128),\n"
+                "                             want.ravel())\n"
+                "    assert numpy.array_equal(numpy.load(path, mmap_mode='r'), want)\n")
+        with limetest.Mount(path) as mount:
+            for face, round_ in ((".npy", True), (".le.npy", False), (".h5", None)):
+                if not os.path.exists(mount.join(name + face)):
+                    self.assertEqual(face, ".h5")
+                    continue
+                with self.subTest(face):
+                    plain = shutil.copyfile(mount.join(name + face),
+                                            os.path.join(self.tempdir(), "plain.npy"))
+                    if face == ".h5":
+                        code = code.replace("want = numpy.load(plain)", "")
+                    done = run([PYTHON, "-c", code, mount.join(name + face), plain])
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    if round_ is not None:
+                        self.assertEqual(done.round > 0, round_, done.stderr)
+                    if round_:
+                        self.assertGreater(done.round, 5 * done.through)
+
     def test_small_records(self):
         with limetest.Mount(self.folder) as mount:
             record = mount.join("a", "info")
@@ -243,12 +292,12 @@ class Programs(limetest.TestCase):
                 if not there:
                     self.assertRaises(OSError, os.getxattr, record, name)
                     continue
-                value = os.getxattr(record, name).split(b" ", 10)
+                value = os.getxattr(record, name).split(b" ", 11)
                 st = os.stat(os.path.join(self.folder, "a"))
                 self.assertEqual([int(word) for word in value[1:4]],
                                  [st.st_dev, st.st_ino, st.st_size])
                 self.assertEqual(int(value[9]), SIZE)
-                self.assertEqual(value[10], os.path.join(self.folder, "a").encode())
+                self.assertEqual(value[11], os.path.join(self.folder, "a").encode())
                 for path in ("a", "a/data.npy"):
                     self.assertRaises(OSError, os.getxattr, mount.join(path), name)
 

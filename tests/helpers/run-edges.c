@@ -1,6 +1,6 @@
 /*
- * run-edges.c - run-edges RECORD: prints what calls at the edges return and set, so that two runs
- * can be compared, with limefs-run and without (tests/fuse/test_run.py)
+ * run-edges.c - run-edges RECORD: prints what calls at the edges return and set, so that two
+ * runs can be compared, with limefs-run and without (tests/fuse/test_run.py)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -159,9 +159,9 @@ static void flags(int fd)
 
 static void other_flags(const char *record)
 {
-    const int all[] = {O_RDWR,  O_WRONLY,     O_PATH,     O_DIRECT, O_CREAT | O_EXCL,
-                       O_TRUNC, O_DIRECTORY,  O_NOFOLLOW, O_NOATIME, O_APPEND,
-                       O_SYNC,  O_NONBLOCK};
+    const int all[] = {O_RDWR,           O_WRONLY, O_PATH,      O_DIRECT,
+                       O_CREAT | O_EXCL, O_TRUNC,  O_DIRECTORY, O_NOFOLLOW,
+                       O_NOATIME,        O_APPEND, O_SYNC,      O_NONBLOCK};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         int fd = opened(record, all[i]);
         char *aligned = (char *)(((uintptr_t)room + PAGE - 1) & ~(uintptr_t)(PAGE - 1));

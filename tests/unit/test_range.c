@@ -12,7 +12,11 @@ static int decode(const char *text, size_t len, struct limefile_range *range)
 static void there_and_back(void **unused)
 {
     const struct limefile_range all[] = {
-        {.state = {1, 2, 1000, 5, 6, 7, 8}, .offset = 144, .bytes = 856, .path = "/a b\n c"},
+        {.state = {1, 2, 1000, 5, 6, 7, 8},
+         .offset = 144,
+         .bytes = 856,
+         .head = 7,
+         .path = "/a b\n c"},
         {.state = {UINT64_MAX, UINT64_MAX, INT64_MAX, -1, INT64_MAX, 999999999, 0},
          .offset = INT64_MAX,
          .path = "/"},
@@ -26,6 +30,7 @@ static void there_and_back(void **unused)
         assert_int_equal(decode(text, (size_t)len, &range), 0);
         assert_true(limefile_state_equal(&range.state, &all[i].state));
         assert_true(range.offset == all[i].offset && range.bytes == all[i].bytes);
+        assert_true(range.head == all[i].head);
         assert_string_equal(range.path, all[i].path);
         for (int cut = 0; cut < len - (int)strlen(all[i].path) + 1; cut++)
             assert_int_equal(decode(text, (size_t)cut, &range), -EPROTO);
@@ -40,7 +45,7 @@ static void too_long(void **unused)
     memset(path, '/', sizeof path);
     path[sizeof path - 1] = '\0';
     assert_int_equal(limefile_range_encode(&range, text), -ERANGE);
-    int head = snprintf(text, sizeof text, "1 1 1 1 1 1 1 1 0 1 ");
+    int head = snprintf(text, sizeof text, "2 1 1 1 1 1 1 1 0 1 0 ");
     memset(text + head, '/', LIMEFILE_RANGE_PATH_MAX);
     assert_int_equal(decode(text, (size_t)head + LIMEFILE_RANGE_PATH_MAX - 1, &range), 0);
     assert_int_equal(decode(text, (size_t)head + LIMEFILE_RANGE_PATH_MAX, &range), -EPROTO);
@@ -49,26 +54,27 @@ static void too_long(void **unused)
 static void wrong(void **unused)
 {
     static const char *const all[] = {
-        "2 1 2 1000 5 6 7 8 144 856 /a", /* a later version */
-        "1 1 2 1000 5 6 7 8 145 856 /a", /* beyond the end */
-        "1 1 2 1000 5 6 7 8 1001 0 /a",
-        "1 1 2 18446744073709551615 5 6 7 8 0 0 /a",
-        "1 18446744073709551616 2 1000 5 6 7 8 144 856 /a",
-        "1 1 2 1000 9223372036854775808 6 7 8 144 856 /a",
-        "1 1 2 1000 5 1000000000 7 8 144 856 /a",
-        "1 1 -2 1000 5 6 7 8 144 856 /a",
-        "1 1 2 1000 --5 6 7 8 144 856 /a",
-        "1 1  2 1000 5 6 7 8 144 856 /a",
-        "1 1 2 0x10 5 6 7 8 0 1 /a",
-        "1 1 2 1000 5 6 7 8 144 856 a", /* not absolute */
-        "1 1 2 1000 5 6 7 8 144 856 ",
-        "1 1 2 1000 5 6 7 8 144 18446744073709551615 /a",
+        "3 1 2 1000 5 6 7 8 144 856 0 /a", /* a later version */
+        "2 1 2 1000 5 6 7 8 145 856 0 /a", /* beyond the end */
+        "2 1 2 1000 5 6 7 8 1001 0 0 /a",
+        "2 1 2 18446744073709551615 5 6 7 8 0 0 0 /a",
+        "2 18446744073709551616 2 1000 5 6 7 8 144 856 0 /a",
+        "2 1 2 1000 9223372036854775808 6 7 8 144 856 0 /a",
+        "2 1 2 1000 5 1000000000 7 8 144 856 0 /a",
+        "2 1 -2 1000 5 6 7 8 144 856 0 /a",
+        "2 1 2 1000 --5 6 7 8 144 856 0 /a",
+        "2 1  2 1000 5 6 7 8 144 856 0 /a",
+        "2 1 2 0x10 5 6 7 8 0 1 0 /a",
+        "2 1 2 1000 5 6 7 8 144 856 0 a", /* not absolute */
+        "2 1 2 1000 5 6 7 8 144 856 0 ",
+        "2 1 2 1000 5 6 7 8 144 18446744073709551615 0 /a",
+        "2 1 2 1000 5 6 7 8 144 856 9223372036854775808 /a",
     };
     struct limefile_range range;
     (void)unused;
     for (size_t i = 0; i < COUNT(all); i++)
         assert_int_equal(decode(all[i], strlen(all[i]), &range), -EPROTO);
-    assert_int_equal(decode("1 1 2 9 5 6 7 8 0 9 /a\0b", 24, &range), -EPROTO);
+    assert_int_equal(decode("2 1 2 9 5 6 7 8 0 9 0 /a\0b", 26, &range), -EPROTO);
 }
 
 int main(void)

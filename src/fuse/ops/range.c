@@ -1,5 +1,6 @@
 /* range.c - where a record's bytes are, for programs that read them by themselves */
 #include "caller.h"
+#include "faces.h"
 #include "limerange.h"
 #include "tree.h"
 #include "view.h"
@@ -30,9 +31,29 @@ static bool path_of(struct limefs *fs, const struct limefs_view *view,
     return n > 0 && n < LIMEFILE_RANGE_PATH_MAX;
 }
 
-/* Of a pinned view. One that was made so soon after the last change that the next might not
- * show in the times is no measure for others. */
+/* What a face's file has of the record as it is stored, all in one piece, and its own bytes
+ * before; `range` is the record's. */
+static bool stored_part(const struct limefile_face *files, uint64_t number,
+                        struct limefile_range *range)
+{
+    struct limefile_face_piece piece;
+    limefile_face_piece(files, number, 0, &piece);
+    if (piece.what == LIMEFILE_FACE_OWN) {
+        range->head = piece.bytes;
+        limefile_face_piece(files, number, range->head, &piece);
+    }
+    if (piece.what != LIMEFILE_FACE_STORED || piece.at > range->bytes ||
+        piece.bytes > range->bytes - piece.at)
+        return false;
+    range->offset += piece.at;
+    range->bytes = piece.bytes;
+    return true;
+}
+
+/* Of a pinned view, and a file of its face or NULL. One that was made so soon after the last
+ * change that the next might not show in the times is no measure for others. */
 static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                  const struct limefile_face *files, uint64_t number,
                   char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_record record;
@@ -46,6 +67,8 @@ static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
         .offset = record.data_offset, .bytes = record.bytes, .path = path};
     struct stat st = limefs_view_stat(fs, view);
     limefile_state_of(&st, &range.state);
+    if (files && !stored_part(files, number, &range))
+        return -ENODATA;
     if (!path_of(fs, view, path) || !limefs_view_is_unchanged(fs, view))
         return -ENODATA;
     return limefile_range_encode(&range, text);
@@ -59,7 +82,24 @@ int limefs_range_of_record(struct limefs *fs, struct limefs_view *view, uint64_t
         return len;
     len = is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK) : -ENODATA;
     if (len == 0)
-        len = encode(fs, view, ordinal, text);
+        len = encode(fs, view, ordinal, NULL, 0, text);
     limefs_view_unpin(fs, view);
+    return len;
+}
+
+int limefs_range_of_face(struct limefs *fs, struct limefs_face *face, uint64_t ordinal,
+                         char text[LIMEFILE_RANGE_TEXT_MAX])
+{
+    struct limefile_face_entry entry;
+    int len = limefs_face_enter(fs, face);
+    if (len)
+        return len;
+    struct limefs_view *view = limefs_face_view(face);
+    bool file = limefs_face_entry_of(face, ordinal, &entry) && !entry.directory;
+    len = file && is_open_to_all(fs, view) ? limefs_caller_may(view->fd, R_OK) : -ENODATA;
+    if (len == 0)
+        len = encode(fs, view, limefs_face_record(face), limefs_face_files(face), ordinal - 1,
+                     text);
+    limefs_face_leave(fs, face);
     return len;
 }

@@ -232,13 +232,16 @@ bool limefs_xattr_is_acl(const char *name)
     return strncmp(name, ACLS, strlen(ACLS)) == 0;
 }
 
-/* Of a record; not listed, as nobody is to copy it. */
+/* Of a record, or of a file that is made of one; not listed, as nobody is to copy it. */
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
     uint64_t ordinal;
-    struct limefs_view *view = limefs_inode_view(fs, id, &ordinal);
-    int len = view ? limefs_range_of_record(fs, view, ordinal, text) : -ENODATA;
+    struct limefs_face *face = limefs_inode_face(fs, id, &ordinal);
+    struct limefs_view *view = face ? NULL : limefs_inode_view(fs, id, &ordinal);
+    int len = face   ? limefs_range_of_face(fs, face, ordinal, text)
+              : view ? limefs_range_of_record(fs, view, ordinal, text)
+                     : -ENODATA;
     return len < 0 ? len : give(text, (size_t)len, buf, cap);
 }
 
@@ -258,6 +261,8 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     }
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass_get(fs, node, name, buf, cap);
+    if (!node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
+        return get_range(fs, id, buf, cap);
     struct limefs_face *face = node ? NULL : limefs_inode_face(fs, id, &ordinal);
     if (face)
         return get_of_face(fs, face, ordinal, name, buf, cap);
@@ -265,8 +270,6 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
         return get_acl(fs, id, node, buf, cap);
     if (strncmp(name, "user.", 5) != 0)
         return -EOPNOTSUPP; /* ls(1) then asks for no other file's security label */
-    if (!node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
-        return get_range(fs, id, buf, cap);
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);

@@ -32,10 +32,13 @@ int limefs_xattr_set(struct limefs *, uint64_t id, const char *name, const char 
                      size_t len, int flags);
 
 struct limefs_view;
+struct limefs_face;
 
 /* range.c: the value of LIMEFILE_RANGE_XATTR, or -errno; -ENODATA: all are to read by the
  * mount. */
 int limefs_range_of_record(struct limefs *, struct limefs_view *, uint64_t ordinal,
                            char text[LIMEFILE_RANGE_TEXT_MAX]);
+int limefs_range_of_face(struct limefs *, struct limefs_face *, uint64_t ordinal,
+                         char text[LIMEFILE_RANGE_TEXT_MAX]);
 
 #endif

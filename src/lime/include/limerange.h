@@ -3,9 +3,10 @@
  * a program that would rather read them there by itself.
  *
  * A mount that nobody writes to gives it as the value of an extended attribute of the record,
- * to whoever may read the container. It is a hint: who uses it opens the path with rights of
- * its own, and compares device, inode, size and times with those that are told, then and after
- * each read.
+ * or of a file that has the record's bytes as they are stored between others of its own, to
+ * whoever may read the container. It is a hint: who uses it opens the path with rights of its
+ * own, and compares device, inode, size and times with those that are told, then and after each
+ * read.
  */
 #ifndef LIMEFILE_RANGE_H
 #define LIMEFILE_RANGE_H
@@ -33,6 +34,7 @@ struct limefile_state {
 struct limefile_range {
     struct limefile_state state; /* of the container */
     uint64_t offset, bytes;      /* within its size */
+    uint64_t head;               /* bytes of the mount's file before them */
     const char *path;            /* absolute, as the daemon sees it */
 };
 
