@@ -262,7 +262,7 @@ static void vforked(const char *record)
 static void limits(const char *record)
 {
     const struct rlimit small = {256, 256};
-    int fds[256], count = 0, fd;
+    int fds[256] = {0}, count = 0, fd;
     setrlimit(RLIMIT_NOFILE, &small);
     while (count < 200 && (fd = open(record, O_RDONLY)) >= 0)
         fds[count++] = fd;
