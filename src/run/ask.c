@@ -52,7 +52,7 @@ static enum limefs_run_mount mount_of(const struct statx *stx)
     uint64_t id = number_of_mount(stx), key = (id << 32 | geteuid()) * KINDS;
     _Atomic uint64_t *place = &known[id % CACHE];
     uint64_t kind = atomic_load(place);
-    if (id && kind % KINDS && kind - kind % KINDS == key)
+    if (id && kind % KINDS != LIMEFS_RUN_UNKNOWN && kind - kind % KINDS == key)
         return (enum limefs_run_mount)(kind % KINDS);
     enum limefs_run_mount found = limefs_run_mount_of(stx->stx_dev_major, stx->stx_dev_minor);
     if (id)
@@ -103,7 +103,7 @@ static void look_closer(int fd, int flags)
     if (!look_at(fd, &stx) || !S_ISREG(stx.stx_mode) || stx.stx_dev_major != 0)
         return;
     enum limefs_run_mount mount = mount_of(&stx);
-    if (mount == LIMEFS_RUN_OTHER)
+    if (mount == LIMEFS_RUN_OTHER || mount == LIMEFS_RUN_UNKNOWN)
         return;
     struct limefs_run_record record = {
         .dev = makedev(stx.stx_dev_major, stx.stx_dev_minor),

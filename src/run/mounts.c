@@ -95,7 +95,7 @@ enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor)
     const struct limefs_run_real *real = limefs_run_real();
     int fd = real->open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return LIMEFS_RUN_OTHER;
+        return LIMEFS_RUN_UNKNOWN;
     ssize_t got;
     while ((got = real->read(fd, buf, sizeof buf)) > 0)
         for (ssize_t i = 0; i < got; i++)

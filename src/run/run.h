@@ -116,7 +116,8 @@ bool limefs_run_is(int fd, const struct limefs_run_record *);
 /* mounts.c: whether a device is a limefs mount, and one that a process of ours may believe:
  * its owner tells which files to read, so it is ourselves or root. */
 enum limefs_run_mount {
-    LIMEFS_RUN_OTHER = 1, /* no mount of limefs */
+    LIMEFS_RUN_UNKNOWN, /* just now: there may be no descriptor left to look */
+    LIMEFS_RUN_OTHER,   /* no mount of limefs */
     LIMEFS_RUN_STRANGER,
     LIMEFS_RUN_TRUSTED,
 };
