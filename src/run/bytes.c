@@ -67,16 +67,18 @@ static bool read_container(struct limefs_run_record *record, const struct iovec 
     return unchanged;
 }
 
-/* Of `total` bytes at `at` in the container's range, those that it has; where it ends the mount
- * knows. */
+/* Of `total` bytes at `at` in the container's range, those that it has. */
 static bool read_range(struct limefs_run_record *record, const struct iovec *iov, int count,
                        size_t total, uint64_t at, ssize_t *got)
 {
     struct iovec parts[PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
-    if (total > left && (total == MOST || record->tail))
+    if (total > left && (total == MOST || record->tail || at >= BEHIND))
         return false; /* the kernel also looks at the addresses behind the end */
-    if (total > left) {
+    if (left == 0) {  /* it still looks at the addresses */
+        total = 0;
+        at = BEHIND - record->offset;
+    } else if (total > left) {
         total = (size_t)left;
         count = cut(iov, count, total, parts);
         iov = parts;

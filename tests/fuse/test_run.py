@@ -504,11 +504,16 @@ class Changes(limetest.TestCase):
         """Threads of one descriptor miss nothing when the mount takes over in between."""
         code = ("import collections, os, struct, sys, threading\n"
                 "fd, all = os.open(sys.argv[1], os.O_RDONLY), collections.Counter()\n"
+                "changed = threading.Event()\n"
                 "def go_on():\n"
                 "    while data := os.read(fd, 4096):\n"
-                "        all[struct.unpack('<Q', data[:8])[0] & 0xffffffffffff] += len(data)\n"
-                "        if len(all) == 50:\n"
+                "        place = struct.unpack('<Q', data[:8])[0] & 0xffffffffffff\n"
+                "        all[place] += len(data)\n"
+                "        if place == 50 * 4096:\n"
                 "            os.rename(sys.argv[2] + '.new', sys.argv[2])\n"
+                "            changed.set()\n"
+                "        elif place > 100 * 4096:\n"
+                "            changed.wait()\n"
                 "threads = [threading.Thread(target=go_on) for _ in range(8)]\n"
                 "for thread in threads: thread.start()\n"
                 "for thread in threads: thread.join()\n"
@@ -517,7 +522,6 @@ class Changes(limetest.TestCase):
                 "    if place != at: sys.exit(f'{place} for {at}')\n"
                 "    at += all[place]\n"
                 "print(at)\n")
-        code = code.replace("if len(all) == 50:", "if data[:8] == os.pread(fd, 8, 50 * 4096):")
         for turn in range(3):
             self.setUp()
             with self.subTest(turn), limetest.Mount(self.folder) as mount:
