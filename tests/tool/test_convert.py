@@ -126,6 +126,27 @@ class Corpus(ConvertCase):
         self.assertLess(abs(again - u).max(), 1e-14)
 
 
+class Large(ConvertCase):
+    """Several threads have something to do in each time slice."""
+
+    def setUp(self):
+        super().setUp()
+        self.big = self.path("big.lime")
+        self.run_ok(["make-config", "--lattice", "24,22,20,6", self.big])
+        self.links = gaugelib.read_ildg(read(self.big))[0]
+
+    def test_each_is_read_by_others(self):
+        u, single = self.links, self.links.astype("complex64")
+        for _ in range(3):  # threads meet in another order each time
+            self.same(gaugelib.read_nersc(self.made(self.big, "a.nersc"))[0], u)
+            self.same(gaugelib.read_milc(self.made(self.big, "a.milc")), single)
+            self.same(gaugelib.read_openqcd(self.made(self.big, "a.openqcd")), u)
+            self.same(gaugelib.read_ildg(self.made(self.big, "a.lime"))[0], u)
+            self.same(gaugelib.read_ildg(self.made(self.big, "b.lime", "--precision", "32"))[0],
+                      single)
+            self.run_ok(["lime", "check", "-q", "--data", "--strict", self.path("a.lime")])
+
+
 class Formats(ConvertCase):
     """Files by the oracle's writers."""
 

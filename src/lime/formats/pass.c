@@ -28,6 +28,12 @@ enum {
     MEMORY_MOST = 2000 << 20, /* if one plane of the lattice takes more than was given */
 };
 
+/* Units of a step that somebody has begun. */
+struct taken {
+    uint64_t makes, figures, loads;
+    unsigned making;
+};
+
 struct work {
     const struct limefile_gauge_pass *pass;
     uint64_t extent[4], plane; /* plane: sites of one z and t */
@@ -37,9 +43,10 @@ struct work {
     bool turned;               /* the image is openQCD's */
     bool direct;               /* the image stores sites as they are read */
     unsigned char *ring[SLICES];
-    _Atomic uint64_t next[SLICES]; /* unit that nobody has taken yet, of a step */
-    atomic_int err;                /* the first one, */
-    _Atomic uint64_t failed;       /* and the step in which it was: the last one */
+    struct taken taken[SLICES]; /* of a step; under the lock */
+    unsigned writers;           /* threads that write at a time, while others have work */
+    atomic_int err;             /* the first one, */
+    _Atomic uint64_t failed;    /* and the step in which it was: the last one */
     unsigned threads;
     pthread_mutex_t lock; /* held until all threads are there */
     pthread_barrier_t barrier;
@@ -201,22 +208,61 @@ static int make_columns(struct worker *me, const struct step *s, uint64_t x)
 
 /* ---- steps ---- */
 
-static int do_unit(struct worker *me, const struct step *s, uint64_t unit, bool *more)
+enum kind { NOTHING, MAKE, FIGURES, LOAD };
+
+/* What somebody without work does: writes, unless half of all threads do already, as they would
+ * wait for each other (a file has one lock for all that write to it) and for the disk; then
+ * there would be only figures left to compute, and nothing to write meanwhile. */
+static enum kind take(struct work *w, const struct step *s, uint64_t *unit)
+{
+    uint64_t sites = load_sites(w, s), planes = s->makes ? s->planes - w->halo : 0;
+    uint64_t loads = s->loads ? (s->planes * w->plane + sites - 1) / sites : 0;
+    uint64_t makes = !w->pass->image || !s->makes ? 0 : w->turned ? w->extent[0] : planes;
+    struct taken *taken = &w->taken[s->number % SLICES];
+    enum kind kind = NOTHING;
+    pthread_mutex_lock(&w->lock);
+    if (taken->makes < makes && taken->making < w->writers)
+        kind = MAKE;
+    else if (taken->figures * slab_planes(w, s) < planes)
+        kind = FIGURES;
+    else if (taken->loads < loads)
+        kind = LOAD;
+    else if (taken->makes < makes)
+        kind = MAKE;
+    *unit = kind == MAKE      ? taken->makes++
+            : kind == FIGURES ? taken->figures++
+            : kind == LOAD    ? taken->loads++
+                              : 0;
+    taken->making += kind == MAKE;
+    pthread_mutex_unlock(&w->lock);
+    return kind;
+}
+
+static int do_make(struct worker *me, const struct step *s, uint64_t unit)
 {
     struct work *w = me->work;
-    uint64_t sites = load_sites(w, s), all = s->planes * w->plane;
-    uint64_t loads = s->loads ? (all + sites - 1) / sites : 0;
-    uint64_t planes = s->makes ? s->planes - w->halo : 0, slab = slab_planes(w, s);
-    uint64_t makes = !w->pass->image || !s->makes ? 0 : w->turned ? w->extent[0] : planes;
-    *more = unit < loads + makes + (planes + slab - 1) / slab;
-    if (unit < loads)
-        return load_unit(me, s, unit * sites,
-                         (unit + 1) * sites < all ? (unit + 1) * sites : all);
-    if (unit < loads + makes)
-        return w->turned ? make_columns(me, s, unit - loads) : make_plane(me, s, unit - loads);
-    uint64_t from = (unit - loads - makes) * slab;
-    if (*more)
-        take_figures(me, s, from, from + slab < planes ? from + slab : planes);
+    int err = w->turned ? make_columns(me, s, unit) : make_plane(me, s, unit);
+    pthread_mutex_lock(&w->lock);
+    w->taken[s->number % SLICES].making--;
+    pthread_mutex_unlock(&w->lock);
+    return err;
+}
+
+static int do_unit(struct worker *me, const struct step *s, bool *more)
+{
+    struct work *w = me->work;
+    uint64_t unit;
+    enum kind kind = take(w, s, &unit);
+    *more = kind != NOTHING;
+    if (kind == MAKE)
+        return do_make(me, s, unit);
+    uint64_t n = kind == LOAD ? load_sites(w, s) : slab_planes(w, s), from = unit * n;
+    uint64_t all = kind == LOAD ? s->planes * w->plane : s->planes - w->halo;
+    uint64_t to = from + n < all ? from + n : all;
+    if (kind == LOAD)
+        return load_unit(me, s, from, to);
+    if (kind == FIGURES)
+        take_figures(me, s, from, to);
     return 0;
 }
 
@@ -226,11 +272,13 @@ static bool do_step(struct worker *me, const struct step *s)
     struct work *w = me->work;
     bool more = true;
     while (more && !atomic_load(&w->err)) {
-        int err = do_unit(me, s, atomic_fetch_add(&w->next[s->number % SLICES], 1), &more);
+        int err = do_unit(me, s, &more);
         if (err)
             fail(w, err, s->number);
     }
-    atomic_store(&w->next[(s->number + 1) % SLICES], 0);
+    pthread_mutex_lock(&w->lock);
+    w->taken[(s->number + 1) % SLICES] = (struct taken){0};
+    pthread_mutex_unlock(&w->lock);
     pthread_barrier_wait(&w->barrier);
     return atomic_load(&w->failed) > s->number;
 }
@@ -381,6 +429,7 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
     w.direct = image && !w.turned && image->form.rows == 3 && !image->form.little &&
                image->form.precision == pass->sites->precision;
     w.threads = pass->threads ? pass->threads : limefile_processors();
+    w.writers = w.threads > 1 ? w.threads / 2 : 1;
     w.threads = w.threads < THREADS_MAX ? w.threads : THREADS_MAX;
     int err = plan(&w);
     if (!err)
