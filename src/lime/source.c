@@ -9,6 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum {
+    PAGE = 4096,
+    LARGE = 256 << 10, /* what is smaller gains nothing by going to the disk at once */
+    AHEAD = 8,         /* requests, whose edges are fetched meanwhile */
+};
+
 /* ---- a file descriptor ---- */
 
 static int fd_of(struct limefile_source *source)
@@ -218,6 +224,28 @@ int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset)
     struct limefile_fd file;
     limefile_fd_init(&file, fd);
     return limefile_write_full(&file.source, buf, n, offset);
+}
+
+/* Pages that a request of n bytes at `offset`, and those that follow it, will fill in part
+ * only: they are read from the disk, and not one after the other behind all that is being
+ * written. */
+static void fetch_edges(int fd, size_t n, uint64_t offset)
+{
+    posix_fadvise(fd, (off_t)(offset + n), 1, POSIX_FADV_WILLNEED);
+    posix_fadvise(fd, (off_t)(offset + (AHEAD + 1) * n), 1, POSIX_FADV_WILLNEED);
+}
+
+int limefile_fd_stream(int fd, const void *buf, size_t n, uint64_t offset)
+{
+    if (n < LARGE)
+        return limefile_fd_write(fd, buf, n, offset);
+    fetch_edges(fd, n, offset);
+    int err = limefile_fd_write(fd, buf, n, offset);
+    off_t from = (off_t)(offset - offset % PAGE),
+          to = (off_t)(offset + n - (offset + n) % PAGE);
+    if (!err)
+        sync_file_range(fd, from, to - from, SYNC_FILE_RANGE_WRITE);
+    return err;
 }
 
 ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset)

@@ -12,11 +12,6 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum {
-    PAGE = 4096,
-    LARGE = 256 * 1024,
-};
-
 /* The lock, shared, once it was had alone to catch up. */
 void limefs_writer_share_anew(struct limefs_writer *writer)
 {
@@ -57,15 +52,6 @@ static int write_aside(struct limefs_target *target, const char *buf, size_t n, 
     return 0;
 }
 
-/* Starts bringing a large request to the disk, but for the page that the next one goes on with:
- * while the disk works, more comes, and there is less to wait for in the end. */
-static void start_writeback(int fd, size_t n, uint64_t at)
-{
-    uint64_t from = at & ~(uint64_t)(PAGE - 1), to = (at + n) & ~(uint64_t)(PAGE - 1);
-    if (n >= LARGE && to > from)
-        sync_file_range(fd, (off64_t)from, (off64_t)(to - from), SYNC_FILE_RANGE_WRITE);
-}
-
 /* Through the job, or by ourselves. */
 static int write_bytes(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
 {
@@ -73,10 +59,7 @@ static int write_bytes(struct limefs_target *target, const char *buf, size_t n, 
     int taken = limefs_store_put(writer->fs, &writer->shared, &target->run, buf, n, at);
     if (taken)
         return taken < 0 ? taken : 0;
-    int err = limefile_fd_write(writer->shared.fd, buf, n, at);
-    if (!err)
-        start_writeback(writer->shared.fd, n, at);
-    return err;
+    return limefile_fd_stream(writer->shared.fd, buf, n, at);
 }
 
 static int write_in_place(struct limefs_target *target, const char *buf, size_t n, uint64_t at)

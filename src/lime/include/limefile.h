@@ -207,6 +207,10 @@ int limefile_write_full(struct limefile_source *, const void *buf, size_t n, uin
 /* The same, to a descriptor. */
 int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset);
 
+/* The same, of bytes that more will follow: the disk begins with them at once, so that there is
+ * less to wait for when they are synced. */
+int limefile_fd_stream(int fd, const void *buf, size_t n, uint64_t offset);
+
 /* The same for limefile_read_full(): fewer than n only at the end of the file. */
 ssize_t limefile_fd_read(int fd, void *buf, size_t n, uint64_t offset);
 
