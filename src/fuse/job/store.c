@@ -11,13 +11,11 @@
 #include <unistd.h>
 
 enum {
-    SMALL = 64 * 1024, /* smaller writes are no stream */
+    SMALL = 64 * 1024, /* many smaller writes are no stream */
 };
 
 /* A slot that no bytes have come to for so long is taken for another stream. */
 static const double idle_seconds = 1;
-
-#define NEAR (UINT64_C(16) << 20) /* requests of one stream are no further apart */
 
 static char *bytes_of(const struct limefs_job *job, const struct limefs_parcel *parcel)
 {
@@ -33,8 +31,8 @@ static int write_out(const struct limefs_job *job, const struct limefs_parcel *p
     const char *bytes = bytes_of(job, parcel);
     for (unsigned i = 0; i < parcel->there.count; i++) {
         const struct limefs_span *span = &parcel->there.span[i];
-        int err = limefile_fd_write(parcel->written->fd, bytes + (span->from - parcel->from),
-                                    (size_t)(span->to - span->from), span->from);
+        int err = limefile_fd_stream(parcel->written->fd, bytes + (span->from - parcel->from),
+                                     (size_t)(span->to - span->from), span->from);
         if (err)
             return err;
     }
@@ -172,17 +170,18 @@ static struct limefs_parcel *take(struct limefs_job *job)
 
 /* ---- put ---- */
 
-static bool follows(struct limefs_run *run, size_t n, uint64_t at, uint64_t from)
+/* Requests of one stream come in any order: some wait here, and others overtake them. Small
+ * ones make no stream, but belong to one. */
+static bool follows(const struct limefs_job *job, struct limefs_run *run, size_t n, uint64_t at)
 {
     uint64_t apart = at > run->next ? at - run->next : run->next - at;
-    if (n < SMALL || apart > NEAR) {
-        *run = (struct limefs_run){at, at + n, n};
-        return false;
-    }
-    run->bytes += n;
+    if (apart > job->parcel_count * job->forward.extent)
+        *run = (struct limefs_run){.begin = at, .next = at};
+    if (n >= SMALL)
+        run->bytes += n;
     if (run->next < at + n)
         run->next = at + n;
-    return run->bytes >= from;
+    return run->bytes >= job->fs->options.forward_from;
 }
 
 /* Into the parcel that the range lies in. The lock is let go while bytes are copied. */
@@ -248,14 +247,14 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
     parcel = overlapping(job, written, at, at + n) ? NULL : take(job);
     if (overlapping(job, written, at, at + n))
         return put_part(job, written, run, buf, n, at);
-    if (!parcel)
+    if (!parcel || at < run->begin)
         return false;
     uint64_t extent = job->forward.extent, begin = at / extent * extent;
     *parcel = (struct limefs_parcel){
         .state = LIMEFS_PARCEL_FILLING,
         .written = written,
         .uid = limefs_caller_uid(),
-        .from = begin >= run->begin ? begin : at, /* what comes before is on its way */
+        .from = begin < run->begin ? run->begin : begin,
         .to = begin + extent,
     };
     keep_apart(job, parcel, at);
@@ -275,13 +274,15 @@ int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct 
     if (!job || job->parcel_count == 0)
         return 0;
     limefs_lock(&job->lock);
-    bool stream = follows(run, n, at, fs->options.forward_from) && is_open(job);
+    bool stream = follows(job, run, n, at) && is_open(job);
     while (n && !err) {
         uint64_t room = job->forward.extent - at % job->forward.extent;
         size_t part = n < room ? n : (size_t)room;
         if (!put_part(job, written, stream ? run : NULL, buf, part, at)) {
+            if (run->begin < at + part)
+                run->begin = at + part;
             limefs_unlock(&job->lock);
-            err = limefile_fd_write(written->fd, buf, part, at);
+            err = limefile_fd_stream(written->fd, buf, part, at);
             limefs_lock(&job->lock);
         }
         buf += part;

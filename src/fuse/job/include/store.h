@@ -29,7 +29,8 @@ struct limefs_job_view {
                        too */
 };
 
-/* Sequential writes, where they are in the container. */
+/* Sequential writes, where they are in the container. What lies before `begin` is not gathered:
+ * some of it has been written, and a parcel would wait for that in vain. */
 struct limefs_run {
     uint64_t begin, next, bytes;
 };
