@@ -151,26 +151,37 @@ static void arrange_open_files(struct limefs *fs)
     fs->volumes_most = limit.rlim_max / 4;
 }
 
+enum {
+    DIRTY_PERCENT = 3, /* enough to keep a disk busy; with more, it is slower again */
+};
+
 struct settle {
     struct limefs *fs;
     const char *mountpoint;
 };
 
-/* Only root may change what the kernel reads ahead; for others its 128 KiB remain. */
-static void set_readahead(struct limefs *fs, const struct statx *root)
+/* One of the kernel's settings for the mount's pages. False: only root may change it. */
+static bool set_kernel(const struct statx *root, const char *name, uint64_t value)
 {
     char path[64];
-    uint64_t bytes = fs->options.readahead;
-    if (bytes == 0)
-        return;
-    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", root->stx_dev_major,
-             root->stx_dev_minor);
+    snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/%s", root->stx_dev_major,
+             root->stx_dev_minor, name);
     FILE *file = fopen(path, "we");
     if (!file)
-        return;
-    fprintf(file, "%llu\n", (unsigned long long)bytes / 1024);
-    if (fclose(file) == 0)
-        fs->reads_far = bytes >= LIMEFILE_DIRECT_MIN;
+        return false;
+    fprintf(file, "%llu\n", (unsigned long long)value);
+    return fclose(file) == 0;
+}
+
+/* Others than root have what the kernel gives any FUSE mount: it reads 128 KiB ahead, and holds
+ * 1 % of the dirty pages that there may be before a writer has to wait. */
+static void set_pages(struct limefs *fs, const struct statx *root)
+{
+    uint64_t ahead = fs->options.readahead;
+    if (ahead > 0 && set_kernel(root, "read_ahead_kb", ahead / 1024))
+        fs->reads_far = ahead >= LIMEFILE_DIRECT_MIN;
+    if (fs->options.rw && !fs->job)
+        set_kernel(root, "max_ratio", DIRTY_PERCENT);
 }
 
 /* True for the root of a mount, or where Linux does not tell (before 5.8). */
@@ -191,7 +202,7 @@ static bool answers(const struct settle *settle)
     bool ours =
         statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) == 0 && is_mounted(&st);
     if (ours)
-        set_readahead(settle->fs, &st);
+        set_pages(settle->fs, &st);
     close(root);
     return ours;
 }
