@@ -141,6 +141,40 @@ class Tree(limetest.TestCase):
             self.put("notes", b"b" * 100000)
             self.assertEqual(read(mount.join("notes")), b"b" * 100000)
 
+    def is_dir(self, mount, name):
+        return stat.S_ISDIR(os.stat(mount.join(name)).st_mode)
+
+    def test_a_plain_file_becomes_a_container(self):
+        """In place, of the same size, and with its old time: the time of its attributes tells."""
+        path = self.put("x", b"p" * len(CONTAINER))
+        times = os.stat(path)
+        with limetest.Mount(self.top, opts="attr_timeout=0,entry_timeout=0") as mount:
+            self.assertFalse(self.is_dir(mount, "x"))
+            self.put("x")
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            self.assertTrue(self.is_dir(mount, "x"))
+
+    def test_changed_in_the_tick_of_its_last_change(self):
+        """What a look has found then is not remembered. (Linux 6.13 has finer ticks.)"""
+        with limetest.Mount(self.top, opts="attr_timeout=0,entry_timeout=0") as mount:
+            for i in range(50):
+                name = f"x{i}"
+                with open(self.put(name, b"p" * len(CONTAINER)), "r+b", buffering=0) as file:
+                    self.assertFalse(self.is_dir(mount, name))
+                    file.write(CONTAINER)
+                    self.assertTrue(self.is_dir(mount, name))
+
+    def test_a_container_becomes_a_plain_file_while_it_is_open(self):
+        self.put("x")
+        with limetest.Mount(self.top, opts="attr_timeout=0,entry_timeout=0") as mount:
+            fd = os.open(mount.join("x"), os.O_RDONLY)
+            self.put("y", b"p" * 1000)
+            os.rename(os.path.join(self.top, "y"), os.path.join(self.top, "x"))
+            os.fstat(fd)  # takes its attributes, and looks into nothing
+            is_dir = self.is_dir(mount, "x")
+            os.close(fd)
+        self.assertFalse(is_dir)
+
     def test_many_containers_few_open(self):
         """Containers and indices kept are bounded; records stay readable all the same."""
         count = 300

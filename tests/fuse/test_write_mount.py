@@ -360,6 +360,16 @@ class Trees(writelib.TestCase):
             put(mount.join("x/new"), b"n")
         self.assertHolds(self.under("x"), [A, ("new", b"n")])
 
+    def test_looked_up_before_the_last_close(self):
+        """What was plain because it was being written is looked into afterwards."""
+        with self.rw(self.top, "entry_timeout=0", "attr_timeout=0") as mount:
+            with open(mount.join("x"), "wb", buffering=0) as file:
+                file.write(limetest.container([A]))
+                os.fsync(file.fileno())
+                self.assertTrue(os.path.isfile(mount.join("x")))
+            self.assertTrue(until(lambda: os.path.isdir(mount.join("x"))))
+            self.assertEqual(read(mount.join("x/first")), A[1])
+
     def test_renaming_containers(self):
         put(self.under("c.lime"), limetest.container([A]))
         os.mkdir(self.under("d"))

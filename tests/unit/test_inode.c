@@ -1,5 +1,6 @@
 /* test_inode.c - what the kernel knows by number: slots, nodes, names */
 #define _GNU_SOURCE
+#include "append.h"
 #include "nodes.h"
 
 static struct limefs *fs;
@@ -28,10 +29,22 @@ static struct limefs_stamp folder(ino_t ino)
     return (struct limefs_stamp){.dev = 1, .ino = ino, .type = S_IFDIR};
 }
 
+static struct stat attributes(const struct limefs_stamp *stamp)
+{
+    return (struct stat){.st_dev = stamp->dev,
+                         .st_ino = stamp->ino,
+                         .st_size = stamp->size,
+                         .st_mode = stamp->type | 0644,
+                         .st_mtim = stamp->mtime,
+                         .st_ctim = stamp->ctime};
+}
+
 static struct limefs_node *child(struct limefs_node *parent, const char *name,
                                  enum limefs_kind kind, struct limefs_stamp stamp)
 {
-    struct limefs_node *node = limefs_node_child(fs, parent, name, kind, &stamp);
+    struct limefs_found found = {.kind = kind};
+    found.st = attributes(&stamp);
+    struct limefs_node *node = limefs_node_child(fs, parent, name, &found);
     assert_non_null(node);
     return node;
 }
@@ -116,6 +129,65 @@ static void test_replaced(void **state)
     assert_ptr_not_equal(child(fs->root, "plain", LIMEFS_OTHER, file(20, 7)), plain);
 }
 
+static struct limefs_found regular(enum limefs_kind kind, time_t changed, bool sure)
+{
+    struct limefs_stamp stamp = file(30, 500);
+    stamp.ctime.tv_sec = changed;
+    return (struct limefs_found){.st = attributes(&stamp), .kind = kind, .sure = sure};
+}
+
+/* What is known without a look. */
+static bool is_known(struct limefs_found found, enum limefs_kind kind, bool sure)
+{
+    found.kind = LIMEFS_DIRECTORY;
+    found.sure = false;
+    return limefs_node_known_kind(fs, fs->root, "x", &found) && found.kind == kind &&
+           found.sure == sure;
+}
+
+static void test_known(void **state)
+{
+    (void)state;
+    struct limefs_found old = regular(LIMEFS_OTHER, 1, true), now = old;
+    assert_false(is_known(old, LIMEFS_OTHER, true));
+    limefs_node_child(fs, fs->root, "x", &old);
+    assert_true(is_known(old, LIMEFS_OTHER, true));
+    now.st.st_ctim.tv_nsec++; /* its size and mtime can be set to what they were */
+    assert_false(limefs_node_known_kind(fs, fs->root, "x", &now));
+    old.sure = false; /* in the tick of its last change it may change once more */
+    limefs_node_child(fs, fs->root, "x", &old);
+    assert_false(limefs_node_known_kind(fs, fs->root, "x", &old));
+}
+
+/* What it is while it is written to, it need not be afterwards. */
+static void test_known_while_written(void **state)
+{
+    (void)state;
+    struct limefs_found before = regular(LIMEFS_OTHER, 1, true), after = before;
+    struct limefs_node *node = limefs_node_child(fs, fs->root, "x", &before);
+    struct limefs_stamp stamp = limefs_stamp_of(&before.st);
+    after.st.st_ctim.tv_sec = 2;
+    limefs_append_opened(node, O_WRONLY, &stamp);
+    assert_true(limefs_node_known_kind(fs, fs->root, "x", &after));
+    assert_true(after.kind == LIMEFS_OTHER && !after.sure);
+    assert_ptr_equal(limefs_node_child(fs, fs->root, "x", &after), node);
+    limefs_append_closed(node, false);
+    assert_false(limefs_node_known_kind(fs, fs->root, "x", &after));
+}
+
+/* The kernel has asked for attributes, and nobody has looked. */
+static void test_known_of_a_container(void **state)
+{
+    (void)state;
+    struct limefs_found old = regular(LIMEFS_CONTAINER, 1, true), now = old;
+    struct limefs_node *node = limefs_node_child(fs, fs->root, "x", &old);
+    limefs_node_touched(fs, node, &old.st);
+    assert_true(is_known(old, LIMEFS_CONTAINER, true));
+    now.st.st_ctim.tv_sec = 2;
+    limefs_node_touched(fs, node, &now.st);
+    assert_false(limefs_node_known_kind(fs, fs->root, "x", &now));
+}
+
 static void test_parents(void **state)
 {
     (void)state;
@@ -164,6 +236,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_slots, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_links, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_known_while_written, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_known_of_a_container, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_parents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_shown, set_up, tear_down),

@@ -1,6 +1,8 @@
-/* test_view.c - containers as they were at one moment: made, kept, put to sleep, told of */
+/* test_view.c - containers looked into; and as they were at one moment: made, kept, put to
+ * sleep, told of */
 #define _GNU_SOURCE
 #include "nodes.h"
+#include "tree.h"
 
 #include <errno.h>
 
@@ -22,10 +24,9 @@ static void write_container(const char *name, size_t n)
 
 static struct limefs_node *container(const char *name)
 {
-    struct stat st;
-    assert_int_equal(fstatat(fs->source_fd, name, &st, 0), 0);
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
-    return limefs_node_child(fs, fs->root, name, LIMEFS_CONTAINER, &stamp);
+    struct limefs_found found = {.kind = LIMEFS_CONTAINER};
+    assert_int_equal(fstatat(fs->source_fd, name, &found.st, 0), 0);
+    return limefs_node_child(fs, fs->root, name, &found);
 }
 
 static int set_up(void **state)
@@ -116,6 +117,39 @@ static void test_sleep(void **state)
     limefs_view_forget(fs, second, 1);
 }
 
+/* ---- what a name stands for ---- */
+
+/* A look at a container; whether it was just changed: certainly, and possibly. */
+static bool look(bool *young, bool *perhaps)
+{
+    struct limefs_found found;
+    struct timespec before, after;
+    clock_gettime(CLOCK_REALTIME, &before);
+    assert_int_equal(limefs_tree_sniff(false, fs->source_fd, "one", &found), 0);
+    clock_gettime(CLOCK_REALTIME, &after);
+    assert_int_equal(found.kind, LIMEFS_CONTAINER);
+    *perhaps = limefs_time_is_racy(&found.st.st_ctim, &before);
+    *young = limefs_time_is_racy(&found.st.st_ctim, &after);
+    return found.sure;
+}
+
+/* A change in the same tick of the clock would not show: so nothing is sure until it is over.
+ */
+static void test_sure(void **state)
+{
+    bool young, perhaps;
+    (void)state;
+    do {
+        write_container("one", 100);
+        bool sure = look(&young, &perhaps);
+        assert_false(sure && young);
+    } while (!young); /* the processor was others' meanwhile */
+    do {
+        bool sure = look(&young, &perhaps);
+        assert_true(sure || perhaps);
+    } while (perhaps);
+}
+
 /* ---- who wants to know ---- */
 
 static unsigned changed, freed, both;
@@ -170,6 +204,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_sleep, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_watch, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

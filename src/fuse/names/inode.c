@@ -257,27 +257,29 @@ static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *
 }
 
 struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *parent,
-                                      const char *name, enum limefs_kind kind,
-                                      const struct limefs_stamp *stamp)
+                                      const char *name, const struct limefs_found *found)
 {
+    enum limefs_kind kind = found->kind;
+    struct limefs_stamp stamp = limefs_stamp_of(&found->st);
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
-    if (node && !is_same(fs, node, kind, stamp)) {
+    if (node && !is_same(fs, node, kind, &stamp)) {
         limefs_name_take(fs, node);
         node = NULL;
     }
     if (!node && kind == LIMEFS_OTHER)
-        node = child_of_file(fs, parent, name, stamp);
+        node = child_of_file(fs, parent, name, &stamp);
     if (!node) {
         node = new_node(fs, parent, name, kind);
         if (node) {
             limefs_name_put(fs, node);
-            node->joined = kind == LIMEFS_CONTAINER && S_ISDIR(stamp->type);
-            node->told_bytes = stamp->size;
+            node->joined = kind == LIMEFS_CONTAINER && S_ISDIR(stamp.type);
+            node->told_bytes = stamp.size;
         }
     }
     if (node) {
-        node->stamp = *stamp;
+        node->stamp = stamp;
+        node->sure = found->sure;
         node->lookups++;
         if (!node->filed && node->kind == LIMEFS_OTHER)
             limefs_number_put(fs, node);
@@ -366,10 +368,13 @@ void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char
 
 void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const struct stat *st)
 {
+    struct limefs_stamp stamp = limefs_stamp_of(st);
     limefs_lock(&fs->lock);
     if (node->kind == LIMEFS_CONTAINER ||
-        S_ISLNK(node->stamp.type)) /* the first may be another file */
-        node->stamp = limefs_stamp_of(st);
+        S_ISLNK(node->stamp.type)) { /* the first may be another file, and no container */
+        node->sure = node->sure && limefs_stamp_equal(&node->stamp, &stamp);
+        node->stamp = stamp;
+    }
     limefs_unlock(&fs->lock);
 }
 
@@ -384,16 +389,20 @@ bool limefs_node_is_fresh(struct limefs *fs, struct limefs_node *parent, const c
 }
 
 bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
-                            const struct limefs_stamp *stamp, enum limefs_kind *kind)
+                            struct limefs_found *found)
 {
+    struct limefs_stamp stamp = limefs_stamp_of(&found->st);
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, parent, name);
     if (!node)
-        node = limefs_number_find(fs, stamp);
-    bool known = node && (limefs_stamp_same_data(&node->stamp, stamp) ||
-                          (node->writers && limefs_stamp_same_file(&node->stamp, stamp)));
-    if (known)
-        *kind = node->kind;
+        node = limefs_number_find(fs, &stamp);
+    bool sure = node && node->sure && limefs_stamp_equal(&node->stamp, &stamp);
+    bool known =
+        sure || (node && node->writers && limefs_stamp_same_file(&node->stamp, &stamp));
+    if (known) {
+        found->kind = node->kind;
+        found->sure = sure;
+    }
     limefs_unlock(&fs->lock);
     return known;
 }

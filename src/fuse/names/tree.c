@@ -194,8 +194,8 @@ static bool is_in_guise(int fd, const unsigned char *raw, size_t n)
 /* A container begins with a good header. What cannot be read is not a container either. Whether
  * it is one does not depend on who asks, so the daemon looks for itself; of what it reads, the
  * caller learns no more than this. 0, 1, or -EAGAIN: somebody has a lease on it, and is asked
- * to give it back. */
-static int begins_like_container(bool formats, int file)
+ * to give it back. *sure: it could be read. */
+static int begins_like_container(bool formats, int file, bool *sure)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
@@ -207,6 +207,7 @@ static int begins_like_container(bool formats, int file)
         return fd == -EAGAIN ? fd : 0;
     limefile_fd_init(&source, fd);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
+    *sure = got >= 0;
     int is = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
     if (!is && got > 0 && formats)
         is = is_in_guise(fd, raw, (size_t)got);
@@ -216,59 +217,65 @@ static int begins_like_container(bool formats, int file)
 
 /* What its attributes alone, or what is known of it, tell; false: it must be looked into. */
 static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *name,
-                     const struct stat *st, enum limefs_kind *kind)
+                     struct limefs_found *found)
 {
+    const struct stat *st = &found->st;
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    *kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
+    found->kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
     if (!S_ISREG(st->st_mode))
         return true;
     if (fs->options.rw && limefs_node_is_fresh(fs, parent, name, &stamp)) {
-        *kind = LIMEFS_CONTAINER;
+        found->kind = LIMEFS_CONTAINER;
         return true;
     }
-    return st->st_size < LIMEFS_TREE_SNIFFED ||
-           limefs_node_known_kind(fs, parent, name, &stamp, kind);
+    return st->st_size < LIMEFS_TREE_SNIFFED || limefs_node_known_kind(fs, parent, name, found);
 }
 
-/* The name may lead to another file by now: what is looked into is what is told of. */
-int limefs_tree_sniff(bool formats, int folder, const char *name, struct stat *st,
-                      enum limefs_kind *kind)
+/* The name may lead to another file by now: what is looked into is what is told of. It may be
+ * written to meanwhile, or right after: hence the attributes and the time from before. */
+int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_found *found)
 {
+    struct timespec seen;
+    struct stat *st = &found->st;
+    clock_gettime(CLOCK_REALTIME, &seen);
     int fd = limefile_open_beneath(folder, name, O_PATH);
     if (fd < 0)
         return fd;
+    bool looked = false;
     int err = fstat(fd, st) == 0 ? 0 : -errno;
-    *kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
-    int begins = !err && S_ISREG(st->st_mode) ? begins_like_container(formats, fd) : 0;
-    if (begins > 0)
-        *kind = LIMEFS_CONTAINER;
+    int begins = !err && S_ISREG(st->st_mode) ? begins_like_container(formats, fd, &looked) : 0;
+    found->kind = begins > 0             ? LIMEFS_CONTAINER
+                  : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY
+                                         : LIMEFS_OTHER;
+    found->sure = looked && !limefs_time_is_racy(&st->st_ctim, &seen);
     close(fd);
     return begins < 0 ? begins : err;
 }
 
 /* There is no such file: volumes that are one together, perhaps. */
 static int look_for_set(struct limefs *fs, struct limefs_node *parent, int folder,
-                        const char *name, struct stat *st, enum limefs_kind *kind)
+                        const char *name, struct limefs_found *found)
 {
     char path[PATH_MAX];
-    *kind = LIMEFS_CONTAINER;
+    found->kind = LIMEFS_CONTAINER;
     if (!fs->options.formats)
         return -ENOENT;
     const char *label = limefs_tree_label(fs, parent, path, sizeof path);
-    return limefs_joined_look(fs, folder, label, name, st);
+    return limefs_joined_look(fs, folder, label, name, &found->st);
 }
 
 int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *name,
-                     struct stat *st, enum limefs_kind *kind)
+                     struct limefs_found *found)
 {
     int folder = limefs_tree_folder(fs, parent);
     if (folder < 0)
         return folder;
-    int err = fstatat(folder, name, st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
-    if (!err && !is_plain(fs, parent, name, st, kind))
-        err = limefs_tree_sniff(fs->options.formats, folder, name, st, kind);
+    found->sure = false;
+    int err = fstatat(folder, name, &found->st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+    if (!err && !is_plain(fs, parent, name, found))
+        err = limefs_tree_sniff(fs->options.formats, folder, name, found);
     else if (err == -ENOENT)
-        err = look_for_set(fs, parent, folder, name, st, kind);
+        err = look_for_set(fs, parent, folder, name, found);
     close(folder);
     return err;
 }

@@ -112,7 +112,7 @@ static void put_name(struct limefs_sniff_name *name, const struct dirent *entry)
     name->wanted = entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN;
     name->wanted =
         name->wanted && strcmp(name->name, ".") != 0 && strcmp(name->name, "..") != 0;
-    name->known = name->seen = false;
+    name->known = name->sure = name->seen = false;
 }
 
 /* As many as there is room for in the reply, and before one that is longer than a name may be
@@ -146,8 +146,9 @@ static void recall(struct limefs *fs, struct limefs_dir *dir)
             continue;
         name->wanted = !node->fresh && !node->writers && !node->joined;
         name->known = true;
-        name->stamp = node->stamp;
         name->was = node->kind;
+        name->sure = node->sure;
+        name->stamp = node->stamp;
     }
     limefs_unlock(&fs->lock);
 }
@@ -156,15 +157,16 @@ static void list_seen(struct limefs *fs, struct limefs_dir *dir, struct limefs_l
                       const struct limefs_sniff_name *name)
 {
     struct fuse_entry_param entry;
-    bool renewed = name->known && name->kind != name->was; /* the kernel does not know yet */
-    if (name->seen && (name->kind == LIMEFS_CONTAINER || renewed) &&
-        limefs_entry_node(fs, dir->node, name->name, name->kind, &name->st, &entry) == 0) {
+    enum limefs_kind kind = name->found.kind;
+    bool renewed = name->known && kind != name->was; /* the kernel does not know yet */
+    if (name->seen && (kind == LIMEFS_CONTAINER || renewed) &&
+        limefs_entry_node(fs, dir->node, name->name, &name->found, &entry) == 0) {
         limefs_listing_add_plus(list, name->name, &entry, name->next);
         if (list->full)
             limefs_forget(fs, entry.ino, 1);
         return;
     }
-    bool plain = name->seen && S_ISREG(name->st.st_mode) && name->kind == LIMEFS_OTHER;
+    bool plain = name->seen && S_ISREG(name->found.st.st_mode) && kind == LIMEFS_OTHER;
     limefs_listing_add_name(list, name->name, limefs_shown_inode(fs, name->ino),
                             plain ? S_IFREG : name->type, name->next);
 }

@@ -142,15 +142,13 @@ static int entry_in_container(struct limefs *fs, struct limefs_node *container,
 }
 
 int limefs_entry_node(struct limefs *fs, struct limefs_node *directory, const char *name,
-                      enum limefs_kind kind, const struct stat *st,
-                      struct fuse_entry_param *entry)
+                      const struct limefs_found *found, struct fuse_entry_param *entry)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
-    struct limefs_node *node = limefs_node_child(fs, directory, name, kind, &stamp);
+    struct limefs_node *node = limefs_node_child(fs, directory, name, found);
     if (!node)
         return -ENOMEM;
     memset(entry, 0, sizeof *entry);
-    limefs_attr_node(fs, node, st, &entry->attr);
+    limefs_attr_node(fs, node, &found->st, &entry->attr);
     fill_entry(fs, limefs_inode_of_node(node), node->id, entry);
     return 0;
 }
@@ -158,21 +156,21 @@ int limefs_entry_node(struct limefs *fs, struct limefs_node *directory, const ch
 static int entry_in_directory(struct limefs *fs, struct limefs_node *directory,
                               const char *name, struct fuse_entry_param *entry)
 {
-    struct stat st;
-    enum limefs_kind kind;
+    struct limefs_found found;
     limefs_dir_looked_up(fs, directory);
-    int err = limefs_tree_look(fs, directory, name, &st, &kind);
+    int err = limefs_tree_look(fs, directory, name, &found);
     if (err == -ENOENT)
         limefs_view_gone(fs, directory, name);
-    return err ? err : limefs_entry_node(fs, directory, name, kind, &st, entry);
+    return err ? err : limefs_entry_node(fs, directory, name, &found, entry);
 }
 
 int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const char *name,
                       const struct stat *st, struct fuse_entry_param *entry)
 {
     struct limefs_stamp stamp = limefs_stamp_of(st);
+    struct limefs_found found = {.st = *st, .kind = LIMEFS_OTHER};
     limefs_node_unfile(fs, &stamp);
-    return limefs_entry_node(fs, directory, name, LIMEFS_OTHER, st, entry);
+    return limefs_entry_node(fs, directory, name, &found, entry);
 }
 
 int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,

@@ -45,20 +45,21 @@ static void release(struct work *work)
 /* What its attributes tell, or what was known before, if they are still the same. */
 static bool is_told(struct limefs_sniff_name *name)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(&name->st);
-    name->kind = name->was;
-    if (S_ISREG(name->st.st_mode) && name->known)
-        return limefs_stamp_same_data(&stamp, &name->stamp);
-    name->kind = S_ISDIR(name->st.st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
-    return !S_ISREG(name->st.st_mode) || name->st.st_size < LIMEFS_TREE_SNIFFED;
+    const struct stat *st = &name->found.st;
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    name->found.sure = name->sure && limefs_stamp_equal(&stamp, &name->stamp);
+    name->found.kind = name->found.sure       ? name->was
+                       : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY
+                                              : LIMEFS_OTHER;
+    return name->found.sure || !S_ISREG(st->st_mode) || st->st_size < LIMEFS_TREE_SNIFFED;
 }
 
 static bool look(const struct work *work, struct limefs_sniff_name *name)
 {
-    if (fstatat(work->folder, name->name, &name->st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(work->folder, name->name, &name->found.st, AT_SYMLINK_NOFOLLOW) != 0)
         return false;
-    return is_told(name) || limefs_tree_sniff(work->formats, work->folder, name->name,
-                                              &name->st, &name->kind) == 0;
+    return is_told(name) ||
+           limefs_tree_sniff(work->formats, work->folder, name->name, &name->found) == 0;
 }
 
 static void *look_at_names(void *data)

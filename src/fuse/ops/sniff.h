@@ -24,14 +24,14 @@ struct limefs_sniff_name {
     mode_t type; /* 0: not known */
     off_t next;  /* the place in the folder after it */
 
-    bool known; /* to the mount: a file of that stamp is of that kind */
+    bool known;           /* to the mount: it was of that kind, */
+    enum limefs_kind was; /* and is for sure with that stamp: */
+    bool sure;
     struct limefs_stamp stamp;
-    enum limefs_kind was;
     bool wanted; /* to be looked at; */
 
     bool seen; /* and it was: */
-    struct stat st;
-    enum limefs_kind kind;
+    struct limefs_found found;
 };
 
 struct limefs_sniff {

@@ -28,6 +28,14 @@ enum limefs_bytes {
     LIMEFS_MOVED, /* some are elsewhere: append.c translates */
 };
 
+/* What a name of a tree was found to stand for. */
+struct limefs_found {
+    struct stat st;
+    enum limefs_kind kind;
+    bool sure; /* so as long as it has those attributes: it was looked into when its last change
+                * was older than a tick of the clock */
+};
+
 struct limefs_name {
     struct limefs_name *next;
     struct limefs_node *parent; /* a reference; NULL: the node had it once */
@@ -49,7 +57,8 @@ struct limefs_node {
     bool filed; /* LIMEFS_OTHER: it is found by its file's number */
     struct limefs_node *next_file;
 
-    struct limefs_stamp stamp;  /* of the file, when the kernel was last told of it */
+    struct limefs_stamp stamp;  /* of the file, when the kernel was last told of it; */
+    bool sure;                  /* with it, it is of that kind */
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
     off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
     unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */
@@ -123,8 +132,7 @@ struct limefs_node *limefs_node_find(struct limefs *, struct limefs_node *parent
  * was looked up last. NULL if there is no memory.
  */
 struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *parent,
-                                      const char *name, enum limefs_kind,
-                                      const struct limefs_stamp *);
+                                      const char *name, const struct limefs_found *);
 
 /* One that is not found by its name is to be looked for by its i-th one, old or new, from 0 on.
  * False: it never had so many. */
@@ -163,9 +171,10 @@ void limefs_node_touched(struct limefs *, struct limefs_node *, const struct sta
 bool limefs_node_is_fresh(struct limefs *, struct limefs_node *parent, const char *name,
                           const struct limefs_stamp *);
 
-/* Whether the child is known, and its kind, if its file is still the one of `stamp`. */
+/* Whether the kind of the child with the attributes found->st is known; then it is set. A file
+ * that is being written to is what it was, and not for sure. */
 bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
-                            const struct limefs_stamp *, enum limefs_kind *);
+                            struct limefs_found *);
 
 /* The kernel forgets n lookups of a node. */
 void limefs_node_forget(struct limefs *, struct limefs_node *, uint64_t n);

@@ -32,9 +32,9 @@ int limefs_tree_parent(struct limefs *, const struct limefs_node *);
 int limefs_tree_stat(struct limefs *, const struct limefs_node *, struct stat *);
 
 /* The entry `name` of a directory, with the caller's rights: its attributes, and what it is. It
- * is looked into, with the daemon's own, only if it is new or has changed. */
+ * is looked into, with the daemon's own, only if it is new or has changed, or may have. */
 int limefs_tree_look(struct limefs *, struct limefs_node *parent, const char *name,
-                     struct stat *, enum limefs_kind *);
+                     struct limefs_found *);
 
 enum {
     LIMEFS_TREE_SNIFFED = 144, /* bytes: a shorter file is no container */
@@ -42,8 +42,7 @@ enum {
 
 /* A regular file of that name in `folder`, looked into without regard to what is known of it:
  * this touches nothing of the mount. `formats`: as in limefs_options. */
-int limefs_tree_sniff(bool formats, int folder, const char *name, struct stat *,
-                      enum limefs_kind *);
+int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_found *);
 
 /* The path below the source, for messages: "stream2/conf.0100". */
 const char *limefs_tree_label(struct limefs *, const struct limefs_node *, char *buf,

@@ -23,9 +23,9 @@ int limefs_entry(struct limefs *, uint64_t parent, const char *name, struct fuse
 /* Of a file of the tree that has just been made, whatever has its name by now. */
 int limefs_entry_made(struct limefs *, struct limefs_node *directory, const char *name,
                       const struct stat *, struct fuse_entry_param *);
-/* Of a file of the tree that was seen to be of that kind. */
+/* Of what was found in the tree. */
 int limefs_entry_node(struct limefs *, struct limefs_node *directory, const char *name,
-                      enum limefs_kind, const struct stat *, struct fuse_entry_param *);
+                      const struct limefs_found *, struct fuse_entry_param *);
 void limefs_entry_record(struct limefs *, struct limefs_view *, const struct limefile_record *,
                          struct fuse_entry_param *);
 /* Of what the room of faces has looked up. */
