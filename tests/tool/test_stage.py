@@ -777,8 +777,9 @@ class Interrupted(TestCase):
         for _ in range(200):
             self.kill(signal.SIGKILL, seconds)
             for name in self.data:
-                journal = self.at_target(f".{name}.limefs-journal")
-                if os.path.exists(journal) and os.path.getsize(journal):
+                journal, temp = (self.at_target(f".{name}.limefs-{what}")
+                                 for what in ("journal", "stage"))
+                if os.path.exists(temp) and os.path.exists(journal) and os.path.getsize(journal):
                     return name
             self.clear()
         self.fail("never in the middle")
@@ -786,6 +787,32 @@ class Interrupted(TestCase):
     def test_goes_on(self):
         name = self.unfinished()
         self.assertGreater(self.finish()[name]["resumed"], 0)
+
+    def test_killed_when_it_had_its_name(self):
+        """And the journal was not removed yet; while the source is the same, and another one."""
+        name = self.unfinished()
+        path = self.at_target(f".{name}.limefs-journal")
+        journal = read(path)
+        self.finish()
+        put(path, journal)
+        self.assertEqual(self.finish()[name]["status"], "there")
+        put(path, journal)
+        os.utime(self.at_source(name), (1e9, 1e9))
+        found, _ = self.stage(*self.command[3:], code=1)
+        self.assertIn("another file, of another time", found[name]["reason"])
+        self.assertFalse(os.path.exists(path))
+
+    def test_journal_of_another_run(self):
+        """What may be resumed is left alone, though the target is there."""
+        name = self.unfinished()
+        paths = [self.at_target(f".{name}.limefs-{what}") for what in ("journal", "stage")]
+        kept = [read(path) for path in paths]
+        self.finish()
+        for path, data in zip(paths, kept):
+            put(path, data)
+        found, _ = self.stage(*self.command[3:])
+        self.assertEqual(found[name]["status"], "there")
+        self.assertEqual([read(path) for path in paths], kept)
 
     def test_damaged_meanwhile(self):
         """What was synced is not believed blindly."""
@@ -902,6 +929,7 @@ class PowerFailure(Interrupted):
     COUNT, EACH = 2, 16
     test_killed = test_terminated = test_goes_on = test_damaged_meanwhile = None
     test_journal_of_something_else = test_source_changes_meanwhile = None
+    test_killed_when_it_had_its_name = test_journal_of_another_run = None
 
     def setUp(self):
         self.fs = writelib.SmallFs(self, "ext4", 160)

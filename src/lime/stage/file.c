@@ -359,6 +359,8 @@ static enum stage_status run(struct stage_file *f)
         err = look_at_source(f);
     if (!err) {
         int there = stage_file_is_there(f);
+        if (there)
+            stage_target_tidy(f->item->target);
         if (there == 1)
             return STAGE_THERE;
         err = there;

@@ -331,6 +331,17 @@ void stage_target_close(struct stage_target *t, bool keep)
         (struct stage_target){.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
 }
 
+void stage_target_tidy(const char *path)
+{
+    struct stat st;
+    struct stage_target t = {.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
+    if (open_folder(&t, path) == 0 &&
+        fstatat(t.folder, t.temp, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT &&
+        fstatat(t.folder, t.journal, &st, AT_SYMLINK_NOFOLLOW) == 0 && !stranger(&st))
+        unlinkat(t.folder, t.journal, 0);
+    stage_target_close(&t, true);
+}
+
 uint64_t stage_target_has(const char *path)
 {
     struct stat st;

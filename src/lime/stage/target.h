@@ -63,6 +63,10 @@ int stage_target_rename(struct stage_target *, bool replace);
 /* keep: it may be resumed; else, unless renamed, nothing is left. */
 void stage_target_close(struct stage_target *, bool keep);
 
+/* Removes the journal of a run that was killed when its file had got its name. One whose
+ * temporary is there is of another run, and is kept. */
+void stage_target_tidy(const char *path);
+
 /* Bytes that an earlier try at this target takes up. */
 uint64_t stage_target_has(const char *path);
 
