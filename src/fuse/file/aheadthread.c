@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include "blocks.h"
 #include "clock.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <fuse_lowlevel.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -154,7 +154,6 @@ static void *work(void *data)
 void limefs_ahead_begin(struct limefs *fs)
 {
     const struct limefs_options *options = &fs->options;
-    sigset_t all, before;
     if (options->rw || options->direct_io || fs->job || options->verify != LIMEFS_VERIFY_OFF)
         return;
     struct limefs_ahead *ahead = calloc(1, sizeof *ahead);
@@ -164,14 +163,11 @@ void limefs_ahead_begin(struct limefs *fs)
     limefs_lock_init(&ahead->lock, LIMEFS_LOCK_AHEAD);
     limefs_condition_init(&ahead->work);
     limefs_condition_init(&ahead->read);
-    sigfillset(&all); /* signals are for the loop */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     limefs_lock(&ahead->lock);
     while (ahead->started < LIMEFS_AHEAD_THREADS &&
-           pthread_create(&ahead->threads[ahead->started], NULL, work, ahead) == 0)
+           limefs_thread_start(&ahead->threads[ahead->started], NULL, work, ahead) == 0)
         ahead->started++;
     limefs_unlock(&ahead->lock);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     fs->ahead = ahead;
 }
 

@@ -1,10 +1,10 @@
 /* life.c - the thread that starts or finds a job, stays with it, and tries again */
 #define _GNU_SOURCE
 #include "link.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,7 +295,6 @@ static void *run(void *data)
 int limefs_job_start(struct limefs *fs)
 {
     const struct limefs_options *options = &fs->options;
-    sigset_t all, before;
     if (!options->ranks && !options->job)
         return 0;
     struct limefs_job *job = calloc(1, sizeof *job);
@@ -314,10 +313,7 @@ int limefs_job_start(struct limefs *fs)
     limefs_lock_init(&job->lock, LIMEFS_LOCK_JOB);
     limefs_condition_init(&job->changed);
     fs->job = job;
-    sigfillset(&all); /* signals are for the loop */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = -pthread_create(&job->thread, NULL, run, job);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int err = limefs_thread_start(&job->thread, NULL, run, job);
     if (err) {
         free(job);
         fs->job = NULL;

@@ -1,8 +1,8 @@
 /* errand.c - requests that take seconds */
 #include "errand.h"
+#include "thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
 struct limefs_errands {
@@ -45,18 +45,6 @@ static void *run_all(void *data)
     return NULL;
 }
 
-/* Before any request is served: a thread begins with the rights of the one that starts it.
- * Signals are for the loop. */
-static int start_thread(struct limefs_errands *errands)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = -pthread_create(&errands->thread, NULL, run_all, errands);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return err;
-}
-
 int limefs_errands_begin(struct limefs *fs)
 {
     struct limefs_errands *errands = calloc(1, sizeof *errands);
@@ -66,7 +54,7 @@ int limefs_errands_begin(struct limefs *fs)
     errands->last = &errands->first;
     limefs_lock_init(&errands->lock, LIMEFS_LOCK_ERRANDS);
     pthread_cond_init(&errands->changed, NULL);
-    int err = start_thread(errands);
+    int err = limefs_thread_start(&errands->thread, NULL, run_all, errands);
     if (err) {
         free(errands);
         return err;

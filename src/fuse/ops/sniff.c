@@ -1,6 +1,7 @@
 /* sniff.c - names of a folder looked up before anybody asks */
 #define _GNU_SOURCE
 #include "sniff.h"
+#include "thread.h"
 #include "tree.h"
 
 #include <fcntl.h>
@@ -92,7 +93,7 @@ static bool start(struct work *work, const pthread_attr_t *detached)
         pthread_mutex_lock(&work->lock);
         work->users++;
         pthread_mutex_unlock(&work->lock);
-        if (pthread_create(&thread, detached, look_at_names, work) == 0)
+        if (limefs_thread_start(&thread, detached, look_at_names, work) == 0)
             return true;
         pthread_mutex_lock(&work->lock);
         work->users--;

@@ -13,6 +13,7 @@
 #include "ready.h"
 #include "session.h"
 #include "status.h"
+#include "thread.h"
 #include "verify.h"
 #include "tree.h"
 #include "writer.h"
@@ -240,7 +241,6 @@ static int loop(struct fuse_session *session, struct limefs *fs,
 {
     struct settle what = {fs, opts->mountpoint};
     pthread_t thread;
-    sigset_t all, before;
     struct fuse_loop_config *config = fuse_loop_cfg_create();
     if (!config)
         return -ENOMEM;
@@ -248,10 +248,7 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     if (opts->max_idle_threads != UINT_MAX) /* given */
         fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
     fuse_loop_cfg_set_max_threads(config, fs->threads);
-    sigfillset(&all); /* signals are for the loop */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = -pthread_create(&thread, NULL, settle, &what);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int err = limefs_thread_start(&thread, NULL, settle, &what);
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
