@@ -6,60 +6,51 @@ enum {
     IN_TURN = 2,       /* so many files are opened one after another before it begins */
 };
 
-/* The length of a file that is all data of the record, or 0. */
-static uint64_t stored_bytes(const struct limefile_face *files, uint64_t number)
+/* The data of the record that a file consists of; bytes 0: it does not, or there is none. */
+static struct limefile_face_piece stored_data(const struct limefile_face *files,
+                                              uint64_t number)
 {
     struct limefile_face_entry entry;
-    struct limefile_face_piece piece;
+    struct limefile_face_piece piece = {.bytes = 0};
     if (number >= limefile_face_entries(files))
-        return 0;
+        return piece;
     limefile_face_entry(files, number, &entry);
-    if (entry.directory || entry.bytes == 0)
-        return 0;
-    limefile_face_piece(files, number, 0, &piece);
-    return piece.what == LIMEFILE_FACE_STORED && piece.bytes == entry.bytes ? entry.bytes : 0;
+    if (!entry.directory)
+        limefile_face_piece(files, number, 0, &piece);
+    if (piece.what != LIMEFILE_FACE_STORED || piece.bytes != entry.bytes)
+        piece.bytes = 0;
+    return piece;
 }
 
 /* What comes next is in memory: no disk waits for the reader, and threads that read ahead only
  * take the processors from it. */
-static bool is_cached(const struct limefs_ahead_run *run, const struct limefs_file *file)
+static bool is_cached(const struct limefs_file *file, uint64_t at)
 {
-    struct limefile_face_piece piece;
-    limefile_face_piece(limefs_face_files(file->face), run->next, run->next_offset, &piece);
     return file->view->guise ||
-           limefile_is_cached(file->view->fd, file->record.data_offset + piece.at,
+           limefile_is_cached(file->view->fd, file->record.data_offset + at,
                               LIMEFS_BLOCK_BYTES);
 }
 
-/* Bytes from the reader's place to what was not asked for yet. */
-static uint64_t distance(const struct limefs_ahead_run *run, const struct limefs_file *file,
-                         uint64_t offset)
-{
-    const struct limefile_face *files = limefs_face_files(file->face);
-    uint64_t bytes = run->next_offset;
-    for (uint64_t i = file->number; i < run->next && bytes < offset + WINDOW; i++)
-        bytes += stored_bytes(files, i);
-    return bytes - offset;
-}
-
-/* All that begins within the window from the reader's place on, and was not asked for yet. */
+/* All that begins within the window from the reader's place on, and was not asked for yet. The
+ * files follow each other in the record, too, whose offsets tell how far ahead that is. */
 static void queue_window(struct limefs_ahead *ahead, struct limefs_ahead_run *run,
                          const struct limefs_file *file, uint64_t offset)
 {
     const struct limefile_face *files = limefs_face_files(file->face);
-    uint64_t bytes = stored_bytes(files, run->next), place = distance(run, file, offset);
-    if (bytes == 0 || place >= WINDOW || is_cached(run, file))
+    uint64_t reader = stored_data(files, file->number).at + offset;
+    struct limefile_face_piece next = stored_data(files, run->next);
+    if (next.bytes == 0 || next.at + run->next_offset - reader >= WINDOW ||
+        is_cached(file, next.at + run->next_offset))
         return;
-    while (place < WINDOW && (bytes = stored_bytes(files, run->next)) > 0) {
-        uint64_t left = bytes - run->next_offset;
+    while (next.bytes > 0 && next.at + run->next_offset - reader < WINDOW) {
+        uint64_t left = next.bytes - run->next_offset;
         struct limefs_block block = {.offset = run->next_offset};
         block.n = left < LIMEFS_BLOCK_BYTES ? (size_t)left : LIMEFS_BLOCK_BYTES;
         if (!limefs_block_queue(ahead, file->face, run->next, &block))
             return;
-        place += block.n;
         run->next_offset += block.n;
-        if (run->next_offset == bytes) {
-            run->next++;
+        if (run->next_offset == next.bytes) {
+            next = stored_data(files, ++run->next);
             run->next_offset = 0;
         }
     }
@@ -124,7 +115,7 @@ static bool applies(const struct limefs *fs, const struct limefs_file *file, uin
 {
     if (!fs->ahead || limefile_face_entries(limefs_face_files(file->face)) == 1)
         return false;
-    *bytes = stored_bytes(limefs_face_files(file->face), file->number);
+    *bytes = stored_data(limefs_face_files(file->face), file->number).bytes;
     return *bytes > 0;
 }
 
