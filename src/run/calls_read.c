@@ -21,66 +21,40 @@ static bool read_many(int fd, const struct iovec *iov, int count, off_t at,
     return limefs_run_read(fd, iov, count, true, at, got);
 }
 
-EXPORTED ssize_t read(int fd, void *buf, size_t n)
-{
-    struct limefs_run_got got;
-    if (!limefs_run_is_known(fd))
-        return limefs_run_real()->read(fd, buf, n);
-    return read_one(fd, buf, n, -1, &got)
-               ? got.bytes
-               : limefs_run_count(limefs_run_real()->read(fd, buf, n), false);
-}
-
-EXPORTED ssize_t readv(int fd, const struct iovec *iov, int count)
-{
-    struct limefs_run_got got;
-    if (!limefs_run_is_known(fd))
-        return limefs_run_real()->readv(fd, iov, count);
-    return read_many(fd, iov, count, -1, &got)
-               ? got.bytes
-               : limefs_run_count(limefs_run_real()->readv(fd, iov, count), false);
-}
-
-#define PREAD(name)                                                                     \
-    EXPORTED ssize_t name(int fd, void *buf, size_t n, off_t at)                        \
-    {                                                                                   \
-        struct limefs_run_got got;                                                      \
-        if (!limefs_run_is_known(fd))                                                   \
-            return limefs_run_real()->pread(fd, buf, n, at);                            \
-        return at >= 0 && read_one(fd, buf, n, at, &got)                                \
-                   ? got.bytes                                                          \
-                   : limefs_run_count(limefs_run_real()->pread(fd, buf, n, at), false); \
+/* Round the mount, or else by libc's function, which is counted if the file is a mount's. */
+#define CALL(name, parameters, round, by_libc)                                            \
+    EXPORTED ssize_t name parameters                                                      \
+    {                                                                                     \
+        struct limefs_run_got got;                                                        \
+        if (!limefs_run_is_known(fd))                                                     \
+            return limefs_run_real()->by_libc;                                            \
+        return (round) ? got.bytes : limefs_run_count(limefs_run_real()->by_libc, false); \
     }
+
+CALL(read, (int fd, void *buf, size_t n), read_one(fd, buf, n, -1, &got), read(fd, buf, n))
+
+CALL(readv, (int fd, const struct iovec *iov, int count), read_many(fd, iov, count, -1, &got),
+     readv(fd, iov, count))
+
+#define PREAD(name)                                     \
+    CALL(name, (int fd, void *buf, size_t n, off_t at), \
+         at >= 0 && read_one(fd, buf, n, at, &got), pread(fd, buf, n, at))
 
 PREAD(pread)
 PREAD(pread64)
 
-#define PREADV(name)                                                                         \
-    EXPORTED ssize_t name(int fd, const struct iovec *iov, int count, off_t at)              \
-    {                                                                                        \
-        struct limefs_run_got got;                                                           \
-        if (!limefs_run_is_known(fd))                                                        \
-            return limefs_run_real()->preadv(fd, iov, count, at);                            \
-        return at >= 0 && read_many(fd, iov, count, at, &got)                                \
-                   ? got.bytes                                                               \
-                   : limefs_run_count(limefs_run_real()->preadv(fd, iov, count, at), false); \
-    }
+#define PREADV(name)                                                   \
+    CALL(name, (int fd, const struct iovec *iov, int count, off_t at), \
+         at >= 0 && read_many(fd, iov, count, at, &got), preadv(fd, iov, count, at))
 
 PREADV(preadv)
 PREADV(preadv64)
 
 /* -1 is the descriptor's position here. What flags ask for, the mount is asked. */
-#define PREADV2(name)                                                                        \
-    EXPORTED ssize_t name(int fd, const struct iovec *iov, int count, off_t at, int flags)   \
-    {                                                                                        \
-        struct limefs_run_got got;                                                           \
-        if (!limefs_run_is_known(fd))                                                        \
-            return limefs_run_real()->preadv2(fd, iov, count, at, flags);                    \
-        return flags == 0 && at >= -1 && read_many(fd, iov, count, at, &got)                 \
-                   ? got.bytes                                                               \
-                   : limefs_run_count(limefs_run_real()->preadv2(fd, iov, count, at, flags), \
-                                      false);                                                \
-    }
+#define PREADV2(name)                                                             \
+    CALL(name, (int fd, const struct iovec *iov, int count, off_t at, int flags), \
+         flags == 0 && at >= -1 && read_many(fd, iov, count, at, &got),           \
+         preadv2(fd, iov, count, at, flags))
 
 PREADV2(preadv2)
 PREADV2(preadv64v2)
