@@ -1,6 +1,5 @@
 """Slices read one after another: the daemon reads ahead from one file to the next."""
 
-import ctypes
 import errno
 import json
 import mmap
@@ -11,13 +10,13 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import aheadlib
 import limetest
 import scidac
 import writelib
+from aheadlib import FIELD, PAGE, drop, pages_there
 
-PAGE = 4096
 SMALL, MIDDLE, LARGE = (4, 4, 4, 30), (8, 8, 8, 24), (16, 16, 24, 8)  # 36 KiB, 288 KiB, 3.4 MiB
-FIELD = "ildg-binary-data"
 
 
 def container(dims, seed):
@@ -29,31 +28,9 @@ def container(dims, seed):
         [data[i:i + nbytes] for i in range(0, len(data), nbytes)]
 
 
-def drop(path):
-    """Nothing of it is in memory, where the file system can do that: else nothing is read ahead."""
-    fd = os.open(path, os.O_RDONLY)
-    os.fsync(fd)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(fd)
-
-
 def read(path):
     with open(path, "rb", buffering=0) as file:
         return file.readall()
-
-
-def pages_there(path):
-    """How many of a file's pages the kernel has."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
-    with open(path, "rb") as file, \
-            mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) as mapped:
-        there = ctypes.create_string_buffer((len(mapped) + PAGE - 1) // PAGE)
-        place = ctypes.c_char.from_buffer(mapped)
-        result = libc.mincore(ctypes.addressof(place), len(mapped), there)
-        del place
-        assert result == 0, ctypes.get_errno()
-        return sum(byte & 1 for byte in there.raw)
 
 
 @limetest.needs_fuse
@@ -123,9 +100,7 @@ class Ahead(limetest.TestCase):
         """The kernel has pages of slices that nobody has asked for; of none after leaps."""
         raw, slices = container(LARGE, 2)
         path = self.write("conf", raw)
-        drop(path)
-        if pages_there(path) or tuple(map(int, os.uname().release.split(".")[:2])) < (6, 5):
-            self.skipTest("needs a file system whose pages can be dropped, and Linux 6.5")
+        aheadlib.need_pages(self, path)
         nbytes = len(slices[0])
 
         def reads_on():
@@ -192,29 +167,14 @@ class Ahead(limetest.TestCase):
         dice = random.Random(1)
         for how in (signal.SIGTERM,) * 3 + (signal.SIGKILL,) * 6:
             drop(path)
-            mount = limetest.Mount(path)
-            mount.start()
-            pid, enough = mount.pid, threading.Event()
-            limit = dice.randrange(2, len(slices))
+            mount, limit = limetest.Mount(path), dice.randrange(2, len(slices))
 
-            def walk(mount=mount, enough=enough, limit=limit):
-                try:
-                    names = sorted(os.listdir(mount.join(FIELD + ".t")))
-                    for t, name in enumerate(names):
-                        if t == limit:
-                            enough.set()
-                        read(mount.join(FIELD + ".t", name))
-                except OSError:
-                    pass
-                enough.set()
-            reader = threading.Thread(target=walk)
-            reader.start()
-            self.assertTrue(enough.wait(60))
-            os.kill(pid, how)
-            reader.join(60)
-            self.assertFalse(reader.is_alive())
-            writelib.until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), 60)
-            mount.stop()
+            def walk(begun, mount=mount, limit=limit):
+                for t, name in enumerate(sorted(os.listdir(mount.join(FIELD + ".t")))):
+                    if t == limit:
+                        begun.set()
+                    read(mount.join(FIELD + ".t", name))
+            aheadlib.check_end(self, mount, how, walk)
 
 
 if __name__ == "__main__":

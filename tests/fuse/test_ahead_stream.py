@@ -1,6 +1,5 @@
 """Records read by small requests that follow each other: the daemon reads ahead itself."""
 
-import contextlib
 import errno
 import mmap
 import os
@@ -10,10 +9,11 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import aheadlib
 import limetest
 import scidac
 import writelib
-from test_ahead import FIELD, PAGE, drop, pages_there
+from aheadlib import FIELD, PAGE, drop, pages_there
 from writelib import MIB
 
 SMALL = "readahead=128K"  # what the kernel does of itself where an ordinary user has mounted
@@ -57,8 +57,7 @@ class AheadStream(limetest.TestCase):
 
     def test_around_the_page_cache(self):
         """What is read ahead does not pass the page cache, and is read once."""
-        if pages_there(self.path) or tuple(map(int, os.uname().release.split(".")[:2])) < (6, 5):
-            self.skipTest("needs a file system whose pages can be dropped, and Linux 6.5")
+        aheadlib.need_pages(self, self.path)
 
         def reads_around():
             drop(self.path)
@@ -166,24 +165,13 @@ class AheadStream(limetest.TestCase):
         for how in (signal.SIGTERM,) * 2 + (signal.SIGKILL,) * 4:
             drop(self.path)
             mount = limetest.Mount(self.path, opts=SMALL)
-            mount.start()
-            pid, begun = mount.pid, threading.Event()
 
-            def walk(mount=mount, begun=begun):
-                with contextlib.suppress(OSError), \
-                        open(mount.join("data"), "rb", buffering=0) as file:
+            def walk(begun, mount=mount):
+                with open(mount.join("data"), "rb", buffering=0) as file:
                     for at in range(0, SIZE, MIB):
                         os.pread(file.fileno(), MIB, at)
                         begun.set()
-                begun.set()
-            reader = threading.Thread(target=walk)
-            reader.start()
-            self.assertTrue(begun.wait(60))
-            os.kill(pid, how)
-            reader.join(60)
-            self.assertFalse(reader.is_alive())
-            writelib.until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), 60)
-            mount.stop()
+            aheadlib.check_end(self, mount, how, walk)
 
 
 if __name__ == "__main__":
