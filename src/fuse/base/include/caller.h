@@ -16,7 +16,7 @@
  * modes.
  *
  * All of it concerns the calling thread alone. A thread begins with the rights of the one that
- * starts it: so none is started while a request is served.
+ * starts it: so none is started while that has a caller's.
  */
 #ifndef LIMEFS_CALLER_H
 #define LIMEFS_CALLER_H

@@ -31,7 +31,7 @@ int limefs_joined_look(struct limefs *, int folder, const char *label, const cha
                        struct stat *);
 
 /* Opens and joins them. -ENOENT as above, -ESTALE if they are not those of `want`, or change
- * meanwhile. *st is as of then; *fd has one of them open. The caller closes both. */
+ * meanwhile. *st is as of then. The caller closes them. */
 int limefs_joined_open(struct limefs *, int folder, const char *label, const char *name,
                        const struct limefs_stamp *want, struct limefs_joined **,
                        struct stat *st);
