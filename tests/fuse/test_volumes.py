@@ -293,6 +293,17 @@ class Incomplete(Case):
                             then=lambda: os.unlink(self.under("prop.vol0002")))
         self.assertLess(len(told), 4)
 
+    def test_many(self):
+        """Each is told of once, however many there are and however often it is looked up."""
+        for i in range(90):  # the log has room for 100 lines
+            with open(self.under(f"prop{i}.vol0000"), "wb") as file:
+                file.write(b"no volume")
+        with self.logged() as (path, log):
+            for i in 3 * [*range(90)]:
+                self.assertFalse(os.path.exists(os.path.join(path, f"prop{i}")))
+            told = [line for line in log().splitlines() if "1 volumes not shown as one" in line]
+            self.assertEqual(len(told), 90)
+
     def test_lengths(self):
         self.refused(a_set(), "prop.vol0001", then=lambda: self.cut("prop.vol0001", 500))
         self.refused(a_set(), "prop.vol0000", then=lambda: self.cut("prop.vol0000", 700))

@@ -197,25 +197,37 @@ ssize_t limefs_joined_acl(const struct limefs_joined *j, const char *name, char 
 
 /* ---- what was found, remembered ---- */
 
-static struct limefs_look *look_of(struct limefs *fs, const struct limefs_stamp *stamp)
+/* The looks at all that have the same hash, the latest first. */
+static struct limefs_look *row_of(struct limefs *fs, const struct limefs_stamp *stamp)
 {
-    return &fs->looks[mix64(stamp->ino) % LIMEFS_LOOKS];
+    return fs->looks[mix64(stamp->ino) % LIMEFS_LOOK_ROWS];
 }
 
 /* False: nothing is known. */
 static bool recall(struct limefs *fs, const struct limefs_stamp *stamp,
                    struct limefs_look *look)
 {
+    bool known = false;
     limefs_lock(&fs->lock);
-    *look = *look_of(fs, stamp);
+    const struct limefs_look *row = row_of(fs, stamp);
+    for (int i = 0; i < LIMEFS_LOOKS_IN_ROW && !known; i++) {
+        known = limefs_stamp_equal(&row[i].stamp, stamp);
+        *look = row[i];
+    }
     limefs_unlock(&fs->lock);
-    return limefs_stamp_equal(&look->stamp, stamp);
+    return known;
 }
 
 static void remember(struct limefs *fs, const struct limefs_look *look)
 {
+    size_t old = 0; /* of the same files, or the last of the row */
     limefs_lock(&fs->lock);
-    *look_of(fs, &look->stamp) = *look;
+    struct limefs_look *row = row_of(fs, &look->stamp);
+    while (old < LIMEFS_LOOKS_IN_ROW - 1 &&
+           !limefs_stamp_same_file(&row[old].stamp, &look->stamp))
+        old++;
+    memmove(row + 1, row, old * sizeof *row);
+    row[0] = *look;
     limefs_unlock(&fs->lock);
 }
 

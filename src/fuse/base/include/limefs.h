@@ -55,7 +55,8 @@ struct limefs_options {
 enum {
     LIMEFS_WATCHES_MAX = 4,
     LIMEFS_LEAVING_MAX = 64,
-    LIMEFS_LOOKS = 1024, /* at sets of volumes, that are remembered */
+    LIMEFS_LOOK_ROWS = 512, /* of looks at sets of volumes, that are remembered */
+    LIMEFS_LOOKS_IN_ROW = 8,
 };
 
 /* A container's file that is open, and what it is. */
@@ -109,8 +110,8 @@ struct limefs {
     /* view.c: views with an open container, most recently used first. */
     struct limefs_view *newest, *oldest;
     unsigned views_open;
-    size_t volumes_open, volumes_most;      /* of sets that are joined; most: of one, too */
-    struct limefs_look looks[LIMEFS_LOOKS]; /* joined.c; by stamp, under the lock */
+    size_t volumes_open, volumes_most; /* of sets that are joined; most: of one, too */
+    struct limefs_look looks[LIMEFS_LOOK_ROWS][LIMEFS_LOOKS_IN_ROW]; /* joined.c */
     struct limefs_opened leaving[LIMEFS_LEAVING_MAX]; /* closed once the lock is given back */
     unsigned leaving_count;
     uint64_t index_memory;
