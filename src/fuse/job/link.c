@@ -11,6 +11,7 @@
 
 enum {
     REST_SECONDS = 5, /* a container is not asked for after a read that failed */
+    PIECE_TAGS = (1 << 24) - 1,
 };
 
 /* What a reply is about. */
@@ -114,12 +115,19 @@ void limefs_job_send_sync(struct limefs_job *job, const struct limefs_job_file *
     send_packet(job, &packet);
 }
 
-void limefs_job_send_sum(struct limefs_job *job, const struct limefs_sum_piece *piece,
+static uint64_t tag_of_piece(struct limefs_job *job, enum tag_kind kind,
+                             const struct limefs_job_file *file)
+{
+    unsigned index = (unsigned)(file - job->files);
+    return tag(kind, index << 24 | (++job->piece_tag & PIECE_TAGS));
+}
+
+void limefs_job_send_sum(struct limefs_job *job, struct limefs_sum_piece *piece,
                          const struct limefs_job_file *file)
 {
     struct limejob_packet packet;
-    unsigned index = (unsigned)(file - job->files);
-    limejob_request(&packet, LIMEJOB_SUM, tag(TAG_SUM, index << 24 | piece->tag));
+    piece->asked.tag = tag_of_piece(job, TAG_SUM, file);
+    limejob_request(&packet, LIMEJOB_SUM, piece->asked.tag);
     limejob_put_u32(&packet, file->number);
     limejob_put_u64(&packet, piece->offset);
     limejob_put_u64(&packet, piece->bytes);
@@ -128,12 +136,12 @@ void limefs_job_send_sum(struct limefs_job *job, const struct limefs_sum_piece *
     send_packet(job, &packet);
 }
 
-void limefs_job_send_physics(struct limefs_job *job, const struct limefs_physics_piece *piece,
+void limefs_job_send_physics(struct limefs_job *job, struct limefs_physics_piece *piece,
                              const struct limefs_job_file *file)
 {
     struct limejob_packet packet;
-    unsigned index = (unsigned)(file - job->files);
-    limejob_request(&packet, LIMEJOB_PHYSICS, tag(TAG_PHYSICS, index << 24 | piece->tag));
+    piece->asked.tag = tag_of_piece(job, TAG_PHYSICS, file);
+    limejob_request(&packet, LIMEJOB_PHYSICS, piece->asked.tag);
     limejob_put_u32(&packet, file->number);
     limejob_put_physics(&packet, &piece->what);
     send_packet(job, &packet);
@@ -204,7 +212,16 @@ static int on_synced(struct limefs_job *job, unsigned number, struct limejob_pac
     return 0;
 }
 
-/* Who asked may have gone. */
+/* The piece that a reply is about, with the kind that its tag says; NULL: who asked has gone.
+ */
+static struct limefs_piece *find_piece(const struct limefs_job *job, uint64_t reply_tag)
+{
+    struct limefs_piece *piece = job->pieces;
+    while (piece && (piece->tag != reply_tag || piece->done))
+        piece = piece->next;
+    return piece;
+}
+
 static int on_summed(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -221,12 +238,12 @@ static int on_summed(struct limefs_job *job, unsigned number, struct limejob_pac
     if (code && code != -EAGAIN)
         limefs_log(LOG_WARNING, "job: sum: %s; it is taken locally",
                    text[0] ? text : strerror(-code));
-    for (struct limefs_sum_piece *piece = job->sums; piece; piece = piece->next)
-        if (piece->tag == (number & LIMEFS_SUM_TAGS) && !piece->done) {
-            piece->code = code;
-            piece->sum = sum;
-            piece->done = true;
-        }
+    struct limefs_piece *piece = find_piece(job, reply->tag);
+    if (piece) {
+        piece->code = code;
+        piece->done = true;
+        ((struct limefs_sum_piece *)piece)->sum = sum;
+    }
     return 0;
 }
 
@@ -239,7 +256,6 @@ static void take_sums(struct limefs_physics_piece *piece, struct limejob_packet 
         limejob_get_sums(reply, &piece->all[b * t + part->slice], part->slices);
 }
 
-/* Who asked may have gone. */
 static int on_measured(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -251,14 +267,14 @@ static int on_measured(struct limefs_job *job, unsigned number, struct limejob_p
     if (code && code != -EAGAIN && code != -ENOSYS)
         limefs_log(LOG_WARNING, "job: physics: %s; it is not measured by the job",
                    text[0] ? text : strerror(-code));
-    for (struct limefs_physics_piece *piece = job->physics; piece; piece = piece->next) {
-        if (piece->tag != (number & LIMEFS_SUM_TAGS) || piece->done)
-            continue;
-        piece->code = code;
-        piece->done = true;
+    struct limefs_piece *asked = find_piece(job, reply->tag);
+    if (asked) {
+        struct limefs_physics_piece *piece = (struct limefs_physics_piece *)asked;
+        asked->code = code;
+        asked->done = true;
         if (!code && !limejob_get_tally(reply, &piece->what.sites, &piece->tally))
-            piece->code = -EPROTO;
-        if (!piece->code)
+            asked->code = -EPROTO;
+        if (!asked->code)
             take_sums(piece, reply);
     }
     return reply->broken ? -EPROTO : 0;
@@ -325,10 +341,7 @@ bool limefs_job_is_stalled(const struct limefs_job *job, double now)
     for (unsigned i = 0; i < job->parcel_count; i++)
         if (job->parcels[i].state == LIMEFS_PARCEL_SENT && now - job->parcels[i].since > oldest)
             oldest = now - job->parcels[i].since;
-    for (const struct limefs_sum_piece *piece = job->sums; piece; piece = piece->next)
-        if (!piece->done && now - piece->since > oldest)
-            oldest = now - piece->since;
-    for (const struct limefs_physics_piece *piece = job->physics; piece; piece = piece->next)
+    for (const struct limefs_piece *piece = job->pieces; piece; piece = piece->next)
         if (!piece->done && now - piece->since > oldest)
             oldest = now - piece->since;
     for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)

@@ -93,31 +93,48 @@ struct limefs_job_sync {
     double since;
 };
 
-enum {
-    LIMEFS_SUM_TAGS = (1 << 24) - 1,
-};
-
-/* A piece of a checksum that the ranks take. */
-struct limefs_sum_piece {
-    struct limefs_sum_piece *next;
-    uint32_t tag; /* up to LIMEFS_SUM_TAGS */
-    uint64_t offset, bytes, site_bytes, first;
-    bool done;
+/* A piece of what the ranks compute of a record. */
+struct limefs_piece {
+    struct limefs_piece *next;
+    uint64_t tag; /* of the request */
+    bool used, done;
     int code;
-    struct limefile_checksum sum;
     double since;
 };
 
-/* A piece of a configuration that the ranks measure; it has a tag as pieces of sums. */
+/* Of a checksum. */
+struct limefs_sum_piece {
+    struct limefs_piece asked; /* first: it leads here */
+    uint64_t offset, bytes, site_bytes, first;
+    struct limefile_checksum sum;
+};
+
+/* Of what is measured of a configuration. */
 struct limefs_physics_piece {
-    struct limefs_physics_piece *next;
-    uint32_t tag;
-    bool used, done;
+    struct limefs_piece asked; /* first: it leads here */
     struct limejob_physics what;
     struct limefile_physics_sums *all; /* of the configuration's steps; its own go there */
     struct limefile_physics_tally tally;
-    int code;
-    double since;
+};
+
+enum {
+    LIMEFS_PIECES_AT_ONCE = 4,
+};
+
+/* All pieces of a record. */
+struct limefs_work {
+    struct limefs_job *job;
+    /* Describes the next piece and sends it; asked_all: it was the last one. */
+    void (*ask)(struct limefs_work *, struct limefs_piece *);
+    bool asked_all;
+    /* Takes what the ranks have computed: of so many bytes, for the progress. */
+    uint64_t (*take)(struct limefs_work *, const struct limefs_piece *);
+    unsigned at_once;
+    struct limefs_piece *piece[LIMEFS_PIECES_AT_ONCE]; /* so many, free */
+
+    uint64_t connection;
+    struct limefs_job_file *file;
+    unsigned under_way;
 };
 
 enum limefs_job_state {
@@ -151,9 +168,8 @@ struct limefs_job {
     uint32_t sync_tag;
     struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
     unsigned dread_count;
-    struct limefs_sum_piece *sums;
-    uint32_t sum_tag;
-    struct limefs_physics_piece *physics;
+    struct limefs_piece *pieces; /* that were asked for */
+    uint32_t piece_tag;
     uint64_t stored_bytes;   /* written through it */
     uint64_t measured_bytes; /* of configurations that they have measured */
     uint64_t summed_bytes;   /* whose checksum the ranks have taken */
@@ -201,12 +217,13 @@ void limefs_job_file_closed(struct limefs_job_file *);
 /* What nobody has read for a while is closed; what was refused may be asked for again. */
 void limefs_job_tidy_files(struct limefs_job *, double now);
 
-/* ---- sum.c, with the lock held ---- */
+/* ---- pieces.c ---- */
 
-/* The job has the container open, with the record as it is now; it is soon done, or never:
- * NULL. The lock is let go meanwhile. */
-struct limefs_job_file *limefs_job_file_wait(struct limefs_job *, const struct limefs_view *,
-                                             const struct limefile_field *);
+/* Has the ranks compute all pieces. 1: done; 0: the job cannot; -EINTR: stopped by `progress`.
+ * With the lock held, which is let go while it waits, and for progress. */
+int limefs_job_compute(struct limefs_work *, const struct limefs_view *,
+                       const struct limefile_field *, limefile_sum_progress_fn *progress,
+                       void *context);
 
 /* ---- link.c: all with the lock held ---- */
 
@@ -223,11 +240,10 @@ void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct li
                            uint64_t offset, uint64_t bytes);
 void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
 
-void limefs_job_send_physics(struct limefs_job *, const struct limefs_physics_piece *,
+/* Asks for a piece. */
+void limefs_job_send_physics(struct limefs_job *, struct limefs_physics_piece *,
                              const struct limefs_job_file *);
-
-/* Asks for a piece's sum. */
-void limefs_job_send_sum(struct limefs_job *, const struct limefs_sum_piece *,
+void limefs_job_send_sum(struct limefs_job *, struct limefs_sum_piece *,
                          const struct limefs_job_file *);
 
 /* Where in the window the word is that takes back what was asked to be written: ranks on this
