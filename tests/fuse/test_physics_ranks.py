@@ -96,11 +96,12 @@ class Physics(TestCase):
             self.assertEqual(self.same(mount, measured=False)["state"], "ok")
 
     def test_wrong_replies(self):
-        """Half a reply, and a link that is none of the lattice's."""
+        """Half a reply, sums of too few steps, and a link that is none of the lattice's."""
         self.configuration(*SHAPES[0])
         tally = struct.pack("<5QIQIIQ", 0, 0, 0, 1, 1, 3, 1 << 40, 0, 0, 0)
         for reply in (struct.pack("<I", 0), struct.pack("<I", 0) + tally, b"", error(5, "no"),
-                      struct.pack("<I", 0) + tally + bytes(60000)):
+                      struct.pack("<I", 0) + tally + bytes(60000),
+                      *5 * [struct.pack("<I", 0) + bytes(len(tally) + 24)]):
             path = os.path.join(self.tempdir(), "socket")
 
             def handle(job, connection, opcode, tag, payload, reply=reply):

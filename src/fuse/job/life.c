@@ -96,6 +96,8 @@ static const char *serve(struct limefs_job *job)
             close(reply.fd); /* nobody has asked for one */
         limefs_lock(&job->lock);
         int err = got > 0 ? limefs_job_on_reply(job, &reply) : got;
+        if (err) /* before anybody takes what came with it */
+            job->broken = true;
         bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
         if (got > 0) {
             job->heard = now;
