@@ -4,10 +4,11 @@
  *
  * request: u32 file, u64 offset (of the first site), u32 x, y, z, t (extents), u32 precision
  * (32 or 64), u64 bound (a double's bits; 0: that of the precision), u64 block, u64 blocks, u64
- * slice, u64 slices (as in limephysics.h) reply: u64 unitarity, u64 determinant (doubles), u64
- * nonfinite, u64 bad_links, u64 bad_sites; the first bad link: u32 wrong (0: none), u64 site,
- * u32 direction, u32 real, u64 deviation; then of each step u64 space, time, trace (doubles),
- * those of a block one after the other
+ * slice, u64 slices (as in limephysics.h)
+ *
+ * reply: u64 unitarity, u64 determinant (doubles), u64 nonfinite, u64 bad_links, u64 bad_sites;
+ * the first bad link: u32 wrong (0: none), u64 site, u32 direction, u32 real, u64 deviation;
+ * then of each step u64 space, time, trace (doubles), those of a block one after the other
  */
 #ifndef LIMEJOBPHYSICS_H
 #define LIMEJOBPHYSICS_H
