@@ -1,6 +1,7 @@
 /* sniff.c - names of a folder looked up before anybody asks */
 #define _GNU_SOURCE
 #include "sniff.h"
+#include "clock.h"
 #include "thread.h"
 #include "tree.h"
 
@@ -8,7 +9,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -124,12 +124,8 @@ static struct work *new_work(struct limefs *fs, int folder, const struct limefs_
         free(work);
         return NULL;
     }
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&work->lock, NULL);
-    pthread_cond_init(&work->done, &attributes);
-    pthread_condattr_destroy(&attributes);
+    limefs_condition_init(&work->done);
     work->users = 1;
     work->folder = fd;
     work->formats = fs->options.formats;
@@ -144,9 +140,7 @@ static struct work *new_work(struct limefs *fs, int folder, const struct limefs_
 /* Those that were not seen in time are left out. */
 static bool wait_for(struct work *work, struct limefs_sniff *names)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += SECONDS;
+    struct timespec until = limefs_clock_time(limefs_seconds() + SECONDS);
     int err = 0;
     pthread_mutex_lock(&work->lock);
     while (work->left > 0 && err == 0)

@@ -1,6 +1,7 @@
 /* turns.c - which of libfuse's threads wait for the next request */
 #define _GNU_SOURCE
 #include "turns.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <linux/fuse.h>
@@ -9,15 +10,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     QUICK_ROW = 32,  /* quick requests, one after the other, until threads stand by */
     QUEUED_ROW = 3,  /* requests behind which others wait, until one more thread comes in */
-    TICK_MS = 2,     /* after which a request has taken long */
     IDLE_TICKS = 10, /* without a request, until nobody looks after that */
 };
+
+static const double tick = 0.002; /* seconds, after which a request has taken long */
 
 static struct {
     atomic_uint waiting; /* threads that wait for a request */
@@ -81,13 +82,7 @@ static void wait_for_call(void)
 
 static void wait_for_tick(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += TICK_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
+    struct timespec until = limefs_clock_time(limefs_seconds() + tick);
     sem_clockwait(&turns.wake, CLOCK_MONOTONIC, &until);
 }
 
