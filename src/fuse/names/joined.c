@@ -273,13 +273,6 @@ static int judged(struct limefs *fs, const struct limefs_joined *j, const char *
     return look->err ? -ENOENT : 0;
 }
 
-static bool is_racy(const struct stat *st)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return limefs_time_is_racy(&st->st_ctim, &now);
-}
-
 /* ---- looks ---- */
 
 static int join_open(struct limefs_joined *j)
@@ -289,11 +282,10 @@ static int join_open(struct limefs_joined *j)
 
 /* Takes over the names of one set. */
 static int look_at(struct limefs *fs, int folder, const char *label, const char *name,
-                   struct limefs_volumes names, const struct stat *st)
+                   struct limefs_volumes names, struct limefs_look look)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(st);
-    struct limefs_look before, look = {.stamp = stamp, .racy = is_racy(st)};
-    bool known = recall(fs, &stamp, &before);
+    struct limefs_look before;
+    bool known = recall(fs, &look.stamp, &before);
     if (known && !before.racy) {
         limefs_volumes_release(&names);
         return before.err ? -ENOENT : 0;
@@ -319,10 +311,15 @@ static int look_at(struct limefs *fs, int folder, const char *label, const char 
 static int look_by_names(struct limefs *fs, int folder, const char *label, const char *name,
                          struct limefs_volumes names, struct stat *st)
 {
+    struct timespec seen;
+    clock_gettime(CLOCK_REALTIME, &seen); /* before the first of many */
     int err =
         is_taken(folder, name) ? -ENOENT : stat_set(folder, &names, fs->options.shared, st);
-    if (!err)
-        return look_at(fs, folder, label, name, names, st);
+    if (!err) {
+        struct limefs_look look = {.stamp = limefs_stamp_of(st),
+                                   .racy = limefs_time_is_racy(&st->st_ctim, &seen)};
+        return look_at(fs, folder, label, name, names, look);
+    }
     limefs_volumes_release(&names);
     return err;
 }
@@ -343,6 +340,7 @@ static int join(struct limefs *fs, struct limefs_joined *j, int folder, const ch
                 const struct limefs_stamp *want, struct stat *st, struct limefs_look *look)
 {
     struct stat after;
+    struct timespec seen;
     j->shared = fs->options.shared;
     int err = is_taken(folder, name) ? -ENOENT : limefs_volumes_find(folder, name, &j->names);
     j->bad = j->names.count;
@@ -350,6 +348,7 @@ static int join(struct limefs *fs, struct limefs_joined *j, int folder, const ch
         err = stat_set(folder, &j->names, j->shared, st);
     if (!err)
         err = open_volumes(fs, j, folder);
+    clock_gettime(CLOCK_REALTIME, &seen);
     if (!err)
         err = limefs_joined_fstat(j, st); /* its names may lead to others by now */
     struct limefs_stamp stamp = limefs_stamp_of(st), now;
@@ -358,7 +357,7 @@ static int join(struct limefs *fs, struct limefs_joined *j, int folder, const ch
         return err;
     if (want && !limefs_stamp_same_data(&stamp, want))
         return -ESTALE;
-    look->racy = is_racy(st);
+    look->racy = limefs_time_is_racy(&st->st_ctim, &seen);
     err = join_open(j);
     int changed = limefs_joined_fstat(j, &after);
     now = limefs_stamp_of(&after);
