@@ -105,6 +105,41 @@ class Several(limetest.TestCase):
         self.assertIn(b"31 files: 26 good, 5 bad", out[-1])
         self.assertEqual(len(paths), 30)
 
+    def lose_a_worker(self, command, *args):
+        """The JSON of a command whose worker is killed while it prints what the second file is.
+
+        Nobody takes the output before that, so that the first is not out, and the second not at
+        its end: each says more than pipe and socket hold, and the command of one ahead."""
+        text = b"plaquette = 0.5\n"
+        paths = [self.put(f"n{i}", record("xlf-info", text, 0, 1) * 20000) for i in range(3)]
+        with subprocess.Popen([limetest.program("lime"), command, "--json", "-j", "2", *args],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            found = limetest._wait(
+                lambda: [pid for pid in workers(process) if reads(pid, paths[1])], 60)
+            os.kill(found[0], signal.SIGKILL)
+            out, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(f"{paths[1]}: {command}: its process was ended by signal 9", err.decode())
+        return paths, out
+
+    def test_a_lost_worker_in_json(self):
+        """Its file has an object with the reason, whatever it had printed."""
+        why = "its process was ended by signal 9"
+        names = [os.path.join(self.folder, f"n{i}") for i in range(3)]
+        for command in "info", "check":
+            paths, out = self.lose_a_worker(command, *names)
+            files = json.loads(out)
+            self.assertEqual([one["file"] for one in files], paths)
+            self.assertEqual([one.get("error") for one in files], [None, why, None])
+            alone = run(["lime", command, "--json", paths[0]]).stdout
+            self.assertEqual(files[0], json.loads(alone))
+        self.assertEqual([one["verdict"] for one in files],
+                         ["deviations", "unreadable", "deviations"])
+        paths, out = self.lose_a_worker("check", "-r", self.folder)
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([one.get("error") for one in lines], [None, why, None, None])
+        self.assertEqual(lines[-1]["summary"]["bad"], 3)
+
     def test_none_is_left_behind(self):
         """Whoever ends the command ends its workers."""
         bad = self.put("first", scidac.gauge(DIMS, scidac.field(DIMS, 576)))

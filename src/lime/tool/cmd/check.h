@@ -28,6 +28,7 @@ struct check {
     bool optional;             /* if it does not begin like a container, it is passed over */
 
     const char *format; /* if it is no container: "nersc", "milc", "openqcd" */
+    const char *error;  /* why it could not be looked at, or NULL; not owned */
     bool passed_over, empty;
     uint64_t deviations, faults;
     uint64_t records, size;
@@ -45,6 +46,9 @@ int check_file(struct check *);
 bool check_is_container(const struct check *);
 void check_summary(const struct check *);
 const char *check_verdict(const struct check *);
+
+/* The JSON of a file of which nothing is known but `error`. */
+void check_lost_json(struct check *);
 
 /* The verdict, and what a document says, which end the JSON of a file. */
 void check_end_json(const struct check *, const char *verdict);

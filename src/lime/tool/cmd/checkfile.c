@@ -338,6 +338,12 @@ static void end_json(const struct look *look, const char *verdict)
     check_end_json(c, verdict);
 }
 
+void check_lost_json(struct check *check)
+{
+    begin_json(check->path);
+    end_json(&(struct look){.check = check}, "unreadable");
+}
+
 /* ---- all of it ---- */
 
 static int look_at(struct look *look)
@@ -393,6 +399,8 @@ int check_file(struct check *check)
         begin_json(check->path);
     if (!err)
         err = look_at(&look);
+    if (err)
+        check->error = limefile_strerror(err);
     if (o->json)
         end_json(&look, err ? "unreadable" : check_verdict(check));
     else if (!err && !o->quiet)

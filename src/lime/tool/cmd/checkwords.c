@@ -1,6 +1,7 @@
 /* checkwords.c - what lime check has found out about a file, in words */
 #define _GNU_SOURCE
 #include "check.h"
+#include "jsonout.h"
 #include "limefile.h"
 #include "tool.h"
 
@@ -85,11 +86,13 @@ const char *check_verdict(const struct check *c)
 void check_end_json(const struct check *c, const char *verdict)
 {
     printf(", \"verdict\": \"%s\"", verdict);
+    if (c->error)
+        jsonout_word("error", c->error);
     if (c->qcdml) {
         if (strcmp(verdict, "unreadable") != 0)
             qcdml_check(c->qcdml);
         fputs(", \"qcdml\": ", stdout);
         qcdml_check_json(c->qcdml);
     }
-    putchar('}');
+    fputs(c->options->lines ? "}\n" : "}", stdout);
 }

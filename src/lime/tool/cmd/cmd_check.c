@@ -182,8 +182,6 @@ static int check_one(void *context, size_t i, unsigned threads, struct progress 
         qcdml_check(&qcdml);
     qcdml_check_release(&qcdml);
     progress_to(progress, item->size * passes(o));
-    if (o->check.lines && !check.passed_over)
-        putchar('\n');
     *(struct outcome *)result = (struct outcome){
         .passed_over = check.passed_over,
         .empty = check.empty,
@@ -192,6 +190,14 @@ static int check_one(void *context, size_t i, unsigned threads, struct progress 
         .summed = check.summed,
     };
     return qcdml.status > status ? qcdml.status : status;
+}
+
+static void tell_lost(void *context, size_t i, const char *why)
+{
+    const struct checks *all = context;
+    struct check check = {
+        .path = name_of(context, i), .options = &all->options->check, .error = why};
+    check_lost_json(&check);
 }
 
 static int take_one(void *context, size_t i, int status, const void *result)
@@ -216,7 +222,7 @@ static int check_all(const struct pathlist *list, const struct options *o)
         .count = list->count,
         .processors = o->check.threads,
         .waits = !o->check.data && !o->check.physics,
-        .bytes = list->bytes * passes(o),
+        .whole = o->check.json,
         .action = "check",
         .between = o->check.json && array ? ",\n" : NULL,
         .result_size = sizeof(struct outcome),
@@ -224,6 +230,7 @@ static int check_all(const struct pathlist *list, const struct options *o)
         .name = name_of,
         .size = size_of,
         .work = check_one,
+        .lost = o->check.json ? tell_lost : NULL,
         .done = take_one,
     };
     _Static_assert(sizeof(struct outcome) <= SEVERAL_RESULT_MAX, "the result of one file");

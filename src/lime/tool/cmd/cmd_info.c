@@ -94,7 +94,7 @@ static int info_of(struct info *info, bool json)
     if (err) {
         message_code(info->c.path, "read", err);
         if (json)
-            info_json_failure(info);
+            info_json_failure(info->c.path, container_failure_text(&info->c));
         return TOOL_BAD;
     }
     int status = json ? info_json(info) : info_tell(info);
@@ -111,6 +111,8 @@ static int info_one(const char *path, bool json)
     struct info *info = calloc(1, sizeof *info);
     if (!info) {
         message_code(path, "info", -ENOMEM);
+        if (json)
+            info_json_failure(path, limefile_strerror(-ENOMEM));
         return TOOL_BAD;
     }
     int status = container_open_shown(&info->c, path);
@@ -118,7 +120,7 @@ static int info_one(const char *path, bool json)
         status = info_of(info, json);
         container_close_shown(&info->c);
     } else if (json) {
-        info_json_failure(info);
+        info_json_failure(path, container_failure_text(&info->c));
     }
     free(info);
     return status;
@@ -132,14 +134,6 @@ struct infos {
 static const char *name_of(void *context, size_t i)
 {
     return ((const struct infos *)context)->list->items[i].path;
-}
-
-/* Headers and metadata are all that is read: the bar counts files. */
-static uint64_t size_of(void *context, size_t i)
-{
-    (void)context;
-    (void)i;
-    return 1;
 }
 
 static bool is_wanted(const struct pathlist_item *item)
@@ -165,12 +159,9 @@ static int work(void *context, size_t i, unsigned threads, struct progress *prog
     return is_wanted(item) ? info_one(item->path, all->json) : TOOL_GOOD;
 }
 
-static int done(void *context, size_t i, int status, const void *result)
+static void tell_lost(void *context, size_t i, const char *why)
 {
-    (void)context;
-    (void)i;
-    (void)result;
-    return status;
+    info_json_failure(name_of(context, i), why);
 }
 
 static int info_all(const struct pathlist *list, unsigned at_once, bool json, bool many)
@@ -181,14 +172,13 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json, bo
         .count = list->count,
         .processors = at_once,
         .waits = at_once == 0,
-        .bytes = list->count,
+        .whole = json,
         .action = "info",
         .between = json ? ",\n" : "\n\n",
         .context = &all,
         .name = name_of,
-        .size = size_of,
         .work = work,
-        .done = done,
+        .lost = json ? tell_lost : NULL,
     };
     if (json && several)
         fputs("[", stdout);

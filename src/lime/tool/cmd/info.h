@@ -19,7 +19,7 @@ int info_tell(struct info *);
 int info_json(struct info *);
 
 /* What stands in the place of a container that cannot be told. */
-void info_json_failure(const struct info *);
+void info_json_failure(const char *path, const char *why);
 
 /* Fills `facts`; the caller releases them. An exit status, after a message if it is not GOOD.
  */

@@ -173,11 +173,10 @@ int info_json(struct info *info)
     return status ? status : checkpoints ? checkpoints : facts;
 }
 
-/* What stands in the place of what cannot be told. */
-void info_json_failure(const struct info *info)
+void info_json_failure(const char *path, const char *why)
 {
     fputs("{\"file\": ", stdout);
-    jsonout_text(stdout, info->c.path, strlen(info->c.path));
-    printf(", \"error\": \"%s\", \"fields\": [], \"info\": []}",
-           container_failure_text(&info->c));
+    jsonout_text(stdout, path, strlen(path));
+    jsonout_word("error", why);
+    fputs(", \"fields\": [], \"info\": []}", stdout);
 }

@@ -26,7 +26,6 @@ static bool put(struct pathlist *list, const char *path, uint64_t size, bool fou
         return false;
     }
     list->items[list->count++] = (struct pathlist_item){copy, size, found};
-    list->bytes += size;
     return true;
 }
 

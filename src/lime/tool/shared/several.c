@@ -3,6 +3,7 @@
 #include "several.h"
 #include "threads.h"
 #include "tool.h"
+#include "turns.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,36 +19,18 @@
 enum {
     WORKERS_MAX = 64,
     WAITING_MIN = 4,        /* workers where the work is waiting */
-    PACKET_MAX = 32 * 1024, /* bytes of a packet */
-    HELD_MAX = 256 * 1024,  /* bytes that are kept of a file whose turn has not come */
     AHEAD = 8,              /* files for each worker that are begun before the turn comes */
     WORKER_BYTES = 1 << 30, /* of the machine's memory for each worker; most need a few MiB */
     LOOK_MS = 200,          /* at how far they are, for the bar */
 };
 
-/* ---- packets between both ---- */
+/* ---- a worker ---- */
 
-enum packet_kind { TO_STDOUT, TO_STDERR, ENDED };
-
-/* To a worker. */
+/* What comes to it. */
 struct order {
     size_t file;
     unsigned threads;
 };
-
-/* From a worker, in front of the text or of the result. */
-struct head {
-    enum packet_kind kind;
-    int status; /* ENDED: the exit status; */
-    int how;    /* or, not 0, how the worker itself was ended, as waitpid() has it */
-};
-
-struct packet {
-    struct head head;
-    char body[PACKET_MAX];
-};
-
-/* ---- a worker ---- */
 
 /* A stream of this process that goes to the other one. */
 struct outlet {
@@ -107,12 +90,6 @@ static void serve(const struct several *all, int socket, struct progress *progre
 
 /* ---- workers, seen from this process ---- */
 
-struct held {
-    struct held *next;
-    size_t n;
-    struct packet packet; /* so many bytes of it */
-};
-
 struct worker {
     pid_t pid; /* 0: there is none */
     int socket;
@@ -121,29 +98,27 @@ struct worker {
     struct progress *progress; /* shared with it */
 };
 
-/* What has come of a file, until it is its turn. */
-struct waiting {
-    struct held *first, **last;
-    size_t bytes;
-};
-
 struct run {
     const struct several *all;
     struct worker worker[WORKERS_MAX];
     unsigned workers, processors;
-    size_t next, turn;       /* the file to be begun; the one whose words come out */
-    struct waiting *waiting; /* a ring of `ahead` files */
-    size_t ahead;
+    size_t next; /* the file to be begun */
+    struct turns turns;
     struct progress *shared, bar;
-    uint64_t ended; /* bytes of the files that are done with */
-    bool printed;   /* by a file before, */
-    bool prints;    /* and by this one */
-    int worst;
+    uint64_t ended; /* what the files that are done with are in the bar */
 };
 
-static struct waiting *waiting_of(struct run *run, size_t file)
+static uint64_t size_of(const struct several *all, size_t i)
 {
-    return &run->waiting[file % run->ahead];
+    return all->size ? all->size(all->context, i) : 1;
+}
+
+static void begin_bar(struct progress *bar, const struct several *all)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < all->count; i++)
+        total += size_of(all, i);
+    progress_begin(bar, all->action, total);
 }
 
 static void begin_worker(struct run *run, struct worker *w)
@@ -178,96 +153,14 @@ static void end_worker(struct worker *w, int *how)
     w->pid = 0;
 }
 
-/* ---- in turn ---- */
-
-static void print(struct run *run, const struct packet *packet, size_t n)
-{
-    bool out = packet->head.kind == TO_STDOUT;
-    progress_hide();
-    if (out && !run->prints && run->printed && run->all->between)
-        fputs(run->all->between, stdout);
-    run->prints = run->prints || out;
-    if (!out)
-        flush_stdout();
-    fwrite(packet->body, 1, n, out ? stdout : stderr);
-}
-
-static void end_turn(struct run *run, const struct packet *packet)
-{
-    const struct several *all = run->all;
-    _Alignas(max_align_t) char result[SEVERAL_RESULT_MAX];
-    int how = packet->head.how;
-    memcpy(result, packet->body, all->result_size);
-    if (how && WIFSIGNALED(how))
-        message(all->name(all->context, run->turn), "%s: its process was ended by signal %d",
-                all->action, WTERMSIG(how));
-    else if (how)
-        message(all->name(all->context, run->turn), "%s: its process has ended", all->action);
-    int status = all->done(all->context, run->turn, packet->head.status, result);
-    run->worst = status > run->worst ? status : run->worst;
-    run->printed = run->printed || run->prints;
-    run->prints = false;
-    run->turn++;
-}
-
-/* Of the file whose turn it is. */
-static void take_now(struct run *run, const struct packet *packet, size_t n)
-{
-    if (packet->head.kind == ENDED)
-        end_turn(run, packet);
-    else
-        print(run, packet, n - sizeof packet->head);
-}
-
-static void keep(struct run *run, size_t file, const struct packet *packet, size_t n)
-{
-    struct waiting *waiting = waiting_of(run, file);
-    struct held *held = malloc(sizeof *held - sizeof held->packet + n);
-    if (!held) {
-        message_code(run->all->name(run->all->context, file), run->all->action, -ENOMEM);
-        exit(TOOL_BAD);
-    }
-    held->next = NULL;
-    held->n = n;
-    memcpy(&held->packet, packet, n);
-    if (!waiting->first)
-        waiting->last = &waiting->first;
-    *waiting->last = held;
-    waiting->last = &held->next;
-    waiting->bytes += n;
-}
-
-/* All that had to wait for what came before. */
-static void catch_up(struct run *run)
-{
-    for (struct held *held;
-         run->turn < run->all->count && (held = waiting_of(run, run->turn)->first);) {
-        struct waiting *waiting = waiting_of(run, run->turn);
-        waiting->first = held->next;
-        waiting->bytes -= held->n;
-        take_now(run, &held->packet, held->n);
-        free(held);
-    }
-}
-
-static void take(struct run *run, size_t file, const struct packet *packet, size_t n)
-{
-    if (file != run->turn) {
-        keep(run, file, packet, n);
-        return;
-    }
-    take_now(run, packet, n);
-    catch_up(run);
-}
-
 /* ---- the run ---- */
 
 static void end_file(struct run *run, struct worker *w, const struct packet *packet, size_t n)
 {
     w->busy = false;
-    run->ended += run->all->size(run->all->context, w->file);
+    run->ended += size_of(run->all, w->file);
     w->progress->done = 0;
-    take(run, w->file, packet, n);
+    turns_take(&run->turns, w->file, packet, n);
 }
 
 /* It was working on a file, and is no more: the file is bad, and the others go on. */
@@ -292,7 +185,7 @@ static void hear(struct run *run, struct worker *w)
     else if (packet.head.kind == ENDED)
         end_file(run, w, &packet, (size_t)n);
     else
-        take(run, w->file, &packet, (size_t)n);
+        turns_take(&run->turns, w->file, &packet, (size_t)n);
 }
 
 static void give(struct run *run, struct worker *w)
@@ -323,7 +216,7 @@ static void hear_all(struct run *run)
     unsigned n = 0;
     for (unsigned i = 0; i < run->workers; i++) {
         struct worker *w = &run->worker[i];
-        if (!w->busy || (w->file != run->turn && waiting_of(run, w->file)->bytes > HELD_MAX))
+        if (!w->busy || turns_is_full(&run->turns, w->file))
             continue;
         whose[n] = w;
         heard[n++] = (struct pollfd){.fd = w->socket, .events = POLLIN};
@@ -345,7 +238,7 @@ static bool give_all(struct run *run)
         bool wanted = !w->busy && run->next < run->all->count;
         if (wanted && !w->pid)
             begin_worker(run, w);
-        if (wanted && w->pid && run->next < run->turn + run->ahead)
+        if (wanted && w->pid && run->next < run->turns.turn + run->turns.ahead)
             give(run, w);
         any = any || w->pid;
     }
@@ -354,11 +247,11 @@ static bool give_all(struct run *run)
 
 static int run_workers(struct run *run)
 {
-    progress_begin(&run->bar, run->all->action, run->all->bytes);
-    while (run->turn < run->all->count) {
+    begin_bar(&run->bar, run->all);
+    while (run->turns.turn < run->all->count) {
         if (!give_all(run)) {
             message_code(run->all->action, "begin a process", -errno);
-            run->worst = TOOL_BAD;
+            run->turns.worst = TOOL_BAD;
             break;
         }
         hear_all(run);
@@ -367,7 +260,7 @@ static int run_workers(struct run *run)
         if (run->worker[i].pid)
             end_worker(&run->worker[i], NULL);
     progress_end(&run->bar);
-    return run->worst;
+    return run->turns.worst;
 }
 
 static int run_here(const struct several *all, unsigned processors)
@@ -375,11 +268,11 @@ static int run_here(const struct several *all, unsigned processors)
     _Alignas(max_align_t) char result[SEVERAL_RESULT_MAX] = "";
     struct progress progress;
     int worst = TOOL_GOOD;
-    progress_begin(&progress, all->action, all->bytes);
+    begin_bar(&progress, all);
     if (all->count) {
         int status = all->work(all->context, 0, processors, &progress, result);
         progress_hide();
-        worst = all->done(all->context, 0, status, result);
+        worst = all->done ? all->done(all->context, 0, status, result) : status;
     }
     progress_end(&progress);
     return worst;
@@ -402,12 +295,11 @@ int several_run(const struct several *all)
         return run_here(all, processors);
     struct run run = {.all = all, .processors = processors};
     run.workers = count_workers(all, processors);
-    run.ahead = (size_t)AHEAD * run.workers;
-    run.waiting = calloc(run.ahead, sizeof *run.waiting);
+    bool good = turns_begin(&run.turns, all, (size_t)AHEAD * run.workers);
     size_t bytes = run.workers * sizeof *run.shared;
     run.shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int worst = TOOL_BAD;
-    if (run.waiting && run.shared != MAP_FAILED) {
+    if (good && run.shared != MAP_FAILED) {
         for (unsigned i = 0; i < run.workers; i++)
             run.worker[i].progress = &run.shared[i];
         worst = run_workers(&run);
@@ -416,6 +308,6 @@ int several_run(const struct several *all)
     }
     if (run.shared != MAP_FAILED)
         munmap(run.shared, bytes);
-    free(run.waiting);
+    turns_end(&run.turns);
     return worst;
 }

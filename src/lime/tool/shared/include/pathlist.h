@@ -16,7 +16,6 @@ struct pathlist_item {
 struct pathlist {
     struct pathlist_item *items;
     size_t count, capacity;
-    uint64_t bytes;   /* of all items */
     uint64_t skipped; /* links, sockets and the like, found in folders */
     bool incomplete;  /* something could not be read, after a message */
     bool walk;        /* set by the caller: a folder means all regular files below it */

@@ -20,22 +20,28 @@ struct several {
     size_t count;
     unsigned processors; /* that may be used; 0: all */
     bool waits;          /* the work is little but waiting: more files than processors */
-    uint64_t bytes;      /* of all files; for the progress bar */
-    const char *action;  /* what the bar begins with */
+    bool whole;          /* what a file prints on stdout comes out at its end, or not at all */
+    const char *action;  /* what the progress bar begins with */
     const char *between; /* on stdout, between two files that print anything there; or NULL */
     size_t result_size;
     void *context;
 
     const char *(*name)(void *context, size_t i);
-    uint64_t (*size)(void *context, size_t i); /* its share of `bytes` */
+
+    /* What it is in the progress bar; NULL: all are the same. */
+    uint64_t (*size)(void *context, size_t i);
 
     /* In a worker. `threads`: that this file may use. What it writes to *result, which is zero
      * to begin with, reaches done(). Returns an exit status. */
     int (*work)(void *context, size_t i, unsigned threads, struct progress *, void *result);
 
+    /* In this process, if its worker was ended before it was done: prints what stands in the
+     * place of its stdout. `why` has been told. Or NULL. */
+    void (*lost)(void *context, size_t i, const char *why);
+
     /* In this process, in the order of the list, after all that the file has printed. Returns
-     * an exit status, as a rule the one it is given. `result` is zero if the worker was ended
-     * before it was done. */
+     * an exit status, as a rule the one it is given. `result` is zero of a file that was lost.
+     * Or NULL. */
     int (*done)(void *context, size_t i, int status, const void *result);
 };
 
