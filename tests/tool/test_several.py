@@ -161,6 +161,22 @@ class Several(limetest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output: write: No space left on device", done.stderr)
 
+    def test_usage(self):
+        name = self.put("f", record("t", b"", 1, 1))
+        for command in "check", "info", "refs":
+            for args, why in (([], "no file named"), (["-r"], "no file named"),
+                              (["-0", name], "-0 is for --files-from")):
+                done = run(["lime", command, *args])
+                self.assertEqual((done.returncode, done.stdout), (2, b""))
+                self.assertIn(f"lime: {command}: {why}", done.stderr.decode())
+            done = run(["lime", command, "--files-from", name + "-not"])
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+        for command in "check", "info", "checksum":
+            for number in "0", "x", "65536", "":
+                done = run(["lime", command, "-j", number, name])
+                self.assertEqual((done.returncode, done.stdout), (2, b""))
+                self.assertIn(f"-j {number}: not a number from 1 to 65535", done.stderr.decode())
+
     def test_info(self):
         paths = self.configurations(20)
         self.put("notes.txt", b"no container")

@@ -30,7 +30,6 @@ static bool parse_lattice(const char *text, uint64_t *sites)
 
 static int take_option(struct checksum_options *o, int opt, char **argv)
 {
-    uint64_t n;
     switch (opt) {
     case OPT_JSON:
         o->json = true;
@@ -53,10 +52,7 @@ static int take_option(struct checksum_options *o, int opt, char **argv)
             return usage_error(&cmd_checksum, "--lattice %s: not like 32x32x32x64", optarg);
         return TOOL_GOOD;
     case 'j':
-        if (!parse_number(optarg, &n) || n > UINT16_MAX)
-            return usage_error(&cmd_checksum, "-j %s: not a number of processors", optarg);
-        o->threads = (unsigned)n;
-        return TOOL_GOOD;
+        return threads_option(&cmd_checksum, &o->threads);
     case OPT_HELP:
         o->help = true;
         return TOOL_GOOD;

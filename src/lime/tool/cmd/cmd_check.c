@@ -66,8 +66,9 @@ static const char help[] =
 
 struct options {
     struct check_options check;
-    const char *list, *qcdml;
-    bool nul, recursive, help;
+    struct pathlist_options files;
+    const char *qcdml;
+    bool help;
 };
 
 /* Of all files. */
@@ -217,7 +218,7 @@ static int take_one(void *context, size_t i, int status, const void *result)
 static int check_all(const struct pathlist *list, const struct options *o)
 {
     struct checks all = {list, o, {.passed_over = list->skipped, .began = now()}};
-    bool many = o->recursive || o->list, array = !o->check.lines && list->count > 1;
+    bool array = !o->check.lines && list->count > 1;
     const struct several several = {
         .count = list->count,
         .processors = o->check.threads,
@@ -243,34 +244,24 @@ static int check_all(const struct pathlist *list, const struct options *o)
         print_totals_json(&all.totals);
     else if (o->check.json)
         fputs(array ? "]\n" : "\n", stdout);
-    else if (!o->check.quiet && (many || all.totals.files > 1))
+    else if (!o->check.quiet && (list->open_ended || all.totals.files > 1))
         print_totals(o, &all.totals);
     return worst;
 }
 
 /* ---- the command line ---- */
 
-enum { OPT_JSON = 256, OPT_DATA, OPT_PHYSICS, OPT_STRICT, OPT_LIST, OPT_QCDML, OPT_HELP };
+enum { OPT_JSON = 256, OPT_DATA, OPT_PHYSICS, OPT_STRICT, OPT_QCDML, OPT_HELP };
 
 static int take_option(struct options *o, int opt, char **argv)
 {
-    uint64_t n;
     switch (opt) {
     case 'q':
         o->check.quiet = true;
         return TOOL_GOOD;
-    case 'r':
-        o->recursive = true;
-        return TOOL_GOOD;
-    case '0':
-        o->nul = true;
-        return TOOL_GOOD;
     case 'j':
-        if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
-            return usage_error(&cmd_check, "-j %s: not a number of processors", optarg);
-        o->check.threads = (unsigned)n;
         o->check.here = true;
-        return TOOL_GOOD;
+        return threads_option(&cmd_check, &o->check.threads);
     case OPT_JSON:
         o->check.json = true;
         return TOOL_GOOD;
@@ -283,9 +274,6 @@ static int take_option(struct options *o, int opt, char **argv)
     case OPT_STRICT:
         o->check.strict = true;
         return TOOL_GOOD;
-    case OPT_LIST:
-        o->list = optarg;
-        return TOOL_GOOD;
     case OPT_QCDML:
         o->qcdml = optarg;
         return TOOL_GOOD;
@@ -293,7 +281,7 @@ static int take_option(struct options *o, int opt, char **argv)
         o->help = true;
         return TOOL_GOOD;
     default:
-        return option_error(&cmd_check, argv);
+        return pathlist_option(&o->files, opt, &cmd_check, argv);
     }
 }
 
@@ -305,10 +293,8 @@ static int parse(struct options *o, int argc, char **argv)
         {"data", no_argument, NULL, OPT_DATA},
         {"physics", no_argument, NULL, OPT_PHYSICS},
         {"strict", no_argument, NULL, OPT_STRICT},
-        {"recursive", no_argument, NULL, 'r'},
-        {"files-from", required_argument, NULL, OPT_LIST},
         {"qcdml", required_argument, NULL, OPT_QCDML},
-        {"null", no_argument, NULL, '0'},
+        PATHLIST_LONG_OPTIONS,
         {"threads", required_argument, NULL, 'j'},
         {"help", no_argument, NULL, OPT_HELP},
         {NULL, 0, NULL, 0},
@@ -318,25 +304,22 @@ static int parse(struct options *o, int argc, char **argv)
         status = take_option(o, opt, argv);
     if (status || o->help)
         return status;
-    if (o->nul && !o->list)
-        return usage_error(&cmd_check, "-0 is for --files-from");
-    if (optind == argc && !o->list)
-        return usage_error(&cmd_check, "no file named");
-    if (o->qcdml && (o->recursive || o->list || argc - optind != 1))
+    if (o->qcdml && (o->files.recursive || o->files.list || argc - optind != 1))
         return usage_error(&cmd_check, "--qcdml is for one FILE");
-    o->check.lines = o->check.json && (o->recursive || o->list);
+    o->check.lines = o->check.json && (o->files.recursive || o->files.list);
     return TOOL_GOOD;
 }
 
 static int run(int argc, char **argv)
 {
-    struct options o = {.list = NULL};
+    struct options o = {.qcdml = NULL};
+    struct pathlist list;
     int status = parse(&o, argc, argv);
     if (status || o.help)
         return status ? status : print_help(&cmd_check);
-    struct pathlist list = {.walk = o.recursive};
-    bool good = pathlist_make(&list, argv + optind, (size_t)(argc - optind), o.list, o.nul);
-    status = good ? check_all(&list, &o) : TOOL_UNUSABLE;
+    status = pathlist_make(&list, &o.files, &cmd_check, argc, argv);
+    if (!status)
+        status = check_all(&list, &o);
     pathlist_release(&list);
     return status;
 }

@@ -164,10 +164,10 @@ static void tell_lost(void *context, size_t i, const char *why)
     info_json_failure(name_of(context, i), why);
 }
 
-static int info_all(const struct pathlist *list, unsigned at_once, bool json, bool many)
+static int info_all(const struct pathlist *list, unsigned at_once, bool json)
 {
     struct infos all = {list, json};
-    bool several = many || list->count > 1;
+    bool several = list->open_ended || list->count > 1;
     const struct several run = {
         .count = list->count,
         .processors = at_once,
@@ -191,31 +191,18 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json, bo
 /* ---- the command line ---- */
 
 struct options {
-    const char *list;
+    struct pathlist_options files;
     unsigned at_once;
-    bool json, recursive, nul, help;
+    bool json, help;
 };
 
-enum { OPT_JSON = 256, OPT_LIST, OPT_HELP };
+enum { OPT_JSON = 256, OPT_HELP };
 
 static int take_option(struct options *o, int opt, char **argv)
 {
-    uint64_t n;
     switch (opt) {
-    case 'r':
-        o->recursive = true;
-        return TOOL_GOOD;
-    case '0':
-        o->nul = true;
-        return TOOL_GOOD;
     case 'j':
-        if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
-            return usage_error(&cmd_info, "-j %s: not a number of files", optarg);
-        o->at_once = (unsigned)n;
-        return TOOL_GOOD;
-    case OPT_LIST:
-        o->list = optarg;
-        return TOOL_GOOD;
+        return threads_option(&cmd_info, &o->at_once);
     case OPT_JSON:
         o->json = true;
         return TOOL_GOOD;
@@ -223,16 +210,14 @@ static int take_option(struct options *o, int opt, char **argv)
         o->help = true;
         return TOOL_GOOD;
     default:
-        return option_error(&cmd_info, argv);
+        return pathlist_option(&o->files, opt, &cmd_info, argv);
     }
 }
 
 static int parse(struct options *o, int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"recursive", no_argument, NULL, 'r'},
-        {"files-from", required_argument, NULL, OPT_LIST},
-        {"null", no_argument, NULL, '0'},
+        PATHLIST_LONG_OPTIONS,
         {"threads", required_argument, NULL, 'j'},
         {"json", no_argument, NULL, OPT_JSON},
         {"help", no_argument, NULL, OPT_HELP},
@@ -241,24 +226,19 @@ static int parse(struct options *o, int argc, char **argv)
     int status = TOOL_GOOD;
     for (int opt; !status && (opt = getopt_long(argc, argv, "r0j:", longs, NULL)) != -1;)
         status = take_option(o, opt, argv);
-    if (status || o->help)
-        return status;
-    if (o->nul && !o->list)
-        return usage_error(&cmd_info, "-0 is for --files-from");
-    if (optind == argc && !o->list)
-        return usage_error(&cmd_info, "no file named");
-    return TOOL_GOOD;
+    return status;
 }
 
 static int run(int argc, char **argv)
 {
-    struct options o = {.list = NULL};
+    struct options o = {.at_once = 0};
+    struct pathlist list;
     int status = parse(&o, argc, argv);
     if (status || o.help)
         return status ? status : print_help(&cmd_info);
-    struct pathlist list = {.walk = o.recursive};
-    bool good = pathlist_make(&list, argv + optind, (size_t)(argc - optind), o.list, o.nul);
-    status = good ? info_all(&list, o.at_once, o.json, o.recursive || o.list) : TOOL_UNUSABLE;
+    status = pathlist_make(&list, &o.files, &cmd_info, argc, argv);
+    if (!status)
+        status = info_all(&list, o.at_once, o.json);
     pathlist_release(&list);
     return status;
 }

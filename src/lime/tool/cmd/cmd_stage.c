@@ -1,6 +1,7 @@
 /* cmd_stage.c - lime stage: verified copies for storage nodes */
 #define _GNU_SOURCE
 #include "progress.h"
+#include "pathlist.h"
 #include "stage.h"
 #include "stagelist.h"
 #include "stageprint.h"
@@ -53,8 +54,8 @@ static const char help[] =
 
 struct options {
     struct stage_options stage;
-    const char *files_from;
-    bool nul, recursive, json, quiet, no_space_check, help;
+    struct pathlist_options files;
+    bool json, quiet, no_space_check, help;
 };
 
 /* What has come out so far. */
@@ -301,9 +302,6 @@ static int take_option(struct options *o, int opt, char **argv)
 {
     uint64_t n;
     switch (opt) {
-    case 'r':
-        o->recursive = true;
-        break;
     case 'j':
         if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > STAGE_FILES_AT_ONCE_MAX)
             return usage_error(&cmd_stage, "-j %s: a number from 1 to %d is wanted", optarg,
@@ -312,12 +310,6 @@ static int take_option(struct options *o, int opt, char **argv)
         break;
     case 's':
         return take_sums(o);
-    case 'F':
-        o->files_from = optarg;
-        break;
-    case '0':
-        o->nul = true;
-        break;
     case 'J':
         o->stage.socket = optarg;
         break;
@@ -360,7 +352,7 @@ static int take_option(struct options *o, int opt, char **argv)
         o->help = true;
         break;
     default:
-        return option_error(&cmd_stage, argv);
+        return pathlist_option(&o->files, opt, &cmd_stage, argv);
     }
     return TOOL_GOOD;
 }
@@ -368,11 +360,9 @@ static int take_option(struct options *o, int opt, char **argv)
 static int parse(struct options *o, int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"recursive", no_argument, NULL, 'r'},
+        PATHLIST_LONG_OPTIONS,
         {"files", required_argument, NULL, 'j'},
         {"sums", required_argument, NULL, 's'},
-        {"files-from", required_argument, NULL, 'F'},
-        {"null", no_argument, NULL, '0'},
         {"checkpoint", required_argument, NULL, 'C'},
         {"job-timeout", required_argument, NULL, 'T'},
         {"job", required_argument, NULL, 'J'},
@@ -396,7 +386,7 @@ static int parse(struct options *o, int argc, char **argv)
 static int stage_named(const struct options *o, char *const *sources, size_t count,
                        const char *target)
 {
-    struct stagelist list = {.recursive = o->recursive};
+    struct stagelist list = {.recursive = o->files.recursive};
     int status = TOOL_BAD;
     if (stagelist_make(&list, sources, count, target))
         status = run_list(&list, o);
@@ -409,7 +399,7 @@ static int stage_listed(const struct options *o, const char *target)
     char **names;
     size_t count;
     int status = TOOL_BAD;
-    if (stagelist_read(o->files_from, o->nul, &names, &count))
+    if (stagelist_read(o->files.list, o->files.nul, &names, &count))
         status = stage_named(o, names, count, target);
     for (size_t i = 0; i < count; i++)
         free(names[i]);
@@ -428,10 +418,10 @@ static int run(int argc, char **argv)
     if (status || o.help)
         return status ? status : print_help(&cmd_stage);
     int names = argc - optind;
-    if (o.files_from)
+    if (o.files.list)
         return names == 1 ? stage_listed(&o, argv[optind])
                           : usage_error(&cmd_stage, "with --files-from, DST alone is wanted");
-    if (o.nul)
+    if (o.files.nul)
         return usage_error(&cmd_stage, "-0 is for --files-from");
     if (names < 2)
         return usage_error(&cmd_stage, "what to copy (SRC...) and where to (DST) are wanted");

@@ -1,6 +1,7 @@
 /* stagelist.c - sources and targets */
 #define _GNU_SOURCE
 #include "stagelist.h"
+#include "pathlist.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -259,48 +260,39 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
     return list->folder ? targets_differ(list) : out_of_memory();
 }
 
+struct names {
+    char **name;
+    size_t count, capacity;
+};
+
+static bool take_name(void *context, const char *line)
+{
+    struct names *names = context;
+    if (names->count == names->capacity) {
+        size_t capacity = 2 * names->capacity + 64;
+        void *more = reallocarray(names->name, capacity, sizeof *names->name);
+        if (!more)
+            return out_of_memory();
+        names->name = more;
+        names->capacity = capacity;
+    }
+    char *copy = strdup(line);
+    if (!copy)
+        return out_of_memory();
+    names->name[names->count++] = copy;
+    return true;
+}
+
 bool stagelist_read(const char *path, bool nul, char ***names, size_t *count)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    char *line = NULL;
-    size_t room = 0, capacity = 0;
-    *names = NULL;
-    *count = 0;
-    if (!file) {
-        message_code(path, "open", -errno);
-        return false;
-    }
-    bool good = true;
-    int end = nul ? '\0' : '\n';
-    for (ssize_t n; good && (n = getdelim(&line, &room, end, file)) > 0;) {
-        if (line[n - 1] == end)
-            line[--n] = '\0';
-        if (n == 0)
-            continue;
-        if (*count == capacity) {
-            void *more = realloc(*names, (capacity = 2 * capacity + 64) * sizeof **names);
-            if (!more) {
-                good = out_of_memory();
-                break;
-            }
-            *names = more;
-        }
-        (*names)[*count] = strdup(line);
-        good = (*names)[*count] ? true : out_of_memory();
-        *count += good;
-    }
-    if (good && ferror(file)) {
-        message_code(path, "read", -EIO);
-        good = false;
-    }
-    free(line);
-    if (file != stdin)
-        fclose(file);
-    if (good && *count == 0) {
-        message(file == stdin ? "standard input" : path, "names no files: nothing was staged");
-        good = false;
-    }
-    return good;
+    struct names read = {.name = NULL};
+    bool good = pathlist_lines(path, nul, take_name, &read);
+    *names = read.name;
+    *count = read.count;
+    if (good && *count == 0)
+        message(strcmp(path, "-") == 0 ? "standard input" : path,
+                "names no files: nothing was staged");
+    return good && *count > 0;
 }
 
 void stagelist_release(struct stagelist *list)

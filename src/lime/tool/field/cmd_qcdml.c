@@ -291,7 +291,6 @@ static int make(const struct options *o, const char *text, size_t n)
 
 static int take_option(struct options *o, int opt, char **argv)
 {
-    uint64_t n;
     switch (opt) {
     case 't':
         o->template = optarg;
@@ -309,10 +308,7 @@ static int take_option(struct options *o, int opt, char **argv)
         o->plaquettes = optarg;
         return TOOL_GOOD;
     case 'j':
-        if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
-            return usage_error(&cmd_qcdml, "-j %s: not a number of processors", optarg);
-        o->threads = (unsigned)n;
-        return TOOL_GOOD;
+        return threads_option(&cmd_qcdml, &o->threads);
     case 'H':
         o->help = true;
         return TOOL_GOOD;

@@ -49,8 +49,7 @@ static const char help[] =
 
 struct options {
     struct refs_wanted wanted;
-    const char *list;
-    bool nul, recursive;
+    struct pathlist_options files;
 };
 
 static bool look_at_all(struct refs *refs, const struct pathlist *list, int *status)
@@ -74,49 +73,39 @@ static int run_on(const struct pathlist *list, const struct options *o)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-    enum { OPT_RECORD = 256, OPT_PREFIX, OPT_LIST, OPT_HELP };
+    enum { OPT_RECORD = 256, OPT_PREFIX, OPT_HELP };
     static const struct option longs[] = {
         {"record", required_argument, NULL, OPT_RECORD},
         {"type", required_argument, NULL, 't'},
         {"url-prefix", required_argument, NULL, OPT_PREFIX},
-        {"recursive", no_argument, NULL, 'r'},
-        {"files-from", required_argument, NULL, OPT_LIST},
-        {"null", no_argument, NULL, '0'},
+        PATHLIST_LONG_OPTIONS,
         {"help", no_argument, NULL, OPT_HELP},
         {NULL, 0, NULL, 0},
     };
-    for (int opt; (opt = getopt_long(argc, argv, "t:r0", longs, NULL)) != -1;) {
+    int status = TOOL_GOOD;
+    for (int opt; !status && (opt = getopt_long(argc, argv, "t:r0", longs, NULL)) != -1;) {
         if (opt == OPT_RECORD || opt == 't')
             o->wanted.record = optarg, o->wanted.as_type = opt == 't';
         else if (opt == OPT_PREFIX)
             o->wanted.prefix = optarg;
-        else if (opt == OPT_LIST)
-            o->list = optarg;
-        else if (opt == 'r')
-            o->recursive = true;
-        else if (opt == '0')
-            o->nul = true;
         else if (opt == OPT_HELP)
             return -1;
         else
-            return option_error(&cmd_refs, argv);
+            status = pathlist_option(&o->files, opt, &cmd_refs, argv);
     }
-    return TOOL_GOOD;
+    return status;
 }
 
 static int run(int argc, char **argv)
 {
-    struct options o = {.list = NULL};
+    struct options o = {.wanted = {.record = NULL}};
+    struct pathlist list;
     int status = parse(argc, argv, &o);
     if (status != TOOL_GOOD)
         return status < 0 ? print_help(&cmd_refs) : status;
-    struct pathlist list = {.walk = o.recursive};
-    bool good = true;
-    for (int i = optind; i < argc && good; i++)
-        good = pathlist_add(&list, argv[i]);
-    if (good && o.list)
-        good = pathlist_read(&list, o.list, o.nul);
-    status = good && !list.incomplete ? run_on(&list, &o) : TOOL_BAD;
+    status = pathlist_make(&list, &o.files, &cmd_refs, argc, argv);
+    if (!status)
+        status = list.incomplete ? TOOL_BAD : run_on(&list, &o);
     pathlist_release(&list);
     return status;
 }

@@ -92,6 +92,15 @@ int option_error(const struct command *command, char **argv)
     return usage_error(command, "%s: unknown option, or its argument is missing", word);
 }
 
+int threads_option(const struct command *command, unsigned *threads)
+{
+    uint64_t n;
+    if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
+        return usage_error(command, "-j %s: not a number from 1 to %d", optarg, UINT16_MAX);
+    *threads = (unsigned)n;
+    return TOOL_GOOD;
+}
+
 int print_help(const struct command *command)
 {
     fputs(command->help, stdout);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fts.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ static bool walk(struct pathlist *list, const char *path)
 
 /* ---- all ways ---- */
 
-bool pathlist_add(struct pathlist *list, const char *path)
+static bool add(struct pathlist *list, const char *path)
 {
     struct stat st;
     bool known = stat(path, &st) == 0;
@@ -91,10 +92,17 @@ bool pathlist_add(struct pathlist *list, const char *path)
     return put(list, path, known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, false);
 }
 
-bool pathlist_read(struct pathlist *list, const char *name, bool nul)
+static bool add_line(void *context, const char *line)
+{
+    return add(context, line);
+}
+
+bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),
+                    void *context)
 {
     char *line = NULL;
     size_t capacity = 0;
+    int end = nul ? '\0' : '\n';
     bool own = strcmp(name, "-") != 0, good = true;
     FILE *file = own ? fopen(name, "re") : stdin;
     if (!file) {
@@ -102,11 +110,11 @@ bool pathlist_read(struct pathlist *list, const char *name, bool nul)
         return false;
     }
     errno = 0;
-    for (ssize_t n; good && (n = getdelim(&line, &capacity, nul ? '\0' : '\n', file)) > 0;) {
-        if (line[n - 1] == '\n' && !nul)
+    for (ssize_t n; good && (n = getdelim(&line, &capacity, end, file)) > 0;) {
+        if (line[n - 1] == end)
             line[n - 1] = '\0';
         if (*line)
-            good = pathlist_add(list, line);
+            good = each(context, line);
     }
     if (good && ferror(file)) {
         message_code(name, "read", errno ? -errno : -EIO);
@@ -118,13 +126,38 @@ bool pathlist_read(struct pathlist *list, const char *name, bool nul)
     return good;
 }
 
-bool pathlist_make(struct pathlist *list, char *const *paths, size_t count, const char *name,
-                   bool nul)
+int pathlist_option(struct pathlist_options *o, int opt, const struct command *command,
+                    char **argv)
+{
+    switch (opt) {
+    case 'r':
+        o->recursive = true;
+        return TOOL_GOOD;
+    case 'F':
+        o->list = optarg;
+        return TOOL_GOOD;
+    case '0':
+        o->nul = true;
+        return TOOL_GOOD;
+    default:
+        return option_error(command, argv);
+    }
+}
+
+int pathlist_make(struct pathlist *list, const struct pathlist_options *o,
+                  const struct command *command, int argc, char **argv)
 {
     bool good = true;
-    for (size_t i = 0; good && i < count; i++)
-        good = pathlist_add(list, paths[i]);
-    return good && (!name || pathlist_read(list, name, nul));
+    *list = (struct pathlist){.walk = o->recursive, .open_ended = o->recursive || o->list};
+    if (o->nul && !o->list)
+        return usage_error(command, "-0 is for --files-from");
+    if (optind == argc && !o->list)
+        return usage_error(command, "no file named");
+    for (int i = optind; good && i < argc; i++)
+        good = add(list, argv[i]);
+    if (good && o->list)
+        good = pathlist_lines(o->list, o->nul, add_line, list);
+    return good ? TOOL_GOOD : TOOL_UNUSABLE;
 }
 
 void pathlist_release(struct pathlist *list)

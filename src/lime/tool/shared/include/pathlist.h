@@ -6,32 +6,54 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct command;
+
 struct pathlist_item {
     char *path;    /* owned by the list */
     uint64_t size; /* 0 if it cannot be told */
     bool found;    /* in a folder: nobody has asked for it by its name */
 };
 
-/* Zero to begin with. */
+/* Filled by pathlist_make(). */
 struct pathlist {
     struct pathlist_item *items;
     size_t count, capacity;
     uint64_t skipped; /* links, sockets and the like, found in folders */
     bool incomplete;  /* something could not be read, after a message */
-    bool walk;        /* set by the caller: a folder means all regular files below it */
+    bool walk;        /* a folder means all regular files below it */
+    bool open_ended;  /* by -r or --files-from: there may be any number of files */
 };
 
-/* Found files come in the order of their names; links found are not followed, so that there is
- * no way round in a circle. False after a message: out of memory. */
-bool pathlist_add(struct pathlist *, const char *path);
+/* ---- the options that name them ---- */
 
-/* The paths in the file `name` ('-': standard input), one a line, or (nul) ended by NULs. False
- * after a message. */
-bool pathlist_read(struct pathlist *, const char *name, bool nul);
+struct pathlist_options {
+    const char *list; /* --files-from; '-': standard input */
+    bool nul, recursive;
+};
 
-/* Both: the paths of the command line, and those in `name` unless it is NULL. */
-bool pathlist_make(struct pathlist *, char *const *paths, size_t count, const char *name,
-                   bool nul);
+/* For getopt_long(), with 'r' and '0' among the short ones. */
+/* clang-format off */
+#define PATHLIST_LONG_OPTIONS                     \
+    {"recursive", no_argument, NULL, 'r'},        \
+    {"files-from", required_argument, NULL, 'F'}, \
+    {"null", no_argument, NULL, '0'}
+/* clang-format on */
+
+/* Takes one of these. Another one is an option_error(). */
+int pathlist_option(struct pathlist_options *, int opt, const struct command *, char **argv);
+
+/* ---- the list ---- */
+
+/* Of what is left of the command line after its options, and of --files-from. Found files come
+ * in the order of their names; links found are not followed, so that there is no way round in a
+ * circle. An exit status, after a message if it is not TOOL_GOOD. */
+int pathlist_make(struct pathlist *, const struct pathlist_options *, const struct command *,
+                  int argc, char **argv);
+
+/* Each line of the file `name` that is not empty, or (nul) what ends with a NUL, until `each`
+ * returns false, which is after a message. False after a message. */
+bool pathlist_lines(const char *name, bool nul, bool (*each)(void *context, const char *line),
+                    void *context);
 
 void pathlist_release(struct pathlist *);
 

@@ -54,6 +54,9 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct command *comm
 /* usage_error for what getopt_long answered with '?'. */
 int option_error(const struct command *command, char **argv);
 
+/* -j N, of which optarg is the N: an exit status. */
+int threads_option(const struct command *command, unsigned *threads);
+
 /* The options of a command that has none but --help. True: there is nothing more to do, and
  * *status is the exit status. */
 bool no_options(const struct command *command, int argc, char **argv, int *status);
