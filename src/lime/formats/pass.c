@@ -357,6 +357,7 @@ static int run_all(struct work *w)
     while (started + 1 < w->threads && pthread_create(&others[started], NULL, run, w) == 0)
         started++;
     w->threads = started + 1;
+    w->writers = w->threads > 1 ? w->threads / 2 : 1;
     pthread_barrier_init(&w->barrier, NULL, w->threads);
     pthread_mutex_unlock(&w->lock);
     run(w);
@@ -429,7 +430,6 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
     w.direct = image && !w.turned && image->form.rows == 3 && !image->form.little &&
                image->form.precision == pass->sites->precision;
     w.threads = pass->threads ? pass->threads : limefile_processors();
-    w.writers = w.threads > 1 ? w.threads / 2 : 1;
     w.threads = w.threads < THREADS_MAX ? w.threads : THREADS_MAX;
     int err = plan(&w);
     if (!err)
