@@ -12,9 +12,9 @@ int limefile_gauge_compare(const struct limefile_gauge *g,
                            const struct limefile_gauge_totals *totals)
 {
     const struct limefile_gauge_sums *is = &totals->source, *said = &g->sums;
-    double tolerance = g->format == LIMEFILE_GAUGE_OPENQCD ? 1e-9 : LIMEFILE_GAUGE_TOLERANCE;
-    double digit = g->plaquette_digit < LIMEFILE_PHYSICS_DIGIT_MAX ? g->plaquette_digit
-                                                                   : LIMEFILE_PHYSICS_DIGIT_MAX;
+    double tolerance = g->format == LIMEFILE_GAUGE_OPENQCD ? LIMEFILE_GAUGE_TOLERANCE_OPENQCD
+                                                           : LIMEFILE_GAUGE_TOLERANCE;
+    double digit = fmin(g->plaquette_digit, LIMEFILE_PHYSICS_DIGIT_MAX);
     if (g->has_checksum &&
         (is->nersc != said->nersc || is->sum29 != said->sum29 || is->sum31 != said->sum31 ||
          is->scidac.suma != said->scidac.suma || is->scidac.sumb != said->scidac.sumb))

@@ -2,7 +2,6 @@
 #include "march.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 double limefile_physics_bound(const struct limefile_sites *sites, double bound)
@@ -77,15 +76,8 @@ void cells_conclude(const struct limefile_sites *of, struct limefile_physics_sum
                     uint64_t count, double bound, const struct limefile_physics_tally *t,
                     struct limefile_physics *out)
 {
-    double sites = (double)limefile_sites_count(of);
     add_cells(cells, count);
-    tally_tell(t, bound, out);
-    out->space = cells[0].space / (9 * sites); /* 3 planes, 3 colours */
-    out->time = cells[0].time / (9 * sites);
-    out->trace = cells[0].trace / (12 * sites);
-    out->plaquette = (out->space + out->time) / 2;
-    if (t->nonfinite || isnan(out->plaquette) || isnan(out->trace)) /* or sums overflowed */
-        out->plaquette = out->space = out->time = out->trace = NAN;
+    tally_tell(t, bound, &cells[0], (double)limefile_sites_count(of), out);
 }
 
 int limefile_physics_conclude(const struct limefile_sites *sites, double bound,

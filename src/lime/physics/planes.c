@@ -128,13 +128,12 @@ void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
 {
     double sites = (double)p->extent[0] * (double)p->extent[1] * (double)p->extent[2] *
                    (double)p->extent[3];
-    tally_tell(&p->tally, p->bound, out);
-    out->space = (double)p->space / unit / (9 * sites); /* 3 planes, 3 colours */
-    out->time = (double)p->time / unit / (9 * sites);
-    out->trace = (double)p->trace / unit / (12 * sites);
-    out->plaquette = (out->space + out->time) / 2;
-    if (out->nonfinite || p->beyond)
-        out->plaquette = out->space = out->time = out->trace = NAN;
+    const struct limefile_physics_sums sums = {
+        .space = p->beyond ? NAN : (double)p->space / unit,
+        .time = (double)p->time / unit,
+        .trace = (double)p->trace / unit,
+    };
+    tally_tell(&p->tally, p->bound, &sums, sites, out);
 }
 
 /* ---- planes ---- */

@@ -100,6 +100,7 @@ void tally_tile(struct limefile_physics_tally *t, const struct bounds *b, const 
 }
 
 void tally_tell(const struct limefile_physics_tally *t, double bound,
+                const struct limefile_physics_sums *sums, double sites,
                 struct limefile_physics *out)
 {
     *out = (struct limefile_physics){
@@ -110,5 +111,11 @@ void tally_tell(const struct limefile_physics_tally *t, double bound,
         .bad_links = t->bad_links,
         .bad_sites = t->bad_sites,
         .first = t->first,
+        .space = sums->space / (9 * sites), /* 3 planes, 3 colours */
+        .time = sums->time / (9 * sites),
+        .trace = sums->trace / (12 * sites),
     };
+    out->plaquette = (out->space + out->time) / 2;
+    if (t->nonfinite || isnan(out->plaquette) || isnan(out->trace)) /* or sums overflowed */
+        out->plaquette = out->space = out->time = out->trace = NAN;
 }

@@ -19,8 +19,10 @@ double tally_bound(double given, unsigned precision);
 void tally_tile(struct limefile_physics_tally *, const struct bounds *, const double *tile,
                 unsigned count, const uint64_t at[4], const struct tile_sums *);
 
-/* All of *out but the means. */
+/* Of a configuration of so many sites, and of the sums over all of them: NaN where they are no
+ * numbers. */
 void tally_tell(const struct limefile_physics_tally *, double bound,
+                const struct limefile_physics_sums *, double sites,
                 struct limefile_physics *out);
 
 #endif

@@ -194,9 +194,11 @@ struct limefile_gauge_pass {
 int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge_totals *out);
 
 /* 0, or what is wrong: LIMEFILE_E_GAUGE_CHECKSUM, _PLAQUETTE, _TRACE. Plaquette and trace are
- * compared within LIMEFILE_GAUGE_TOLERANCE, with openQCD's within 1e-9; a plaquette with few
- * digits within one of the last, but at most LIMEFILE_PHYSICS_DIGIT_MAX. */
-#define LIMEFILE_GAUGE_TOLERANCE 1e-5
+ * compared within LIMEFILE_GAUGE_TOLERANCE, openQCD's within LIMEFILE_GAUGE_TOLERANCE_OPENQCD;
+ * a plaquette with few digits within one of the last, but at most LIMEFILE_PHYSICS_DIGIT_MAX.
+ */
+#define LIMEFILE_GAUGE_TOLERANCE         1e-5
+#define LIMEFILE_GAUGE_TOLERANCE_OPENQCD 1e-9
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
 
 /* Both: reads all data and compares them with what the header says. */

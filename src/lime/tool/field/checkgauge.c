@@ -10,8 +10,6 @@
 
 enum { HEAD_BYTES = 128 };
 
-static const double openqcd_tolerance = 1e-9; /* as limefile_gauge_compare() has it */
-
 bool gauge_check_is(const struct container *c)
 {
     unsigned char head[HEAD_BYTES];
@@ -37,7 +35,7 @@ static int take_stated(const struct limefile_gauge *g, struct physics_result *r)
     r->stated_count = limefile_physics_stated_text(g->text, strlen(g->text), openqcd ? 3 : 1,
                                                    "header", r->stated);
     for (int i = 0; openqcd && i < r->stated_count; i++)
-        r->stated[i].tolerance = openqcd_tolerance;
+        r->stated[i].tolerance = LIMEFILE_GAUGE_TOLERANCE_OPENQCD;
     return 0;
 }
 
