@@ -16,7 +16,7 @@ FUNCTION = re.compile(r"^[^\W\d][^\n;{}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}$", re
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 # A header that is a room's own, or of one above, and a file that must not see it.
-WRONG = [("fuse/names/view.c", "writing.h"), ("fuse/write/writer.c", "spans.h"),
+WRONG = [("fuse/names/view.c", "writing.h"), ("fuse/write/writer.c", "views.h"),
          ("fuse/names/tree.c", "file.h"), ("fuse/ops/dir.c", "names.h"),
          ("fuse/process/main.c", "checksum.h"), ("lime/tool/cmd/cmd_ls.c", "cut.h"),
          ("lime/tool/shared/edit.c", "repair.h"), ("lime/tool/cmd/cmd_info.c", "entries.h"),

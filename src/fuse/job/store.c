@@ -177,6 +177,10 @@ static bool follows(const struct limefs_job *job, struct limefs_run *run, size_t
     uint64_t apart = at > run->next ? at - run->next : run->next - at;
     if (apart > job->parcel_count * job->forward.extent)
         *run = (struct limefs_run){.begin = at, .next = at};
+    else if (at == run->begin) /* once more */
+        run->passed.count = 0;
+    else if (run->begin > at)
+        run->begin = at;
     if (n >= SMALL)
         run->bytes += n;
     if (run->next < at + n)
@@ -211,20 +215,36 @@ static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
     return is_open(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
 
+/* Bytes [from, to) that lie before or behind those for which it is made are not its own. */
+static void leave(struct limefs_parcel *parcel, uint64_t from, uint64_t to)
+{
+    const struct limefs_span *first = parcel->there.span;
+    if (to <= first->from && to > parcel->from)
+        parcel->from = to;
+    if (from >= first->to && from < parcel->to)
+        parcel->to = from;
+}
+
 /* No two parcels have bytes of one range: which of them came last would be forgotten.
- * None has any at `at`. */
-static void keep_apart(struct limefs_job *job, struct limefs_parcel *parcel, uint64_t at)
+ * Nor does one wait for bytes that did not go into a parcel. */
+static void keep_apart(struct limefs_job *job, struct limefs_parcel *parcel,
+                       const struct limefs_run *run)
 {
     const struct limefs_parcel *other = job->parcels;
-    for (; other < job->parcels + job->parcel_count; other++) {
-        if (other == parcel || other->state == LIMEFS_PARCEL_EMPTY ||
-            other->written != parcel->written)
-            continue;
-        if (other->to <= at && other->to > parcel->from)
-            parcel->from = other->to;
-        if (other->from > at && other->from < parcel->to)
-            parcel->to = other->from;
-    }
+    for (; other < job->parcels + job->parcel_count; other++)
+        if (other != parcel && other->state != LIMEFS_PARCEL_EMPTY &&
+            other->written == parcel->written)
+            leave(parcel, other->from, other->to);
+    for (unsigned i = 0; i < run->passed.count; i++)
+        leave(parcel, run->passed.span[i].from, run->passed.span[i].to);
+}
+
+static void pass(struct limefs_run *run, uint64_t from, uint64_t to)
+{
+    if (limefs_spans_add(&run->passed, from, to))
+        return;
+    run->passed.count = 0; /* the older ones are behind the stream */
+    limefs_spans_add(&run->passed, from, to);
 }
 
 /* The part of a request that lies within one extent. True: it was taken. */
@@ -247,21 +267,24 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
     parcel = overlapping(job, written, at, at + n) ? NULL : take(job);
     if (overlapping(job, written, at, at + n))
         return put_part(job, written, run, buf, n, at);
-    if (!parcel || at < run->begin)
+    if (!parcel)
         return false;
+    /* By now the run may be another one, that begins elsewhere. */
     uint64_t extent = job->forward.extent, begin = at / extent * extent;
     *parcel = (struct limefs_parcel){
         .state = LIMEFS_PARCEL_FILLING,
         .written = written,
         .uid = limefs_caller_uid(),
-        .from = begin < run->begin ? run->begin : begin,
+        .from = run->begin > at      ? at
+                : run->begin > begin ? run->begin
+                                     : begin,
         .to = begin + extent,
     };
-    keep_apart(job, parcel, at);
+    limefs_spans_add(&parcel->there, at, at + n);
+    keep_apart(job, parcel, run);
     parcel->change = (struct limefs_change){
         .view = written->view->id, .from = parcel->from, .to = parcel->to};
     limefs_job_change_begin(job, &parcel->change);
-    limefs_spans_add(&parcel->there, at, at + n);
     fill(job, parcel, buf, n, at);
     return true;
 }
@@ -279,8 +302,7 @@ int limefs_store_put(struct limefs *fs, struct limefs_job_view *written, struct 
         uint64_t room = job->forward.extent - at % job->forward.extent;
         size_t part = n < room ? n : (size_t)room;
         if (!put_part(job, written, stream ? run : NULL, buf, part, at)) {
-            if (run->begin < at + part)
-                run->begin = at + part;
+            pass(run, at, at + part);
             limefs_unlock(&job->lock);
             err = limefile_fd_stream(written->fd, buf, part, at);
             limefs_lock(&job->lock);

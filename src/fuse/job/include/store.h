@@ -11,6 +11,7 @@
 #ifndef LIMEFS_STORE_H
 #define LIMEFS_STORE_H
 
+#include "spans.h"
 #include "view.h"
 
 #include <stdatomic.h>
@@ -29,10 +30,12 @@ struct limefs_job_view {
                        too */
 };
 
-/* Sequential writes, where they are in the container. What lies before `begin` is not gathered:
- * some of it has been written, and a parcel would wait for that in vain. */
+/* Sequential writes, where they are in the container: from the lowest to the highest byte so
+ * far. A parcel would wait in vain for what lies before `begin`, and for what was not gathered,
+ * but written at once. */
 struct limefs_run {
     uint64_t begin, next, bytes;
+    struct limefs_spans passed;
 };
 
 /* Somebody has opened a record for writing: the job may as well open its container. */
