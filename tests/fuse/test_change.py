@@ -61,6 +61,17 @@ class Change(limetest.TestCase):
         self.replace(self.old.replace(b"o" * MIB, b"n" * MIB))
         self.assertEqual(read(self.at("data")), pattern(b"n", 3 * MIB))
 
+    def test_opened_at_any_time_after_it_was_replaced(self):
+        """At first a mount does not trust the file's times, and then it looks once more: whoever
+        opens a record just then is not told that it has gone."""
+        data = pattern(b"n", 4096)
+        for age in range(18_500_000, 20_300_000, 10_000):
+            self.replace(limetest.container([("data", data)]))
+            replaced = os.stat(self.path).st_mtime_ns
+            while time.time_ns() < replaced + age:
+                pass
+            self.assertEqual(read(self.at("data")), data)
+
     def test_same_names_and_sizes_in_place(self):
         for letter in (b"a", b"b", b"c"):
             with open(self.path, "r+b") as file:

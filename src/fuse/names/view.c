@@ -207,6 +207,23 @@ static int find_now(struct limefs *fs, struct limefs_node *container, struct sta
     return err;
 }
 
+/* The kernel looks a name up once more if an older view is no longer shown, and then gives up.
+ * So the view that comes next must last: what was changed a moment ago is read once it can be
+ * told whether it is changed again. */
+static void let_settle(struct limefs *fs, const struct limefs_node *container,
+                       const struct stat *st)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    limefs_lock(&fs->lock);
+    bool shown_before = container->references > 0;
+    limefs_unlock(&fs->lock);
+    struct timespec seen = now();
+    for (int i = 0; i < 12 && shown_before && limefs_time_is_racy(&st->st_mtim, &seen); i++) {
+        nanosleep(&pause, NULL);
+        seen = now();
+    }
+}
+
 /* What its name leads to now, pinned: by the newest view, or else a new one. */
 static int look_by_name(struct limefs *fs, struct limefs_node *container,
                         struct limefs_view **out)
@@ -227,6 +244,8 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
             view = pin_if_current(fs, container, &st);
     } while (!err && !view && moves != moves_of(fs, container));
     if (!err) {
+        if (!view)
+            let_settle(fs, container, &st);
         err = view ? wake(fs, view, file) : make_view(fs, container, file, &view);
         *out = view;
     } else if (err == -ENOENT) {
