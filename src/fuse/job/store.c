@@ -175,7 +175,7 @@ static struct limefs_parcel *take(struct limefs_job *job)
 static bool follows(const struct limefs_job *job, struct limefs_run *run, size_t n, uint64_t at)
 {
     uint64_t apart = at > run->next ? at - run->next : run->next - at;
-    if (apart > job->parcel_count * job->forward.extent)
+    if (run->next == 0 || apart > job->parcel_count * job->forward.extent)
         *run = (struct limefs_run){.begin = at, .next = at};
     else if (at == run->begin) /* once more */
         run->passed.count = 0;
