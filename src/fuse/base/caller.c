@@ -46,7 +46,8 @@ static const double groups_seconds = 0.1;
 static _Thread_local struct {
     bool apart;         /* its umask is its own */
     bool prepared;      /* it works for others */
-    uint64_t permitted; /* capabilities, then */
+    uint64_t permitted; /* capabilities, then; */
+    uint64_t before;    /* in force, before limefs_admin_begin() */
     bool acting;        /* for `uid` */
     bool moving;        /* bytes only: what it may do was settled when the file was opened */
     unsigned own;       /* how often limefs_own_begin() was called and not ended */
@@ -71,13 +72,15 @@ static int set_capabilities(uint64_t wanted)
     return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
 }
 
-static int read_capabilities(void)
+/* *effective: those in force now. */
+static int read_capabilities(uint64_t *effective)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2];
     if (syscall(SYS_capget, &header, data) != 0)
         return -errno;
     rights.permitted = (uint64_t)data[1].permitted << 32 | data[0].permitted;
+    *effective = (uint64_t)data[1].effective << 32 | data[0].effective;
     return 0;
 }
 
@@ -86,7 +89,8 @@ static int prepare(void)
 {
     if (rights.prepared)
         return 0;
-    int err = read_capabilities();
+    uint64_t effective;
+    int err = read_capabilities(&effective);
     if (!err)
         err = set_capabilities(BASE | FILE_CAPS);
     rights.prepared = !err;
@@ -339,6 +343,18 @@ void limefs_own_end(void)
 {
     if (rights.acting && --rights.own == 0 && rights.uid != 0)
         must(set_fsuid(rights.uid));
+}
+
+void limefs_admin_begin(void)
+{
+    if (rights.prepared && read_capabilities(&rights.before) == 0)
+        set_capabilities(rights.before | UINT64_C(1) << CAP_SYS_ADMIN);
+}
+
+void limefs_admin_end(void)
+{
+    if (rights.prepared)
+        must(set_capabilities(rights.before));
 }
 
 void limefs_caller_release(void)

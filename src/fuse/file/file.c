@@ -4,6 +4,7 @@
 #include "append.h"
 #include "caller.h"
 #include "descriptor.h"
+#include "passthrough.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -227,6 +228,7 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     node->opened = true;
     if ((flags & O_ACCMODE) != O_RDONLY)
         take_writer(file, flags, &stamp);
+    limefs_passthrough_opened(fs, file);
     limefs_unlock(&fs->lock);
     return 0;
 }
@@ -299,6 +301,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     file->node = node;
     node->opened = true;
     take_writer(file, flags, &stamp);
+    limefs_passthrough_opened(fs, file);
     limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
@@ -311,6 +314,7 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     struct stat st;
     bool known = file->writes && fstat(file->fd, &st) == 0;
     limefs_lock(&fs->lock);
+    limefs_passthrough_closed(fs, file);
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
     if (known)

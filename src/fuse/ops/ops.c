@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fuse.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <syslog.h>
@@ -111,6 +112,17 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
     fuse_reply_readlink(req, target);
 }
 
+/* What libfuse before 3.17 cannot say: the kernel reads the file itself. */
+static void reply_passed(fuse_req_t req, struct limefs_file *file)
+{
+    enum { PASSTHROUGH = 1 << 7 }; /* FOPEN_PASSTHROUGH of 7.40; `padding` is its backing_id */
+    const struct fuse_open_out out = {.fh = (uintptr_t)file,
+                                      .open_flags = FOPEN_NOFLUSH | PASSTHROUGH,
+                                      .padding = (uint32_t)file->node->backing};
+    if (fuse_reply_buf(req, (const char *)&out, sizeof out) != 0)
+        limefs_file_close(fs_of(req), file);
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct limefs_file *file;
@@ -126,7 +138,10 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fi->keep_cache = keep;
     fi->direct_io = fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file);
     fi->noflush = reads;
-    limefs_op_reply_open(req, file, fi);
+    if (file->passed)
+        reply_passed(req, file);
+    else
+        limefs_op_reply_open(req, file, fi);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

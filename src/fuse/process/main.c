@@ -282,7 +282,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = most_threads(fs, opts);
         fs->session = session;
-        err = limefs_session_adjust(session, fs->options.rw);
+        err = limefs_session_adjust(session);
         if (!err)
             err = limefs_errands_begin(fs);
         if (!err)
@@ -298,6 +298,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     }
     limefs_errands_end(fs);
     limefs_job_stop(fs);
+    fs->session = NULL;
     fuse_remove_signal_handlers(session);
     return err;
 }

@@ -3,15 +3,20 @@
  *
  * Threads take turns at reading (turns.h).
  *
+ * The answer to the first request, FUSE_INIT, is changed on its way, for two things.
+ *
  * A kernel that caches what is written asks before each write(2) for "security.capability", to
  * drop it: one request for each 4 KiB. It does not if the file system says that it drops such
- * things itself (FUSE_HANDLE_KILLPRIV_V2), which libfuse knows of from 3.17 on only. So the
- * answer to the first request, FUSE_INIT, is changed on its way. Records have no such
- * privileges; files of a tree lose them as their bytes are written with the rights of the user
- * who opened them (caller.h).
+ * things itself (FUSE_HANDLE_KILLPRIV_V2), which libfuse knows of from 3.17 on only. Records
+ * have no such privileges; files of a tree lose them as their bytes are written with the rights
+ * of the user who opened them (caller.h).
+ *
+ * From 6.9 on the kernel reads a file that is given to it when another is opened
+ * (FUSE_PASSTHROUGH, file/passthrough.c), unless it caches what is written.
  */
 #define _GNU_SOURCE
 #include "session.h"
+#include "limefs.h"
 #include "turns.h"
 
 #include <errno.h>
@@ -32,67 +37,69 @@ enum init_state {
 
 static atomic_int state = UNSEEN;
 
-#ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
+/* fuse_init_in and fuse_init_out of 7.40, where the system's header may be older */
+enum {
+    INIT_EXT = 1 << 30,    /* there are flags2 */
+    PASSTHROUGH2 = 1 << 5, /* in flags2 */
+    STACK_DEPTH_AT = offsetof(struct fuse_init_out, flags2) + sizeof(uint32_t),
+};
 
 static uint64_t unique; /* of FUSE_INIT; set before it is OFFERED */
+static bool offers_killpriv, offers_passthrough;
 
-static void look_at_request(const char *buf, size_t n)
+static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
 {
     struct fuse_in_header header;
-    struct fuse_init_in init;
+    struct fuse_init_in init = {0};
     if (n < sizeof header + offsetof(struct fuse_init_in, flags2))
         return;
     memcpy(&header, buf, sizeof header);
-    memcpy(&init, buf + sizeof header, offsetof(struct fuse_init_in, flags2));
+    n -= sizeof header;
+    memcpy(&init, buf + sizeof header, n < sizeof init ? n : sizeof init);
     if (header.opcode != FUSE_INIT)
         return;
     unique = header.unique;
-    state = init.flags & FUSE_HANDLE_KILLPRIV_V2 ? OFFERED : OVER;
+#ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
+    offers_killpriv = fs->options.rw && init.flags & FUSE_HANDLE_KILLPRIV_V2;
+#endif
+    offers_passthrough = !fs->options.rw && !fs->container && geteuid() == 0 &&
+                         init.flags & INIT_EXT && init.flags2 & PASSTHROUGH2;
+    state = offers_killpriv || offers_passthrough ? OFFERED : OVER;
 }
 
-static void change_reply(const struct iovec *iov, int count)
+static void change_reply(struct limefs *fs, const struct iovec *iov, int count)
 {
     const struct fuse_out_header *header = iov[0].iov_base;
     if (count < 2 || iov[0].iov_len != sizeof *header || header->unique != unique)
         return;
     struct fuse_init_out *init = iov[1].iov_base;
-    if (header->error == 0 &&
-        iov[1].iov_len >= offsetof(struct fuse_init_out, max_background) &&
-        init->major == FUSE_KERNEL_VERSION)
-        init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+    const uint32_t depth = 1; /* the given files are not stacked on others */
     state = OVER;
+    if (header->error != 0 || iov[1].iov_len < STACK_DEPTH_AT + sizeof depth ||
+        init->major != FUSE_KERNEL_VERSION)
+        return;
+    if (offers_killpriv)
+        init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+    if (offers_passthrough) {
+        init->flags |= INIT_EXT;
+        init->flags2 |= PASSTHROUGH2;
+        memcpy((char *)init + STACK_DEPTH_AT, &depth, sizeof depth);
+    }
+    fs->passes = offers_passthrough;
 }
-
-#else
-
-static void look_at_request(const char *buf, size_t n)
-{
-    (void)buf;
-    (void)n;
-}
-
-static void change_reply(const struct iovec *iov, int count)
-{
-    (void)iov;
-    (void)count;
-}
-
-#endif
 
 static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
 {
-    (void)userdata;
     ssize_t got = limefs_turns_read(fd, buf, n);
     if (got > 0 && state == UNSEEN)
-        look_at_request(buf, (size_t)got);
+        look_at_request(userdata, buf, (size_t)got);
     return got;
 }
 
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
-    (void)userdata;
     if (state == OFFERED)
-        change_reply(iov, count);
+        change_reply(userdata, iov, count);
     return writev(fd, iov, count);
 }
 
@@ -125,10 +132,10 @@ static int use(struct fuse_session *session, struct fuse_custom_io *io)
 
 #endif
 
-int limefs_session_adjust(struct fuse_session *session, bool rw)
+int limefs_session_adjust(struct fuse_session *session)
 {
     struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
-    state = rw ? UNSEEN : OVER;
+    state = UNSEEN;
     int err = limefs_turns_begin();
     return err ? err : use(session, &io);
 }

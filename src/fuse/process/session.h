@@ -3,11 +3,10 @@
 #define LIMEFS_SESSION_H
 
 #include <fuse_lowlevel.h>
-#include <stdbool.h>
 
-/* After it is mounted, before its loop: threads take turns at reading requests; and where
- * containers may be written to, the kernel asks for no privileges before each write. 0 or
- * -errno. */
-int limefs_session_adjust(struct fuse_session *, bool rw);
+/* After it is mounted, before its loop: threads take turns at reading requests; where
+ * containers may be written to, the kernel asks for no privileges before each write; in a tree
+ * where they may not, it may be given files that it reads itself. 0 or -errno. */
+int limefs_session_adjust(struct fuse_session *);
 
 #endif
