@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +24,21 @@ bool limefile_is_cached(int fd, uint64_t offset, size_t n)
     if (syscall(SYS_cachestat, fd, &range, &pages, 0) != 0)
         return true;
     return pages.cached * (uint64_t)sysconf(_SC_PAGESIZE) > n / 2;
+}
+
+void *limefile_buffer_new(size_t *bytes)
+{
+    size_t unit = *bytes < LIMEFILE_DIRECT_MIN ? LIMEFILE_DIRECT_ALIGN : LIMEFILE_HUGE_PAGE;
+    if (*bytes > SIZE_MAX - unit)
+        return NULL;
+    size_t whole = *bytes / unit * unit + (*bytes % unit || *bytes == 0 ? unit : 0);
+    void *buffer = aligned_alloc(unit, whole);
+    if (!buffer)
+        return NULL;
+    if (unit == LIMEFILE_HUGE_PAGE)
+        madvise(buffer, whole, MADV_HUGEPAGE);
+    *bytes = whole;
+    return buffer;
 }
 
 int limefile_open_direct(int fd)

@@ -221,8 +221,8 @@ static int sum_units(struct summer *s)
 static void *run(void *context)
 {
     struct work *w = context;
-    struct summer s = {.work = w,
-                       .buffer = aligned_alloc(LIMEFILE_DIRECT_ALIGN, w->buffer_bytes)};
+    size_t bytes = w->buffer_bytes;
+    struct summer s = {.work = w, .buffer = limefile_buffer_new(&bytes)};
     int none = 0, err = s.buffer ? sum_units(&s) : -ENOMEM;
     if (err)
         atomic_compare_exchange_strong(&w->err, &none, err);
@@ -254,8 +254,7 @@ static unsigned plan(struct work *w, unsigned threads)
     w->unit = UNIT_BYTES / f->site_bytes ? UNIT_BYTES / f->site_bytes : 1;
     uint64_t units = (f->sites - 1) / w->unit + 1;
     uint64_t bytes = f->record.bytes < UNIT_BYTES ? f->record.bytes : UNIT_BYTES;
-    w->buffer_bytes = (size_t)(bytes + 3 * LIMEFILE_DIRECT_ALIGN - 1) / LIMEFILE_DIRECT_ALIGN *
-                      LIMEFILE_DIRECT_ALIGN;
+    w->buffer_bytes = (size_t)bytes + 2 * LIMEFILE_DIRECT_ALIGN;
     bool cold = !w->source && is_cold(w->fd, &f->record);
     w->direct = cold ? limefile_open_direct(w->fd) : -1;
     threads = threads ? threads : limefile_processors();

@@ -1,11 +1,9 @@
 /* buffer.c - two buffers for each thread */
-#define _GNU_SOURCE
 #include "buffer.h"
 #include "limefile.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 struct buffer {
     size_t size;
@@ -34,18 +32,6 @@ static void make_key(void)
     pthread_key_create(&key, free_buffers);
 }
 
-/* Large ones lie in huge pages: the kernel, which pins them page by page for each reply,
- * is a third faster with them. */
-static void *allocate(size_t size, size_t *rounded)
-{
-    size_t unit = size > LIMEFILE_HUGE_PAGE / 4 ? LIMEFILE_HUGE_PAGE : 4096;
-    *rounded = (size + unit) & ~(unit - 1);
-    void *bytes = aligned_alloc(unit, *rounded);
-    if (bytes && unit == LIMEFILE_HUGE_PAGE)
-        madvise(bytes, *rounded, MADV_HUGEPAGE);
-    return bytes;
-}
-
 static struct buffers *mine(void)
 {
     pthread_once(&once, make_key);
@@ -64,7 +50,8 @@ static void *of_size(struct buffer *buffer, size_t size)
 {
     if (!buffer->bytes || buffer->size < size) {
         free(buffer->bytes);
-        buffer->bytes = allocate(size, &buffer->size);
+        buffer->size = size;
+        buffer->bytes = limefile_buffer_new(&buffer->size);
         if (!buffer->bytes)
             buffer->size = 0;
     }

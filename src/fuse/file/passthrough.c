@@ -20,7 +20,7 @@ struct backing_map {
     uint32_t flags;
     uint64_t padding;
 };
-#define BACKING_OPEN _IOW(229, 1, struct backing_map)
+#define BACKING_OPEN  _IOW(229, 1, struct backing_map)
 #define BACKING_CLOSE _IOW(229, 2, uint32_t)
 
 /* Its number; 0: the kernel does not take it. Who reads the file later does so with the rights

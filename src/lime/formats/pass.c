@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 enum {
     SLICES = 3,
@@ -374,13 +373,8 @@ static int run_all(struct work *w)
 /* openQCD's order jumps from plane to plane: with small pages each jump would be a miss. */
 static unsigned char *get_memory(uint64_t bytes)
 {
-    if (bytes < 2 * LIMEFILE_HUGE_PAGE || bytes > SIZE_MAX - LIMEFILE_HUGE_PAGE)
-        return malloc(bytes);
-    bytes = (bytes + LIMEFILE_HUGE_PAGE - 1) / LIMEFILE_HUGE_PAGE * LIMEFILE_HUGE_PAGE;
-    unsigned char *at = aligned_alloc(LIMEFILE_HUGE_PAGE, bytes);
-    if (at)
-        madvise(at, bytes, MADV_HUGEPAGE);
-    return at;
+    size_t n = (size_t)bytes;
+    return n == bytes ? limefile_buffer_new(&n) : NULL;
 }
 
 /* Of three slices or blocks, and what each thread takes; 0: it does not fit. */

@@ -239,6 +239,10 @@ int limefile_check_fd(int fd);
  * or that a disk fills, want to lie in them. */
 #define LIMEFILE_HUGE_PAGE (2 << 20)
 
+/* Memory for at least *bytes, which become what there is: aligned for direct reads and writes,
+ * of LIMEFILE_DIRECT_MIN and more in huge pages. For free(); NULL: there is none. */
+void *limefile_buffer_new(size_t *bytes);
+
 /* True if most of the range is in memory, or nobody knows (Linux before 6.5). */
 bool limefile_is_cached(int fd, uint64_t offset, size_t n);
 

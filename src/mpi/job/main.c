@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "ask.h"
+#include "limefile.h"
 #include "listen.h"
 #include "say.h"
 #include "user.h"
@@ -130,9 +131,8 @@ static void make_info(struct job_worker *worker)
 static bool prepare(struct job_worker *worker)
 {
     bool local = worker->places[worker->rank].local;
-    worker->buffers =
-        local ? NULL
-              : aligned_alloc(LIMEJOB_ALIGN, JOB_SENDS * (size_t)(JOB_PART + LIMEJOB_ALIGN));
+    size_t bytes = JOB_SENDS * (size_t)(JOB_PART + LIMEJOB_ALIGN);
+    worker->buffers = local ? NULL : limefile_buffer_new(&bytes);
     for (int i = 0; i < JOB_SENDS; i++)
         worker->sends[i] = MPI_REQUEST_NULL;
     make_info(worker);

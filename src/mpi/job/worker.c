@@ -1,6 +1,7 @@
 /* worker.c - the loop of a worker */
 #define _GNU_SOURCE
 #include "worker.h"
+#include "limefile.h"
 #include "listen.h"
 #include "say.h"
 #include "watch.h"
@@ -11,7 +12,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,19 +63,15 @@ void job_worker_answer(struct job_worker *worker, const struct limejob_packet *r
         job_watch_end(); /* the server is gone, or has found a fault and said so */
 }
 
-/* Of huge pages where the kernel has them: a disk reads faster into memory in few pieces. */
 char *job_worker_scratch(struct job_worker *worker)
 {
-    const size_t huge = 2 << 20, bytes = huge + JOB_SCRATCH;
-    _Static_assert(LIMEJOB_SITE_MAX <= 2 << 20, "what comes before it fits into a huge page");
-    if (worker->scratch)
-        return worker->scratch + huge;
-    if (posix_memalign((void **)&worker->scratch, huge, bytes) != 0) {
-        worker->scratch = NULL;
-        return NULL;
-    }
-    madvise(worker->scratch, bytes, MADV_HUGEPAGE);
-    return worker->scratch + huge;
+    const size_t before = LIMEFILE_HUGE_PAGE;
+    size_t bytes = before + JOB_SCRATCH;
+    _Static_assert(LIMEJOB_SITE_MAX <= LIMEFILE_HUGE_PAGE,
+                   "what comes before it fits into one");
+    if (!worker->scratch)
+        worker->scratch = limefile_buffer_new(&bytes);
+    return worker->scratch ? worker->scratch + before : NULL;
 }
 
 void job_worker_pause(int us)

@@ -28,8 +28,8 @@ int64_t lemon_turn_set(struct lemon_turn *own, const struct lemon_plan *plan,
 
 char *lemon_window_new(int64_t bytes)
 {
-    void *window;
-    return posix_memalign(&window, LIMEFILE_DIRECT_ALIGN, (size_t)bytes) == 0 ? window : NULL;
+    size_t n = (size_t)bytes;
+    return limefile_buffer_new(&n);
 }
 
 static bool allocate(struct lemon_exchange *exchange)

@@ -170,10 +170,10 @@ int lemon_verify(struct lemon_internal *in, int64_t base)
     struct limefile_checksum sum = {0, 0};
     if (in->sum.count == 0)
         return LEMON_SUCCESS;
-    void *buffer = NULL;
-    int code = posix_memalign(&buffer, LIMEFILE_DIRECT_ALIGN, CHUNK + LIMEFILE_DIRECT_ALIGN)
-                   ? lemon_say(in, LEMON_ERR_READ, "no memory for reading back")
-                   : read_all(in, buffer, base, &sum);
+    size_t bytes = CHUNK + LIMEFILE_DIRECT_ALIGN;
+    void *buffer = limefile_buffer_new(&bytes);
+    int code = buffer ? read_all(in, buffer, base, &sum)
+                      : lemon_say(in, LEMON_ERR_READ, "no memory for reading back");
     free(buffer);
     for (int i = 0; i < in->sum.count; i++) {
         sum.suma ^= in->sum.lattices[i].sum.suma;
