@@ -1,5 +1,6 @@
 """Files of a tree that the kernel reads itself, where it can: root's mounts, Linux 6.9."""
 
+import concurrent.futures
 import json
 import mmap
 import os
@@ -97,6 +98,15 @@ class Passed(Case):
                     self.assertEqual(os.pread(files[i], 7, 100), bytes_of(1)[100:107])
                     os.close(files[i])
                     self.assertEqual(read(path), bytes_of(1))
+            self.assertEqual(stats(mount)["requests"], 0)
+
+    def test_opened_and_closed_by_many_at_once(self):
+        """The kernel refuses a file that is given to it in two ways."""
+        self.put()
+        with limetest.Mount(self.top) as mount, \
+                concurrent.futures.ThreadPoolExecutor(8) as pool:
+            got = list(pool.map(read, [mount.join("notes")] * 400))
+            self.assertEqual(set(got), {bytes_of(1)})
             self.assertEqual(stats(mount)["requests"], 0)
 
     def test_replaced_while_it_is_open(self):

@@ -221,6 +221,7 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     if (file->fd < 0)
         return file->fd;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
+    int backing = limefs_passthrough_prepare(fs, node, file->fd);
     limefs_lock(&fs->lock);
     *keep = limefs_stamp_equal(&stamp, &node->cached); /* an inode number may be used again */
     node->cached = stamp;
@@ -228,8 +229,9 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     node->opened = true;
     if ((flags & O_ACCMODE) != O_RDONLY)
         take_writer(file, flags, &stamp);
-    limefs_passthrough_opened(fs, file);
+    backing = limefs_passthrough_opened(fs, file, backing);
     limefs_unlock(&fs->lock);
+    limefs_passthrough_drop(fs, backing);
     return 0;
 }
 
@@ -301,7 +303,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     file->node = node;
     node->opened = true;
     take_writer(file, flags, &stamp);
-    limefs_passthrough_opened(fs, file);
+    limefs_passthrough_opened(fs, file, 0);
     limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
@@ -314,12 +316,13 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     struct stat st;
     bool known = file->writes && fstat(file->fd, &st) == 0;
     limefs_lock(&fs->lock);
-    limefs_passthrough_closed(fs, file);
+    int backing = limefs_passthrough_closed(file);
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
     if (known)
         file->node->cached = limefs_stamp_of(&st);
     limefs_unlock(&fs->lock);
+    limefs_passthrough_drop(fs, backing);
     close(file->fd);
 }
 

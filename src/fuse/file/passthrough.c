@@ -39,30 +39,50 @@ static int back(struct limefs *fs, int fd)
     return 0;
 }
 
-void limefs_passthrough_opened(struct limefs *fs, struct limefs_file *file)
+int limefs_passthrough_prepare(struct limefs *fs, const struct limefs_node *node, int fd)
+{
+    limefs_lock(&fs->lock);
+    bool first = fs->passes && node->passed == 0 && node->served == 0;
+    limefs_unlock(&fs->lock);
+    return first ? back(fs, fd) : 0;
+}
+
+int limefs_passthrough_opened(struct limefs *fs, struct limefs_file *file, int backing)
 {
     struct limefs_node *node = file->node;
-    if (node->passed == 0 && node->served == 0 && fs->passes)
-        node->backing = back(fs, file->fd);
+    if (backing && node->passed == 0 && node->served == 0) {
+        node->backing = backing;
+        backing = 0;
+    }
     file->passed = node->backing > 0;
     if (!file->passed) {
         node->served++;
-        return;
+        return backing;
     }
     node->passed++;
     atomic_fetch_add_explicit(&fs->passed, 1, memory_order_relaxed);
+    return backing;
 }
 
-void limefs_passthrough_closed(struct limefs *fs, const struct limefs_file *file)
+int limefs_passthrough_closed(const struct limefs_file *file)
 {
     struct limefs_node *node = file->node;
+    int backing = 0;
     if (!file->passed) {
         node->served--;
-    } else if (--node->passed == 0 && fs->session) {
-        uint32_t id = (uint32_t)node->backing;
-        limefs_admin_begin();
-        ioctl(fuse_session_fd(fs->session), BACKING_CLOSE, &id);
-        limefs_admin_end();
+    } else if (--node->passed == 0) {
+        backing = node->backing;
         node->backing = 0;
     }
+    return backing;
+}
+
+void limefs_passthrough_drop(struct limefs *fs, int backing)
+{
+    uint32_t id = (uint32_t)backing;
+    if (!backing || !fs->session)
+        return;
+    limefs_admin_begin();
+    ioctl(fuse_session_fd(fs->session), BACKING_CLOSE, &id);
+    limefs_admin_end();
 }

@@ -10,8 +10,14 @@
 
 #include "file.h"
 
-/* With fs->lock held; file->node and file->fd are set. */
-void limefs_passthrough_opened(struct limefs *, struct limefs_file *);
-void limefs_passthrough_closed(struct limefs *, const struct limefs_file *);
+/* Gives the file to the kernel, if it is the first that is opened of its node: what the kernel
+ * knows it by, or 0. */
+int limefs_passthrough_prepare(struct limefs *, const struct limefs_node *, int fd);
+
+/* With fs->lock held; file->node is set. They return what is to be dropped, without the lock.
+ */
+int limefs_passthrough_opened(struct limefs *, struct limefs_file *, int backing);
+int limefs_passthrough_closed(const struct limefs_file *);
+void limefs_passthrough_drop(struct limefs *, int backing); /* 0: nothing */
 
 #endif
