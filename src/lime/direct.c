@@ -29,9 +29,10 @@ bool limefile_is_cached(int fd, uint64_t offset, size_t n)
 void *limefile_buffer_new(size_t *bytes)
 {
     size_t unit = *bytes < LIMEFILE_DIRECT_MIN ? LIMEFILE_DIRECT_ALIGN : LIMEFILE_HUGE_PAGE;
-    if (*bytes > SIZE_MAX - unit)
+    size_t wanted = *bytes ? *bytes : 1;
+    if (wanted > SIZE_MAX - unit)
         return NULL;
-    size_t whole = *bytes / unit * unit + (*bytes % unit || *bytes == 0 ? unit : 0);
+    size_t whole = (wanted + unit - 1) / unit * unit;
     void *buffer = aligned_alloc(unit, whole);
     if (!buffer)
         return NULL;

@@ -55,6 +55,12 @@ def fallocate(fd, mode, offset, nbytes):
         raise _failed()
 
 
+def mount(source, target, kind, options):
+    if _libc.mount(os.fsencode(source), os.fsencode(target), os.fsencode(kind),
+                   ctypes.c_ulong(0), os.fsencode(options)) != 0:
+        raise _failed()
+
+
 def syncfs(fd):
     if _libc.syncfs(fd) != 0:
         raise _failed()

@@ -347,8 +347,10 @@ void limefs_own_end(void)
 
 void limefs_admin_begin(void)
 {
-    if (rights.prepared && read_capabilities(&rights.before) == 0)
-        set_capabilities(rights.before | UINT64_C(1) << CAP_SYS_ADMIN);
+    if (!rights.prepared)
+        return;
+    must(read_capabilities(&rights.before));
+    set_capabilities(rights.before | UINT64_C(1) << CAP_SYS_ADMIN); /* or the call is refused */
 }
 
 void limefs_admin_end(void)

@@ -229,7 +229,7 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     node->opened = true;
     if ((flags & O_ACCMODE) != O_RDONLY)
         take_writer(file, flags, &stamp);
-    backing = limefs_passthrough_opened(fs, file, backing);
+    backing = limefs_passthrough_opened(fs, node, backing);
     limefs_unlock(&fs->lock);
     limefs_passthrough_drop(fs, backing);
     return 0;
@@ -303,7 +303,7 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     file->node = node;
     node->opened = true;
     take_writer(file, flags, &stamp);
-    limefs_passthrough_opened(fs, file, 0);
+    limefs_passthrough_opened(fs, node, 0);
     limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
     *out = file;
@@ -316,7 +316,7 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     struct stat st;
     bool known = file->writes && fstat(file->fd, &st) == 0;
     limefs_lock(&fs->lock);
-    int backing = limefs_passthrough_closed(file);
+    int backing = limefs_passthrough_closed(file->node);
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
     if (known)

@@ -7,7 +7,6 @@
  */
 #include "passthrough.h"
 #include "caller.h"
-#include "inode.h"
 
 #include <errno.h>
 #include <fuse_lowlevel.h>
@@ -41,39 +40,31 @@ static int back(struct limefs *fs, int fd)
 
 int limefs_passthrough_prepare(struct limefs *fs, const struct limefs_node *node, int fd)
 {
+    if (!fs->passes)
+        return 0;
     limefs_lock(&fs->lock);
-    bool first = fs->passes && node->passed == 0 && node->served == 0;
+    bool first = node->opens == 0;
     limefs_unlock(&fs->lock);
     return first ? back(fs, fd) : 0;
 }
 
-int limefs_passthrough_opened(struct limefs *fs, struct limefs_file *file, int backing)
+int limefs_passthrough_opened(struct limefs *fs, struct limefs_node *node, int backing)
 {
-    struct limefs_node *node = file->node;
-    if (backing && node->passed == 0 && node->served == 0) {
+    if (node->opens++ == 0) {
         node->backing = backing;
         backing = 0;
     }
-    file->passed = node->backing > 0;
-    if (!file->passed) {
-        node->served++;
-        return backing;
-    }
-    node->passed++;
-    atomic_fetch_add_explicit(&fs->passed, 1, memory_order_relaxed);
+    if (node->backing)
+        atomic_fetch_add_explicit(&fs->passed_files, 1, memory_order_relaxed);
     return backing;
 }
 
-int limefs_passthrough_closed(const struct limefs_file *file)
+int limefs_passthrough_closed(struct limefs_node *node)
 {
-    struct limefs_node *node = file->node;
-    int backing = 0;
-    if (!file->passed) {
-        node->served--;
-    } else if (--node->passed == 0) {
-        backing = node->backing;
-        node->backing = 0;
-    }
+    int backing = node->backing;
+    if (--node->opens > 0)
+        return 0;
+    node->backing = 0;
     return backing;
 }
 

@@ -24,7 +24,7 @@ static json_t *stats_of(const struct limefs *fs, const struct limefs_job *job)
         "summed_bytes", (json_int_t)job->summed_bytes, "measured_bytes",
         (json_int_t)job->measured_bytes, "verified_bytes", counted(&fs->verified_bytes),
         "verified_ok", counted(&fs->verified_ok), "verified_bad", counted(&fs->verified_bad),
-        "requests", counted(&fs->requests), "passed_files", counted(&fs->passed), "loads",
+        "requests", counted(&fs->requests), "passed_files", counted(&fs->passed_files), "loads",
         (json_int_t)forward->loads, "prefetch_hits", (json_int_t)forward->hits,
         "prefetch_wasted_bytes", (json_int_t)forward->wasted_bytes, "waits",
         (json_int_t)forward->waits, "failed_loads", (json_int_t)job->failed_loads, "job",

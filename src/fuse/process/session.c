@@ -39,7 +39,6 @@ static atomic_int state = UNSEEN;
 
 /* fuse_init_in and fuse_init_out of 7.40, where the system's header may be older */
 enum {
-    INIT_EXT = 1 << 30,    /* there are flags2 */
     PASSTHROUGH2 = 1 << 5, /* in flags2 */
     STACK_DEPTH_AT = offsetof(struct fuse_init_out, flags2) + sizeof(uint32_t),
 };
@@ -63,7 +62,7 @@ static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
     offers_killpriv = fs->options.rw && init.flags & FUSE_HANDLE_KILLPRIV_V2;
 #endif
     offers_passthrough = !fs->options.rw && !fs->container && geteuid() == 0 &&
-                         init.flags & INIT_EXT && init.flags2 & PASSTHROUGH2;
+                         init.flags & FUSE_INIT_EXT && init.flags2 & PASSTHROUGH2;
     state = offers_killpriv || offers_passthrough ? OFFERED : OVER;
 }
 
@@ -81,7 +80,7 @@ static void change_reply(struct limefs *fs, const struct iovec *iov, int count)
     if (offers_killpriv)
         init->flags |= FUSE_HANDLE_KILLPRIV_V2;
     if (offers_passthrough) {
-        init->flags |= INIT_EXT;
+        init->flags |= FUSE_INIT_EXT;
         init->flags2 |= PASSTHROUGH2;
         memcpy((char *)init + STACK_DEPTH_AT, &depth, sizeof depth);
     }

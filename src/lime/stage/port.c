@@ -14,28 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-char *stage_memory_get(size_t n)
-{
-    size_t room = n + LIMEFILE_HUGE_PAGE;
-    char *place = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (place == MAP_FAILED)
-        return NULL;
-    size_t lead = -(uintptr_t)place % LIMEFILE_HUGE_PAGE;
-    if (lead)
-        munmap(place, lead);
-    if (room - lead > n)
-        munmap(place + lead + n, room - lead - n);
-    madvise(place + lead, n, MADV_HUGEPAGE);
-    return place + lead;
-}
-
-void stage_memory_release(char *data, size_t n)
-{
-    munmap(data, n);
-}
 
 /* ---- descriptors ---- */
 
@@ -74,7 +53,7 @@ int stage_port_read(struct stage_port *port, char **data, struct stage_remote **
     if (*lender && port->remote && stage_remote_read(port->remote, *data, n, offset) == 0)
         return 0;
     if (*lender && stage_remote_is_gone(*lender, NULL)) {
-        char *own = stage_memory_get(capacity);
+        char *own = limefile_buffer_new(&capacity);
         if (!own)
             return -ENOMEM;
         *data = own;

@@ -4,10 +4,6 @@
 
 #include "pump.h"
 
-/* In huge pages where that is possible: a disk takes them in fewer pieces. NULL: no memory. */
-char *stage_memory_get(size_t n);
-void stage_memory_release(char *, size_t n);
-
 /* n bytes at `offset` into *data, which has room for `capacity`. Where *lender has failed,
  * *data becomes memory of our own and *lender NULL. LIMEFILE_E_SHRUNK: the file ends before. */
 int stage_port_read(struct stage_port *, char **data, struct stage_remote **lender,

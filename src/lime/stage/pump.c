@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* ---- threads ---- */
 
@@ -68,7 +67,8 @@ static int get_memory(struct stage_pump *p, struct stage_remote *remote)
         return 0;
     }
     p->block_bytes = BLOCK_BYTES;
-    p->memory = stage_memory_get(BLOCKS * p->block_bytes);
+    size_t bytes = BLOCKS * p->block_bytes;
+    p->memory = limefile_buffer_new(&bytes);
     for (unsigned i = 0; i < BLOCKS; i++)
         p->blocks[i].data = p->memory + i * p->block_bytes;
     return p->memory ? 0 : -ENOMEM;
@@ -112,9 +112,8 @@ void stage_pump_free(struct stage_pump *p)
     pthread_mutex_destroy(&p->lock);
     for (unsigned i = 0; i < BLOCKS; i++)
         if (p->blocks[i].data && !p->blocks[i].lender && !p->memory)
-            stage_memory_release(p->blocks[i].data, p->block_bytes);
-    if (p->memory)
-        stage_memory_release(p->memory, BLOCKS * p->block_bytes);
+            free(p->blocks[i].data);
+    free(p->memory);
     free(p);
 }
 

@@ -65,10 +65,10 @@ void job_worker_answer(struct job_worker *worker, const struct limejob_packet *r
 
 char *job_worker_scratch(struct job_worker *worker)
 {
-    const size_t before = LIMEFILE_HUGE_PAGE;
+    const size_t before = LIMEFILE_HUGE_PAGE; /* so that the rest is aligned, too */
     size_t bytes = before + JOB_SCRATCH;
     _Static_assert(LIMEJOB_SITE_MAX <= LIMEFILE_HUGE_PAGE,
-                   "what comes before it fits into one");
+                   "what comes before it fits into a huge page");
     if (!worker->scratch)
         worker->scratch = limefile_buffer_new(&bytes);
     return worker->scratch ? worker->scratch + before : NULL;

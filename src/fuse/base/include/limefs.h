@@ -135,7 +135,7 @@ struct limefs {
     struct limefs_ahead *ahead; /* ahead.h; NULL: nothing is */
     atomic_bool reads_far;      /* the kernel reads ahead as far as it was told */
     atomic_bool passes;         /* it reads files of the tree itself (file/passthrough.h); so */
-    atomic_uint_least64_t passed; /* many times one was opened */
+    atomic_uint_least64_t passed_files; /* many were opened */
 };
 
 /* Open files and directories, so that none is left when the mount ends with some open. */

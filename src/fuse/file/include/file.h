@@ -48,7 +48,6 @@ struct limefs_file {
     struct limefs_node *node; /* of a file of the tree */
     bool writes;              /* such a file, open for writing */
     bool appends;             /* nothing else (append.h) */
-    bool passed;              /* the kernel reads it itself: node->backing */
     uid_t uid;                /* who has opened it */
     gid_t gid;
     struct limefs_verify_reader reader; /* what is served is looked at */

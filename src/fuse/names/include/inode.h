@@ -64,9 +64,9 @@ struct limefs_node {
     unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */
     unsigned appenders;         /* to append only (append.h) */
     bool opened;                /* LIMEFS_OTHER: the kernel may have its bytes */
-    int backing;             /* LIMEFS_OTHER: what the kernel reads instead of it; 0: nothing */
-    unsigned passed, served; /* files open that it reads itself; that we read for it */
-    enum limefs_bytes bytes; /* LIMEFS_OTHER: how they stand to what it believes */
+    unsigned opens;             /* LIMEFS_OTHER: files open; and what the kernel reads */
+    int backing;                /* instead of them all (file/passthrough.h), 0: we do */
+    enum limefs_bytes bytes;    /* LIMEFS_OTHER: how they stand to what it believes */
     struct limefs_append *_Atomic append;
     bool fresh;               /* made by mkdir, and held until it looks like a container: */
     struct limefs_stamp made; /* this file */
