@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-bool limefile_is_cached(int fd, uint64_t offset, size_t n)
+int64_t limefile_cached_bytes(int fd, uint64_t offset, size_t n)
 {
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
@@ -22,8 +22,14 @@ bool limefile_is_cached(int fd, uint64_t offset, size_t n)
         uint64_t cached, dirty, writeback, evicted, recently_evicted;
     } pages;
     if (syscall(SYS_cachestat, fd, &range, &pages, 0) != 0)
-        return true;
-    return pages.cached * (uint64_t)sysconf(_SC_PAGESIZE) > n / 2;
+        return -errno;
+    return (int64_t)(pages.cached * (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
+bool limefile_is_cached(int fd, uint64_t offset, size_t n)
+{
+    int64_t bytes = limefile_cached_bytes(fd, offset, n);
+    return bytes < 0 || (uint64_t)bytes > n / 2;
 }
 
 void *limefile_buffer_new(size_t *bytes)

@@ -38,17 +38,21 @@ bool limefs_local_has_direct(struct limefs_file *file)
 
 /* ---- records ---- */
 
-/* Starts reading what the stream, if there is one, will want next. */
+/* Starts reading what the stream, if there is one, will want next. The kernel looks at each
+ * page for itself before it does, and takes longer to find all of them in memory than to count
+ * them.
+ */
 static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
 {
     const struct limefile_record *record = &file->record;
     uint64_t ahead;
+    int fd = file->view->fd;
     limefs_lock(&file->lock);
     uint64_t from = limefs_stream_note(&file->stream, offset, n, record->bytes, &ahead);
     limefs_unlock(&file->lock);
-    if (ahead)
-        posix_fadvise(file->view->fd, (off_t)(record->data_offset + from), (off_t)ahead,
-                      POSIX_FADV_WILLNEED);
+    uint64_t at = record->data_offset + from;
+    if (ahead && limefile_cached_bytes(fd, at, ahead) < (int64_t)ahead)
+        posix_fadvise(fd, (off_t)at, (off_t)ahead, POSIX_FADV_WILLNEED);
 }
 
 static ssize_t read_guise(const struct limefs_view *view, char *buf, size_t n, uint64_t at)

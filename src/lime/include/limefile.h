@@ -243,7 +243,9 @@ int limefile_check_fd(int fd);
  * of LIMEFILE_DIRECT_MIN and more in huge pages. For free(); NULL: there is none. */
 void *limefile_buffer_new(size_t *bytes);
 
-/* True if most of the range is in memory, or nobody knows (Linux before 6.5). */
+/* How much is in memory of the pages that the range lies in; -ENOSYS: nobody knows (Linux
+ * before 6.5). Then, true if most of the range is, or nobody knows. */
+int64_t limefile_cached_bytes(int fd, uint64_t offset, size_t n);
 bool limefile_is_cached(int fd, uint64_t offset, size_t n);
 
 /* The file of `fd` once more, for direct reads; -EINVAL where the file system has no such
