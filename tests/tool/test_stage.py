@@ -654,6 +654,17 @@ class Disks(TestCase):
         self.assertFails(f"c: open the temporary file {small.path}/.c.limefs-stage: ",
                          self.at_source("c"), small.path)
 
+    def test_no_memory(self):
+        if limetest.SANITIZED:
+            self.skipTest("sanitizers reserve address space")
+        configuration(self.at_source("c"))
+        for megabytes in (20, 40, 80):
+            done = limetest.run(["prlimit", f"--as={megabytes << 20}", limetest.program("lime"),
+                                 "stage", self.at_source("c"), self.target])
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(b"lime: stage: begin: ", done.stderr)
+            self.assertNothingLeft()
+
 
 class Others(TestCase):
     def test_locked(self):

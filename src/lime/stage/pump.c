@@ -69,9 +69,11 @@ static int get_memory(struct stage_pump *p, struct stage_remote *remote)
     p->block_bytes = BLOCK_BYTES;
     size_t bytes = BLOCKS * p->block_bytes;
     p->memory = limefile_buffer_new(&bytes);
+    if (!p->memory)
+        return -ENOMEM;
     for (unsigned i = 0; i < BLOCKS; i++)
         p->blocks[i].data = p->memory + i * p->block_bytes;
-    return p->memory ? 0 : -ENOMEM;
+    return 0;
 }
 
 int stage_pump_new(struct stage_remote *remote, struct stage_pump **out)
