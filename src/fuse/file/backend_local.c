@@ -38,10 +38,8 @@ bool limefs_local_has_direct(struct limefs_file *file)
 
 /* ---- records ---- */
 
-/* Starts reading what the stream, if there is one, will want next. The kernel looks at each
- * page for itself before it does, and takes longer to find all of them in memory than to count
- * them.
- */
+/* Starts reading what the stream, if there is one, will want next. The kernel would look for
+ * each page by itself, which takes longer than to count those in memory. */
 static void fetch_ahead(struct limefs_file *file, size_t n, uint64_t offset)
 {
     const struct limefile_record *record = &file->record;
