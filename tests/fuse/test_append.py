@@ -131,6 +131,21 @@ class Appended(writelib.TestCase):
         self.assertEqual(all_of(below), b"other\n" * 100 + b"new\n")
         self.assertEqual(all_of(mount), all_of(below))
 
+    def test_closed_by_one_of_two(self):
+        """Of the first the kernel tells before close(2) is done; of the last, after."""
+        below, mount = self.paths("log")
+        with open(mount, "ab", buffering=0) as log:
+            log.write(b"old\n" * 3000)
+            os.fsync(log.fileno())
+            os.truncate(below, 0)
+            for i in range(3):
+                append(below, b"other\n" * 100)
+                log.write(b"new\n")
+                os.close(os.dup(log.fileno()))
+                self.assertEqual(all_of(below), (b"other\n" * 100 + b"new\n") * (i + 1))
+                self.assertEqual(all_of(mount), all_of(below))
+        self.assertEqual(all_of(mount), all_of(below))
+
     def test_emptied_on_the_mount(self):
         below, mount = self.paths("log")
         append(below, b"old\n")

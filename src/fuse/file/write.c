@@ -31,6 +31,7 @@ int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
         return 0;
     if (!closing)
         return fsync(file->fd) == 0 ? 0 : -errno;
+    limefs_append_flushed(fs, file->node);
     int fd = dup(file->fd); /* some file systems tell of late errors when a file is closed */
     return fd < 0 ? -errno : close(fd) == 0 ? 0 : -errno;
 }

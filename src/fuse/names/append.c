@@ -99,6 +99,7 @@ bool limefs_append_opened(struct limefs_node *node, int flags, const struct lime
     }
     node->writers++;
     node->appenders += appends;
+    node->flushed = false;
     return appends;
 }
 
@@ -107,6 +108,18 @@ void limefs_append_closed(struct limefs_node *node, bool appends)
 {
     node->writers--;
     node->appenders -= appends;
+}
+
+void limefs_append_flushed(struct limefs *fs, struct limefs_node *node)
+{
+    limefs_lock(&fs->lock);
+    node->flushed = true;
+    limefs_unlock(&fs->lock);
+}
+
+bool limefs_append_holds(const struct limefs_node *node)
+{
+    return node->writers > 0 && !(node->flushed && only_appended_to(node));
 }
 
 void limefs_append_free(struct limefs_node *node)
@@ -119,9 +132,11 @@ void limefs_append_free(struct limefs_node *node)
     free(node->append);
 }
 
-static uint64_t known_end(struct limefs *fs, const struct limefs_node *node, bool *only)
+/* Where the kernel has it end, for who is about to change it. */
+static uint64_t known_end(struct limefs *fs, struct limefs_node *node, bool *only)
 {
     limefs_lock(&fs->lock);
+    node->flushed = false;
     uint64_t end = (uint64_t)node->told_bytes;
     *only = node->appenders > 0 && only_appended_to(node);
     limefs_unlock(&fs->lock);

@@ -191,7 +191,7 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
     if (S_ISLNK(stamp->type) && !limefs_stamp_equal(&node->stamp, stamp))
         return false; /* the kernel keeps where it leads */
     return limefs_stamp_same_file(&node->stamp, stamp) &&
-           (kind != LIMEFS_OTHER || !fs->options.rw || node->writers ||
+           (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
             (node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size));
 }
 

@@ -5,9 +5,9 @@
  * sends them later; by then others may have appended below the mount. So as long as all who
  * have such a file open to write have it open to append, what the kernel sends beyond the end
  * that it knows is appended to what is there. Where that is somewhere else, the file is
- * "moved": what the kernel counts is translated, in both directions, until nobody has it open.
- * Then it is another node (limefs_node_stands()), of which the kernel reads what really is
- * there.
+ * "moved": what the kernel counts is translated, in both directions, for who has it open. As
+ * soon as what they have written is there, whoever opens it gets another node
+ * (limefs_node_stands()), of which the kernel reads what really is there.
  */
 #ifndef LIMEFS_APPEND_H
 #define LIMEFS_APPEND_H
@@ -20,6 +20,14 @@
  * it is taken for one that is appended to. It is closed. With fs->lock held. */
 bool limefs_append_opened(struct limefs_node *, int flags, const struct limefs_stamp *);
 void limefs_append_closed(struct limefs_node *, bool appends);
+
+/* One of its files has been given to close(2), of which the kernel tells at once; that it is
+ * closed it tells later, and perhaps never: others may have the same file open. */
+void limefs_append_flushed(struct limefs *, struct limefs_node *);
+
+/* True if those who have it open for writing need it as the kernel knows it: with fs->lock
+ * held. */
+bool limefs_append_holds(const struct limefs_node *);
 
 /* True if one whose length is not what the kernel was told may be opened all the same: the
  * kernel has none of its bytes; or it is to be appended to, and had its last change, *changed,

@@ -63,6 +63,8 @@ struct limefs_node {
     off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
     unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */
     unsigned appenders;         /* to append only (append.h) */
+    bool flushed;               /* close(2) was called since the last of them was opened or
+                                 * wrote: what they wrote has come */
     bool opened;                /* LIMEFS_OTHER: the kernel may have its bytes */
     unsigned opens;             /* LIMEFS_OTHER: files open; and what the kernel reads */
     int backing;                /* instead of them all (file/passthrough.h), 0: we do */
