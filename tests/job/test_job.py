@@ -927,6 +927,19 @@ class Ending(jobtest.TestCase):
                 job.process.kill()
             self.assertGone(job, 15 * limetest.SLOWNESS, mpirun_killed=True)
 
+    def test_killed_when_it_begins_to_serve(self):
+        """Before the others know which socket is theirs."""
+        for i in range(50 if limetest.STRESS else 6):
+            job = jobtest.Job(3).launch()
+            self.assertTrue(jobtest.wait_until(lambda: len(job.rank_pids_by_rank()) == 3,
+                                               jobtest.START_S))
+            victim = job.rank_pids_by_rank()[0] if i % 3 else job.process.pid
+            end = time.monotonic() + jobtest.START_S
+            while not os.path.lexists(job.path) and time.monotonic() < end:
+                pass
+            os.kill(victim, signal.SIGKILL)
+            self.assertGone(job, 15 * limetest.SLOWNESS, mpirun_killed=True)
+
 
 class Idle(jobtest.TestCase):
     def test_no_processor(self):

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,7 +18,11 @@ enum {
     BACKLOG = 1024,
     LOCK_TRIES = 20,
     LOCK_PAUSE_MS = 50,
+    DEATH_TRIES = 100,
+    DEATH_PAUSE_MS = 10,
 };
+
+static atomic_int listening = -1;
 
 static void address_of(const char *path, struct sockaddr_un *address)
 {
@@ -47,12 +52,17 @@ int job_listen_check(const char *path)
     return -err;
 }
 
+static void pause_ms(long ms)
+{
+    struct timespec pause = {0, ms * 1000000L};
+    nanosleep(&pause, NULL);
+}
+
 /* Not for long: in /tmp, anybody may hold it for ever. */
 static void lock_for_a_moment(int fd)
 {
-    struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
     for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
-        nanosleep(&pause, NULL);
+        pause_ms(LOCK_PAUSE_MS);
 }
 
 /* The directory of the socket, locked if possible, so that of two jobs that find a dead socket
@@ -96,12 +106,14 @@ int job_listen(const char *path, dev_t *dev, ino_t *ino)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
+    atomic_store(&listening, fd);
     int lock = lock_directory(path);
     int err = bind_and_listen(fd, path, dev, ino);
     if (lock >= 0)
         close(lock);
     if (!err)
         return fd;
+    atomic_store(&listening, -1);
     close(fd);
     return err;
 }
@@ -111,4 +123,21 @@ void job_listen_remove(const char *path, dev_t dev, ino_t ino)
     struct stat st;
     if (lstat(path, &st) == 0 && st.st_dev == dev && st.st_ino == ino)
         unlink(path);
+}
+
+void job_listen_clear(const char *path)
+{
+    struct stat st;
+    int own = atomic_exchange(&listening, -1), tries = DEATH_TRIES;
+    if (own >= 0)
+        close(own); /* who has not bound it yet cannot any more */
+    if (lstat(path, &st) != 0)
+        return;
+    int lock = lock_directory(path);
+    while (job_listen_check(path) == -EADDRINUSE && tries-- > 0)
+        pause_ms(DEATH_PAUSE_MS);
+    if (job_listen_check(path) == 0)
+        job_listen_remove(path, st.st_dev, st.st_ino);
+    if (lock >= 0)
+        close(lock);
 }

@@ -46,9 +46,20 @@ static void remove_socket(void)
     job_listen_remove(served.path, served.dev, served.ino);
 }
 
-static void remember_socket(struct job_worker *worker, struct limejob_packet *packet)
+static void clear_socket(void)
+{
+    job_listen_clear(served.path);
+}
+
+void job_worker_expect_socket(const struct job_worker *worker)
 {
     served.path = worker->options->socket;
+    if (worker->places[worker->rank].local)
+        job_watch_on_end(clear_socket);
+}
+
+static void remember_socket(struct job_worker *worker, struct limejob_packet *packet)
+{
     served.dev = (dev_t)limejob_get_u64(packet);
     served.ino = (ino_t)limejob_get_u64(packet);
     if (worker->places[worker->rank].local)
