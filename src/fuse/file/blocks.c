@@ -140,7 +140,8 @@ bool limefs_block_queue_stream(struct limefs_ahead *ahead, struct limefs_file *f
             target = &ahead->targets[i];
     if (!target)
         return false;
-    target->file = file;
+    if (!target->file) /* else a thread may be reading it, without the lock */
+        target->file = file;
     queue_for(ahead, target, block, what);
     return true;
 }
