@@ -145,6 +145,10 @@ int limefile_gauge_image_seal(struct limefile_gauge_image *image,
 
 unsigned char *image_header(struct limefile_gauge_image *image, size_t n)
 {
+    if (image->header && image->header_bytes == n) { /* others may be asking for the size */
+        memset(image->header, 0, n);
+        return image->header;
+    }
     free(image->header);
     image->header = calloc(1, n + 1);
     image->header_bytes = n;
