@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     PIECE_BYTES = 256 * 1024, /* of ILDG's sites that are converted at a time */
