@@ -137,6 +137,75 @@ class Ahead(limetest.TestCase):
             # While the container is so young that a change might not show, its files are new ones.
             writelib.until(lambda: again() == [0, 0])
 
+    def test_around_the_page_cache(self):
+        """Slices in memory, taken in large pieces and in turn: the kernel keeps those that are
+        opened once more; they can be mapped and sent the first time, too."""
+        raw, slices = container(LARGE, 8)
+        path = self.write("conf", raw)
+        aheadlib.need_pages(self, path)
+        aheadlib.need_linux(self, 6, 6)
+        copy = self.write("copy", b"")
+        pages, middle = len(slices[0]) // PAGE, 5
+
+        def take(name, t, size):
+            with open(name, "rb", buffering=0) as file, open(copy, "w+b") as out:
+                self.assertTrue(b"".join(iter(lambda: file.read(size), b"")) == slices[t], t)
+                if t == middle:
+                    for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
+                        with mmap.mmap(file.fileno(), 0, flags, mmap.PROT_READ) as mapped:
+                            self.assertTrue(mapped[:] == slices[t])
+                    sent = 0
+                    while got := os.sendfile(out.fileno(), file.fileno(), sent, len(slices[t])):
+                        sent += got
+                    self.assertTrue(read(copy) == slices[t])
+
+        def kept(mount, names, size):
+            for t, name in enumerate(names):
+                take(name, t, size)
+            return [pages_there(name) == pages for t, name in enumerate(names) if t != middle]
+
+        def passes(sizes):
+            """For each pass over all slices, of which the kernel has the pages afterwards."""
+            with limetest.Mount(path) as mount:
+                names = [self.slice_of(mount, t) for t in range(len(slices))]
+                read(path)
+                return [kept(mount, names, size) for size in sizes]
+        some, every = [True] * 2 + [False] * 5, [True] * 7
+        # While the container is so young that a change might not show, its files are new ones.
+        writelib.until(lambda: passes([1 << 20] * 2) == [some, every])
+        self.assertEqual(passes([4 << 20, 1 << 20, 1 << 12]), [some, every, every])
+        self.assertEqual(passes([128 << 10]), [every])
+
+    def test_mapped_with_direct_io(self):
+        aheadlib.need_linux(self, 6, 6)
+        data = random.Random(11).randbytes(3 * PAGE + 5)
+        path = self.write("conf", limetest.container([(FIELD, data)]))
+        with limetest.Mount(path, opts="direct_io,forward_from=4K") as mount, \
+                open(mount.join(FIELD), "rb") as file:
+            with mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
+                self.assertEqual(mapped[:], data)
+            self.assertEqual(file.read(), data)
+
+    def test_reader_who_takes_less_later(self):
+        """One file is read around the page cache in vain, and no more."""
+        raw, slices = container(LARGE, 9)
+        path = self.write("conf", raw)
+        aheadlib.need_pages(self, path)
+
+        def requests():
+            with limetest.Mount(path) as mount:
+                read(path)
+                taken = []
+                for t, wanted in enumerate(slices):
+                    before = self.stats(mount)["requests"]
+                    with open(self.slice_of(mount, t), "rb", buffering=0) as file:
+                        pieces = iter(lambda: file.read(1 << 20 if t < 3 else 192 << 10), b"")
+                        self.assertTrue(b"".join(pieces) == wanted)
+                    taken.append(self.stats(mount)["requests"] - before)
+                return taken
+        few = len(slices[0]) // (192 << 10) // 2
+        writelib.until(lambda: [n > few for n in requests()].count(True) <= 1)
+
     def test_changed_by_others(self):
         """In place, between one slice and the next: new bytes, or an error."""
         raw, slices = container(LARGE, 6)

@@ -4,6 +4,12 @@
 enum {
     WINDOW = 16 << 20, /* how far ahead of the reader */
     IN_TURN = 2,       /* so many files are opened one after another before it begins */
+
+    /* The first request for a file is as long as the kernel reads ahead at first, which is more
+     * than the reader takes at once: this much for 256 KiB. Of a file that is read around the
+     * page cache it is what the reader takes. */
+    LARGE = 1 << 20,
+    LARGE_AROUND = 256 << 10,
 };
 
 /* The data of the record that a file consists of; bytes 0: it does not, or there is none. */
@@ -110,6 +116,38 @@ static void stop_giving(struct limefs_ahead *ahead, const struct limefs_file *fi
     } while (giving);
 }
 
+/* ---- around the mount's page cache ---- */
+
+static bool is_in_memory(const struct limefs_file *file, uint64_t at, uint64_t bytes)
+{
+    return !file->view->guise &&
+           limefile_cached_bytes(file->view->fd, file->record.data_offset + at, bytes) >=
+               (int64_t)bytes; /* whole pages are counted */
+}
+
+/* Whoever opens a file again may do so many times: then the kernel keeps it. */
+static bool goes_around(const struct limefs *fs, struct limefs_ahead_run *run,
+                        const struct limefs_file *file)
+{
+    const struct limefile_face_piece data =
+        stored_data(limefs_face_files(file->face), file->number);
+    if (!fs->maps_around || run->small || run->large < IN_TURN ||
+        (file->number >= run->first && file->number < run->end) ||
+        !is_in_memory(file, data.at, data.bytes))
+        return false;
+    if (file->number != run->end)
+        run->first = file->number;
+    run->end = file->number + 1;
+    return true;
+}
+
+/* The first request for a file tells how much its reader takes at once. */
+static void note_first(struct limefs_ahead_run *run, const struct limefs_file *file, size_t n)
+{
+    run->large = n >= (file->around ? LARGE_AROUND : LARGE) ? run->large + 1 : 0;
+    run->small = run->small || (file->around && run->large == 0);
+}
+
 /* One of several files, and all of it data of the record. */
 static bool applies(const struct limefs *fs, const struct limefs_file *file, uint64_t *bytes)
 {
@@ -119,7 +157,7 @@ static bool applies(const struct limefs *fs, const struct limefs_file *file, uin
     return *bytes > 0;
 }
 
-void limefs_ahead_opened(struct limefs *fs, const struct limefs_file *file)
+void limefs_ahead_opened(struct limefs *fs, struct limefs_file *file)
 {
     struct limefs_ahead *ahead = fs->ahead;
     struct limefs_closing closing = {.count = 0};
@@ -133,8 +171,10 @@ void limefs_ahead_opened(struct limefs *fs, const struct limefs_file *file)
     if (in_turn)
         run->length++;
     else if (file->number != run->number)
-        *run = (struct limefs_ahead_run){.face = run->face};
+        *run =
+            (struct limefs_ahead_run){.face = run->face, .first = run->first, .end = run->end};
     run->number = file->number;
+    file->around = in_turn && goes_around(fs, run, file);
     drop_others(ahead, file, in_turn, &closing);
     if (run->next < file->number || run->next_offset == 0)
         leave_to_kernel(run, file->number);
@@ -181,6 +221,8 @@ bool limefs_ahead_read(struct limefs *fs, const struct limefs_file *file, size_t
     struct limefs_block *block = take_block(ahead, file, want, offset, &closing);
     if (run->number == file->number) {
         run->live = true;
+        if (offset == 0)
+            note_first(run, file, *n);
         leave_to_kernel(run, file->number);
         if (run->length >= IN_TURN - 1)
             queue_window(ahead, run, file, offset);

@@ -57,6 +57,9 @@ struct limefs_ahead_run {
     unsigned length;
     bool live;                  /* requests came: the kernel has not got all of it */
     uint64_t next, next_offset; /* not asked for yet */
+    unsigned large;             /* files of which much was asked for first, one after another */
+    bool small;                 /* its reader takes less at once than the kernel asks for */
+    uint64_t first, end; /* files read around the mount's page cache; first = end: none */
 };
 
 struct limefs_ahead {

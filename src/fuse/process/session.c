@@ -3,7 +3,7 @@
  *
  * Threads take turns at reading (turns.h).
  *
- * The answer to the first request, FUSE_INIT, is changed on its way, for two things.
+ * The answer to the first request, FUSE_INIT, is changed on its way, for three things.
  *
  * A kernel that caches what is written asks before each write(2) for "security.capability", to
  * drop it: one request for each 4 KiB. It does not if the file system says that it drops such
@@ -13,6 +13,9 @@
  *
  * From 6.9 on the kernel reads a file that is given to it when another is opened
  * (FUSE_PASSTHROUGH, file/passthrough.c), unless it caches what is written.
+ *
+ * From 6.6 on it also maps files that it otherwise reads around its page cache
+ * (FUSE_DIRECT_IO_ALLOW_MMAP); without this, programs could not map them.
  */
 #define _GNU_SOURCE
 #include "session.h"
@@ -39,12 +42,13 @@ static atomic_int state = UNSEEN;
 
 /* fuse_init_in and fuse_init_out of 7.40, where the system's header may be older */
 enum {
-    PASSTHROUGH2 = 1 << 5, /* in flags2 */
+    ALLOW_MMAP2 = 1 << 4, /* in flags2 */
+    PASSTHROUGH2 = 1 << 5,
     STACK_DEPTH_AT = offsetof(struct fuse_init_out, flags2) + sizeof(uint32_t),
 };
 
-static uint64_t unique; /* of FUSE_INIT; set before it is OFFERED */
-static bool offers_killpriv, offers_passthrough;
+static uint64_t unique;          /* of FUSE_INIT; set before it is OFFERED */
+static uint32_t offers, offers2; /* of flags and flags2, what is answered, too */
 
 static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
 {
@@ -58,12 +62,15 @@ static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
     if (header.opcode != FUSE_INIT)
         return;
     unique = header.unique;
+    uint32_t wanted = 0, wanted2 = fs->options.rw ? 0 : ALLOW_MMAP2;
 #ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
-    offers_killpriv = fs->options.rw && init.flags & FUSE_HANDLE_KILLPRIV_V2;
+    wanted = fs->options.rw ? FUSE_HANDLE_KILLPRIV_V2 : 0;
 #endif
-    offers_passthrough = !fs->options.rw && !fs->container && geteuid() == 0 &&
-                         init.flags & FUSE_INIT_EXT && init.flags2 & PASSTHROUGH2;
-    state = offers_killpriv || offers_passthrough ? OFFERED : OVER;
+    if (!fs->options.rw && !fs->container && geteuid() == 0)
+        wanted2 |= PASSTHROUGH2;
+    offers = init.flags & wanted;
+    offers2 = init.flags & FUSE_INIT_EXT ? init.flags2 & wanted2 : 0;
+    state = offers || offers2 ? OFFERED : OVER;
 }
 
 static void change_reply(struct limefs *fs, const struct iovec *iov, int count)
@@ -77,14 +84,12 @@ static void change_reply(struct limefs *fs, const struct iovec *iov, int count)
     if (header->error != 0 || iov[1].iov_len < STACK_DEPTH_AT + sizeof depth ||
         init->major != FUSE_KERNEL_VERSION)
         return;
-    if (offers_killpriv)
-        init->flags |= FUSE_HANDLE_KILLPRIV_V2;
-    if (offers_passthrough) {
-        init->flags |= FUSE_INIT_EXT;
-        init->flags2 |= PASSTHROUGH2;
+    init->flags |= offers | (offers2 ? FUSE_INIT_EXT : 0);
+    init->flags2 |= offers2;
+    if (offers2 & PASSTHROUGH2)
         memcpy((char *)init + STACK_DEPTH_AT, &depth, sizeof depth);
-    }
-    fs->passes = offers_passthrough;
+    fs->passes = offers2 & PASSTHROUGH2;
+    fs->maps_around = offers2 & ALLOW_MMAP2;
 }
 
 static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)

@@ -12,6 +12,9 @@
  * who goes on in sequence the same threads read blocks as well, and requests are answered from
  * these.
  *
+ * Of slices that are in memory, opened in turn by a reader who takes much at once, the kernel
+ * is to keep nothing the first time: to fill its page cache takes longer than to answer him.
+ *
  * In mounts that only read, without a job (which has a window of its own), and where what is
  * served is not looked at.
  */
@@ -27,8 +30,9 @@ void limefs_ahead_begin(struct limefs *);
 /* Once no request is served any more. */
 void limefs_ahead_end(struct limefs *);
 
-/* A file of a face was opened, and the kernel does not know yet. */
-void limefs_ahead_opened(struct limefs *, const struct limefs_file *);
+/* A file of a face was opened, and the kernel does not know yet: it may be told to read it
+ * around its page cache (file->around). */
+void limefs_ahead_opened(struct limefs *, struct limefs_file *);
 
 /* True: *answer has bytes of a face's file, as many as are asked for and are there: *n. It is
  * released like any other. */

@@ -43,6 +43,7 @@ struct limefs_file {
     struct limefs_face *face;      /* of a face's file, in use; the record is what it is of */
     uint64_t number;               /* that file's, in the face */
     bool ours;                     /* such a file, and nobody has opened it (ahead.h) */
+    bool around;                   /* such a file, read around this mount's page cache */
     struct limefs_ahead_stream ahead;
     int fd;                   /* of a file of the tree, else -1 */
     struct limefs_node *node; /* of a file of the tree */
