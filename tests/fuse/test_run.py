@@ -292,12 +292,13 @@ class Programs(limetest.TestCase):
                 if not there:
                     self.assertRaises(OSError, os.getxattr, record, name)
                     continue
-                value = os.getxattr(record, name).split(b" ", 11)
+                value = os.getxattr(record, name).split(b" ", 17)
                 st = os.stat(os.path.join(self.folder, "a"))
                 self.assertEqual([int(word) for word in value[1:4]],
                                  [st.st_dev, st.st_ino, st.st_size])
                 self.assertEqual(int(value[9]), SIZE)
-                self.assertEqual(value[11], os.path.join(self.folder, "a").encode())
+                self.assertEqual(value[11:17], [b"0"] * 5 + [b""])
+                self.assertEqual(value[17], os.path.join(self.folder, "a").encode())
                 for path in ("a", "a/data.npy"):
                     self.assertRaises(OSError, os.getxattr, mount.join(path), name)
 

@@ -41,17 +41,15 @@ static bool is_quiet(const struct limefs_job *job, const struct limefs_view *vie
     return !written->unsynced && !written->syncing;
 }
 
-/* The container's path, and how much of it names what is mounted. False: it is too long. */
-static bool name_of(const struct limefs_job *job, const struct limefs_view *view,
-                    char path[LIMEJOB_PATH_MAX], size_t *root)
+bool limefs_job_name(struct limefs *fs, const struct limefs_view *view, char *path, size_t cap,
+                     size_t *root)
 {
     char buf[PATH_MAX];
-    const char *label = limefs_tree_label(job->fs, view->node, buf, sizeof buf);
-    int n = view->node->parent
-                ? snprintf(path, LIMEJOB_PATH_MAX, "%s/%s", job->fs->source, label)
-                : snprintf(path, LIMEJOB_PATH_MAX, "%s", label);
-    *root = view->node->parent ? strlen(job->fs->source) : limejob_folder_bytes(path);
-    return n > 0 && n < LIMEJOB_PATH_MAX;
+    const char *label = limefs_tree_label(fs, view->node, buf, sizeof buf);
+    int n = view->node->parent ? snprintf(path, cap, "%s/%s", fs->source, label)
+                               : snprintf(path, cap, "%s", label);
+    *root = view->node->parent ? strlen(fs->source) : limejob_folder_bytes(path);
+    return n > 0 && (size_t)n < cap;
 }
 
 /* To write, the job gets another open file than the writer's: the lock goes with that one, and
@@ -96,7 +94,7 @@ static int prepare(const struct limefs_job *job, const struct limefs_view *view,
     opening->fd = descriptor_for(view, writes);
     if (opening->fd < 0)
         return opening->fd;
-    if (!name_of(job, view, opening->path, &opening->root))
+    if (!limefs_job_name(job->fs, view, opening->path, LIMEJOB_PATH_MAX, &opening->root))
         return -ENAMETOOLONG;
     return identity_of(job, view, opening->fd, &opening->identity);
 }

@@ -1,15 +1,12 @@
 /* range.c - where a record's bytes are, for programs that read them by themselves */
 #include "caller.h"
 #include "faces.h"
+#include "job.h"
 #include "limerange.h"
-#include "tree.h"
 #include "view.h"
 #include "xattr.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Bytes that are looked at on their way must come this way, and what nobody has stored lies
@@ -19,16 +16,20 @@ static bool is_open_to_all(const struct limefs *fs, const struct limefs_view *vi
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !view->guise;
 }
 
-/* As /proc/mounts tells it, too, and names in the mount; false if it is too long. */
-static bool path_of(struct limefs *fs, const struct limefs_view *view,
-                    char path[LIMEFILE_RANGE_PATH_MAX])
+/* The container's path, as /proc/mounts tells it, too, and names in the mount; and the job.
+ * False if the path is too long. */
+static bool tell(struct limefs *fs, const struct limefs_view *view,
+                 char path[LIMEFILE_RANGE_PATH_MAX], char socket[LIMEFILE_RANGE_SOCKET_MAX],
+                 struct limefile_range_job *job)
 {
-    char buf[PATH_MAX];
-    const char *label = limefs_tree_label(fs, view->node, buf, sizeof buf);
-    bool whole = view->node == fs->root;
-    int n = whole ? snprintf(path, LIMEFILE_RANGE_PATH_MAX, "%s", label)
-                  : snprintf(path, LIMEFILE_RANGE_PATH_MAX, "%s/%s", fs->source, label);
-    return n > 0 && n < LIMEFILE_RANGE_PATH_MAX;
+    size_t root;
+    if (!limefs_job_name(fs, view, path, LIMEFILE_RANGE_PATH_MAX, &root))
+        return false;
+    if (limefs_job_tell(fs, job, socket))
+        job->root = root;
+    else
+        job->socket = NULL;
+    return true;
 }
 
 /* What a face's file has of the record as it is stored, all in one piece, and its own bytes
@@ -57,7 +58,7 @@ static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                   char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_record record;
-    char path[LIMEFILE_RANGE_PATH_MAX];
+    char path[LIMEFILE_RANGE_PATH_MAX], socket[LIMEFILE_RANGE_SOCKET_MAX];
     struct limefile_index *index = limefs_view_index(fs, view);
     int err = limefile_index_get(index, ordinal, &record);
     limefile_index_free(index);
@@ -69,7 +70,7 @@ static int encode(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
     limefile_state_of(&st, &range.state);
     if (files && !stored_part(files, number, &range))
         return -ENODATA;
-    if (!path_of(fs, view, path) || !limefs_view_is_unchanged(fs, view))
+    if (!tell(fs, view, path, socket, &range.job) || !limefs_view_is_unchanged(fs, view))
         return -ENODATA;
     return limefile_range_encode(&range, text);
 }

@@ -13,6 +13,7 @@
 #include "limefs.h"
 #include "limeildg.h"
 #include "limephysics.h"
+#include "limerange.h"
 
 #include <sys/uio.h>
 
@@ -76,6 +77,15 @@ int limefs_job_sum(struct limefs *, const struct limefs_view *, const struct lim
 int limefs_job_physics(struct limefs *, const struct limefs_view *,
                        const struct limefile_field *, limefile_sum_progress_fn *progress,
                        void *context, struct limefile_physics *);
+
+/* The path of a view's container, and how many bytes of it name a folder that only the
+ * administrator changes: what is mounted, or its folder. False: it is longer than cap. */
+bool limefs_job_name(struct limefs *, const struct limefs_view *, char *path, size_t cap,
+                     size_t *root);
+
+/* What other clients of the job, if it serves now, have to know; all but the root. */
+bool limefs_job_tell(struct limefs *, struct limefile_range_job *,
+                     char socket[LIMEFILE_RANGE_SOCKET_MAX]);
 
 /* The attribute of the mount's root that shows them; it is not listed, as it is not the
  * container's. */
