@@ -52,19 +52,28 @@ void limejob_window_prepare(struct limejob_window *window, const atomic_bool *st
     }
 }
 
+int limejob_window_memory(uint64_t bytes)
+{
+    if (bytes == 0 || bytes > LIMEJOB_WINDOW_MAX)
+        return -EINVAL;
+    int fd = memfd_create("limefs-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    if (ftruncate(fd, (off_t)bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        return fd;
+    int err = -errno;
+    close(fd);
+    return err;
+}
+
 int limejob_window_create(struct limejob_window *window, uint64_t bytes)
 {
     *window = (struct limejob_window){.bytes = bytes};
-    if (bytes == 0 || bytes > LIMEJOB_WINDOW_MAX)
-        return -EINVAL;
-    window->fd = memfd_create("limefs-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    window->fd = limejob_window_memory(bytes);
     if (window->fd < 0)
-        return -errno;
-    int err =
-        ftruncate(window->fd, (off_t)bytes) == 0 &&
-                fcntl(window->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0
-            ? map(window)
-            : -errno;
+        return window->fd;
+    int err = map(window);
     if (err)
         close(window->fd);
     return err;
