@@ -82,17 +82,24 @@ static int open_container(const struct limefile_range *range)
     return -1;
 }
 
+bool limefs_run_ask(int fd, char text[LIMEFILE_RANGE_TEXT_MAX], struct limefile_range *range)
+{
+    ssize_t len = fgetxattr(fd, LIMEFILE_RANGE_XATTR, text, LIMEFILE_RANGE_TEXT_MAX - 1);
+    return len > 0 && limefile_range_decode(text, (size_t)len, range) == 0;
+}
+
 static int find_container(int fd, struct limefs_run_record *record)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
     struct limefile_range range;
-    ssize_t len = fgetxattr(fd, LIMEFILE_RANGE_XATTR, text, sizeof text - 1);
-    if (len <= 0 || limefile_range_decode(text, (size_t)len, &range) != 0)
+    if (!limefs_run_ask(fd, text, &range))
         return -1;
     record->state = range.state;
     record->offset = range.offset;
     record->bytes = range.bytes;
     record->head = range.head;
+    if (range.job.socket && range.bytes >= range.job.from)
+        record->job_from = range.job.from ? range.job.from : 1;
     return open_container(&range);
 }
 

@@ -11,26 +11,26 @@
 #define BEHIND ((uint64_t)1 << 62) /* the end of any file */
 
 enum {
-    PARTS = 64,        /* of a vector that goes beyond the record's end */
     MOST = 0x7ffff000, /* bytes that the kernel moves at once */
 };
 
-/* As many parts as hold n bytes, the last one cut; 0: too many. */
-static int cut(const struct iovec *iov, int count, size_t n, struct iovec out[PARTS])
+int limefs_run_cut(const struct iovec *iov, int count, size_t skip, size_t n,
+                   struct iovec out[LIMEFS_RUN_PARTS])
 {
     int used = 0;
-    for (; used < count && used < PARTS && n > 0; used++) {
-        out[used] = iov[used];
-        if (out[used].iov_len > n)
-            out[used].iov_len = n;
+    for (int i = 0; i < count && used < LIMEFS_RUN_PARTS && n > 0; i++) {
+        size_t left = skip < iov[i].iov_len ? iov[i].iov_len - skip : 0;
+        out[used] = (struct iovec){(char *)iov[i].iov_base + skip, left < n ? left : n};
+        skip -= iov[i].iov_len - left;
         n -= out[used].iov_len;
+        used += left > 0;
     }
     return n == 0 ? used : 0;
 }
 
 /* Not libc's functions, by which a thread can be cancelled: it would leave the record held, and
  * the position moved. */
-static ssize_t read_parts(int fd, const struct iovec *iov, int count, uint64_t at)
+ssize_t limefs_run_read_parts(int fd, const struct iovec *iov, int count, uint64_t at)
 {
     return count == 1 ? syscall(SYS_pread64, fd, iov->iov_base, iov->iov_len, at)
                       : syscall(SYS_preadv, fd, iov, (long)count, at, 0L);
@@ -38,40 +38,45 @@ static ssize_t read_parts(int fd, const struct iovec *iov, int count, uint64_t a
 
 /* fstat() of today's libc asks by an empty name, which takes the kernel 2 us more after a large
  * read. */
-static bool look_at(int fd, struct stat *st)
+int limefs_run_stat(int fd, struct stat *st)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
-    return syscall(SYS_fstat, fd, st) == 0; /* where libc's structure is the kernel's */
+    return (int)syscall(SYS_fstat, fd, st); /* where libc's structure is the kernel's */
 #else
-    return fstat(fd, st) == 0;
+    return fstat(fd, st);
 #endif
 }
 
 /* Afterwards the container must be what it was: what was read is then the record's, as it was
  * when the mount looked at it. */
-static bool read_container(struct limefs_run_record *record, const struct iovec *iov, int count,
-                           size_t n, uint64_t at)
+static bool read_container(int fd, struct limefs_run_record *record, const struct iovec *iov,
+                           int count, size_t n, uint64_t at)
 {
     struct stat st;
     struct limefile_state state;
-    int fd = atomic_load(&record->container);
-    if (fd < 0 || read_parts(fd, iov, count, record->offset + at) != (ssize_t)n)
+    int container = atomic_load(&record->container);
+    enum limefs_run_source source = limefs_run_fetch(fd, record, iov, count, n, at);
+    if (container < 0 || source == LIMEFS_RUN_MOUNT ||
+        (source == LIMEFS_RUN_CONTAINER &&
+         limefs_run_read_parts(container, iov, count, record->offset + at) != (ssize_t)n))
         return false;
-    bool unchanged = look_at(fd, &st);
+    bool unchanged = limefs_run_stat(container, &st) == 0;
     if (unchanged) {
         limefile_state_of(&st, &state);
         unchanged = limefile_state_equal(&state, &record->state);
     }
     if (!unchanged)
         atomic_store(&record->changed, true);
+    else if (source == LIMEFS_RUN_JOB)
+        limefs_run_count_by_job(n);
     return unchanged;
 }
 
 /* Of `total` bytes at `at` in the container's range, those that it has. */
-static bool read_range(struct limefs_run_record *record, const struct iovec *iov, int count,
-                       size_t total, uint64_t at, ssize_t *got)
+static bool read_range(int fd, struct limefs_run_record *record, const struct iovec *iov,
+                       int count, size_t total, uint64_t at, ssize_t *got)
 {
-    struct iovec parts[PARTS];
+    struct iovec parts[LIMEFS_RUN_PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
     if (total > left && (total == MOST || record->tail || at >= BEHIND))
         return false; /* the kernel also looks at the addresses behind the end */
@@ -80,11 +85,11 @@ static bool read_range(struct limefs_run_record *record, const struct iovec *iov
         at = BEHIND - record->offset;
     } else if (total > left) {
         total = (size_t)left;
-        count = cut(iov, count, total, parts);
+        count = limefs_run_cut(iov, count, 0, total, parts);
         iov = parts;
     }
     *got = (ssize_t)total;
-    return count > 0 && read_container(record, iov, count, total, at);
+    return count > 0 && read_container(fd, record, iov, count, total, at);
 }
 
 /* The same of the mount's file, whose head comes from there. */
@@ -92,13 +97,13 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
                       int count, size_t total, uint64_t at, ssize_t *got)
 {
     if (at >= record->head)
-        return read_range(record, iov, count, total, at - record->head, got);
+        return read_range(fd, record, iov, count, total, at - record->head, got);
     uint64_t n = record->head - at;
     if (count != 1 || n >= total)
         return false;
     struct iovec head = {iov->iov_base, n}, rest = {(char *)iov->iov_base + n, total - n};
-    if (read_parts(fd, &head, 1, at) != (ssize_t)n ||
-        !read_range(record, &rest, 1, total - n, 0, got))
+    if (limefs_run_read_parts(fd, &head, 1, at) != (ssize_t)n ||
+        !read_range(fd, record, &rest, 1, total - n, 0, got))
         return false;
     *got += (ssize_t)n;
     return true;
@@ -117,7 +122,7 @@ static bool read_on(int fd, struct limefs_run_record *record, const struct iovec
     off_t at = end - (off_t)total;
     got->round = read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes);
     if (!got->round)
-        got->bytes = read_parts(fd, iov, count, (uint64_t)at);
+        got->bytes = limefs_run_read_parts(fd, iov, count, (uint64_t)at);
     got->error = errno;
     off_t back = (off_t)total - (got->bytes > 0 ? got->bytes : 0);
     if (back)

@@ -53,11 +53,11 @@ void limefs_run_table_begin(void)
     atomic_store(same, 1);
 }
 
-/* Whose descriptors these are: false in a child that shares our memory. */
-static bool is_ours(void)
+bool limefs_run_is_ours(void)
 {
     pid_t self = getpid();
     if (same && atomic_load(same) == 0) {
+        limefs_run_client_forked();
         atomic_store(&owner, self);
         atomic_store(same, 1);
     }
@@ -114,6 +114,31 @@ static void close_container(struct limefs_run_record *record)
     limefs_run_real()->close(fd);
 }
 
+/* As it was found; nothing has been read of it yet. */
+static void fill(struct limefs_run_record *record, const struct limefs_run_record *found,
+                 int container)
+{
+    record->dev = found->dev;
+    record->ino = found->ino;
+    record->mount = found->mount;
+    record->state = found->state;
+    record->offset = found->offset;
+    record->bytes = found->bytes;
+    record->head = found->head;
+    record->tail = found->tail;
+    record->job_from = found->job_from;
+    for (int i = 0; i < LIMEFS_RUN_FLOWS; i++)
+        atomic_store(&record->flow[i].turn, 0);
+    atomic_store(&record->turns, 0);
+    atomic_store(&record->warm_to, 0);
+    atomic_store(&record->rests, 0);
+    atomic_store(&record->changed, false);
+    atomic_store(&record->container, container);
+    atomic_fetch_add(&containers, 1);
+    if (record->job_from)
+        limefs_run_link_count(1);
+}
+
 void limefs_run_let_go(struct limefs_run_record *record)
 {
     int kept = errno;
@@ -123,6 +148,8 @@ void limefs_run_let_go(struct limefs_run_record *record)
         ;
     if ((life & USERS) == 1) {
         close_container(record);
+        if (record->job_from)
+            limefs_run_link_count(-1);
         atomic_store(&record->life, ((life >> 32) + 1) << 32);
     }
     errno = kept;
@@ -155,26 +182,21 @@ static void store(int fd, uint64_t entry)
     }
 }
 
+void limefs_run_note_own(int fd, bool own)
+{
+    if (fd >= 0 && fd < FDS)
+        store(fd, own ? OWN : NOTHING);
+}
+
 bool limefs_run_note(int fd, const struct limefs_run_record *found, int container)
 {
     int kept = errno;
-    bool noted = fd >= 0 && fd < FDS && is_ours();
+    bool noted = fd >= 0 && fd < FDS && limefs_run_is_ours();
     struct limefs_run_record *record = noted && found ? take_free() : NULL;
     if (record) {
         uint64_t life = (atomic_load(&record->life) & ~USERS) + 1;
-        record->dev = found->dev;
-        record->ino = found->ino;
-        record->mount = found->mount;
-        record->state = found->state;
-        record->offset = found->offset;
-        record->bytes = found->bytes;
-        record->head = found->head;
-        record->tail = found->tail;
-        atomic_store(&record->changed, false);
-        atomic_store(&record->container, container);
-        atomic_fetch_add(&containers, 1);
-        if (container < FDS)
-            store(container, OWN);
+        fill(record, found, container);
+        limefs_run_note_own(container, true);
         atomic_store_explicit(&record->life, life, memory_order_release);
         store(fd, number_of(record, life));
     } else if (container >= 0) {
@@ -190,7 +212,7 @@ void limefs_run_note_same(int fd, int of)
 {
     int kept = errno;
     uint64_t entry = entry_of(of);
-    if (fd != of && fd >= 0 && fd < FDS && (entry || entry_of(fd)) && is_ours()) {
+    if (fd != of && fd >= 0 && fd < FDS && (entry || entry_of(fd)) && limefs_run_is_ours()) {
         if (entry != BY_MOUNT && !hold(entry)) /* the new entry holds it */
             entry = NOTHING;
         store(fd, entry);
@@ -201,7 +223,7 @@ void limefs_run_note_same(int fd, int of)
 void limefs_run_forget(int fd)
 {
     int kept = errno;
-    if (limefs_run_is_known(fd) && is_ours())
+    if (limefs_run_is_known(fd) && limefs_run_is_ours())
         store(fd, NOTHING);
     errno = kept;
 }
@@ -236,7 +258,7 @@ static bool is_container(int fd, const struct limefs_run_record *record)
 bool limefs_run_is_own(int fd)
 {
     int kept = errno;
-    bool own = limefs_run_is_report(fd) ||
+    bool own = limefs_run_is_report(fd) || limefs_run_client_has(fd) ||
                (entry_of(fd) == OWN && is_container(fd, whose_container(fd)));
     errno = kept;
     return own;
@@ -245,10 +267,11 @@ bool limefs_run_is_own(int fd)
 void limefs_run_give_up(int fd)
 {
     bool report = limefs_run_is_report(fd);
-    if ((!report && entry_of(fd) != OWN) || !is_ours())
+    if ((!report && entry_of(fd) != OWN) || !limefs_run_is_ours())
         return;
     if (report)
         limefs_run_move_report();
+    limefs_run_client_give_up(fd);
     struct limefs_run_record *record = report ? NULL : whose_container(fd);
     if (record) {
         atomic_store(&record->changed, true);
