@@ -246,8 +246,9 @@ static struct piece take(const struct reading *r, int number)
     return piece;
 }
 
-/* Afterwards the descriptor must still be the window, and that of the same connection. */
-static bool copy(struct reading *r, const struct piece *piece)
+/* Afterwards the descriptor must still be the window, and that of the same connection. On the
+ * stack for that long only: handlers have little. */
+__attribute__((noinline)) static bool copy(struct reading *r, const struct piece *piece)
 {
     struct iovec parts[LIMEFS_RUN_PARTS];
     int window = limefs_run_client_window();
