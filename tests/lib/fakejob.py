@@ -54,7 +54,8 @@ class FakeJob:
         self.silent = threading.Event()  # reads and writes get no answer
         self.hang_up_after = None        # so many reads
         self.handle = FakeJob.answer
-        self.files, self.last, self.window, self.passed = {}, 0, None, None
+        self.files, self.last, self._here = {}, 0, threading.local()
+        self.windows, self.window = {}, None  # by connection; the last one
         self.connections, self.ended = [], False
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
@@ -64,6 +65,11 @@ class FakeJob:
 
     def __enter__(self):
         return self
+
+    @property
+    def passed(self):
+        """Of the connection whose thread asks."""
+        return self._here.passed
 
     def __exit__(self, *_):
         self.close()
@@ -113,9 +119,10 @@ class FakeJob:
                 head += self._exactly(connection, HEADER.size - len(head))
                 _, _, opcode, _, n, tag = HEADER.unpack(head)
                 payload = self._exactly(connection, n)
-                self.passed = fds[0] if fds else None
+                self._here.passed = fds[0] if fds else None
                 if opcode == HELLO and fds:
                     self.window = mmap.mmap(fds[0], struct.unpack("<Q", payload)[0])
+                    self.windows[connection] = self.window
                 reply = self.handle(self, connection, opcode, tag, payload)
                 for fd in fds:
                     os.close(fd)
@@ -125,7 +132,7 @@ class FakeJob:
         except (Hangup, OSError):
             connection.close()
 
-    def convert(self, payload):
+    def convert(self, connection, payload):
         number, offset, n, at, size, to, little = CONVERTING.unpack(payload)
         self.conversions.append((offset, n, at, size, to, little))
         if self.silent.is_set():
@@ -137,10 +144,10 @@ class FakeJob:
         numbers = struct.unpack(f">{n // size}{letters[size]}",
                                 os.pread(self.files[number], n, offset))
         data = struct.pack(f"{'<' if little else '>'}{n // size}{letters[to]}", *numbers)
-        self.window[at:at + len(data)] = data
+        self.windows[connection][at:at + len(data)] = data
         return ok("Q", len(data))
 
-    def answer(self, _connection, opcode, _tag, payload):
+    def answer(self, connection, opcode, _tag, payload):
         if opcode == HELLO:
             self.hellos += 1
             return ok("IIQ", self.ranks, self.hosts, 1 << 20)
@@ -160,19 +167,19 @@ class FakeJob:
             if self.fail:
                 return error(self.fail, "failed by the test")
             data = os.pread(self.files[number], n, offset)
-            self.window[at:at + n] = data
+            self.windows[connection][at:at + n] = data
             return ok("Q", len(data))
         if opcode == WRITE:
             number, offset, n, at, gate, until, uid = WRITING.unpack(payload)
             self.writes.append((offset, n, gate, until, uid))
             if self.silent.is_set():
                 return None
-            os.pwrite(self.files[number], self.window[at:at + n], offset)
+            os.pwrite(self.files[number], self.windows[connection][at:at + n], offset)
             return ok("Q", n)
         if opcode == SYNC:
             return ok()
         if opcode == CONVERT and self.converts:
-            return self.convert(payload)
+            return self.convert(connection, payload)
         self.refused += 1
         return error(38)
 
