@@ -410,6 +410,8 @@ static void signals(void)
     const stack_t small = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART | SA_ONSTACK};
     struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    int kept = opened(); /* a job that reads it is not looked for by each handler */
+    reads_on(kept, 0, 1000);
     MUST(sigaltstack(&small, NULL) == 0 && sigaction(SIGALRM, &action, NULL) == 0);
     MUST(setitimer(ITIMER_REAL, &often, NULL) == 0);
     while (atomic_load(&alarms) < 500) {
@@ -419,6 +421,7 @@ static void signals(void)
         MUST(close(fd) == 0 && close(two) == 0);
     }
     MUST(setitimer(ITIMER_REAL, &never, NULL) == 0);
+    MUST(close(kept) == 0);
 }
 
 /* ---- streams ---- */

@@ -1,0 +1,582 @@
+"""limefs-run in a mount with a job: its ranks read for the program, with no byte but the right
+ones, whatever they or the program do."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fakejob
+import jobtest
+import limetest
+import test_run
+from fakejob import FakeJob
+from mpitest import environment
+from test_run import PYTHON, REPORT, settled, words
+
+MIB = 1 << 20
+RECORD = 40 * MIB + 4321
+TIMEOUT = 2.0
+PATIENT = "job_timeout=60"  # where the job does nothing wrong
+ALWAYS = {"LIMEFS_RUN_JOB": "always"}
+
+
+def cold(*paths):
+    for path in paths:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def serving(mount):
+    def serves():
+        return json.loads(os.getxattr(mount.path, "user.limefs.stats"))["job"]["state"] == "serving"
+    if not jobtest.wait_until(serves, 60 * limetest.SLOWNESS):
+        raise AssertionError("no job")
+    return mount
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+@limetest.needs_fuse
+class TestCase(limetest.TestCase):
+    def setUp(self):
+        self.folder = self.tempdir()
+        self.path = os.path.join(self.folder, "c.lime")
+        self.socket = os.path.join(self.tempdir(), "a socket")
+        self.data, self.other = words(1, RECORD), words(2, RECORD)
+        self.write_container(self.path)
+
+    def write_container(self, path, turn=0):
+        pair = [("one", self.data), ("two", self.other)]
+        with open(path, "wb") as file:
+            file.write(limetest.container(pair[::-1] if turn % 2 else pair))
+        settled(path)
+
+    def mount(self, *options, source=None, **how):
+        return limetest.Mount(source or self.path, timeout=60, env=environment(), opts=[
+            "extent=4M", "window=64M", "forward_from=1M", *options], **how)
+
+    def needs_mpi(self):
+        if not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+
+    def run_right(self, *command, data=None, env=None, **kw):
+        """Its standard output is the record."""
+        done = test_run.run(list(command), env=env, timeout=300, **kw)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sha256(done.stdout), sha256(self.data if data is None else data))
+        self.assertEqual(done.round + done.through, len(done.stdout))
+        return done
+
+    def reader(self, record, block=200_000, **env):
+        """A process that reads a block for each line of its input, and says what it has read."""
+        code = ("import os, sys\n"
+                "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+                "for line in sys.stdin:\n"
+                f"    print(os.read(fd, {block}).hex(), flush=True)\n")
+        process = subprocess.Popen([limetest.program("limefs-run"), PYTHON, "-c", code, record],
+                                   env=test_run.environ(**env), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        return process
+
+    @staticmethod
+    def ask(process, blocks):
+        got = b""
+        for _ in range(blocks):
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            got += bytes.fromhex(process.stdout.readline().decode())
+        return got
+
+    def report(self, process):
+        """Its end: (round, by the job, through)."""
+        err = process.communicate(timeout=300)[1]
+        self.assertEqual(process.returncode, 0, err)
+        found = REPORT.search(err)
+        self.assertTrue(found, err)
+        return tuple(int(number or 0) for number in found.groups()[1:])
+
+
+class Ranks(TestCase):
+    """Real jobs."""
+
+    def setUp(self):
+        super().setUp()
+        self.needs_mpi()
+
+    def test_own_jobs(self):
+        for ranks in (1, 2, 4):
+            with self.subTest(ranks=ranks), self.mount(f"ranks={ranks}", PATIENT) as mount:
+                serving(mount)
+                for command in (["cat"], ["dd", "bs=1M"], ["dd", "bs=30000"], ["head", "-c-0"]):
+                    cold(self.path)
+                    name = mount.join("one")
+                    name = f"if={name}" if command[0] == "dd" else name
+                    done = self.run_right(*command, name)
+                    self.assertGreater(done.by_job, RECORD // 2, done.stderr)
+                    self.assertEqual(done.through, 0)
+
+    def test_in_memory(self):
+        with self.mount("ranks=2", PATIENT) as mount:
+            serving(mount)
+            with open(self.path, "rb") as file:
+                while file.read(MIB):
+                    pass
+            done = self.run_right("cat", mount.join("one"))
+            self.assertEqual((done.by_job, done.through), (0, 0))
+
+    def test_a_foreign_job_and_a_tree(self):
+        os.makedirs(os.path.join(self.folder, "deep er", "x"))
+        path = os.path.join(self.folder, "deep er", "x", "c 2")
+        os.link(self.path, path)
+        settled(path)
+        with jobtest.Job(2, path=self.socket), \
+                self.mount(f"job={self.socket}", PATIENT, source=self.folder) as mount:
+            serving(mount)
+            for name in (mount.join("deep er", "x", "c 2", "one"), mount.join("c.lime", "one")):
+                cold(self.path)
+                done = self.run_right("cat", name)
+                self.assertGreater(done.by_job, RECORD // 2, done.stderr)
+            status = json.loads(self.run_ok(["limefs-io", "--status", self.socket, "--json"]))
+            self.assertEqual(status["clients"], 1)  # the daemon alone
+
+    def test_ways_to_read(self):
+        code = ("import mmap, os, sys\n"
+                "path, how = sys.argv[1:]\n"
+                "fd = os.open(path, os.O_RDONLY)\n"
+                "size = os.fstat(fd).st_size\n"
+                "if how == 'pread':\n"
+                "    data = b''.join(os.pread(fd, 99999, at) for at in range(0, size, 99999))\n"
+                "elif how == 'readv':\n"
+                "    parts = [bytearray(n) for n in (1, 0, 4095, 3 << 20, 5)]\n"
+                "    data = b''\n"
+                "    while got := os.readv(fd, parts):\n"
+                "        data += b''.join(parts)[:got]\n"
+                "elif how == 'at once':\n"
+                "    data = os.read(fd, size + 1)\n"
+                "elif how == 'lseek':\n"
+                "    data = b''\n"
+                "    for at in range(0, size, 70001):\n"
+                "        os.lseek(fd, at, os.SEEK_SET)\n"
+                "        data += os.read(fd, 70001)\n"
+                "elif how == 'from the middle':\n"
+                "    os.lseek(fd, size // 2, os.SEEK_SET)\n"
+                "    tail = os.read(fd, size)\n"
+                "    data = os.pread(fd, size // 2, 0) + tail\n"
+                "os.write(2, b'%d\\n' % len(data))\n"
+                "while data:\n"
+                "    data = data[os.write(1, data):]\n")
+        with self.mount("ranks=2", PATIENT) as mount:
+            serving(mount)
+            for how in ("pread", "readv", "at once", "lseek", "from the middle"):
+                with self.subTest(how):
+                    cold(self.path)
+                    done = self.run_right(PYTHON, "-c", code, mount.join("two"), how,
+                                          data=self.other)
+                    self.assertGreater(done.by_job, RECORD // 3, done.stderr)
+
+    def test_a_face_with_a_head(self):
+        path = os.path.join(self.tempdir(), "cfg")
+        self.run_ok(["make-config", "--lattice", "16,16,16,32", path])
+        settled(path)
+        with self.mount("ranks=2", PATIENT, source=path) as mount:
+            serving(mount)
+            name = mount.join("ildg-binary-data.npy")
+            with open(name, "rb") as file:
+                data = file.read()
+            cold(path)
+            done = test_run.run(["cat", name])
+            self.assertEqual(sha256(done.stdout), sha256(data))
+            self.assertGreater(done.by_job, len(data) // 2, done.stderr)
+
+    def test_random_and_small_reads(self):
+        code = ("import os, random, sys\n"
+                "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+                "dice, size = random.Random(1), os.fstat(fd).st_size // 8\n"
+                "for _ in range(500):\n"
+                "    at = dice.randrange(size - 512)\n"
+                "    data = os.pread(fd, 4096, at * 8)\n"
+                "    assert int.from_bytes(data[:8], 'little') & (1 << 48) - 1 == at * 8\n")
+        with self.mount("ranks=1", PATIENT) as mount:
+            serving(mount)
+            cold(self.path)
+            done = test_run.run([PYTHON, "-c", code, mount.join("one")])
+            self.assertEqual((done.returncode, done.by_job, done.through), (0, 0, 0), done.stderr)
+
+    def harmed(self, harm, ranks=3, mount_options=()):
+        """`harm` is done when a reader is by a job's ranks in the middle of a record."""
+        with self.mount(f"ranks={ranks}", *mount_options) as mount:
+            serving(mount)
+            cold(self.path)
+            process = self.reader(mount.join("one"))
+            got = self.ask(process, 40)
+            harm([pid for pid in mount.pids() if self.is_rank(pid)])
+            got += self.ask(process, RECORD // 200_000 + 1 - 40)
+            self.assertEqual(sha256(got), sha256(self.data))
+            round_, by_job, through = self.report(process)
+            self.assertGreater(by_job, 4 * MIB)
+            self.assertGreater(through, 0)
+            return round_
+
+    @staticmethod
+    def is_rank(pid):
+        try:
+            return os.path.samefile(f"/proc/{pid}/exe", limetest.program("limefs-io"))
+        except OSError:
+            return False
+
+    def test_killed(self):
+        self.harmed(lambda ranks: os.kill(ranks[-1], signal.SIGKILL), 3, [PATIENT])
+        self.harmed(lambda ranks: [os.kill(rank, signal.SIGKILL) for rank in ranks], 2, [PATIENT])
+
+    def test_stopped(self):
+        """The reader goes on when job_timeout is past."""
+        self.harmed(lambda ranks: [os.kill(rank, signal.SIGSTOP) for rank in ranks], 2,
+                    [f"job_timeout={TIMEOUT}"])
+
+    def test_threads(self):
+        """Two streams at once."""
+        code = ("import hashlib, sys, threading\n"
+                "sums = {}\n"
+                "def go_on(path):\n"
+                "    with open(path, 'rb', buffering=0) as file:\n"
+                "        sums[path] = hashlib.sha256()\n"
+                "        while data := file.read(500_000): sums[path].update(data)\n"
+                "threads = [threading.Thread(target=go_on, args=[path]) for path in sys.argv[1:]]\n"
+                "for thread in threads: thread.start()\n"
+                "for thread in threads: thread.join()\n"
+                "for path in sys.argv[1:]: print(sums[path].hexdigest())\n")
+        other = os.path.join(self.folder, "d.lime")
+        self.write_container(other, 1)
+        with self.mount("ranks=2", PATIENT, source=self.folder) as mount:
+            serving(mount)
+            names = [mount.join(c, name) for c in ("c.lime", "d.lime") for name in ("one", "two")]
+            for some in (names[:2], names[::3], names):
+                cold(self.path, other)
+                done = test_run.run([PYTHON, "-c", code, *some], timeout=300)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stdout.decode().split(), [
+                    sha256(self.data if name.endswith("one") else self.other) for name in some])
+                self.assertGreater(done.by_job, RECORD // 2, done.stderr)
+
+    def test_signals(self):
+        """A handler that reads the same record, by a stream of its own."""
+        code = ("import os, signal, sys\n"
+                "fd, other = (os.open(sys.argv[1], os.O_RDONLY) for _ in range(2))\n"
+                "def on_alarm(*_):\n"
+                "    data = os.read(other, 1 << 20) or os.pread(other, 1 << 20, 0)\n"
+                "    at = int.from_bytes(data[:8], 'little')\n"
+                "    if at >> 48 != 1: os._exit(3)\n"
+                "signal.signal(signal.SIGALRM, on_alarm)\n"
+                "signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)\n"
+                "while data := os.read(fd, 300_000):\n"
+                "    while data:\n"
+                "        data = data[os.write(1, data):]\n"
+                "signal.setitimer(signal.ITIMER_REAL, 0)\n")
+        with self.mount("ranks=2", PATIENT) as mount:
+            serving(mount)
+            cold(self.path)
+            done = test_run.run([PYTHON, "-c", code, mount.join("one")], timeout=300)
+            self.assertEqual((done.returncode, sha256(done.stdout)), (0, sha256(self.data)),
+                             done.stderr)
+            self.assertGreater(done.by_job, RECORD // 2, done.stderr)
+
+    def test_children(self):
+        """One that was forked in the middle goes on with a connection of its own; others are
+        executed, also by vfork()."""
+        code = ("import hashlib, os, subprocess, sys\n"
+                "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+                "data = os.read(fd, 8 << 20)\n"
+                "child = os.fork()\n"
+                "if child == 0:\n"
+                "    own = os.open(sys.argv[1], os.O_RDONLY)\n"
+                "    again = b''.join(iter(lambda: os.read(own, 250_000), b''))\n"
+                "    right = again[:len(data)] == data and \\\n"
+                "        hashlib.sha256(again).hexdigest() == sys.argv[2]\n"
+                "    sys.exit(0 if right else 1)\n"
+                "data += os.read(fd, 8 << 20)\n"
+                "digest = subprocess.run(['sha256sum', sys.argv[1]], stdout=subprocess.PIPE,\n"
+                "                        close_fds=False).stdout.split()[0].decode()\n"
+                "assert digest == sys.argv[2]\n"
+                "data += os.read(fd, 1 << 30)\n"
+                "assert hashlib.sha256(data).hexdigest() == sys.argv[2]\n"
+                "assert os.waitpid(child, 0)[1] == 0\n")
+        with self.mount("ranks=2", PATIENT) as mount:
+            serving(mount)
+            cold(self.path)
+            done = test_run.run([PYTHON, "-c", code, mount.join("one"), sha256(self.data)],
+                                env=ALWAYS, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            told = REPORT.findall(done.stderr)
+            self.assertEqual(len(told), 3, told)
+            for found in told:
+                self.assertGreater(int(found[2] or 0), RECORD // 2, told)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_another_users_job(self):
+        """A mount of root's for all: its job is root's, so others read by the mount."""
+        for path in (self.path, self.folder):
+            os.chmod(path, 0o755)
+        settled(self.path)
+        point = self.tempdir()
+        os.chmod(point, 0o755)
+        with self.mount("ranks=2", PATIENT, "allow_other", mountpoint=point) as mount:
+            serving(mount)
+            cold(self.path)
+            done = self.run_right("cat", mount.join("one"), user=12345, group=12345,
+                                  extra_groups=[])
+            self.assertEqual(done.by_job, 0)
+            self.assertGreater(done.through, RECORD // 2)
+
+
+class Changes(TestCase):
+    """The container changes while a job reads it: old bytes, new ones or an error."""
+
+    def changed(self, change, want):
+        with FakeJob(self.socket) as job, \
+                self.mount(f"job={self.socket}", PATIENT, source=self.folder) as mount:
+            serving(mount)
+            cold(self.path)
+            process = self.reader(mount.join("c.lime", "one"), **ALWAYS)
+            self.assertEqual(sha256(self.ask(process, 40)), sha256(self.data[:8_000_000]))
+            self.assertTrue(job.reads)
+            change()
+            process.stdin.write(b"\n" * (RECORD // 200_000 + 1 - 40))
+            out, err = process.communicate(timeout=300)
+            got = bytes.fromhex(out.decode().replace("\n", ""))
+            self.assertEqual(got, self.data[8_000_000:8_000_000 + len(got)])
+            if want is None:
+                self.assertEqual(got, b"")
+                self.assertIn(b"Stale file handle", err)
+            else:
+                self.assertEqual(len(got), want, err)
+
+    def test_replaced(self):
+        self.write_container(self.path + ".new", 1)
+        self.changed(lambda: os.rename(self.path + ".new", self.path), RECORD - 8_000_000)
+
+    def test_unlinked(self):
+        self.changed(lambda: os.unlink(self.path), RECORD - 8_000_000)
+
+    def test_rewritten_in_place(self):
+        def rewrite():
+            with open(self.path, "r+b") as file:
+                file.write(limetest.container([("two", self.other), ("one", self.data)]))
+        self.changed(rewrite, None)
+
+    def test_cut(self):
+        self.changed(lambda: os.truncate(self.path, 20 * MIB), None)
+
+    def test_all_the_time(self):
+        """The records change places while readers by a real job are at it."""
+        self.needs_mpi()
+        over = threading.Event()
+
+        def go_on():
+            turn = 0
+            while not over.wait(0.1):
+                turn += 1
+                self.write_container(self.path + ".new", turn)
+                cold(self.path + ".new")
+                os.rename(self.path + ".new", self.path)
+
+        with self.mount("ranks=2", PATIENT, source=self.folder) as mount:
+            serving(mount)
+            thread = threading.Thread(target=go_on)
+            thread.start()
+            try:
+                for turn in range(6):
+                    name, data = (("one", self.data), ("two", self.other))[turn % 2]
+                    done = test_run.run(["cat", mount.join("c.lime", name)])
+                    self.assertEqual(done.stdout, data[:len(done.stdout)], done.stderr)
+                    if done.returncode == 0:
+                        self.assertEqual(len(done.stdout), RECORD)
+            finally:
+                over.set()
+                thread.join()
+
+
+class Hostile(TestCase):
+    """A job that answers nonsense, or nothing, to everybody: the bytes are right."""
+
+    def harmless(self, handle, by_job=None, timeout=TIMEOUT):
+        with FakeJob(self.socket) as job, \
+                self.mount(f"job={self.socket}", f"job_timeout={timeout}") as mount:
+            serving(mount)
+            job.handle = handle
+            done = self.run_right("dd", f"if={mount.join('one')}", "bs=300K", env=ALWAYS)
+            if by_job is not None:
+                self.assertEqual(done.by_job > 0, by_job, done.stderr)
+            return job, done
+
+    def replies(self, wanted, reply):
+        """Answers as it should, but for one kind of request."""
+        def handle(job, connection, opcode, tag, payload):
+            if opcode != wanted:
+                return job.answer(connection, opcode, tag, payload)
+            return reply(job, connection, tag, payload)
+        return handle
+
+    def test_a_good_one(self):
+        self.harmless(FakeJob.answer, True, 60)
+
+    def test_wrong_lengths(self):
+        for n in (0, 1, 1 << 40):
+            self.setUp()
+            with self.subTest(n):
+                self.harmless(self.replies(fakejob.READ, lambda *_, n=n: fakejob.ok("Q", n)),
+                              False)
+
+    def test_short_and_long_replies(self):
+        for opcode in (fakejob.HELLO, fakejob.OPEN, fakejob.READ):
+            for reply in (b"", b"\0", b"\0" * 4, b"\xff" * 60, bytes(65536)):
+                self.setUp()
+                with self.subTest(opcode, reply=reply[:8]):
+                    self.harmless(self.replies(opcode, lambda *_, r=reply: r))
+
+    def test_errors(self):
+        for opcode in (fakejob.HELLO, fakejob.OPEN, fakejob.READ):
+            self.setUp()
+            with self.subTest(opcode):
+                done = self.harmless(self.replies(opcode, lambda *_: fakejob.error(5, "no")),
+                                     False)[1]
+                self.assertEqual(done.through > RECORD // 2, opcode == fakejob.HELLO)
+
+    def test_hanging_up(self):
+        def hang_up(*_):
+            raise fakejob.Hangup
+        for opcode in (fakejob.HELLO, fakejob.OPEN, fakejob.READ):
+            self.setUp()
+            with self.subTest(opcode):
+                self.harmless(self.replies(opcode, hang_up), False)
+
+    def test_silence(self):
+        for opcode in (fakejob.HELLO, fakejob.OPEN, fakejob.READ):
+            self.setUp()
+            with self.subTest(opcode):
+                self.harmless(self.replies(opcode, lambda *_: None), False)
+
+    def test_garbage(self):
+        """Another magic, opcode or tag; more replies than requests; a descriptor."""
+        head, answer = fakejob.HEADER, fakejob.ok("Q", 4 * MIB)
+
+        def garbage(data):
+            def reply(_job, connection, tag, _payload):
+                connection.sendall(data(tag))
+            return reply
+        for data in (lambda _: b"garbage" * 100,
+                     lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.OPEN, 1, 8, tag) + bytes(8),
+                     lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.READ, 1, 12, tag + 1) + answer,
+                     lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.READ, 1, 12, 99 << 32) + answer,
+                     lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.READ, 0, 12, tag) + answer,
+                     lambda tag: (head.pack(fakejob.MAGIC, 2, fakejob.READ, 1, 12, tag) +
+                                  answer) * 200,
+                     lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.READ, 1, 1 << 31, tag),
+                     lambda tag: head.pack(fakejob.MAGIC, 7, fakejob.READ, 1, 12, tag) + answer):
+            self.setUp()
+            with self.subTest(data(1 << 34)[:40]):
+                self.harmless(self.replies(fakejob.READ, garbage(data)))
+
+    def test_a_job_that_goes_and_another_one(self):
+        """The mount's next job is not asked by who has just lost one, but by new programs."""
+        with FakeJob(self.socket) as job, self.mount(f"job={self.socket}", PATIENT) as mount:
+            serving(mount)
+            job.hang_up_after = 3
+            self.run_right("cat", mount.join("one"), env=ALWAYS)
+            job.hang_up_after = None
+            serving(mount)
+            self.assertGreater(self.run_right("cat", mount.join("one"), env=ALWAYS).by_job, 0)
+
+    def test_no_job_yet(self):
+        """It is not there when the record is opened: the container is read."""
+        with self.mount(f"job={self.socket}") as mount:
+            done = self.run_right("cat", mount.join("one"), env=ALWAYS)
+            self.assertEqual((done.round, done.by_job), (RECORD, 0))
+
+    def test_closed_unseen(self):
+        """Descriptors of the library that the program closes behind its back, and takes: by none
+        of them a byte is read or written that is not its own."""
+        code = ("import ctypes, os, socket, sys\n"
+                "libc = ctypes.CDLL(None, use_errno=True)\n"
+                "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+                "data = os.read(fd, 12_000_000)\n"
+                "libc.syscall(436, 100, 0xffffffff, 0)\n"  # close_range
+                "ends = [socket.socketpair() for _ in range(3)]\n"
+                "own = []\n"
+                "for one, other in ends:\n"
+                "    other.send(b'mine')\n"
+                "for n in range(500, 520):\n"
+                "    libc.syscall(33, ends[n % 3][0].fileno(), n)\n"  # dup2
+                "    own.append(n)\n"
+                "while got := os.read(fd, 300_000):\n"
+                "    data += got\n"
+                "for one, other in ends:\n"
+                "    assert one.recv(10, socket.MSG_DONTWAIT) == b'mine'\n"
+                "    try: sys.exit(other.recv(10, socket.MSG_DONTWAIT))\n"
+                "    except BlockingIOError: pass\n"
+                "while data:\n"
+                "    data = data[os.write(1, data):]\n")
+        if os.uname().machine != "x86_64":
+            self.skipTest("numbers of system calls")
+        with FakeJob(self.socket) as job, self.mount(f"job={self.socket}", PATIENT) as mount:
+            serving(mount)
+            done = limetest.run(["limefs-run", PYTHON, "-c", code, mount.join("one")],
+                                env=test_run.environ(**ALWAYS))
+            self.assertEqual((done.returncode, sha256(done.stdout)), (0, sha256(self.data)),
+                             done.stderr)
+            self.assertTrue(job.reads)
+
+
+class Calls(test_run.Calls):
+    """All that tests/helpers/run-calls.c does, and each read by the job if that can be."""
+
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+        self.job = jobtest.Job(2).start()
+
+    def mount(self):
+        return limetest.Mount(self.container, opts=[
+            f"job={self.job.path}", "forward_from=1", "extent=1M", "window=8M", PATIENT])
+
+    def check(self, what, round_=True, opts=None):
+        with self.mount() as mount:
+            serving(mount)
+            done = test_run.run(["run-calls", what, mount.join("data"), self.plain], env=ALWAYS,
+                                timeout=300)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            if round_:
+                self.assertGreater(done.by_job, 0, done.stderr)
+            return done
+
+    def test_each_call(self):
+        self.check("calls")
+
+    def test_edges(self):
+        with self.mount() as mount:
+            serving(mount)
+            plain = limetest.run(["run-edges", mount.join("data")], env=test_run.environ(),
+                                 timeout=300)
+            done = test_run.run(["run-edges", mount.join("data")], env=ALWAYS, timeout=300)
+        self.assertEqual((plain.returncode, done.returncode), (0, 0), plain.stderr + done.stderr)
+        self.assertEqual(done.stdout.splitlines(), plain.stdout.splitlines())
+        self.assertGreater(done.by_job, 0, done.stderr)
+
+    test_a_mount_that_is_written_to = test_bytes_that_are_looked_at_on_their_way = None
+
+
+if __name__ == "__main__":
+    limetest.main()
