@@ -13,7 +13,12 @@
 
 #pragma weak pthread_setcancelstate /* as in real.c */
 
+#ifndef MADV_COLLAPSE /* Linux 6.1 */
+#define MADV_COLLAPSE 25
+#endif
+
 enum {
+    HUGE_PAGE = 2 << 20,
     TRIES = 200, /* to get the lock: it is held for some microseconds */
 };
 
@@ -173,4 +178,24 @@ void limefs_run_client_let_go(void)
         shutdown(fd, SHUT_RDWR); /* a child may have it, too */
     let_go(&held_socket);
     let_go(&held_window);
+}
+
+/* Mapped for that moment, at an address that huge pages can have. */
+void limefs_run_client_prepare(uint64_t at, uint64_t bytes)
+{
+    int fd = limefs_run_client_window();
+    size_t room = bytes + HUGE_PAGE;
+    char *place = bytes % HUGE_PAGE == 0 && fd >= 0
+                      ? mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                      : MAP_FAILED;
+    if (place == MAP_FAILED)
+        return;
+    char *slot = place + -(uintptr_t)place % HUGE_PAGE;
+    if (mmap(slot, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)at) ==
+        slot) {
+        for (uint64_t i = 0; i < bytes; i += HUGE_PAGE)
+            slot[i] = 0; /* a page must be there to be collapsed */
+        madvise(slot, bytes, MADV_COLLAPSE);
+    }
+    munmap(place, room);
 }

@@ -56,6 +56,7 @@ struct limefs_run_client {
     char socket[LIMEFILE_RANGE_SOCKET_MAX];
     struct limefs_run_file file[LIMEFS_RUN_FILES_MAX];
     struct limefs_run_plan plan;
+    bool huge[LIMEFS_RUN_SLOTS_MAX]; /* slots that were made of huge pages */
     struct limejob_channel channel;
     struct limejob_packet packet; /* too large for a handler's stack */
 };
@@ -85,6 +86,10 @@ int limefs_run_client_window(void);
 /* Takes both over, out of the program's way, after an error, too: the socket's, or -1. */
 int limefs_run_client_hold(int socket, int window);
 void limefs_run_client_let_go(void);
+
+/* Makes that part of the window of huge pages, where the kernel can: a disk reads faster into
+ * memory in few pieces. Nothing of it may be in use. */
+void limefs_run_client_prepare(uint64_t at, uint64_t bytes);
 
 /* ---- link.c, with the lock held ---- */
 

@@ -97,6 +97,7 @@ void limefs_run_link_begin(struct limefs_run_client *c, const struct limefile_ra
     if (c->state != LIMEFS_RUN_LINK_NONE || now < c->rests || !limefs_run_may_have_more())
         return;
     c->rests = now + REST * LIMEFS_RUN_SECOND; /* unless all goes well */
+    memset(c->huge, 0, sizeof c->huge);
     limefs_run_plan_begin(&c->plan, job->extent);
     uint64_t bytes = limefs_run_plan_window(&c->plan);
     uint64_t timeout = job->timeout < TIMEOUT * 1000 ? job->timeout : TIMEOUT * 1000;
@@ -177,6 +178,9 @@ void limefs_run_link_open(struct limefs_run_client *c, int container,
 void limefs_run_link_load(struct limefs_run_client *c, int slot)
 {
     const struct limefs_run_slot *s = &c->plan.slot[slot];
+    if (!c->huge[slot])
+        limefs_run_client_prepare((uint64_t)slot * c->plan.extent, c->plan.extent);
+    c->huge[slot] = true;
     struct limejob_packet *packet = request(c, LIMEJOB_READ, TAG_LOAD, slot);
     limejob_put_u32(packet, c->file[s->file].number);
     limejob_put_u64(packet, s->from);
