@@ -477,9 +477,9 @@ class Hostile(TestCase):
                 connection.sendall(data(tag))
             return reply
         for data in (lambda _: b"garbage" * 100,
-                     lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.OPEN, 1, 8, tag) + bytes(8),
+                     lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.OPEN, 1, 4, tag) + bytes(4),
                      lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.READ, 1, 12, tag + 1) + answer,
-                     lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.READ, 1, 12, 99 << 32) + answer,
+                     lambda _: head.pack(fakejob.MAGIC, 2, fakejob.READ, 1, 12, 99 << 32) + answer,
                      lambda tag: head.pack(fakejob.MAGIC, 2, fakejob.READ, 0, 12, tag) + answer,
                      lambda tag: (head.pack(fakejob.MAGIC, 2, fakejob.READ, 1, 12, tag) +
                                   answer) * 200,
