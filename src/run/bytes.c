@@ -55,8 +55,9 @@ static bool read_container(int fd, struct limefs_run_record *record, const struc
     struct stat st;
     struct limefile_state state;
     int container = atomic_load(&record->container);
-    enum limefs_run_source source = limefs_run_fetch(fd, record, iov, count, n, at);
-    if (container < 0 || source == LIMEFS_RUN_MOUNT ||
+    enum limefs_run_source source =
+        container < 0 ? LIMEFS_RUN_MOUNT : limefs_run_fetch(fd, record, iov, count, n, at);
+    if (source == LIMEFS_RUN_MOUNT ||
         (source == LIMEFS_RUN_CONTAINER &&
          limefs_run_read_parts(container, iov, count, record->offset + at) != (ssize_t)n))
         return false;

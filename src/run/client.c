@@ -16,9 +16,11 @@
 #ifndef MADV_COLLAPSE /* Linux 6.1 */
 #define MADV_COLLAPSE 25
 #endif
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
 
 enum {
-    HUGE_PAGE = 2 << 20,
     TRIES = 200, /* to get the lock: it is held for some microseconds */
 };
 
@@ -92,8 +94,12 @@ static int hold(struct held *held, int fd)
 {
     struct stat st;
     fd = fd < 0 ? -1 : limefs_run_out_of_the_way(fd);
-    if (fd < 0 || fstat(fd, &st) != 0)
+    if (fd < 0)
         return -1;
+    if (fstat(fd, &st) != 0) {
+        limefs_run_real()->close(fd);
+        return -1;
+    }
     held->pid = getpid();
     held->dev = st.st_dev;
     held->ino = st.st_ino;
@@ -135,7 +141,8 @@ int limefs_run_client_window(void)
 
 bool limefs_run_client_has(int fd)
 {
-    return fd >= 0 && (fd == still(&held_socket) || fd == still(&held_window));
+    return fd >= 0 && ((fd == atomic_load(&held_socket.fd) && fd == still(&held_socket)) ||
+                       (fd == atomic_load(&held_window.fd) && fd == still(&held_window)));
 }
 
 void limefs_run_client_give_up(int fd)
@@ -152,6 +159,12 @@ void limefs_run_client_forked(void)
         let_go(&held_socket);
     if (held_window.pid != getpid())
         let_go(&held_window);
+}
+
+void limefs_run_client_look(void)
+{
+    if (atomic_load(&held_socket.fd) >= 0)
+        limefs_run_is_ours(); /* which finds out that it is not */
 }
 
 int limefs_run_client_hold(int fd, int window)
@@ -180,22 +193,28 @@ void limefs_run_client_let_go(void)
     let_go(&held_window);
 }
 
-/* Mapped for that moment, at an address that huge pages can have. */
-void limefs_run_client_prepare(uint64_t at, uint64_t bytes)
+/* A page must be there to be collapsed. It is not touched: there might be no memory for it. */
+static void make_huge(char *page)
 {
+    madvise(page, LIMEFS_RUN_HUGE_PAGE, MADV_DONTFORK);
+    if (madvise(page, (size_t)sysconf(_SC_PAGESIZE), MADV_POPULATE_WRITE) == 0)
+        madvise(page, LIMEFS_RUN_HUGE_PAGE, MADV_COLLAPSE);
+}
+
+/* Mapped for that moment, at an address that a huge page can have. What is mapped stays the
+ * window, if the descriptor still is it then. */
+void limefs_run_client_prepare(uint64_t at)
+{
+    size_t room = (size_t)LIMEFS_RUN_HUGE_PAGE * 2;
     int fd = limefs_run_client_window();
-    size_t room = bytes + HUGE_PAGE;
-    char *place = bytes % HUGE_PAGE == 0 && fd >= 0
-                      ? mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                      : MAP_FAILED;
+    char *place =
+        fd < 0 ? MAP_FAILED : mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (place == MAP_FAILED)
         return;
-    char *slot = place + -(uintptr_t)place % HUGE_PAGE;
-    if (mmap(slot, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)at) ==
-        slot) {
-        for (uint64_t i = 0; i < bytes; i += HUGE_PAGE)
-            slot[i] = 0; /* a page must be there to be collapsed */
-        madvise(slot, bytes, MADV_COLLAPSE);
-    }
+    char *page = place + -(uintptr_t)place % LIMEFS_RUN_HUGE_PAGE;
+    if (mmap(page, LIMEFS_RUN_HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+             (off_t)at) == page &&
+        limefs_run_client_window() == fd)
+        make_huge(page);
     munmap(place, room);
 }

@@ -21,6 +21,7 @@
 
 enum {
     LIMEFS_RUN_FILES_MAX = 8, /* containers that the job has open for us */
+    LIMEFS_RUN_HUGE_PAGE = 2 << 20,
 };
 
 enum limefs_run_file_state {
@@ -56,7 +57,7 @@ struct limefs_run_client {
     char socket[LIMEFILE_RANGE_SOCKET_MAX];
     struct limefs_run_file file[LIMEFS_RUN_FILES_MAX];
     struct limefs_run_plan plan;
-    bool huge[LIMEFS_RUN_SLOTS_MAX]; /* slots that were made of huge pages */
+    uint64_t prepared[LIMEFS_RUN_SLOTS_MAX]; /* bytes of slots that were made of huge pages */
     struct limejob_channel channel;
     struct limejob_packet packet; /* too large for a handler's stack */
 };
@@ -87,9 +88,10 @@ int limefs_run_client_window(void);
 int limefs_run_client_hold(int socket, int window);
 void limefs_run_client_let_go(void);
 
-/* Makes that part of the window of huge pages, where the kernel can: a disk reads faster into
- * memory in few pieces. Nothing of it may be in use. */
-void limefs_run_client_prepare(uint64_t at, uint64_t bytes);
+/* Makes that page of the window a huge one, where the kernel can: a disk reads faster into
+ * memory in few pieces. Without the lock, as it may take some ms; what the page holds, it
+ * keeps. */
+void limefs_run_client_prepare(uint64_t at);
 
 /* ---- link.c, with the lock held ---- */
 
@@ -111,5 +113,11 @@ void limefs_run_link_open(struct limefs_run_client *, int container,
 
 /* Asks for what a slot is to hold. */
 void limefs_run_link_load(struct limefs_run_client *, int slot);
+
+/* The next page that is to be made a huge one, if there is one: where in the window. */
+bool limefs_run_link_page(struct limefs_run_client *, uint64_t *at);
+
+/* Nobody reads by the job, nor is about to. */
+bool limefs_run_link_is_idle(const struct limefs_run_client *, uint64_t now);
 
 #endif

@@ -17,6 +17,7 @@ static const size_t small = 64 * 1024;  /* a smaller read counts only where it g
 static const uint64_t glance = 4 * MIB; /* so much of a load tells whether it is in memory */
 static const uint64_t far = 32 * MIB;   /* the kernel reads less ahead */
 static const long wait_ns = 5000000; /* another thread may take the answer that is waited for */
+static const int tries = 100;        /* to get the lock, after so long a wait each */
 
 static bool always; /* measuring: also what is in memory */
 
@@ -77,11 +78,13 @@ struct reading {
     uint64_t at; /* in the container */
     size_t n, done;
     uint64_t run;
+    int failed; /* to get the lock */
 };
 
 enum step {
     COPY,
     WAIT,
+    GO_ON,
     ASK,
     BY_CONTAINER,
     BY_MOUNT,
@@ -91,16 +94,16 @@ enum step {
 static enum step begin(struct limefs_run_client *client, int container,
                        const struct limefile_range *range)
 {
-    uint64_t now = limefs_run_now();
     limefs_run_link_look(client);
-    if (client->state != LIMEFS_RUN_LINK_NONE &&
-        strcmp(client->socket, range->job.socket) != 0 &&
-        limefs_run_plan_is_idle(&client->plan, -1, now))
+    bool same = strcmp(client->socket, range->job.socket) == 0;
+    if (client->state != LIMEFS_RUN_LINK_NONE && !same &&
+        !limefs_run_link_is_idle(client, limefs_run_now()))
+        return BY_MOUNT;
+    if (client->state != LIMEFS_RUN_LINK_NONE && !same)
         limefs_run_link_end(client);
     if (client->state == LIMEFS_RUN_LINK_NONE)
         limefs_run_link_begin(client, &range->job);
-    else if (strcmp(client->socket, range->job.socket) == 0 &&
-             client->state == LIMEFS_RUN_LINK_SERVING &&
+    else if (client->state == LIMEFS_RUN_LINK_SERVING &&
              limefs_run_link_find(client, &range->state) < 0)
         limefs_run_link_open(client, container, range);
     bool there = client->state == LIMEFS_RUN_LINK_GREETING ||
@@ -109,26 +112,32 @@ static enum step begin(struct limefs_run_client *client, int container,
     return there ? WAIT : BY_MOUNT;
 }
 
-/* The mount tells which job it has by now. The daemon is asked without the lock. */
+static enum step begin_quietly(const struct reading *r, const struct limefile_range *range)
+{
+    struct limefs_run_quiet quiet;
+    enum step step = WAIT;
+    limefs_run_quiet_begin(&quiet);
+    if (limefs_run_client_lock(r->client)) {
+        step = begin(r->client, atomic_load(&r->record->container), range);
+        limefs_run_client_unlock(r->client);
+    }
+    limefs_run_quiet_end(&quiet);
+    return step;
+}
+
+/* The mount tells which job it has by now. The daemon is asked without the lock, and not at
+ * each read. */
 static enum step ask(const struct reading *r)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
     struct limefile_range range;
-    struct limefs_run_quiet quiet;
-    if (!limefs_run_ask(r->fd, text, &range) ||
-        !limefile_state_equal(&range.state, &r->record->state))
-        return BY_MOUNT;
-    if (!range.job.socket) {
-        atomic_store(&r->record->rests, limefs_run_now() + LIMEFS_RUN_SECOND);
-        return BY_CONTAINER;
-    }
     enum step step = BY_MOUNT;
-    limefs_run_quiet_begin(&quiet);
-    if (limefs_run_client_lock(r->client)) {
-        step = begin(r->client, atomic_load(&r->record->container), &range);
-        limefs_run_client_unlock(r->client);
-    }
-    limefs_run_quiet_end(&quiet);
+    if (limefs_run_ask(r->fd, text, &range) &&
+        limefile_state_equal(&range.state, &r->record->state))
+        step = range.job.socket ? begin_quietly(r, &range) : BY_CONTAINER;
+    if (step != WAIT)
+        atomic_store(step == BY_MOUNT ? &r->record->leaves : &r->record->rests,
+                     limefs_run_now() + LIMEFS_RUN_SECOND);
     return step;
 }
 
@@ -159,7 +168,8 @@ static void fetch(struct limefs_run_client *client, struct limefs_run_record *re
     uint64_t to, warm = want->at;
     int container = atomic_load(&record->container);
     while (client->state == LIMEFS_RUN_LINK_SERVING &&
-           limefs_run_plan_next(&client->plan, course, want, &to)) {
+           limefs_run_plan_next(&client->plan, course, want, &to) &&
+           limefs_run_plan_has_room(&client->plan, course, want->now)) {
         if (is_in_memory(container, course->ahead, to, want->end)) {
             warm = course->ahead <= warm ? to : warm;
             limefs_run_plan_pass(&client->plan, course, to);
@@ -260,21 +270,36 @@ __attribute__((noinline)) static bool copy(struct reading *r, const struct piece
            atomic_load(&r->client->connections) == piece->connection;
 }
 
+/* With the lock; what is to be done without it follows: a copy, or (GO_ON) while an answer is
+ * waited for, a page that is made a huge one. */
+static enum step locked_step(struct reading *r, struct piece *piece, uint64_t *page)
+{
+    int slot;
+    if (!limefs_run_client_lock(r->client))
+        return r->failed++ < tries ? WAIT : BY_MOUNT;
+    enum step step = next_step(r, &slot);
+    if (step == COPY)
+        *piece = take(r, slot);
+    else if (step == WAIT && limefs_run_link_page(r->client, page))
+        step = GO_ON;
+    limefs_run_client_unlock(r->client);
+    return step;
+}
+
 static enum step go_on(struct reading *r)
 {
     struct limefs_run_quiet quiet;
     struct piece piece;
-    int slot;
-    enum step step = BY_MOUNT;
+    uint64_t page;
+    r->client = limefs_run_client(); /* another one after a fork() by a handler */
+    if (!r->client)
+        return BY_MOUNT;
     limefs_run_quiet_begin(&quiet);
-    if (limefs_run_client_lock(r->client)) {
-        step = next_step(r, &slot);
-        if (step == COPY)
-            piece = take(r, slot);
-        limefs_run_client_unlock(r->client);
-    }
+    enum step step = locked_step(r, &piece, &page);
     if (step == COPY && !copy(r, &piece))
         step = BY_MOUNT; /* which also knows what is wrong with an address */
+    else if (step == GO_ON)
+        limefs_run_client_prepare(page);
     limefs_run_quiet_end(&quiet);
     if (step == COPY)
         r->done += piece.n;
@@ -296,12 +321,17 @@ enum limefs_run_source limefs_run_fetch(int fd, struct limefs_run_record *record
     uint64_t place = record->offset + at;
     if (!record->job_from)
         return LIMEFS_RUN_CONTAINER;
-    struct reading r = {limefs_run_client(),     record, fd, iov, count, place, n, 0,
-                        follow(record, place, n)};
+    struct reading r = {.record = record,
+                        .fd = fd,
+                        .iov = iov,
+                        .count = count,
+                        .at = place,
+                        .n = n,
+                        .run = follow(record, place, n)};
     if (r.run < record->job_from || (!always && is_warm(record, place, n)) ||
         limefs_run_now() < atomic_load(&record->rests))
         return LIMEFS_RUN_CONTAINER;
-    if (!r.client)
+    if (count > LIMEFS_RUN_PARTS || limefs_run_now() < atomic_load(&record->leaves))
         return LIMEFS_RUN_MOUNT;
     while (r.done < n) {
         enum step step = go_on(&r);
@@ -309,7 +339,7 @@ enum limefs_run_source limefs_run_fetch(int fd, struct limefs_run_record *record
             step = ask(&r);
         if (step == WAIT)
             wait_a_while();
-        else if (step != COPY)
+        else if (step != COPY && step != GO_ON)
             return step == BY_CONTAINER ? LIMEFS_RUN_CONTAINER : LIMEFS_RUN_MOUNT;
     }
     return LIMEFS_RUN_JOB;

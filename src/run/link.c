@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     REST = 10,      /* seconds after a job has failed, or a container was refused */
+    YOUNG = 2,      /* seconds that a connection is kept at least */
     GREETING = 5,   /* seconds to wait for the first answer, at most */
     LONGEST = 4,    /* times what is else waited, for one answer while others come */
     SLOWEST = 50,   /* MB/s of a job that is any better than none */
@@ -91,15 +93,24 @@ static bool send_it(struct limefs_run_client *c)
     return true;
 }
 
+/* Beyond its limit for files, the window's too, the program would be ended by a signal. */
+static bool may_be_as_long(uint64_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= bytes;
+}
+
 void limefs_run_link_begin(struct limefs_run_client *c, const struct limefile_range_job *job)
 {
     uint64_t now = limefs_run_now();
     if (c->state != LIMEFS_RUN_LINK_NONE || now < c->rests || !limefs_run_may_have_more())
         return;
     c->rests = now + REST * LIMEFS_RUN_SECOND; /* unless all goes well */
-    memset(c->huge, 0, sizeof c->huge);
+    memset(c->prepared, 0, sizeof c->prepared);
     limefs_run_plan_begin(&c->plan, job->extent);
     uint64_t bytes = limefs_run_plan_window(&c->plan);
+    if (!may_be_as_long(bytes))
+        return;
     uint64_t timeout = job->timeout < TIMEOUT * 1000 ? job->timeout : TIMEOUT * 1000;
     c->timeout = timeout * (LIMEFS_RUN_SECOND / 1000) + c->plan.extent * (1000 / SLOWEST);
     int fd = limefs_run_client_hold(limejob_dial(job->socket, SOCK_NONBLOCK),
@@ -178,15 +189,40 @@ void limefs_run_link_open(struct limefs_run_client *c, int container,
 void limefs_run_link_load(struct limefs_run_client *c, int slot)
 {
     const struct limefs_run_slot *s = &c->plan.slot[slot];
-    if (!c->huge[slot])
-        limefs_run_client_prepare((uint64_t)slot * c->plan.extent, c->plan.extent);
-    c->huge[slot] = true;
     struct limejob_packet *packet = request(c, LIMEJOB_READ, TAG_LOAD, slot);
     limejob_put_u32(packet, c->file[s->file].number);
     limejob_put_u64(packet, s->from);
     limejob_put_u64(packet, s->to - s->from);
     limejob_put_u64(packet, (uint64_t)slot * c->plan.extent);
     send_it(c);
+}
+
+/* While a rank writes into them, pages stay small. */
+bool limefs_run_link_page(struct limefs_run_client *c, uint64_t *at)
+{
+    for (unsigned i = 0; i < c->plan.slots; i++) {
+        uint64_t done = c->prepared[i];
+        if (c->plan.slot[i].state == LIMEFS_RUN_SLOT_LOADING ||
+            c->plan.extent - done < LIMEFS_RUN_HUGE_PAGE ||
+            (i * c->plan.extent + done) % LIMEFS_RUN_HUGE_PAGE != 0)
+            continue;
+        *at = i * c->plan.extent + done;
+        c->prepared[i] += LIMEFS_RUN_HUGE_PAGE;
+        return true;
+    }
+    return false;
+}
+
+/* Of a job that nobody needs: that which is connected for longer than it takes to begin to read
+ * by it, and by which nobody reads. */
+bool limefs_run_link_is_idle(const struct limefs_run_client *c, uint64_t now)
+{
+    bool busy =
+        c->state != LIMEFS_RUN_LINK_SERVING || now < c->asked + YOUNG * LIMEFS_RUN_SECOND;
+    for (int i = 0; i < LIMEFS_RUN_FILES_MAX; i++)
+        busy = busy || c->file[i].state == LIMEFS_RUN_FILE_OPENING ||
+               c->file[i].state == LIMEFS_RUN_FILE_CLOSING;
+    return !busy && limefs_run_plan_is_idle(&c->plan, -1, now);
 }
 
 /* ---- replies ---- */
@@ -207,9 +243,12 @@ static bool on_loaded(struct limefs_run_client *c, struct limefs_run_slot *slot,
     if (slot->state != LIMEFS_RUN_SLOT_LOADING ||
         (!code && limejob_get_u64(reply) != slot->to - slot->from))
         return false;
-    slot->state = code ? LIMEFS_RUN_SLOT_EMPTY : LIMEFS_RUN_SLOT_READY;
-    if (code)
+    if (!code) {
+        limefs_run_plan_loaded(slot, limefs_run_now());
+    } else {
+        slot->state = LIMEFS_RUN_SLOT_EMPTY;
         c->file[slot->file].rests = limefs_run_now() + REST * LIMEFS_RUN_SECOND;
+    }
     return true;
 }
 

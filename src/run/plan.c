@@ -5,6 +5,7 @@ static const uint64_t near = UINT64_C(16) << 20; /* reads of one course are no f
 static const uint64_t late = UINT64_C(4) << 20;  /* nobody who shares a position is more so */
 static const uint64_t align = 4096;              /* of loads: direct reads want it */
 static const uint64_t asleep = UINT64_C(2000000000); /* ns without a read */
+static const uint64_t fresh = UINT64_C(100000000);   /* ns that an answer is kept */
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -35,11 +36,10 @@ static bool is_awake(const struct limefs_run_course *course, uint64_t now)
     return course->file >= 0 && now < course->since + asleep;
 }
 
-/* The nearest, or the one in whose place a new one begins. */
 static struct limefs_run_course *find_course(struct limefs_run_plan *plan, int file,
-                                             uint64_t at, bool *found)
+                                             uint64_t at)
 {
-    struct limefs_run_course *nearest = NULL, *oldest = plan->course;
+    struct limefs_run_course *nearest = NULL;
     uint64_t least = near;
     for (int i = 0; i < LIMEFS_RUN_COURSES; i++) {
         struct limefs_run_course *course = &plan->course[i];
@@ -48,25 +48,33 @@ static struct limefs_run_course *find_course(struct limefs_run_plan *plan, int f
             nearest = course;
             least = apart;
         }
-        if (course->since < oldest->since)
-            oldest = course;
     }
-    *found = nearest != NULL;
-    return nearest ? nearest : oldest;
+    return nearest;
+}
+
+/* In the place of the one that was longest ago. */
+static struct limefs_run_course *new_course(struct limefs_run_plan *plan, int file, uint64_t at)
+{
+    struct limefs_run_course *oldest = plan->course;
+    for (struct limefs_run_course *i = plan->course; i < plan->course + LIMEFS_RUN_COURSES; i++)
+        if (i->since < oldest->since)
+            oldest = i;
+    *oldest = (struct limefs_run_course){.file = file, .next = at};
+    return oldest;
 }
 
 struct limefs_run_course *limefs_run_plan_course(struct limefs_run_plan *plan,
                                                  const struct limefs_run_want *want)
 {
-    bool found;
-    struct limefs_run_course *course = find_course(plan, want->file, want->at, &found);
-    if (!found)
-        *course = (struct limefs_run_course){.file = want->file, .next = want->at};
-    course->since = want->now;
+    struct limefs_run_course *course = find_course(plan, want->file, want->at);
     int slot = limefs_run_plan_find(plan, want->file, want->at);
+    uint64_t behind = course && want->at < course->next ? course->next - want->at : 0;
+    if (!course || (slot < 0 && behind > late)) /* another reader, who comes after the other */
+        course = new_course(plan, want->file, want->at);
+    course->since = want->now;
     if (slot >= 0 && course->ahead > want->at)
         return course;
-    if (slot < 0 && found && want->at < course->next && course->next - want->at <= late)
+    if (slot < 0 && behind > 0 && behind <= late)
         return NULL;
     uint64_t from = slot < 0 ? want->at : plan->slot[slot].to; /* another one has fetched it */
     course->ahead = from < want->end ? from / align * align : from;
@@ -77,9 +85,11 @@ struct limefs_run_course *limefs_run_plan_course(struct limefs_run_plan *plan,
 
 void limefs_run_plan_went(struct limefs_run_plan *plan, int file, uint64_t from, uint64_t to)
 {
-    bool found;
-    struct limefs_run_course *course = find_course(plan, file, from, &found);
-    if (found && course->next < to)
+    struct limefs_run_course *course = find_course(plan, file, from);
+    int slot = limefs_run_plan_find(plan, file, from);
+    if (slot >= 0)
+        plan->slot[slot].fresh = 0;
+    if (course && course->next < to)
         course->next = to;
 }
 
@@ -102,7 +112,8 @@ static bool is_free(const struct limefs_run_plan *plan, const struct limefs_run_
                     uint64_t now)
 {
     return slot->state != LIMEFS_RUN_SLOT_LOADING && atomic_load(&slot->holds) == 0 &&
-           (slot->state == LIMEFS_RUN_SLOT_EMPTY || !is_wanted(plan, slot, now));
+           (slot->state == LIMEFS_RUN_SLOT_EMPTY ||
+            (now >= slot->fresh && !is_wanted(plan, slot, now)));
 }
 
 /* Courses that are awake share the slots. */
@@ -154,24 +165,44 @@ void limefs_run_plan_pass(const struct limefs_run_plan *plan, struct limefs_run_
     course->size = smaller(course->size * 2, plan->extent);
 }
 
-int limefs_run_plan_take(struct limefs_run_plan *plan, struct limefs_run_course *course,
-                         uint64_t to, uint64_t now)
+/* -1: none. */
+static int free_slot(const struct limefs_run_plan *plan, const struct limefs_run_course *course,
+                     uint64_t now)
 {
     if (has_its_share(plan, course))
         return -1;
-    for (unsigned i = 0; i < plan->slots; i++) {
-        struct limefs_run_slot *slot = &plan->slot[i];
-        if (!is_free(plan, slot, now))
-            continue;
-        slot->state = LIMEFS_RUN_SLOT_LOADING;
-        slot->file = course->file;
-        slot->from = course->ahead;
-        slot->to = to;
-        slot->asked = now;
-        limefs_run_plan_pass(plan, course, to);
-        return (int)i;
-    }
+    for (unsigned i = 0; i < plan->slots; i++)
+        if (is_free(plan, &plan->slot[i], now))
+            return (int)i;
     return -1;
+}
+
+bool limefs_run_plan_has_room(const struct limefs_run_plan *plan,
+                              const struct limefs_run_course *course, uint64_t now)
+{
+    return free_slot(plan, course, now) >= 0;
+}
+
+int limefs_run_plan_take(struct limefs_run_plan *plan, struct limefs_run_course *course,
+                         uint64_t to, uint64_t now)
+{
+    int i = free_slot(plan, course, now);
+    if (i < 0)
+        return -1;
+    struct limefs_run_slot *slot = &plan->slot[i];
+    slot->state = LIMEFS_RUN_SLOT_LOADING;
+    slot->file = course->file;
+    slot->from = course->ahead;
+    slot->to = to;
+    slot->asked = now;
+    limefs_run_plan_pass(plan, course, to);
+    return i;
+}
+
+void limefs_run_plan_loaded(struct limefs_run_slot *slot, uint64_t now)
+{
+    slot->state = LIMEFS_RUN_SLOT_READY;
+    slot->fresh = now + fresh;
 }
 
 /* ---- the end ---- */

@@ -40,6 +40,7 @@ struct limefs_run_slot {
     int file; /* the caller's number of the container */
     uint64_t from, to;
     uint64_t asked;    /* when */
+    uint64_t fresh;    /* until then it is kept for who waits for it, unless he took of it */
     atomic_uint holds; /* who copies out of it */
 };
 
@@ -86,6 +87,14 @@ void limefs_run_plan_pass(const struct limefs_run_plan *, struct limefs_run_cour
 
 /* The slot that has that byte, or will; -1: none. */
 int limefs_run_plan_find(const struct limefs_run_plan *, int file, uint64_t at);
+
+/* A slot of a course that has room for it: before anybody looks whether what comes next is in
+ * memory. */
+bool limefs_run_plan_has_room(const struct limefs_run_plan *, const struct limefs_run_course *,
+                              uint64_t now);
+
+/* What the slot was to hold is there. */
+void limefs_run_plan_loaded(struct limefs_run_slot *, uint64_t now);
 
 /* Bytes up to `to` were read. */
 void limefs_run_plan_went(struct limefs_run_plan *, int file, uint64_t from, uint64_t to);

@@ -87,7 +87,8 @@ struct limefs_run_record {
     struct limefs_run_flow flow[LIMEFS_RUN_FLOWS];
     _Atomic uint64_t turns;
     _Atomic uint64_t warm_from, warm_to; /* in memory, when it was looked at */
-    _Atomic uint64_t rests;              /* until then the mount has no job */
+    _Atomic uint64_t rests;              /* until then the mount has no job, */
+    _Atomic uint64_t leaves;             /* or the job is not to be had */
 };
 
 /* Before any other, and never by two threads at once. */
@@ -199,6 +200,9 @@ void limefs_run_client_begin(void);
 bool limefs_run_client_has(int fd);
 void limefs_run_client_give_up(int fd);
 void limefs_run_client_forked(void);
+
+/* A child may be left that reads nothing of a mount: now and then. */
+void limefs_run_client_look(void);
 
 /* ---- report.c ---- */
 

@@ -132,6 +132,7 @@ static void fill(struct limefs_run_record *record, const struct limefs_run_recor
     atomic_store(&record->turns, 0);
     atomic_store(&record->warm_to, 0);
     atomic_store(&record->rests, 0);
+    atomic_store(&record->leaves, 0);
     atomic_store(&record->changed, false);
     atomic_store(&record->container, container);
     atomic_fetch_add(&containers, 1);

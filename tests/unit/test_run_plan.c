@@ -164,6 +164,31 @@ static void late_reads(void **unused)
     assert_true(limefs_run_plan_find(&plan, 0, 90 * MIB) >= 0);
 }
 
+/* A reader far behind another has a course of its own; what came for one is kept for a while,
+ * though the other goes on to fetch. */
+static void readers_apart(void **unused)
+{
+    (void)unused;
+    limefs_run_plan_begin(&plan, 4 * MIB);
+    struct limefs_run_want ahead = want_at(28 * MIB, 200 * MIB, 99 * MIB),
+                           behind = want_at(20 * MIB, 200 * MIB, 4 * MIB);
+    struct limefs_run_course *one = limefs_run_plan_course(&plan, &ahead);
+    struct limefs_run_course *other = limefs_run_plan_course(&plan, &behind);
+    assert_ptr_not_equal(one, other);
+    int slot = limefs_run_plan_take(&plan, other, 24 * MIB, behind.now);
+    assert_true(slot >= 0);
+    limefs_run_plan_loaded(&plan.slot[slot], behind.now);
+    limefs_run_plan_forget(&plan, 1);
+    other->since = 0; /* asleep: its slot is not wanted */
+    ahead.now += 50 * MS;
+    ask(&ahead, 0);
+    assert_int_equal(limefs_run_plan_find(&plan, 0, 20 * MIB), slot);
+    ahead = want_at(60 * MIB, 200 * MIB, 99 * MIB);
+    ahead.now += 200 * MS;
+    ask(&ahead, 0);
+    assert_int_equal(limefs_run_plan_find(&plan, 0, 20 * MIB), -1);
+}
+
 /* A second reader goes on behind what the first one has fetched. */
 static void another_ones_slot(void **unused)
 {
@@ -205,6 +230,7 @@ int main(void)
         cmocka_unit_test(streams_share),
         cmocka_unit_test(slots_are_kept),
         cmocka_unit_test(late_reads),
+        cmocka_unit_test(readers_apart),
         cmocka_unit_test(another_ones_slot),
         cmocka_unit_test(what_is_in_memory),
     };
