@@ -1,5 +1,6 @@
 """limefs-run: reads of records go round the mount, and give what the mount gives."""
 
+import array
 import hashlib
 import io
 import os
@@ -47,8 +48,11 @@ def run(args, *, env=None, **kw):
 
 def words(tag, size=SIZE):
     """Each eight bytes say where they are, and whose."""
-    data = struct.pack(f"<{size // 8 + 1}Q", *(at * 8 | tag << 48 for at in range(size // 8 + 1)))
-    return data[:size]
+    first = tag << 48
+    numbers = array.array("Q", range(first, first + size + 8, 8))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()[:size]
 
 
 def settled(path):

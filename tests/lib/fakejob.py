@@ -4,12 +4,16 @@
         job.delay = 0.1            # before each answer to a read
         job.reads                  # (offset, bytes) of those that were served
         job.writes                 # (offset, bytes, gate, until, uid)
-    job.conversions            # (offset, bytes, at, from, to, little)
-    job.converts = False       # it does not know that request
+        job.conversions            # (offset, bytes, at, from, to, little)
+        job.converts = False       # it does not know that request
+        job.requests               # (connection, opcode) of all, as they came
+        job.clients(16 << 20)      # connections with a window of that size
+        job.asked(READ, 16 << 20)  # requests by these
 
-It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. What it speaks is docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag,
-payload) returns the reply's payload, None for no reply at all, or raises Hangup. While it
-runs, job.passed is the descriptor that came with the request, or None.
+It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. The protocol is in
+docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag, payload) returns
+the reply's payload, None for no reply at all, or raises Hangup. While it runs, job.passed is the
+descriptor that came with the request, or None.
 """
 
 import errno
@@ -57,6 +61,7 @@ class FakeJob:
         self.files, self.last, self._here = {}, 0, threading.local()
         self.windows, self.window = {}, None  # by connection; the last one
         self.connections, self.ended = [], False
+        self.requests = []
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
         self.listener.listen()
@@ -92,6 +97,17 @@ class FakeJob:
             except OSError:
                 pass
 
+    def clients(self, window):
+        """Also those that have ended."""
+        return [connection for connection, memory in list(self.windows.items())
+                if len(memory) == window]
+
+    def asked(self, opcode, window):
+        """How often by connections with a window of that size."""
+        clients = self.clients(window)
+        return sum(code == opcode and connection in clients
+                   for connection, code in list(self.requests))
+
     def _listen(self):
         while not self.ended:
             try:
@@ -123,6 +139,7 @@ class FakeJob:
                 if opcode == HELLO and fds:
                     self.window = mmap.mmap(fds[0], struct.unpack("<Q", payload)[0])
                     self.windows[connection] = self.window
+                self.requests.append((connection, opcode))
                 reply = self.handle(self, connection, opcode, tag, payload)
                 for fd in fds:
                     os.close(fd)
@@ -154,10 +171,15 @@ class FakeJob:
         if opcode in (OPEN, OPEN_WRITE):
             return self.open(opcode, payload)
         if opcode == CLOSE:
-            os.close(self.files.pop(struct.unpack("<I", payload)[0]))
+            number = struct.unpack("<I", payload)[0]
+            if number not in self.files:
+                return error(errno.EBADF, "no such file")
+            os.close(self.files.pop(number))
             return ok()
         if opcode == READ:
             number, offset, n, at = struct.unpack("<IQQQ", payload)
+            if number not in self.files:
+                return error(errno.EBADF, "no such file")
             if self.hang_up_after is not None and len(self.reads) >= self.hang_up_after:
                 raise Hangup
             self.reads.append((offset, n))
