@@ -5,12 +5,14 @@ import functools
 import hashlib
 import json
 import os
+import resource
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -628,6 +630,134 @@ class Hostile(OneContainer):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertBytes(done.stdout, self.data, done.stderr)
             self.assertAsked(job, fakejob.READ)
+
+
+class Connections(OneContainer):
+    """What the library asks of jobs that answer well."""
+
+    def test_limited_files(self):
+        """A window that is longer than files may be is not made."""
+        for limit in (MIB, WINDOW - 1, WINDOW):
+            self.new_socket()
+            with self.subTest(limit), FakeJob(self.socket) as job, \
+                    self.mount(f"job={self.socket}", PATIENT) as mount:
+                serving(mount)
+                done = self.run_right(
+                    "cat", mount.join("one"), env=ALWAYS,
+                    preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)))
+                self.assertEqual(done.by_job > LEAST, limit == WINDOW, done.stderr)
+                self.assertEqual(done.through > RECORD // 2, limit < WINDOW, done.stderr)
+                self.assertEqual(len(job.clients(WINDOW)), int(limit == WINDOW))
+
+    def test_two_jobs(self):
+        """Threads that read records of two mounts do not end each other's connections for ever."""
+        code = ("import hashlib, sys, threading\n"
+                "start, sums = threading.Barrier(2), {}\n"
+                "def go_on(path):\n"
+                "    start.wait()\n"
+                "    with open(path, 'rb', buffering=0) as file:\n"
+                "        for turn in range(3):\n"
+                "            digest = sums[path, turn] = hashlib.sha256()\n"
+                "            file.seek(0)\n"
+                "            while data := file.read(300_000): digest.update(data)\n"
+                "threads = [threading.Thread(target=go_on, args=[path]) for path in sys.argv[1:]]\n"
+                "for thread in threads: thread.start()\n"
+                "for thread in threads: thread.join()\n"
+                "for path in sys.argv[1:]:\n"
+                "    for turn in range(3): print(sums[path, turn].hexdigest())\n")
+
+        def slowly(job, connection, opcode, tag, payload):
+            if opcode == fakejob.OPEN:
+                time.sleep(0.3)
+            return job.answer(connection, opcode, tag, payload)
+
+        second = os.path.join(self.tempdir(), "another socket")
+        path = os.path.join(self.tempdir(), "d.lime")
+        self.write_container(path, 1)
+        with FakeJob(self.socket) as job, FakeJob(second) as another, \
+                self.mount(f"job={self.socket}", PATIENT) as mount, \
+                self.mount(f"job={second}", PATIENT, source=path) as other:
+            serving(mount)
+            serving(other)
+            job.handle = another.handle = slowly
+            done = test_run.run([PYTHON, "-c", code, mount.join("one"), other.join("two")],
+                                env=ALWAYS, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.decode().split(),
+                             [sha256(self.data)] * 3 + [sha256(self.other)] * 3)
+            self.assertGreater(done.by_job, 0, done.stderr)
+            counts = [len(one.clients(WINDOW)) for one in (job, another)]
+            self.assertGreater(sum(counts), 0)
+            self.assertLessEqual(max(counts), 3)
+
+    def test_one_after_another(self):
+        """Records that are opened, read and closed: by one connection."""
+        code = ("import hashlib, os, sys\n"
+                "for path in sys.argv[1:]:\n"
+                "    digest = hashlib.sha256()\n"
+                "    fd = os.open(path, os.O_RDONLY)\n"
+                "    while data := os.read(fd, 500_000): digest.update(data)\n"
+                "    os.close(fd)\n"
+                "    print(digest.hexdigest())\n")
+        with FakeJob(self.socket) as job, self.mount(f"job={self.socket}", PATIENT) as mount:
+            serving(mount)
+            names = [mount.join(name) for name in ("one", "two")] * 2
+            done = test_run.run([PYTHON, "-c", code, *names], env=ALWAYS, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.decode().split(),
+                             [sha256(self.data), sha256(self.other)] * 2)
+            self.assertGreater(done.by_job, 3 * RECORD, done.stderr)
+            self.assertEqual(len(job.clients(WINDOW)), 1)
+
+    def test_many_containers(self):
+        """More than the library has open at a job."""
+        code = ("import hashlib, os, sys\n"
+                "fds = [os.open(path, os.O_RDONLY) for path in sys.argv[1:]]\n"
+                "sums = {fd: hashlib.sha256() for fd in fds}\n"
+                "left = list(fds)\n"
+                "while left:\n"
+                "    for fd in list(left):\n"
+                "        data = os.read(fd, 300_000)\n"
+                "        sums[fd].update(data)\n"
+                "        if not data: left.remove(fd)\n"
+                "for fd in fds: print(sums[fd].hexdigest())\n")
+        folder = self.tempdir()
+        records = [words(10 + i, 4 * MIB) for i in range(11)]
+        for i, record in enumerate(records):
+            with open(os.path.join(folder, f"{i}.lime"), "wb") as file:
+                file.write(limetest.container([("data", record)]))
+        settled(file.name)
+        with FakeJob(self.socket) as job, \
+                self.mount(f"job={self.socket}", PATIENT, source=folder) as mount:
+            serving(mount)
+            names = [mount.join(f"{i}.lime", "data") for i in range(len(records))]
+            done = test_run.run([PYTHON, "-c", code, *names], env=ALWAYS, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.decode().split(), [sha256(record) for record in records])
+            self.assertGreater(done.by_job, 0, done.stderr)
+            self.assertGreater(job.asked(fakejob.OPEN, WINDOW), 1)
+
+    def test_large_extents(self):
+        """The defaults: four slots of 32 MiB each."""
+        size, path = 160 * MIB, os.path.join(self.tempdir(), "large.lime")
+        with open(path, "wb") as file:
+            head = limetest.header("data", size, True, True)
+            file.write(head)
+            for at in range(0, size, MIB):
+                file.seek(len(head) + at)
+                file.write(at.to_bytes(8, "big"))
+            file.truncate(len(head) + size)
+        settled(path)
+        with open(path, "rb") as file:
+            file.seek(len(head))
+            data = file.read()
+        with FakeJob(self.socket) as job, \
+                limetest.Mount(path, opts=[f"job={self.socket}", PATIENT]) as mount:
+            serving(mount)
+            done = self.run_right("cat", mount.join("data"), data=data, env=ALWAYS)
+            self.assertGreater(done.by_job, size // 2, done.stderr)
+            self.assertGreater(job.asked(fakejob.READ, 128 * MIB), 0)
+            self.assertEqual(max(n for _, n in job.reads), 32 * MIB)
 
 
 @needs_mpi
