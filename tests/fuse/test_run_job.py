@@ -88,10 +88,10 @@ class TestCase(limetest.TestCase):
         self.assertEqual(len(got), len(want), why)
         self.assertTrue(got == want, why)
 
-    def assertAsked(self, job, opcode, times=1):
+    def assertAsked(self, job, opcode):
         """By the library, whose own connections are told from the daemon's by their windows."""
-        self.assertTrue(jobtest.wait_until(lambda: job.asked(opcode, WINDOW) >= times),
-                        (opcode, job.requests))
+        self.assertTrue(jobtest.wait_until(lambda: job.asked(opcode, WINDOW) > 0,
+                                           limetest.SLOWNESS), (opcode, job.requests))
 
     def run_right(self, *command, data=None, env=None, **kw):
         """Its standard output is the record."""
