@@ -241,16 +241,30 @@ struct piece {
     size_t n;
 };
 
+/* Of the next n bytes, those that can be read at once into the vector. */
+static size_t at_once(const struct reading *r, size_t n)
+{
+    size_t skip = r->done, sum = 0;
+    for (int i = 0, parts = 0; i < r->count && parts < LIMEFS_RUN_PARTS && sum < n; i++) {
+        size_t left = skip < r->iov[i].iov_len ? r->iov[i].iov_len - skip : 0;
+        skip -= r->iov[i].iov_len - left;
+        sum += left;
+        parts += left > 0;
+    }
+    return sum < n ? sum : n;
+}
+
 static struct piece take(const struct reading *r, int number)
 {
     struct limefs_run_plan *plan = &r->client->plan;
     struct limefs_run_slot *slot = &plan->slot[number];
     uint64_t at = r->at + r->done;
     size_t left = r->n - r->done;
-    struct piece piece = {.slot = number,
-                          .connection = atomic_load(&r->client->connections),
-                          .at = (uint64_t)number * plan->extent + (at - slot->from),
-                          .n = slot->to - at < left ? (size_t)(slot->to - at) : left};
+    struct piece piece = {
+        .slot = number,
+        .connection = atomic_load(&r->client->connections),
+        .at = (uint64_t)number * plan->extent + (at - slot->from),
+        .n = at_once(r, slot->to - at < left ? (size_t)(slot->to - at) : left)};
     atomic_fetch_add(&slot->holds, 1);
     limefs_run_plan_went(plan, slot->file, at, at + piece.n);
     return piece;
@@ -331,7 +345,7 @@ enum limefs_run_source limefs_run_fetch(int fd, struct limefs_run_record *record
     if (r.run < record->job_from || (!always && is_warm(record, place, n)) ||
         limefs_run_now() < atomic_load(&record->rests))
         return LIMEFS_RUN_CONTAINER;
-    if (count > LIMEFS_RUN_PARTS || limefs_run_now() < atomic_load(&record->leaves))
+    if (limefs_run_now() < atomic_load(&record->leaves))
         return LIMEFS_RUN_MOUNT;
     while (r.done < n) {
         enum step step = go_on(&r);

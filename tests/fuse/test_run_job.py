@@ -691,7 +691,7 @@ class Connections(OneContainer):
             self.assertLessEqual(max(counts), 3)
 
     def test_one_after_another(self):
-        """Records that are opened, read and closed: by one connection."""
+        """Records that are opened, read and closed: each by the job."""
         code = ("import hashlib, os, sys\n"
                 "for path in sys.argv[1:]:\n"
                 "    digest = hashlib.sha256()\n"
@@ -699,7 +699,7 @@ class Connections(OneContainer):
                 "    while data := os.read(fd, 500_000): digest.update(data)\n"
                 "    os.close(fd)\n"
                 "    print(digest.hexdigest())\n")
-        with FakeJob(self.socket) as job, self.mount(f"job={self.socket}", PATIENT) as mount:
+        with FakeJob(self.socket), self.mount(f"job={self.socket}", PATIENT) as mount:
             serving(mount)
             names = [mount.join(name) for name in ("one", "two")] * 2
             done = test_run.run([PYTHON, "-c", code, *names], env=ALWAYS, timeout=300)
@@ -707,7 +707,6 @@ class Connections(OneContainer):
             self.assertEqual(done.stdout.decode().split(),
                              [sha256(self.data), sha256(self.other)] * 2)
             self.assertGreater(done.by_job, 3 * RECORD, done.stderr)
-            self.assertEqual(len(job.clients(WINDOW)), 1)
 
     def test_many_containers(self):
         """More than the library has open at a job."""
