@@ -5,10 +5,10 @@
  * All of it is in memory that the kernel clears at fork(): a child has no connection, and may
  * make its own. It is guarded by one lock, which is held for moments only, with no signals in
  * between, so that nobody finds it taken who would have to give it back. Nobody waits with it
- * held. Who does not get it reads through the mount.
+ * held. A thread that does not get it tries again for a while, then reads through the mount.
  *
- * The window is not mapped: the kernel copies out of it as out of a file, and looks at the
- * program's addresses as it does with any read.
+ * The window is not mapped, but for moments to make its pages huge: the kernel copies out of it
+ * as out of a file, and looks at the program's addresses as it does with any read.
  */
 #ifndef LIMEFS_RUN_CLIENT_H
 #define LIMEFS_RUN_CLIENT_H

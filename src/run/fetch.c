@@ -95,11 +95,11 @@ static enum step begin(struct limefs_run_client *client, int container,
                        const struct limefile_range *range)
 {
     limefs_run_link_look(client);
-    bool same = strcmp(client->socket, range->job.socket) == 0;
-    if (client->state != LIMEFS_RUN_LINK_NONE && !same &&
-        !limefs_run_link_is_idle(client, limefs_run_now()))
+    bool other =
+        client->state != LIMEFS_RUN_LINK_NONE && strcmp(client->socket, range->job.socket) != 0;
+    if (other && !limefs_run_link_is_idle(client, limefs_run_now()))
         return BY_MOUNT;
-    if (client->state != LIMEFS_RUN_LINK_NONE && !same)
+    if (other)
         limefs_run_link_end(client);
     if (client->state == LIMEFS_RUN_LINK_NONE)
         limefs_run_link_begin(client, &range->job);
@@ -143,7 +143,8 @@ static enum step ask(const struct reading *r)
 
 /* ---- what comes next, with the lock held ---- */
 
-/* Linux before 6.5 does not tell: the job reads it. */
+/* Where the kernel does not tell, before Linux 6.5 or of somebody else's file, the job reads
+ * it. */
 static bool is_cached(int container, uint64_t from, uint64_t to)
 {
     size_t n = (size_t)(to - from < glance ? to - from : glance);

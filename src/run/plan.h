@@ -20,7 +20,6 @@
 
 enum {
     LIMEFS_RUN_SLOTS_MAX = 8,
-    LIMEFS_RUN_SLOTS_LEAST = 4,
     LIMEFS_RUN_COURSES = 8,
 };
 
