@@ -113,7 +113,7 @@ static const char cells_help[] =
 static const char common_help[] =
     "\n"
     "The options are those of lime-bench: --size, --lattice, --grid, --site-bytes,\n"
-    "--repetitions, --hint, --seed, --json, --quiet.\n";
+    "--repetitions, --hint, --seed, --cold-file, --json, --quiet.\n";
 
 void bench_options_usage(enum bench_command command, bool all, FILE *to)
 {

@@ -18,7 +18,7 @@ static const char help[] =
     "Cut an unfinished tail off a LIME container, as a crash leaves it, and mend\n"
     "what surrounds the data: message flags, reserved bits, padding. Data and record\n"
     "types are never changed, and the bytes that are cut are kept in\n"
-    "FILE.cut-OFFSET.\n"
+    "FILE.cut-OFFSET, but for a record that lime or limefs had not finished.\n"
     "\n"
     "  -n, --dry-run  say what would be done; change nothing\n"
     "      --force    cut even where more than an unfinished record follows\n"

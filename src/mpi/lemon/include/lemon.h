@@ -42,7 +42,7 @@ enum LEMON_Error_codes {
     LEMON_ERR_WRITE = -5,            /* not all was written, or more than the record holds */
     LEMON_EOR = -6,                  /* nothing is left in the record */
     LEMON_EOF = -7,                  /* no further record */
-    LEMON_ERR_READ = -8,             /* not all could be read; a damaged header */
+    LEMON_ERR_READ = -8,             /* not all could be read */
     LEMON_ERR_SEEK = -9,             /* a position outside of the record */
     LEMON_ERR_MBME = -10,            /* MB and ME flags out of order */
     LEMON_ERR_CLOSE = -11,           /* no record is open, or it is not full */
@@ -237,7 +237,7 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
  *   striping_unit   1 .. 1 GiB   as lemon*SetStripe()
  *   cb_nodes        1 .. 2^31-1  at most so many ranks move data (at first all may)
  *   cb_buffer_size  1 .. 1 GiB   bytes that each of them moves at once: rounded down to a
- *                                multiple of the stripe, but at least one (at first 8 MiB;
+ *                                multiple of the stripe, but at least one (at first 8 to 64 MiB;
  *                                non-blocking calls move all at once)
  *
  *   lemon_overfull  1            records may hold more than their header says, as those of some
