@@ -161,6 +161,27 @@ class Several(limetest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output: write: No space left on device", done.stderr)
 
+    @limetest.unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_no_room_to_hold_it(self):
+        """JSON that waits for the end of its file is held in a file of /tmp."""
+        noise = record("t", b"", 0, 1) * 20000
+        names = [os.path.basename(self.put(f"n{i}", noise)) for i in range(3)]
+        script = ('exec 3<"$0" && mount -t tmpfs -o size=64k none /tmp && '
+                  'exec /proc/self/fd/3 check --json -j 2 "$@"')
+        done = run(["unshare", "--mount", "sh", "-c", script, limetest.program("lime"), *names],
+                   cwd=self.folder, timeout=300)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"lime: n0: check: No space left on device", done.stderr)
+
+    def test_one_at_a_time(self):
+        noise = record("t", b"", 0, 1) * 6000
+        paths = [self.put(f"n{i}", noise) for i in range(6)]
+        with subprocess.Popen([limetest.program("lime"), "check", "-j", "1", *paths],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as check:
+            check.stderr.read(1)  # all have been started
+            self.assertEqual(len(workers(check)), 1)
+            check.communicate(timeout=300)
+
     def test_usage(self):
         name = self.put("f", record("t", b"", 1, 1))
         for command in "check", "info", "refs":

@@ -222,7 +222,7 @@ static int check_all(const struct pathlist *list, const struct options *o)
     const struct several several = {
         .count = list->count,
         .processors = o->check.threads,
-        .waits = !o->check.data && !o->check.physics,
+        .waits = o->check.threads == 0 && !o->check.data && !o->check.physics,
         .whole = o->check.json,
         .action = "check",
         .between = o->check.json && array ? ",\n" : NULL,

@@ -134,14 +134,18 @@ static struct held *pop(struct waiting *waiting)
 static void fill_page(struct turns *t)
 {
     struct waiting *waiting = waiting_of(t, t->turn);
+    bool good = true;
     if (!t->page && !(t->page = tmpfile()))
         give_up(t, t->turn, -errno);
     while (waiting->first) {
         struct held *held = pop(waiting);
+        size_t n = held->n - sizeof held->packet.head;
         if (held->packet.head.kind == TO_STDOUT)
-            fwrite(held->packet.body, 1, held->n - sizeof held->packet.head, t->page);
+            good = good && fwrite(held->packet.body, 1, n, t->page) == n;
         else
             take_now(t, &held->packet, held->n);
+        if (!good)
+            give_up(t, t->turn, -errno);
         free(held);
     }
     if (fflush(t->page) != 0)
