@@ -217,8 +217,8 @@ bool limefs_ahead_read(struct limefs *fs, const struct limefs_file *file, size_t
         return false;
     size_t want = bytes - offset < *n ? (size_t)(bytes - offset) : *n;
     limefs_lock(&ahead->lock);
-    struct limefs_ahead_run *run = run_of(ahead, file);
     struct limefs_block *block = take_block(ahead, file, want, offset, &closing);
+    struct limefs_ahead_run *run = run_of(ahead, file); /* after it, which may have waited */
     if (run->number == file->number) {
         run->live = true;
         if (offset == 0)
