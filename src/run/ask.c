@@ -130,11 +130,12 @@ static void look_closer(int fd, int flags)
 
 void limefs_run_look(int fd, int flags)
 {
-    int kept = errno;
+    int kept = errno, cancel = limefs_run_cancel_off();
     limefs_run_client_look();
     limefs_run_forget(fd); /* what was closed unseen */
     if (fd >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & (O_PATH | O_DIRECTORY)))
         look_closer(fd, flags);
+    limefs_run_cancel_back(cancel);
     errno = kept;
 }
 

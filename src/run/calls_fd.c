@@ -72,23 +72,13 @@ EXPORTED int dup3(int fd, int other, int flags)
     return duplicated(limefs_run_real()->dup3(fd, other, flags), fd);
 }
 
-/* For all descriptors that share the open file. */
-static void leave_to_mount(int fd)
-{
-    struct limefs_run_record *record = limefs_run_hold(fd);
-    if (!record)
-        return;
-    atomic_store(&record->changed, true);
-    limefs_run_let_go(record);
-}
-
 static int control(int fd, int command, void *argument)
 {
     int result = limefs_run_real()->fcntl(fd, command, argument);
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
         return duplicated(result, fd);
     if (command == F_SETFL && result == 0 && (int)(intptr_t)argument & O_DIRECT)
-        leave_to_mount(fd);
+        limefs_run_leave(fd);
     return result;
 }
 

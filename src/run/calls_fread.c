@@ -1,8 +1,8 @@
 /*
  * calls_fread.c - fread(3) of much at once
  *
- * libc reads the streams of fopencookie() by their buffer alone, a copy more and 16 KiB at a
- * time. What is asked for beyond what is in the buffer is read into the program's memory.
+ * What is asked for beyond what is in the stream's buffer, libc reads straight into the
+ * program's memory by a system call of its own. Here the same is done by our read().
  */
 #define _GNU_SOURCE
 #include "run.h"
@@ -17,19 +17,32 @@ size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
 size_t __fread_unlocked_chk(void *, size_t, size_t, size_t, FILE *);
 
 enum {
-    LARGE = 64 * 1024,
-    IN_BACKUP = 0x100, /* libc's flag: characters were given back */
+    LARGE = 16 * 1024, /* bytes; libc reads past a buffer of 4 KiB */
+
+    /* libc's flags: the stream cannot be read, characters were given back, it is written. */
+    NO_READS = 0x4,
+    IN_BACKUP = 0x100,
+    PUTTING = 0x800,
 };
 
 /* Bytes in the buffer, or -1: leave it to libc. */
 static ssize_t buffered(const FILE *file)
 {
-    return file->_flags & IN_BACKUP || file->_IO_read_end < file->_IO_read_ptr
-               ? -1
-               : file->_IO_read_end - file->_IO_read_ptr;
+    bool plain = !(file->_flags & (NO_READS | IN_BACKUP | PUTTING)) && file->_mode <= 0 &&
+                 file->_IO_read_end >= file->_IO_read_ptr;
+    return plain ? file->_IO_read_end - file->_IO_read_ptr : -1;
 }
 
-/* As much as can be had without the buffer, which must be empty. What ends it, an error or the
+/* As libc does when it reads past the buffer: what was in it does not lie before the position
+ * any more, which is further by n. */
+static void went_on(FILE *file, size_t n)
+{
+    file->_IO_read_base = file->_IO_read_ptr = file->_IO_read_end = file->_IO_buf_base;
+    if (file->_offset >= 0)
+        file->_offset += (off64_t)n;
+}
+
+/* As much as can be had past the buffer, which must be empty. What ends it, an error or the
  * end, libc meets again. */
 static size_t read_past(int fd, char *to, size_t n)
 {
@@ -53,25 +66,37 @@ static size_t read_stream(char *to, size_t n, FILE *file, int fd)
     if (have >= 0 && n - (size_t)have >= LARGE && (size_t)have < n && !feof_unlocked(file)) {
         if (have > 0)
             done = real->fread_unlocked(to, 1, (size_t)have, file);
-        if (buffered(file) == 0)
-            done += read_past(fd, to + done, n - done);
+        size_t past = buffered(file) == 0 ? read_past(fd, to + done, n - done) : 0;
+        if (past > 0)
+            went_on(file, past);
+        done += past;
     }
     return done < n ? done + real->fread_unlocked(to + done, 1, n - done, file) : done;
+}
+
+/* As far as is known: read() looks closer. */
+static bool is_record(FILE *file)
+{
+    int kept = errno, fd = limefs_run_real()->fileno(file);
+    errno = kept;
+    return fd >= 0 && limefs_run_is_known(fd);
 }
 
 static size_t read_items(void *to, size_t size, size_t count, FILE *file, bool lock)
 {
     size_t n;
     const struct limefs_run_real *real = limefs_run_real();
-    int fd = limefs_run_stream_fd(file);
-    if (fd < 0 || __builtin_mul_overflow(size, count, &n) || n < LARGE)
+    if (__builtin_mul_overflow(size, count, &n) || n < LARGE || !is_record(file))
         return lock ? real->fread(to, size, count, file)
                     : real->fread_unlocked(to, size, count, file);
+    limefs_run_may_be_cancelled();
+    int cancel = limefs_run_cancel_off(); /* the stream would stay locked */
     if (lock)
         flockfile(file);
-    size_t got = read_stream(to, n, file, fd);
+    size_t got = read_stream(to, n, file, limefs_run_real()->fileno(file));
     if (lock)
         funlockfile(file);
+    limefs_run_cancel_back(cancel);
     return got / size;
 }
 

@@ -3,15 +3,12 @@
 #include "client.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#pragma weak pthread_setcancelstate /* as in real.c */
 
 #ifndef MADV_COLLAPSE /* Linux 6.1 */
 #define MADV_COLLAPSE 25
@@ -61,14 +58,12 @@ void limefs_run_quiet_begin(struct limefs_run_quiet *quiet)
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &quiet->signals);
-    if (pthread_setcancelstate)
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &quiet->cancel);
+    quiet->cancel = limefs_run_cancel_off();
 }
 
 void limefs_run_quiet_end(const struct limefs_run_quiet *quiet)
 {
-    if (pthread_setcancelstate)
-        pthread_setcancelstate(quiet->cancel, NULL);
+    limefs_run_cancel_back(quiet->cancel);
     sigprocmask(SIG_SETMASK, &quiet->signals, NULL);
 }
 

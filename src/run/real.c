@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #pragma weak pthread_testcancel /* glibc before 2.34: programs without threads have none */
+#pragma weak pthread_setcancelstate
 
 static struct limefs_run_real real;
 static atomic_bool ready;
@@ -57,6 +58,20 @@ void limefs_run_may_be_cancelled(void)
 {
     if (pthread_testcancel)
         pthread_testcancel();
+}
+
+int limefs_run_cancel_off(void)
+{
+    int before = 0;
+    if (pthread_setcancelstate)
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void limefs_run_cancel_back(int before)
+{
+    if (pthread_setcancelstate)
+        pthread_setcancelstate(before, NULL);
 }
 
 __attribute__((constructor)) static void begin(void)

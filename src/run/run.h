@@ -3,8 +3,7 @@
  *
  * The library is preloaded into programs that know nothing of it. Everything here may be called
  * by handlers of signals, between fork and exec, and by any number of threads at once: no
- * locks, no memory but static one; errno stays as it is unless a call says otherwise. Only the
- * streams (stream.c) allocate, as fopen() itself does.
+ * locks, no memory but static one; errno stays as it is unless a call says otherwise.
  *
  * What is known of a descriptor is a hint. Programs close descriptors in ways that nobody sees
  * (system calls of their own, libc's inside, children of vfork()); so each read asks the kernel
@@ -54,8 +53,11 @@ struct limefs_run_real {
 
 const struct limefs_run_real *limefs_run_real(void);
 
-/* As read() of libc is a point of cancellation. */
+/* As read() of libc is a point of cancellation. Others, within, must be none: what was taken
+ * would not be given back. */
 void limefs_run_may_be_cancelled(void);
+int limefs_run_cancel_off(void);
+void limefs_run_cancel_back(int before);
 
 /* ---- table.c: which descriptor is which record ---- */
 
@@ -110,6 +112,9 @@ bool limefs_run_note(int fd, const struct limefs_run_record *, int container);
 
 /* fd is what `of` is: it was duplicated. */
 void limefs_run_note_same(int fd, int of);
+
+/* From now on what fd is open on is read by the mount, by all descriptors that share it. */
+void limefs_run_leave(int fd);
 
 /* fd was closed, or is about to be. */
 void limefs_run_forget(int fd);
@@ -212,11 +217,6 @@ void limefs_run_count_through(size_t);
 void limefs_run_report_begin(void);
 bool limefs_run_is_report(int fd);
 void limefs_run_move_report(void);
-
-/* ---- stream.c ---- */
-
-/* The record's descriptor, if the stream is one of ours, or -1. */
-int limefs_run_stream_fd(const FILE *);
 
 /* For what stands before a function of libc's. */
 #define EXPORTED __attribute__((visibility("default")))

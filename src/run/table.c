@@ -103,15 +103,26 @@ struct limefs_run_record *limefs_run_hold(int fd)
     return hold(entry_of(fd));
 }
 
+/* Somebody may have closed it behind our back, and opened something else. */
+static bool is_container(int fd, const struct limefs_run_record *record)
+{
+    struct stat st;
+    return record && fstat(fd, &st) == 0 && st.st_dev == record->state.dev &&
+           st.st_ino == record->state.ino;
+}
+
 static void close_container(struct limefs_run_record *record)
 {
+    uint64_t own = OWN;
     int fd = atomic_exchange(&record->container, -1);
     if (fd < 0)
         return;
+    bool ours = is_container(fd, record);
     if (fd < FDS)
-        atomic_store(&entries[fd], NOTHING);
+        atomic_compare_exchange_strong(&entries[fd], &own, NOTHING);
     atomic_fetch_sub(&containers, 1);
-    limefs_run_real()->close(fd);
+    if (ours)
+        limefs_run_real()->close(fd);
 }
 
 /* As it was found; nothing has been read of it yet. */
@@ -148,12 +159,23 @@ void limefs_run_let_go(struct limefs_run_record *record)
                                          (life & USERS) == 1 ? life | CLOSING : life - 1))
         ;
     if ((life & USERS) == 1) {
+        int cancel = limefs_run_cancel_off();
         close_container(record);
         if (record->job_from)
             limefs_run_link_count(-1);
         atomic_store(&record->life, ((life >> 32) + 1) << 32);
+        limefs_run_cancel_back(cancel);
     }
     errno = kept;
+}
+
+void limefs_run_leave(int fd)
+{
+    struct limefs_run_record *record = limefs_run_hold(fd);
+    if (!record)
+        return;
+    atomic_store(&record->changed, true);
+    limefs_run_let_go(record);
 }
 
 /* Free, and now ours alone, or NULL. */
@@ -246,14 +268,6 @@ static struct limefs_run_record *whose_container(int fd)
         if (atomic_load(&records[i].container) == fd && atomic_load(&records[i].life) & USERS)
             return &records[i];
     return NULL;
-}
-
-/* Somebody may have closed it behind our back, and opened something else. */
-static bool is_container(int fd, const struct limefs_run_record *record)
-{
-    struct stat st;
-    return record && fstat(fd, &st) == 0 && st.st_dev == record->state.dev &&
-           st.st_ino == record->state.ino;
 }
 
 bool limefs_run_is_own(int fd)

@@ -90,6 +90,9 @@ class Calls(limetest.TestCase):
     def test_closed_unseen(self):
         self.check("unseen")
 
+    def test_numbers_of_ours_are_taken(self):
+        self.check("taken", None)  # that of the report, too
+
     def test_all_are_closed(self):
         self.check("close_all", None)  # that of the report, too
 

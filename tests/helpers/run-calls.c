@@ -25,6 +25,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define MUST(what)                                                                           \
     do {                                                                                     \
@@ -166,6 +167,21 @@ static void dups(void)
     reads_on(four, 71030, 10);
     MUST(close(51) == 0 && close(four) == 0 && close(four) == -1 && errno == EBADF);
     MUST(read(four, buf, 1) == -1 && errno == EBADF);
+}
+
+/* All numbers at which the library may have a descriptor become the program's, who has no limit
+ * of less than some thousand. It keeps them when the record is closed. */
+static void taken(void)
+{
+    int fd = opened(), zero = open("/dev/zero", O_RDONLY);
+    reads_on(fd, 0, 1000);
+    MUST(zero >= 0);
+    for (int i = 400; i < 700; i++)
+        MUST(syscall(SYS_dup3, zero, i, 0) == i);
+    MUST(close(fd) == 0);
+    for (int i = 400; i < 700; i++)
+        MUST(syscall(SYS_fcntl, i, F_GETFD) == 0 && syscall(SYS_close, i) == 0);
+    MUST(close(zero) == 0);
 }
 
 /* Closed, and opened again, where no library can see it. */
@@ -459,9 +475,75 @@ static void compare_streams(FILE *ours, FILE *plain)
     free(b);
 }
 
+/* Of characters that are no bytes: by libc alone. */
+static void wide_streams(void)
+{
+    FILE *ours = fopen(record, "r"), *plain = fopen(same, "r");
+    wchar_t a[100], b[100];
+    char text[100000];
+    MUST(ours && plain && fwide(ours, 0) == 0);
+    for (int i = 0; i < 1000; i++) {
+        errno = 0;
+        wint_t c = fgetwc(ours);
+        int err = errno;
+        errno = 0;
+        MUST(c == fgetwc(plain) && err == errno);
+        MUST(!fgetws(a, 100, ours) == !fgetws(b, 100, plain));
+    }
+    MUST(fwide(ours, 0) > 0);
+    MUST(fread(text, 1, sizeof text, ours) == fread(text, 1, sizeof text, plain));
+    MUST(fclose(ours) == 0 && fclose(plain) == 0);
+}
+
+/* Streams of which more is asked than to read them. */
+static void other_streams(void)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET}, held;
+    char *buf = malloc(ROOM);
+    int fd = opened();
+    MUST(buf && fcntl(fd, F_SETLK, &lock) == 0);
+    FILE *file = fopen(record, "r");
+    MUST(file && fread(buf, 1, ROOM, file) == ROOM && memcmp(buf, bytes, ROOM) == 0);
+    pid_t pid = fork();
+    if (pid == 0) { /* the lock is still there for another process to see */
+        held = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        MUST(fcntl(fd, F_GETLK, &held) == 0 && held.l_type == F_RDLCK);
+        _exit(0);
+    }
+    ends_well(pid);
+    MUST(freopen(NULL, "r", file) == file && ftello(file) == 0);
+    MUST(fread(buf, 1, ROOM, file) == ROOM && memcmp(buf, bytes, ROOM) == 0);
+    MUST(fclose(file) == 0 && close(fd) == 0);
+    file = fopen(record, "rm"); /* libc maps it */
+    MUST(file && fgetc(file) == bytes[0]);
+    MUST(fread(buf, 1, ROOM, file) == ROOM && memcmp(buf, bytes + 1, ROOM) == 0);
+    MUST(ftello(file) == ROOM + 1 && fclose(file) == 0);
+    MUST(close(0) == 0 && (file = fopen(record, "r")) && fileno(file) == 0);
+    MUST(fclose(file) == 0 && opened() == 0);
+    free(buf);
+}
+
+/* Standard input that was given: both have the position. */
+static void inherited_stream(void)
+{
+    char *buf = malloc(ROOM);
+    int fd = opened();
+    MUST(buf && dup2(fd, 0) == 0 && close(fd) == 0);
+    MUST(fread(buf, 1, ROOM, stdin) == ROOM && memcmp(buf, bytes, ROOM) == 0);
+    MUST(fseeko(stdin, 100, SEEK_SET) == 0 && fgetc(stdin) == bytes[100]);
+    MUST(fread(buf, 1, ROOM, stdin) == ROOM && memcmp(buf, bytes + 101, ROOM) == 0);
+    MUST(fseeko(stdin, -5, SEEK_CUR) == 0 && ftello(stdin) == ROOM + 96);
+    MUST(fflush(stdin) == 0 && lseek(0, 0, SEEK_CUR) == ROOM + 96);
+    MUST(fgetc(stdin) == bytes[ROOM + 96]);
+    free(buf);
+}
+
 static void streams(void)
 {
     struct stat st, of;
+    inherited_stream();
+    wide_streams();
+    other_streams();
     FILE *ours = fopen(record, "rb"), *plain = fopen(same, "rb");
     MUST(ours && plain);
     MUST(fstat(fileno(ours), &st) == 0 && stat(record, &of) == 0 && st.st_ino == of.st_ino);
@@ -543,10 +625,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"calls", calls},     {"dups", dups},          {"unseen", unseen},
-               {"forks", forks},     {"executed", executed},  {"passes", passes},
-               {"threads", threads}, {"signals", signals},    {"streams", streams},
-               {"kernel", kernel},   {"close_all", close_all}};
+    } all[] = {{"calls", calls},     {"dups", dups},       {"unseen", unseen},
+               {"taken", taken},     {"forks", forks},     {"executed", executed},
+               {"passes", passes},   {"threads", threads}, {"signals", signals},
+               {"streams", streams}, {"kernel", kernel},   {"close_all", close_all}};
     struct stat st;
     if (argc != 4)
         return 2;
