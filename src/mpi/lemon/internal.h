@@ -76,13 +76,16 @@ struct lemon_internal {
     struct lemon_pending pending;
     struct lemon_record_sum sum;
     struct lemon_read_back read_back;
-    int64_t filled; /* writer: up to here the record has been written or sought */
-    int64_t before_pos, before_filled; /* writer: before the call that is under way */
-    int64_t alignment;                 /* writer: of data, 0: none */
-    int64_t align_from;                /* writer: bytes of the records whose data are aligned */
-    unsigned sparse;                   /* so many were opened: sparse.c */
-    bool threads;                      /* other threads may be in MPI: see pending.c */
-    bool overfull;                     /* a record may hold more than its header says */
+    int64_t filled;  /* writer: up to here the record has been written or sought */
+    int64_t written; /* writer: up to here written */
+    struct {
+        int64_t pos, filled, written;
+    } undo;             /* writer: where it goes back to if the call under way fails */
+    int64_t alignment;  /* writer: of data, 0: none */
+    int64_t align_from; /* writer: bytes of the records whose data are aligned */
+    unsigned sparse;    /* so many were opened: sparse.c */
+    bool threads;       /* other threads may be in MPI: see pending.c */
+    bool overfull;      /* a record may hold more than its header says */
     bool overfull_told;
     bool syncs_later; /* writer: of a series, which syncs when all is written */
     int deviation;    /* reader */

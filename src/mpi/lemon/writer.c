@@ -49,8 +49,9 @@ int lemonFinishWriting(LemonWriter *writer)
     int code = lemon_finish(in);
     lemon_sum_end(in, code);
     if (code != LEMON_SUCCESS) { /* nothing counts as written, so that it can be tried again */
-        writer->pos = in->before_pos;
-        in->filled = in->before_filled;
+        writer->pos = in->undo.pos;
+        in->filled = in->undo.filled;
+        in->written = in->undo.written;
     }
     return code;
 }
@@ -58,8 +59,9 @@ int lemonFinishWriting(LemonWriter *writer)
 void lemon_writer_begin_busy(LemonWriter *writer)
 {
     writer->is_busy = 1;
-    writer->internal->before_pos = writer->pos;
-    writer->internal->before_filled = writer->internal->filled;
+    writer->internal->undo.pos = writer->pos;
+    writer->internal->undo.filled = writer->internal->filled;
+    writer->internal->undo.written = writer->internal->written;
 }
 
 /* What each call begins with: waits, and makes sure that a record is open. */
@@ -88,11 +90,18 @@ int lemonDestroyWriter(LemonWriter *writer)
 
 /* ---- position ---- */
 
+static void move_to(LemonWriter *writer, int64_t pos)
+{
+    writer->pos = pos;
+    if (writer->internal->filled < pos)
+        writer->internal->filled = pos;
+}
+
 void lemon_writer_move_on(LemonWriter *writer, int64_t n)
 {
-    writer->pos += n;
-    if (writer->internal->filled < writer->pos)
-        writer->internal->filled = writer->pos;
+    move_to(writer, writer->pos + n);
+    if (writer->internal->written < writer->pos)
+        writer->internal->written = writer->pos;
 }
 
 int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
@@ -109,7 +118,7 @@ int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
     code = lemon_seek(in, writer->pos, writer->data_length, offset, whence, &to);
     if (code != LEMON_SUCCESS)
         return code;
-    lemon_writer_move_on(writer, to - writer->pos);
+    move_to(writer, to);
     return lemon_point(in, writer->off + writer->pos);
 }
 
@@ -131,6 +140,7 @@ int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
     wdest->is_last_written = wsrc->is_last_written;
     wdest->data_length = wsrc->data_length;
     wdest->internal->filled = wsrc->internal->filled;
+    wdest->internal->written = wsrc->internal->written;
     lemon_sum_forget(wdest->internal);
     return LEMON_SUCCESS;
 }

@@ -68,6 +68,7 @@ static void enter(LemonWriter *writer, LemonRecordHeader const *props, int64_t f
     writer->is_last = props->ME_flag != 0;
     writer->data_length = (MPI_Offset)props->data_length;
     in->filled = 0;
+    in->written = 0;
     lemon_sum_forget(in);
 }
 
@@ -109,13 +110,16 @@ int lemon_writer_open(LemonWriter *writer, LemonRecordHeader const *props, int *
 }
 
 /* The padding, by rank 0, which begins at `end`; the file then reaches the end of the record
- * even if its last bytes were only sought, not written. */
+ * even if its last bytes were only sought, not written. What was written is not asked for:
+ * before a sync, a host may not see yet how far others have come (NFS). */
 static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
 {
     static unsigned char zeros[LIMEFILE_ALIGN];
     MPI_Offset size = 0;
     if (padding > 0)
         return lemon_move_bytes(in, LEMON_WRITE, zeros, padding, end);
+    if (in->written == in->filled)
+        return LEMON_SUCCESS;
     if (MPI_File_get_size(*in->file.mpi, &size) != MPI_SUCCESS)
         return lemon_say(in, LEMON_ERR_WRITE, "the size of the file cannot be had");
     return size < end ? lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1) : LEMON_SUCCESS;
