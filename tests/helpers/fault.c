@@ -12,6 +12,7 @@
  */
 #undef _FILE_OFFSET_BITS /* both names of each function are defined here */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +65,8 @@
     X(cachestat)       \
     X(lock)            \
     X(dup)             \
-    X(close)
+    X(close)           \
+    X(readdir)
 
 enum call {
 #define X(name) CALL_##name,
@@ -106,11 +108,13 @@ static const char *folder;
 static size_t folder_len;
 static int32_t self;
 
-/* The daemon is called limefs, and so is its keeper, which touches no container. */
+/* The daemon is called limefs, and so is its keeper, which touches no container. The command lime
+ * counts as one. */
 static bool is_one(int32_t *who)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    if (strcmp(program_invocation_short_name, "limefs") == 0)
+    if (strcmp(program_invocation_short_name, "limefs") == 0 ||
+        strcmp(program_invocation_short_name, "lime") == 0)
         *who = 0;
     else if (rank && strcmp(program_invocation_short_name, "limefs-io") == 0)
         *who = 1 + atoi(rank);
@@ -292,6 +296,17 @@ ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at, size
     return strikes(CALL_copy_file_range, is_ours(to), &n)
                ? -1
                : real(from, from_at, to, to_at, n, flags);
+}
+
+struct dirent *readdir(DIR *stream)
+{
+    REAL(readdir);
+    return failed(CALL_readdir, is_ours(dirfd(stream))) ? NULL : real(stream);
+}
+
+struct dirent64 *readdir64(DIR *stream)
+{
+    return (struct dirent64 *)readdir(stream); /* one structure by two names */
 }
 
 /* ---- names ---- */

@@ -8,6 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import faults
 import limetest
 from limetest import container, header, program, record, run
 
@@ -114,6 +115,18 @@ class Unpack(Folders):
         self.assertEqual(os.listdir(folder), ["001-t"])
         self.run_ok(["lime", "unpack", "-f", path, folder])
         self.assertEqual(read(os.path.join(folder, "001-t")), b"new")
+
+    def test_never_over_the_container(self):
+        """A record has the name of the file that it is in."""
+        folder = self.tempdir()
+        path = os.path.join(folder, "001-inner")
+        with open(path, "wb") as file:
+            file.write(limetest.container([("inner", b"data"), ("x", b"more")]))
+        data = read(path)
+        done = run(["lime", "unpack", "-f", path, folder])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"001-inner: create: it is the container that is read", done.stderr)
+        self.assertEqual(read(path), data)
 
     def test_never_through_a_link(self):
         path = self.write("f.lime", container([("t", b"new")]))
@@ -343,6 +356,29 @@ class AllOrNothing(limetest.TestCase):
         self.existing()
         self.run_ok(["lime", "pack", "-o", self.target, "-t", "t", self.target])
         self.assertEqual(read(self.target), container([("t", b"precious")]))
+
+    def test_data_that_change(self):
+        """An input that is written to in place, of the same length as before, while it is copied."""
+        folder = self.tempdir()
+        path = os.path.join(folder, "c")
+        with open(path, "wb") as file:
+            file.write(container([("t", b"old")]))
+        before = read(path)
+        for command in (["pack", "-o", path, "-t", "t", self.data],
+                        ["append", path, "-t", "t", self.data]):
+            os.utime(self.data, (1e9, 1e9))
+            harm = faults.Faults(folder)
+            harm.arm(faults.DAEMON, "copy_file_range", 1, 0, faults.HANG)
+            with subprocess.Popen([program("lime"), *command], env=harm.environment(),
+                                  stderr=subprocess.PIPE) as child:
+                self.assertTrue(limetest._wait(lambda: harm.struck, 60))
+                with open(self.data, "r+b") as file:
+                    file.write(b"changed")
+                harm.disarm()
+                words = child.communicate(timeout=60)[1]
+            self.assertEqual(child.returncode, 1)
+            self.assertIn(b"read: the file changes while it is read", words)
+            self.assertEqual(read(path), before)
 
     def test_limit_on_size(self):
         self.existing()

@@ -1,4 +1,5 @@
 """lime check, info and stage on many files: several at once, told in the order of the list."""
+import errno
 import json
 import os
 import signal
@@ -6,6 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import faults
 import limetest
 from limetest import header, record, run
 import scidac
@@ -172,6 +174,17 @@ class Several(limetest.TestCase):
                    cwd=self.folder, timeout=300)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"lime: n0: check: No space left on device", done.stderr)
+
+    def test_folder_that_cannot_be_read_to_its_end(self):
+        """It is told, and what was seen is worked on."""
+        self.configurations(5)
+        harm = faults.Faults(self.folder)
+        for command, status in ("check", 2), ("info", 2), ("refs", 1):
+            harm.arm(faults.DAEMON, "readdir", 4, errno.EIO)
+            done = run(["lime", command, "-r", self.folder], env=harm.environment())
+            self.assertEqual(harm.struck, 1, command)
+            self.assertEqual(done.returncode, status, command)
+            self.assertIn(f"lime: {self.folder}: read: Input/output error", done.stderr.decode())
 
     def test_one_at_a_time(self):
         noise = record("t", b"", 0, 1) * 6000

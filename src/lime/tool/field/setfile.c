@@ -102,7 +102,7 @@ static bool is_there(const struct pattern *p, const char *name)
     return is;
 }
 
-/* Names that were left out for want of memory would be volumes that are missing. */
+/* Names that were left out would be volumes that are missing. */
 static int list_folder(const struct pattern *p, struct list *list)
 {
     DIR *folder = opendir(p->folder);
@@ -114,14 +114,15 @@ static int list_folder(const struct pattern *p, struct list *list)
         message_code(p->folder, "open", -errno);
         return TOOL_UNUSABLE;
     }
-    while (good && (entry = readdir(folder)))
+    while (good && (errno = 0, entry = readdir(folder)))
         if (limefile_volumes_name(entry->d_name, &stem, &number) && stem == p->stem &&
             memcmp(entry->d_name, p->name, stem) == 0 && is_there(p, entry->d_name))
             good = add(list, number, p, entry->d_name);
+    int err = good ? -errno : -ENOMEM;
     closedir(folder);
-    if (!good)
-        message_code(p->folder, "list", -ENOMEM);
-    return good ? TOOL_GOOD : TOOL_BAD;
+    if (err)
+        message_code(p->folder, "list", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
 }
 
 static int by_number(const void *one, const void *other)

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "copy.h"
 #include "limefile.h"
+#include "limerange.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -126,6 +127,17 @@ int copy_run(struct copy *c)
             by_splice(c);
     }
     return by_read_and_write(c);
+}
+
+bool copy_is_unchanged(int in, const struct stat *before)
+{
+    struct stat st;
+    struct limefile_state was, is;
+    if (fstat(in, &st) != 0)
+        return false;
+    limefile_state_of(before, &was);
+    limefile_state_of(&st, &is);
+    return limefile_state_equal(&was, &is);
 }
 
 void copy_message(const struct copy *c, const char *in_name, const char *out_name, int code)

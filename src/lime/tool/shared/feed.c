@@ -68,11 +68,9 @@ bool feed_part(struct feed *feed, uint64_t from, uint64_t n, int out, const char
     return !err;
 }
 
-/* Data that change while they are copied would make a record that never was. */
 static bool is_unchanged(const struct feed *feed)
 {
-    struct stat st;
-    if (fstat(feed->fd, &st) == 0 && st.st_size == feed->st.st_size)
+    if (copy_is_unchanged(feed->fd, &feed->st))
         return true;
     message(feed->name, "read: the file changes while it is read");
     return false;

@@ -86,9 +86,11 @@ static int list(struct mounted *m)
             close(fd);
         return err;
     }
-    for (struct dirent *d; !err && (d = readdir(dir));)
+    for (struct dirent *d; !err && (errno = 0, d = readdir(dir));)
         if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
             err = add_entry(m, d->d_name);
+    if (!err)
+        err = -errno;
     closedir(dir);
     if (m->count)
         qsort(m->entry, m->count, sizeof *m->entry, by_ordinal);

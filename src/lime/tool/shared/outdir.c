@@ -25,9 +25,11 @@ static int is_empty(int fd)
     }
     const struct dirent *entry;
     int err = 0;
-    while (!err && (entry = readdir(dir)))
+    while (!err && (errno = 0, entry = readdir(dir)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             err = -ENOTEMPTY;
+    if (!err)
+        err = -errno;
     closedir(dir);
     return err;
 }
@@ -58,12 +60,24 @@ int outdir_create(const struct outdir *dir, const char *name, bool replace)
     return fd < 0 ? -errno : fd;
 }
 
+static bool is_file(const struct outdir *dir, const char *name, int fd)
+{
+    struct stat there, st;
+    return fstatat(dir->fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &st) == 0 &&
+           there.st_dev == st.st_dev && there.st_ino == st.st_ino;
+}
+
 bool outdir_save(const struct outdir *dir, const struct container *c,
                  const struct limefile_record *record, const char *name, bool replace,
                  struct progress *progress)
 {
     char path[4096 + LIMEFILE_NAME_MAX + 2];
     snprintf(path, sizeof path, "%s/%s", dir->path, name);
+    if (replace && is_file(dir, name, c->fd)) {
+        message(path,
+                "create: it is the container that is read; unpack it into another folder");
+        return false;
+    }
     int fd = outdir_create(dir, name, replace);
     if (fd < 0) {
         message_code(path, "create", fd);

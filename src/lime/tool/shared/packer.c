@@ -60,15 +60,6 @@ static bool input_open(struct input *in, const struct packing *p, const struct p
     return false;
 }
 
-/* Data that change while they are copied would make a record that never was. */
-static int check_unchanged(const struct input *in)
-{
-    struct stat st;
-    if (fstat(in->fd, &st) != 0)
-        return -errno;
-    return st.st_size == in->st.st_size ? 0 : -EBUSY;
-}
-
 static int put_small(struct output *out, const struct input *in)
 {
     static char buffer[SMALL];
@@ -113,7 +104,7 @@ static int put_record(struct output *out, const struct pack_item *item, const st
     if (err)
         return err;
     out->writing = false;
-    return check_unchanged(in);
+    return copy_is_unchanged(in->fd, &in->st) ? 0 : -EBUSY;
 }
 
 static bool put_item(struct output *out, const struct pack_item *item)

@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "pathlist.h"
 #include "tool.h"
+#include "walk.h"
 
 #include <errno.h>
-#include <fts.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,53 +32,22 @@ static bool put(struct pathlist *list, const char *path, uint64_t size, bool fou
 
 /* ---- folders ---- */
 
-static int by_name(const FTSENT **a, const FTSENT **b)
+static bool take(void *context, const struct walk_entry *entry)
 {
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
-static bool take(struct pathlist *list, const FTSENT *entry)
-{
-    switch (entry->fts_info) {
-    case FTS_F:
-        return put(list, entry->fts_path, (uint64_t)entry->fts_statp->st_size,
-                   entry->fts_level > 0);
-    case FTS_D:
-    case FTS_DP:
+    struct pathlist *list = context;
+    switch (entry->kind) {
+    case WALK_FILE:
+        return put(list, entry->path, (uint64_t)entry->st->st_size, true);
+    case WALK_FOLDER:
         return true;
-    case FTS_DNR:
-    case FTS_ERR:
-    case FTS_NS:
-        message_code(entry->fts_path, "read", -entry->fts_errno);
+    case WALK_FAULT:
+        message_code(entry->path, "read", -entry->error);
         list->incomplete = true;
         return true;
     default:
-        if (entry->fts_level == 0) /* asked for: what is wrong with it will be told */
-            return put(list, entry->fts_path, 0, false);
         list->skipped++;
         return true;
     }
-}
-
-static bool walk(struct pathlist *list, const char *path)
-{
-    char *root = strdup(path), *roots[] = {root, NULL};
-    FTS *tree =
-        root ? fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name) : NULL;
-    bool good = tree != NULL;
-    if (!good)
-        message_code(path, "read", -errno);
-    errno = 0;
-    for (FTSENT *entry; good && (entry = fts_read(tree));)
-        good = take(list, entry);
-    if (good && errno) { /* it has ended before its end */
-        message_code(path, "read", -errno);
-        list->incomplete = true;
-    }
-    if (tree)
-        fts_close(tree);
-    free(root);
-    return good;
 }
 
 /* ---- all ways ---- */
@@ -88,7 +57,7 @@ static bool add(struct pathlist *list, const char *path)
     struct stat st;
     bool known = stat(path, &st) == 0;
     if (list->walk && known && S_ISDIR(st.st_mode))
-        return walk(list, path);
+        return walk(path, take, list);
     return put(list, path, known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, false);
 }
 

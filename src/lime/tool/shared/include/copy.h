@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define COPY_AT_POSITION INT64_C(-1)
 
@@ -29,6 +30,10 @@ int copy_run(struct copy *);
 
 /* The same of n bytes in memory, which are no more than are left. -errno. */
 int copy_put(struct copy *, const void *bytes, size_t n);
+
+/* Whether an input still is as it was before: data that change while they are copied would make
+ * a record that never was. */
+bool copy_is_unchanged(int in, const struct stat *before);
 
 /* The failure of a copy in words: the file that failed, and how. */
 void copy_message(const struct copy *, const char *in_name, const char *out_name, int code);

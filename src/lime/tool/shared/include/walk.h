@@ -1,0 +1,29 @@
+/* walk.h - all that is in a folder and in the folders below it */
+#ifndef WALK_H
+#define WALK_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+enum walk_kind {
+    WALK_FILE,   /* a regular one */
+    WALK_FOLDER, /* told before what is in it */
+    WALK_LINK,   /* a symbolic link: not followed */
+    WALK_OTHER,
+    WALK_FAULT, /* it cannot be looked at, or, after WALK_FOLDER, not be read to its end */
+};
+
+struct walk_entry {
+    const char *path, *name; /* the path begins with the root's */
+    enum walk_kind kind;
+    const struct stat *st; /* NULL: a fault */
+    int error;             /* an errno: of a fault */
+};
+
+/* In the order of their names. The root may be a link to a folder; it is told, too. False:
+ * `each` was false, or there is no memory, after a message. (fts(3) takes an error while a
+ * folder is read for its end.) */
+bool walk(const char *root, bool (*each)(void *context, const struct walk_entry *),
+          void *context);
+
+#endif

@@ -1,0 +1,131 @@
+/* walk.c - all that is in a folder and in the folders below it */
+#define _GNU_SOURCE
+#include "walk.h"
+#include "tool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct names {
+    char **name;
+    size_t count, capacity;
+};
+
+struct walker {
+    bool (*each)(void *context, const struct walk_entry *);
+    void *context;
+};
+
+static bool out_of_memory(const char *path)
+{
+    message_code(path, "list", -ENOMEM);
+    return false;
+}
+
+static bool put(struct names *names, const char *name)
+{
+    if (names->count == names->capacity) {
+        size_t more = names->capacity + names->capacity / 2 + 16;
+        char **bigger = reallocarray(names->name, more, sizeof *bigger);
+        if (!bigger)
+            return false;
+        names->name = bigger;
+        names->capacity = more;
+    }
+    char *copy = strdup(name);
+    if (copy)
+        names->name[names->count++] = copy;
+    return copy != NULL;
+}
+
+static void forget(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->name[i]);
+    free(names->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* 0, or why not all of it could be read. */
+static int read_names(const char *path, struct names *names)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    int err = folder ? 0 : errno;
+    while (!err && (errno = 0, entry = readdir(folder)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            !put(names, entry->d_name))
+            err = ENOMEM;
+    if (folder && !err)
+        err = errno;
+    if (folder)
+        closedir(folder);
+    if (names->count)
+        qsort(names->name, names->count, sizeof *names->name, by_name);
+    return err;
+}
+
+static bool tell(const struct walker *walker, struct walk_entry *entry, int err)
+{
+    if (err)
+        *entry = (struct walk_entry){entry->path, entry->name, WALK_FAULT, NULL, err};
+    return walker->each(walker->context, entry);
+}
+
+static enum walk_kind kind_of(const struct stat *st)
+{
+    return S_ISREG(st->st_mode)   ? WALK_FILE
+           : S_ISDIR(st->st_mode) ? WALK_FOLDER
+           : S_ISLNK(st->st_mode) ? WALK_LINK
+                                  : WALK_OTHER;
+}
+
+static bool walk_in(const struct walker *, const char *path);
+
+static bool visit(const struct walker *walker, const char *path, const char *name, int follow)
+{
+    struct stat st;
+    struct walk_entry entry = {path, name, WALK_FAULT, &st, 0};
+    if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
+        return tell(walker, &entry, errno);
+    entry.kind = kind_of(&st);
+    return tell(walker, &entry, 0) && (entry.kind != WALK_FOLDER || walk_in(walker, path));
+}
+
+static bool walk_in(const struct walker *walker, const char *path)
+{
+    struct names names = {0};
+    const char *slash = path[0] && path[strlen(path) - 1] == '/' ? "" : "/";
+    int err = read_names(path, &names);
+    bool good = err != ENOMEM || out_of_memory(path);
+    for (size_t i = 0; good && i < names.count; i++) {
+        char *below;
+        if (asprintf(&below, "%s%s%s", path, slash, names.name[i]) < 0) {
+            good = out_of_memory(path);
+            break;
+        }
+        good = visit(walker, below, names.name[i], false);
+        free(below);
+    }
+    if (good && err) {
+        struct walk_entry entry = {path, path, WALK_FAULT, NULL, err};
+        good = tell(walker, &entry, err);
+    }
+    forget(&names);
+    return good;
+}
+
+bool walk(const char *root, bool (*each)(void *context, const struct walk_entry *),
+          void *context)
+{
+    const struct walker walker = {each, context};
+    return visit(&walker, root, root, true);
+}
