@@ -29,12 +29,14 @@ bool limefs_stamp_same_data(const struct limefs_stamp *a, const struct limefs_st
            same_time(&a->mtime, &b->mtime);
 }
 
+/* A file system that has whole seconds alone says so by each of its times. */
 bool limefs_time_is_racy(const struct timespec *time, const struct timespec *seen)
 {
+    const int64_t second = 1000000000, tick = 20000000;
     int64_t age = (int64_t)seen->tv_sec - time->tv_sec; /* of any sign and size */
-    if (age < -1 || age > 1)
+    if (age < -1 || age > 2)
         return age < 0;
-    return age * 1000000000 + seen->tv_nsec - time->tv_nsec < 20000000;
+    return age * second + seen->tv_nsec - time->tv_nsec < tick + (time->tv_nsec ? 0 : second);
 }
 
 bool limefs_stamp_equal(const struct limefs_stamp *a, const struct limefs_stamp *b)
