@@ -409,6 +409,7 @@ class Records(writelib.TestCase):
         "link c/third x": lambda: os.link("c/third", "x"),
         "link file c/x": lambda: os.link("file", "c/x"),
         "link c x": lambda: os.link("c", "x"),
+        "rename c other": lambda: os.rename("c", "other"),
         "rename c/third c/x": lambda: os.rename("c/third", "c/x"),
         "rename c/third x": lambda: os.rename("c/third", "x"),
         "rename file c/x": lambda: os.rename("file", "c/x"),
@@ -463,6 +464,7 @@ class Records(writelib.TestCase):
                  ("third", b"3" * 10)]
         file_of(os.path.join(top, "file"))
         file_of(os.path.join(top, "c"), limetest.container(items))
+        file_of(os.path.join(top, "other"), limetest.container(items[:1]))
         os.setxattr(os.path.join(top, "c"), "user.note", b"below")
         before = tree(top)
         self.assertEqual(set(documented), set(self.OPERATIONS))

@@ -366,6 +366,27 @@ static bool is_joined(struct limefs *fs, struct limefs_node *directory, const ch
     return joined;
 }
 
+/* A container is a directory here, and one that is not empty is never replaced by another. */
+static bool is_full(struct limefs *fs, struct limefs_node *directory, int folder,
+                    const char *name)
+{
+    struct stat st;
+    limefs_lock(&fs->lock);
+    const struct limefs_node *node = limefs_node_find(fs, directory, name);
+    bool container = node && node->kind == LIMEFS_CONTAINER;
+    limefs_unlock(&fs->lock);
+    return container && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+static bool is_one_file(int folder, const char *name, int other, const char *other_name)
+{
+    struct stat st, there;
+    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(other, other_name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_dev == there.st_dev && st.st_ino == there.st_ino;
+}
+
 int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t new_parent,
                   const char *new_name, unsigned flags)
 {
@@ -385,6 +406,10 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
         return -ENOTDIR;
     int folder = limefs_tree_folder(fs, from), new_folder = limefs_tree_folder(fs, to);
     int err = folder < 0 ? folder : new_folder < 0 ? new_folder : 0;
+    if (!err && !(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) &&
+        is_full(fs, to, new_folder, new_name) &&
+        !is_one_file(folder, name, new_folder, new_name))
+        err = -ENOTEMPTY;
     if (!err && renameat2(folder, name, new_folder, new_name, flags) != 0)
         err = errno == ENOENT && is_joined(fs, from, name) ? -EROFS : -errno;
     if (!err)
