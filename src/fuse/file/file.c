@@ -83,6 +83,8 @@ static int open_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
         err = take_record(fs, view, ordinal, file);
     if (!err && (flags & O_ACCMODE) != O_RDONLY)
         err = take_target(fs, file, flags);
+    else if (!err && flags & O_TRUNC)
+        err = empty_record(fs, view, ordinal);
     if (err)
         limefs_view_unpin(fs, current);
     return err;
@@ -213,6 +215,16 @@ static void take_writer(struct limefs_file *file, int flags, const struct limefs
     file->appends = limefs_append_opened(file->node, flags, stamp);
 }
 
+/* It may have been changed since it was seen with the same times. The kernel knows itself what
+ * is written through a mount, unless the times are of whole seconds. */
+static bool is_young(const struct limefs *fs, const struct stat *st)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (!fs->options.rw || st->st_ctim.tv_nsec == 0) &&
+           limefs_time_is_racy(&st->st_ctim, &now);
+}
+
 static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
                       struct limefs_file *file, bool *keep)
 {
@@ -223,7 +235,7 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     int backing = limefs_passthrough_prepare(fs, node, file->fd);
     limefs_lock(&fs->lock);
-    *keep = limefs_stamp_equal(&stamp, &node->cached); /* an inode number may be used again */
+    *keep = limefs_stamp_equal(&stamp, &node->cached) && !is_young(fs, &st);
     node->cached = stamp;
     file->node = node; /* the kernel keeps it as long as the file is open */
     node->opened = true;

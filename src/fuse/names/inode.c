@@ -417,6 +417,7 @@ int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const stru
     if (!fs->root)
         return -ENOMEM;
     fs->root->stamp = limefs_stamp_of(root);
+    fs->source_dev = root->st_dev;
     return 0;
 }
 

@@ -2,17 +2,23 @@
 #include "inode.h"
 #include "mix.h"
 
+static uint64_t mixed(uint64_t x)
+{
+    return mix64(x * MIX64_STEP);
+}
+
+/* The two highest bits are those of records and faces. */
+uint64_t limefs_file_number(const struct limefs *fs, uint64_t dev, uint64_t ino)
+{
+    return dev == fs->source_dev ? ino : mixed(mixed(dev) + ino) >> 2;
+}
+
 ino_t limefs_shown_inode(const struct limefs *fs, uint64_t ino)
 {
     if (!fs->options.ino32 || ino <= UINT32_MAX)
         return ino;
     uint32_t folded = (uint32_t)(ino ^ ino >> 32);
     return folded ? folded : 1;
-}
-
-static uint64_t mixed(uint64_t x)
-{
-    return mix64(x * MIX64_STEP);
 }
 
 ino_t limefs_shown_record(const struct limefs *fs, ino_t container, uint64_t ordinal)

@@ -30,6 +30,7 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
         return fd;
     struct stat st;
     dir->shows_sets = fs->options.formats && fstatat(fd, ".", &st, AT_SYMLINK_NOFOLLOW) == 0;
+    dir->dev = fstat(fd, &st) == 0 ? st.st_dev : fs->source_dev;
     dir->stream = fdopendir(fd);
     int err = dir->stream ? 0 : -errno;
     if (err)
@@ -169,6 +170,12 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         limefs_view_forget(fs, dir->view, 1);
 }
 
+static uint64_t number_of(struct limefs *fs, const struct limefs_view *view)
+{
+    struct stat st = limefs_view_stat(fs, view);
+    return limefs_file_number(fs, st.st_dev, st.st_ino);
+}
+
 /* Of "." and "..", in a container of a tree; a container mounted by itself is its own parent.
  */
 static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t offset)
@@ -176,11 +183,11 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
     if (!dir->node->parent)
         return 1;
     if (offset == 0)
-        return limefs_view_stat(fs, dir->view).st_ino;
+        return number_of(fs, dir->view);
     limefs_lock(&fs->lock); /* others move it */
-    ino_t ino = dir->node->parent->stamp.ino;
+    struct limefs_stamp parent = dir->node->parent->stamp;
     limefs_unlock(&fs->lock);
-    return ino;
+    return limefs_file_number(fs, parent.dev, parent.ino);
 }
 
 /* Records that were looked up by name since the last reply. */
@@ -197,7 +204,7 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, uint64_t offset)
 {
     struct limefile_index *index = limefs_view_index(fs, dir->view);
-    list->container = limefs_view_stat(fs, dir->view).st_ino;
+    list->container = number_of(fs, dir->view);
     take_credit(fs, dir);
     uint64_t there = limefile_index_count(index), count = dir->faces ? dir->records : there;
     for (; !list->full && offset < count + 2; offset++) {

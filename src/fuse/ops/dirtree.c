@@ -84,12 +84,16 @@ static struct dirent *next_entry(struct limefs_dir *dir)
     return dir->entry;
 }
 
+static ino_t shown(const struct limefs *fs, const struct limefs_dir *dir, uint64_t ino)
+{
+    return limefs_shown_inode(fs, limefs_file_number(fs, dir->dev, ino));
+}
+
 static int list_names(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list)
 {
     while (next_entry(dir)) {
-        limefs_listing_add_name(list, dir->entry->d_name,
-                                limefs_shown_inode(fs, dir->entry->d_ino), type_of(dir->entry),
-                                dir->entry->d_off);
+        limefs_listing_add_name(list, dir->entry->d_name, shown(fs, dir, dir->entry->d_ino),
+                                type_of(dir->entry), dir->entry->d_off);
         if (list->full)
             return 0;
         dir->offset = dir->entry->d_off;
@@ -167,7 +171,7 @@ static void list_seen(struct limefs *fs, struct limefs_dir *dir, struct limefs_l
         return;
     }
     bool plain = name->seen && S_ISREG(name->found.st.st_mode) && kind == LIMEFS_OTHER;
-    limefs_listing_add_name(list, name->name, limefs_shown_inode(fs, name->ino),
+    limefs_listing_add_name(list, name->name, shown(fs, dir, name->ino),
                             plain ? S_IFREG : name->type, name->next);
 }
 

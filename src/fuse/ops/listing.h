@@ -27,6 +27,7 @@ struct limefs_dir {
     uint64_t asked;     /* limefs_view_asked() at the last reply */
     uint64_t plus_left; /* more records are listed with their attributes */
     DIR *stream;
+    uint64_t dev;               /* of the directory */
     off_t offset;               /* where the stream stands */
     struct dirent *entry;       /* read, but did not fit into the last reply */
     unsigned ahead_left;        /* so many names more are looked up as they are listed, */

@@ -82,10 +82,13 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     struct stat st;
     const struct limefs_file *file = fi ? (struct limefs_file *)(uintptr_t)fi->fh : NULL;
     int err;
-    if (file && file->fd >= 0) /* it stays what it is, whatever its path leads to by now */
+    if (file && file->fd >= 0) { /* it stays what it is, whatever its path leads to by now */
         err = fstat(file->fd, &st) == 0 ? 0 : -errno;
-    else
+        if (!err)
+            limefs_attr_node(fs_of(req), file->node, &st, &st);
+    } else {
         err = limefs_attr(fs_of(req), ino, &st);
+    }
     if (err)
         reply_error(req, err);
     else

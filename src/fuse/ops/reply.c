@@ -41,7 +41,8 @@ void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
                         const struct limefile_record *record, struct stat *st)
 {
     *st = limefs_view_stat(fs, view);
-    st->st_ino = limefs_shown_record(fs, st->st_ino, record->ordinal);
+    uint64_t container = limefs_file_number(fs, st->st_dev, st->st_ino);
+    st->st_ino = limefs_shown_record(fs, container, record->ordinal);
     st->st_mode = S_IFREG | (st->st_mode & 0666);
     st->st_nlink = 1;
     st->st_rdev = 0;
@@ -52,7 +53,7 @@ void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
                       const struct stat *st, struct stat *out)
 {
     *out = *st;
-    out->st_ino = limefs_shown_inode(fs, st->st_ino);
+    out->st_ino = limefs_shown_inode(fs, limefs_file_number(fs, st->st_dev, st->st_ino));
     if (node->kind == LIMEFS_DIRECTORY)
         out->st_nlink = 1; /* "unknown", as elsewhere: containers are directories, too */
     if (node->kind != LIMEFS_CONTAINER)
@@ -242,7 +243,7 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
 /* A file that is open is there without its name, too, and whatever became of it. */
 static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
 {
-    int fd = fs->options.rw && node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
     if (fd < 0) {
         int err = limefs_tree_stat(fs, node, st);
         if (!err && !limefs_node_stands(fs, node, st))
@@ -250,7 +251,7 @@ static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat
         return err;
     }
     int err = fstat(fd, st) == 0 ? 0 : -errno;
-    if (!err)
+    if (!err && fs->options.rw)
         limefs_follow(fs, node, fd, st);
     close(fd);
     return err;

@@ -86,6 +86,7 @@ struct limefs_look {
 struct limefs {
     struct limefs_options options;
     char *source;           /* absolute path of the container or the directory */
+    uint64_t source_dev;    /* the device of the source */
     int source_fd;          /* O_PATH: the directory, or the one that holds the container */
     const char *container;  /* its name there (in source); NULL for a tree */
     const char *mountpoint; /* absolute; NULL: mounted for us, not known */

@@ -1,0 +1,119 @@
+"""What programs expect of files and directories, whatever a mount makes them of."""
+
+import errno
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from limetest import container
+
+
+@limetest.needs_fuse
+class TestCase(limetest.TestCase):
+    def setUp(self):
+        self.folder = self.tempdir()
+
+    def put(self, name, data):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def mount(self, *opts, source=None, **kw):
+        return limetest.Mount(source or self.folder, opts=list(opts), **kw)
+
+
+class Numbers(TestCase):
+    def test_several_file_systems(self):
+        """Programs take two files of one device and number for one, and do not read the other."""
+        one = self.put("one.lime", container([("t", b"first")]))
+        two = self.put("two.lime", container([("t", b"other")]))
+        for path in one, two:
+            os.utime(path, (1e9, 1e9))  # what is young, a mount looks at again and again
+        tree = self.tempdir()
+        points = [os.path.join(tree, name) for name in ("a", "b")]
+        for point in points:
+            os.mkdir(point)
+        with self.mount(source=one, mountpoint=points[0]) as a, \
+                self.mount(source=two, mountpoint=points[1]) as b:
+            self.assertEqual(os.stat(a.join("t")).st_ino, os.stat(b.join("t")).st_ino)
+            for opts in (), ("ino32",):
+                with self.mount(*opts, source=tree) as mnt:
+                    files = [mnt.join(name, "t") for name in ("a", "b")]
+                    self.assertEqual(subprocess.run(["cmp", "-s", *files], check=False).returncode,
+                                     1)
+                    self.assertEqual(len({os.stat(file).st_ino for file in files}), 2)
+                    for file in files:
+                        with os.scandir(os.path.dirname(file)) as entries:
+                            listed = [entry.inode() for entry in entries]
+                        self.assertEqual(listed, [os.stat(file).st_ino])
+
+    def test_of_an_open_file(self):
+        """It stays what it is, of 32 bits where these are asked for."""
+        self.put("plain", b"data")
+        for opts in (), ("ino32",):
+            with self.mount("attr_timeout=0", *opts) as mnt, \
+                    open(mnt.join("plain"), "rb") as file:
+                before = os.stat(mnt.join("plain")).st_ino
+                for _ in range(3):
+                    self.assertEqual(os.fstat(file.fileno()).st_ino, before)
+                    file.read(1)
+
+
+class OpenFiles(TestCase):
+    def test_attributes_of_what_was_replaced(self):
+        path = self.put("plain", b"old data")
+        for harm in (lambda: os.rename(self.put("new", b"new"), path), lambda: os.unlink(path)):
+            self.put("plain", b"old data")
+            with self.mount("attr_timeout=0", "entry_timeout=0") as mnt, \
+                    open(mnt.join("plain"), "rb") as file:
+                harm()
+                for _ in range(3):
+                    self.assertEqual(os.fstat(file.fileno()).st_size, 8)
+                self.assertEqual(file.read(), b"old data")
+                if os.path.exists(path):
+                    self.assertEqual(os.stat(mnt.join("plain")).st_size, 3)
+
+
+class Emptied(TestCase):
+    def test_by_a_reader(self):
+        """O_TRUNC needs no descriptor that can be written by."""
+        path = self.put("c.lime", container([("a", b"first"), ("b", b"x" * 146)]))
+        with self.mount("rw", source=path) as mnt:
+            os.close(os.open(mnt.join("b"), os.O_RDONLY | os.O_TRUNC))
+            self.assertEqual(os.stat(mnt.join("b")).st_size, 0)
+            with open(mnt.join("b"), "ab") as file:
+                file.write(b"after")
+            with open(mnt.join("b"), "rb") as file:
+                self.assertEqual(file.read(), b"after")
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), container([("a", b"first"), ("b", b"after")]))
+
+
+class Renamed(TestCase):
+    def test_over_a_container(self):
+        """Which is a directory: only an empty one makes way."""
+        data = {name: container([("t", name.encode())]) for name in ("a", "b")}
+        for name, bytes_ in data.items():
+            self.put(name, bytes_)
+        os.link(os.path.join(self.folder, "a"), os.path.join(self.folder, "same"))
+        with self.mount("rw") as mnt:
+            for name in data:
+                os.listdir(mnt.join(name))
+            with self.assertRaises(OSError) as raised:
+                os.rename(mnt.join("a"), mnt.join("b"))
+            self.assertEqual(raised.exception.errno, errno.ENOTEMPTY)
+            os.rename(mnt.join("a"), mnt.join("same"))  # nothing, as one file has both names
+            os.mkdir(mnt.join("empty.lime"))
+            os.rename(mnt.join("a"), mnt.join("empty.lime"))
+            with open(mnt.join("empty.lime", "t"), "rb") as file:
+                self.assertEqual(file.read(), b"a")
+            with open(mnt.join("b", "t"), "rb") as file:
+                self.assertEqual(file.read(), b"b")
+
+
+if __name__ == "__main__":
+    limetest.main()
