@@ -23,6 +23,17 @@ MIB = 1 << 20
 HELLO_ALONE = struct.pack("<Q", 0)
 
 
+class FewDescriptors(jobtest.Job):
+    """Whose processes may have no more than 300."""
+
+    def command(self):
+        return ["prlimit", "--nofile=300:300", *super().command()]
+
+    @staticmethod
+    def is_one_less(client):
+        return client.status()["open_file_count"] < 50
+
+
 class Hostile(jobtest.TestCase):
     """Each test has a job and a client that behaves, which must read right to the end."""
 
@@ -348,6 +359,22 @@ class Hostile(jobtest.TestCase):
         for _ in range(4096 - 50):
             client.open(self.path)
         self.assertRefused(errno.EMFILE, client.open, self.path)
+
+    def test_too_many_containers(self):
+        """Each takes descriptors of the ranks: before these are all gone, one more is refused."""
+        with FewDescriptors(2) as job:
+            clients = [job.client(MIB), job.client(MIB)]
+            opened = [clients[0].open(self.path)]
+            for i in range(1, 60):
+                path, _ = self.data_file(100 + i)
+                if i < 50:
+                    opened.append(clients[i % 2].open(path))
+                else:
+                    self.assertRefused(errno.EMFILE, clients[i % 2].open, path)
+            self.assertReads(clients[0], opened[0], self.data, 5, 1_000_000, 1)
+            clients[0].close_file(opened[0])
+            self.assertTrue(jobtest.wait_until(lambda: job.is_one_less(clients[0])))
+            clients[1].open(path)
 
     def test_never_reads_replies(self):
         connection = self.greeted()

@@ -98,8 +98,10 @@ static void command(struct limejob_packet *packet, const struct job_file *file, 
     packet->fd = fd;
 }
 
-/* Takes `wanted` over; NULL: no memory. The workers set about it if it is new. */
-static struct job_file *find_or_open(struct job_server *server, struct job_file *wanted, int fd)
+/* Takes `wanted` over; NULL: no memory, or (*code) too many are open: a rank that has no
+ * descriptor left would be the end of the job. The workers set about it if it is new. */
+static struct job_file *find_or_open(struct job_server *server, struct job_file *wanted, int fd,
+                                     int *code)
 {
     static struct limejob_packet packet;
     for (struct job_file *file = server->files; file; file = file->next)
@@ -107,7 +109,10 @@ static struct job_file *find_or_open(struct job_server *server, struct job_file 
             free(wanted);
             return file;
         }
-    struct job_request *request = job_request_new(server, JOB_OPEN, NULL, NULL);
+    if (server->file_count >= server->files_most)
+        *code = EMFILE;
+    struct job_request *request =
+        *code == EMFILE ? NULL : job_request_new(server, JOB_OPEN, NULL, NULL);
     if (!request) {
         free(wanted);
         return NULL;
@@ -115,6 +120,7 @@ static struct job_file *find_or_open(struct job_server *server, struct job_file 
     wanted->id = ++server->last_file;
     wanted->next = server->files;
     server->files = request->file = wanted;
+    server->file_count++;
     command(&packet, wanted, fd);
     job_request_send(server, request, &packet);
     return wanted;
@@ -150,12 +156,13 @@ void job_file_open(struct job_server *server, struct job_client *client,
     struct job_request *request = job_request_new(server, JOB_OPEN, client, packet);
     struct job_file *file =
         request ? new_file(&wanted, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
+    code = ENOMEM;
     if (file)
-        file = find_or_open(server, file, packet->fd);
+        file = find_or_open(server, file, packet->fd, &code);
     if (!file) {
         if (request)
             job_request_free(server, request);
-        job_client_answer(server, client, packet, ENOMEM, NULL);
+        job_client_answer(server, client, packet, code, NULL);
         return;
     }
     file->refs++;
@@ -174,6 +181,7 @@ static void forget(struct job_server *server, struct job_file *file)
     while (*at != file)
         at = &(*at)->next;
     *at = file->next;
+    server->file_count--;
 }
 
 void job_file_opened(struct job_server *server, struct job_request *opening)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -261,6 +262,17 @@ static void serve(struct job_server *server)
     say_ready(server);
 }
 
+/* A container takes up to three descriptors of a rank, and clients, windows and MPI want some,
+ * too. */
+static uint64_t files_most(void)
+{
+    enum { OF = 6, LEAST = 16 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / OF < LEAST)
+        return LEAST;
+    return limit.rlim_cur / OF;
+}
+
 static struct job_server *start(const struct job_server_setup *setup)
 {
     struct job_server *server = calloc(1, sizeof *server);
@@ -276,6 +288,7 @@ static struct job_server *start(const struct job_server_setup *setup)
         .ranks = setup->ranks,
         .where = setup->where,
         .stripe = setup->options->stripe ? (uint64_t)setup->options->stripe : 1 << 20,
+        .files_most = files_most(),
         .epoll = epoll,
         .workers = workers,
         .started_us = job_now_us(),

@@ -131,6 +131,7 @@ struct job_server {
     struct job_client *clients; /* and those gone whose requests are in flight */
     int client_count, strangers;
     struct job_file *files;
+    uint64_t file_count, files_most; /* so many can be open at once, of all clients */
     uint32_t last_file, last_window;
     struct job_request **table;
     uint64_t table_size, outstanding;
