@@ -1,5 +1,5 @@
 /*
- * fault.c - one call of the daemon, or of a rank, fails as a test asks for
+ * fault.c - one call of the daemon, of a rank, or of lime, fails as a test asks for
  * (tests/lib/faults.py)
  *
  * Preloaded (LD_PRELOAD) into all processes of a mount. Calls count whose file, or a folder or
@@ -91,7 +91,7 @@ enum how {
 /* As tests/lib/faults.py has it. */
 struct control {
     char call[24]; /* that is to fail */
-    int32_t who;   /* 0: the daemon, 1 + r: rank r; only theirs are counted */
+    int32_t who;   /* 0: the daemon, 1 + r: rank r, -1: lime; only theirs are counted */
     int32_t code;  /* errno */
     int32_t how;
     int32_t lasts;   /* so do all that follow */
@@ -118,6 +118,8 @@ static bool is_one(int32_t *who)
         *who = 0;
     else if (rank && strcmp(program_invocation_short_name, "limefs-io") == 0)
         *who = 1 + atoi(rank);
+    else if (strcmp(program_invocation_short_name, "lime") == 0)
+        *who = -1;
     else
         return false;
     return true;

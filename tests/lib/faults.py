@@ -9,7 +9,7 @@ import limetest
 
 # How: nothing is done, half of it and no error, half of it and one, nothing before it is disarmed.
 FAIL, SHORT, TORN, HANG = range(4)
-DAEMON = 0  # who; a rank is 1 + its number
+DAEMON, LIME = 0, -1  # who; a rank is 1 + its number
 _HEAD = struct.Struct("=24siiiiQQ")
 _CALL = struct.Struct("=24sQ")
 _CALLS = 64

@@ -18,6 +18,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import faults
 import limetest
 import scidac
 import writelib
@@ -479,6 +480,28 @@ class There(TestCase):
         self.assertEqual(found["c"]["status"], "there")  # as rsync: by size and time
         self.assertFails("the target is damaged", "--check-there", self.at_source("c"),
                          self.target)
+
+    def test_a_refused_one_is_read_once(self):
+        """As one that is there is."""
+        path = large(self.at_source("d"), 24, 1)
+        self.stage(path, self.target)
+        st = os.stat(self.at_target("d"))
+        fault = faults.Faults(self.target)
+
+        def reads(code):
+            fault.count(faults.LIME)
+            found, _ = self.stage("--check-there", path, self.target, code=code,
+                                  env=fault.environment())
+            return found["d"], sum(fault.counts().get(call, 0) for call in ("pread", "preadv"))
+        good = reads(0)
+        with open(self.at_target("d"), "r+b") as file:
+            file.seek(5 * MIB)
+            file.write(b"damage")
+        os.utime(self.at_target("d"), ns=(st.st_atime_ns, st.st_mtime_ns))
+        bad = reads(1)
+        self.assertIn("the target is damaged", bad[0]["reason"])
+        self.assertGreaterEqual(good[1], 24)
+        self.assertLess(bad[1], good[1] + 12)
 
     def test_links(self):
         other = put(os.path.join(self.tempdir(), "other"), b"other")

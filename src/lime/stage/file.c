@@ -367,10 +367,11 @@ static enum stage_status run(struct stage_file *f)
     }
     if (!err)
         err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
-    if (!err)
+    if (!err) {
         err = stage_it(f);
-    if (err == -EEXIST && stage_file_is_there(f) == 1)
-        return STAGE_THERE; /* somebody else was faster */
+        if (err == -EEXIST && stage_file_is_there(f) == 1)
+            return STAGE_THERE; /* somebody else was faster */
+    }
     f->result->has_digest = !err;
     return !err                                       ? STAGE_STAGED
            : err == -EINTR && atomic_load(f->stopped) ? STAGE_STOPPED
