@@ -469,6 +469,21 @@ class There(TestCase):
         self.stage("-f", self.at_source("c"), self.target)
         self.assertSame("c")
 
+    def test_rounded_times(self):
+        """Of file systems that keep no nanoseconds: 100 of them, microseconds, ..., seconds."""
+        path, second = self.at_source("c"), 10 ** 18
+        os.utime(path, ns=(second, second + 987654321))
+        self.stage(path, self.target)
+        for kept in [987654321 // 10 ** n * 10 ** n for n in range(2, 10)]:
+            os.utime(self.at_target("c"), ns=(second, second + kept))
+            # It is known by its record: nobody has read it.
+            found, _ = self.stage(path, self.target)
+            self.assertEqual((found["c"]["status"], found["c"]["checksums_verified"]),
+                             ("there", None), kept)
+        for other in (987654322, 987654320, 987654400, 987655000, 987654001, 1000000000):
+            os.utime(self.at_target("c"), ns=(second, second + other))
+            self.assertFails("of another time", path, self.target)
+
     def test_damaged(self):
         self.stage(self.at_source("c"), self.target)
         st = os.stat(self.at_target("c"))

@@ -7,8 +7,8 @@
  * with "-" for a sum that was not taken. What follows "data" are the cksums of
  * ildg-binary-data; earlier versions wrote nothing from there on.
  *
- * It holds for a file that still has that size and that time (whole seconds of it, where the
- * file system has no more).
+ * It holds for a file that still has that size and that time (rounded down, where its file
+ * system keeps less of it).
  */
 #define _GNU_SOURCE
 #include "target.h"
@@ -102,13 +102,15 @@ bool stage_record_load(int fd, const struct stat *now, struct stage_digest *out)
     char text[TEXT_MAX] = "", adler[16], md5[2 * STAGE_MD5_BYTES + 1];
     uint64_t size;
     int64_t seconds;
-    long ns;
+    struct timespec source;
     *out = (struct stage_digest){.kinds = STAGE_CKSUM};
     if (fgetxattr(fd, name, text, sizeof text - 1) < 0 ||
         sscanf(text, "1 %" SCNu64 " %" SCNd64 ".%ld %" SCNu32 " %15s %32s", &size, &seconds,
-               &ns, &out->cksum, adler, md5) != 6 ||
-        size != (uint64_t)now->st_size || seconds != now->st_mtim.tv_sec ||
-        (ns != now->st_mtim.tv_nsec && now->st_mtim.tv_nsec != 0))
+               &source.tv_nsec, &out->cksum, adler, md5) != 6 ||
+        size != (uint64_t)now->st_size)
+        return false;
+    source.tv_sec = (time_t)seconds;
+    if (!stage_time_agrees(&source, &now->st_mtim))
         return false;
     if (sscanf(adler, "%8" SCNx32, &out->adler32) == 1)
         out->kinds |= STAGE_ADLER32;

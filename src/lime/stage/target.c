@@ -39,6 +39,16 @@ bool stage_identity_agrees(const struct stage_identity *a, const struct stage_id
            a->mtime_ns == b->mtime_ns && a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns;
 }
 
+bool stage_time_agrees(const struct timespec *source, const struct timespec *target)
+{
+    long kept = source->tv_nsec;
+    if (source->tv_sec != target->tv_sec)
+        return false;
+    for (long unit = 100; kept != target->tv_nsec && unit <= 1000000000; unit *= 10)
+        kept -= kept % unit;
+    return kept == target->tv_nsec;
+}
+
 /* ---- names ---- */
 
 static uint64_t hash_of(const char *text)

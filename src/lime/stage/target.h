@@ -24,6 +24,10 @@ struct stage_identity {
 struct stage_identity stage_identity_of(const struct stat *);
 bool stage_identity_agrees(const struct stage_identity *, const struct stage_identity *);
 
+/* The source's time as a copy of it has it: where the file system of the copy keeps less than
+ * nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
+bool stage_time_agrees(const struct timespec *source, const struct timespec *target);
+
 struct stage_target {
     const char *path;
     const char *name; /* in the folder: the end of path */

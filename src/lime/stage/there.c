@@ -10,13 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Some file systems keep whole seconds only. */
-static bool same_time(const struct timespec *source, const struct timespec *target)
-{
-    return source->tv_sec == target->tv_sec &&
-           (source->tv_nsec == target->tv_nsec || target->tv_nsec == 0);
-}
-
 /* What is never replaced: nobody wants a copy instead of his terminal. A link counts as what it
  * leads to. NULL: none of these. */
 static const char *kept_by_all_means(const struct stat *st)
@@ -53,7 +46,7 @@ static int look(struct stage_file *f, struct stat *st)
                           "the target exists and is another file, of %" PRIu64
                           " bytes; --force replaces it",
                           (uint64_t)st->st_size);
-    if (!same_time(&f->st.st_mtim, &st->st_mtim))
+    if (!stage_time_agrees(&f->st.st_mtim, &st->st_mtim))
         return stage_fail(r, -EEXIST,
                           "the target exists and is another file, of another time; "
                           "--force replaces it");
