@@ -598,6 +598,34 @@ class Lists(TestCase):
         self.assertTrue(read(self.at_target("a/b/link")) == read(self.at_source("a/b/y")))
         self.assertFalse(os.path.exists(self.at_target("a/b/.q.limefs-stage")))
 
+    def test_tree_without_a_name(self):
+        """It is put into DST itself, and nothing beside it."""
+        os.mkdir(self.at_target("dst"))
+        os.makedirs(self.at_source("a/b/d"))
+        for name in ("a/x", "a/b/d/y"):
+            configuration(self.at_source(name), "2,2,2,2")
+        dst, a, b = self.at_target("dst"), self.at_source("a"), self.at_source("a/b")
+        for folder, source in ((b, ".."), (b, "../"), (self.source, "a/b/.."), (a, "."),
+                               (self.source, "a/."), (a, "./")):
+            for target in (dst, dst + "/"):
+                done = limetest.run(["lime", "stage", "--json", "-r", source, target],
+                                    cwd=folder)
+                self.assertEqual(done.returncode, 0, done)
+                self.assertEqual({json.loads(line)["target"] for line in done.stdout.splitlines()},
+                                 {dst + "/x", dst + "/b/d/y"})
+                self.assertNothingLeft(["dst"])
+                self.assertEqual(sorted(os.listdir(dst)), ["b", "x"])
+                self.assertSame("dst/x", self.at_source("a/x"))
+                self.assertSame("dst/b/d/y", self.at_source("a/b/d/y"))
+                shutil.rmtree(dst + "/b")
+                os.unlink(dst + "/x")
+        # Names that only look like it.
+        for name in ("...", "..x", ".x"):
+            os.mkdir(self.at_source(name))
+            shutil.copy2(self.at_source("a/x"), self.at_source(name))
+            self.stage("-r", self.at_source(name), dst)
+            self.assertSame(f"dst/{name}/x", self.at_source("a/x"))
+
     def test_files_from(self):
         names = [configuration(self.at_source(f"c{i}"), "2,2,2,2", seed=i) for i in range(20)]
         listed = "\n".join(names[:-1]) + "\n\n" + names[-1]

@@ -51,12 +51,29 @@ static void last_name(const char *path, const char **name, int *length)
     *length = (int)(end - begin);
 }
 
+/* Not so "..", "." and "/": what ends with these goes into the folder itself, as with GNU cp.
+ * By such a name it would be beside the folder, or be the folder. */
+static bool is_a_name(const char *name, int length)
+{
+    return length > 0 && strncmp("..", name, (size_t)length) != 0;
+}
+
+static char *without_slashes(const char *folder)
+{
+    size_t end = strlen(folder);
+    while (end > 1 && folder[end - 1] == '/')
+        end--;
+    return strndup(folder, end);
+}
+
 static char *inside(const char *folder, const char *path)
 {
     const char *name;
     char *out;
     int length;
     last_name(path, &name, &length);
+    if (!is_a_name(name, length))
+        return without_slashes(folder);
     bool slash = folder[0] && folder[strlen(folder) - 1] == '/';
     return asprintf(&out, "%s%s%.*s", folder, slash ? "" : "/", length, name) < 0 ? NULL : out;
 }
@@ -102,7 +119,8 @@ static void leave_out(struct stagelist *list, const char *path, const char *why)
     list->bad = true;
 }
 
-/* `top` is where the tree will be, `skip` the length of its old name. */
+/* `top` is where the tree will be, `skip` the length of its old name, without slashes behind
+ * it. */
 static bool add_entry(struct stagelist *list, const FTSENT *entry, const char *top, size_t skip)
 {
     struct stat st;
@@ -142,8 +160,9 @@ static bool add_tree(struct stagelist *list, char *source, const char *folder)
     char *roots[] = {source, NULL};
     char *top = inside(folder, source);
     size_t skip = strlen(source);
-    while (skip > 1 && source[skip - 1] == '/')
-        source[--skip] = '\0';
+    while (skip > 0 && source[skip - 1] == '/')
+        skip--;
+    source[skip ? skip : 1] = '\0';
     FTS *tree =
         top ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name) : NULL;
     bool good = tree ? true : out_of_memory();
