@@ -626,6 +626,27 @@ class Lists(TestCase):
             self.stage("-r", self.at_source(name), dst)
             self.assertSame(f"dst/{name}/x", self.at_source("a/x"))
 
+    def test_one_target_for_two(self):
+        """However it is spelled: with --force one would replace the other."""
+        for name in ("a", "b"):
+            os.mkdir(self.at_source(name))
+            configuration(self.at_source(name + "/x"), "2,2,2,2", seed=ord(name))
+            put(self.at_source(name + "/" + name), read(self.at_source(name + "/x")))
+        a, b = self.at_source("a"), self.at_source("b")
+        os.mkdir(self.at_target("a"))
+        os.symlink("a", self.at_target("b"))
+        for options in ([], ["-f"]):
+            self.assertFails("both ", "-r", *options, a, b, self.target)
+            self.assertFails(f"both {a}/./x and {b}/x", "-r", *options, a + "/.", b + "/x",
+                             self.at_target("b"))
+        self.assertNothingLeft(["a", "b"])
+        self.assertEqual(os.listdir(self.at_target("a")), [])
+        # The folder may be one.
+        os.unlink(b + "/x")
+        self.stage("-r", a, b, self.target)
+        self.assertEqual(sorted(os.listdir(self.at_target("a"))), ["a", "b", "x"])
+        self.assertSame("a/b", b + "/b")
+
     def test_files_from(self):
         names = [configuration(self.at_source(f"c{i}"), "2,2,2,2", seed=i) for i in range(20)]
         listed = "\n".join(names[:-1]) + "\n\n" + names[-1]

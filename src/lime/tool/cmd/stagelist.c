@@ -176,28 +176,66 @@ static bool add_tree(struct stagelist *list, char *source, const char *folder)
 
 /* ---- all of it ---- */
 
-static int by_target(const void *a, const void *b)
+/* Where a target will be, however its folder is spelled. */
+struct place {
+    const struct stage_item *item;
+    const char *name; /* in the folder: the end of the target */
+    dev_t device;     /* of the folder; */
+    ino_t inode;      /* 0: it cannot be looked at, and staging will say why */
+};
+
+static int by_place(const void *a, const void *b)
 {
-    const struct stage_item *const *x = a, *const *y = b;
-    return strcmp((*x)->target, (*y)->target);
+    const struct place *x = a, *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    if (x->inode != y->inode)
+        return x->inode < y->inode ? -1 : 1;
+    return strcmp(x->inode ? x->name : x->item->target, y->inode ? y->name : y->item->target);
 }
 
+/* `before` is that of another item, often of one in the same folder, or NULL. */
+static bool find_place(struct place *place, const struct stage_item *item,
+                       const struct place *before)
+{
+    struct stat st;
+    const char *slash = strrchr(item->target, '/');
+    size_t length = slash ? (size_t)(slash - item->target) + 1 : 0;
+    *place = (struct place){.item = item, .name = item->target + length};
+    if (before && before->name == before->item->target + length &&
+        memcmp(before->item->target, item->target, length) == 0) {
+        place->device = before->device;
+        place->inode = before->inode;
+        return true;
+    }
+    char *folder = slash ? strndup(item->target, length) : strdup(".");
+    if (!folder)
+        return out_of_memory();
+    if (stat(folder, &st) == 0) {
+        place->device = st.st_dev;
+        place->inode = st.st_ino;
+    }
+    free(folder);
+    return true;
+}
+
+/* With --force one of two copies in one place would replace the other one, and both were told
+ * to be there. */
 static bool targets_differ(const struct stagelist *list)
 {
-    const struct stage_item **sorted = malloc((list->count + 1) * sizeof *sorted);
-    if (!sorted)
-        return out_of_memory();
-    for (size_t i = 0; i < list->count; i++)
-        sorted[i] = &list->items[i];
-    qsort(sorted, list->count, sizeof *sorted, by_target);
-    bool differ = true;
+    struct place *places = malloc((list->count + 1) * sizeof *places);
+    bool differ = places ? true : out_of_memory();
+    for (size_t i = 0; differ && i < list->count; i++)
+        differ = find_place(&places[i], &list->items[i], i ? &places[i - 1] : NULL);
+    if (differ)
+        qsort(places, list->count, sizeof *places, by_place);
     for (size_t i = 1; differ && i < list->count; i++)
-        if (strcmp(sorted[i - 1]->target, sorted[i]->target) == 0) {
-            message(sorted[i]->target, "both %s and %s would have this name",
-                    sorted[i - 1]->source, sorted[i]->source);
+        if (by_place(&places[i - 1], &places[i]) == 0) {
+            message(places[i].item->target, "both %s and %s would have this name",
+                    places[i - 1].item->source, places[i].item->source);
             differ = false;
         }
-    free(sorted);
+    free(places);
     return differ;
 }
 
