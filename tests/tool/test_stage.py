@@ -799,6 +799,77 @@ class Others(TestCase):
                 os.unlink(self.at_target(f"c{i}"))
 
 
+class Held(TestCase):
+    """Something happens while a lime stage is at one of its calls in the target's folder."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = configuration(self.at_source("c"), seed=1)
+        self.fault = faults.Faults(self.target)
+
+    @contextlib.contextmanager
+    def held(self, call, *options, nth=1, prefix=(), code=0):
+        """Until the block is left; what has come out, then, is in the list that it is given."""
+        self.fault.arm(faults.LIME, call, nth, 0, faults.HANG)
+        command = [*prefix, limetest.program("lime"), "stage", "--json", *options, self.path,
+                   self.target]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=self.fault.environment())
+        found = []
+        try:
+            limetest._wait(lambda: self.fault.struck or process.poll() is not None,
+                           20 * limetest.SLOWNESS)
+            self.assertEqual((self.fault.struck, process.poll()), (1, None), call)
+            yield found
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            self.fault.disarm()
+            out, errors = process.communicate(timeout=60 * limetest.SLOWNESS)
+        self.assertEqual(process.returncode, code, (out, errors))
+        found += map(json.loads, out.splitlines())
+
+
+class HeldSource(Held):
+    def test_replaced(self):
+        """By rename, so what is open stays as it was."""
+        configuration(self.at_source("new"), seed=2)
+        other = read(self.at_source("new"))
+        with self.held("fsync") as found:
+            os.rename(self.at_source("new"), self.path)
+        self.assertEqual(found[0]["deviations"], ["the source has changed while it was read"])
+        self.assertTrue(read(self.at_target("c")) == other)
+        self.assertSame("c")
+        self.assertNothingLeft(["c"])
+
+    def test_another_folder(self):
+        """Nothing is done to the one that is open, and its times stay."""
+        for name in ("old", "new"):
+            os.mkdir(self.at_source(name))
+        shutil.move(self.path, self.at_source("old"))
+        configuration(self.at_source("new/c"), seed=2)
+        os.symlink("old", self.at_source("link"))
+        os.symlink("new", self.at_source("next"))
+        self.path = self.at_source("link/c")
+        with self.held("fsync"):
+            os.rename(self.at_source("next"), self.at_source("link"))
+        self.assertSame("c", self.at_source("new/c"))
+
+    def test_replaced_by_what_is_bad(self):
+        with self.held("fsync", code=1) as found:
+            put(self.at_source("new"), read(self.path)[:-5000])
+            os.rename(self.at_source("new"), self.path)
+        self.assertEqual(found[0]["status"], "failed")
+        self.assertNothingLeft()
+
+    def test_removed(self):
+        with self.held("fsync", code=1) as found:
+            os.unlink(self.path)
+        self.assertIn("the source has gone", found[0]["reason"])
+        self.assertNothingLeft()
+
+
 class Interrupted(TestCase):
     COUNT, EACH = 3, 24
 

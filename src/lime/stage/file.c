@@ -193,13 +193,21 @@ static int copy(struct stage_file *f, struct stage_target *t)
 
 /* ---- what is to be true in the end ---- */
 
+/* What was read, and what has the source's name: who writes a new one and renames it leaves the
+ * one that is open as it was. */
 static int source_is_the_same(struct stage_file *f)
 {
-    struct stat st;
+    struct stat st, named;
     if (fstat(f->source.fd, &st) != 0)
         return stage_fail(f->result, -errno, "%s", strerror(errno));
+    if (stat(f->item->source, &named) != 0)
+        return stage_fail(f->result, -errno, "the source has gone while it was read: %s",
+                          strerror(errno));
     struct stage_identity before = stage_identity_of(&f->st), after = stage_identity_of(&st);
-    return stage_identity_agrees(&before, &after) ? 0 : -ESTALE;
+    return named.st_dev == st.st_dev && named.st_ino == st.st_ino &&
+                   stage_identity_agrees(&before, &after)
+               ? 0
+               : -ESTALE;
 }
 
 /* Reads what was written from the disk. */
@@ -316,8 +324,11 @@ static int make(struct stage_file *f, struct stage_target *t)
 static int begin_anew(struct stage_file *f, struct stage_target *t, int why)
 {
     int err = 0;
-    if (why == -ESTALE) { /* another state of the source */
-        err = look_at_source(f);
+    if (why == -ESTALE) { /* another state of the source, or another file */
+        stage_port_close(&f->source);
+        err = open_source(f);
+        if (!err)
+            err = look_at_source(f);
         if (!err)
             err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
         if (err)
