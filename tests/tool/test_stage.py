@@ -813,8 +813,9 @@ class Held(TestCase):
         self.fault.arm(faults.LIME, call, nth, 0, faults.HANG)
         command = [*prefix, limetest.program("lime"), "stage", "--json", *options, self.path,
                    self.target]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env=self.fault.environment())
+        self.process = process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self.fault.environment())
         found = []
         try:
             limetest._wait(lambda: self.fault.struck or process.poll() is not None,
@@ -868,6 +869,105 @@ class HeldSource(Held):
             os.unlink(self.path)
         self.assertIn("the source has gone", found[0]["reason"])
         self.assertNothingLeft()
+
+
+class HeldName(Held):
+    def setUp(self):
+        super().setUp()
+        self.temp = self.at_target(".c.limefs-stage")
+
+    def exchange(self, aside=None):
+        """Another file has the temporary's name, as of a second lime stage without locks."""
+        part = put(self.at_target("part"), read(self.path)[:1000])
+        if aside:
+            os.rename(self.temp, aside)
+        os.rename(part, self.temp)
+
+    def assertStays(self):
+        self.assertTrue(read(self.temp) == read(self.path)[:1000])
+        os.unlink(self.temp)
+
+    def test_temporary_that_is_exchanged(self):
+        for options in ([], ["-f"]):
+            with self.held("fsync", *options, code=1) as found:
+                self.exchange()
+            self.assertIn("replaced the temporary file meanwhile", found[0]["reason"])
+            self.assertStays()
+            self.assertNothingLeft()
+
+    def test_temporary_that_is_removed(self):
+        with self.held("fsync", code=1) as found:
+            os.unlink(self.temp)
+        self.assertIn("removed or replaced the temporary file", found[0]["reason"])
+        self.assertNothingLeft()
+
+    def test_another_one_without_locks(self):
+        """It takes the temporary away, and is done with its own when the first one is."""
+        unlocked = faults.Faults(self.target)
+        unlocked.arm(faults.LIME, "lock", 1, errno.ENOLCK, lasts=True)
+        with self.held("fsync", "-f", code=1) as found:
+            self.stage(self.path, self.target, env=unlocked.environment())
+            inode = os.stat(self.at_target("c")).st_ino
+        self.assertIn("nothing was renamed", found[0]["reason"])
+        self.assertEqual((unlocked.struck, os.stat(self.at_target("c")).st_ino), (2, inode))
+        self.assertSame("c")
+        self.assertNothingLeft(["c"])
+
+    def test_exchanged_when_it_was_looked_at(self):
+        """A link is of what was verified, whoever has the temporary's name."""
+        aside = self.at_target("aside")
+        for options in ([], ["-f"]):
+            with self.held("linkat", *options) as found:
+                self.exchange(aside)
+            self.assertEqual(found[0]["status"], "staged")
+            self.assertStays()
+            self.assertSame("c")
+            os.unlink(self.at_target("c"))
+            os.unlink(aside)
+            # Of what has no name at all no link can be made.
+            with self.held("linkat", *options, code=1) as found:
+                self.exchange()
+            self.assertIn("nothing was renamed", found[0]["reason"])
+            self.assertStays()
+            self.assertNothingLeft()
+
+    def test_exchanged_as_it_replaces(self):
+        """A rename goes by name."""
+        put(self.at_target("c"), b"old")
+        with self.held("renameat", "-f", code=1) as found:
+            self.exchange()
+        self.assertEqual(found[0]["status"], "failed")
+        self.assertIn("NOT what was verified", found[0]["reason"])
+        self.assertNothingLeft(["c"])
+
+    def test_target_that_is_made_meanwhile(self):
+        with self.held("linkat", code=1) as found:
+            put(self.at_target("c"), b"another")
+        self.assertIn("the target exists and is another file", found[0]["reason"])
+        self.assertEqual(read(self.at_target("c")), b"another")
+        self.assertNothingLeft(["c"])
+
+    def test_without_links(self):
+        for options in ([], ["-f"], ["-f"]):
+            self.fault.arm(faults.LIME, "linkat", 1, errno.EPERM)
+            found, _ = self.stage(*options, self.path, self.target,
+                                  env=self.fault.environment())
+            self.assertEqual((found["c"]["status"], self.fault.struck), ("staged", 1))
+            self.assertSame("c")
+            self.assertNothingLeft(["c"])
+
+    def test_killed_with_both_names(self):
+        """The temporary is a second name of the target; the next run removes it."""
+        for options, status in (([], "there"), (["-f"], "staged")):
+            with self.held("unlinkat", "-f", code=-signal.SIGKILL) as _:
+                self.assertTrue(os.path.samefile(self.temp, self.at_target("c")))
+                self.process.kill()
+                self.process.wait()
+            found, _ = self.stage(*options, self.path, self.target)
+            self.assertEqual(found["c"]["status"], status)
+            self.assertSame("c")
+            self.assertNothingLeft(["c"])
+            os.unlink(self.at_target("c"))
 
 
 class Interrupted(TestCase):
@@ -1050,6 +1150,14 @@ WRAP(int, fdatasync, "fdatasync", (int f), f)
 WRAP(int, fallocate, "fallocate", (int f, int m, off_t o, off_t n), f, m, o, n)
 WRAP(int, fallocate64, "fallocate", (int f, int m, off64_t o, off64_t n), f, m, o, n)
 WRAP(int, renameat2, "rename", (int f, const char *a, int g, const char *b, unsigned c), f, a, g, b, c)
+/* A file system without links, when renames are what is to fail. */
+int linkat(int f, const char *a, int g, const char *b, int h)
+{
+    const char *op = getenv("FAULT_OP");
+    int (*real)(int, const char *, int, const char *, int) = dlsym(RTLD_NEXT, "linkat");
+    errno = EPERM;
+    return op && strcmp(op, "rename") == 0 ? -1 : real(f, a, g, b, h);
+}
 WRAP(int, futimens, "utimens", (int f, const struct timespec t[2]), f, t)
 """
 

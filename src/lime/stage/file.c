@@ -227,6 +227,26 @@ static int verify_target(struct stage_file *f, struct stage_target *t)
     return err;
 }
 
+static int blame_name(struct stage_file *f, int err)
+{
+    switch (err) {
+    case -EEXIST:
+        return stage_fail(f->result, err,
+                          "somebody else has made the target meanwhile; --force replaces it");
+    case STAGE_TEMP_LOST:
+        return stage_fail(
+            f->result, -EIO,
+            "somebody has removed or replaced the temporary file meanwhile, perhaps "
+            "another lime stage where there are no locks; nothing was renamed");
+    case STAGE_TEMP_EXCHANGED:
+        return stage_fail(f->result, -EIO,
+                          "somebody has replaced the temporary file while it was renamed: what "
+                          "has the target's name now is NOT what was verified");
+    default:
+        return stage_fail(f->result, err, "rename: %s", limefile_strerror(err));
+    }
+}
+
 static int give_name(struct stage_file *f, struct stage_target *t)
 {
     int err = stage_target_finish(t, &f->st, &f->result->digest);
@@ -238,10 +258,7 @@ static int give_name(struct stage_file *f, struct stage_target *t)
     if (err)
         return err;
     err = stage_target_rename(t, f->options->force);
-    if (err == -EEXIST)
-        return stage_fail(f->result, err,
-                          "somebody else has made the target meanwhile; --force replaces it");
-    return err ? stage_fail(f->result, err, "rename: %s", limefile_strerror(err)) : 0;
+    return err ? blame_name(f, err) : 0;
 }
 
 /* ---- from the beginning to the end ---- */
@@ -336,6 +353,8 @@ static int begin_anew(struct stage_file *f, struct stage_target *t, int why)
         stage_words_add(&f->result->words, "the source has changed while it was read");
     }
     err = stage_target_restart(t);
+    if (err == -EBUSY)
+        return stage_fail(f->result, err, "another lime stage is at work on it");
     return err ? stage_fail(f->result, err, "begin anew: %s", limefile_strerror(err)) : 0;
 }
 
@@ -369,12 +388,10 @@ static enum stage_status run(struct stage_file *f)
     if (!err)
         err = look_at_source(f);
     if (!err) {
-        int there = stage_file_is_there(f);
-        if (there)
-            stage_target_tidy(f->item->target);
-        if (there == 1)
+        err = stage_file_is_there(f);
+        stage_target_tidy(f->item->target);
+        if (err == 1)
             return STAGE_THERE;
-        err = there;
     }
     if (!err)
         err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);

@@ -1,6 +1,7 @@
 /* target.c - temporary files: locked, resumed, renamed */
 #define _GNU_SOURCE
 #include "target.h"
+#include "descriptor.h"
 #include "limeedit.h"
 #include "port.h"
 
@@ -158,13 +159,30 @@ static int lock_temp(int fd)
     return err == -EBUSY || err == 0 ? err : 0;
 }
 
-/* 1: the name leads to another file now, or to none. */
-static int has_moved(const struct stage_target *t, const struct stat *mine)
+/* 1: the name in the folder leads to another file than `mine`, or to none. */
+static int has_moved(const struct stage_target *t, const char *name, const struct stat *mine)
 {
     struct stat st;
-    if (fstatat(t->folder, t->temp, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(t->folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 1 : -errno;
     return st.st_dev != mine->st_dev || st.st_ino != mine->st_ino;
+}
+
+/* 1: the name is not that of the file which fd has open any more: somebody has removed it, or
+ * given it to another one. Nothing may be done by name then. */
+static int is_lost(const struct stage_target *t, const char *name, int fd)
+{
+    struct stat mine;
+    return fstat(fd, &mine) != 0 ? -errno : has_moved(t, name, &mine);
+}
+
+/* What is another's meanwhile is left to him. */
+static int remove_ours(const struct stage_target *t, const char *name, int fd)
+{
+    int lost = fd < 0 ? 1 : is_lost(t, name, fd);
+    if (lost)
+        return lost < 0 ? lost : 0;
+    return unlinkat(t->folder, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
 static int open_temp(struct stage_target *t, int flags, struct stat *st)
@@ -178,7 +196,7 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
         if (!err)
             err = lock_temp(fd);
         if (!err)
-            err = has_moved(t, st);
+            err = has_moved(t, t->temp, st);
         if (err == 0) {
             t->port.fd = fd;
             stage_port_open_direct(&t->port, O_RDWR);
@@ -196,7 +214,7 @@ static void leave(struct stage_target *t)
 {
     struct stat st;
     if (t->port.fd >= 0 && fstat(t->port.fd, &st) == 0 && st.st_size == 0)
-        unlinkat(t->folder, t->temp, 0);
+        remove_ours(t, t->temp, t->port.fd);
     stage_target_close(t, true);
 }
 
@@ -233,14 +251,16 @@ int stage_target_restart(struct stage_target *t)
 {
     struct stat st;
     t->kept = t->sequence = 0;
+    int err = remove_ours(t, t->journal, t->journal_fd);
+    if (!err)
+        err = remove_ours(t, t->temp, t->port.fd);
+    if (err)
+        return err;
     if (t->journal_fd >= 0)
         close(t->journal_fd);
     t->journal_fd = -1;
-    if ((unlinkat(t->folder, t->journal, 0) != 0 && errno != ENOENT) ||
-        (unlinkat(t->folder, t->temp, 0) != 0 && errno != ENOENT))
-        return -errno;
     stage_port_close(&t->port);
-    int err = open_temp(t, O_EXCL, &st);
+    err = open_temp(t, O_EXCL, &st);
     return err == -EEXIST ? -EBUSY : err;
 }
 
@@ -299,6 +319,24 @@ int stage_target_finish(struct stage_target *t, const struct stat *source,
     return err ? err : sync_temp(t, fsync);
 }
 
+/* ---- the name ---- */
+
+/* By the inode itself: who exchanges the temporary meanwhile changes nothing. -EEXIST; any
+ * other failure: it cannot be done here. */
+static int link_it(const struct stage_target *t)
+{
+    char path[LIMEFILE_FD_PATH_MAX];
+    limefile_fd_path(t->port.fd, path);
+    if (linkat(AT_FDCWD, path, t->folder, t->name, AT_SYMLINK_FOLLOW) != 0) {
+        int err = -errno;
+        /* NFS says -EEXIST of its own link, if it had to ask twice. */
+        if (err != -EEXIST || is_lost(t, t->name, t->port.fd) != 0)
+            return err;
+    }
+    remove_ours(t, t->temp, t->port.fd); /* a failure leaves it for stage_target_tidy() */
+    return 0;
+}
+
 static int rename_without_replacing(const struct stage_target *t)
 {
     struct stat st;
@@ -312,23 +350,46 @@ static int rename_without_replacing(const struct stage_target *t)
     return renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno;
 }
 
-int stage_target_rename(struct stage_target *t, bool replace)
+static int check_temp_is_ours(const struct stage_target *t)
 {
-    int err = replace ? renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno
-                      : rename_without_replacing(t);
+    int lost = is_lost(t, t->temp, t->port.fd);
+    return lost > 0 ? STAGE_TEMP_LOST : lost;
+}
+
+static int give_name(const struct stage_target *t, bool replace)
+{
+    int err = link_it(t);
+    if (err == 0 || (err == -EEXIST && !replace))
+        return err;
+    err = check_temp_is_ours(t); /* it may have failed because there is no such file any more */
     if (err)
         return err;
+    if (!replace)
+        return rename_without_replacing(t);
+    return renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno;
+}
+
+int stage_target_rename(struct stage_target *t, bool replace)
+{
+    int err = check_temp_is_ours(t);
+    if (!err)
+        err = give_name(t, replace);
+    if (err)
+        return err;
+    err = is_lost(t, t->name, t->port.fd);
+    if (err)
+        return err > 0 ? STAGE_TEMP_EXCHANGED : err;
+    remove_ours(t, t->journal, t->journal_fd);
     free(t->temp);
     t->temp = NULL; /* it is no more */
-    unlinkat(t->folder, t->journal, 0);
     return fsync(t->folder) == 0 || errno == EINVAL ? 0 : -errno;
 }
 
 void stage_target_close(struct stage_target *t, bool keep)
 {
     if (!keep && t->temp && t->port.fd >= 0) {
-        unlinkat(t->folder, t->temp, 0);
-        unlinkat(t->folder, t->journal, 0);
+        remove_ours(t, t->temp, t->port.fd);
+        remove_ours(t, t->journal, t->journal_fd);
     }
     stage_port_close(&t->port);
     if (t->journal_fd >= 0)
@@ -341,12 +402,21 @@ void stage_target_close(struct stage_target *t, bool keep)
         (struct stage_target){.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
 }
 
+/* The temporary is gone, or the second name of the target, and goes. */
+static bool has_its_name(const struct stage_target *t)
+{
+    struct stat st;
+    if (fstatat(t->folder, t->temp, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT;
+    return S_ISREG(st.st_mode) && has_moved(t, t->name, &st) == 0 &&
+           unlinkat(t->folder, t->temp, 0) == 0;
+}
+
 void stage_target_tidy(const char *path)
 {
     struct stat st;
     struct stage_target t = {.folder = -1, .port = {.fd = -1, .direct = -1}, .journal_fd = -1};
-    if (open_folder(&t, path) == 0 &&
-        fstatat(t.folder, t.temp, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT &&
+    if (open_folder(&t, path) == 0 && has_its_name(&t) &&
         fstatat(t.folder, t.journal, &st, AT_SYMLINK_NOFOLLOW) == 0 && !stranger(&st))
         unlinkat(t.folder, t.journal, 0);
     stage_target_close(&t, true);

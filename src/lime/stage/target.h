@@ -61,14 +61,19 @@ int stage_target_checkpoint(struct stage_target *, const struct stage_identity *
 int stage_target_finish(struct stage_target *, const struct stat *source,
                         const struct stage_digest *);
 
-/* Gives it its name. replace: what has that name goes; else -EEXIST. */
+enum {
+    STAGE_TEMP_LOST = 1,      /* it was removed or replaced; nothing was done */
+    STAGE_TEMP_EXCHANGED = 2, /* it was replaced so late that another file has got the name */
+};
+
+/* Gives it its name. replace: what has that name goes; else -EEXIST. > 0: one of these. */
 int stage_target_rename(struct stage_target *, bool replace);
 
-/* keep: it may be resumed; else, unless renamed, nothing is left. */
+/* keep: it may be resumed; else, unless renamed, nothing of ours is left. */
 void stage_target_close(struct stage_target *, bool keep);
 
-/* Removes the journal of a run that was killed when its file had got its name. One whose
- * temporary is there is of another run, and is kept. */
+/* Removes what is left of a run that was killed when its file had got its name: the journal,
+ * and the temporary if it is the same file. Another one is of another run, and is kept. */
 void stage_target_tidy(const char *path);
 
 /* Bytes that an earlier try at this target takes up. */
