@@ -806,16 +806,16 @@ class Held(TestCase):
         super().setUp()
         self.path = configuration(self.at_source("c"), seed=1)
         self.fault = faults.Faults(self.target)
+        self.program, self.user, self.env = limetest.program("lime"), [], {}
 
     @contextlib.contextmanager
-    def held(self, call, *options, nth=1, prefix=(), code=0):
+    def held(self, call, *options, nth=1, code=0):
         """Until the block is left; what has come out, then, is in the list that it is given."""
         self.fault.arm(faults.LIME, call, nth, 0, faults.HANG)
-        command = [*prefix, limetest.program("lime"), "stage", "--json", *options, self.path,
-                   self.target]
+        command = [*self.user, self.program, "stage", "--json", *options, self.path, self.target]
         self.process = process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=self.fault.environment())
+            env={**self.fault.environment(), **self.env})
         found = []
         try:
             limetest._wait(lambda: self.fault.struck or process.poll() is not None,
@@ -968,6 +968,107 @@ class HeldName(Held):
             self.assertSame("c")
             self.assertNothingLeft(["c"])
             os.unlink(self.at_target("c"))
+
+
+class HeldMode(Held):
+    """The temporary gets the source's mode and owner at the very end."""
+
+    UID = 65534
+
+    def setUp(self):
+        super().setUp()
+        self.temp = self.at_target(".c.limefs-stage")
+        os.chmod(self.path, 0o444)
+
+    def as_user(self):
+        """All that follows."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root and setpriv")
+        where = self.tempdir()
+        for name in ("lime", "fault.so"):
+            shutil.copy(limetest.program(name), where)
+        for folder in (where, self.source, self.target):
+            os.chmod(folder, 0o777)
+        os.chown(self.target, self.UID, -1)
+        os.chmod(self.fault.path, 0o666)
+        folder = os.path.dirname(self.fault.path)
+        while len(folder) > len("/tmp"):
+            os.chmod(folder, os.stat(folder).st_mode | 0o011)
+            folder = os.path.dirname(folder)
+        self.user = ["setpriv", f"--reuid={self.UID}", f"--regid={self.UID}", "--clear-groups"]
+        self.program = os.path.join(where, "lime")
+        self.env = {"LD_PRELOAD": os.path.join(where, "fault.so")}
+
+    def other_owner(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        os.chown(self.path, 4711, 4712)
+
+    def again(self):
+        command = [*self.user, self.program, "stage", "--json", self.path, self.target]
+        done = limetest.run(command)
+        return done.returncode, json.loads(done.stdout)
+
+    def interrupt(self, call, nth=1):
+        """Another one comes while it is there; then it is killed."""
+        with self.held(call, nth=nth, code=-signal.SIGKILL):
+            self.during = os.stat(self.temp)
+            code, result = self.again()
+            self.assertEqual((code, result["reason"]),
+                             (1, "another lime stage is at work on it"))
+            self.assertEqual(os.stat(self.temp), self.during)
+            self.process.kill()
+            self.process.wait()
+
+    def assertGoesOn(self):
+        code, result = self.again()
+        self.assertEqual((code, result["status"]), (0, "staged"), result)
+        self.assertSame("c")
+        self.assertNothingLeft(["c"])
+        os.unlink(self.at_target("c"))
+
+    def test_before(self):
+        """While it is synced, and while it is read again, it is private."""
+        if os.geteuid() == 0:
+            self.other_owner()
+        for call, options in (("fsync", []), ("pread", ["--verify-target"])):
+            with self.held(call, *options):
+                st = os.stat(self.temp)
+                self.assertEqual((stat.S_IMODE(st.st_mode), st.st_uid), (0o600, os.geteuid()))
+            self.assertSame("c")
+            self.assertEqual(os.stat(self.path).st_uid, os.stat(self.at_target("c")).st_uid)
+            os.unlink(self.at_target("c"))
+
+    def test_another_owner(self):
+        self.other_owner()
+        self.interrupt("fsync")
+        self.assertGoesOn()
+        # Just before it gets its name it is another's; nobody is at work, and so it may be removed.
+        self.interrupt("linkat")
+        self.assertEqual(self.during.st_uid, 4711)
+        self.assertIn("another user's file is in the way", self.again()[1]["reason"])
+        os.unlink(self.temp)
+        self.assertGoesOn()
+
+    def test_read_only(self):
+        """An ordinary user may not write into it any more."""
+        self.as_user()
+        for call in ("fsync", "linkat"):
+            self.interrupt(call)
+            self.assertGoesOn()
+        self.assertEqual(stat.S_IMODE(self.during.st_mode), 0o444)
+
+    def test_private_again(self):
+        """What gets no name after all."""
+        if os.geteuid() == 0:
+            self.other_owner()
+        aside = self.at_target("aside")
+        with self.held("linkat", code=1):
+            self.assertEqual(os.stat(self.temp).st_uid, os.stat(self.path).st_uid)
+            put(self.at_target("c"), b"another")
+            os.rename(self.temp, aside)
+        st = os.stat(aside)
+        self.assertEqual((stat.S_IMODE(st.st_mode), st.st_uid), (0o600, os.geteuid()))
 
 
 class Interrupted(TestCase):

@@ -249,7 +249,7 @@ static int blame_name(struct stage_file *f, int err)
 
 static int give_name(struct stage_file *f, struct stage_target *t)
 {
-    int err = stage_target_finish(t, &f->st, &f->result->digest);
+    int err = stage_target_sync(t);
     if (err)
         return stage_fail(f->result, err, "sync: %s", limefile_strerror(err));
     err = verify_target(f, t);
@@ -257,6 +257,9 @@ static int give_name(struct stage_file *f, struct stage_target *t)
         err = source_is_the_same(f);
     if (err)
         return err;
+    err = stage_target_adopt(t, &f->st, &f->result->digest);
+    if (err)
+        return stage_fail(f->result, err, "mode, owner, times: %s", limefile_strerror(err));
     err = stage_target_rename(t, f->options->force);
     return err ? blame_name(f, err) : 0;
 }

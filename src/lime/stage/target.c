@@ -19,7 +19,7 @@
 #define JOURNAL_SUFFIX ".limefs-journal"
 
 enum {
-    TRIES = 16, /* to open a temporary that others rename at the same time */
+    TRIES = 16, /* to open a temporary that others rename, or adopt, at the same time */
 };
 
 struct stage_identity stage_identity_of(const struct stat *st)
@@ -185,28 +185,68 @@ static int remove_ours(const struct stage_target *t, const char *name, int fd)
     return unlinkat(t->folder, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
+/* A run that was killed when it had given the source's mode to the temporary: it is ours, and
+ * we may not write into it. 1: we may now; try again. The lock, which is one that a read-only
+ * file can have, keeps a run out that is just there. */
+static int take_back(const struct stage_target *t)
+{
+    struct stat st;
+    struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    int fd = openat(t->folder, t->temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return -EACCES;
+    int err = fcntl(fd, F_OFD_SETLK, &all) != 0 && (errno == EAGAIN || errno == EACCES)
+                  ? -EBUSY
+                  : check_temp(fd, &st);
+    if (!err)
+        err = has_moved(t, t->temp, &st);
+    if (!err)
+        err = fchmod(fd, 0600) == 0 ? 1 : -errno;
+    close(fd);
+    return err;
+}
+
+/* The lock comes first: who is at work may have made it another's already. 1: try again. */
+static int hold_temp(const struct stage_target *t, int fd, struct stat *st)
+{
+    int err = lock_temp(fd);
+    if (!err)
+        err = check_temp(fd, st);
+    if (!err)
+        err = has_moved(t, t->temp, st);
+    if (!err)
+        fchmod(fd, 0600); /* of a run that was killed; some file systems have no modes */
+    return err;
+}
+
 static int open_temp(struct stage_target *t, int flags, struct stat *st)
 {
+    int refused = 0;
     for (int i = 0; i < TRIES; i++) {
         int fd = openat(t->folder, t->temp,
                         O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
-        if (fd < 0)
-            return -errno;
-        int err = check_temp(fd, st);
-        if (!err)
-            err = lock_temp(fd);
-        if (!err)
-            err = has_moved(t, t->temp, st);
+        refused = fd < 0 ? -errno : -EBUSY;
+        int err = fd >= 0 ? hold_temp(t, fd, st) : refused == -EACCES ? take_back(t) : refused;
         if (err == 0) {
             t->port.fd = fd;
             stage_port_open_direct(&t->port, O_RDWR);
             return 0;
         }
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         if (err < 0)
             return err;
     }
-    return -EBUSY;
+    return refused;
+}
+
+/* What was adopted and has got no name after all. */
+static void make_ours(struct stage_target *t)
+{
+    if (t->adopted &&
+        (fchmod(t->port.fd, 0600) != 0 || fchown(t->port.fd, geteuid(), (gid_t)-1) != 0))
+        return; /* it is in the way of the next run then, which says so */
+    t->adopted = false;
 }
 
 /* Nothing empty stays behind. */
@@ -251,6 +291,7 @@ int stage_target_restart(struct stage_target *t)
 {
     struct stat st;
     t->kept = t->sequence = 0;
+    t->adopted = false;
     int err = remove_ours(t, t->journal, t->journal_fd);
     if (!err)
         err = remove_ours(t, t->temp, t->port.fd);
@@ -311,12 +352,18 @@ static int adopt(int fd, const struct stat *source)
     return fchmod(fd, mode) != 0 || futimens(fd, times) != 0 ? -errno : 0;
 }
 
-int stage_target_finish(struct stage_target *t, const struct stat *source,
-                        const struct stage_digest *digest)
+int stage_target_sync(struct stage_target *t)
+{
+    return sync_temp(t, fsync);
+}
+
+int stage_target_adopt(struct stage_target *t, const struct stat *source,
+                       const struct stage_digest *digest)
 {
     stage_record_store(t->port.fd, source, digest); /* the next run reads the file without it */
+    t->adopted = true;
     int err = adopt(t->port.fd, source);
-    return err ? err : sync_temp(t, fsync);
+    return err ? err : fsync(t->port.fd) == 0 ? 0 : -errno;
 }
 
 /* ---- the name ---- */
@@ -376,17 +423,19 @@ int stage_target_rename(struct stage_target *t, bool replace)
         err = give_name(t, replace);
     if (err)
         return err;
+    free(t->temp);
+    t->temp = NULL; /* it is no more */
+    remove_ours(t, t->journal, t->journal_fd);
     err = is_lost(t, t->name, t->port.fd);
     if (err)
         return err > 0 ? STAGE_TEMP_EXCHANGED : err;
-    remove_ours(t, t->journal, t->journal_fd);
-    free(t->temp);
-    t->temp = NULL; /* it is no more */
     return fsync(t->folder) == 0 || errno == EINVAL ? 0 : -errno;
 }
 
 void stage_target_close(struct stage_target *t, bool keep)
 {
+    if (t->temp && t->port.fd >= 0)
+        make_ours(t);
     if (!keep && t->temp && t->port.fd >= 0) {
         remove_ours(t, t->temp, t->port.fd);
         remove_ours(t, t->journal, t->journal_fd);

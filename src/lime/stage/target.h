@@ -35,6 +35,7 @@ struct stage_target {
     char *temp, *journal;   /* their names in the folder */
     struct stage_port port; /* the temporary */
     int journal_fd;         /* -1: there is none yet */
+    bool adopted;           /* it has the source's mode and owner */
     uint64_t sequence;      /* of checkpoints */
     uint64_t kept;          /* bytes that an earlier try has left */
     uint32_t kept_crc;      /* stage_sums.crc of them */
@@ -52,14 +53,18 @@ int stage_target_allocate(struct stage_target *, uint64_t size);
  * one writes nowhere. */
 int stage_target_restart(struct stage_target *);
 
-/* What stands before `bytes` is synced, and the next try may go on there. Like finish: -EAGAIN
- * if a job has gone that had written some of it: restart. */
+/* What stands before `bytes` is synced, and the next try may go on there. -EAGAIN: a job has
+ * gone that had written some of it: restart. */
 int stage_target_checkpoint(struct stage_target *, const struct stage_identity *source,
                             uint64_t bytes, uint32_t crc);
 
-/* Mode, times, owner (as far as allowed) and the record of what was staged; all synced. */
-int stage_target_finish(struct stage_target *, const struct stat *source,
-                        const struct stage_digest *);
+/* All of it is on the disk. -EAGAIN: as above. */
+int stage_target_sync(struct stage_target *);
+
+/* Mode, times, owner (as far as allowed) and the record of what was staged; synced. For what is
+ * verified, just before it gets its name: what is interrupted then may not be ours any more. */
+int stage_target_adopt(struct stage_target *, const struct stat *source,
+                       const struct stage_digest *);
 
 enum {
     STAGE_TEMP_LOST = 1,      /* it was removed or replaced; nothing was done */
