@@ -108,13 +108,11 @@ static const char *folder;
 static size_t folder_len;
 static int32_t self;
 
-/* The daemon is called limefs, and so is its keeper, which touches no container. The command lime
- * counts as one. */
+/* The daemon is called limefs, and so is its keeper, which touches no container. */
 static bool is_one(int32_t *who)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    if (strcmp(program_invocation_short_name, "limefs") == 0 ||
-        strcmp(program_invocation_short_name, "lime") == 0)
+    if (strcmp(program_invocation_short_name, "limefs") == 0)
         *who = 0;
     else if (rank && strcmp(program_invocation_short_name, "limefs-io") == 0)
         *who = 1 + atoi(rank);

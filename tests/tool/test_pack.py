@@ -368,7 +368,7 @@ class AllOrNothing(limetest.TestCase):
                         ["append", path, "-t", "t", self.data]):
             os.utime(self.data, (1e9, 1e9))
             harm = faults.Faults(folder)
-            harm.arm(faults.DAEMON, "copy_file_range", 1, 0, faults.HANG)
+            harm.arm(faults.LIME, "copy_file_range", 1, 0, faults.HANG)
             with subprocess.Popen([program("lime"), *command], env=harm.environment(),
                                   stderr=subprocess.PIPE) as child:
                 self.assertTrue(limetest._wait(lambda: harm.struck, 60))

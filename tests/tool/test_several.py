@@ -180,11 +180,15 @@ class Several(limetest.TestCase):
         self.configurations(5)
         harm = faults.Faults(self.folder)
         for command, status in ("check", 2), ("info", 2), ("refs", 1):
-            harm.arm(faults.DAEMON, "readdir", 4, errno.EIO)
+            harm.arm(faults.LIME, "readdir", 4, errno.EIO)
             done = run(["lime", command, "-r", self.folder], env=harm.environment())
             self.assertEqual(harm.struck, 1, command)
             self.assertEqual(done.returncode, status, command)
             self.assertIn(f"lime: {self.folder}: read: Input/output error", done.stderr.decode())
+        harm.arm(faults.LIME, "readdir", 4, errno.EIO)
+        done = run(["lime", "stage", "-r", self.folder, self.tempdir()], env=harm.environment())
+        self.assertEqual((done.returncode, harm.struck), (1, 1))
+        self.assertIn(f"lime: {self.folder}: left out: Input/output error", done.stderr.decode())
 
     def test_one_at_a_time(self):
         noise = record("t", b"", 0, 1) * 6000

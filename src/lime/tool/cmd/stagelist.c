@@ -3,9 +3,9 @@
 #include "stagelist.h"
 #include "pathlist.h"
 #include "tool.h"
+#include "walk.h"
 
 #include <errno.h>
-#include <fts.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,57 +119,54 @@ static void leave_out(struct stagelist *list, const char *path, const char *why)
     list->bad = true;
 }
 
-/* `top` is where the tree will be, `skip` the length of its old name, without slashes behind
- * it. */
-static bool add_entry(struct stagelist *list, const FTSENT *entry, const char *top, size_t skip)
+struct tree {
+    struct stagelist *list;
+    const char *top; /* where it will be */
+    size_t skip;     /* the length of its old name, without slashes behind it */
+};
+
+/* A link to a file is that file; one that leads nowhere is told of when its turn comes. */
+static bool is_file(struct stagelist *list, const struct walk_entry *entry)
 {
     struct stat st;
+    if (entry->kind != WALK_LINK || stat(entry->path, &st) != 0)
+        return entry->kind == WALK_FILE || entry->kind == WALK_LINK;
+    if (!S_ISREG(st.st_mode))
+        leave_out(list, entry->path,
+                  S_ISDIR(st.st_mode) ? "a link to a folder" : "not a regular file");
+    return S_ISREG(st.st_mode);
+}
+
+static bool add_entry(void *context, const struct walk_entry *entry)
+{
+    const struct tree *tree = context;
     char *target;
-    if (entry->fts_info == FTS_DP || (entry->fts_info == FTS_F && is_ours(entry->fts_name)))
+    bool good = true;
+    if (entry->kind == WALK_FILE && is_ours(entry->name))
         return true;
-    if (asprintf(&target, "%s%s", top, entry->fts_path + skip) < 0)
+    if (asprintf(&target, "%s%s", tree->top, entry->path + tree->skip) < 0)
         return out_of_memory();
-    bool good = true, file = entry->fts_info == FTS_F || entry->fts_info == FTS_SLNONE;
-    if (entry->fts_info == FTS_SL && stat(entry->fts_path, &st) == 0) {
-        file = S_ISREG(st.st_mode);
-        if (S_ISDIR(st.st_mode))
-            leave_out(list, entry->fts_path, "a link to a folder");
-    } else if (entry->fts_info == FTS_SL) {
-        file = true; /* leads nowhere: said when its turn comes */
-    }
-    if (file)
-        return add_file(list, entry->fts_path, target);
-    if (entry->fts_info == FTS_D)
-        good = make_folder(target, entry->fts_statp);
-    else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
-             entry->fts_info == FTS_NS)
-        leave_out(list, entry->fts_path, strerror(entry->fts_errno));
-    else if (entry->fts_info != FTS_SL)
-        leave_out(list, entry->fts_path, "not a regular file");
+    if (is_file(tree->list, entry))
+        return add_file(tree->list, entry->path, target);
+    if (entry->kind == WALK_FOLDER)
+        good = make_folder(target, entry->st);
+    else if (entry->kind == WALK_FAULT)
+        leave_out(tree->list, entry->path, strerror(entry->error));
+    else if (entry->kind == WALK_OTHER)
+        leave_out(tree->list, entry->path, "not a regular file");
     free(target);
     return good;
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 static bool add_tree(struct stagelist *list, char *source, const char *folder)
 {
-    char *roots[] = {source, NULL};
     char *top = inside(folder, source);
     size_t skip = strlen(source);
     while (skip > 0 && source[skip - 1] == '/')
         skip--;
     source[skip ? skip : 1] = '\0';
-    FTS *tree =
-        top ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name) : NULL;
-    bool good = tree ? true : out_of_memory();
-    for (FTSENT *entry; good && (entry = fts_read(tree));)
-        good = add_entry(list, entry, top, skip);
-    if (tree)
-        fts_close(tree);
+    struct tree tree = {list, top, skip};
+    bool good = top ? walk(source, add_entry, &tree) : out_of_memory();
     free(top);
     return good;
 }
