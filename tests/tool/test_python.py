@@ -1,13 +1,16 @@
 """limefs for Python: the same numbers as an independent reader has, from containers and mounts;
 errors; many containers as one array that is read where it is looked at; the installed package."""
 
+import contextlib
 import os
+import random
 import re
 import shutil
 import struct
 import subprocess
 import sys
 import unittest
+import warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import numpython
@@ -87,6 +90,41 @@ def fields_of(path):
             out.append((ordinal, (*lattice, *site), letter, pair,
                         struct.unpack_from(f">{n}{letter}", data, offset)))
     return out
+
+
+def random_key(draw, shape):
+    """Subscripts for some of the axes: of all kinds, and arrays that mostly fit together."""
+    key, axis, length = [], 0, draw.randint(1, 3)
+
+    def array(extent):
+        form = draw.choice([(length,)] * 4 + [(1,), (2, 1), (2, length), (), (0,)])
+        return numpy.array([draw.randrange(-extent, extent) for _ in range(9)])[
+            :int(numpy.prod(form, dtype=int))].reshape(form)
+
+    def mask(extents):
+        return numpy.array([draw.random() < 0.5 for _ in range(int(numpy.prod(extents)))],
+                           bool).reshape(extents)
+
+    few = draw.random() < 0.7
+    while axis < len(shape) and draw.random() < 0.85:
+        kind = draw.choice("iissaaaaaamMn.") if not few else draw.choice("isssaan.")
+        if kind in "n." and not key or kind == "." and any(one is ... for one in key):
+            continue
+        if kind == "n":
+            key.append(None)
+        elif kind == ".":
+            key.append(...)
+            axis = draw.randint(axis, len(shape))
+            continue
+        taken = shape[axis:axis + {"n": 0, "M": 2}.get(kind, 1)]
+        if kind == "s":
+            key.append(slice(*draw.choice([(None,), (1, None), (None, None, -1), (0, 1), (3, 3)])))
+        elif kind in "mM":
+            key.append(mask(taken))
+        elif kind != "n":
+            key.append(array(*taken) if kind == "a" else draw.randrange(-taken[0], taken[0]))
+        axis += len(taken)
+    return tuple(key)
 
 
 def corpus():
@@ -417,10 +455,61 @@ class Stacks(Case):
         self.assertEqual(numpy.asarray(stack, dtype="<c8").dtype.str, "<c8")
         self.assertAlmostEqual(numpy.mean(stack), whole.mean())
 
+    def check_key(self, key):
+        """The same of the stack as of the array in memory, or both refuse: False."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                expected = self.all[key]
+        except IndexError:
+            with self.assertRaises(IndexError, msg=key):
+                self.stack[key]
+            return False
+        if expected.size == 0:  # numpy has not looked at all numbers then
+            with contextlib.suppress(IndexError):
+                self.assertEqual(self.stack[key].shape, expected.shape, key)
+            return True
+        got = numpy.asarray(self.stack[key])
+        self.assertEqual((got.shape, got.dtype.str), (expected.shape, ">c16"), key)
+        self.assertTrue(numpy.array_equal(got, expected), key)
+        return True
+
+    def test_arrays_of_subscripts(self):
+        """Two of them choose pairs; where something is between them, their axes come first."""
+        self.stack = self.tree()
+        some, whole = numpy.array([True, False, True, False]), slice(None)
+        for key in (([0, 1], [1, 0]), ([0, 3, 0], whole, [1, 0, 1]), (some, [0, 1]),
+                    (numpy.arange(4), 1), (whole, whole, [0, 1], whole, [0, 1]),
+                    (whole, [0, 1], whole, 0), (whole, [0, 1], None, [0, 1]),
+                    (1, whole, [0, 1]), (-1, [0, 1]), ([2, 3], 1, whole, 0), ([1, 2], None, [0, 1]),
+                    ([0, 1], [0, 1, 0]), (whole, [0, 1], [0, 1, 0]), ([[0, 1], [2, 3]], [0, 1]),
+                    numpy.ix_([3, 1], [0, 1], [1]), (self.all.real > 2), (some, some),
+                    numpy.array([[True, False]] * 4), (whole, numpy.eye(2, dtype=bool)),
+                    [[0]], ([], []), ([], whole, 0), (slice(4, None), [0, 1], whole, [0, 1]),
+                    ([0, 1], [0, 2]), ([0, 4], 0), ([0], numpy.array([0.0])),
+                    (whole, numpy.array([1, -1], numpy.int8)),
+                    (..., [0, 1], 0, 1, 1, 2, 1, [0, 2]),
+                    (whole, [0, 1], ..., [0, 1], 0, 0, 0, 0, 0)):
+            self.check_key(key)
+
+    def test_any_subscripts(self):
+        self.stack = self.tree()
+        draw = random.Random(1)
+        good = sum(self.check_key(random_key(draw, self.all.shape)) for _ in range(3000))
+        self.assertGreater(good, 1500)
+
+    def test_arrays_map_what_they_choose(self):
+        stack = self.tree()
+        self.assertEqual(stack[[3, 1, 3], [0, 1, 0]].shape[0], 3)
+        self.assertEqual(self.mapped, ["conf.9", "conf.100"])
+        self.mapped.clear()
+        self.assertEqual(stack[numpy.array([False, True, False, True]), 0].shape[0], 2)
+        self.assertEqual(self.mapped, ["conf.9", "conf.100"])
+
     def test_wrong_subscripts(self):
         stack = self.tree()
         for key in (4, -5, [4], (0,) * 9, (slice(None),) * 9, (0, 2), (slice(None), 2), (None,),
-                    (..., ...), [[0]], "x", 1.5, True, [True, False]):
+                    (..., ...), "x", 1.5, True, [True, False]):
             with self.assertRaises(IndexError, msg=key):
                 stack[key]
 

@@ -1,7 +1,6 @@
 """Fields of many containers as one array, of which only what is asked for is read."""
 
 import fnmatch
-import operator
 import os
 import re
 import stat
@@ -12,6 +11,8 @@ import numpy
 from ._container import field_of
 from ._mapping import Place, mapped, stamp_of
 from ._program import Error, NotFound, is_foreign, tell, tell_all
+from ._subscript import (are_apart, chosen_by_arrays, first_of_arrays, has_arrays, is_array,
+                         is_whole, plain)
 
 
 class Slot(NamedTuple):
@@ -47,7 +48,8 @@ class Stack:
 
     stack[i] is the memory map of one; stack[i:j], stack[[3, 5]] and stack[mask] are stacks
     again; with further subscripts, stack[:, 0], the part is read into memory, and so is all of
-    it by numpy.asarray(stack). Iteration maps one field at a time."""
+    it by numpy.asarray(stack). Subscripts mean what they mean to numpy: stack[[3, 5], [0, 1]] is
+    of two fields. Iteration maps one field at a time."""
 
     def __init__(self, slots):
         slots = list(slots)
@@ -105,68 +107,74 @@ class Stack:
         return mapped(slot.place, slot.shape, slot.dtype)
 
     def __getitem__(self, key):
-        first, rest = self._split(key)
-        numbers = self._numbers(first)
-        if isinstance(numbers, int):
-            return self._map(numbers)[rest] if rest else self._map(numbers)
-        if not rest:
+        first, *rest = plain(key, self.shape)
+        rest = tuple(rest)
+        if first is None:
+            raise IndexError("no new axis before that of the fields")
+        if isinstance(first, int) and not has_arrays(rest):
+            return self._map(first)[rest]
+        whole = all(is_whole(one) for one in rest)
+        if isinstance(first, slice):
+            numbers = range(len(self))[first]
+            return self._chosen(numbers) if whole else self._gathered(numbers, rest)
+        numbers = numpy.asarray(first)
+        if whole and numbers.ndim == 1:
             return self._chosen(numbers)
-        return self._gathered(numbers, rest)
+        return self._picked(numbers, rest)
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
             raise ValueError("a stack is read to become an array: it cannot be without a copy")
-        return self._gathered(range(len(self)), (), dtype)
+        return self._gathered(range(len(self)), (...,), dtype)
+
+    def _like_one(self):
+        """For shapes, without reading anything: an array of a field's shape, all one number."""
+        return numpy.broadcast_to(numpy.empty((), self.dtype), self.shape[1:])
 
     def _gathered(self, numbers, rest, dtype=None):
-        # The shape without reading anything: an array of the shape, all one number.
-        shape = numpy.broadcast_to(numpy.empty((), self.dtype), self.shape[1:])[rest].shape
-        out = numpy.empty((len(numbers), *shape), self.dtype if dtype is None else dtype)
+        """The same part of each of these fields."""
+        shape = self._like_one()[rest].shape
+        arrays = [one for one in rest if is_array(one)]
+        axis = numpy.broadcast(*arrays).ndim if arrays and are_apart(rest) else 0
+        out = numpy.empty((*shape[:axis], len(numbers), *shape[axis:]),
+                          self.dtype if dtype is None else dtype)
+        of_field = numpy.moveaxis(out, axis, 0)
         for at, i in enumerate(numbers):
-            out[at] = self._map(i)[rest]
+            of_field[at] = self._map(i)[rest]
         return out
 
-    def _split(self, key):
-        """What chooses fields, and what is chosen of each; () if all of it."""
-        key = list(key) if isinstance(key, tuple) else [key]
-        dots = [i for i, one in enumerate(key) if one is Ellipsis]
-        if len(dots) > 1:
-            raise IndexError("more than one '...'")
-        if dots:
-            given = sum(1 for one in key if one is not None) - 1
-            missing = max(self.ndim - given, 0)
-            key[dots[0]:dots[0] + 1] = [slice(None)] * missing
-        if not key:
-            return slice(None), ()
-        if key[0] is None:
-            raise IndexError("no new axis before that of the fields")
-        rest = tuple(key[1:])
-        whole = all(isinstance(one, slice) and one == slice(None) for one in rest)
-        return key[0], () if whole and len(rest) < self.ndim else rest
+    def _picked(self, first, rest):
+        """Each element of the arrays in `rest` is of the field that `first` names in its place,
+        and numpy puts their axes before all others: they are the first, or apart."""
+        at = chosen_by_arrays(rest) if has_arrays(rest) else []
+        first, *others = _broadcast([first, *(rest[i] for i in at)])
 
-    def _numbers(self, first):
-        """Of the fields: an int, or a range or list of them."""
-        count = len(self)
-        if isinstance(first, slice):
-            return range(count)[first]
-        if not isinstance(first, (bool, numpy.bool_)):
-            try:
-                return self._number(operator.index(first), count)
-            except TypeError:
-                pass
-        chosen = numpy.asarray(first)
-        if chosen.dtype == bool and chosen.shape == (count,):
-            return [int(i) for i in numpy.flatnonzero(chosen)]
-        if chosen.ndim == 1 and (chosen.dtype.kind in "iu" or chosen.size == 0):
-            return [self._number(int(i), count) for i in chosen]
-        raise IndexError(f"fields are chosen by a number, a slice, or a list of {count} truth "
-                         "values or of numbers")
+        def part(field, which):
+            key = list(rest)
+            for i, numbers in zip(at, others):
+                key[i] = numbers.reshape(-1)[which]
+            found = field[tuple(key)]
+            return numpy.moveaxis(found, first_of_arrays(key), 0) if at else found
 
-    @staticmethod
-    def _number(i, count):
-        if not -count <= i < count:
-            raise IndexError(f"field {i} of {count}")
-        return int(i % count)
+        shape = part(self._like_one(), []).shape[bool(at):]
+        out = numpy.empty((first.size, *shape), self.dtype)
+        for i, which in _places_of_each(first.reshape(-1)):
+            out[which] = part(self._map(i), which)
+        return out.reshape(*first.shape, *shape)
+
+
+def _broadcast(arrays):
+    try:
+        return numpy.broadcast_arrays(*arrays)
+    except ValueError as error:
+        raise IndexError(f"subscripts: {error}") from error
+
+
+def _places_of_each(numbers):
+    """Each number once, and where it stands."""
+    order = numpy.argsort(numbers, kind="stable")
+    ends = numpy.flatnonzero(numpy.diff(numbers[order])) + 1
+    return ((int(numbers[which[0]]), which) for which in numpy.split(order, ends) if which.size)
 
 
 # ---- many containers ----
