@@ -343,6 +343,37 @@ class Errors(Case):
             self.assertRaisesWith(words, opened.text, "xlf-info")
             self.assertRaisesWith(words, stack.__getitem__, 0)
 
+    @limetest.needs_fuse
+    def test_changed_in_a_mount(self):
+        """Nor is the file of a record: one of the same length may be of another lattice."""
+        folder = limetest.tempdir()
+        path = os.path.join(folder, "conf.1")
+
+        def put(extents, name):
+            with open(name, "wb") as file:
+                file.write(container([("ildg-format", scidac.ildg_format(extents)),
+                                      ("ildg-binary-data", bytes(576 * 16)), ("log", b"text")]))
+
+        def rewrite():
+            put((4, 2, 2, 1), path)
+
+        def replace():
+            put((4, 2, 2, 1), path + ".new")
+            os.replace(path + ".new", path)
+
+        for opts in ("", "attr_timeout=0,entry_timeout=0", "rw"):
+            for change, words in ((rewrite, "changed since"), (replace, "changed since"),
+                                  (lambda: os.truncate(path, 1000), "No such file")):
+                put((2, 2, 2, 2), path)
+                with limetest.Mount(folder, opts=opts) as mount:
+                    opened, stack = limefs.open(mount.join("conf.1")), limefs.tree(mount.path)
+                    self.assertEqual(opened.array().shape, stack[0].shape)
+                    self.assertEqual(opened.text("log"), "text")
+                    change()
+                    for call in (opened.array, lambda: opened.text("log"), lambda: stack[0],
+                                 lambda: stack[:, 0], opened.arrays().__array__):
+                        self.assertRaisesWith([mount.path, words], call)
+
     def test_program(self):
         """Where it is looked for, and what is wrong with it."""
         here = limetest.tempdir()

@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional
 
 import numpy
 
-from ._mapping import Place, mapped, read, stamp_of
+from ._mapping import Place, mapped, places_in_mount, read, stamp_of
 from ._program import Error, NotFound, tell
 
 
@@ -131,7 +131,8 @@ class Container:
         told = tell("ls", self.path)
         #: Is it a folder of a mount?
         self.mounted = os.path.isdir(self.path)
-        self._stamp = None if self.mounted else stamp
+        self._stamp = stamp
+        self._mounted_places = places_in_mount(self.path, told["records"]) if self.mounted else {}
         self.records = [Record(self, one) for one in told["records"]]
         #: Why the list of records ends early; None if it does not.
         self.fault = told["fault"] and told["fault"]["message"]
@@ -146,7 +147,7 @@ class Container:
 
     def _place(self, record):
         if self.mounted:
-            return Place(os.path.join(self.path, record.name), 0, record.bytes, None)
+            return self._mounted_places[record.ordinal]
         return Place(self.path, record.offset, record.bytes, self._stamp)
 
     def _told(self):

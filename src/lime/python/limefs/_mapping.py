@@ -15,12 +15,31 @@ class Place(NamedTuple):
     file: str
     offset: int
     bytes: int
-    stamp: Optional[tuple]  # of the container when it was listed; None: in a mount
+    stamp: Optional[tuple]  # of that file when it was listed; None: it was another already
 
 
 def stamp_of(status):
     """What is another if a file was changed or replaced."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def places_in_mount(folder, records):
+    """The Place of each record, by its ordinal, of those that `lime ls` lists in a folder of a
+    mount. To be asked for before `lime info` tells what they are: else a container that has
+    come in between would be read with the meaning of the one before."""
+    places = {}
+    for one in records:
+        path = os.path.join(folder, one["name"])
+        places[one["ordinal"]] = Place(path, 0, one["bytes"], _stamp_in_mount(path, one["bytes"]))
+    return places
+
+
+def _stamp_in_mount(path, length):
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None  # who opens it gets the words
+    return stamp_of(status) if status.st_size == length else None
 
 
 def _opened(place):
@@ -30,8 +49,7 @@ def _opened(place):
     except OSError as error:
         raise Error(f"{place.file}: open: {error.strerror}") from error
     status = os.fstat(file.fileno())
-    if place.stamp and stamp_of(status) != place.stamp \
-            or status.st_size < place.offset + place.bytes:
+    if stamp_of(status) != place.stamp or status.st_size < place.offset + place.bytes:
         file.close()
         raise Error(f"{place.file}: it has changed since it was listed; open it again")
     return file

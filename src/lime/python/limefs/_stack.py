@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy
 
 from ._container import field_of
-from ._mapping import Place, mapped, stamp_of
+from ._mapping import Place, mapped, places_in_mount, stamp_of
 from ._program import Error, NotFound, is_foreign, tell, tell_all
 from ._subscript import (are_apart, chosen_by_arrays, first_of_arrays, has_arrays, is_array,
                          is_whole, plain)
@@ -225,7 +225,8 @@ def _slots(paths, type, strict):
             raise Error(f"{path}: not a file")
     paths = [path for path in paths if path in stamps]
     folders = [path for path in paths if stamps[path] is None]
-    listed = dict(zip(folders, tell_all("ls", folders)))
+    listed = {path: places_in_mount(path, told.get("records", ()))
+              for path, told in zip(folders, tell_all("ls", folders))}
     slots = []
     for path, told in zip(paths, tell_all("info", paths)):
         if "error" in told:
@@ -246,15 +247,14 @@ def _slots(paths, type, strict):
 def _places(path, told, stamp, listed):
     """A function that gives the Place of the field of an ordinal."""
     fields = {one["ordinal"]: one for one in told["fields"]}
-    names = {one["ordinal"]: one["name"] for one in (listed or {}).get("records", ())}
 
     def place_of(ordinal):
         field = fields[ordinal]
         if stamp is not None:
             return Place(path, field["array"]["offset"], field["bytes"], stamp)
-        if ordinal not in names:
+        if ordinal not in listed or listed[ordinal].bytes != field["bytes"]:
             raise Error(f"{path}: it has changed while it was listed")
-        return Place(os.path.join(path, names[ordinal]), 0, field["bytes"], None)
+        return listed[ordinal]
 
     return place_of
 
