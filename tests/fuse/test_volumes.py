@@ -2,6 +2,7 @@
 independent joiner, incomplete, changed under the mount, hostile, and for other users."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import random
@@ -49,6 +50,39 @@ def records(container):
 def read(path):
     with open(path, "rb") as file:
         return file.read()
+
+
+class Directory:
+    """Its names and where the list goes on after each, as libc reads them."""
+
+    class Entry(ctypes.Structure):
+        _fields_ = [("ino", ctypes.c_uint64), ("next", ctypes.c_int64),
+                    ("length", ctypes.c_uint16), ("type", ctypes.c_uint8),
+                    ("name", ctypes.c_char * 256)]
+
+    def __init__(self, path):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.opendir.restype = ctypes.c_void_p
+        self.libc.readdir64.restype = ctypes.POINTER(self.Entry)
+        self.stream = ctypes.c_void_p(self.libc.opendir(os.fsencode(path)))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.libc.closedir(self.stream)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        entry = self.libc.readdir64(self.stream)
+        if not entry:
+            raise StopIteration
+        return entry.contents.name.decode(), entry.contents.next
+
+    def seek(self, to):
+        self.libc.seekdir(self.stream, ctypes.c_long(to))
 
 
 class Case(limetest.TestCase):
@@ -228,6 +262,32 @@ class Whole(Case):
                 self.assertEqual(sorted(os.listdir(mount.path)), names)
                 for name in names[:20]:
                     os.stat(mount.join(name))
+
+    def test_names_that_fill_a_reply(self):
+        """Where the set is the first that does not fit, the next reply begins with it."""
+        a_set().write(self.dir)
+        with self.mounted() as mount:
+            for i in range(300):  # one more name than a reply takes is among these numbers
+                self.assertIn("prop", os.listdir(mount.path), i)
+                with open(self.under(f"{i:03d}"), "wb"):
+                    pass
+
+    def test_seeking_in_a_list(self):
+        """After its end, to the place before the sets or between them."""
+        for name in ("p", "q"):
+            a_set((1, 1, 1, 2)).write(self.dir, name)
+        for i in range(300):
+            with open(self.under(f"{i:03d}"), "wb"):
+                pass
+        with self.mounted() as mount, Directory(mount.path) as listed:
+            names = list(listed)
+            self.assertEqual(sorted(name for name, _ in names[-2:]), ["p", "q"])
+            for back in (1, 100, 200):
+                for after in (3, 2):
+                    listed.seek(names[back][1])
+                    self.assertEqual(next(listed), names[back + 1])
+                    listed.seek(names[-after][1])
+                    self.assertEqual(list(listed), names[1 - after:])
 
     def test_asleep_and_awake(self):
         """Kept open while nobody uses them are fewer than there are."""

@@ -4,12 +4,13 @@
 
 #include <limits.h>
 
-/* Beyond the offsets that file systems give. */
+/* Beyond the offsets that file systems give, but for the one that says "the end": ext4's is the
+ * largest there is. */
 #define FIRST ((off_t)0x7fffffff00000000)
 
 bool limefs_dir_is_at_sets(const struct limefs_dir *dir, off_t offset)
 {
-    return dir->ended && offset >= FIRST;
+    return dir->ended && offset >= FIRST && offset != dir->end;
 }
 
 void limefs_dir_forget_sets(struct limefs_dir *dir)

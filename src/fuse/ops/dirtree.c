@@ -101,6 +101,7 @@ static int list_names(struct limefs *fs, struct limefs_dir *dir, struct limefs_l
     }
     if (errno)
         return list->used == 0 ? -errno : 0;
+    dir->end = dir->offset;
     limefs_dir_list_sets(fs, dir, list, 0);
     return 0;
 }

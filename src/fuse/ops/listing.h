@@ -23,6 +23,7 @@ struct limefs_dir {
     uint64_t records;            /* that are listed before them, then */
     bool shows_sets;             /* to who has opened it, and may search it */
     bool ended;                  /* it has been read to its end, and the sets in it are these */
+    off_t end;                   /* then: that of the stream, before the first of them */
     struct limefs_joined_name *sets;
     uint64_t asked;     /* limefs_view_asked() at the last reply */
     uint64_t plus_left; /* more records are listed with their attributes */
