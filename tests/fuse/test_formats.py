@@ -2,12 +2,17 @@
 are made here, from what the formats say and the data of a container in tests/data/corpus."""
 
 import array
+import contextlib
 import errno
 import os
+import random
 import struct
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import faults
 import limetest
 from limetest import record, run
 
@@ -67,6 +72,14 @@ def milc(data):
             turn = k % period
             sums[i] ^= (word << turn | word >> (32 - turn)) & 0xffffffff
     return struct.pack("<i4i64si2I", 20103, L, L, L, L, b"Sun Nov 22", 0, *sums) + data
+
+
+def listed(data, order):
+    """A MILC file with a list: the data of site order[i] are the i-th."""
+    plain, site = milc(data), len(data) // 2 // L ** 4
+    head, sums, sites = plain[:84], plain[88:96], plain[96:]
+    return (head + struct.pack("<i", 1) + struct.pack(f"<{len(order)}I", *order) + sums
+            + b"".join(sites[i * site:(i + 1) * site] for i in order))
 
 
 def openqcd(data):
@@ -177,6 +190,67 @@ class Formats(limetest.TestCase):
         with limetest.Mount(folder, opts="formats") as mount:
             for name in ("list", "order"):
                 self.assertTrue(os.path.isfile(mount.join(name)), name)
+
+    def test_a_list_that_names_a_site_twice(self):
+        """Such a file is no configuration, and its bytes are there; a long list is not read to look
+        a name up, and whoever opens it is told."""
+        folder = self.tempdir()
+        order = list(range(L ** 4))
+        random.Random(1).shuffle(order)
+        files = {"good": listed(self.data, order), "bad": listed(self.data, [0] + order[1:]),
+                 "outside": listed(self.data, order)[:88] + struct.pack("<I", L ** 4)
+                            + listed(self.data, order)[92:]}
+        for name, content in files.items():
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+        with open(os.path.join(folder, "long"), "wb") as file:
+            file.write(struct.pack("<i4i64si", 20103, 128, 128, 128, 1, b"", 1))
+            file.truncate(88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
+        point, log = self.tempdir(), os.path.join(self.tempdir(), "log")
+        with open(log, "wb") as out:
+            daemon = subprocess.Popen([limetest.program("limefs"), "-f", "-o", "formats", folder,
+                                       point], stdout=out, stderr=out)
+        try:
+            self.assertTrue(limetest._wait(lambda: limetest.mounts_under(point), 60))
+            self.assert_shows(os.path.join(point, "good"), "milc", single(self.data))
+            for name in ("bad", "outside"):
+                self.assertEqual(self.read(os.path.join(point, name)), files[name])
+            with self.assertRaises(OSError) as seen:
+                os.listdir(os.path.join(point, "long"))
+            self.assertEqual(seen.exception.errno, errno.EIO)
+        finally:
+            limetest._wait(lambda: run(["fusermount3", "-u", point]).returncode == 0, 60)
+            self.assertEqual(daemon.wait(60), 0)
+        self.assertIn("long: open: the list of sites does not name each site once",
+                      self.read(log).decode())
+
+    def test_a_disk_that_is_back(self):
+        """What could not be read is not taken for what cannot be shown."""
+        folder = self.tempdir()
+        for i in range(4):
+            with open(os.path.join(folder, f"conf{i}"), "wb") as file:
+                file.write(milc(self.data))
+            os.utime(os.path.join(folder, f"conf{i}"), (1, 1))
+        time.sleep(0.1)  # what is younger than a tick is looked at again in any case
+        store = faults.Faults(folder)
+        with limetest.Mount(folder, opts="formats,attr_timeout=0,entry_timeout=0",
+                            env=store.environment()) as mount:
+            for i in range(4):
+                path = mount.join(f"conf{i}")
+                store.arm(faults.DAEMON, "pread", i + 1, errno.EIO)
+                with contextlib.suppress(OSError):
+                    os.stat(path)
+                store.disarm()
+                self.assertTrue(os.path.isdir(path), i)
+                store.arm(faults.DAEMON, "pread", i + 1, errno.EIO)
+                try:
+                    names = os.listdir(path)
+                except OSError as error:
+                    self.assertIn(error.errno, (errno.EIO, errno.ENOTDIR))
+                else:
+                    self.assertEqual(len(names), 3, i)
+                store.disarm()
+                self.assert_shows(path, "milc", single(self.data))
 
     def test_nothing_is_written(self):
         folder = self.tempdir()

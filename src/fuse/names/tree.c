@@ -182,13 +182,15 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 static_assert((int)LIMEFS_TREE_SNIFFED == (int)LIMEFILE_HEADER_BYTES, "a header is sniffed");
 
-/* A configuration in another format, where these are shown as containers. */
-static bool is_in_guise(int fd, const unsigned char *raw, size_t n)
+/* A configuration in another format, where these are shown as containers; -errno. */
+static int is_in_guise(int fd, const unsigned char *raw, size_t n)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 &&
-           limefile_gauge_guess(raw, n, (uint64_t)st.st_size) != LIMEFILE_GAUGE_NONE &&
-           limefile_gauge_has_guise(fd);
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    return limefile_gauge_guess(raw, n, (uint64_t)st.st_size) == LIMEFILE_GAUGE_NONE
+               ? 0
+               : limefile_gauge_has_guise(fd);
 }
 
 /* A container begins with a good header. What cannot be read is not a container either. Whether
@@ -212,7 +214,8 @@ static int begins_like_container(bool formats, int file, bool *sure)
     if (!is && got > 0 && formats)
         is = is_in_guise(fd, raw, (size_t)got);
     close(fd);
-    return is;
+    *sure = *sure && is >= 0;
+    return is > 0;
 }
 
 /* What its attributes alone, or what is known of it, tell; false: it must be looked into. */

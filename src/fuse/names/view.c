@@ -31,6 +31,26 @@ static void report_fault(struct limefs *fs, struct limefs_node *node,
         limefs_log(LOG_WARNING, "%s: index: %s; this is no LIME container", label, text);
 }
 
+bool limefs_view_has_told(int err)
+{
+    return (err >= LIMEFILE_E_GAUGE_UNKNOWN && err <= LIMEFILE_E_GAUGE_TRACE) || err == -EIO ||
+           err == -ENOMEM;
+}
+
+/* Once for each state of the file, as faults are; of sets joined.c tells. */
+static void report_error(struct limefs *fs, struct limefs_node *node, const struct stat *st,
+                         int err)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    char path[PATH_MAX];
+    if (node->joined || !limefs_view_has_told(err) ||
+        limefs_stamp_same_data(&node->told, &stamp))
+        return;
+    node->told = stamp;
+    limefs_log(LOG_ERR, "%s: open: %s", limefs_tree_label(fs, node, path, sizeof path),
+               limefile_strerror(err));
+}
+
 static struct timespec now(void)
 {
     struct timespec time;
@@ -63,6 +83,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     struct limefs_opened opened;
     int err = open_now(fs, node, file, NULL, &opened, &view->st);
     if (err) {
+        report_error(fs, node, &view->st, err);
         free(view);
         return err;
     }

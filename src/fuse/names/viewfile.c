@@ -45,15 +45,18 @@ struct limefile_source *limefs_view_source(const struct limefs_view *view,
     return view->guise ? limefs_guise_source(view->guise) : &fd->source;
 }
 
-/* A container, or else what can be shown as one; what is neither has an index that says so. */
+/* A container, or else what can be shown as one; what is neither has an index that says so. A
+ * configuration that cannot be shown is an error: an empty directory would be no answer. */
 static int index_file(struct limefs_opened *opened)
 {
     struct limefile_fd file;
     limefile_fd_init(&file, opened->fd);
     int err = limefile_index_build(&file.source, &opened->index);
-    if (err || limefile_index_is_container(opened->index) ||
-        limefs_guise_of_file(opened->fd, &opened->guise) != 0)
+    if (err || limefile_index_is_container(opened->index))
         return err;
+    err = limefs_guise_of_file(opened->fd, &opened->guise);
+    if (err)
+        return err == LIMEFILE_E_GAUGE_UNKNOWN ? 0 : err;
     limefile_index_free(opened->index);
     opened->index = NULL;
     return limefile_index_build(limefs_guise_source(opened->guise), &opened->index);

@@ -44,7 +44,7 @@ static int try_container(struct limefs *fs)
     struct limefs_view *view;
     int err = limefs_view_current(fs, fs->root, &view);
     if (err)
-        return fail(fs->source, "open", err);
+        return limefs_view_has_told(err) ? err : fail(fs->source, "open", err);
     if (fs->options.rw)
         err = limefs_writer_hold(fs, view);
     if (err) {

@@ -14,14 +14,16 @@ enum {
     GAUGE_OPENQCD_HEADER = 24,
     GAUGE_OPENQCD_EXTENT_MAX = 65536,
     GAUGE_SITE_BITS = 55,
-    GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list, of a guise: 256 MiB */
+    GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list, of a guise: 256 MiB; */
+    GAUGE_LOOK_MAX = 1 << 20, /* of one that is read to look a name up: 4 MiB */
 };
 
 /* How much of a file is read to open it. */
 enum gauge_depth {
     GAUGE_ALL,    /* its data, too, if nothing else tells their order of bytes */
     GAUGE_LISTED, /* its header, and a list of at most GAUGE_LIST_MAX sites */
-    GAUGE_HEADER, /* its header: whether it is such a file; of a list, sites cannot be read */
+    GAUGE_HEADER, /* its header, and a list of at most GAUGE_LOOK_MAX sites: whether it is such
+                   * a file; if its list is longer, sites cannot be read */
 };
 
 struct limefile_gauge_kept {

@@ -55,14 +55,14 @@ int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out)
     return err;
 }
 
-bool limefile_gauge_has_guise(int fd)
+int limefile_gauge_has_guise(int fd)
 {
     struct limefile_fd file;
     struct limefile_gauge *gauge = NULL;
     limefile_fd_init(&file, fd);
     int err = gauge_open_guise(&file.source, GAUGE_HEADER, &gauge);
     limefile_gauge_close(gauge);
-    return err == 0;
+    return err > -4096 && err < 0 ? err : err == 0; /* the others are of the format */
 }
 
 void limefile_gauge_guise_close(struct limefile_gauge_guise *guise)

@@ -136,7 +136,8 @@ int gauge_milc_open(struct limefile_gauge *g, const unsigned char *head, uint64_
     int err = take_lattice(g, head, size);
     if (!err)
         err = take_sums(g);
-    if (!err && g->listed && g->kept->depth != GAUGE_HEADER)
-        err = read_list(g, gauge_count_sites(g->sites.extent));
+    uint64_t sites = err ? 0 : gauge_count_sites(g->sites.extent);
+    if (!err && g->listed && (g->kept->depth != GAUGE_HEADER || sites <= GAUGE_LOOK_MAX))
+        err = read_list(g, sites);
     return err ? err : take_text(g);
 }

@@ -12,7 +12,8 @@
 struct limefs_guise;
 struct limefs_joined;
 
-/* Of a file; fd stays the caller's, and must outlive it. Nonzero: it has none. */
+/* Of a file; fd stays the caller's, and must outlive it. LIMEFILE_E_GAUGE_UNKNOWN: it has none;
+ * others of these or -errno: it cannot be shown. */
 int limefs_guise_of_file(int fd, struct limefs_guise **);
 
 /* Of volumes, which it takes over, also after an error. */

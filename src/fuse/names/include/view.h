@@ -151,11 +151,16 @@ uint64_t limefs_view_generation(struct limefs *, const struct limefs_view *, uin
 /* Closes and frees all views. */
 void limefs_views_release(struct limefs *);
 
+/* Whether the log has why a file could not be opened as a container: what is in it, or that it
+ * could not be read. */
+bool limefs_view_has_told(int err);
+
 /* ---- its file ---- */
 
 /* Opens and indexes what `file`, O_PATH, has open, for all who will read it. -errno, also if it
- * is no regular file, or not the one of `want` where that is given. *st is as of then; the
- * caller closes it. */
+ * is not the one of `want` where that is given; LIMEFILE_E_NOT_FILE; LIMEFILE_E_GAUGE_* if it
+ * is a configuration in another format and cannot be shown. *st is as of then; the caller
+ * closes it. */
 int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_opened *out,
                      struct stat *st);
 void limefs_view_close(const struct limefs_opened *);

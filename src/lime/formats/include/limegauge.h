@@ -153,8 +153,9 @@ bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
  * read but the header, and MILC's list of sites if there is one. */
 struct limefile_gauge_guise;
 
-/* Whether it is a file that has one, by its header alone. */
-bool limefile_gauge_has_guise(int fd);
+/* Whether it is a file that has one, by its header, and by MILC's list of sites if that has at
+ * most 2^20: 1, 0, or -errno if it could not be read. */
+int limefile_gauge_has_guise(int fd);
 
 /* fd is the caller's, who keeps it open. LIMEFILE_E_GAUGE_UNKNOWN if it is a file of another
  * kind, also if it is a container; _ORDER if only all its data tell the order of their bytes,
