@@ -39,9 +39,12 @@ static int write_out(const struct limefs_job *job, const struct limefs_parcel *p
     return 0;
 }
 
-/* Its bytes are in the container, as well as they can be. */
+/* Its bytes are in the container, as well as they can be. Only now are they something to be
+ * synced: who wrote them has said so before, and a sync that came in between has not met them.
+ */
 static void empty(struct limefs_job *job, struct limefs_parcel *parcel)
 {
+    parcel->written->unsynced = true;
     parcel->state = LIMEFS_PARCEL_EMPTY;
     limefs_job_change_end(job, parcel->written->view, &parcel->change);
 }

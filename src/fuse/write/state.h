@@ -98,7 +98,8 @@ int limefs_collected_error(const struct limefs_collected *); /* of REFUSED and G
 
 /* ---- what is not on the disk; the lock in any way ---- */
 
-/* After bytes were written, not before: somebody may just have synced what there was. */
+/* After bytes were written, not before: somebody may just have synced what there was. (Of what
+ * is gathered for the job, the store says it once more when it is in the container.) */
 void limefs_sync_due(struct limefs_job_view *);
 
 /* False: all is there already, and nobody is bringing it there. Then the end of it. */
