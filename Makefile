@@ -355,6 +355,7 @@ $(B)/tests/test_run_plan: $(call obj,src/run/plan.c)
 $(B)/tests/test_stream: $(call obj,src/fuse/file/stream.c)
 $(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)
 $(B)/tests/test_spans: $(call obj,src/fuse/job/spans.c)
+$(B)/tests/test_stall: $(call obj,src/fuse/job/stall.c)
 $(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c)
 $(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c clock.c lock.c))
 # A room, with those below it; libfuse3 is there for what it tells the kernel.

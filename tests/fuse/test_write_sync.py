@@ -1,18 +1,20 @@
 """What fsync() and close() say of bytes that were written with a job behind the mount: which are on
 the disk, and which may be lost."""
 
+import concurrent.futures
 import mmap
 import os
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
 from fakejob import SYNC, FakeJob
 from faults import DAEMON, Faults
-from test_ranks import serving
-from writelib import MIB, put, pwrite_all, read
+from test_ranks import serving, stats
+from writelib import MIB, put, pwrite_all, read, until
 
 WAIT = 60 * limetest.SLOWNESS  # seconds, for what comes at once
 HEADER = 144
@@ -85,6 +87,63 @@ class Gathered(TestCase):
         faults.count(DAEMON)
         os.fsync(fd)  # all is there
         self.assertEqual(faults.counts().get("fsync", 0), 0)
+
+
+class Patience(TestCase):
+    """A disk may take its time for what it is to bring to its platters."""
+
+    TIMEOUT = 0.5
+    LIMIT = TIMEOUT + MIB / 50e6
+
+    def assertNeverGivenUp(self, mount):
+        job = stats(mount)["job"]
+        self.assertEqual((job["state"], job["connections"]), ("serving", 1))
+
+    def synced(self):
+        return sum(opcode == SYNC for _, opcode in list(self.job.requests))
+
+    def test_after_a_quiet_minute(self):
+        """Nothing was heard of the job for long, as it was asked for nothing."""
+        mount = self.mounted()
+        fd = self.opened(mount, "a/data")
+        self.stream(fd, self.data)
+        self.assertTrue(self.job.writes)
+        time.sleep(12 * self.LIMIT + 0.2)
+        self.assertEqual(self.synced(), 0)
+        os.fsync(fd)
+        self.assertEqual(self.synced(), 1)
+        written = len(self.job.writes)
+        self.stream(fd, self.data)
+        os.fsync(fd)
+        self.assertGreater(len(self.job.writes), written)
+        self.assertNeverGivenUp(mount)
+
+    def test_others_wait_for_it(self):
+        """For longer than any of them might take alone: to read, to write, and to open."""
+        syncing = threading.Event()
+
+        def handle(job, connection, opcode, tag, payload):
+            if opcode == SYNC:
+                syncing.set()
+                time.sleep(6 * self.LIMIT)
+            return job.answer(connection, opcode, tag, payload)
+
+        self.job.handle = handle
+        mount = self.mounted()
+        fd, reader, writer = (self.opened(mount, name) for name in ("a/data", "b/data", "b/other"))
+        self.stream(fd, self.data)
+        until(lambda: os.pread(reader, 4 * MIB, 0) == bytes(4 * MIB) and self.job.reads)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            sync = pool.submit(os.fsync, fd)
+            self.assertTrue(syncing.wait(WAIT))
+            reads, writes = len(self.job.reads), len(self.job.writes)
+            write = pool.submit(self.stream, writer, self.data)
+            self.assertBytes(os.pread(reader, 4 * MIB, 4 * MIB), bytes(4 * MIB))
+            for each in (sync, write):
+                each.result()
+        self.assertGreater(len(self.job.reads), reads)
+        until(lambda: len(self.job.writes) > writes)
+        self.assertNeverGivenUp(mount)
 
 
 if __name__ == "__main__":

@@ -98,11 +98,11 @@ static const char *serve(struct limefs_job *job)
         int err = got > 0 ? limefs_job_on_reply(job, &reply) : got;
         if (err) /* before anybody takes what came with it */
             job->broken = true;
-        bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
         if (got > 0) {
             job->heard = now;
             pthread_cond_broadcast(&job->changed);
         }
+        bool late = limefs_job_is_stalled(job, now), stopping = job->stopping;
         limefs_job_tidy_files(job, now);
         limefs_unlock(&job->lock);
         drain_words(job);

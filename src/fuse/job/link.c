@@ -69,6 +69,7 @@ void limefs_job_send_open(struct limefs_job *job, struct limefs_job_file *file,
     packet->tag = tag(TAG_OPEN, (unsigned)(file - job->files));
     file->state = LIMEFS_JOB_FILE_OPENING;
     file->asked = true;
+    file->since = limefs_seconds(); /* to look at the container may have taken a while */
     send_packet(job, packet);
 }
 
@@ -208,6 +209,8 @@ static int on_synced(struct limefs_job *job, unsigned number, struct limejob_pac
         if (sync->tag == number) {
             sync->code = limejob_get_code(reply, NULL, 0);
             sync->done = true;
+            job->synced_from = sync->since;
+            job->synced_to = limefs_seconds();
         }
     return 0;
 }
@@ -309,43 +312,4 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
     default:
         return -EPROTO;
     }
-}
-
-/* ---- from time to time ---- */
-
-/* A disk that reads less than 50 MB/s for all ranks together is no better than none. */
-static double limit_of(const struct limefs_job *job)
-{
-    return job->fs->options.job_timeout + (double)job->forward.extent / 50e6;
-}
-
-double limefs_job_lease(const struct limefs_job *job)
-{
-    return 4 * limit_of(job);
-}
-
-/* Something has not been answered for too long: nothing else either, or it alone for very long.
- */
-bool limefs_job_is_stalled(const struct limefs_job *job, double now)
-{
-    double limit = limit_of(job);
-    double heard = now - job->heard, oldest = 0;
-    for (unsigned i = 0; i < job->forward.slots; i++)
-        if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING && now - job->asked[i] > oldest)
-            oldest = now - job->asked[i];
-    for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
-        if (((job->files[i].state == LIMEFS_JOB_FILE_OPENING && job->files[i].asked) ||
-             job->files[i].state == LIMEFS_JOB_FILE_CLOSING) &&
-            now - job->files[i].since > oldest)
-            oldest = now - job->files[i].since;
-    for (unsigned i = 0; i < job->parcel_count; i++)
-        if (job->parcels[i].state == LIMEFS_PARCEL_SENT && now - job->parcels[i].since > oldest)
-            oldest = now - job->parcels[i].since;
-    for (const struct limefs_piece *piece = job->pieces; piece; piece = piece->next)
-        if (!piece->done && now - piece->since > oldest)
-            oldest = now - piece->since;
-    for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
-        if (heard > 12 * limit) /* a disk may take its time, but not without a word */
-            return true;
-    return (oldest > limit && heard > limit) || oldest > limefs_job_lease(job);
 }

@@ -166,6 +166,7 @@ struct limefs_job {
     unsigned parcel_count;
     struct limefs_job_sync *syncs;
     uint32_t sync_tag;
+    double synced_from, synced_to; /* of the last SYNC that was answered */
     struct limefs_job_dread dreads[LIMEFS_DREADS_MAX];
     unsigned dread_count;
     struct limefs_piece *pieces; /* that were asked for */
@@ -250,14 +251,16 @@ void limefs_job_send_sum(struct limefs_job *, struct limefs_sum_piece *,
  * host look at it before they write. */
 uint64_t limefs_job_gate(const struct limefs_job *);
 
-/* Seconds after which ranks write no more of what they are asked to. */
-double limefs_job_lease(const struct limefs_job *);
-
 /* Does what a reply says. -EPROTO if it makes no sense. */
 int limefs_job_on_reply(struct limefs_job *, struct limejob_packet *reply);
 
+/* ---- stall.c, with the lock held ---- */
+
+/* Seconds after which ranks write no more of what they are asked to. */
+double limefs_job_lease(const struct limefs_job *);
+
 /* Something has not been answered for too long: nothing else either, or it alone for very long.
- */
+ * A SYNC has more time, and so has what must wait for one. */
 bool limefs_job_is_stalled(const struct limefs_job *, double now);
 
 /* ---- change.c, with the lock held ---- */

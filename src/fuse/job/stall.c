@@ -1,0 +1,84 @@
+/* stall.c - how long a job may take to answer */
+#include "link.h"
+
+#include <math.h>
+
+/* Times the limit: for a SYNC, and for what alone is not answered. */
+static const double sync_times = 12, alone_times = 4;
+
+/* A disk that reads less than 50 MB/s for all ranks together is no better than none. */
+static double limit_of(const struct limefs_job *job)
+{
+    return job->fs->options.job_timeout + (double)job->forward.extent / 50e6;
+}
+
+double limefs_job_lease(const struct limefs_job *job)
+{
+    return alone_times * limit_of(job);
+}
+
+/* How long what was asked for has waited at the most: before the first SYNC that is not
+ * answered yet, and with or behind that, for which a disk may take its time. */
+struct waits {
+    double now, sync;
+    double before, behind;
+};
+
+static double first_sync(const struct limefs_job *job)
+{
+    double first = INFINITY;
+    for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
+        if (!sync->done && sync->since < first)
+            first = sync->since;
+    return first;
+}
+
+/* Ranks obey in one order: what was asked for behind a SYNC had its turn when that was done. */
+static void note(const struct limefs_job *job, struct waits *waits, double since)
+{
+    double *longest = since < waits->sync ? &waits->before : &waits->behind;
+    if (since >= job->synced_from && since < job->synced_to)
+        since = job->synced_to;
+    if (waits->now - since > *longest)
+        *longest = waits->now - since;
+}
+
+static void note_files(const struct limefs_job *job, struct waits *waits)
+{
+    for (const struct limefs_job_file *file = job->files;
+         file < job->files + LIMEFS_JOB_FILES_MAX; file++)
+        if ((file->state == LIMEFS_JOB_FILE_OPENING && file->asked) ||
+            file->state == LIMEFS_JOB_FILE_CLOSING)
+            note(job, waits, file->since);
+}
+
+static void note_bytes(const struct limefs_job *job, struct waits *waits)
+{
+    for (unsigned i = 0; i < job->forward.slots; i++)
+        if (job->forward.slot[i].state == LIMEFS_EXTENT_LOADING)
+            note(job, waits, job->asked[i]);
+    for (unsigned i = 0; i < job->parcel_count; i++)
+        if (job->parcels[i].state == LIMEFS_PARCEL_SENT)
+            note(job, waits, job->parcels[i].since);
+    for (const struct limefs_piece *piece = job->pieces; piece; piece = piece->next)
+        if (!piece->done)
+            note(job, waits, piece->since);
+}
+
+static bool is_too_long(double wait, double silence, double limit)
+{
+    return (wait > limit && silence > limit) || wait > alone_times * limit;
+}
+
+bool limefs_job_is_stalled(const struct limefs_job *job, double now)
+{
+    struct waits waits = {.now = now, .sync = first_sync(job)};
+    double limit = limit_of(job), silence = now - job->heard;
+    note_files(job, &waits);
+    note_bytes(job, &waits);
+    for (const struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
+        if (!sync->done)
+            note(job, &waits, sync->since);
+    return is_too_long(waits.before, silence, limit) ||
+           is_too_long(waits.behind, silence, sync_times * limit);
+}

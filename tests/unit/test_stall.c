@@ -1,0 +1,143 @@
+/* test_stall.c - when a job that does not answer is given up */
+#include "link.h"
+#include "unit.h"
+
+static const double limit = 5;
+
+struct bench {
+    struct limefs fs;
+    struct limefs_job job;
+};
+
+/* A job that has last answered at 1000. */
+static struct limefs_job *job_of(struct bench *b)
+{
+    memset(b, 0, sizeof *b);
+    b->fs.options.job_timeout = limit;
+    b->job.fs = &b->fs;
+    b->job.heard = 1000;
+    b->job.parcel_count = 4;
+    b->job.forward.slots = 4;
+    return &b->job;
+}
+
+static void load(struct limefs_job *job, unsigned slot, double since)
+{
+    job->forward.slot[slot].state = LIMEFS_EXTENT_LOADING;
+    job->asked[slot] = since;
+}
+
+static void sync_from(struct limefs_job *job, struct limefs_job_sync *sync, double since)
+{
+    *sync = (struct limefs_job_sync){.next = job->syncs, .since = since};
+    job->syncs = sync;
+}
+
+/* As a reply does. */
+static void answer(struct limefs_job *job, struct limefs_job_sync *sync, double now)
+{
+    sync->done = true;
+    job->synced_from = sync->since;
+    job->synced_to = job->heard = now;
+}
+
+static void assert_given_up_at(const struct limefs_job *job, double then)
+{
+    assert_false(limefs_job_is_stalled(job, then - 0.1));
+    assert_true(limefs_job_is_stalled(job, then + 0.1));
+}
+
+static void test_nothing_asked(void **state)
+{
+    struct bench b;
+    (void)state;
+    assert_false(limefs_job_is_stalled(job_of(&b), 1e6));
+}
+
+static void test_each_kind(void **state)
+{
+    struct bench b;
+    (void)state;
+    load(job_of(&b), 1, 1060); /* after a quiet minute */
+    assert_given_up_at(&b.job, 1060 + limit);
+    struct limefs_job *job = job_of(&b);
+    job->parcels[2] = (struct limefs_parcel){.state = LIMEFS_PARCEL_SENT, .since = 1060};
+    assert_given_up_at(job, 1060 + limit);
+    job = job_of(&b);
+    job->files[3] = (struct limefs_job_file){.state = LIMEFS_JOB_FILE_OPENING, .since = 1060};
+    assert_false(limefs_job_is_stalled(job, 1e6)); /* the job knows nothing of it */
+    job->files[3].asked = true;
+    assert_given_up_at(job, 1060 + limit);
+    struct limefs_piece piece = {.since = 1060};
+    job_of(&b)->pieces = &piece;
+    assert_given_up_at(&b.job, 1060 + limit);
+}
+
+/* While others are. */
+static void test_one_alone(void **state)
+{
+    struct bench b;
+    (void)state;
+    struct limefs_job *job = job_of(&b);
+    load(job, 1, 1060);
+    job->heard = 1e6;
+    assert_given_up_at(job, 1060 + limefs_job_lease(job));
+}
+
+/* What matters is when the SYNC was asked for, not how long nothing else was. */
+static void test_sync_after_a_quiet_minute(void **state)
+{
+    struct bench b;
+    struct limefs_job_sync sync;
+    (void)state;
+    sync_from(job_of(&b), &sync, 1070);
+    assert_given_up_at(&b.job, 1070 + 12 * limit);
+    sync.done = true; /* and who waited for it has not woken up yet */
+    assert_false(limefs_job_is_stalled(&b.job, 1e6));
+}
+
+static void test_behind_a_sync(void **state)
+{
+    struct bench b;
+    struct limefs_job_sync sync;
+    (void)state;
+    struct limefs_job *job = job_of(&b);
+    sync_from(job, &sync, 1001);
+    load(job, 1, 1002);
+    assert_given_up_at(job, 1001 + 12 * limit);
+    answer(job, &sync, 1050); /* a long one: its turn is now */
+    assert_given_up_at(job, 1050 + limit);
+    job->heard = 1e6;
+    assert_given_up_at(job, 1050 + limefs_job_lease(job));
+}
+
+/* A job that is dead is not spared by who wants to sync. */
+static void test_before_a_sync(void **state)
+{
+    struct bench b;
+    struct limefs_job_sync sync[2];
+    (void)state;
+    struct limefs_job *job = job_of(&b);
+    load(job, 1, 1001);
+    sync_from(job, &sync[0], 1002);
+    assert_given_up_at(job, 1001 + limit);
+    job = job_of(&b); /* nor by many, one after the other */
+    sync_from(job, &sync[0], 1001);
+    load(job, 1, 1002);
+    sync_from(job, &sync[1], 1050);
+    assert_given_up_at(job, 1001 + 12 * limit);
+    answer(job, &sync[0], 1060);
+    assert_given_up_at(job, 1060 + limit);
+    load(job, 1, 1061);
+    assert_given_up_at(job, 1060 + 12 * limit); /* the second one has waited for the first */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_asked), cmocka_unit_test(test_each_kind),
+        cmocka_unit_test(test_one_alone),     cmocka_unit_test(test_sync_after_a_quiet_minute),
+        cmocka_unit_test(test_behind_a_sync), cmocka_unit_test(test_before_a_sync),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
