@@ -2,6 +2,7 @@
 the disk, and which may be lost."""
 
 import concurrent.futures
+import errno
 import mmap
 import os
 import sys
@@ -31,7 +32,7 @@ class TestCase(writelib.TestCase):
     def setUp(self):
         self.folder, self.socket = self.tempdir(), os.path.join(self.tempdir(), "socket")
         self.data = os.urandom(4 * MIB)
-        for name in "ab":
+        for name in "abc":
             put(os.path.join(self.folder, name),
                 limetest.container([("data", bytes(8 * MIB)), ("other", bytes(8 * MIB))]))
         self.job = FakeJob(self.socket)
@@ -144,6 +145,46 @@ class Patience(TestCase):
         self.assertGreater(len(self.job.reads), reads)
         until(lambda: len(self.job.writes) > writes)
         self.assertNeverGivenUp(mount)
+
+
+# In the place of mpirun: it says that its ranks are on two hosts, hangs up when there is a file, and
+# is slow to end.
+MPIRUN = """#!{python}
+import os, signal, sys, time
+sys.path.insert(0, {lib!r})
+from fakejob import FakeJob
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+job = FakeJob(sys.argv[sys.argv.index("--socket") + 1])
+job.hosts = 2
+print("ready", flush=True)
+while not os.path.exists({end!r}):
+    time.sleep(0.01)
+os.unlink({end!r})
+job.drop()
+signal.pause()
+"""
+
+
+class Lost(TestCase):
+    def test_while_the_job_is_being_ended(self):
+        """What it had not synced on other hosts may be lost, and who asks then hears of it."""
+        end, program = (os.path.join(self.tempdir(), name) for name in ("end", "mpirun"))
+        put(program, MPIRUN.format(python=sys.executable, end=end,
+                                   lib=os.path.dirname(limetest.__file__)).encode())
+        os.chmod(program, 0o755)
+        mount = serving(self.rw(self.folder, "ranks=2", f"mpirun={program}", timeout=60))
+        synced, lost, never = (self.opened(mount, f"{name}/data") for name in "abc")
+        for fd in (synced, lost):
+            self.stream(fd, self.data)
+        os.fsync(synced)
+        until(lambda: stats(mount)["forwarded_written_bytes"] > 4 * MIB)
+        put(end, b"")
+        until(lambda: stats(mount)["job"]["state"] != "serving")
+        begin = stats(mount)["job"]
+        self.assertErrno(errno.EIO, os.fsync, lost)
+        self.assertEqual((begin["state"], begin["connections"]), ("absent", 1))
+        for fd in (lost, synced, never):
+            os.fsync(fd)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ static const char *serve(struct limefs_job *job)
         limefs_lock(&job->lock);
         int err = got > 0 ? limefs_job_on_reply(job, &reply) : got;
         if (err) /* before anybody takes what came with it */
-            job->broken = true;
+            limefs_job_break(job);
         if (got > 0) {
             job->heard = now;
             pthread_cond_broadcast(&job->changed);
@@ -205,14 +205,6 @@ static bool connect_to(struct limefs_job *job, const char *path)
     return true;
 }
 
-/* What ranks of this host have written is in this host's page cache; of others nobody knows. */
-static void note_what_is_lost(struct limefs_job *job)
-{
-    for (int i = 0; i < LIMEFS_JOB_FILES_MAX; i++)
-        if (job->files[i].writes && job->files[i].unsynced && job->greeting.hosts > 1)
-            limefs_view_lose(job->fs, job->files[i].view);
-}
-
 /* Ranks of this host write nothing more of what they were asked to, should they wake up; those
  * of others, until the lease ends. */
 static void take_back(struct limefs_job *job)
@@ -231,7 +223,7 @@ static void give_up(struct limefs_job *job)
 {
     limefs_lock(&job->lock);
     job->state = LIMEFS_JOB_ABSENT;
-    job->broken = true;
+    limefs_job_break(job);
     pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
 }
@@ -243,7 +235,6 @@ static void disconnect(struct limefs_job *job)
     limefs_lock(&job->lock);
     while (job->holds)
         limefs_wait(&job->changed, &job->lock);
-    note_what_is_lost(job);
     take_back(job);
     limefs_store_rescue(job);
     limefs_forward_reset(&job->forward);

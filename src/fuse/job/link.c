@@ -25,6 +25,33 @@ enum tag_kind {
     TAG_PHYSICS,  /* the same */
 };
 
+/* ---- its end ---- */
+
+static bool is_being_synced(const struct limefs_job *job, uint64_t view)
+{
+    const struct limefs_job_sync *sync = job->syncs;
+    while (sync && (sync->view != view || sync->done))
+        sync = sync->next;
+    return sync != NULL;
+}
+
+/* What ranks of this host have written is in this host's page cache; of others nobody knows. */
+static void note_what_is_lost(struct limefs_job *job)
+{
+    for (const struct limefs_job_file *file = job->files;
+         file < job->files + LIMEFS_JOB_FILES_MAX && job->greeting.hosts > 1; file++)
+        if (file->writes && (file->unsynced || is_being_synced(job, file->view)))
+            limefs_view_lose(job->fs, file->view);
+}
+
+void limefs_job_break(struct limefs_job *job)
+{
+    if (job->broken)
+        return;
+    job->broken = true;
+    note_what_is_lost(job); /* before anybody syncs it in vain: the rest may take seconds */
+}
+
 /* ---- requests ---- */
 
 static uint64_t tag(enum tag_kind kind, unsigned index)
@@ -36,7 +63,7 @@ static void send_packet(struct limefs_job *job, const struct limejob_packet *pac
 {
     job->in_flight++;
     if (!job->broken && limejob_send(&job->channel, packet, 0) != 0) {
-        job->broken = true;
+        limefs_job_break(job);
         shutdown(job->channel.fd, SHUT_RDWR); /* wakes the thread */
     }
 }

@@ -87,6 +87,7 @@ struct limefs_job_dread {
 /* Somebody waits for the ranks to sync. */
 struct limefs_job_sync {
     struct limefs_job_sync *next;
+    uint64_t view;
     uint32_t tag;
     bool done;
     int code;
@@ -227,6 +228,10 @@ int limefs_job_compute(struct limefs_work *, const struct limefs_view *,
                        void *context);
 
 /* ---- link.c: all with the lock held ---- */
+
+/* Nothing more is sent, nor taken from it; what it had not synced by then is lost to whoever
+ * syncs it next. */
+void limefs_job_break(struct limefs_job *);
 
 /* Asks for the file to be opened, as the packet says, and closed. */
 void limefs_job_send_open(struct limefs_job *, struct limefs_job_file *,

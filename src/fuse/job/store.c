@@ -350,7 +350,8 @@ int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint6
 /* All ranks; waits for the reply. The job may go before it comes. */
 static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *elsewhere)
 {
-    struct limefs_job_sync sync = {.next = job->syncs, .tag = ++job->sync_tag};
+    struct limefs_job_sync sync = {
+        .next = job->syncs, .view = file->view, .tag = ++job->sync_tag};
     uint64_t connection = job->connections;
     bool others = job->greeting.hosts > 1;
     sync.since = limefs_seconds();
@@ -385,10 +386,11 @@ int limefs_store_sync(struct limefs *fs, struct limefs_job_view *written)
     limefs_lock(&job->lock);
     struct limefs_job_file *file =
         is_open(job) ? limefs_job_file_written(job, written->view) : NULL;
-    bool elsewhere = limefs_view_take_loss(fs, written->view);
+    bool elsewhere = false;
     int met = 0;
     if (file && (file->unsynced || file->syncs))
         met = sync_ranks(job, file, &elsewhere);
+    elsewhere = limefs_view_take_loss(fs, written->view) || elsewhere; /* once, by now */
     if (elsewhere)
         met = -EIO;
     limefs_unlock(&job->lock);
