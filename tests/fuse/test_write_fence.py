@@ -229,6 +229,31 @@ class Fake(TestCase):
         whole[7 * MIB:7 * MIB + PAGE] = self.data[:PAGE]
         self.assertHolds(os.path.join(self.folder, "a"), [("data", bytes(whole))])
 
+    def test_ranks_elsewhere_are_outlasted_by_who_waits_already(self):
+        """For bytes that the job has in hand when it is given up."""
+        want = bytearray(self.data[:4 * MIB].ljust(8 * MIB, b"\0"))
+        with FakeJob(self.socket) as job:
+            mount = self.mounted(job, 2)
+            job.silent.set()
+            fd = os.open(mount.join("a/data"), os.O_WRONLY | os.O_DIRECT)
+            try:
+                with mmap.mmap(-1, 4 * MIB) as buffer:
+                    buffer[:] = self.data[:4 * MIB]
+                    for i in range(0, 4 * MIB, MIB):
+                        pwrite_all(fd, memoryview(buffer)[i:i + MIB], i)
+                    offset, n, _, lease, _ = until(lambda: job.writes)[0]
+                    at = offset // PAGE * PAGE + PAGE
+                    self.assertLess(at + 2 * PAGE, offset + n)
+                    buffer[:PAGE] = want[at:at + PAGE] = self.data[-PAGE:]
+                    pwrite_all(fd, memoryview(buffer)[:PAGE], at)
+                self.assertGreater(time.time(), lease / 1e9)
+            finally:
+                job.silent.clear()
+                with contextlib.suppress(OSError):  # what has been lost
+                    os.close(fd)
+            mount.stop()
+        self.assertHolds(os.path.join(self.folder, "a"), [("data", bytes(want))])
+
     def writes_back_late(self, job):
         """Ranks elsewhere, as by NFS: what they have written is there once they have synced it."""
         held = []

@@ -35,8 +35,13 @@ static double dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint
     return until;
 }
 
+bool limefs_job_is_dreaded(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+{
+    return !job->stopping && dreaded(job, view, from, to) > 0;
+}
+
 /* Old bytes must not come after new ones. */
-static void outlast(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
+void limefs_job_outlast(struct limefs_job *job, uint64_t view, uint64_t from, uint64_t to)
 {
     double until;
     while ((until = dreaded(job, view, from, to)) > 0 && !job->stopping) {
@@ -85,7 +90,7 @@ void limefs_job_change(struct limefs *fs, struct limefs_view *view,
         return;
     *change = (struct limefs_change){.view = view->id, .from = from, .to = to};
     limefs_lock(&job->lock);
-    outlast(job, view->id, from, to);
+    limefs_job_outlast(job, view->id, from, to);
     if (moves)
         view->job->shape++;
     limefs_job_change_begin(job, change);

@@ -274,9 +274,12 @@ bool limefs_job_is_stalled(const struct limefs_job *, double now);
 void limefs_job_change_begin(struct limefs_job *, struct limefs_change *);
 void limefs_job_change_end(struct limefs_job *, struct limefs_view *, struct limefs_change *);
 
-/* Whoever changes these bytes waits until then. */
+/* Whoever changes these bytes waits until then; once more after each wait for something else,
+ * in which the job may have been given up. */
 void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to,
                       double until);
+bool limefs_job_is_dreaded(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
+void limefs_job_outlast(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
 
 /* ---- store.c, with the lock held ---- */
 

@@ -250,12 +250,17 @@ static void pass(struct limefs_run *run, uint64_t from, uint64_t to)
     limefs_spans_add(&run->passed, from, to);
 }
 
-/* The part of a request that lies within one extent. True: it was taken. */
-static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
-                     const struct limefs_run *run, const char *buf, size_t n, uint64_t at)
+/* Into a parcel that takes these bytes. False: nothing that is gathered, or that a job might
+ * still write, is in their way. */
+static bool join(struct limefs_job *job, struct limefs_job_view *written, const char *buf,
+                 size_t n, uint64_t at)
 {
     struct limefs_parcel *parcel;
-    while ((parcel = overlapping(job, written, at, at + n))) {
+    for (;;) {
+        limefs_job_outlast(job, written->view->id, at, at + n);
+        parcel = overlapping(job, written, at, at + n);
+        if (!parcel)
+            return false;
         if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->uid == limefs_caller_uid() &&
             parcel->from <= at && at + n <= parcel->to &&
             limefs_spans_add(&parcel->there, at, at + n)) {
@@ -264,24 +269,23 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
         }
         settle(job, parcel);
     }
-    if (!run || !is_ready(job, written->view))
-        return false;
-    /* One may be made while we wait: for the job, and then for a parcel. */
-    parcel = overlapping(job, written, at, at + n) ? NULL : take(job);
-    if (overlapping(job, written, at, at + n))
-        return put_part(job, written, run, buf, n, at);
-    if (!parcel)
-        return false;
+}
+
+/* An empty one becomes that of the extent which these bytes are in, and takes them. */
+static void begin(struct limefs_job *job, struct limefs_parcel *parcel,
+                  struct limefs_job_view *written, const struct limefs_run *run,
+                  const char *buf, size_t n, uint64_t at)
+{
     /* By now the run may be another one, that begins elsewhere. */
-    uint64_t extent = job->forward.extent, begin = at / extent * extent;
+    uint64_t extent = job->forward.extent, first = at / extent * extent;
     *parcel = (struct limefs_parcel){
         .state = LIMEFS_PARCEL_FILLING,
         .written = written,
         .uid = limefs_caller_uid(),
         .from = run->begin > at      ? at
-                : run->begin > begin ? run->begin
-                                     : begin,
-        .to = begin + extent,
+                : run->begin > first ? run->begin
+                                     : first,
+        .to = first + extent,
     };
     limefs_spans_add(&parcel->there, at, at + n);
     keep_apart(job, parcel, run);
@@ -289,6 +293,27 @@ static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
         .view = written->view->id, .from = parcel->from, .to = parcel->to};
     limefs_job_change_begin(job, &parcel->change);
     fill(job, parcel, buf, n, at);
+}
+
+/* The part of a request that lies within one extent. True: it was taken. False: it can be
+ * written, if that is done before the lock is let go for anything else. */
+static bool put_part(struct limefs_job *job, struct limefs_job_view *written,
+                     const struct limefs_run *run, const char *buf, size_t n, uint64_t at)
+{
+    while (!join(job, written, buf, n, at)) {
+        struct limefs_parcel *parcel = NULL;
+        if (run && is_ready(job, written->view) && !overlapping(job, written, at, at + n))
+            parcel = take(job);
+        /* While we waited, for the job and then for a parcel, one may have been made, or the
+         * job given up, with these bytes in hand. */
+        if (overlapping(job, written, at, at + n) ||
+            limefs_job_is_dreaded(job, written->view->id, at, at + n))
+            continue;
+        if (!parcel)
+            return false;
+        begin(job, parcel, written, run, buf, n, at);
+        break;
+    }
     return true;
 }
 
