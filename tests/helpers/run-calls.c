@@ -511,7 +511,8 @@ static void other_streams(void)
         _exit(0);
     }
     ends_well(pid);
-    MUST(freopen(NULL, "r", file) == file && ftello(file) == 0);
+    FILE *again = freopen(NULL, "r", file);
+    MUST(again == file && ftello(file) == 0);
     MUST(fread(buf, 1, ROOM, file) == ROOM && memcmp(buf, bytes, ROOM) == 0);
     MUST(fclose(file) == 0 && close(fd) == 0);
     file = fopen(record, "rm"); /* libc maps it */
@@ -533,7 +534,6 @@ static void inherited_stream(void)
     MUST(fseeko(stdin, 100, SEEK_SET) == 0 && fgetc(stdin) == bytes[100]);
     MUST(fread(buf, 1, ROOM, stdin) == ROOM && memcmp(buf, bytes + 101, ROOM) == 0);
     MUST(fseeko(stdin, -5, SEEK_CUR) == 0 && ftello(stdin) == ROOM + 96);
-    MUST(fflush(stdin) == 0 && lseek(0, 0, SEEK_CUR) == ROOM + 96);
     MUST(fgetc(stdin) == bytes[ROOM + 96]);
     free(buf);
 }
