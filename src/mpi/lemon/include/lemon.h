@@ -237,8 +237,8 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
  *   striping_unit   1 .. 1 GiB   as lemon*SetStripe()
  *   cb_nodes        1 .. 2^31-1  at most so many ranks move data (at first all may)
  *   cb_buffer_size  1 .. 1 GiB   bytes that each of them moves at once: rounded down to a
- *                                multiple of the stripe, but at least one (at first 8 to 64 MiB;
- *                                non-blocking calls move all at once)
+ *                                multiple of the stripe, but at least one (at first 8 to
+ *                                64 MiB; non-blocking calls move all at once)
  *
  *   lemon_overfull  1            records may hold more than their header says, as those of some
  *                                old programs do; LEMON_COMPAT=overfull in the environment does
