@@ -5,6 +5,7 @@ import concurrent.futures
 import errno
 import mmap
 import os
+import struct
 import sys
 import threading
 import time
@@ -12,13 +13,13 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
-from fakejob import SYNC, FakeJob
+from fakejob import CLOSE, HEADER, MAGIC, SYNC, FakeJob, error
 from faults import DAEMON, Faults
 from test_ranks import serving, stats
 from writelib import MIB, put, pwrite_all, read, until
 
 WAIT = 60 * limetest.SLOWNESS  # seconds, for what comes at once
-HEADER = 144
+FIRST = 144  # where a container's first record is
 
 
 @limetest.needs_fuse
@@ -80,11 +81,11 @@ class Gathered(TestCase):
         self.stream(fd, self.data[:MIB // 2], 4 * MIB)
         self.go_on.set()
         syncer.join()
-        self.assertEqual(read(path)[HEADER + 4 * MIB:][:MIB // 2], bytes(MIB // 2))  # gathered
+        self.assertEqual(read(path)[FIRST + 4 * MIB:][:MIB // 2], bytes(MIB // 2))  # gathered
         faults.count(DAEMON)
         os.fsync(fd)
         self.assertEqual(faults.counts().get("fsync", 0), 1)
-        self.assertEqual(read(path)[HEADER + 4 * MIB:][:MIB // 2], self.data[:MIB // 2])
+        self.assertEqual(read(path)[FIRST + 4 * MIB:][:MIB // 2], self.data[:MIB // 2])
         faults.count(DAEMON)
         os.fsync(fd)  # all is there
         self.assertEqual(faults.counts().get("fsync", 0), 0)
@@ -147,8 +148,111 @@ class Patience(TestCase):
         self.assertNeverGivenUp(mount)
 
 
-# In the place of mpirun: it says that its ranks are on two hosts, hangs up when there is a file, and
-# is slow to end.
+class Crowd(TestCase):
+    """A job has 64 requests in flight, and not one more: EAGAIN."""
+
+    RECORDS = 76  # there are 80 threads
+
+    def setUp(self):
+        super().setUp()
+        self.held, self.refused = [], 0
+        self.job.handle = self.handle
+
+    def handle(self, job, connection, opcode, tag, payload):
+        """Holds each SYNC."""
+        if len(self.held) >= 64:
+            self.refused += 1
+            return error(errno.EAGAIN, "too many requests in flight")
+        if opcode == SYNC:
+            self.held.append((connection, opcode, tag, payload))
+            return None
+        return job.answer(connection, opcode, tag, payload)
+
+    def release(self):
+        connection, opcode, tag, payload = self.held.pop(0)
+        reply = self.job.answer(connection, opcode, tag, payload)
+        connection.sendall(HEADER.pack(MAGIC, self.job.version, opcode, 1, len(reply), tag) + reply)
+
+    def refuse_once(self, opcode):
+        """While there is something else in flight; what of this kind has come then, in a list."""
+        came = []
+
+        def handle(job, connection, code, tag, payload):
+            if code == opcode and self.held:
+                came.append(payload)
+                return error(errno.EAGAIN) if len(came) == 1 else \
+                    job.answer(connection, code, tag, payload)
+            return self.handle(job, connection, code, tag, payload)
+
+        self.job.handle = handle
+        return came
+
+    def test_many_at_once(self):
+        """More than a job takes: they wait for each other."""
+        names = [f"{i:02d}" for i in range(self.RECORDS)]
+        put(os.path.join(self.folder, "many"),
+            limetest.container([("data", bytes(8 * MIB)), *((name, b"small") for name in names)]))
+        mount = self.mounted()
+        fds = [self.opened(mount, f"many/{name}") for name in ("data", *names)]
+        self.stream(fds[0], self.data)
+        with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+            syncs = [pool.submit(os.fsync, fd) for fd in fds[1:]]
+            seen, rounds = 0, 0
+            until(lambda: self.held)
+            while rounds < 5000:  # of the daemon's: who could come has come
+                rounds = rounds + 1 if len(self.held) == seen else 0
+                seen = len(self.held)
+                stats(mount)
+            while not all(sync.done() for sync in syncs):
+                if self.held:
+                    self.release()
+            for sync in syncs:
+                sync.result()
+        self.assertEqual(self.refused, 0)
+        self.assertEqual(stats(mount)["job"]["connections"], 1)
+
+    def test_a_sync_that_is_refused(self):
+        mount = self.mounted()
+        fds = [self.opened(mount, f"{name}/data") for name in "ab"]
+        for fd in fds:
+            self.stream(fd, self.data)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            first = pool.submit(os.fsync, fds[0])
+            until(lambda: self.held)
+            came = self.refuse_once(SYNC)
+            second = pool.submit(os.fsync, fds[1])
+            until(lambda: came)
+            self.assertFalse(first.done())
+            self.job.handle = FakeJob.answer
+            self.release()
+            for each in (first, second):
+                each.result()
+        self.assertEqual(stats(mount)["job"]["connections"], 1)
+
+    def test_a_close_that_is_refused(self):
+        """The job has the container open still; so it is asked once more."""
+        mount = self.mounted()
+        fd = self.opened(mount, "a/data")
+        longer = os.open(mount.join("b/data"), os.O_RDWR | os.O_DIRECT)
+        self.job.handle = FakeJob.answer
+        for each in (fd, longer):
+            self.stream(each, self.data)
+        os.fsync(longer)
+        self.job.handle = self.handle
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            first = pool.submit(os.fsync, fd)
+            until(lambda: self.held)
+            came = self.refuse_once(CLOSE)
+            os.ftruncate(longer, 8 * MIB - 100)  # the container is another file then
+            os.close(longer)
+            until(lambda: came)
+            self.release()
+            first.result()
+        until(lambda: struct.unpack("<I", came[0])[0] not in self.job.files)
+
+
+# In the place of mpirun: it says that its ranks are on two hosts, hangs up when there is a file,
+# and is slow to end.
 MPIRUN = """#!{python}
 import os, signal, sys, time
 sys.path.insert(0, {lib!r})

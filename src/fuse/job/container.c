@@ -323,6 +323,7 @@ void limefs_job_tidy_files(struct limefs_job *job, double now)
     if (now - job->tidied < 1)
         return;
     job->tidied = now;
+    limefs_job_send_closes(job);
     for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
          file++)
         if (now - file->since <= UNUSED_SECONDS)

@@ -103,11 +103,22 @@ void limefs_job_send_open(struct limefs_job *job, struct limefs_job_file *file,
 void limefs_job_send_close(struct limefs_job *job, struct limefs_job_file *file)
 {
     struct limejob_packet packet;
+    file->state = LIMEFS_JOB_FILE_CLOSING;
+    file->asked = job->in_flight < LIMEJOB_IN_FLIGHT_MAX; /* else it would be refused */
+    if (!file->asked)
+        return;
     limejob_request(&packet, LIMEJOB_CLOSE, tag(TAG_CLOSE, (unsigned)(file - job->files)));
     limejob_put_u32(&packet, file->number);
-    file->state = LIMEFS_JOB_FILE_CLOSING;
     file->since = limefs_seconds();
     send_packet(job, &packet);
+}
+
+void limefs_job_send_closes(struct limefs_job *job)
+{
+    for (struct limefs_job_file *file = job->files; file < job->files + LIMEFS_JOB_FILES_MAX;
+         file++)
+        if (file->state == LIMEFS_JOB_FILE_CLOSING && !file->asked)
+            limefs_job_send_close(job, file);
 }
 
 uint64_t limefs_job_gate(const struct limefs_job *job)
@@ -230,11 +241,19 @@ static int on_stored(struct limefs_job *job, unsigned index, struct limejob_pack
     return 0;
 }
 
+/* The job has too much to do, and will answer to something else, too: ask once more then. */
+static bool has_too_much(const struct limefs_job *job, int code)
+{
+    return code == -EAGAIN && job->in_flight > 0;
+}
+
 static int on_synced(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
 {
+    int code = limejob_get_code(reply, NULL, 0);
     for (struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
         if (sync->tag == number) {
-            sync->code = limejob_get_code(reply, NULL, 0);
+            /* Nobody else is told to try again, who has written something. */
+            sync->code = code == -EAGAIN && !has_too_much(job, code) ? -EIO : code;
             sync->done = true;
             job->synced_from = sync->since;
             job->synced_to = limefs_seconds();
@@ -310,12 +329,23 @@ static int on_measured(struct limefs_job *job, unsigned number, struct limejob_p
     return reply->broken ? -EPROTO : 0;
 }
 
-int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
+static int on_closed(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
+{
+    if (index >= LIMEFS_JOB_FILES_MAX)
+        return -EPROTO;
+    struct limefs_job_file *file = &job->files[index];
+    if (file->state != LIMEFS_JOB_FILE_CLOSING || !file->asked)
+        return -EPROTO;
+    if (has_too_much(job, limejob_get_code(reply, NULL, 0)))
+        file->asked = false; /* it is still open */
+    else
+        limefs_job_file_closed(file);
+    return 0;
+}
+
+static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
 {
     unsigned index = (unsigned)(reply->tag & UINT32_MAX);
-    if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
-        return -EPROTO;
-    job->in_flight--;
     switch (reply->tag >> 32) {
     case TAG_OPEN:
         return index < LIMEFS_JOB_FILES_MAX
@@ -332,11 +362,20 @@ int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
     case TAG_PHYSICS:
         return on_measured(job, index, reply);
     case TAG_CLOSE:
-        if (index >= LIMEFS_JOB_FILES_MAX || job->files[index].state != LIMEFS_JOB_FILE_CLOSING)
-            return -EPROTO;
-        limefs_job_file_closed(&job->files[index]);
-        return 0;
+        return on_closed(job, index, reply);
     default:
         return -EPROTO;
     }
+}
+
+int limefs_job_on_reply(struct limefs_job *job, struct limejob_packet *reply)
+{
+    if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
+        return -EPROTO;
+    job->in_flight--;
+    bool closes = reply->tag >> 32 == TAG_CLOSE; /* which may be refused again and again */
+    int err = on_reply(job, reply);
+    if (!err && !closes)
+        limefs_job_send_closes(job);
+    return err;
 }

@@ -40,7 +40,8 @@ struct limefs_job_file {
     /* What this mount has changed since: the job has it open as it was. */
     bool touched;
     uint64_t changed_from, changed_to;
-    bool asked;     /* OPENING: the job was asked; else the container is being looked at */
+    bool asked;     /* OPENING: the job was asked; else the container is being looked at.
+                     * CLOSING: the same; else it has no room for the request */
     bool moved;     /* while it was asked for, another file took its name */
     unsigned loads; /* under way */
     bool unsynced;  /* the ranks have written what is not on the disk */
@@ -233,10 +234,11 @@ int limefs_job_compute(struct limefs_work *, const struct limefs_view *,
  * syncs it next. */
 void limefs_job_break(struct limefs_job *);
 
-/* Asks for the file to be opened, as the packet says, and closed. */
+/* Asks for the file to be opened, as the packet says, and closed: as soon as there is room. */
 void limefs_job_send_open(struct limefs_job *, struct limefs_job_file *,
                           struct limejob_packet *);
 void limefs_job_send_close(struct limefs_job *, struct limefs_job_file *);
+void limefs_job_send_closes(struct limefs_job *); /* that there was no room for */
 
 /* Asks for what the slot is to hold. */
 void limefs_job_send_load(struct limefs_job *, int slot, struct limefs_job_file *);
