@@ -218,7 +218,7 @@ static void make_readable(struct stat *st, bool directory)
 ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal)
 {
     struct stat st = limefs_view_stat(fs, face->view);
-    return limefs_shown_face(fs, limefs_file_number(fs, st.st_dev, st.st_ino), face->ordinal,
+    return limefs_shown_face(fs, limefs_shown_number(fs, st.st_dev, st.st_ino), face->ordinal,
                              limefs_face_code(&face->name), ordinal);
 }
 
@@ -226,7 +226,7 @@ static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ord
                  const struct limefile_face_entry *entry, struct stat *st)
 {
     *st = limefs_view_stat(fs, face->view);
-    st->st_ino = limefs_shown_face(fs, limefs_file_number(fs, st->st_dev, st->st_ino),
+    st->st_ino = limefs_shown_face(fs, limefs_shown_number(fs, st->st_dev, st->st_ino),
                                    face->ordinal, limefs_face_code(&face->name), ordinal);
     make_readable(st, entry->directory);
     st->st_size = entry->directory ? 0 : (off_t)entry->bytes;

@@ -8,7 +8,7 @@ static uint64_t mixed(uint64_t x)
 }
 
 /* The two highest bits are those of records and faces. */
-uint64_t limefs_file_number(const struct limefs *fs, uint64_t dev, uint64_t ino)
+uint64_t limefs_shown_number(const struct limefs *fs, uint64_t dev, uint64_t ino)
 {
     return dev == fs->source_dev ? ino : mixed(mixed(dev) + ino) >> 2;
 }

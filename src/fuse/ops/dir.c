@@ -173,7 +173,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
 static uint64_t number_of(struct limefs *fs, const struct limefs_view *view)
 {
     struct stat st = limefs_view_stat(fs, view);
-    return limefs_file_number(fs, st.st_dev, st.st_ino);
+    return limefs_shown_number(fs, st.st_dev, st.st_ino);
 }
 
 /* Of "." and "..", in a container of a tree; a container mounted by itself is its own parent.
@@ -187,7 +187,7 @@ static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t
     limefs_lock(&fs->lock); /* others move it */
     struct limefs_stamp parent = dir->node->parent->stamp;
     limefs_unlock(&fs->lock);
-    return limefs_file_number(fs, parent.dev, parent.ino);
+    return limefs_shown_number(fs, parent.dev, parent.ino);
 }
 
 /* Records that were looked up by name since the last reply. */

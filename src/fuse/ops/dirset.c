@@ -39,6 +39,6 @@ void limefs_dir_list_sets(struct limefs *fs, struct limefs_dir *dir,
         if (at++ >= from)
             limefs_listing_add_name(
                 list, set->name,
-                limefs_shown_inode(fs, limefs_file_number(fs, dir->dev, set->ino)), S_IFDIR,
+                limefs_shown_inode(fs, limefs_shown_number(fs, dir->dev, set->ino)), S_IFDIR,
                 at);
 }

@@ -22,34 +22,6 @@ enum {
     TRIES = 16, /* to open a temporary that others rename, or adopt, at the same time */
 };
 
-struct stage_identity stage_identity_of(const struct stat *st)
-{
-    return (struct stage_identity){
-        .inode = st->st_ino,
-        .size = (uint64_t)st->st_size,
-        .mtime_s = st->st_mtim.tv_sec,
-        .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
-        .ctime_s = st->st_ctim.tv_sec,
-        .ctime_ns = (uint32_t)st->st_ctim.tv_nsec,
-    };
-}
-
-bool stage_identity_agrees(const struct stage_identity *a, const struct stage_identity *b)
-{
-    return a->inode == b->inode && a->size == b->size && a->mtime_s == b->mtime_s &&
-           a->mtime_ns == b->mtime_ns && a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns;
-}
-
-bool stage_time_agrees(const struct timespec *source, const struct timespec *target)
-{
-    long kept = source->tv_nsec;
-    if (source->tv_sec != target->tv_sec)
-        return false;
-    for (long unit = 100; kept != target->tv_nsec && unit <= 1000000000; unit *= 10)
-        kept -= kept % unit;
-    return kept == target->tv_nsec;
-}
-
 /* ---- names ---- */
 
 static uint64_t hash_of(const char *text)
@@ -339,19 +311,6 @@ int stage_target_checkpoint(struct stage_target *t, const struct stage_identity 
     return err;
 }
 
-/* As cp -p: where the owner cannot be kept, nobody gets his rights by set-id bits. */
-static int adopt(int fd, const struct stat *source)
-{
-    const struct timespec times[] = {source->st_atim, source->st_mtim};
-    mode_t mode = source->st_mode & 07777;
-    if (fchown(fd, source->st_uid, source->st_gid) != 0) {
-        mode &= 0777;
-        if (fchown(fd, (uid_t)-1, source->st_gid) != 0)
-            mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
-    }
-    return fchmod(fd, mode) != 0 || futimens(fd, times) != 0 ? -errno : 0;
-}
-
 int stage_target_sync(struct stage_target *t)
 {
     return sync_temp(t, fsync);
@@ -362,7 +321,7 @@ int stage_target_adopt(struct stage_target *t, const struct stat *source,
 {
     stage_record_store(t->port.fd, source, digest); /* the next run reads the file without it */
     t->adopted = true;
-    int err = adopt(t->port.fd, source);
+    int err = stage_adopt(t->port.fd, source);
     return err ? err : fsync(t->port.fd) == 0 ? 0 : -errno;
 }
 

@@ -28,6 +28,9 @@ bool stage_identity_agrees(const struct stage_identity *, const struct stage_ide
  * nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
 bool stage_time_agrees(const struct timespec *source, const struct timespec *target);
 
+/* Gives a file mode, times and, as far as allowed, owner and group of the source. */
+int stage_adopt(int fd, const struct stat *source);
+
 struct stage_target {
     const char *path;
     const char *name; /* in the folder: the end of path */

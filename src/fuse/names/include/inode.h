@@ -111,7 +111,7 @@ uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal); /* or of a fac
 
 /* The number of a file below, distinct from those of other file systems that are mounted in the
  * tree: a mount has one device number, and two files of one number are one for programs. */
-uint64_t limefs_file_number(const struct limefs *, uint64_t dev, uint64_t ino);
+uint64_t limefs_shown_number(const struct limefs *, uint64_t dev, uint64_t ino);
 
 /* That number as programs see it (-o ino32): of a file; and of a record: the same in every
  * mount, distinct from those of files. It rises from record to record: programs that copy a

@@ -1,0 +1,48 @@
+/* identity.c - whether a file is still what it was, and what a copy has of it beside its bytes
+ */
+#define _GNU_SOURCE
+#include "target.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+struct stage_identity stage_identity_of(const struct stat *st)
+{
+    return (struct stage_identity){
+        .inode = st->st_ino,
+        .size = (uint64_t)st->st_size,
+        .mtime_s = st->st_mtim.tv_sec,
+        .mtime_ns = (uint32_t)st->st_mtim.tv_nsec,
+        .ctime_s = st->st_ctim.tv_sec,
+        .ctime_ns = (uint32_t)st->st_ctim.tv_nsec,
+    };
+}
+
+bool stage_identity_agrees(const struct stage_identity *a, const struct stage_identity *b)
+{
+    return a->inode == b->inode && a->size == b->size && a->mtime_s == b->mtime_s &&
+           a->mtime_ns == b->mtime_ns && a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns;
+}
+
+bool stage_time_agrees(const struct timespec *source, const struct timespec *target)
+{
+    long kept = source->tv_nsec;
+    if (source->tv_sec != target->tv_sec)
+        return false;
+    for (long unit = 100; kept != target->tv_nsec && unit <= 1000000000; unit *= 10)
+        kept -= kept % unit;
+    return kept == target->tv_nsec;
+}
+
+/* As cp -p: where the owner cannot be kept, nobody gets his rights by set-id bits. */
+int stage_adopt(int fd, const struct stat *source)
+{
+    const struct timespec times[] = {source->st_atim, source->st_mtim};
+    mode_t mode = source->st_mode & 07777;
+    if (fchown(fd, source->st_uid, source->st_gid) != 0) {
+        mode &= 0777;
+        if (fchown(fd, (uid_t)-1, source->st_gid) != 0)
+            mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
+    }
+    return fchmod(fd, mode) != 0 || futimens(fd, times) != 0 ? -errno : 0;
+}
