@@ -134,19 +134,19 @@ static struct held *pop(struct waiting *waiting)
 static void fill_page(struct turns *t)
 {
     struct waiting *waiting = waiting_of(t, t->turn);
-    bool good = true;
+    int err = 0;
     if (!t->page && !(t->page = tmpfile()))
         give_up(t, t->turn, -errno);
     while (waiting->first) {
         struct held *held = pop(waiting);
         size_t n = held->n - sizeof held->packet.head;
         if (held->packet.head.kind == TO_STDOUT)
-            good = good && fwrite(held->packet.body, 1, n, t->page) == n;
+            err = fwrite(held->packet.body, 1, n, t->page) == n ? 0 : -errno;
         else
             take_now(t, &held->packet, held->n);
-        if (!good)
-            give_up(t, t->turn, -errno);
         free(held);
+        if (err)
+            give_up(t, t->turn, err);
     }
     if (fflush(t->page) != 0)
         give_up(t, t->turn, -errno);
