@@ -74,26 +74,28 @@ static size_t read_stream(char *to, size_t n, FILE *file, int fd)
     return done < n ? done + real->fread_unlocked(to + done, 1, n - done, file) : done;
 }
 
-/* As far as is known: read() looks closer. */
-static bool is_record(FILE *file)
+/* Of a record, as far as is known: read() looks closer. Else -1. */
+static int record_of(FILE *file)
 {
     int kept = errno, fd = limefs_run_real()->fileno(file);
     errno = kept;
-    return fd >= 0 && limefs_run_is_known(fd);
+    return limefs_run_is_known(fd) ? fd : -1;
 }
 
 static size_t read_items(void *to, size_t size, size_t count, FILE *file, bool lock)
 {
     size_t n;
     const struct limefs_run_real *real = limefs_run_real();
-    if (__builtin_mul_overflow(size, count, &n) || n < LARGE || !is_record(file))
+    bool large = !__builtin_mul_overflow(size, count, &n) && n >= LARGE;
+    int fd = large ? record_of(file) : -1;
+    if (fd < 0)
         return lock ? real->fread(to, size, count, file)
                     : real->fread_unlocked(to, size, count, file);
     limefs_run_may_be_cancelled();
     int cancel = limefs_run_cancel_off(); /* the stream would stay locked */
     if (lock)
         flockfile(file);
-    size_t got = read_stream(to, n, file, limefs_run_real()->fileno(file));
+    size_t got = read_stream(to, n, file, fd);
     if (lock)
         funlockfile(file);
     limefs_run_cancel_back(cancel);

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
@@ -52,15 +53,20 @@ class Numbers(TestCase):
                         self.assertEqual(listed, [os.stat(file).st_ino])
 
     def test_of_an_open_file(self):
-        """It stays what it is, of 32 bits where these are asked for."""
-        self.put("plain", b"data")
-        for opts in (), ("ino32",):
-            with self.mount("attr_timeout=0", *opts) as mnt, \
-                    open(mnt.join("plain"), "rb") as file:
-                before = os.stat(mnt.join("plain")).st_ino
-                for _ in range(3):
-                    self.assertEqual(os.fstat(file.fileno()).st_ino, before)
-                    file.read(1)
+        """It stays what it is, of 32 bits where these are asked for: here of a plain file that has
+        more below, as records in trees have."""
+        os.utime(self.put("c.lime", container([("t", b"data")])), (1e9, 1e9))
+        with self.mount() as below:
+            self.assertGreater(os.stat(below.join("c.lime", "t")).st_ino, 1 << 32)
+            for opts in (), ("ino32",):
+                with self.mount("attr_timeout=0.1", *opts, source=below.path) as mnt, \
+                        open(mnt.join("c.lime", "t"), "rb", buffering=0) as file:
+                    before = os.stat(mnt.join("c.lime", "t")).st_ino
+                    for _ in range(4):
+                        time.sleep(0.11)  # the read asks for attributes, by the open file
+                        file.read(1)
+                        self.assertEqual(os.fstat(file.fileno()).st_ino, before)
+                    self.assertEqual(before < 1 << 32, bool(opts))
 
 
 class OpenFiles(TestCase):

@@ -2,7 +2,6 @@
 that is lost costs none."""
 
 import os
-import signal
 import sys
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -50,9 +49,13 @@ class Ranks(TestCase):
             self.assertNothingLeft()
 
 
-class Faults(TestCase):
+class Faults(TestCase, test_hosts.Faults):
+    """All that happens to the mount's own readers there."""
+
+    timeout = test_ranks.TIMEOUT
+
     def harmed(self, mount, harm):
-        """`harm` is done when a reader is in the middle of a record; what was read by the job."""
+        """`harm` is done when a reader is in the middle of a record."""
         self.cold(mount)
         process = test_run_job.TestCase.reader(self, mount.join("data-0"))
         got = test_run_job.TestCase.ask(process, 20)
@@ -60,32 +63,18 @@ class Faults(TestCase):
         blocks = len(self.data[0]) // test_run_job.BLOCK + 1
         got += test_run_job.TestCase.ask(process, blocks - 20)
         self.assertRecord(got, 0)
-        _, by_job, through = test_run_job.TestCase.report(self, process)
+        _, by_job, self.through = test_run_job.TestCase.report(self, process)
         self.assertGreater(by_job, test_run_job.LEAST)
-        return through
 
-    def kill(self):
-        os.kill(test_hosts.Faults.there(self, "limefs-io")[0], signal.SIGKILL)
-
-    def test_killed(self):
-        """A rank on the other host; and the next program is served again."""
-        with self.mount("alpha:1,beta:2") as mount:
-            self.harmed(mount, self.kill)
-            self.comes_back(mount)
-            self.harmed(mount, lambda: None)
-        self.assertNothingLeft()
+    def comes_back(self, mount):
+        """For the next program, too."""
+        super().comes_back(mount)
+        self.harmed(mount, lambda: None)
 
     def test_link_down(self):
-        """Nobody is told: the reader goes on when job_timeout is past."""
-        self.timeout = test_ranks.TIMEOUT
-        with self.mount("alpha:1,beta:2") as mount:
-            self.assertGreater(self.harmed(mount, lambda: self.hosts.link("beta", "down")), 0)
-            self.hosts.link("beta", "up")
-        self.assertNothingLeft(40)
-
-    def test_power_off(self):
-        with self.mount("alpha:1,beta:2") as mount:
-            self.harmed(mount, lambda: self.hosts.off("beta"))
+        """The reader goes on when job_timeout is past."""
+        super().test_link_down()
+        self.assertGreater(self.through, 0)
 
 
 if __name__ == "__main__":

@@ -29,10 +29,6 @@ class FewDescriptors(jobtest.Job):
     def command(self):
         return ["prlimit", "--nofile=300:300", *super().command()]
 
-    @staticmethod
-    def is_one_less(client):
-        return client.status()["open_file_count"] < 50
-
 
 class Hostile(jobtest.TestCase):
     """Each test has a job and a client that behaves, which must read right to the end."""
@@ -373,7 +369,8 @@ class Hostile(jobtest.TestCase):
                     self.assertRefused(errno.EMFILE, clients[i % 2].open, path)
             self.assertReads(clients[0], opened[0], self.data, 5, 1_000_000, 1)
             clients[0].close_file(opened[0])
-            self.assertTrue(jobtest.wait_until(lambda: job.is_one_less(clients[0])))
+            self.assertTrue(jobtest.wait_until(
+                lambda: clients[0].status()["open_file_count"] < 50))
             clients[1].open(path)
 
     def test_never_reads_replies(self):

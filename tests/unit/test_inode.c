@@ -217,16 +217,24 @@ static void test_moved(void **state)
 
 static void test_shown(void **state)
 {
+    const uint64_t dev = fs->source_dev;
+    const struct stat five = {.st_dev = dev, .st_ino = 5},
+                      other = {.st_dev = dev + 1, .st_ino = 5};
     (void)state;
-    assert_int_equal(limefs_shown_inode(fs, UINT64_C(1) << 40), UINT64_C(1) << 40);
-    ino_t a = limefs_shown_record(fs, 5, 1), b = limefs_shown_record(fs, 5, 2);
+    assert_int_equal(limefs_shown_inode(fs, dev, UINT64_C(1) << 40), UINT64_C(1) << 40);
+    ino_t a = limefs_shown_record(fs, &five, 1), b = limefs_shown_record(fs, &five, 2);
     assert_true(b > a && a > UINT64_MAX / 2); /* not a number of a file below */
+    assert_int_not_equal(limefs_shown_record(fs, &other, 1), a);
+    ino_t elsewhere = limefs_shown_inode(fs, dev + 1, 5);
+    assert_true(elsewhere != 5 && elsewhere <= UINT64_MAX / 4); /* nor a face's */
+    assert_int_not_equal(limefs_shown_face(fs, &five, 1, 1, 0),
+                         limefs_shown_face(fs, &other, 1, 1, 0));
     fs->options.ino32 = 1;
-    assert_true(limefs_shown_inode(fs, UINT64_C(0x100000001)) <= UINT32_MAX);
-    assert_int_not_equal(limefs_shown_inode(fs, UINT64_C(0x100000001)), 0); /* XOR is 0 */
-    assert_int_equal(limefs_shown_inode(fs, 7), 7);
-    a = limefs_shown_record(fs, 5, 1);
-    assert_true(a <= UINT32_MAX && limefs_shown_record(fs, 5, 2) == a + 1);
+    assert_true(limefs_shown_inode(fs, dev, UINT64_C(0x100000001)) <= UINT32_MAX);
+    assert_int_not_equal(limefs_shown_inode(fs, dev, UINT64_C(0x100000001)), 0); /* XOR is 0 */
+    assert_int_equal(limefs_shown_inode(fs, dev, 7), 7);
+    a = limefs_shown_record(fs, &five, 1);
+    assert_true(a <= UINT32_MAX && limefs_shown_record(fs, &five, 2) == a + 1);
 }
 
 int main(void)

@@ -218,16 +218,15 @@ static void make_readable(struct stat *st, bool directory)
 ino_t limefs_face_shown(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal)
 {
     struct stat st = limefs_view_stat(fs, face->view);
-    return limefs_shown_face(fs, limefs_shown_number(fs, st.st_dev, st.st_ino), face->ordinal,
-                             limefs_face_code(&face->name), ordinal);
+    return limefs_shown_face(fs, &st, face->ordinal, limefs_face_code(&face->name), ordinal);
 }
 
 static void fill(struct limefs *fs, const struct limefs_face *face, uint64_t ordinal,
                  const struct limefile_face_entry *entry, struct stat *st)
 {
     *st = limefs_view_stat(fs, face->view);
-    st->st_ino = limefs_shown_face(fs, limefs_shown_number(fs, st->st_dev, st->st_ino),
-                                   face->ordinal, limefs_face_code(&face->name), ordinal);
+    st->st_ino =
+        limefs_shown_face(fs, st, face->ordinal, limefs_face_code(&face->name), ordinal);
     make_readable(st, entry->directory);
     st->st_size = entry->directory ? 0 : (off_t)entry->bytes;
     st->st_blocks = st->st_size / 512 + (st->st_size % 512 != 0);

@@ -57,9 +57,8 @@ bool limefs_face_listed(struct limefs *fs, struct limefs_view *view,
         bool directory = limefile_face_is_directory(&face);
         struct stat container = limefs_view_stat(fs, view);
         memset(st, 0, sizeof *st);
-        st->st_ino =
-            limefs_shown_face(fs, limefs_shown_number(fs, container.st_dev, container.st_ino),
-                              field.record.ordinal, limefs_face_code(&face), directory ? 0 : 1);
+        st->st_ino = limefs_shown_face(fs, &container, field.record.ordinal,
+                                       limefs_face_code(&face), directory ? 0 : 1);
         st->st_mode = directory ? S_IFDIR : S_IFREG;
         return true;
     }

@@ -220,9 +220,10 @@ static void take_writer(struct limefs_file *file, int flags, const struct limefs
 static bool is_young(const struct limefs *fs, const struct stat *st)
 {
     struct timespec now;
+    if (fs->options.rw && st->st_ctim.tv_nsec != 0)
+        return false;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (!fs->options.rw || st->st_ctim.tv_nsec == 0) &&
-           limefs_time_is_racy(&st->st_ctim, &now);
+    return limefs_time_is_racy(&st->st_ctim, &now);
 }
 
 static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
@@ -370,7 +371,7 @@ int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
 {
     int fd = -ENOENT;
     limefs_lock(&fs->lock);
-    for (struct limefs_handle *i = fs->files; i && fd < 0; i = i->next)
+    for (struct limefs_handle *i = node->opened ? fs->files : NULL; i && fd < 0; i = i->next)
         if (((struct limefs_file *)i)->node == node)
             fd = fcntl(((struct limefs_file *)i)->fd, F_DUPFD_CLOEXEC, 0);
     limefs_unlock(&fs->lock);

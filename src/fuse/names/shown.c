@@ -8,33 +8,36 @@ static uint64_t mixed(uint64_t x)
 }
 
 /* The two highest bits are those of records and faces. */
-uint64_t limefs_shown_number(const struct limefs *fs, uint64_t dev, uint64_t ino)
+static uint64_t number_of(const struct limefs *fs, uint64_t dev, uint64_t ino)
 {
     return dev == fs->source_dev ? ino : mixed(mixed(dev) + ino) >> 2;
 }
 
-ino_t limefs_shown_inode(const struct limefs *fs, uint64_t ino)
+ino_t limefs_shown_inode(const struct limefs *fs, uint64_t dev, uint64_t ino)
 {
+    ino = number_of(fs, dev, ino);
     if (!fs->options.ino32 || ino <= UINT32_MAX)
         return ino;
     uint32_t folded = (uint32_t)(ino ^ ino >> 32);
     return folded ? folded : 1;
 }
 
-ino_t limefs_shown_record(const struct limefs *fs, ino_t container, uint64_t ordinal)
+ino_t limefs_shown_record(const struct limefs *fs, const struct stat *container,
+                          uint64_t ordinal)
 {
     if (fs->container)
         return ordinal + 1;
-    uint64_t x = mixed(container);
+    uint64_t x = mixed(number_of(fs, container->st_dev, container->st_ino));
     return fs->options.ino32 ? (UINT32_C(1) << 31 | x >> 34) + ordinal
                              : (x + ordinal) | UINT64_C(1) << 63;
 }
 
 /* The highest bit is the records', the next one says that it is a face; carries stay below. */
-ino_t limefs_shown_face(const struct limefs *fs, ino_t container, uint64_t ordinal,
+ino_t limefs_shown_face(const struct limefs *fs, const struct stat *container, uint64_t ordinal,
                         unsigned face, uint64_t entry)
 {
-    uint64_t x = mixed(mixed(fs->container ? 0 : container) + (ordinal << 8 | face));
+    uint64_t number = fs->container ? 0 : number_of(fs, container->st_dev, container->st_ino);
+    uint64_t x = mixed(mixed(number) + (ordinal << 8 | face));
     return fs->options.ino32 ? UINT32_C(1) << 30 | ((x + entry) & (UINT32_MAX >> 2))
                              : (x >> 2 & ~(UINT64_C(3) << 60)) + entry + (UINT64_C(1) << 62);
 }

@@ -367,24 +367,28 @@ static bool is_joined(struct limefs *fs, struct limefs_node *directory, const ch
 }
 
 /* A container is a directory here, and one that is not empty is never replaced by another. */
-static bool is_full(struct limefs *fs, struct limefs_node *directory, int folder,
-                    const char *name)
+static bool is_full(struct limefs *fs, struct limefs_node *directory, const char *name,
+                    const struct stat *st)
 {
-    struct stat st;
     limefs_lock(&fs->lock);
     const struct limefs_node *node = limefs_node_find(fs, directory, name);
     bool container = node && node->kind == LIMEFS_CONTAINER;
     limefs_unlock(&fs->lock);
-    return container && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISREG(st.st_mode) && st.st_size > 0;
+    return container && S_ISREG(st->st_mode) && st->st_size > 0;
 }
 
-static bool is_one_file(int folder, const char *name, int other, const char *other_name)
+/* Two names of one file stay both, and nothing is replaced. */
+static int check_makes_way(struct limefs *fs, int folder, const char *name,
+                           struct limefs_node *to, int new_folder, const char *new_name)
 {
     struct stat st, there;
-    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           fstatat(other, other_name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           st.st_dev == there.st_dev && st.st_ino == there.st_ino;
+    if (fstatat(new_folder, new_name, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
+        fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return 0; /* the kernel knows what that is */
+    struct limefs_stamp one = limefs_stamp_of(&st), other = limefs_stamp_of(&there);
+    return is_full(fs, to, new_name, &there) && !limefs_stamp_same_file(&one, &other)
+               ? -ENOTEMPTY
+               : 0;
 }
 
 int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t new_parent,
@@ -406,10 +410,8 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
         return -ENOTDIR;
     int folder = limefs_tree_folder(fs, from), new_folder = limefs_tree_folder(fs, to);
     int err = folder < 0 ? folder : new_folder < 0 ? new_folder : 0;
-    if (!err && !(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)) &&
-        is_full(fs, to, new_folder, new_name) &&
-        !is_one_file(folder, name, new_folder, new_name))
-        err = -ENOTEMPTY;
+    if (!err && !(flags & (RENAME_EXCHANGE | RENAME_NOREPLACE)))
+        err = check_makes_way(fs, folder, name, to, new_folder, new_name);
     if (!err && renameat2(folder, name, new_folder, new_name, flags) != 0)
         err = errno == ENOENT && is_joined(fs, from, name) ? -EROFS : -errno;
     if (!err)

@@ -30,7 +30,9 @@ static int open_directory(struct limefs *fs, struct limefs_dir *dir)
         return fd;
     struct stat st;
     dir->shows_sets = fs->options.formats && fstatat(fd, ".", &st, AT_SYMLINK_NOFOLLOW) == 0;
-    dir->dev = fstat(fd, &st) == 0 ? st.st_dev : fs->source_dev;
+    limefs_lock(&fs->lock);
+    dir->dev = dir->node->stamp.dev; /* which the folder was compared with */
+    limefs_unlock(&fs->lock);
     dir->stream = fdopendir(fd);
     int err = dir->stream ? 0 : -errno;
     if (err)
@@ -160,7 +162,7 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
     limefile_index_get(index, ordinal, &record);
     limefile_name_of(&record, name);
     if (!list->plus || !wants_attributes(dir, ordinal)) {
-        limefs_listing_add_name(list, name, limefs_shown_record(fs, list->container, ordinal),
+        limefs_listing_add_name(list, name, limefs_shown_record(fs, &list->container, ordinal),
                                 S_IFREG, next);
         return;
     }
@@ -170,24 +172,19 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
         limefs_view_forget(fs, dir->view, 1);
 }
 
-static uint64_t number_of(struct limefs *fs, const struct limefs_view *view)
-{
-    struct stat st = limefs_view_stat(fs, view);
-    return limefs_shown_number(fs, st.st_dev, st.st_ino);
-}
-
 /* Of "." and "..", in a container of a tree; a container mounted by itself is its own parent.
  */
-static ino_t dot_inode(struct limefs *fs, const struct limefs_dir *dir, uint64_t offset)
+static ino_t shown_dot(struct limefs *fs, const struct limefs_dir *dir,
+                       const struct limefs_listing *list, uint64_t offset)
 {
     if (!dir->node->parent)
         return 1;
     if (offset == 0)
-        return number_of(fs, dir->view);
+        return limefs_shown_inode(fs, list->container.st_dev, list->container.st_ino);
     limefs_lock(&fs->lock); /* others move it */
     struct limefs_stamp parent = dir->node->parent->stamp;
     limefs_unlock(&fs->lock);
-    return limefs_shown_number(fs, parent.dev, parent.ino);
+    return limefs_shown_inode(fs, parent.dev, parent.ino);
 }
 
 /* Records that were looked up by name since the last reply. */
@@ -204,14 +201,13 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, uint64_t offset)
 {
     struct limefile_index *index = limefs_view_index(fs, dir->view);
-    list->container = number_of(fs, dir->view);
+    list->container = limefs_view_stat(fs, dir->view);
     take_credit(fs, dir);
     uint64_t there = limefile_index_count(index), count = dir->faces ? dir->records : there;
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2)
-            limefs_listing_add_name(list, offset ? ".." : ".",
-                                    limefs_shown_inode(fs, dot_inode(fs, dir, offset)), S_IFDIR,
-                                    (off_t)offset + 1);
+            limefs_listing_add_name(list, offset ? ".." : ".", shown_dot(fs, dir, list, offset),
+                                    S_IFDIR, (off_t)offset + 1);
         else if (offset - 1 <= there)
             list_record(fs, dir, index, list, offset - 1);
     }

@@ -37,8 +37,6 @@ void limefs_dir_list_sets(struct limefs *fs, struct limefs_dir *dir,
     off_t at = FIRST, from = offset >= FIRST ? offset : FIRST;
     for (const struct limefs_joined_name *set = dir->sets; set && !list->full; set = set->next)
         if (at++ >= from)
-            limefs_listing_add_name(
-                list, set->name,
-                limefs_shown_inode(fs, limefs_shown_number(fs, dir->dev, set->ino)), S_IFDIR,
-                at);
+            limefs_listing_add_name(list, set->name, limefs_shown_inode(fs, dir->dev, set->ino),
+                                    S_IFDIR, at);
 }

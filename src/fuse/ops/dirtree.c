@@ -86,7 +86,7 @@ static struct dirent *next_entry(struct limefs_dir *dir)
 
 static ino_t shown(const struct limefs *fs, const struct limefs_dir *dir, uint64_t ino)
 {
-    return limefs_shown_inode(fs, limefs_shown_number(fs, dir->dev, ino));
+    return limefs_shown_inode(fs, dir->dev, ino);
 }
 
 static int list_names(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list)

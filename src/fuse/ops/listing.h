@@ -42,7 +42,7 @@ struct limefs_listing {
     char *buf;
     size_t cap, used;
     bool full, plus;
-    ino_t container; /* whose records are listed: its number */
+    struct stat container; /* whose records are listed */
 };
 
 void limefs_listing_add(struct limefs_listing *, const char *name, const struct stat *,

@@ -41,8 +41,7 @@ void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
                         const struct limefile_record *record, struct stat *st)
 {
     *st = limefs_view_stat(fs, view);
-    uint64_t container = limefs_shown_number(fs, st->st_dev, st->st_ino);
-    st->st_ino = limefs_shown_record(fs, container, record->ordinal);
+    st->st_ino = limefs_shown_record(fs, st, record->ordinal);
     st->st_mode = S_IFREG | (st->st_mode & 0666);
     st->st_nlink = 1;
     st->st_rdev = 0;
@@ -53,7 +52,7 @@ void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
                       const struct stat *st, struct stat *out)
 {
     *out = *st;
-    out->st_ino = limefs_shown_inode(fs, limefs_shown_number(fs, st->st_dev, st->st_ino));
+    out->st_ino = limefs_shown_inode(fs, st->st_dev, st->st_ino);
     if (node->kind == LIMEFS_DIRECTORY)
         out->st_nlink = 1; /* "unknown", as elsewhere: containers are directories, too */
     if (node->kind != LIMEFS_CONTAINER)

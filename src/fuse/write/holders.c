@@ -113,8 +113,7 @@ bool limefs_record_is_held(struct limefs *fs, struct limefs_view *view, uint64_t
     if (limefile_index_get(index, ordinal, &record) == 0) {
         st = limefs_view_stat(fs, view);
         limefs_own_begin(); /* whoever else has it open may be another user */
-        ino_t inode =
-            limefs_shown_record(fs, limefs_shown_number(fs, st.st_dev, st.st_ino), ordinal);
+        ino_t inode = limefs_shown_record(fs, &st, ordinal);
         held = is_held(&(struct wanted){fs->mountpoint, index, ordinal, inode});
         limefs_own_end();
     }

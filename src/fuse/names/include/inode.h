@@ -109,20 +109,19 @@ struct limefs_face *limefs_inode_face(struct limefs *, uint64_t id, uint64_t *or
 uint64_t limefs_inode_of_node(const struct limefs_node *);
 uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal); /* or of a face */
 
-/* The number of a file below, distinct from those of other file systems that are mounted in the
- * tree: a mount has one device number, and two files of one number are one for programs. */
-uint64_t limefs_shown_number(const struct limefs *, uint64_t dev, uint64_t ino);
-
-/* That number as programs see it (-o ino32): of a file; and of a record: the same in every
- * mount, distinct from those of files. It rises from record to record: programs that copy a
- * directory take its files by their numbers. */
-ino_t limefs_shown_inode(const struct limefs *, uint64_t ino);
-ino_t limefs_shown_record(const struct limefs *, ino_t container, uint64_t ordinal);
+/* An inode number as programs see it (-o ino32): of a file below, distinct from those of other
+ * file systems that are mounted in the tree, as a mount has one device number, and two files of
+ * one number are one for programs; and of a record: the same in every mount, distinct from
+ * those of files. It rises from record to record: programs that copy a directory take its files
+ * by their numbers. */
+ino_t limefs_shown_inode(const struct limefs *, uint64_t dev, uint64_t ino);
+ino_t limefs_shown_record(const struct limefs *, const struct stat *container,
+                          uint64_t ordinal);
 
 /* The same for the files of a record's face, `face` a number for each name that it can have;
  * distinct from those of records, too. */
-ino_t limefs_shown_face(const struct limefs *, ino_t container, uint64_t ordinal, unsigned face,
-                        uint64_t entry);
+ino_t limefs_shown_face(const struct limefs *, const struct stat *container, uint64_t ordinal,
+                        unsigned face, uint64_t entry);
 
 /* With fs->lock held: */
 int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *what, uint32_t *slot);

@@ -1,6 +1,7 @@
 /* cmd_join.c - lime join: a set of volumes that QIO has written, as one container */
 #define _GNU_SOURCE
 #include "container.h"
+#include "copy.h"
 #include "progress.h"
 #include "setfile.h"
 #include "tempfile.h"
@@ -193,13 +194,12 @@ static int work(struct joining *j)
 /* It would take its place. */
 static bool is_volume(const struct setfile *set, const char *out)
 {
-    struct stat st, volume;
+    struct stat st;
     bool is = false;
     if (stat(out, &st) != 0)
         return false;
     for (size_t i = 0; i < set->count && !is; i++)
-        is = fstat(set->fds[i], &volume) == 0 && volume.st_dev == st.st_dev &&
-             volume.st_ino == st.st_ino;
+        is = copy_is_file(&st, set->fds[i]);
     return is;
 }
 

@@ -16,13 +16,6 @@ enum {
     BUFFER_BYTES = 1024 * 1024,
 };
 
-static bool is_same_file(const struct stat *st, int container)
-{
-    struct stat other;
-    return fstat(container, &other) == 0 && st->st_dev == other.st_dev &&
-           st->st_ino == other.st_ino;
-}
-
 bool feed_open(struct feed *feed, const char *path, int container)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -34,7 +27,7 @@ bool feed_open(struct feed *feed, const char *path, int container)
         err = -EISDIR;
     if (err) {
         message_code(feed->name, "open", err);
-    } else if (is_same_file(&feed->st, container)) {
+    } else if (copy_is_file(&feed->st, container)) {
         message(feed->name, "read: that is the container itself");
     } else {
         feed->sized = !standard && S_ISREG(feed->st.st_mode);

@@ -60,20 +60,15 @@ int outdir_create(const struct outdir *dir, const char *name, bool replace)
     return fd < 0 ? -errno : fd;
 }
 
-static bool is_file(const struct outdir *dir, const char *name, int fd)
-{
-    struct stat there, st;
-    return fstatat(dir->fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &st) == 0 &&
-           there.st_dev == st.st_dev && there.st_ino == st.st_ino;
-}
-
 bool outdir_save(const struct outdir *dir, const struct container *c,
                  const struct limefile_record *record, const char *name, bool replace,
                  struct progress *progress)
 {
     char path[4096 + LIMEFILE_NAME_MAX + 2];
     snprintf(path, sizeof path, "%s/%s", dir->path, name);
-    if (replace && is_file(dir, name, c->fd)) {
+    struct stat there;
+    if (replace && fstatat(dir->fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        copy_is_file(&there, c->fd)) {
         message(path,
                 "create: it is the container that is read; unpack it into another folder");
         return false;
