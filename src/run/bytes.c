@@ -47,13 +47,21 @@ int limefs_run_stat(int fd, struct stat *st)
 #endif
 }
 
+bool limefs_run_is_unchanged(const struct limefs_run_record *record)
+{
+    struct stat st;
+    struct limefile_state state;
+    if (limefs_run_stat(atomic_load(&record->container), &st) != 0)
+        return false;
+    limefile_state_of(&st, &state);
+    return limefile_state_equal(&state, &record->state);
+}
+
 /* Afterwards the container must be what it was: what was read is then the record's, as it was
  * when the mount looked at it. */
 static bool read_container(int fd, struct limefs_run_record *record, const struct iovec *iov,
                            int count, size_t n, uint64_t at)
 {
-    struct stat st;
-    struct limefile_state state;
     int container = atomic_load(&record->container);
     enum limefs_run_source source =
         container < 0 ? LIMEFS_RUN_MOUNT : limefs_run_fetch(fd, record, iov, count, n, at);
@@ -61,11 +69,8 @@ static bool read_container(int fd, struct limefs_run_record *record, const struc
         (source == LIMEFS_RUN_CONTAINER &&
          limefs_run_read_parts(container, iov, count, record->offset + at) != (ssize_t)n))
         return false;
-    bool unchanged = limefs_run_stat(container, &st) == 0;
-    if (unchanged) {
-        limefile_state_of(&st, &state);
-        unchanged = limefile_state_equal(&state, &record->state);
-    }
+    bool unchanged = (source == LIMEFS_RUN_CONTAINER && limefs_run_notice_holds(record)) ||
+                     limefs_run_is_unchanged(record);
     if (!unchanged)
         atomic_store(&record->changed, true);
     else if (source == LIMEFS_RUN_JOB)
@@ -160,7 +165,8 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
                 (!vector || can_be_read(atomic_load(&record->container), iov, count));
     size_t total = done ? sum(iov, count) : 0;
     done = total > 0;
-    if (done && !limefs_run_is(fd, record)) { /* closed unseen: it is another file */
+    if (done && !limefs_run_notice_holds(record) && !limefs_run_notice_try(fd, record) &&
+        !limefs_run_is(fd, record)) { /* closed unseen: it is another file */
         limefs_run_forget(fd);
         done = false;
     }

@@ -78,6 +78,7 @@ __attribute__((constructor)) static void begin(void)
 {
     find();
     limefs_run_table_begin();
+    limefs_run_notice_begin();
     limefs_run_report_begin();
     limefs_run_client_begin();
     limefs_run_fetch_begin();

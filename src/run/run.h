@@ -8,8 +8,9 @@
  * What is known of a descriptor is a hint. Programs close descriptors in ways that nobody sees
  * (system calls of their own, libc's inside, children of vfork()); so each read asks the kernel
  * whether the descriptor still is the record, and afterwards whether the container is as it
- * was. The record's descriptor stays the mount's, with the kernel's file position: whoever gets
- * it by dup(), fork(), exec() or a socket goes on where it is.
+ * was; or the kernel has promised to tell (notice.c). The record's descriptor stays the
+ * mount's, with the kernel's file position: whoever gets it by dup(), fork(), exec() or a
+ * socket goes on where it is.
  */
 #ifndef LIMEFS_RUN_H
 #define LIMEFS_RUN_H
@@ -74,15 +75,17 @@ struct limefs_run_flow {
 
 /* A record that is open, for all descriptors that share it. */
 struct limefs_run_record {
-    uint64_t dev, ino;           /* as the mount shows it */
-    uint64_t mount;              /* its number, never used again; 0: the kernel has none */
-    struct limefile_state state; /* of the container, for as long as it is read */
-    uint64_t offset, bytes;      /* in the container */
-    uint64_t head;               /* bytes of the mount's own before them */
-    bool tail;                   /* and there are such behind them */
-    atomic_int container;        /* our own descriptor of it; -1: taken from us */
-    atomic_bool changed;         /* it is left to the mount for good */
-    _Atomic uint64_t life;       /* table.c */
+    uint64_t dev, ino;            /* as the mount shows it */
+    uint64_t mount;               /* its number, never used again; 0: the kernel has none */
+    struct limefile_state state;  /* of the container, for as long as it is read */
+    uint64_t offset, bytes;       /* in the container */
+    uint64_t head;                /* bytes of the mount's own before them */
+    bool tail;                    /* and there are such behind them */
+    atomic_int container;         /* our own descriptor of it; -1: taken from us */
+    atomic_bool changed;          /* it is left to the mount for good */
+    atomic_int notice;            /* notice.c: its place there, from 1; 0: none */
+    atomic_uint looks, looks_due; /* so many without, and before it is tried */
+    _Atomic uint64_t life;        /* table.c */
 
     /* Of the mount's job (fetch.c). Places are in the container, times ns. */
     uint64_t job_from; /* bytes after which a reader is its; 0: there is none */
@@ -105,6 +108,9 @@ bool limefs_run_is_known(int fd);
 /* What it is open on, to be let go; NULL: it is read by the mount, or not of one. */
 struct limefs_run_record *limefs_run_hold(int fd);
 void limefs_run_let_go(struct limefs_run_record *);
+
+/* It has one descriptor, and nobody reads it but who asks. */
+bool limefs_run_is_alone(const struct limefs_run_record *);
 
 /* From now on, fd is this record, or (NULL) one that is read by the mount. `container` is taken
  * over, also if there is no room. False: not noted. */
@@ -156,6 +162,20 @@ enum limefs_run_mount {
 };
 enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
+/* ---- notice.c: looks that need no system call ---- */
+
+void limefs_run_notice_begin(void);
+
+/* Nothing was told since a look found the descriptor and the container as they were. */
+bool limefs_run_notice_holds(const struct limefs_run_record *);
+
+/* Now and then: makes the kernel tell. True: it does, and they are as they were. */
+bool limefs_run_notice_try(int fd, struct limefs_run_record *);
+
+/* What was found is relied on no longer: of any record; nobody reads this one any more. */
+void limefs_run_notice_stop(void);
+void limefs_run_notice_end(struct limefs_run_record *);
+
 /* ---- bytes.c: reads ---- */
 
 struct limefs_run_got {
@@ -163,6 +183,9 @@ struct limefs_run_got {
     int error;     /* errno, if that is -1 */
     bool round;    /* the mount */
 };
+
+/* The container is as it was when the mount looked at it. */
+bool limefs_run_is_unchanged(const struct limefs_run_record *);
 
 /* Whether it was read. If not, the call is to be made to the mount, and its result counted.
  * `at` < 0: where the descriptor is; `vector`: iov is the program's. */

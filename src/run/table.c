@@ -23,6 +23,7 @@ enum {
     FDS = 1 << 16, /* higher ones are left to the mount */
     RECORDS = 1 << 10,
     LOW_FDS = 512, /* are the program's: ours are above */
+    LOOKS = 64,    /* of a record, before it pays to have its changes told */
     SHARE = 8,     /* one of so many descriptors that a process may have can be ours */
 
     /* Entries that are no record's. */
@@ -61,7 +62,10 @@ bool limefs_run_is_ours(void)
         atomic_store(&owner, self);
         atomic_store(same, 1);
     }
-    return atomic_load(&owner) == self;
+    bool ours = atomic_load(&owner) == self;
+    if (!ours)
+        limefs_run_notice_stop();
+    return ours;
 }
 
 static uint64_t entry_of(int fd)
@@ -101,6 +105,11 @@ static struct limefs_run_record *hold(uint64_t entry)
 struct limefs_run_record *limefs_run_hold(int fd)
 {
     return hold(entry_of(fd));
+}
+
+bool limefs_run_is_alone(const struct limefs_run_record *record)
+{
+    return (atomic_load(&record->life) & USERS) == 2; /* the entry, and who asks */
 }
 
 /* Somebody may have closed it behind our back, and opened something else. */
@@ -145,6 +154,8 @@ static void fill(struct limefs_run_record *record, const struct limefs_run_recor
     atomic_store(&record->rests, 0);
     atomic_store(&record->leaves, 0);
     atomic_store(&record->changed, false);
+    atomic_store(&record->looks, 0);
+    atomic_store(&record->looks_due, LOOKS);
     atomic_store(&record->container, container);
     atomic_fetch_add(&containers, 1);
     if (record->job_from)
@@ -160,6 +171,7 @@ void limefs_run_let_go(struct limefs_run_record *record)
         ;
     if ((life & USERS) == 1) {
         int cancel = limefs_run_cancel_off();
+        limefs_run_notice_end(record);
         close_container(record);
         if (record->job_from)
             limefs_run_link_count(-1);
@@ -238,6 +250,7 @@ void limefs_run_note_same(int fd, int of)
     if (fd != of && fd >= 0 && fd < FDS && (entry || entry_of(fd)) && limefs_run_is_ours()) {
         if (entry != BY_MOUNT && !hold(entry)) /* the new entry holds it */
             entry = NOTHING;
+        limefs_run_notice_stop(); /* neither is its last descriptor */
         store(fd, entry);
     }
     errno = kept;

@@ -1,0 +1,229 @@
+"""limefs-run: who reads much is told of changes by the kernel, in place of looking for them."""
+
+import mmap
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+from test_run import environ, run, settled, words
+
+SIZE = 1 << 20  # of records: words of eight bytes, and pieces of 4096
+
+
+def why_not(folder):
+    """Why the kernel tells nothing here; None: it does."""
+    major, minor = (int(n) for n in re.match(r"(\d+)\.(\d+)", platform.release()).groups())
+    if (major, minor) < (6, 12):
+        return "Linux 6.12"
+    done = subprocess.run(["stat", "-f", "-c", "%T", folder], stdout=subprocess.PIPE, check=True)
+    if done.stdout.strip() not in (b"ext2/ext3", b"xfs", b"btrfs", b"tmpfs"):
+        return "a file system of this host"
+    try:
+        with open("/proc/sys/kernel/io_uring_disabled", encoding="ascii") as file:
+            if file.read().strip() != "0":
+                return "io_uring"
+    except FileNotFoundError:
+        pass
+    with open("/proc/self/status", encoding="ascii") as file:
+        if "\nSeccomp:\t0" not in file.read():
+            return "io_uring, which a filter may refuse"
+    return None
+
+
+class Case(limetest.TestCase):
+    def layout(self, turn):
+        """The two records change places with each turn."""
+        pair = [("one", words(1, SIZE)), ("two", words(2, SIZE))]
+        return limetest.container(pair[::-1] if turn % 2 else pair)
+
+    def setUp(self):
+        self.folder = self.tempdir()
+        self.path = os.path.join(self.folder, "c.lime")
+        self.plain = self.write("plain", words(1, SIZE))
+        self.fill()
+
+    def fill(self):
+        with open(self.path, "wb") as file:
+            file.write(self.layout(0))
+        settled(self.path)
+
+    def needs_it(self):
+        missing = why_not(self.folder)
+        if missing:
+            self.skipTest("needs " + missing)
+
+
+@limetest.needs_fuse
+class Descriptors(Case):
+    """tests/helpers/run-notice.c: they become other files' where no library can see it."""
+
+    def check(self, what, reports=True):
+        with limetest.Mount(self.folder) as mount:
+            done = run(["run-notice", what, mount.join("c.lime", "one"), self.plain], timeout=240)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        if reports:
+            self.assertGreater(done.round, 0)
+        return done
+
+    def test_no_looks(self):
+        self.needs_it()
+        self.check("counts", False)  # the report makes system calls that are counted
+
+    def test_closed_unseen(self):
+        self.check("unseen")
+
+    def test_numbers_of_ours_are_taken(self):
+        self.check("taken", False)
+
+    def test_copies(self):
+        self.check("copies")
+
+    def test_vfork(self):
+        self.check("vforks")
+
+    def test_threads(self):
+        self.check("thread_closes")
+        self.check("threads", False)
+
+    def test_signals(self):
+        self.check("signals")
+
+    def test_many(self):
+        self.assertEqual(self.check("many").through, 0)
+
+    def test_who_filters_system_calls(self):
+        self.check("filtered")
+
+
+@limetest.needs_fuse
+class Changes(Case):
+    """Old bytes, new ones, or an error, and never another record's."""
+
+    def in_place(self, turn):
+        """Nobody takes it for a container while it is between two layouts."""
+        data = self.layout(turn)
+        with open(self.path, "r+b", buffering=0) as file:
+            file.write(bytes(8))
+            os.pwrite(file.fileno(), data[8:], 8)
+            os.pwrite(file.fileno(), data[:8], 0)
+
+    def replaced(self, turn):
+        with open(self.path + ".new", "wb") as file:
+            file.write(self.layout(turn))
+        os.rename(file.name, self.path)
+
+    def cut(self, turn):
+        os.truncate(self.path, 1000 + turn)
+
+    def reader(self, mount, what="serve", record="one"):
+        process = subprocess.Popen(
+            [limetest.program("limefs-run"), limetest.program("run-notice"), what,
+             mount.join("c.lime", record), self.plain],
+            env=environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        return process
+
+    def ask(self, process, at):
+        """What is there, and the looks so far."""
+        process.stdin.write(b"%d\n" % at)
+        process.stdin.flush()
+        answer, looks = process.stdout.readline().split()
+        return answer.decode(), int(looks)
+
+    def test_told_at_once(self):
+        """The first read after the change: the library looks again, and leaves it to the mount."""
+        self.needs_it()
+        for change in (self.in_place, self.replaced, self.cut, lambda turn: os.unlink(self.path),
+                       lambda turn: os.utime(self.path), lambda turn: os.link(self.path, self.path + "2")):
+            with self.subTest(change), limetest.Mount(self.folder) as mount:
+                process = self.reader(mount)
+                self.assertEqual(self.ask(process, 800), (f"{1 << 48 | 800:x}", 0))
+                change(1)
+                answer, looks = self.ask(process, 1600)
+                process.communicate()
+                self.assertGreater(looks, 0)
+                self.assertIn(answer, (f"{1 << 48 | 1600:x}", "ESTALE"))
+            self.setUp()
+
+    def test_who_only_opens_it(self):
+        """It is told, looked at, and found as it was."""
+        self.needs_it()
+        with limetest.Mount(self.folder) as mount:
+            process = self.reader(mount)
+            self.assertEqual(self.ask(process, 1600), (f"{1 << 48 | 1600:x}", 0))
+            with open(self.path, "rb"):
+                answer, looks = self.ask(process, 800)
+            process.communicate()
+            self.assertEqual(answer, f"{1 << 48 | 800:x}")
+            self.assertGreater(looks, 0)
+
+    def writer(self, write):
+        """Somebody has the container open for writing before it is read."""
+        with limetest.Mount(self.folder) as mount:
+            process = self.reader(mount)
+            _, before = self.ask(process, 800)
+            self.assertGreater(before, 0)  # there is nothing that the kernel could tell
+            write()
+            answer, _ = self.ask(process, 1600)
+            process.communicate()
+            self.assertIn(answer, (f"{1 << 48 | 1600:x}", "ESTALE"))
+
+    def test_writer_who_was_there_before(self):
+        with open(self.path, "r+b", buffering=0) as file:
+            self.writer(lambda: file.write(self.layout(1)))
+
+    def test_writer_who_has_mapped_it(self):
+        with open(self.path, "r+b") as file:
+            memory = mmap.mmap(file.fileno(), 0)
+
+        def write():
+            memory[:] = self.layout(1)
+            memory.flush()
+
+        try:
+            self.writer(write)
+        finally:
+            memory.close()
+
+    def hammered(self, change, pause):
+        """Readers of both records while that goes on, more often than they can be told of."""
+        seconds = 60 if os.environ.get("STRESS") else 3
+        with limetest.Mount(self.folder) as mount:
+            readers = [self.reader(mount, f"hammer{tag}", name)
+                       for name, tag in (("one", 1), ("two", 2))]
+            end, turn = time.monotonic() + seconds, 0
+            while time.monotonic() < end:
+                turn += 1
+                change(turn)
+                time.sleep(pause * (1 + turn % 4))
+            for reader in readers:
+                out, err = reader.communicate(timeout=300)
+                self.assertEqual(reader.returncode, 0, out + err)
+                good, bad = (int(n) for n in out.split())
+                self.assertGreater(good, 0)
+                print(f"# {turn} changes, {good} reads, {bad} errors")
+
+    def test_in_place(self):
+        self.hammered(self.in_place, 0.01)
+
+    def test_replaced(self):
+        self.hammered(self.replaced, 0.01)
+
+    def test_cut(self):
+        def change(turn):
+            with open(self.path, "r+b", buffering=0) as file:
+                file.write(bytes(8))
+                os.truncate(file.fileno(), 100_000 + turn)
+            self.in_place(turn)
+
+        self.hammered(change, 0.1)
+
+
+if __name__ == "__main__":
+    limetest.main()

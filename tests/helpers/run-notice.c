@@ -1,0 +1,422 @@
+/*
+ * run-notice.c - run-notice WHAT RECORD SAME: reads a record under limefs-run until the library
+ * looks no more at the descriptor and the container, and then has the descriptor change in ways
+ * that it cannot see (tests/fuse/test_run_notice.py)
+ *
+ * Exits with 1, and says where, at the first difference. `serve` reads offsets from its input,
+ * and answers each with the eight bytes that are there, and how often the library looked.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MUST(what)                                                                           \
+    do {                                                                                     \
+        if (!(what)) {                                                                       \
+            printf("line %d: %s: errno %d (%s)\n", __LINE__, #what, errno, strerror(errno)); \
+            fflush(stdout);                                                                  \
+            _exit(1);                                                                        \
+        }                                                                                    \
+    } while (0)
+
+enum {
+    PIECE = 4096,
+    ENOUGH = 200, /* reads after which it has the kernel tell it */
+};
+
+static const char *record;
+static unsigned char *bytes; /* what the record has to be */
+static size_t size;
+
+static size_t dice(size_t sides)
+{
+    static uint64_t state = 88172645463325252;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % sides;
+}
+
+static void reads(int fd, int count)
+{
+    char buf[PIECE];
+    for (int i = 0; i < count; i++) {
+        size_t at = dice(size - PIECE);
+        MUST(pread(fd, buf, PIECE, (off_t)at) == PIECE && memcmp(buf, bytes + at, PIECE) == 0);
+    }
+}
+
+static int told(void)
+{
+    int fd = open(record, O_RDONLY);
+    MUST(fd >= 0);
+    reads(fd, ENOUGH);
+    return fd;
+}
+
+/* /dev/zero is read by its number. */
+static void is_zero(int fd)
+{
+    char buf[100];
+    memset(buf, 1, sizeof buf);
+    MUST(pread(fd, buf, sizeof buf, 5) == sizeof buf && buf[0] == 0 && buf[99] == 0);
+    memset(buf, 1, sizeof buf);
+    MUST(read(fd, buf, sizeof buf) == sizeof buf && buf[0] == 0 && buf[99] == 0);
+}
+
+static void ends_well(pid_t pid)
+{
+    int status;
+    MUST(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* ---- system calls are counted ---- */
+
+static atomic_int looks;
+
+static void on_look(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)info, (void)context;
+    atomic_fetch_add(&looks, 1);
+}
+
+/* From now on these are not made (they give what is in the register, which is no success that
+ * anybody relies on), but counted. */
+static void filter(const int *calls, size_t count, uint32_t action)
+{
+    struct sock_filter code[16] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    size_t n = 1;
+    for (size_t i = 0; i < count; i++) {
+        code[n++] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
+    }
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {(unsigned short)n, code};
+    MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+static void count_looks(void)
+{
+    static const int calls[] = {SYS_statx, SYS_fstat,
+#ifdef SYS_newfstatat
+                                SYS_newfstatat
+#endif
+    };
+    struct sigaction action = {.sa_sigaction = on_look, .sa_flags = SA_SIGINFO};
+    MUST(sigaction(SIGSYS, &action, NULL) == 0);
+    filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_TRAP);
+}
+
+static void counts(void)
+{
+    enum { AT_ONCE = 8 }; /* records */
+    int before[AT_ONCE], fd;
+    for (int i = 0; i < AT_ONCE; i++)
+        before[i] = told();
+    MUST((fd = open(record, O_RDONLY)) >= 0);
+    for (int i = 0; i < AT_ONCE; i++)
+        MUST(close(before[i]) == 0);
+    reads(fd, ENOUGH);
+    count_looks();
+    reads(fd, 1000);
+    MUST(atomic_load(&looks) == 0);
+    MUST(lseek(fd, 0, SEEK_SET) == 0);
+    char buf[PIECE];
+    for (size_t at = 0; at + PIECE < size; at += PIECE)
+        MUST(read(fd, buf, PIECE) == PIECE && memcmp(buf, bytes + at, PIECE) == 0);
+    MUST(atomic_load(&looks) == 0);
+}
+
+/* A program that has put itself into a filter is not ended for what the library would like. */
+static void filtered(void)
+{
+    static const int calls[] = {SYS_io_uring_setup, SYS_inotify_init1, SYS_inotify_add_watch};
+    int fd = open(record, O_RDONLY);
+    MUST(fd >= 0);
+    filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_KILL_PROCESS);
+    reads(fd, 1000);
+}
+
+/* ---- the descriptor becomes another file's ---- */
+
+static void unseen(void)
+{
+    int fd = told();
+    MUST(syscall(SYS_close, fd) == 0);
+    MUST(syscall(SYS_openat, AT_FDCWD, "/dev/zero", O_RDONLY) == fd);
+    is_zero(fd);
+    MUST(close(fd) == 0);
+
+    fd = told();
+    int zero = open("/dev/zero", O_RDONLY);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+    MUST(close(fd) == 0);
+
+    fd = told();
+    MUST(syscall(SYS_close_range, fd, fd, 0) == 0);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+
+    char other[PATH_MAX], buf[PIECE]; /* whose place in the library another had */
+    MUST(snprintf(other, sizeof other, "%.*stwo", (int)(strrchr(record, '/') - record + 1),
+                  record) < (int)sizeof other);
+    MUST(close(told()) == 0 && (fd = open(other, O_RDONLY)) >= 0);
+    for (int i = 0; i < 10; i++)
+        MUST(pread(fd, buf, PIECE, i * PIECE) == PIECE);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+
+    fd = told(); /* it was the record's, whose entry goes */
+    reads(fd, 2 * ENOUGH);
+    MUST(close(fd) == 0 && close(zero) == 0);
+}
+
+/* The library's own descriptors, too. */
+static void taken(void)
+{
+    int fd = told(), zero = open("/dev/zero", O_RDONLY);
+    for (int i = 400; i < 700; i++)
+        MUST(syscall(SYS_dup3, zero, i, 0) == i);
+    reads(fd, ENOUGH);
+    for (int i = 400; i < 700; i++)
+        MUST(syscall(SYS_close, i) == 0);
+    reads(fd, ENOUGH);
+}
+
+/* Who else has the descriptor keeps the kernel from telling when ours is closed. */
+static void copies(void)
+{
+    int fd = told(), two = dup(fd), zero = open("/dev/zero", O_RDONLY);
+    reads(fd, 2 * ENOUGH);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+    reads(two, 2 * ENOUGH);
+    MUST(syscall(SYS_dup3, zero, two, 0) == two);
+    is_zero(two);
+
+    fd = told();
+    int ends[2];
+    MUST(pipe(ends) == 0);
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        char c;
+        MUST(close(ends[1]) == 0);
+        reads(fd, 2 * ENOUGH);
+        MUST(read(ends[0], &c, 1) == 1);
+        MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+        is_zero(fd);
+        _exit(0);
+    }
+    reads(fd, 2 * ENOUGH);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+    MUST(write(ends[1], "x", 1) == 1);
+    ends_well(pid);
+}
+
+/* A child that shares our memory, but not our descriptors. */
+static void vforks(void)
+{
+    static volatile int fd, zero;
+    fd = told();
+    zero = open("/dev/zero", O_RDONLY);
+    pid_t pid = vfork(); /* NOLINT: what such a child does is what this is about */
+    if (pid == 0) {
+        close(fd);
+        dup2(zero, fd);
+        is_zero(fd);
+        _exit(0);
+    }
+    ends_well(pid);
+    reads(fd, 2 * ENOUGH);
+}
+
+static void *exchange(void *with)
+{
+    int *fd = with;
+    MUST(syscall(SYS_close, *fd) == 0);
+    MUST(syscall(SYS_openat, AT_FDCWD, "/dev/zero", O_RDONLY) == *fd);
+    return NULL;
+}
+
+static void thread_closes(void)
+{
+    pthread_t thread;
+    int fd = told();
+    MUST(pthread_create(&thread, NULL, exchange, &fd) == 0);
+    MUST(pthread_join(thread, NULL) == 0);
+    is_zero(fd);
+}
+
+static void *nothing(void *unused)
+{
+    return unused;
+}
+
+/* Another may be about to close it. */
+static void threads(void)
+{
+    pthread_t thread;
+    int fd = told();
+    MUST(pthread_create(&thread, NULL, nothing, NULL) == 0);
+    MUST(pthread_join(thread, NULL) == 0);
+    count_looks();
+    reads(fd, 1);
+    MUST(atomic_load(&looks) > 0);
+}
+
+/* A handler that reads the same record while the kernel tells that it was opened. */
+static int shared;
+static atomic_int alarms;
+
+static void on_alarm(int number)
+{
+    int kept = errno;
+    char buf[100];
+    (void)number;
+    int fd = open(record, O_RDONLY); /* its container, too: which is told */
+    MUST(fd >= 0 && pread(fd, buf, sizeof buf, 800) == sizeof buf);
+    MUST(memcmp(buf, bytes + 800, sizeof buf) == 0 && close(fd) == 0);
+    MUST(pread(shared, buf, sizeof buf, 1600) == sizeof buf);
+    MUST(memcmp(buf, bytes + 1600, sizeof buf) == 0);
+    atomic_fetch_add(&alarms, 1);
+    errno = kept;
+}
+
+static void signals(void)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    shared = told();
+    MUST(sigaction(SIGALRM, &action, NULL) == 0);
+    MUST(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    for (int turn = 0; atomic_load(&alarms) < 1000; turn++) {
+        reads(shared, ENOUGH);
+        if (turn % 8 == 0) { /* a new one is soon told of */
+            int fd = told();
+            MUST(close(fd) == 0);
+        }
+    }
+    MUST(setitimer(ITIMER_REAL, &never, NULL) == 0);
+}
+
+/* More records than it can be told of at once. */
+static void many(void)
+{
+    int fd[20];
+    for (int i = 0; i < 20; i++)
+        fd[i] = told();
+    for (int turn = 0; turn < 100; turn++)
+        for (int i = 0; i < 20; i++)
+            reads(fd[i], 10);
+    for (int i = 0; i < 20; i++)
+        MUST(close(fd[i]) == 0);
+    MUST(close(told()) == 0);
+}
+
+/* ---- for changes of the container ---- */
+
+static void serve(void)
+{
+    static char in[4096], out[4096]; /* libc looks at files for which it makes them */
+    char line[32];
+    uint64_t word;
+    MUST(setvbuf(stdin, in, _IOLBF, sizeof in) == 0 &&
+         setvbuf(stdout, out, _IOLBF, sizeof out) == 0);
+    int fd = told();
+    count_looks();
+    while (fgets(line, sizeof line, stdin)) {
+        ssize_t got = pread(fd, &word, sizeof word, strtol(line, NULL, 10));
+        if (got == sizeof word)
+            printf("%llx", (unsigned long long)word);
+        else
+            printf("%s", got < 0 ? strerrorname_np(errno) : "end");
+        printf(" %d\n", atomic_load(&looks));
+        fflush(stdout);
+    }
+}
+
+/* Until its input ends. Each word says where it is, and whose. A read of all of it takes long
+ * enough for a change to come while it lasts. */
+static void hammer(uint64_t whose)
+{
+    unsigned long good = 0, bad = 0;
+    uint64_t *words = (uint64_t *)bytes;
+    char c;
+    MUST(fcntl(0, F_SETFL, O_NONBLOCK) == 0);
+    while (read(0, &c, 1) != 0) {
+        int fd = open(record, O_RDONLY);
+        bool goes_on = fd >= 0;
+        for (int i = 0; i < 1000 && goes_on; i++) {
+            size_t n = i % 100 < 90 ? PIECE : size, at = dice(size / n) * n;
+            goes_on = pread(fd, words, n, (off_t)at) == (ssize_t)n;
+            for (size_t k = 0; goes_on && k < n / sizeof *words; k++)
+                MUST(words[k] == (whose << 48 | (at + k * sizeof *words)));
+            good += goes_on;
+        }
+        bad += !goes_on;
+        if (fd >= 0)
+            MUST(close(fd) == 0);
+    }
+    printf("%lu %lu\n", good, bad);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } all[] = {{"counts", counts},
+               {"filtered", filtered},
+               {"unseen", unseen},
+               {"taken", taken},
+               {"copies", copies},
+               {"vforks", vforks},
+               {"thread_closes", thread_closes},
+               {"threads", threads},
+               {"signals", signals},
+               {"many", many},
+               {"serve", serve}};
+    MUST(argc == 4);
+    record = argv[2];
+    struct stat st;
+    int plain = open(argv[3], O_RDONLY);
+    MUST(plain >= 0 && fstat(plain, &st) == 0);
+    size = (size_t)st.st_size;
+    bytes = malloc(size);
+    MUST(bytes && read(plain, bytes, size) == (ssize_t)size);
+    MUST(close(plain) == 0);
+    if (strncmp(argv[1], "hammer", 6) == 0) {
+        hammer(strtoul(argv[1] + 6, NULL, 10));
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(argv[1], all[i].name) == 0) {
+            all[i].run();
+            return 0;
+        }
+    return 2;
+}
