@@ -2,6 +2,10 @@
 #define _GNU_SOURCE
 #include "append.h"
 #include "nodes.h"
+#include "told.h"
+
+#include <stdlib.h>
+#include <unistd.h>
 
 static struct limefs *fs;
 
@@ -129,6 +133,67 @@ static void test_replaced(void **state)
     assert_ptr_not_equal(child(fs->root, "plain", LIMEFS_OTHER, file(20, 7)), plain);
 }
 
+static struct limefs_stamp changed(time_t mtime, time_t ctime)
+{
+    struct limefs_stamp stamp = file(20, 5);
+    stamp.mtime.tv_sec = mtime;
+    stamp.ctime.tv_sec = ctime;
+    return stamp;
+}
+
+static struct limefs_node *plain(time_t mtime, time_t ctime)
+{
+    return child(fs->root, "plain", LIMEFS_OTHER, changed(mtime, ctime));
+}
+
+/* Of the same length: nor does such a kernel believe in another time. */
+static void test_changed_by_others(void **state)
+{
+    (void)state;
+    struct limefs_node *node = plain(1, 10);
+    assert_ptr_equal(plain(2, 20), node); /* a kernel that does not cache writes */
+    fs->options.rw = true;
+    assert_ptr_equal(plain(2, 20), node); /* it has just heard of it */
+    node->known.since -= 1;
+    assert_ptr_equal(plain(1, 20), node); /* its mode, perhaps */
+    assert_ptr_equal(plain(2, 9), node);  /* seen before it was made */
+    struct limefs_stamp stamp = changed(2, 20);
+    limefs_append_opened(node, O_WRONLY, &stamp);
+    assert_ptr_equal(plain(2, 20), node); /* which somebody needs */
+    limefs_append_closed(node, false);
+    assert_ptr_not_equal(plain(2, 20), node);
+    struct limefs_stamp fifo = {.dev = 1, .ino = 21, .type = S_IFIFO};
+    node = child(fs->root, "fifo", LIMEFS_OTHER, fifo);
+    node->known.since -= 1;
+    fifo.mtime.tv_sec = 7;
+    assert_ptr_equal(child(fs->root, "fifo", LIMEFS_OTHER, fifo), node);
+}
+
+static void test_changed_by_us(void **state)
+{
+    struct stat st;
+    (void)state;
+    char path[] = "/tmp/test_inode-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && unlink(path) == 0 && fstat(fd, &st) == 0);
+    fs->options.rw = true;
+    struct limefs_node *node = plain(1, 10);
+    node->known.since -= 1;
+    limefs_told_begin(fs, node);
+    assert_ptr_equal(plain(2, 20), node);
+    limefs_told_end(fs, node, fd, -EPERM);
+    assert_int_equal(node->known.mtime.tv_sec, 1);
+    limefs_told_begin(fs, node);
+    limefs_told_end(fs, node, fd, 0);
+    assert_ptr_equal(plain(st.st_mtim.tv_sec, 0), node);
+    assert_int_equal(node->known.mtime.tv_sec, st.st_mtim.tv_sec);
+    limefs_told_written(node);
+    assert_ptr_equal(plain(st.st_mtim.tv_sec + 1, st.st_ctim.tv_sec + 1), node);
+    limefs_told_note(fs, node, fd);
+    assert_ptr_not_equal(plain(st.st_mtim.tv_sec + 1, st.st_ctim.tv_sec + 1), node);
+    close(fd);
+}
+
 static struct limefs_found regular(enum limefs_kind kind, time_t changed, bool sure)
 {
     struct limefs_stamp stamp = file(30, 500);
@@ -244,6 +309,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_slots, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_links, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_changed_by_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_changed_by_us, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known_while_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known_of_a_container, set_up, tear_down),

@@ -13,7 +13,7 @@ struct limefs_stamp limefs_stamp_of(const struct stat *st)
     };
 }
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
+bool limefs_time_is_same(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
@@ -26,7 +26,7 @@ bool limefs_stamp_same_file(const struct limefs_stamp *a, const struct limefs_st
 bool limefs_stamp_same_data(const struct limefs_stamp *a, const struct limefs_stamp *b)
 {
     return limefs_stamp_same_file(a, b) && a->size == b->size &&
-           same_time(&a->mtime, &b->mtime);
+           limefs_time_is_same(&a->mtime, &b->mtime);
 }
 
 /* A file system that has whole seconds alone says so by each of its times. */
@@ -41,5 +41,5 @@ bool limefs_time_is_racy(const struct timespec *time, const struct timespec *see
 
 bool limefs_stamp_equal(const struct limefs_stamp *a, const struct limefs_stamp *b)
 {
-    return limefs_stamp_same_data(a, b) && same_time(&a->ctime, &b->ctime);
+    return limefs_stamp_same_data(a, b) && limefs_time_is_same(&a->ctime, &b->ctime);
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "append.h"
 #include "limefile.h"
+#include "told.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -147,6 +148,7 @@ static uint64_t known_end(struct limefs *fs, struct limefs_node *node, bool *onl
 static void grown_to(struct limefs *fs, struct limefs_node *node, uint64_t end)
 {
     limefs_lock(&fs->lock);
+    limefs_told_written(node);
     if (node->told_bytes < (off_t)end)
         node->told_bytes = (off_t)end;
     limefs_unlock(&fs->lock);
@@ -359,6 +361,7 @@ static int cut(struct limefs_append *append, int fd, uint64_t bytes)
 int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
 {
     bool only;
+    limefs_told_begin(fs, node);
     struct limefs_append *append = enter(node);
     bool ours = append && is_ours(append, fd);
     uint64_t end = known_end(fs, node, &only);
@@ -372,6 +375,7 @@ int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint6
         node->told_bytes = (off_t)bytes;
     limefs_unlock(&fs->lock);
     leave(append);
+    limefs_told_end(fs, node, fd, err);
     return err;
 }
 
@@ -386,8 +390,7 @@ static int allocate(struct limefs *fs, struct limefs_node *node, int fd, int mod
         return -errno;
     if (longer && node->append)
         owe(node->append, end, offset + bytes);
-    if (longer)
-        grown_to(fs, node, offset + bytes);
+    grown_to(fs, node, longer ? offset + bytes : 0);
     return 0;
 }
 

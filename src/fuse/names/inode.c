@@ -1,6 +1,7 @@
 /* inode.c - slots and nodes */
 #include "append.h"
 #include "names.h"
+#include "told.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -177,8 +178,8 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
 }
 
 /* A container may be replaced by another and keeps its node; anything else is a new file. So
- * is, for a kernel that caches what is written and so believes in no size but its own, a file
- * that somebody else has changed. */
+ * is, for a kernel that caches what is written and so believes in no size and time but its own,
+ * a file that somebody else has changed. */
 static bool is_same(const struct limefs *fs, const struct limefs_node *node,
                     enum limefs_kind kind, const struct limefs_stamp *stamp)
 {
@@ -192,7 +193,8 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
         return false; /* the kernel keeps where it leads */
     return limefs_stamp_same_file(&node->stamp, stamp) &&
            (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
-            (node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size));
+            (node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size &&
+             limefs_told_stands(node, stamp)));
 }
 
 bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
@@ -275,6 +277,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
             limefs_name_put(fs, node);
             node->joined = kind == LIMEFS_CONTAINER && S_ISDIR(stamp.type);
             node->told_bytes = stamp.size;
+            limefs_told_first(node, &stamp);
         }
     }
     if (node) {

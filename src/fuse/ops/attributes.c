@@ -4,6 +4,7 @@
 #include "append.h"
 #include "caller.h"
 #include "descriptor.h"
+#include "told.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -65,6 +66,18 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
     err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
     if (own)
         limefs_own_end();
+    return err;
+}
+
+static int set_node_times(struct limefs *fs, struct limefs_node *node,
+                          const struct limefs_file *file, int fd, int which,
+                          const struct stat *st)
+{
+    if (!(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
+        return set_times(file, fd, which, st);
+    limefs_told_begin(fs, node);
+    int err = set_times(file, fd, which, st);
+    limefs_told_end(fs, node, fd, err);
     return err;
 }
 
@@ -185,7 +198,7 @@ static int set_node(struct limefs *fs, struct limefs_node *node, struct limefs_f
     if (!err && which & FUSE_SET_ATTR_SIZE)
         err = set_size(fs, node, opened ? file : NULL, fd, st->st_size);
     if (!err && which & TIMES)
-        err = set_times(file, fd, which, st);
+        err = set_node_times(fs, node, file, fd, which, st);
     if (!err && node->kind == LIMEFS_CONTAINER && was_replaced(fs, node, fd))
         err = -ESTALE; /* the kernel does it once more, to the one that is there now */
     else if (!err && fstat(fd, &now) == 0)

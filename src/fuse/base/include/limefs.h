@@ -156,6 +156,8 @@ bool limefs_stamp_same_file(const struct limefs_stamp *, const struct limefs_sta
 /* True if the data have not changed; owner, mode or links may have. */
 bool limefs_stamp_same_data(const struct limefs_stamp *, const struct limefs_stamp *);
 
+bool limefs_time_is_same(const struct timespec *, const struct timespec *);
+
 /* A change within a tick of the file system's clock leaves the same time behind: true if there
  * may be another one after the file was `seen`. */
 bool limefs_time_is_racy(const struct timespec *time, const struct timespec *seen);

@@ -42,6 +42,14 @@ struct limefs_name {
     char name[];
 };
 
+/* A plain file below, when its node was made, or after our own last change (told.h). */
+struct limefs_known {
+    double since; /* the node was made */
+    struct timespec mtime, ctime;
+    unsigned changes, noted; /* after the first `noted` changes by this mount, */
+    unsigned changing;       /* of which so many are being made */
+};
+
 struct limefs_node {
     uint32_t slot;
     uint64_t id; /* never used twice; a slot is */
@@ -61,6 +69,7 @@ struct limefs_node {
     bool sure;                  /* with it, it is of that kind */
     struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
     off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
+    struct limefs_known known;  /* LIMEFS_OTHER */
     unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */
     unsigned appenders;         /* to append only (append.h) */
     bool flushed;               /* close(2) was called since the last of them was opened or

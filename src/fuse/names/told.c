@@ -1,0 +1,74 @@
+/* told.c - the last change of a plain file that the kernel knows of */
+#include "told.h"
+#include "clock.h"
+
+#define SECONDS_AT_FIRST 0.25 /* for a look-up and an open, twice */
+
+static bool is_before(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+static void know(struct limefs_known *known, const struct limefs_stamp *stamp)
+{
+    known->mtime = stamp->mtime;
+    known->ctime = stamp->ctime;
+}
+
+void limefs_told_first(struct limefs_node *node, const struct limefs_stamp *stamp)
+{
+    know(&node->known, stamp);
+    node->known.since = limefs_seconds();
+}
+
+void limefs_told_begin(struct limefs *fs, struct limefs_node *node)
+{
+    limefs_lock(&fs->lock);
+    node->known.changing++;
+    limefs_unlock(&fs->lock);
+}
+
+void limefs_told_end(struct limefs *fs, struct limefs_node *node, int fd, int err)
+{
+    limefs_lock(&fs->lock);
+    node->known.changing--;
+    node->known.changes += !err;
+    limefs_unlock(&fs->lock);
+    limefs_told_note(fs, node, fd);
+}
+
+void limefs_told_written(struct limefs_node *node)
+{
+    node->known.changes++;
+}
+
+/* Where more was changed meanwhile, whoever did that notes it. */
+void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
+{
+    struct stat st;
+    limefs_lock(&fs->lock);
+    unsigned changes = node->known.changes;
+    bool noted = node->known.noted == changes;
+    limefs_unlock(&fs->lock);
+    if (noted || fstat(fd, &st) != 0)
+        return;
+    struct limefs_stamp stamp = limefs_stamp_of(&st);
+    limefs_lock(&fs->lock);
+    if (node->known.changes == changes) {
+        know(&node->known, &stamp);
+        node->known.noted = changes;
+    }
+    limefs_unlock(&fs->lock);
+}
+
+/* Not if we were changing it, or it was looked at before we did. Nor at first: the kernel looks
+ * a name up and then opens it, twice if need be, and each time others may have changed the
+ * file. The ends of a fifo are the kernel's, whatever goes through the one below. */
+bool limefs_told_stands(const struct limefs_node *node, const struct limefs_stamp *stamp)
+{
+    const struct limefs_known *known = &node->known;
+    return !S_ISREG(stamp->type) || known->changing || known->noted != known->changes ||
+           limefs_time_is_same(&stamp->mtime, &known->mtime) ||
+           is_before(&stamp->ctime, &known->ctime) ||
+           limefs_seconds() - known->since < SECONDS_AT_FIRST;
+}
