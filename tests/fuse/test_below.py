@@ -133,6 +133,25 @@ class Changed(Below):
             self.assertEqual(read(known), NEW)
             writelib.until(lambda: mtime(known) == mtime(below), 1)
 
+    def test_open_to_be_read(self):
+        """Who has it open reads what is there, too; who opens it has the right time."""
+        below, mount = self.paths("file")
+        with open(mount, "rb", buffering=0) as file:
+            for data in (NEW, NEWER):
+                rewrite(below, data)
+                self.assertSame(below, mount)
+                writelib.until(lambda: os.pread(file.fileno(), SIZE, 0) == data, 1)
+
+    def test_mapped(self):
+        below, mount = self.paths("file")
+        with open(mount, "rb") as file, \
+                mmap.mmap(file.fileno(), SIZE, prot=mmap.PROT_READ) as pages:
+            self.assertEqual(pages[:], OLD)
+            rewrite(below, NEW)
+            self.assertSame(below, mount)
+            os.pread(file.fileno(), 1, 0)
+            writelib.until(lambda: pages[:] == NEW, 1)
+
     def test_open_to_be_written(self):
         """Who writes to it keeps it as it was; then all see what is there."""
         for wrote in (False, True):

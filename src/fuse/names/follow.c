@@ -1,18 +1,25 @@
-/* follow.c - tells the kernel that a file has grown */
+/* follow.c - tells the kernel that a file has grown, or was changed in place */
 #include "follow.h"
+#include "told.h"
 
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <unistd.h>
 
-/* The length that the kernel knew, if it is to be told another; one at a time: who drops pages
- * may wait for a read, which another thread must be left to serve. */
+/* One at a time: who drops pages may wait for a read, which another thread must be left to
+ * serve. With fs->lock held. */
+static bool may_tell(const struct limefs *fs, const struct limefs_node *node)
+{
+    return fs->session && fs->threads > 1 && !fs->following && !node->writers &&
+           node->bytes != LIMEFS_MOVED;
+}
+
+/* The length that the kernel knew, if it is to be told another. */
 static bool take_turn(struct limefs *fs, struct limefs_node *node, off_t size, off_t *known)
 {
     limefs_lock(&fs->lock);
     *known = node->told_bytes;
-    bool ours = fs->session && fs->threads > 1 && !fs->following && !node->writers &&
-                *known < size && node->bytes != LIMEFS_MOVED;
+    bool ours = may_tell(fs, node) && *known < size;
     if (ours) {
         fs->following = true;
         node->bytes = LIMEFS_GROWN;
@@ -43,5 +50,24 @@ void limefs_follow(struct limefs *fs, struct limefs_node *node, int fd, const st
     fs->following = false;
     if (!err)
         node->told_bytes = st->st_size;
+    limefs_unlock(&fs->lock);
+}
+
+void limefs_follow_bytes(struct limefs *fs, struct limefs_node *node, const struct stat *st)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    limefs_lock(&fs->lock);
+    bool ours = may_tell(fs, node) && node->bytes == LIMEFS_AS_TOLD &&
+                node->told_bytes == stamp.size && !limefs_told_stands(node, &stamp) &&
+                !limefs_stamp_same_data(&node->cached, &stamp);
+    fs->following |= ours;
+    limefs_unlock(&fs->lock);
+    if (!ours)
+        return;
+    int err = fuse_lowlevel_notify_inval_inode(fs->session, limefs_inode_of_node(node), 0, 0);
+    limefs_lock(&fs->lock);
+    fs->following = false;
+    if (!err)
+        node->cached = stamp;
     limefs_unlock(&fs->lock);
 }

@@ -5,6 +5,7 @@
 #include "caller.h"
 #include "dir.h"
 #include "file.h"
+#include "follow.h"
 #include "reply.h"
 #include "tree.h"
 #include "xattr.h"
@@ -84,6 +85,8 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     int err;
     if (file && file->fd >= 0) { /* it stays what it is, whatever its path leads to by now */
         err = fstat(file->fd, &st) == 0 ? 0 : -errno;
+        if (!err && fs_of(req)->options.rw)
+            limefs_follow_bytes(fs_of(req), file->node, &st);
         if (!err)
             limefs_attr_node(fs_of(req), file->node, &st, &st);
     } else {

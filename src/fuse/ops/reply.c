@@ -250,8 +250,10 @@ static int stat_of_node(struct limefs *fs, struct limefs_node *node, struct stat
         return err;
     }
     int err = fstat(fd, st) == 0 ? 0 : -errno;
-    if (!err && fs->options.rw)
+    if (!err && fs->options.rw) {
         limefs_follow(fs, node, fd, st);
+        limefs_follow_bytes(fs, node, st);
+    }
     close(fd);
     return err;
 }

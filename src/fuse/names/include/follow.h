@@ -13,4 +13,8 @@
  * anew gets another node. */
 void limefs_follow(struct limefs *, struct limefs_node *, int fd, const struct stat *);
 
+/* The same, of a node that somebody has open. If others have changed the file and its length is
+ * the same, the kernel drops the bytes that it has. */
+void limefs_follow_bytes(struct limefs *, struct limefs_node *, const struct stat *);
+
 #endif
