@@ -3,10 +3,11 @@
  * that nobody has to ask it at each read.
  *
  * The container and the record are watched (inotify), and a request of io_uring waits for what
- * is told. Whoever opens the container for writing has told it before he has the descriptor,
- * and then a system call of ours that began before ends with the request's completion in
- * memory: so after a read, one look at that memory tells what two system calls would. The same
- * holds of the record's last descriptor, when it is closed in a way that nobody here sees.
+ * is told. Whoever opens the container for writing has told it before he has the descriptor:
+ * the kernel then marks in the ring's memory that there is work to do (IORING_SQ_TASKRUN), and
+ * does no more until it is asked (IORING_SETUP_DEFER_TASKRUN), so that no call of the program
+ * is interrupted. After a read, one look at that memory tells what two system calls would. The
+ * same holds of the record's last descriptor, when it is closed in a way that nobody here sees.
  *
  * The ring and the watches live by the memory that is mapped; no descriptor is left open for
  * them. What was told once needs new ones.
@@ -57,7 +58,7 @@ struct slot {
     _Atomic(struct limefs_run_record *) of; /* whose it is; NULL: free */
     atomic_bool guards;                     /* and what it found is relied on */
     char *ring;                             /* NULL: none */
-    const unsigned *told;                   /* in it: not 0 if something was told */
+    const unsigned *flags;                  /* in it: not 0 if something was told */
 };
 
 /* The kernel clears it in a child that fork() makes. */
@@ -75,7 +76,7 @@ static int seccomp; /* when the program began */
 
 static void end_ring(struct slot *slot)
 {
-    slot->told = NULL;
+    slot->flags = NULL;
     if (slot->ring)
         munmap(slot->ring, page_bytes);
     slot->ring = NULL;
@@ -101,16 +102,20 @@ static bool submit(int ring, const struct io_uring_params *params, int told, str
             .opcode = IORING_OP_POLL_ADD, .flags = IOSQE_FIXED_FILE, .poll32_events = POLLIN};
         *(unsigned *)(slot->ring + params->sq_off.array) = 0;
         __atomic_store_n((unsigned *)(slot->ring + params->sq_off.tail), 1, __ATOMIC_RELEASE);
-        slot->told = (const unsigned *)(slot->ring + params->cq_off.tail);
+        slot->flags = (const unsigned *)(slot->ring + params->sq_off.flags);
     }
     if (request)
         munmap(request, page_bytes);
-    return ready && syscall(SYS_io_uring_enter, ring, 1, 0, 0, NULL, 0) == 1;
+    return ready && syscall(SYS_io_uring_enter, ring, 1, 0, 0, NULL, 0) == 1 &&
+           __atomic_load_n((unsigned *)(slot->ring + params->cq_off.tail), __ATOMIC_ACQUIRE) ==
+               0;
 }
 
 static bool wait_for(int told, struct slot *slot)
 {
-    struct io_uring_params params = {.flags = IORING_SETUP_COOP_TASKRUN};
+    struct io_uring_params params = {.flags = IORING_SETUP_SINGLE_ISSUER |
+                                              IORING_SETUP_DEFER_TASKRUN |
+                                              IORING_SETUP_TASKRUN_FLAG};
     int ring = (int)syscall(SYS_io_uring_setup, 1, &params);
     if (ring < 0)
         return false;
@@ -177,7 +182,7 @@ bool limefs_run_notice_holds(const struct limefs_run_record *record)
     if (number == 0 || !__libc_single_threaded)
         return false;
     const struct slot *slot = &page->slot[number - 1];
-    return slot->told && __atomic_load_n(slot->told, __ATOMIC_ACQUIRE) == 0 &&
+    return slot->flags && __atomic_load_n(slot->flags, __ATOMIC_ACQUIRE) == 0 &&
            atomic_load(&slot->guards) && atomic_load(&slot->of) == record;
 }
 
