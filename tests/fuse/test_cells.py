@@ -57,6 +57,13 @@ class Tool(limetest.TestCase):
                 with limetest.Mount(path) as mount:
                     self.assert_same(path, mount.path)
 
+    def test_listed_faces(self):
+        """They are beside the records, and are not records."""
+        for path in {row["path"] for row in limetest.manifest()}:
+            if os.path.getsize(path) % 8 == 0:
+                with limetest.Mount(path, opts="faces") as mount:
+                    self.assert_same(path, mount.path)
+
     def test_checkpoints(self):
         c = Checkpoint(3000, (5, 4, 3), order="shuffled")
         text, index, data = c.records()

@@ -53,8 +53,17 @@ static uint64_t ordinal_of(const char *name)
     return end && number_parse(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
 }
 
+/* Records come in their order, and their faces, which have the same numbers, after them all. */
+static bool is_face(const struct mounted *m, uint64_t ordinal)
+{
+    return ordinal && m->count && ordinal <= m->entry[m->count - 1].ordinal;
+}
+
 static int add_entry(struct mounted *m, const char *name)
 {
+    uint64_t ordinal = ordinal_of(name);
+    if (is_face(m, ordinal))
+        return 0;
     if (m->count == m->room) {
         size_t room = m->room + m->room / 2 + 16;
         struct entry *bigger = reallocarray(m->entry, room, sizeof *m->entry);
@@ -66,7 +75,7 @@ static int add_entry(struct mounted *m, const char *name)
     char *copy = strdup(name);
     if (!copy)
         return -ENOMEM;
-    m->entry[m->count++] = (struct entry){.ordinal = ordinal_of(name), .name = copy};
+    m->entry[m->count++] = (struct entry){.ordinal = ordinal, .name = copy};
     return 0;
 }
 
