@@ -202,7 +202,7 @@ class Run(TestCase):
         self.assertEqual(content(self.path("at-90")), want)
         self.assertEqual(found, lines)
         for option, value in (("--dt", "0.003"), ("--cut-off", "2"), ("--density", "0.71"),
-                              ("--particles", "1001")):
+                              ("--particles", "1001"), ("--temperature", "1.5"), ("--seed", "2")):
             done = self.run_on(2, "--steps", "100", "--series", self.prefix, "--continue",
                                option, value, status=1)
             self.assertIn(f"another {option}", done.stderr.decode())

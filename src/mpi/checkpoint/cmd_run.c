@@ -17,6 +17,7 @@ enum {
     EVERY = 100,
     KEEP = 2,
     PRINT = 10,
+    SEED = 1,
     KEEP_MAX = 1000000,
 };
 
@@ -27,8 +28,8 @@ enum {
 #define MOST        1e15
 
 struct run {
-    int64_t particles, steps, every, keep, print, seed; /* particles, 0: not given */
-    double density, temperature, cut_off, dt;           /* 0: not given; temperature: -1 */
+    int64_t particles, steps, every, keep, print, seed;
+    double density, temperature, cut_off, dt; /* 0: not given; seed and temperature: -1 */
     const char *prefix, *out;
     bool goes_on, no_overlap, force;
 
@@ -53,12 +54,13 @@ static bool begin(struct run *r)
 {
     struct md_parameters p = {.particles = r->particles ? r->particles : PARTICLES,
                               .cut_off = r->cut_off > 0 ? r->cut_off : CUT_OFF,
-                              .dt = r->dt > 0 ? r->dt : DT};
+                              .dt = r->dt > 0 ? r->dt : DT,
+                              .temperature = r->temperature < 0 ? TEMPERATURE : r->temperature,
+                              .seed = r->seed < 0 ? SEED : r->seed};
     p.length = edge_of(p.particles, r->density > 0 ? r->density : DENSITY);
     if (!md_state_set(&r->state, r->world, &p))
         return false;
-    md_start(&r->state, r->world, r->temperature < 0 ? TEMPERATURE : r->temperature,
-             (uint64_t)r->seed);
+    md_start(&r->state, r->world);
     bool good = md_state_distribute(&r->state);
     if (!checkpoint_report(r->world, "run", good ? "" : "not all particles are in the box")) {
         md_state_free(&r->state);
@@ -77,7 +79,11 @@ static const char *differs(const struct run *r)
         return "--density";
     if (r->cut_off > 0 && p->cut_off != r->cut_off)
         return "--cut-off";
-    return r->dt > 0 && p->dt != r->dt ? "--dt" : NULL;
+    if (r->dt > 0 && p->dt != r->dt)
+        return "--dt";
+    if (r->temperature >= 0 && p->temperature >= 0 && p->temperature != r->temperature)
+        return "--temperature";
+    return r->seed >= 0 && p->seed >= 0 && p->seed != r->seed ? "--seed" : NULL;
 }
 
 static bool go_on(struct run *r)
@@ -215,7 +221,7 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
                     .every = EVERY,
                     .keep = KEEP,
                     .print = PRINT,
-                    .seed = 1,
+                    .seed = -1,
                     .temperature = -1};
     const struct checkpoint_option options[] = {
         {"particles", 'n', CHECKPOINT_NUMBER, &r.particles, 1, 1e12, NULL},

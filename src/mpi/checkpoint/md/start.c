@@ -31,14 +31,14 @@ static int64_t edge_for(int64_t particles)
     return edge;
 }
 
-void md_start(struct md_state *s, const struct checkpoint_world *world, double temperature,
-              uint64_t seed)
+void md_start(struct md_state *s, const struct checkpoint_world *world)
 {
     const struct md_parameters *p = &s->parameters;
+    uint64_t seed = (uint64_t)p->seed;
     int64_t edge = edge_for(p->particles), sites = edge * edge * edge;
     int64_t from = (int64_t)((md_wide)p->particles * world->rank / world->ranks);
     int64_t to = (int64_t)((md_wide)p->particles * (world->rank + 1) / world->ranks);
-    double spacing = p->length / (double)edge, width = sqrt(temperature), mean[3];
+    double spacing = p->length / (double)edge, width = sqrt(p->temperature), mean[3];
     struct md_sum sums[3] = {{0}};
     s->own = md_room(s->own, to - from, &s->room, sizeof *s->own);
     for (int64_t i = from; i < to; i++) {

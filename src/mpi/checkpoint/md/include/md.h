@@ -35,6 +35,10 @@ struct md_parameters {
     double length;  /* of the cube, from 0 on */
     double cut_off; /* of the potential, which is shifted to be 0 there */
     double dt;
+
+    /* Of the velocities at step 0; -1: a checkpoint that does not have them. */
+    double temperature;
+    int64_t seed;
 };
 
 struct md_particle {
@@ -158,9 +162,8 @@ bool md_step(struct md_state *, const struct checkpoint_world *, bool move, stru
 
 /* ---- start.c ---- */
 
-/* Particles on a lattice, with velocities of that temperature, drawn by `seed`, that add up to
+/* Particles on a lattice, with velocities of the temperature, drawn by the seed, that add up to
  * 0. `own` has some of them. Collective. */
-void md_start(struct md_state *, const struct checkpoint_world *, double temperature,
-              uint64_t seed);
+void md_start(struct md_state *, const struct checkpoint_world *);
 
 #endif
