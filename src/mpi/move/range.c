@@ -97,7 +97,13 @@ bool lemon_range_move(const struct lemon_file *file, enum lemon_direction direct
 
 void lemon_range_explain(const struct lemon_range_fault *fault, char *text, size_t cap)
 {
-    snprintf(text, cap, "%s at %lld: %d of %d bytes (MPI error %d)",
-             fault->direction == LEMON_READ ? "read" : "write", (long long)fault->at,
-             fault->moved, fault->of, fault->error);
+    bool reads = fault->direction == LEMON_READ;
+    int n = snprintf(text, cap, "%s at %lld: %d of %d bytes", reads ? "read" : "write",
+                     (long long)fault->at, fault->moved, fault->of);
+    size_t used = n > 0 && (size_t)n < cap ? (size_t)n : cap;
+    if (fault->error != MPI_SUCCESS)
+        snprintf(text + used, cap - used, " (MPI error %d)", fault->error);
+    else /* Open MPI's write of a part is a success */
+        snprintf(text + used, cap - used, "%s",
+                 reads ? ": the file ends there" : "; is the disk full?");
 }
