@@ -18,6 +18,7 @@ import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import celllib
+import cellslib
 import limetest
 import mpitest
 from mpitest import RANKS
@@ -440,9 +441,28 @@ class Text(TestCase):
                 if taken:
                     self.refuse(ranks, "full|space", "export", "C", out, "-q")
                     self.assertEqual(os.listdir(small), ["filler"])
+                    with open(filler, "wb") as file:  # half a MiB is left, less than C
+                        file.write(bytes(os.stat(self.path("T")).st_size - (1 << 19)))
+                    self.refuse(ranks, "full|space", "restart", "C", "--out", out, "-q")
+                    self.assertEqual(os.listdir(small), ["filler"])
                 else:
                     self.call(ranks, "export", "C", out, "-q")
                     os.unlink(out)
+
+    def test_components_of_a_checkpoint_without_a_header(self):
+        """As a program writes it: what is exported can be imported."""
+        for components, words in (((1, 2, 5), None), ((0, 1), "component 0 of 1 to"),
+                                  ((1, 9999), "component 9999 of 1 to")):
+            c = cellslib.Checkpoint(cells=(2, 2, 2))
+            for i, component in enumerate(components):
+                c.members[0].append(c.encode(id=i, component=component, position=(0.1 * i,) * 3))
+            self.put("C", limetest.container([c.records()]))
+            if words:
+                self.refuse(2, words, "export", "C", "T", "-q", "-f")
+                continue
+            self.call(2, "export", "C", "T", "-q", "-f")
+            self.call(2, "import", "T", "C2", "-q", "-f")
+            self.call(2, "compare", "C", "C2")
 
     def test_time_goes_on(self):
         """What a run has changed is changed in the header that comes out."""

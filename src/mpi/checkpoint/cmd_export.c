@@ -9,6 +9,7 @@
 #include "show.h"
 #include "table.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +19,13 @@ enum {
     PIECE_BYTES = 8 << 20,
     PIECE_PARTICLES = PIECE_BYTES / CHECKPOINT_LINE_BYTES,
     KEPT_BYTES = 256 << 20, /* text that is kept in memory, of each rank */
+    COMPONENTS_MAX = 700,   /* of a header that is made: pairs of them fill its 1 MiB */
 };
 
-/* malloc()ed; or NULL and `reason`. Local, and the same on all ranks. */
-static char *header_for(const struct checkpoint_input *in, enum checkpoint_format *format,
-                        char reason[CHECKPOINT_REASON_BYTES])
+/* malloc()ed; or NULL and `reason`. Local, and the same on all ranks. *components: of a header
+ * that is made; becomes those of one that was imported. */
+static char *header_for(const struct checkpoint_input *in, int64_t *components,
+                        enum checkpoint_format *format, char reason[CHECKPOINT_REASON_BYTES])
 {
     const LemonCells *cells = in->cells;
     const LemonDomain *domain = &cells->domain;
@@ -41,7 +44,7 @@ static char *header_for(const struct checkpoint_input *in, enum checkpoint_forma
     if (reason[0])
         return NULL;
     if (!in->header) {
-        text = checkpoint_header_make(domain, 0, 1, cells->particles, *format);
+        text = checkpoint_header_make(domain, 0, *components, cells->particles, *format);
     } else if (!checkpoint_header_parse(in->header, strlen(in->header), &h, reason, &line)) {
         return NULL;
     } else if (h.format != *format || memcmp(h.length, domain->length, sizeof h.length) != 0) {
@@ -49,6 +52,7 @@ static char *header_for(const struct checkpoint_input *in, enum checkpoint_forma
                  CHECKPOINT_HEADER_TYPE " does not fit to the checkpoint");
         return NULL;
     } else {
+        *components = h.components;
         text = checkpoint_header_renew(in->header, &h, domain->time, cells->particles);
     }
     if (!text)
@@ -156,19 +160,61 @@ static bool read_sorted(const struct checkpoint_world *world, const struct expor
     return good;
 }
 
+/* Of all particles: the least, and the greatest. */
+static void find_components(const struct checkpoint_particles *p, int64_t *least, int64_t *most)
+{
+    int64_t ends[2] = {INT64_MIN, INT64_MIN};
+    for (int64_t i = 0; i < p->count; i++) {
+        struct checkpoint_molecule m;
+        memcpy(&m, p->data + i * p->bytes, (size_t)p->bytes);
+        ends[0] = -(int64_t)m.component > ends[0] ? -(int64_t)m.component : ends[0];
+        ends[1] = m.component > ends[1] ? m.component : ends[1];
+    }
+    MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    *least = -ends[0];
+    *most = ends[1];
+}
+
+/* A header that is made has the components that there are; one that was imported must. */
+static bool fit_components(const struct checkpoint_world *world,
+                           const struct checkpoint_input *in,
+                           const struct checkpoint_particles *p, int64_t components,
+                           char **header)
+{
+    enum checkpoint_format format;
+    char reason[CHECKPOINT_REASON_BYTES] = "";
+    int64_t least, most;
+    if (!checkpoint_particle_find(&in->cells->particle, &format) || format == CHECKPOINT_IRV ||
+        in->cells->particles == 0)
+        return true;
+    find_components(p, &least, &most);
+    int64_t room = in->header ? components : COMPONENTS_MAX;
+    if (least < 1 || most > room) {
+        snprintf(reason, sizeof reason, "a particle has component %" PRId64 " of 1 to %" PRId64,
+                 least < 1 ? least : most, room);
+    } else if (most > components) {
+        free(*header);
+        *header = header_for(in, &most, &format, reason);
+    }
+    return checkpoint_report(world, in->path, reason);
+}
+
 static bool export_to(const struct checkpoint_world *world, const struct export *o,
                       struct checkpoint_input *in, struct checkpoint_output *out)
 {
     struct checkpoint_particles p;
     enum checkpoint_format format = CHECKPOINT_ICRV;
     char reason[CHECKPOINT_REASON_BYTES];
-    char *header = header_for(in, &format, reason);
+    int64_t components = 1;
+    char *header = header_for(in, &components, &format, reason);
     bool good = checkpoint_report(world, in->path, reason);
     if (good && (good = read_sorted(world, o, in, &p))) {
         struct lines l = {.particles = &p, .format = format};
         double start = MPI_Wtime();
+        good = fit_components(world, in, &p, components, &header);
         checkpoint_progress_begin(world, "write", p.count, o->quiet);
-        good = write_text(world, out, header, &l) && checkpoint_output_finish(world, out);
+        good =
+            good && write_text(world, out, header, &l) && checkpoint_output_finish(world, out);
         checkpoint_progress_end();
         if (good)
             checkpoint_show_move(world, "written", o->names[1], &p, MPI_Wtime() - start,
