@@ -266,8 +266,9 @@ static void count_moved(struct lemon_internal *in, int64_t moved, int64_t wanted
 {
     if (moved != wanted)
         in->pending.code =
-            lemon_say(in, lemon_failure(in->pending.direction), "%lld of %lld bytes moved",
-                      (long long)moved, (long long)wanted);
+            lemon_say(in, lemon_failure(in->pending.direction), "%lld of %lld bytes moved%s",
+                      (long long)moved, (long long)wanted,
+                      in->pending.direction == LEMON_WRITE ? "; is the disk full?" : "");
 }
 
 bool lemon_inside_have_moved(LemonWriter *writer)
