@@ -193,8 +193,10 @@ class Formats(ConvertCase):
         _, values = gaugelib.read_nersc(self.made(data, "a.nersc", "--precision", "32"))
         self.assertEqual((values["ENSEMBLE_ID"], values["ENSEMBLE_LABEL"],
                           values["SEQUENCE_NUMBER"]), ("ens", "a label", "17"))
-        _, values = gaugelib.read_nersc(self.made(data, "a.nersc", "--ensemble", "e" * 300, "--label",
-                                                  "two\nlines\033[m", "--sequence", "4"))
+        _, values = gaugelib.read_nersc(self.made(
+            data, "a.nersc", "--ensemble", "e" * 300, "--label", "two\nlines\033[m", "--sequence",
+            "4", words=["warning: ENSEMBLE_ID is cut to 96 characters\n",
+                        "warning: ENSEMBLE_LABEL has '?' for"]))
         self.assertEqual((values["ENSEMBLE_ID"], values["ENSEMBLE_LABEL"],
                           values["SEQUENCE_NUMBER"]), ("e" * 96, "two?lines?[m", "4"))
 
@@ -488,6 +490,11 @@ class Usage(ConvertCase):
         for args in ((), (path,), (path, "a.milc", "b"), (path, "out"), (path, "out.xyz"),
                      ("--to", "x", path, "a"), ("--to", "milc", "--precision", "16", path, "a"),
                      ("--rows", "4", path, "a.nersc"), ("--sequence", "-1", path, "a.nersc"),
+                     ("--sequence", str(1 << 63), path, "a.nersc"),
+                     ("--lfn", "lfn://a/b/c/d/e", path, self.path("a.nersc")),
+                     ("--ensemble", "e", path, self.path("a.milc")),
+                     ("--label", "e", path, self.path("a.openqcd")),
+                     ("--sequence", "1", path, self.path("a.lime")),
                      ("--lfn", "a\nb", path, "a.lime"), ("--nothing", path, "a.lime"),
                      ("--rows", "2", path, self.path("a.milc")),
                      ("--precision", "64", path, self.path("a.milc")),

@@ -32,7 +32,7 @@ static char *copy_text(const char *text, size_t room, bool lines)
 static int copy_form(struct limefile_gauge_image *image,
                      const struct limefile_gauge_form *asked)
 {
-    enum { VALUE = 96, DATE = 63, TEXT = 1 << 20 };
+    enum { VALUE = LIMEFILE_GAUGE_TEXT_MAX, DATE = 63, TEXT = 1 << 20 };
     struct limefile_gauge_form *form = &image->asked;
     const char **texts[] = {&form->ensemble_id, &form->ensemble_label,
                             &form->creator,     &form->date,

@@ -92,6 +92,8 @@ uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned pr
 /* ---- what a file would be (image.c) -------------------------------------------------- */
 
 /* Texts may be NULL; they are copied, in printable ASCII and as far as the format has room. */
+#define LIMEFILE_GAUGE_TEXT_MAX 96 /* characters of ensemble_id, ensemble_label and creator */
+
 struct limefile_gauge_form {
     enum limefile_gauge_format format;
     unsigned precision; /* 32, 64; 0: that of the sites, or of the format if it has one only */

@@ -35,6 +35,8 @@ static const char help[] =
     "      --sequence N      nersc: SEQUENCE_NUMBER; without it that of IN, or 0\n"
     "      --help            this text\n"
     "\n"
+    "An option that the format has no place for is wrong usage.\n"
+    "\n"
     "Examples:\n"
     "  lime convert conf.0042 conf.0042.nersc\n"
     "  lime convert --to openqcd conf.0042 run1n42\n"
@@ -173,6 +175,18 @@ static int write_all(struct conversion *c, const struct options *o)
 
 /* ---- what the header is to say ---- */
 
+/* NERSC's lines are short, and of ASCII. */
+static void tell_changed(const char *path, const char *key, const char *text)
+{
+    bool plain = true;
+    for (const char *at = text; *at; at++)
+        plain = plain && *at >= ' ' && *at < 0x7f;
+    if (strlen(text) > LIMEFILE_GAUGE_TEXT_MAX)
+        message(path, "warning: %s is cut to %d characters", key, LIMEFILE_GAUGE_TEXT_MAX);
+    if (!plain)
+        message(path, "warning: %s has '?' for what is not printable ASCII", key);
+}
+
 static void fill_in(struct limefile_gauge_form *form, const struct limefile_gauge *in,
                     char now[32], const char *type)
 {
@@ -206,6 +220,10 @@ static int convert(const struct options *asked, const char *in, const char *out)
                 limefile_strerror(err));
         gaugefile_close(&c.in);
         return err == LIMEFILE_E_GAUGE_FORM ? TOOL_UNUSABLE : TOOL_BAD;
+    }
+    if (o.form.format == LIMEFILE_GAUGE_NERSC) {
+        tell_changed(out, "ENSEMBLE_ID", o.form.ensemble_id);
+        tell_changed(out, "ENSEMBLE_LABEL", o.form.ensemble_label);
     }
     err = tempfile_open(&c.out, out);
     if (!err)
@@ -250,7 +268,8 @@ static int take_option(struct options *o, int opt, char **argv)
     else if (opt == 'r')
         good = take_number(optarg, 2, 3, &form->rows);
     else if (opt == 's')
-        good = form->has_sequence = number_parse(optarg, strlen(optarg), &form->sequence);
+        good = form->has_sequence = number_parse(optarg, strlen(optarg), &form->sequence) &&
+                                    form->sequence <= INT64_MAX;
     else if (opt == 'n')
         good = limefile_lfn_parse(form->lfn = optarg, strlen(optarg), lfn) == 0;
     else if (opt == 'R')
@@ -263,6 +282,17 @@ static int take_option(struct options *o, int opt, char **argv)
         return option_error(&cmd_convert, argv);
     return good ? TOOL_GOOD
                 : usage_error(&cmd_convert, "'%s': not a value of this option", optarg);
+}
+
+/* An option that the format has no place for; NULL: there is none. */
+static const char *misplaced(const struct limefile_gauge_form *form)
+{
+    bool nersc = form->format == LIMEFILE_GAUGE_NERSC;
+    return form->lfn && form->format != LIMEFILE_GAUGE_ILDG ? "lfn"
+           : form->ensemble_id && !nersc                    ? "ensemble"
+           : form->ensemble_label && !nersc                 ? "label"
+           : form->has_sequence && !nersc                   ? "sequence"
+                                                            : NULL;
 }
 
 static int run(int argc, char **argv)
@@ -290,6 +320,10 @@ static int run(int argc, char **argv)
         o.form.format = format_of_suffix(out);
     if (o.form.format == LIMEFILE_GAUGE_NONE)
         return usage_error(&cmd_convert, "%s: no suffix that names a format; use --to", out);
+    const char *option = misplaced(&o.form);
+    if (option)
+        return usage_error(&cmd_convert, "--%s: %s files have no place for it", option,
+                           limefile_gauge_format_name(o.form.format));
     return convert(&o, argv[optind], out);
 }
 
