@@ -458,6 +458,24 @@ class Names(TestCase):
             names = limetest.run(["ls", "-A", mount.join("ildg-binary-data.zarr")], timeout=60)
             self.assertEqual(names.stdout.split(), [b".zattrs", b".zgroup", b".zmetadata", b"field"])
 
+    def test_the_only_configuration(self):
+        """Of SU(3); fields of other groups beside it are none."""
+        form, data = gauge((2, 2, 2, 4), 64)
+        su3 = [("ildg-format", form), ("ildg-binary-data", data)]
+        u1 = [("ildg-format", form.replace(b"su3", b"u1")),
+              ("ildg-binary-data", data[:len(data) // 9])]
+        for messages, there in (([su3, u1], "002"), ([u1, su3], "004"), ([su3, su3], None),
+                                ([u1], None)):
+            path = self.write("several", limetest.container(messages))
+            with self.mount(path) as mount:
+                for suffix in (".nersc", ".milc", ".openqcd"):
+                    whole = mount.join("conf" + suffix)
+                    if there:
+                        record = mount.join(f"{there}-ildg-binary-data{suffix}")
+                        self.assertEqual(read(whole), read(record))
+                    else:
+                        self.assertIsNone(fails(errno.ENOENT, os.stat, whole))
+
     def test_planes_that_are_too_large(self):
         """Plaquettes need some of them in memory, which others need, too."""
         with self.mount(self.sparse((1 << 14, 1 << 10, 2, 2))) as mount:

@@ -69,6 +69,9 @@ int limefs_face_open_again(struct limefs *, struct limefs_face *);
 void limefs_face_let_go(struct limefs *, struct limefs_face *);
 void limefs_face_bury(struct limefs *, struct limefs_face *);
 
+/* Whether whole files can be of it: SU(3) in four dimensions (listed.c). */
+bool limefs_face_is_configuration(const struct limefile_field *);
+
 /* A number for each name that a face can have, below 256. */
 unsigned limefs_face_code(const struct limefile_facename *);
 

@@ -22,7 +22,7 @@ enum {
     EACH = 64, /* numbers for each field: more than a field has names */
 };
 
-static bool is_configuration(const struct limefile_field *field)
+bool limefs_face_is_configuration(const struct limefile_field *field)
 {
     struct limefile_sites_field where;
     struct limefile_sites sites;
@@ -36,7 +36,7 @@ static bool face_of(const struct limefile_field *field, uint64_t i,
     struct limefile_array array;
     return i < EACH && limefile_array_of(field, &array) == 0 &&
            limefile_facename_of(&array, (unsigned)i, face) &&
-           (!limefile_face_is_whole(face) || is_configuration(field));
+           (!limefile_face_is_whole(face) || limefs_face_is_configuration(field));
 }
 
 bool limefs_face_listed(struct limefs *fs, struct limefs_view *view,

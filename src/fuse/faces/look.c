@@ -109,7 +109,7 @@ static int only_configuration(const struct limefile_fields *fields,
     unsigned found = 0;
     for (size_t i = 0; i < fields->count && found < 2; i++) {
         limefile_fields_get(fields, i, &field);
-        if (field.kind != LIMEFILE_KIND_GAUGE)
+        if (!limefs_face_is_configuration(&field))
             continue;
         *record = field.record;
         found++;
