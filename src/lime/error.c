@@ -88,6 +88,8 @@ static const struct error_entry table[] = {
     {LIMEFILE_E_VOLUME_LIST, "volume-list", "a volume's list of sites is missing or wrong"},
     {LIMEFILE_E_VOLUME_RECORDS, "volume-records",
      "a volume has other records, or records of other lengths, than the set"},
+    {LIMEFILE_E_VOLUME_PART, "volume-part",
+     "a record is of a part of the lattice, and cannot be joined"},
     {LIMEFILE_E_VOLUME_NONE, "volume-none", "not a volume of a set"},
     {LIMEFILE_E_VOLUME_MANY, "volume-many", "more volumes than can be open at a time"},
 };

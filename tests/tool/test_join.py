@@ -184,6 +184,16 @@ class Broken(JoinCase):
                 file.write(other.volume(3))
             self.join(first, self.out, status=1, words=["prop.vol0003", "records"])
 
+    def test_part_of_the_lattice(self):
+        made = self.made()
+        record = made.record
+        box = (b"<spacetime>4</spacetime><hyperlower>0 0 0 0</hyperlower>"
+               b"<hyperupper>1 1 1 1</hyperupper><date>")
+        made.record = lambda number, binary: [
+            (kind, data.replace(b"<recordtype>0", b"<recordtype>2").replace(b"<date>", box))
+            for kind, data in record(number, binary)]
+        self.refused(made, "a record is of a part of the lattice, and cannot be joined", volume=0)
+
     def test_checksum(self):
         made = self.made()
         made.sums[3] = (1, 2)

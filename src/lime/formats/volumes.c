@@ -96,7 +96,7 @@ static int take_data(struct limefile_volumes *set, const struct limefile_record 
     if (said.recordtype == LIMEFILE_GLOBAL)
         return 0;
     return said.recordtype == LIMEFILE_FIELD ? add_field(set, data, &said)
-                                             : LIMEFILE_E_VOLUME_RECORDS;
+                                             : LIMEFILE_E_VOLUME_PART;
 }
 
 static int take_master(struct limefile_volumes *set)

@@ -113,6 +113,7 @@ enum limefile_error {
     LIMEFILE_E_VOLUME_TWICE,   /* a site that two volumes have, or one has twice */
     LIMEFILE_E_VOLUME_LIST,    /* a list of sites that is missing, or none */
     LIMEFILE_E_VOLUME_RECORDS, /* volumes with different records, or of other lengths */
+    LIMEFILE_E_VOLUME_PART,    /* a record of a hypercube */
     LIMEFILE_E_VOLUME_NONE,    /* a container that is no volume of a set */
     LIMEFILE_E_VOLUME_MANY,    /* more than can be open at a time */
 };

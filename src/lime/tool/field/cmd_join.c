@@ -149,9 +149,8 @@ static int copy_all(struct joining *j)
     if (status == TOOL_GOOD)
         status = copy_bytes(j, at, limefile_index_size(j->index));
     if (status == TOOL_GOOD && unproven)
-        message(j->in.path,
-                "warning: %" PRIu64 " records have no checksum that could be compared",
-                unproven);
+        message(j->in.path, "warning: %" PRIu64 " record%s no checksum that could be compared",
+                unproven, unproven == 1 ? " has" : "s have");
     return status;
 }
 
