@@ -321,6 +321,15 @@ class Damage(ConvertCase):
         self.convert(self.write("in", gaugelib.write_nersc(self.u)), out)
         self.same(gaugelib.read_ildg(read(out))[0], self.u)
 
+    def test_limit_of_a_files_size(self):
+        source = self.write("in", gaugelib.write_nersc(self.u))
+        before = os.listdir(self.dir)
+        done = run(["bash", "-c", 'ulimit -f 1; exec "$@"', "-", limetest.program("lime"), "convert",
+                    source, self.path("out.lime")])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"File too large", done.stderr)
+        self.assertEqual(os.listdir(self.dir), before)
+
     def test_onto_itself(self):
         path = self.write("conf.nersc", gaugelib.write_nersc(self.u))
         self.convert("--to", "ildg", path, path)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <malloc.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -94,7 +95,8 @@ int main(int argc, char **argv)
 {
     fill_standard_streams();
     keep_memory_small();
-    opterr = 0; /* option_error() says it in our words */
+    signal(SIGXFSZ, SIG_IGN); /* EFBIG says it, and what was unfinished is taken away */
+    opterr = 0;               /* option_error() says it in our words */
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
     const struct command *compat = find(compat_names, COUNT(compat_names), name);
