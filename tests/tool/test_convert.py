@@ -376,6 +376,29 @@ class Checked(ConvertCase):
         for rows in (2, 3):
             self.check(gaugelib.write_nersc(u, "<f4", rows), "--physics")
 
+    def test_checksums_as_of_containers(self):
+        """What became of them; with --strict there must be one."""
+        raw = gaugelib.reals(self.u, ">f8").tobytes()
+        milc = numpy.frombuffer(gaugelib.reals(self.u.astype("complex64"), "<f4").tobytes(), "<u4")
+        sums = {"sum29": f"{gaugelib.rotated(milc, 29):08x}",
+                "sum31": f"{gaugelib.rotated(milc, 31):08x}"}
+        nersc = {"sum": f"{gaugelib.nersc_sum(raw, '>'):08x}"}
+        none = {"state": "unverified", "reason": "no checksum"}
+        for data, want, strict in (
+                (gaugelib.write_nersc(self.u), {"state": "ok", **nersc}, 0),
+                (gaugelib.write_nersc(self.u, CHECKSUM="1"), {"state": "bad", **nersc}, 1),
+                (gaugelib.write_nersc(self.u, CHECKSUM=None), {**none, **nersc}, 1),
+                (gaugelib.write_milc(self.u.astype("complex64")), {"state": "ok", **sums}, 0),
+                (gaugelib.write_openqcd(self.u), none, 1)):
+            said = self.check(data, "--data", status=int(want["state"] == "bad"))
+            self.assertEqual(said["checksums"], [{"ordinal": 0, **want}])
+            self.assertEqual("unverified: no checksum" in self.words, want["state"] == "unverified")
+            for option in ("--data", "--physics"):
+                said = self.check(data, option, "--strict", status=strict)
+                self.assertEqual([f["code"] for f in said["findings"]],
+                                 {"ok": [], "bad": ["checksum"],
+                                  "unverified": ["checksum-missing"]}[want["state"]])
+
     def test_header(self):
         """Who says another plaquette, trace or checksum."""
         u = self.u

@@ -293,7 +293,9 @@ static int verify_gauge(struct look *look)
     struct gauge_check gauge = {
         .sums = &look->sums,
         .physics = &look->physics,
+        .summed = check->options->data,
         .physical = check->options->physics,
+        .strict = check->options->strict,
     };
     int err = look->c.source->ops->size(look->c.source, &check->size);
     begin_data(look);

@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include "checkphysics.h"
 #include "limegauge.h"
+#include "tool.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,9 +65,39 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
                                              : two_words(sums->sum29, sums->sum31);
 }
 
-static void compare_sum(struct sums_check *sums, const struct field_check *check,
+static void keep_sum(struct sums_check *sums, const struct limefile_gauge *g,
+                     const struct limefile_gauge_sums *is, bool right)
+{
+    char sum[64] = "";
+    if (g->format == LIMEFILE_GAUGE_NERSC)
+        snprintf(sum, sizeof sum, ", \"sum\": \"%08" PRIx32 "\"", is->nersc);
+    else if (g->format == LIMEFILE_GAUGE_MILC)
+        snprintf(sum, sizeof sum,
+                 ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
+                 is->sum31);
+    snprintf(sums->whole, sizeof sums->whole, "{\"ordinal\": 0, \"state\": \"%s\"%s%s}",
+             !g->has_checksum ? "unverified"
+             : right          ? "ok"
+                              : "bad",
+             g->has_checksum ? "" : ", \"reason\": \"no checksum\"", sum);
+}
+
+/* That of data which are not compared with one. */
+static void tell_unverified(const struct gauge_check *out, const struct field_check *check,
+                            const struct limefile_gauge *g)
+{
+    const struct limefile_finding finding = {.code = LIMEFILE_D_CHECKSUM_MISSING,
+                                             .offset = g->data_offset};
+    if (out->summed && !check->quiet)
+        answer(check->path, "unverified: no checksum");
+    if (out->strict)
+        check->report(check->context, &finding);
+}
+
+static void compare_sum(const struct gauge_check *out, const struct field_check *check,
                         const struct limefile_gauge *g, const struct limefile_gauge_sums *is)
 {
+    struct sums_check *sums = out->sums;
     struct limefile_finding finding = {
         .code = LIMEFILE_D_CHECKSUM,
         .offset = g->data_offset,
@@ -78,6 +110,9 @@ static void compare_sum(struct sums_check *sums, const struct field_check *check
     sums->unverified += !g->has_checksum;
     if (g->has_checksum && !right)
         check->report(check->context, &finding);
+    else if (!g->has_checksum)
+        tell_unverified(out, check, g);
+    keep_sum(sums, g, is, right);
 }
 
 /* A field, as far as findings name it. */
@@ -110,7 +145,7 @@ static int check_open(struct gauge_check *out, const struct field_check *check,
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;
-    compare_sum(out->sums, check, g, &totals.source);
+    compare_sum(out, check, g, &totals.source);
     if (!out->physical)
         return 0;
     result.is = totals.physics;

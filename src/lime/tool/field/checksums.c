@@ -121,6 +121,7 @@ int sums_check(struct sums_check *sums, const struct field_check *check)
 void sums_check_json(const struct sums_check *sums, const struct field_check *check)
 {
     putchar('[');
+    fputs(sums->whole, stdout);
     for (size_t i = 0; sums->result && i < check->fields->count; i++) {
         const struct sum_result *s = &sums->result[i];
         struct limefile_field f;
