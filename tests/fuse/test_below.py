@@ -48,7 +48,7 @@ class Below(writelib.TestCase):
         return below, mount
 
     def assertSame(self, below, mount):
-        writelib.until(lambda: mtime(mount) == mtime(below), 1)
+        writelib.until(lambda: mtime(mount) == mtime(below))
         self.assertEqual(read(mount), read(below))
 
     def locked(self, path):
@@ -98,7 +98,7 @@ class Changed(Below):
         to = os.path.join(self.tempdir(), "file")
         self.run_ok(["rsync", "-a", mount, to])
         rewrite(below, NEW)
-        writelib.until(lambda: mtime(mount) == mtime(below), 1)
+        writelib.until(lambda: mtime(mount) == mtime(below))
         self.run_ok(["rsync", "-a", mount, to])
         self.assertEqual(read(to), NEW)
 
@@ -168,7 +168,7 @@ class Changed(Below):
                 if wrote:
                     file.write(b"m")
             if wrote:
-                writelib.until(lambda: mtime(mount) == mtime(below), 1)
+                writelib.until(lambda: mtime(mount) == mtime(below))
             else:
                 self.assertSame(below, mount)
 
@@ -197,7 +197,7 @@ class Changed(Below):
         end.set()
         thread.join()
         self.assertEqual(failed, [])
-        writelib.until(lambda: mtime(mount) == mtime(below), 1)
+        writelib.until(lambda: mtime(mount) == mtime(below))
 
     def test_a_fifo_stays_one(self):
         """Its ends are the kernel's, whatever goes through the one below."""
