@@ -121,7 +121,7 @@ class Changed(Below):
     def test_listed(self):
         below, mount = self.paths("file")
         rewrite(below, NEW)
-        writelib.until(lambda: self.listed() == [mtime(below)], 1)
+        writelib.until(lambda: self.listed() == [mtime(below)])
 
     def test_known_for_a_while(self):
         """By a kernel that has not asked for its name again."""
@@ -131,7 +131,7 @@ class Changed(Below):
             rewrite(os.path.join(self.top, "file"), NEW)
             below, known = os.path.join(self.top, "file"), mount.join("file")
             self.assertEqual(read(known), NEW)
-            writelib.until(lambda: mtime(known) == mtime(below), 1)
+            writelib.until(lambda: mtime(known) == mtime(below))
 
     def test_open_to_be_read(self):
         """Who has it open reads what is there, too; who opens it has the right time."""
@@ -140,7 +140,7 @@ class Changed(Below):
             for data in (NEW, NEWER):
                 rewrite(below, data)
                 self.assertSame(below, mount)
-                writelib.until(lambda: os.pread(file.fileno(), SIZE, 0) == data, 1)
+                writelib.until(lambda: os.pread(file.fileno(), SIZE, 0) == data)
 
     def test_mapped(self):
         below, mount = self.paths("file")
@@ -150,7 +150,7 @@ class Changed(Below):
             rewrite(below, NEW)
             self.assertSame(below, mount)
             os.pread(file.fileno(), 1, 0)
-            writelib.until(lambda: pages[:] == NEW, 1)
+            writelib.until(lambda: pages[:] == NEW)
 
     def test_open_to_be_written(self):
         """Who writes to it keeps it as it was; then all see what is there."""
