@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -80,10 +81,17 @@ void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX])
     snprintf(path, LIMEFILE_FD_PATH_MAX, "/proc/self/fd/%d", fd);
 }
 
+/* A lease that its holder gives back at once, as limefs-run does, is waited for; others are
+ * EAGAIN, with O_NONBLOCK. */
 int limefile_reopen(int fd, int flags)
 {
+    const struct timespec moment = {.tv_nsec = 1000000};
     char path[LIMEFILE_FD_PATH_MAX];
     limefile_fd_path(fd, path);
     int again = open(path, flags | O_CLOEXEC);
+    for (int i = 0; i < 5 && again < 0 && errno == EAGAIN; i++) {
+        nanosleep(&moment, NULL);
+        again = open(path, flags | O_CLOEXEC);
+    }
     return again < 0 ? -errno : again;
 }

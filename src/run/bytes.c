@@ -69,7 +69,9 @@ static bool read_container(int fd, struct limefs_run_record *record, const struc
         (source == LIMEFS_RUN_CONTAINER &&
          limefs_run_read_parts(container, iov, count, record->offset + at) != (ssize_t)n))
         return false;
-    bool unchanged = (source == LIMEFS_RUN_CONTAINER && limefs_run_notice_holds(record)) ||
+    bool unchanged = (source == LIMEFS_RUN_CONTAINER &&
+                      limefs_run_notice_covers(iov, count, n, record->offset + at) &&
+                      limefs_run_notice_holds(record)) ||
                      limefs_run_is_unchanged(record);
     if (!unchanged)
         atomic_store(&record->changed, true);
@@ -165,10 +167,12 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
                 (!vector || can_be_read(atomic_load(&record->container), iov, count));
     size_t total = done ? sum(iov, count) : 0;
     done = total > 0;
-    if (done && !limefs_run_notice_holds(record) && !limefs_run_notice_try(fd, record) &&
-        !limefs_run_is(fd, record)) { /* closed unseen: it is another file */
-        limefs_run_forget(fd);
-        done = false;
+    if (done && !limefs_run_notice_is(fd, record)) {
+        done = limefs_run_is(fd, record);
+        if (done)
+            limefs_run_notice_try(fd, record);
+        else
+            limefs_run_forget(fd); /* closed unseen: it is another file */
     }
     if (done && at < 0)
         done = read_on(fd, record, iov, count, total, got);

@@ -17,8 +17,6 @@
 #include "plan.h"
 #include "run.h"
 
-#include <signal.h>
-
 enum {
     LIMEFS_RUN_FILES_MAX = 8, /* containers that the job has open for us */
     LIMEFS_RUN_HUGE_PAGE = 2 << 20,
@@ -70,13 +68,7 @@ struct limefs_run_client *limefs_run_client(void);
 #define LIMEFS_RUN_SECOND UINT64_C(1000000000)
 uint64_t limefs_run_now(void); /* ns */
 
-/* Around all that is done with it. False: somebody else has it. */
-struct limefs_run_quiet {
-    sigset_t signals;
-    int cancel;
-};
-void limefs_run_quiet_begin(struct limefs_run_quiet *);
-void limefs_run_quiet_end(const struct limefs_run_quiet *);
+/* Around all that is done with it, quietly. False: somebody else has it. */
 bool limefs_run_client_lock(struct limefs_run_client *);
 void limefs_run_client_unlock(struct limefs_run_client *);
 

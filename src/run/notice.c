@@ -1,20 +1,27 @@
 /*
- * notice.c - the kernel tells when a container or a descriptor is no longer what it was, so
- * that nobody has to ask it at each read.
+ * notice.c - the kernel tells when a container is no longer what it was, so that nobody has to
+ * look at it after each read.
  *
- * The container and the record are watched (inotify), and a request of io_uring waits for what
- * is told. Whoever opens the container for writing has told it before he has the descriptor:
- * the kernel then marks in the ring's memory that there is work to do (IORING_SQ_TASKRUN), and
- * does no more until it is asked (IORING_SETUP_DEFER_TASKRUN), so that no call of the program
- * is interrupted. After a read, one look at that memory tells what two system calls would. The
- * same holds of the record's last descriptor, when it is closed in a way that nobody here sees.
+ * The container is watched (fanotify), and a request of io_uring waits for what is told.
+ * Whoever opens the container for writing has told it before he has the descriptor: the kernel
+ * then marks our ring, in our memory, and a look at that tells what a system call would.
+ * Nothing is done in this process for it (IORING_SETUP_DEFER_TASKRUN): it would end
+ * epoll_wait(2) and others of the program's with EINTR.
  *
- * The ring and the watches live by the memory that is mapped; no descriptor is left open for
+ * The record's open file gets a mark: a signal that is never sent (F_SETSIG). Any other file
+ * that has come to the descriptor's number has it not, and to ask for it takes a quarter of
+ * what statx does, which asks for all that is known.
+ *
+ * The ring and the watch live by the memory that is mapped; no descriptor is left open for
  * them. What was told once needs new ones.
  *
- * Not for threads: one may open what another has closed before that is told. Not after fork():
- * the child has the descriptors too, and none of ours is the last. Not if somebody has the
- * container open for writing already, which the kernel tells its owner alone.
+ * Not for threads: one may end a ring at which another looks. Not after fork(): a child has our
+ * descriptor of the container too, and it is not told when ours is closed. Not if somebody has
+ * the container open for writing already, which the kernel tells its owner alone.
+ *
+ * Two are not told in time. truncate(2) by a path is told when it is done: see
+ * limefs_run_notice_covers(). Who listens as root by fanotify(7) has descriptors whose writes
+ * are told to nobody.
  */
 #define _GNU_SOURCE
 #include "run.h"
@@ -24,15 +31,17 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
+#include <sys/fanotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #if __has_include(<sys/single_threaded.h>)
@@ -49,6 +58,12 @@ enum {
     SLOTS = 8,            /* records at once */
     LOOKS_MOST = 1 << 20, /* before it is tried again */
 
+    STACK = 1 << 14,
+    COVERS_MOST = 1 << 16, /* bytes; beside more, a look takes no time */
+    PAGE = 4096,           /* of other systems, a multiple */
+    MARK = 35,             /* the first signal that can be one, */
+    MARKS = 30,            /* of so many */
+
     /* Of Linux: all ways to open a file are told. */
     MAJOR = 6,
     MINOR = 12,
@@ -57,26 +72,25 @@ enum {
 struct slot {
     _Atomic(struct limefs_run_record *) of; /* whose it is; NULL: free */
     atomic_bool guards;                     /* and what it found is relied on */
+    int mark;                               /* of its open file; 0: none yet */
     char *ring;                             /* NULL: none */
-    const unsigned *flags;                  /* in it: not 0 if something was told */
+    const unsigned *told;                   /* in it: 0 as long as nothing was told */
 };
 
 /* The kernel clears it in a child that fork() makes. */
 struct page {
-    atomic_bool usable, busy;
-    atomic_uint stops;
+    atomic_bool usable;
     struct slot slot[SLOTS];
 };
 
 static struct page *page;
 static size_t page_bytes;
-static int seccomp; /* when the program began */
 
 /* ---- rings ---- */
 
 static void end_ring(struct slot *slot)
 {
-    slot->flags = NULL;
+    slot->told = NULL;
     if (slot->ring)
         munmap(slot->ring, page_bytes);
     slot->ring = NULL;
@@ -89,55 +103,61 @@ static void *map(int ring, off_t what)
 }
 
 /* Of one request, it is smaller than a page. What is watched becomes the ring's own file, as
- * that is closed by the kernel's threads, and not by this one: to end an inotify takes 15 ms.
- */
+ * that is closed by the kernel's threads, and not by this one: to end a watch takes 15 ms. A
+ * child gets none of it, which would live on there. */
 static bool submit(int ring, const struct io_uring_params *params, int told, struct slot *slot)
 {
     slot->ring = map(ring, IORING_OFF_SQ_RING);
     struct io_uring_sqe *request = map(ring, IORING_OFF_SQES);
-    bool ready = slot->ring && request &&
+    bool ready = slot->ring && request && madvise(slot->ring, page_bytes, MADV_DONTFORK) == 0 &&
                  syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &told, 1) == 0;
     if (ready) {
         *request = (struct io_uring_sqe){
             .opcode = IORING_OP_POLL_ADD, .flags = IOSQE_FIXED_FILE, .poll32_events = POLLIN};
         *(unsigned *)(slot->ring + params->sq_off.array) = 0;
         __atomic_store_n((unsigned *)(slot->ring + params->sq_off.tail), 1, __ATOMIC_RELEASE);
-        slot->flags = (const unsigned *)(slot->ring + params->sq_off.flags);
     }
     if (request)
         munmap(request, page_bytes);
-    return ready && syscall(SYS_io_uring_enter, ring, 1, 0, 0, NULL, 0) == 1 &&
-           __atomic_load_n((unsigned *)(slot->ring + params->cq_off.tail), __ATOMIC_ACQUIRE) ==
-               0;
+    if (!ready || syscall(SYS_io_uring_enter, ring, 1, 0, 0, NULL, 0) != 1 ||
+        *(const unsigned *)(slot->ring + params->cq_off.tail) != 0) /* told already */
+        return false;
+    slot->told = (const unsigned *)(slot->ring + params->sq_off.flags);
+    return true;
 }
 
-static bool wait_for(int told, struct slot *slot)
+struct waiting {
+    int told;
+    struct slot *slot;
+    bool done;
+};
+
+static int wait_for(void *of)
 {
+    struct waiting *waiting = of;
     struct io_uring_params params = {.flags = IORING_SETUP_SINGLE_ISSUER |
                                               IORING_SETUP_DEFER_TASKRUN |
                                               IORING_SETUP_TASKRUN_FLAG};
     int ring = (int)syscall(SYS_io_uring_setup, 1, &params);
-    if (ring < 0)
-        return false;
-    bool waits = submit(ring, &params, told, slot);
-    limefs_run_real()->close(ring);
-    return waits;
+    if (ring >= 0) {
+        waiting->done = submit(ring, &params, waiting->told, waiting->slot);
+        syscall(SYS_close, ring);
+    }
+    return 0;
+}
+
+/* By a child, which shares all that matters and ends before this goes on: the kernel interrupts
+ * who has made a ring when that ends, too. It sends no signal, and only we find it. */
+static bool have_it_wait(int told, struct slot *slot)
+{
+    static _Alignas(16) char stack[STACK];
+    struct waiting waiting = {.told = told, .slot = slot};
+    int pid =
+        clone(wait_for, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES, &waiting);
+    return pid > 0 && syscall(SYS_wait4, pid, NULL, __WALL, NULL) == pid && waiting.done;
 }
 
 /* ---- what is watched ---- */
-
-static bool watch(int told, int fd, uint32_t events)
-{
-    char path[sizeof "/proc/self/fd/" + 3 * sizeof fd] = "/proc/self/fd/",
-                                                   digits[3 * sizeof fd];
-    size_t n = 0, len = strlen(path);
-    do
-        digits[n++] = (char)('0' + fd % 10);
-    while ((fd /= 10) > 0);
-    while (n > 0)
-        path[len++] = digits[--n];
-    return inotify_add_watch(told, path, events) >= 0;
-}
 
 /* Of others the changes that other hosts make are not told, or none. */
 static bool tells(int container)
@@ -150,7 +170,7 @@ static bool tells(int container)
 }
 
 /* The kernel gives no lease on a file that is open for writing. Who opens it in this moment
- * waits for its end; the signal to us is one that is ignored where nobody wants it. */
+ * waits for its end. */
 static bool nobody_writes(int container)
 {
     const struct limefs_run_real *real = limefs_run_real();
@@ -160,16 +180,37 @@ static bool nobody_writes(int container)
     return real->fcntl(container, F_SETLEASE, F_UNLCK) == 0;
 }
 
-/* First the watches, then a look at what they are to guard. */
-static bool guard(int fd, struct limefs_run_record *record, struct slot *slot)
+/* The program's open files have none, and ours before had another. */
+static bool mark(int fd, struct slot *slot)
+{
+    static int turn;
+    long has = syscall(SYS_fcntl, fd, F_GETSIG);
+    if (has != 0 && has != slot->mark)
+        return false;
+    slot->mark = MARK + turn++ % MARKS;
+    return syscall(SYS_fcntl, fd, F_SETSIG, slot->mark) == 0;
+}
+
+bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
+{
+    return limefs_run_notice_holds(record) &&
+           syscall(SYS_fcntl, fd, F_GETSIG) ==
+               page->slot[atomic_load(&record->notice) - 1].mark;
+}
+
+/* First the watch, then a look at what it is to guard. */
+static bool guard(int fd, const struct limefs_run_record *record, struct slot *slot)
 {
     int container = atomic_load(&record->container);
-    int told = tells(container) ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
+    int told = tells(container)
+                   ? fanotify_init(FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID, O_RDONLY)
+                   : -1;
     if (told < 0)
         return false;
-    bool good =
-        watch(told, container, IN_OPEN | IN_CLOSE | IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF) &&
-        watch(told, fd, IN_CLOSE) && wait_for(told, slot) && nobody_writes(container);
+    bool good = fanotify_mark(told, FAN_MARK_ADD,
+                              FAN_OPEN | FAN_CLOSE | FAN_MODIFY | FAN_ATTRIB | FAN_MOVE_SELF,
+                              container, NULL) == 0 &&
+                have_it_wait(told, slot) && nobody_writes(container) && mark(fd, slot);
     limefs_run_real()->close(told);
     return good && limefs_run_is(fd, record) && limefs_run_is_unchanged(record);
 }
@@ -182,8 +223,21 @@ bool limefs_run_notice_holds(const struct limefs_run_record *record)
     if (number == 0 || !__libc_single_threaded)
         return false;
     const struct slot *slot = &page->slot[number - 1];
-    return slot->flags && __atomic_load_n(slot->flags, __ATOMIC_ACQUIRE) == 0 &&
+    return slot->told && __atomic_load_n(slot->told, __ATOMIC_ACQUIRE) == 0 &&
            atomic_load(&slot->guards) && atomic_load(&slot->of) == record;
+}
+
+/* A truncate() by a path in the middle of them, which is told of too late, has made zeros of
+ * all bytes up to the end of a page. */
+bool limefs_run_notice_covers(const struct iovec *iov, int count, size_t n, uint64_t at)
+{
+    if (count != 1 || n > COVERS_MOST)
+        return false;
+    const char *bytes = iov->iov_base;
+    for (size_t end = PAGE - at % PAGE; end < n; end += PAGE)
+        if (bytes[end - 1] == 0)
+            return false;
+    return n > 0 && bytes[n - 1] != 0;
 }
 
 static struct slot *slot_of(struct limefs_run_record *record)
@@ -198,50 +252,59 @@ static struct slot *slot_of(struct limefs_run_record *record)
     return number ? &page->slot[number - 1] : NULL;
 }
 
-/* A program that has put itself into a filter since may be ended for calls that it does not
- * make itself. */
-static bool may_try(const struct limefs_run_record *record)
+/* Who opens the container while we have the lease sends us a signal. It is ignored where it is
+ * neither handled nor waited for. */
+static bool ignores_it(const sigset_t *blocked)
 {
-    return limefs_run_is_alone(record) && limefs_run_is_ours() &&
-           prctl(PR_GET_SECCOMP) == seccomp;
+    struct sigaction action;
+    return !sigismember(blocked, SIGURG) && sigaction(SIGURG, NULL, &action) == 0 &&
+           !(action.sa_flags & SA_SIGINFO) &&
+           (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
 }
 
-static bool try_now(int fd, struct limefs_run_record *record)
+/* Under a filter a program may be ended for calls that it does not make itself. */
+static bool may_try(const struct limefs_run_record *record)
 {
-    struct slot *slot = may_try(record) ? slot_of(record) : NULL;
+    return limefs_run_is_alone(record) && limefs_run_is_ours() && prctl(PR_GET_SECCOMP) == 0;
+}
+
+static void try_now(int fd, struct limefs_run_record *record)
+{
+    struct slot *slot = slot_of(record);
     if (!slot)
-        return false;
-    unsigned stops = atomic_load(&page->stops);
+        return;
     atomic_store(&slot->guards, false);
     end_ring(slot);
     atomic_store(&slot->guards, guard(fd, record, slot));
-    if (atomic_load(&page->stops) != stops) /* by a handler of a signal */
-        atomic_store(&slot->guards, false);
-    return limefs_run_notice_holds(record);
 }
 
-bool limefs_run_notice_try(int fd, struct limefs_run_record *record)
+/* With no signals: a handler that jumps away would leave descriptors open. */
+static void try_quietly(int fd, struct limefs_run_record *record)
+{
+    struct limefs_run_quiet quiet;
+    limefs_run_quiet_begin(&quiet);
+    if (ignores_it(&quiet.signals))
+        try_now(fd, record);
+    limefs_run_quiet_end(&quiet);
+}
+
+void limefs_run_notice_try(int fd, struct limefs_run_record *record)
 {
     if (!page || !atomic_load(&page->usable) || !__libc_single_threaded)
-        return false;
+        return;
     unsigned looks = atomic_load_explicit(&record->looks, memory_order_relaxed) + 1;
     unsigned due = atomic_load_explicit(&record->looks_due, memory_order_relaxed);
     atomic_store_explicit(&record->looks, looks < due ? looks : 0, memory_order_relaxed);
     if (looks < due)
-        return false;
+        return;
     if (due < LOOKS_MOST) /* it does not help for long */
         atomic_store_explicit(&record->looks_due, 2 * due, memory_order_relaxed);
-    if (atomic_exchange(&page->busy, true))
-        return false;
-    bool holds = try_now(fd, record);
-    atomic_store(&page->busy, false);
-    return holds;
+    if (may_try(record))
+        try_quietly(fd, record);
 }
 
 void limefs_run_notice_stop(void)
 {
-    if (page)
-        atomic_fetch_add(&page->stops, 1);
     for (int i = 0; page && i < SLOTS; i++)
         atomic_store(&page->slot[i].guards, false);
 }
@@ -276,7 +339,6 @@ static bool kernel_tells(void)
 
 void limefs_run_notice_begin(void)
 {
-    seccomp = prctl(PR_GET_SECCOMP);
     page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     if (!kernel_tells())
         return;

@@ -8,7 +8,7 @@
  * What is known of a descriptor is a hint. Programs close descriptors in ways that nobody sees
  * (system calls of their own, libc's inside, children of vfork()); so each read asks the kernel
  * whether the descriptor still is the record, and afterwards whether the container is as it
- * was; or the kernel has promised to tell (notice.c). The record's descriptor stays the
+ * was; or the kernel has promised to tell of that (notice.c). The record's descriptor stays the
  * mount's, with the kernel's file position: whoever gets it by dup(), fork(), exec() or a
  * socket goes on where it is.
  */
@@ -17,6 +17,7 @@
 
 #include "limerange.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,6 +60,14 @@ const struct limefs_run_real *limefs_run_real(void);
 void limefs_run_may_be_cancelled(void);
 int limefs_run_cancel_off(void);
 void limefs_run_cancel_back(int before);
+
+/* client.c: without signals that a handler could jump away by, and without cancellation. */
+struct limefs_run_quiet {
+    sigset_t signals;
+    int cancel;
+};
+void limefs_run_quiet_begin(struct limefs_run_quiet *);
+void limefs_run_quiet_end(const struct limefs_run_quiet *);
 
 /* ---- table.c: which descriptor is which record ---- */
 
@@ -166,11 +175,17 @@ enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
 void limefs_run_notice_begin(void);
 
-/* Nothing was told since a look found the descriptor and the container as they were. */
+/* Nothing was told since a look found the container as it was. */
 bool limefs_run_notice_holds(const struct limefs_run_record *);
 
-/* Now and then: makes the kernel tell. True: it does, and they are as they were. */
-bool limefs_run_notice_try(int fd, struct limefs_run_record *);
+/* And fd still is the record. False: perhaps. */
+bool limefs_run_notice_is(int fd, const struct limefs_run_record *);
+
+/* Now and then, where it is: makes the kernel tell. */
+void limefs_run_notice_try(int fd, struct limefs_run_record *);
+
+/* These bytes, read from there in the container while nothing was told, are what they were. */
+bool limefs_run_notice_covers(const struct iovec *, int count, size_t n, uint64_t at);
 
 /* What was found is relied on no longer: of any record; nobody reads this one any more. */
 void limefs_run_notice_stop(void);

@@ -250,7 +250,6 @@ void limefs_run_note_same(int fd, int of)
     if (fd != of && fd >= 0 && fd < FDS && (entry || entry_of(fd)) && limefs_run_is_ours()) {
         if (entry != BY_MOUNT && !hold(entry)) /* the new entry holds it */
             entry = NOTHING;
-        limefs_run_notice_stop(); /* neither is its last descriptor */
         store(fd, entry);
     }
     errno = kept;

@@ -14,6 +14,7 @@ import limetest
 from test_run import environ, run, settled, words
 
 SIZE = 1 << 20  # of records: words of eight bytes, and pieces of 4096
+ONE, TWO = 0x101, 0x202  # whose words they are; no word ends in a zero
 
 
 def why_not(folder):
@@ -39,13 +40,13 @@ def why_not(folder):
 class Case(limetest.TestCase):
     def layout(self, turn):
         """The two records change places with each turn."""
-        pair = [("one", words(1, SIZE)), ("two", words(2, SIZE))]
+        pair = [("one", words(ONE, SIZE)), ("two", words(TWO, SIZE))]
         return limetest.container(pair[::-1] if turn % 2 else pair)
 
     def setUp(self):
         self.folder = self.tempdir()
         self.path = os.path.join(self.folder, "c.lime")
-        self.plain = self.write("plain", words(1, SIZE))
+        self.plain = self.write("plain", words(ONE, SIZE))
         self.fill()
 
     def fill(self):
@@ -99,6 +100,40 @@ class Descriptors(Case):
 
     def test_who_filters_system_calls(self):
         self.check("filtered")
+        self.check("filtered_twice")
+
+    def test_kept_elsewhere(self):
+        self.check("kept")
+
+    def test_jumps(self):
+        self.check("jumps", False)
+
+    def test_urgent(self):
+        self.check("urgent", False)
+
+    def test_children(self):
+        self.check("children")
+
+    def test_inotify_is_left_to_others(self):
+        self.check("inotifies")
+
+    def test_zeros(self):
+        """What truncate() may have made of other bytes."""
+        self.needs_it()
+        self.check("zeros", False)
+
+    def test_waits(self):
+        """None ends early because somebody has opened the container."""
+        with limetest.Mount(self.folder) as mount:
+            process = subprocess.Popen(
+                [limetest.program("limefs-run"), limetest.program("run-notice"), "waits",
+                 mount.join("c.lime", "one"), self.plain],
+                env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while process.poll() is None:
+                with open(self.path, "rb"):
+                    time.sleep(0.03)
+            out, err = process.communicate()
+        self.assertEqual(process.returncode, 0, out + err)
 
 
 @limetest.needs_fuse
@@ -119,7 +154,7 @@ class Changes(Case):
         os.rename(file.name, self.path)
 
     def cut(self, turn):
-        os.truncate(self.path, 1000 + turn)
+        os.truncate(self.path, SIZE + 1000 + turn)  # behind what is read
 
     def reader(self, mount, what="serve", record="one"):
         process = subprocess.Popen(
@@ -143,12 +178,12 @@ class Changes(Case):
                        lambda turn: os.utime(self.path), lambda turn: os.link(self.path, self.path + "2")):
             with self.subTest(change), limetest.Mount(self.folder) as mount:
                 process = self.reader(mount)
-                self.assertEqual(self.ask(process, 800), (f"{1 << 48 | 800:x}", 0))
+                self.assertEqual(self.ask(process, 800), (f"{ONE << 48 | 800:x}", 0))
                 change(1)
                 answer, looks = self.ask(process, 1600)
                 process.communicate()
                 self.assertGreater(looks, 0)
-                self.assertIn(answer, (f"{1 << 48 | 1600:x}", "ESTALE"))
+                self.assertIn(answer, (f"{ONE << 48 | 1600:x}", "ESTALE"))
             self.setUp()
 
     def test_who_only_opens_it(self):
@@ -156,11 +191,11 @@ class Changes(Case):
         self.needs_it()
         with limetest.Mount(self.folder) as mount:
             process = self.reader(mount)
-            self.assertEqual(self.ask(process, 1600), (f"{1 << 48 | 1600:x}", 0))
+            self.assertEqual(self.ask(process, 1600), (f"{ONE << 48 | 1600:x}", 0))
             with open(self.path, "rb"):
                 answer, looks = self.ask(process, 800)
             process.communicate()
-            self.assertEqual(answer, f"{1 << 48 | 800:x}")
+            self.assertEqual(answer, f"{ONE << 48 | 800:x}")
             self.assertGreater(looks, 0)
 
     def writer(self, write):
@@ -172,7 +207,7 @@ class Changes(Case):
             write()
             answer, _ = self.ask(process, 1600)
             process.communicate()
-            self.assertIn(answer, (f"{1 << 48 | 1600:x}", "ESTALE"))
+            self.assertIn(answer, (f"{ONE << 48 | 1600:x}", "ESTALE"))
 
     def test_writer_who_was_there_before(self):
         with open(self.path, "r+b", buffering=0) as file:
@@ -196,7 +231,7 @@ class Changes(Case):
         seconds = 60 if os.environ.get("STRESS") else 3
         with limetest.Mount(self.folder) as mount:
             readers = [self.reader(mount, f"hammer{tag}", name)
-                       for name, tag in (("one", 1), ("two", 2))]
+                       for name, tag in (("one", ONE), ("two", TWO))]
             end, turn = time.monotonic() + seconds, 0
             while time.monotonic() < end:
                 turn += 1

@@ -1,7 +1,7 @@
 /*
  * run-notice.c - run-notice WHAT RECORD SAME: reads a record under limefs-run until the library
- * looks no more at the descriptor and the container, and then has the descriptor change in ways
- * that it cannot see (tests/fuse/test_run_notice.py)
+ * looks no more at the container, and then has descriptors change in ways that it cannot see
+ * (tests/fuse/test_run_notice.py)
  *
  * Exits with 1, and says where, at the first difference. `serve` reads offsets from its input,
  * and answers each with the eight bytes that are there, and how often the library looked.
@@ -13,7 +13,9 @@
 #include <linux/seccomp.h>
 #include <limits.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +23,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -42,7 +50,7 @@ enum {
     ENOUGH = 200, /* reads after which it has the kernel tell it */
 };
 
-static const char *record;
+static const char *record, *same;
 static unsigned char *bytes; /* what the record has to be */
 static size_t size;
 
@@ -55,11 +63,12 @@ static size_t dice(size_t sides)
     return state % sides;
 }
 
+/* Words, none of which ends in a zero: see zeros(). */
 static void reads(int fd, int count)
 {
     char buf[PIECE];
     for (int i = 0; i < count; i++) {
-        size_t at = dice(size - PIECE);
+        size_t at = dice((size - PIECE) / 8) * 8;
         MUST(pread(fd, buf, PIECE, (off_t)at) == PIECE && memcmp(buf, bytes + at, PIECE) == 0);
     }
 }
@@ -118,7 +127,7 @@ static void filter(const int *calls, size_t count, uint32_t action)
 
 static void count_looks(void)
 {
-    static const int calls[] = {SYS_statx, SYS_fstat,
+    static const int calls[] = {SYS_fstat,
 #ifdef SYS_newfstatat
                                 SYS_newfstatat
 #endif
@@ -151,14 +160,166 @@ static void counts(void)
 /* A program that has put itself into a filter is not ended for what the library would like. */
 static void filtered(void)
 {
-    static const int calls[] = {SYS_io_uring_setup, SYS_inotify_init1, SYS_inotify_add_watch};
+    static const int calls[] = {SYS_io_uring_setup, SYS_fanotify_init, SYS_fanotify_mark,
+                                SYS_clone};
     int fd = open(record, O_RDONLY);
     MUST(fd >= 0);
     filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_KILL_PROCESS);
     reads(fd, 1000);
 }
 
+/* Nor is one that was started under one. */
+static void filtered_twice(void)
+{
+    filter(NULL, 0, 0);
+    MUST(execl("/proc/self/exe", "run-notice", "filtered", record, same, NULL) == 0);
+}
+
+/* A truncate() that is not told yet leaves zeros up to the end of a page, or of the read. */
+static void zeros(void)
+{
+    char buf[100];
+    int fd = told();
+    count_looks();
+    reads(fd, 10);
+    MUST(pread(fd, buf, 99, 0) == 99 && buf[98] == 0 && atomic_load(&looks) > 0);
+}
+
+/* ---- the program's signals, waits, children and limits ---- */
+
+/* While others open the container, and after what was watched is not any more. */
+static void waits(void)
+{
+    struct timespec while_ = {0, 100000000};
+    struct epoll_event event;
+    struct sembuf down = {0, -1, 0};
+    int poll = epoll_create1(0), set = semget(IPC_PRIVATE, 1, 0600);
+    MUST(poll >= 0 && set >= 0);
+    for (int turn = 0; turn < 5; turn++) {
+        int fd = told();
+        int ready = epoll_wait(poll, &event, 1, 100);
+        int error = semtimedop(set, &down, 1, &while_) == 0 ? 0 : errno;
+        close(fd);
+        int later = epoll_wait(poll, &event, 1, 100);
+        if (ready != 0 || error != EAGAIN || later != 0) {
+            semctl(set, 0, IPC_RMID);
+            MUST(ready == 0 && error == EAGAIN && later == 0);
+        }
+    }
+    MUST(semctl(set, 0, IPC_RMID) == 0);
+}
+
+static void on_urgent(int number)
+{
+    (void)number;
+}
+
+/* Whoever opens the container in the wrong moment sends it. */
+static void urgent(void)
+{
+    struct sigaction action = {.sa_handler = on_urgent};
+    MUST(sigaction(SIGURG, &action, NULL) == 0);
+    int fd = told();
+    count_looks();
+    reads(fd, 1);
+    MUST(atomic_load(&looks) > 0);
+}
+
+static sigjmp_buf away;
+
+static void jump(int number)
+{
+    (void)number;
+    siglongjmp(away, 1);
+}
+
+static int descriptors(void)
+{
+    volatile int n = 0;
+    for (int fd = 0; fd < 400; fd++)
+        n = n + (fcntl(fd, F_GETFD) >= 0);
+    return n;
+}
+
+static void jumps(void)
+{
+    struct sigaction action = {.sa_handler = jump};
+    MUST(sigaction(SIGALRM, &action, NULL) == 0);
+    int before = descriptors();
+    for (volatile int turn = 0; turn < 4000; turn++) {
+        volatile int fd = open(record, O_RDONLY);
+        MUST(fd >= 0);
+        reads(fd, 60);
+        if (sigsetjmp(away, 1) == 0) {
+            struct itimerval soon = {{0, 0}, {0, (suseconds_t)(1 + dice(60))}};
+            MUST(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+            reads(fd, ENOUGH);
+            pause();
+        }
+        MUST(syscall(SYS_close, fd) == 0);
+    }
+    MUST(descriptors() == before);
+}
+
+static int rings(void)
+{
+    char line[PATH_MAX];
+    int n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    MUST(maps);
+    while (fgets(line, sizeof line, maps))
+        n += strstr(line, "io_uring") != NULL;
+    MUST(fclose(maps) == 0);
+    return n;
+}
+
+/* What a child keeps would be watched for as long as it lives. */
+static void children(void)
+{
+    int fd = told(), before = rings();
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        MUST(rings() == 0);
+        _exit(0);
+    }
+    ends_well(pid);
+    MUST(rings() == before && close(fd) == 0);
+}
+
+/* Other programs of the user need them, and have no other. */
+static int instances(void)
+{
+    enum { MOST = 300 };
+    int fd[MOST], n = 0;
+    while (n < MOST && (fd[n] = inotify_init1(0)) >= 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        MUST(close(fd[i]) == 0);
+    return n;
+}
+
+static void inotifies(void)
+{
+    int before = instances();
+    for (int i = 0; i < 8; i++)
+        told();
+    MUST(instances() > before - 4);
+}
+
 /* ---- the descriptor becomes another file's ---- */
+
+static int another(void)
+{
+    char other[PATH_MAX], buf[PIECE];
+    MUST(snprintf(other, sizeof other, "%.*stwo", (int)(strrchr(record, '/') - record + 1),
+                  record) < (int)sizeof other);
+    int fd = open(other, O_RDONLY);
+    MUST(fd >= 0);
+    for (int i = 0; i < ENOUGH; i++)
+        MUST(pread(fd, buf, PIECE, i * PIECE) == PIECE);
+    return fd;
+}
 
 static void unseen(void)
 {
@@ -179,12 +340,7 @@ static void unseen(void)
     MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
     is_zero(fd);
 
-    char other[PATH_MAX], buf[PIECE]; /* whose place in the library another had */
-    MUST(snprintf(other, sizeof other, "%.*stwo", (int)(strrchr(record, '/') - record + 1),
-                  record) < (int)sizeof other);
-    MUST(close(told()) == 0 && (fd = open(other, O_RDONLY)) >= 0);
-    for (int i = 0; i < 10; i++)
-        MUST(pread(fd, buf, PIECE, i * PIECE) == PIECE);
+    MUST(close(told()) == 0 && (fd = another()) >= 0); /* whose place there another had */
     MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
     is_zero(fd);
 
@@ -234,6 +390,49 @@ static void copies(void)
     MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
     is_zero(fd);
     MUST(write(ends[1], "x", 1) == 1);
+    ends_well(pid);
+}
+
+/* The file stays open elsewhere. */
+static void kept(void)
+{
+    extern char **environ;
+    char *sleeps[] = {"sleep", "1", NULL}, control[64] = {0};
+    int zero = open("/dev/zero", O_RDONLY), ends[2], fd = told();
+    MUST(mmap(NULL, PIECE, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+
+    fd = told();
+    MUST(syscall(SYS_dup, fd) >= 0);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+
+    fd = told();
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    struct iovec x = {"x", 1};
+    struct msghdr message = {.msg_iov = &x,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = CMSG_SPACE(sizeof fd)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    *head = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    MUST(sendmsg(ends[0], &message, 0) == 1);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+
+    int back = (int)syscall(SYS_dup, fd = told()); /* in the place of the next one */
+    MUST(back >= 0 && close(fd) == 0 && another() == fd);
+    MUST(syscall(SYS_dup3, back, fd, 0) == fd);
+    reads(fd, 10);
+
+    pid_t pid;
+    fd = told();
+    MUST(posix_spawnp(&pid, *sleeps, NULL, NULL, sleeps, environ) == 0);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
     ends_well(pid);
 }
 
@@ -389,21 +588,18 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"counts", counts},
-               {"filtered", filtered},
-               {"unseen", unseen},
-               {"taken", taken},
-               {"copies", copies},
-               {"vforks", vforks},
-               {"thread_closes", thread_closes},
-               {"threads", threads},
-               {"signals", signals},
-               {"many", many},
+    } all[] = {{"counts", counts},   {"filtered", filtered}, {"filtered_twice", filtered_twice},
+               {"zeros", zeros},     {"waits", waits},       {"urgent", urgent},
+               {"jumps", jumps},     {"children", children}, {"inotifies", inotifies},
+               {"kept", kept},       {"unseen", unseen},     {"taken", taken},
+               {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
+               {"threads", threads}, {"signals", signals},   {"many", many},
                {"serve", serve}};
     MUST(argc == 4);
     record = argv[2];
+    same = argv[3];
     struct stat st;
-    int plain = open(argv[3], O_RDONLY);
+    int plain = open(same, O_RDONLY);
     MUST(plain >= 0 && fstat(plain, &st) == 0);
     size = (size_t)st.st_size;
     bytes = malloc(size);
