@@ -1279,7 +1279,8 @@ class Faults(TestCase):
         failed, dice = set(), random.Random() if limetest.STRESS else random.Random(2)
         for op, most in (("read", 40), ("write", 30), ("fsync", 5), ("fdatasync", 8),
                          ("fallocate", 3), ("rename", 3), ("utimens", 3)):
-            for at in range(1, most + 1, 1 if limetest.STRESS else 4):
+            # Of few calls all: threads decide which comes first, and not each must be obeyed.
+            for at in range(1, most + 1, 1 if limetest.STRESS or most < 10 else 4):
                 code = dice.choice([errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINVAL])
                 env = {**os.environ, "LD_PRELOAD": library, "FAULT_OP": op, "FAULT_AT": str(at),
                        "FAULT_ERRNO": str(code)}
