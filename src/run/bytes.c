@@ -69,9 +69,8 @@ static bool read_container(int fd, struct limefs_run_record *record, const struc
         (source == LIMEFS_RUN_CONTAINER &&
          limefs_run_read_parts(container, iov, count, record->offset + at) != (ssize_t)n))
         return false;
-    bool unchanged = (source == LIMEFS_RUN_CONTAINER &&
-                      limefs_run_notice_covers(iov, count, n, record->offset + at) &&
-                      limefs_run_notice_holds(record)) ||
+    bool unchanged = (source == LIMEFS_RUN_CONTAINER && limefs_run_notice_holds(record) &&
+                      limefs_run_notice_covers(iov, count, n, record->offset + at)) ||
                      limefs_run_is_unchanged(record);
     if (!unchanged)
         atomic_store(&record->changed, true);

@@ -56,7 +56,8 @@
 
 enum {
     SLOTS = 8,            /* records at once */
-    LOOKS_MOST = 1 << 20, /* before it is tried again */
+    LOOKS = 64,           /* of a record, before it pays to be told; twice as many each time, */
+    LOOKS_MOST = 1 << 20, /* and no more */
 
     STACK = 1 << 14,
     COVERS_MOST = 1 << 16, /* bytes; beside more, a look takes no time */
@@ -70,11 +71,11 @@ enum {
 };
 
 struct slot {
-    _Atomic(struct limefs_run_record *) of; /* whose it is; NULL: free */
-    atomic_bool guards;                     /* and what it found is relied on */
-    int mark;                               /* of its open file; 0: none yet */
-    char *ring;                             /* NULL: none */
-    const unsigned *told;                   /* in it: 0 as long as nothing was told */
+    atomic_bool taken;    /* by a record, which has its number, */
+    atomic_bool guards;   /* and what it found is relied on */
+    int mark;             /* of its open file; 0: none yet */
+    char *ring;           /* NULL: none */
+    const unsigned *told; /* in it: 0 as long as nothing was told */
 };
 
 /* The kernel clears it in a child that fork() makes. */
@@ -224,7 +225,7 @@ bool limefs_run_notice_holds(const struct limefs_run_record *record)
         return false;
     const struct slot *slot = &page->slot[number - 1];
     return slot->told && __atomic_load_n(slot->told, __ATOMIC_ACQUIRE) == 0 &&
-           atomic_load(&slot->guards) && atomic_load(&slot->of) == record;
+           atomic_load(&slot->guards);
 }
 
 /* A truncate() by a path in the middle of them, which is told of too late, has made zeros of
@@ -243,11 +244,9 @@ bool limefs_run_notice_covers(const struct iovec *iov, int count, size_t n, uint
 static struct slot *slot_of(struct limefs_run_record *record)
 {
     int number = atomic_load(&record->notice);
-    for (int i = 0; i < SLOTS && number == 0; i++) {
-        struct limefs_run_record *nobody = NULL;
-        if (atomic_compare_exchange_strong(&page->slot[i].of, &nobody, record))
+    for (int i = 0; i < SLOTS && number == 0; i++)
+        if (!atomic_exchange(&page->slot[i].taken, true))
             number = i + 1;
-    }
     atomic_store(&record->notice, number);
     return number ? &page->slot[number - 1] : NULL;
 }
@@ -293,12 +292,12 @@ void limefs_run_notice_try(int fd, struct limefs_run_record *record)
     if (!page || !atomic_load(&page->usable) || !__libc_single_threaded)
         return;
     unsigned looks = atomic_load_explicit(&record->looks, memory_order_relaxed) + 1;
-    unsigned due = atomic_load_explicit(&record->looks_due, memory_order_relaxed);
+    unsigned due = LOOKS << atomic_load_explicit(&record->tries, memory_order_relaxed);
     atomic_store_explicit(&record->looks, looks < due ? looks : 0, memory_order_relaxed);
     if (looks < due)
         return;
     if (due < LOOKS_MOST) /* it does not help for long */
-        atomic_store_explicit(&record->looks_due, 2 * due, memory_order_relaxed);
+        atomic_fetch_add_explicit(&record->tries, 1, memory_order_relaxed);
     if (may_try(record))
         try_quietly(fd, record);
 }
@@ -317,7 +316,7 @@ void limefs_run_notice_end(struct limefs_run_record *record)
     struct slot *slot = &page->slot[number - 1];
     atomic_store(&slot->guards, false);
     end_ring(slot);
-    atomic_store(&slot->of, NULL);
+    atomic_store(&slot->taken, false);
 }
 
 static void forked(void)

@@ -84,17 +84,17 @@ struct limefs_run_flow {
 
 /* A record that is open, for all descriptors that share it. */
 struct limefs_run_record {
-    uint64_t dev, ino;            /* as the mount shows it */
-    uint64_t mount;               /* its number, never used again; 0: the kernel has none */
-    struct limefile_state state;  /* of the container, for as long as it is read */
-    uint64_t offset, bytes;       /* in the container */
-    uint64_t head;                /* bytes of the mount's own before them */
-    bool tail;                    /* and there are such behind them */
-    atomic_int container;         /* our own descriptor of it; -1: taken from us */
-    atomic_bool changed;          /* it is left to the mount for good */
-    atomic_int notice;            /* notice.c: its place there, from 1; 0: none */
-    atomic_uint looks, looks_due; /* so many without, and before it is tried */
-    _Atomic uint64_t life;        /* table.c */
+    uint64_t dev, ino;           /* as the mount shows it */
+    uint64_t mount;              /* its number, never used again; 0: the kernel has none */
+    struct limefile_state state; /* of the container, for as long as it is read */
+    uint64_t offset, bytes;      /* in the container */
+    uint64_t head;               /* bytes of the mount's own before them */
+    bool tail;                   /* and there are such behind them */
+    atomic_int container;        /* our own descriptor of it; -1: taken from us */
+    atomic_bool changed;         /* it is left to the mount for good */
+    atomic_int notice;           /* notice.c: its place there, from 1; 0: none */
+    atomic_uint looks, tries;    /* of the former since the last of the latter */
+    _Atomic uint64_t life;       /* table.c */
 
     /* Of the mount's job (fetch.c). Places are in the container, times ns. */
     uint64_t job_from; /* bytes after which a reader is its; 0: there is none */

@@ -23,7 +23,6 @@ enum {
     FDS = 1 << 16, /* higher ones are left to the mount */
     RECORDS = 1 << 10,
     LOW_FDS = 512, /* are the program's: ours are above */
-    LOOKS = 64,    /* of a record, before it pays to have its changes told */
     SHARE = 8,     /* one of so many descriptors that a process may have can be ours */
 
     /* Entries that are no record's. */
@@ -155,7 +154,7 @@ static void fill(struct limefs_run_record *record, const struct limefs_run_recor
     atomic_store(&record->leaves, 0);
     atomic_store(&record->changed, false);
     atomic_store(&record->looks, 0);
-    atomic_store(&record->looks_due, LOOKS);
+    atomic_store(&record->tries, 0);
     atomic_store(&record->container, container);
     atomic_fetch_add(&containers, 1);
     if (record->job_from)

@@ -379,13 +379,13 @@ class Places(limetest.TestCase):
             self.assertEqual(self.cat(mount, prefix=["prlimit", "--nofile=7:7"]), 0)
 
 
-@limetest.needs_fuse
-class Changes(limetest.TestCase):
-    """Another process changes the container: old bytes, new ones, or an error."""
+class Rewritten:
+    """A container, self.path, whose two records change places with each turn."""
+
+    TAGS, SIZE = (1, 2), SIZE
 
     def layout(self, turn):
-        """The two records change places with each turn."""
-        pair = [("one", words(1)), ("two", words(2))]
+        pair = [(name, words(tag, self.SIZE)) for name, tag in zip(("one", "two"), self.TAGS)]
         return limetest.container(pair[::-1] if turn % 2 else pair)
 
     def setUp(self):
@@ -407,6 +407,11 @@ class Changes(limetest.TestCase):
         with open(self.path + ".new", "wb") as file:
             file.write(self.layout(turn))
         os.rename(file.name, self.path)
+
+
+@limetest.needs_fuse
+class Changes(Rewritten, limetest.TestCase):
+    """Another process changes the container: old bytes, new ones, or an error."""
 
     def cut(self, turn):
         data = self.layout(turn)

@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
-from test_run import environ, run, settled, words
+from test_run import Rewritten, environ, run, words
 
 SIZE = 1 << 20  # of records: words of eight bytes, and pieces of 4096
 ONE, TWO = 0x101, 0x202  # whose words they are; no word ends in a zero
@@ -37,22 +37,12 @@ def why_not(folder):
     return None
 
 
-class Case(limetest.TestCase):
-    def layout(self, turn):
-        """The two records change places with each turn."""
-        pair = [("one", words(ONE, SIZE)), ("two", words(TWO, SIZE))]
-        return limetest.container(pair[::-1] if turn % 2 else pair)
+class Case(Rewritten, limetest.TestCase):
+    TAGS, SIZE = (ONE, TWO), SIZE
 
     def setUp(self):
-        self.folder = self.tempdir()
-        self.path = os.path.join(self.folder, "c.lime")
+        super().setUp()
         self.plain = self.write("plain", words(ONE, SIZE))
-        self.fill()
-
-    def fill(self):
-        with open(self.path, "wb") as file:
-            file.write(self.layout(0))
-        settled(self.path)
 
     def needs_it(self):
         missing = why_not(self.folder)
@@ -112,6 +102,7 @@ class Descriptors(Case):
         self.check("urgent", False)
 
     def test_children(self):
+        self.needs_it()
         self.check("children")
 
     def test_inotify_is_left_to_others(self):
@@ -139,19 +130,6 @@ class Descriptors(Case):
 @limetest.needs_fuse
 class Changes(Case):
     """Old bytes, new ones, or an error, and never another record's."""
-
-    def in_place(self, turn):
-        """Nobody takes it for a container while it is between two layouts."""
-        data = self.layout(turn)
-        with open(self.path, "r+b", buffering=0) as file:
-            file.write(bytes(8))
-            os.pwrite(file.fileno(), data[8:], 8)
-            os.pwrite(file.fileno(), data[:8], 0)
-
-    def replaced(self, turn):
-        with open(self.path + ".new", "wb") as file:
-            file.write(self.layout(turn))
-        os.rename(file.name, self.path)
 
     def cut(self, turn):
         os.truncate(self.path, SIZE + 1000 + turn)  # behind what is read

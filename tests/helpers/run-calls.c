@@ -6,6 +6,8 @@
  * position is made on the plain file, too.
  */
 #define _GNU_SOURCE
+#include "run-same.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,41 +29,12 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#define MUST(what)                                                                           \
-    do {                                                                                     \
-        if (!(what)) {                                                                       \
-            printf("line %d: %s: errno %d (%s)\n", __LINE__, #what, errno, strerror(errno)); \
-            fflush(stdout);                                                                  \
-            _exit(1);                                                                        \
-        }                                                                                    \
-    } while (0)
-
 enum {
     ROOM = 1 << 20,
     STEPS = 20000,
     THREADS = 8,
     PIECE = 4096,
 };
-
-static const char *record, *same;
-static unsigned char *bytes; /* what the record has to be */
-static size_t size;
-
-static uint64_t dice(uint64_t sides)
-{
-    static uint64_t state = 88172645463325252;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % sides;
-}
-
-static int opened(void)
-{
-    int fd = open(record, O_RDONLY);
-    MUST(fd >= 0);
-    return fd;
-}
 
 static void is_at(int fd, off_t at)
 {
@@ -77,13 +50,6 @@ static void reads_on(int fd, size_t at, size_t n)
     MUST(memcmp(buf, bytes + at, n) == 0);
     is_at(fd, (off_t)(at + n));
     free(buf);
-}
-
-static void ends_well(pid_t pid)
-{
-    int status;
-    MUST(waitpid(pid, &status, 0) == pid);
-    MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 /* ---- each call that reads, at random places, also beyond the end ---- */
@@ -622,33 +588,21 @@ static void kernel(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } all[] = {{"calls", calls},     {"dups", dups},       {"unseen", unseen},
-               {"taken", taken},     {"forks", forks},     {"executed", executed},
-               {"passes", passes},   {"threads", threads}, {"signals", signals},
-               {"streams", streams}, {"kernel", kernel},   {"close_all", close_all}};
-    struct stat st;
+    static const struct step all[] = {
+        {"calls", calls},     {"dups", dups},       {"unseen", unseen},
+        {"taken", taken},     {"forks", forks},     {"executed", executed},
+        {"passes", passes},   {"threads", threads}, {"signals", signals},
+        {"streams", streams}, {"kernel", kernel},   {"close_all", close_all}};
     if (argc != 4)
         return 2;
     record = argv[2];
     same = argv[3];
     int fd = strcmp(argv[1], "executed") == 0 ? fcntl(open(same, O_RDONLY), F_DUPFD, 60)
                                               : open(same, O_RDONLY);
-    MUST(fd >= 0 && fstat(fd, &st) == 0);
-    size = (size_t)st.st_size;
-    bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    MUST(bytes != MAP_FAILED && close(fd) == 0);
+    take_same(fd);
     if (strcmp(argv[1], "executes") == 0) {
         executes(argv);
         return 0;
     }
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (strcmp(argv[1], all[i].name) == 0) {
-            all[i].run();
-            return 0;
-        }
-    }
-    return 2;
+    return run_step(argv[1], all, sizeof all / sizeof all[0]);
 }

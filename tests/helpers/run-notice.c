@@ -3,10 +3,12 @@
  * looks no more at the container, and then has descriptors change in ways that it cannot see
  * (tests/fuse/test_run_notice.py)
  *
- * Exits with 1, and says where, at the first difference. `serve` reads offsets from its input,
+ * `serve` reads offsets from its input,
  * and answers each with the eight bytes that are there, and how often the library looked.
  */
 #define _GNU_SOURCE
+#include "run-same.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -36,32 +38,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MUST(what)                                                                           \
-    do {                                                                                     \
-        if (!(what)) {                                                                       \
-            printf("line %d: %s: errno %d (%s)\n", __LINE__, #what, errno, strerror(errno)); \
-            fflush(stdout);                                                                  \
-            _exit(1);                                                                        \
-        }                                                                                    \
-    } while (0)
-
 enum {
     PIECE = 4096,
     ENOUGH = 200, /* reads after which it has the kernel tell it */
 };
-
-static const char *record, *same;
-static unsigned char *bytes; /* what the record has to be */
-static size_t size;
-
-static size_t dice(size_t sides)
-{
-    static uint64_t state = 88172645463325252;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % sides;
-}
 
 /* Words, none of which ends in a zero: see zeros(). */
 static void reads(int fd, int count)
@@ -75,8 +55,7 @@ static void reads(int fd, int count)
 
 static int told(void)
 {
-    int fd = open(record, O_RDONLY);
-    MUST(fd >= 0);
+    int fd = opened();
     reads(fd, ENOUGH);
     return fd;
 }
@@ -89,12 +68,6 @@ static void is_zero(int fd)
     MUST(pread(fd, buf, sizeof buf, 5) == sizeof buf && buf[0] == 0 && buf[99] == 0);
     memset(buf, 1, sizeof buf);
     MUST(read(fd, buf, sizeof buf) == sizeof buf && buf[0] == 0 && buf[99] == 0);
-}
-
-static void ends_well(pid_t pid)
-{
-    int status;
-    MUST(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 /* ---- system calls are counted ---- */
@@ -143,7 +116,7 @@ static void counts(void)
     int before[AT_ONCE], fd;
     for (int i = 0; i < AT_ONCE; i++)
         before[i] = told();
-    MUST((fd = open(record, O_RDONLY)) >= 0);
+    fd = opened();
     for (int i = 0; i < AT_ONCE; i++)
         MUST(close(before[i]) == 0);
     reads(fd, ENOUGH);
@@ -162,8 +135,7 @@ static void filtered(void)
 {
     static const int calls[] = {SYS_io_uring_setup, SYS_fanotify_init, SYS_fanotify_mark,
                                 SYS_clone};
-    int fd = open(record, O_RDONLY);
-    MUST(fd >= 0);
+    int fd = opened();
     filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_KILL_PROCESS);
     reads(fd, 1000);
 }
@@ -247,8 +219,7 @@ static void jumps(void)
     MUST(sigaction(SIGALRM, &action, NULL) == 0);
     int before = descriptors();
     for (volatile int turn = 0; turn < 4000; turn++) {
-        volatile int fd = open(record, O_RDONLY);
-        MUST(fd >= 0);
+        volatile int fd = opened();
         reads(fd, 60);
         if (sigsetjmp(away, 1) == 0) {
             struct itimerval soon = {{0, 0}, {0, (suseconds_t)(1 + dice(60))}};
@@ -277,6 +248,7 @@ static int rings(void)
 static void children(void)
 {
     int fd = told(), before = rings();
+    MUST(before > 0);
     pid_t pid = fork();
     MUST(pid >= 0);
     if (pid == 0) {
@@ -361,7 +333,7 @@ static void taken(void)
     reads(fd, ENOUGH);
 }
 
-/* Who else has the descriptor keeps the kernel from telling when ours is closed. */
+/* Of which the library knows, in this process and in a child. */
 static void copies(void)
 {
     int fd = told(), two = dup(fd), zero = open("/dev/zero", O_RDONLY);
@@ -585,34 +557,21 @@ static void hammer(uint64_t whose)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } all[] = {{"counts", counts},   {"filtered", filtered}, {"filtered_twice", filtered_twice},
-               {"zeros", zeros},     {"waits", waits},       {"urgent", urgent},
-               {"jumps", jumps},     {"children", children}, {"inotifies", inotifies},
-               {"kept", kept},       {"unseen", unseen},     {"taken", taken},
-               {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
-               {"threads", threads}, {"signals", signals},   {"many", many},
-               {"serve", serve}};
+    static const struct step all[] = {
+        {"counts", counts},   {"filtered", filtered}, {"filtered_twice", filtered_twice},
+        {"zeros", zeros},     {"waits", waits},       {"urgent", urgent},
+        {"jumps", jumps},     {"children", children}, {"inotifies", inotifies},
+        {"kept", kept},       {"unseen", unseen},     {"taken", taken},
+        {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
+        {"threads", threads}, {"signals", signals},   {"many", many},
+        {"serve", serve}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];
-    struct stat st;
-    int plain = open(same, O_RDONLY);
-    MUST(plain >= 0 && fstat(plain, &st) == 0);
-    size = (size_t)st.st_size;
-    bytes = malloc(size);
-    MUST(bytes && read(plain, bytes, size) == (ssize_t)size);
-    MUST(close(plain) == 0);
+    take_same(open(same, O_RDONLY));
     if (strncmp(argv[1], "hammer", 6) == 0) {
         hammer(strtoul(argv[1] + 6, NULL, 10));
         return 0;
     }
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(argv[1], all[i].name) == 0) {
-            all[i].run();
-            return 0;
-        }
-    return 2;
+    return run_step(argv[1], all, sizeof all / sizeof all[0]);
 }

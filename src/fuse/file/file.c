@@ -329,7 +329,8 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;
     bool known = file->writes && fstat(file->fd, &st) == 0;
-    limefs_told_note(fs, file->node, file->fd);
+    if (file->writes)
+        limefs_told_note(fs, file->node, file->fd);
     limefs_lock(&fs->lock);
     int backing = limefs_passthrough_closed(file->node);
     if (file->writes)
