@@ -286,6 +286,16 @@ class ChangedByUs(Below):
             os.utime(mount, ns=(ns, ns))
             self.assertEqual((mtime(mount), mtime(below)), (ns, ns))
 
+    def test_written_twice_in_one_tick(self):
+        """The kernel tells one time for both, which is then the file's below, too."""
+        below, mount = self.paths("file")
+        for _ in range(20):
+            with open(mount, "r+b", buffering=0) as file:
+                rewrite(mount, NEW[:1])
+                file.write(b"m")
+                time.sleep(0.03)  # of more than a tick
+            self.assertEqual(mtime(mount), mtime(below))
+
     def test_many_at_once(self):
         below, mount = self.paths("file")
         self.locked(mount)

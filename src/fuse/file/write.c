@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "append.h"
 #include "file.h"
+#include "told.h"
 #include "verify.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
     if (!closing)
         return fsync(file->fd) == 0 ? 0 : -errno;
     limefs_append_flushed(fs, file->node);
+    limefs_told_note(fs, file->node, file->fd);
     int fd = dup(file->fd); /* some file systems tell of late errors when a file is closed */
     return fd < 0 ? -errno : close(fd) == 0 ? 0 : -errno;
 }

@@ -1,8 +1,13 @@
 /* told.c - the last change of a plain file that the kernel knows of */
 #include "told.h"
+#include "caller.h"
 #include "clock.h"
 
+#include <sys/stat.h>
+#include <time.h>
+
 #define SECONDS_AT_FIRST 0.25 /* for a look-up and an open, twice */
+#define SECONDS_TO_TELL  1    /* a time is the kernel's now, for us */
 
 static bool is_before(const struct timespec *a, const struct timespec *b)
 {
@@ -37,9 +42,42 @@ void limefs_told_end(struct limefs *fs, struct limefs_node *node, int fd, int er
     limefs_told_note(fs, node, fd);
 }
 
+void limefs_told_time(struct limefs *fs, struct limefs_node *node, const struct timespec *mtime)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    bool is_now = !is_before(&now, mtime) && now.tv_sec - mtime->tv_sec <= SECONDS_TO_TELL;
+    limefs_lock(&fs->lock);
+    node->known.kept = is_now ? *mtime : (struct timespec){0};
+    node->known.written = false;
+    limefs_unlock(&fs->lock);
+}
+
 void limefs_told_written(struct limefs_node *node)
 {
     node->known.changes++;
+    node->known.written = true;
+}
+
+/* Who writes twice in one tick of the kernel's clock has changed no time there, so the kernel
+ * tells none after the second, and the file below is to have what it has. */
+static bool is_behind(const struct limefs_known *known, struct timespec *kept)
+{
+    *kept = known->kept;
+    return known->written && (kept->tv_sec != 0 || kept->tv_nsec != 0);
+}
+
+static void keep_time(struct limefs *fs, struct limefs_node *node, int fd)
+{
+    struct timespec times[2] = {{0, UTIME_OMIT}, {0}};
+    limefs_lock(&fs->lock);
+    bool behind = is_behind(&node->known, &times[1]);
+    limefs_unlock(&fs->lock);
+    if (!behind)
+        return;
+    limefs_own_begin(); /* who may write to it may not set its time */
+    futimens(fd, times);
+    limefs_own_end();
 }
 
 /* Where more was changed meanwhile, whoever did that notes it. */
@@ -50,7 +88,10 @@ void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
     unsigned changes = node->known.changes;
     bool noted = node->known.noted == changes;
     limefs_unlock(&fs->lock);
-    if (noted || fstat(fd, &st) != 0)
+    if (noted)
+        return;
+    keep_time(fs, node, fd);
+    if (fstat(fd, &st) != 0)
         return;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     limefs_lock(&fs->lock);

@@ -18,8 +18,11 @@ void limefs_told_first(struct limefs_node *, const struct limefs_stamp *);
 void limefs_told_begin(struct limefs *, struct limefs_node *);
 void limefs_told_end(struct limefs *, struct limefs_node *, int fd, int err);
 
-/* The same of what somebody writes who has it open, and who calls limefs_told_note() before it
- * is closed: with fs->lock held. */
+/* Before limefs_told_end(): the kernel has set it to that. */
+void limefs_told_time(struct limefs *, struct limefs_node *, const struct timespec *mtime);
+
+/* The same of what somebody writes who has it open, and who calls limefs_told_note() when the
+ * kernel has sent all of it, and before it is closed: with fs->lock held. */
 void limefs_told_written(struct limefs_node *);
 void limefs_told_note(struct limefs *, struct limefs_node *, int fd);
 
