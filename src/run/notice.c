@@ -8,9 +8,11 @@
  * Nothing is done in this process for it (IORING_SETUP_DEFER_TASKRUN): it would end
  * epoll_wait(2) and others of the program's with EINTR.
  *
- * The record's open file gets a mark: a signal that is never sent (F_SETSIG). Any other file
- * that has come to the descriptor's number has it not, and to ask for it takes a quarter of
- * what statx does, which asks for all that is known.
+ * If the record is large, the mount opens the container when a descriptor of it is closed
+ * (LIMEFILE_CLOSING), which is told likewise; so no other file comes to the descriptor's number
+ * unseen. Else the record's open file gets a mark: a signal that is never sent (F_SETSIG). Any
+ * other file has it not, and to ask for it takes a quarter of what statx does, which asks for
+ * all that is known.
  *
  * The ring and the watch live by the memory that is mapped; no descriptor is left open for
  * them. What was told once needs new ones.
@@ -73,6 +75,7 @@ enum {
 struct slot {
     atomic_bool taken;    /* by a record, which has its number, */
     atomic_bool guards;   /* and what it found is relied on */
+    bool closing;         /* it is told when a descriptor of the record is closed; else */
     int mark;             /* of its open file; 0: none yet */
     char *ring;           /* NULL: none */
     const unsigned *told; /* in it: 0 as long as nothing was told */
@@ -192,14 +195,24 @@ static bool mark(int fd, struct slot *slot)
     return syscall(SYS_fcntl, fd, F_SETSIG, slot->mark) == 0;
 }
 
-bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
+/* Of the mount, which may have the container opened for it. */
+static bool tells_closing(int fd, const struct limefs_run_record *record)
 {
-    return limefs_run_notice_holds(record) &&
-           syscall(SYS_fcntl, fd, F_GETSIG) ==
-               page->slot[atomic_load(&record->notice) - 1].mark;
+    const struct limefile_closing container = {record->state.dev, record->state.ino};
+    return syscall(SYS_ioctl, fd, LIMEFILE_CLOSING, &container) == LIMEFILE_CLOSING_ASKED;
 }
 
-/* First the watch, then a look at what it is to guard. */
+bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
+{
+    if (!limefs_run_notice_holds(record))
+        return false;
+    const struct slot *slot =
+        &page->slot[atomic_load_explicit(&record->notice, memory_order_relaxed) - 1];
+    return slot->closing || syscall(SYS_fcntl, fd, F_GETSIG) == slot->mark;
+}
+
+/* First the watch, then a look at what it is to guard. Before it, the mount is asked what it is
+ * asked again with the watch, which then tells of nothing. */
 static bool guard(int fd, const struct limefs_run_record *record, struct slot *slot)
 {
     int container = atomic_load(&record->container);
@@ -208,11 +221,15 @@ static bool guard(int fd, const struct limefs_run_record *record, struct slot *s
                    : -1;
     if (told < 0)
         return false;
+    tells_closing(fd, record);
     bool good = fanotify_mark(told, FAN_MARK_ADD,
                               FAN_OPEN | FAN_CLOSE | FAN_MODIFY | FAN_ATTRIB | FAN_MOVE_SELF,
                               container, NULL) == 0 &&
-                have_it_wait(told, slot) && nobody_writes(container) && mark(fd, slot);
+                have_it_wait(told, slot) && nobody_writes(container);
     limefs_run_real()->close(told);
+    slot->closing = good && tells_closing(fd, record);
+    if (!slot->closing)
+        good = good && mark(fd, slot);
     return good && limefs_run_is(fd, record) && limefs_run_is_unchanged(record);
 }
 

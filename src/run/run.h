@@ -118,6 +118,11 @@ bool limefs_run_is_known(int fd);
 struct limefs_run_record *limefs_run_hold(int fd);
 void limefs_run_let_go(struct limefs_run_record *);
 
+/* The same without being held, for who has no threads and afterwards asks whether fd still has
+ * the entry; until then it may be another. */
+const struct limefs_run_record *limefs_run_peek(int fd, uint64_t *entry);
+bool limefs_run_is_entry(int fd, uint64_t entry);
+
 /* It has one descriptor, and nobody reads it but who asks. */
 bool limefs_run_is_alone(const struct limefs_run_record *);
 

@@ -106,6 +106,18 @@ struct limefs_run_record *limefs_run_hold(int fd)
     return hold(entry_of(fd));
 }
 
+const struct limefs_run_record *limefs_run_peek(int fd, uint64_t *entry)
+{
+    *entry = entry_of(fd);
+    return *entry % PER_RECORD == PER_RECORD - 1 ? &records[*entry / PER_RECORD % RECORDS]
+                                                 : NULL;
+}
+
+bool limefs_run_is_entry(int fd, uint64_t entry)
+{
+    return entry_of(fd) == entry;
+}
+
 bool limefs_run_is_alone(const struct limefs_run_record *record)
 {
     return (atomic_load(&record->life) & USERS) == 2; /* the entry, and who asks */

@@ -42,7 +42,7 @@ class Case(Rewritten, limetest.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.plain = self.write("plain", words(ONE, SIZE))
+        self.plain = self.write("plain", words(ONE, self.SIZE))
 
     def needs_it(self):
         missing = why_not(self.folder)
@@ -125,6 +125,16 @@ class Descriptors(Case):
                     time.sleep(0.03)
             out, err = process.communicate()
         self.assertEqual(process.returncode, 0, out + err)
+
+
+class OfLargeRecords(Descriptors):
+    """That they are closed, the mount tells."""
+
+    SIZE = 16 << 20
+
+    def test_no_calls(self):
+        self.needs_it()
+        self.check("bare", False)
 
 
 @limetest.needs_fuse

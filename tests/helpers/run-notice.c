@@ -98,6 +98,13 @@ static void filter(const int *calls, size_t count, uint32_t action)
     MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
+static void count_calls(const int *calls, size_t count)
+{
+    struct sigaction action = {.sa_sigaction = on_look, .sa_flags = SA_SIGINFO};
+    MUST(sigaction(SIGSYS, &action, NULL) == 0);
+    filter(calls, count, SECCOMP_RET_TRAP);
+}
+
 static void count_looks(void)
 {
     static const int calls[] = {SYS_fstat,
@@ -105,9 +112,17 @@ static void count_looks(void)
                                 SYS_newfstatat
 #endif
     };
-    struct sigaction action = {.sa_sigaction = on_look, .sa_flags = SA_SIGINFO};
-    MUST(sigaction(SIGSYS, &action, NULL) == 0);
-    filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_TRAP);
+    count_calls(calls, sizeof calls / sizeof *calls);
+}
+
+/* Of a large record: nor at the descriptor. */
+static void bare(void)
+{
+    static const int calls[] = {SYS_fstat, SYS_statx, SYS_fcntl};
+    int fd = told();
+    count_calls(calls, sizeof calls / sizeof *calls);
+    reads(fd, 1000);
+    MUST(atomic_load(&looks) == 0);
 }
 
 static void counts(void)
@@ -564,7 +579,8 @@ int main(int argc, char **argv)
         {"kept", kept},       {"unseen", unseen},     {"taken", taken},
         {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
         {"threads", threads}, {"signals", signals},   {"many", many},
-        {"serve", serve}};
+        {"serve", serve},     {"bare", bare},
+    };
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];

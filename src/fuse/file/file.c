@@ -22,6 +22,7 @@ static struct limefs_file *new_file(void)
     file->uid = limefs_caller_uid();
     file->gid = limefs_caller_gid();
     file->direct = LIMEFS_DIRECT_UNTRIED;
+    file->kept = -1;
     limefs_lock_init(&file->lock, LIMEFS_LOCK_FILE);
     return file;
 }
@@ -357,6 +358,8 @@ static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
         close_plain(fs, file);
     if (file->direct >= 0)
         close(file->direct);
+    if (file->kept >= 0)
+        close(file->kept);
     free_file(file);
 }
 

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fuse.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <syslog.h>
@@ -118,17 +117,6 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
     fuse_reply_readlink(req, target);
 }
 
-/* What libfuse before 3.17 cannot say: the kernel reads the file itself. */
-static void reply_passed(fuse_req_t req, struct limefs_file *file)
-{
-    enum { PASSTHROUGH = 1 << 7 }; /* FOPEN_PASSTHROUGH of 7.40; `padding` is its backing_id */
-    const struct fuse_open_out out = {.fh = (uintptr_t)file,
-                                      .open_flags = FOPEN_NOFLUSH | PASSTHROUGH,
-                                      .padding = (uint32_t)file->node->backing};
-    if (fuse_reply_buf(req, (const char *)&out, sizeof out) != 0)
-        limefs_file_close(fs_of(req), file);
-}
-
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct limefs_file *file;
@@ -144,9 +132,9 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fi->keep_cache = keep;
     fi->direct_io = file->around ||
                     (fs_of(req)->options.direct_io && limefs_file_is_large(fs_of(req), file));
-    fi->noflush = reads;
+    fi->noflush = reads && !limefs_file_tells_closing(file);
     if (file->node && file->node->backing)
-        reply_passed(req, file);
+        limefs_reply_passed(req, file);
     else
         limefs_op_reply_open(req, file, fi);
 }
@@ -405,6 +393,13 @@ static void changes_or_moves_setattr(fuse_req_t req, fuse_ino_t ino, struct stat
     limefs_caller_end();
 }
 
+/* Whatever comes of it. */
+static void told_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    limefs_file_tell_closing(fs_of(req), (struct limefs_file *)(uintptr_t)fi->fh);
+    moves_limefs_op_flush(req, ino, fi);
+}
+
 /* The others act on what is open, or tell what the kernel knows: with the daemon's own. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
@@ -425,7 +420,8 @@ const struct fuse_lowlevel_ops limefs_ops = {
     .getxattr = may_ask_getxattr,
     .listxattr = asks_op_listxattr,
     .write = moves_limefs_op_write,
-    .flush = moves_limefs_op_flush,
+    .flush = told_flush,
+    .ioctl = limefs_op_ioctl,
     .fsync = moves_limefs_op_fsync,
     .fallocate = moves_limefs_op_fallocate,
     .setattr = changes_or_moves_setattr,

@@ -8,6 +8,7 @@
 #include "tree.h"
 
 #include <errno.h>
+#include <linux/fuse.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -281,4 +282,14 @@ int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
     return view   ? attr_of_record(fs, view, ordinal, out)
            : face ? limefs_face_attr(fs, face, ordinal, out)
                   : -ESTALE;
+}
+
+void limefs_reply_passed(fuse_req_t req, struct limefs_file *file)
+{
+    enum { PASSTHROUGH = 1 << 7 }; /* FOPEN_PASSTHROUGH of 7.40; `padding` is its backing_id */
+    const struct fuse_open_out out = {.fh = (uintptr_t)file,
+                                      .open_flags = FOPEN_NOFLUSH | PASSTHROUGH,
+                                      .padding = (uint32_t)file->node->backing};
+    if (fuse_reply_buf(req, (const char *)&out, sizeof out) != 0)
+        limefs_file_close(fuse_req_userdata(req), file);
 }
