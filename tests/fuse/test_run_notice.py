@@ -4,6 +4,7 @@ import mmap
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+import writelib
 from test_run import Rewritten, environ, run, words
 
 SIZE = 1 << 20  # of records: words of eight bytes, and pieces of 4096
@@ -135,6 +137,20 @@ class OfLargeRecords(Descriptors):
     def test_no_calls(self):
         self.needs_it()
         self.check("bare", False)
+
+    def test_the_daemon_is_killed(self):
+        with limetest.Mount(self.folder) as mount:
+            process = subprocess.Popen(
+                [limetest.program("limefs-run"), limetest.program("run-notice"), "killed",
+                 mount.join("c.lime", "one"), self.plain],
+                env=environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL)
+            self.addCleanup(process.communicate)
+            self.assertEqual(process.stdout.read(1), b"x")
+            os.kill(mount.pid, signal.SIGKILL)
+            writelib.until(lambda: not mount.pids())
+            out, _ = process.communicate()
+            self.assertEqual(process.returncode, 0, out)
 
 
 @limetest.needs_fuse

@@ -423,6 +423,16 @@ static void kept(void)
     ends_well(pid);
 }
 
+/* When nobody is left who could tell. */
+static void killed(void)
+{
+    char c;
+    int fd = told(), zero = open("/dev/zero", O_RDONLY);
+    MUST(write(1, "x", 1) == 1 && read(0, &c, 1) == 0);
+    MUST(syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+}
+
 /* A child that shares our memory, but not our descriptors. */
 static void vforks(void)
 {
@@ -579,8 +589,7 @@ int main(int argc, char **argv)
         {"kept", kept},       {"unseen", unseen},     {"taken", taken},
         {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
         {"threads", threads}, {"signals", signals},   {"many", many},
-        {"serve", serve},     {"bare", bare},
-    };
+        {"serve", serve},     {"bare", bare},         {"killed", killed}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];
