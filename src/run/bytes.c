@@ -57,6 +57,15 @@ bool limefs_run_is_unchanged(const struct limefs_run_record *record)
     return limefile_state_equal(&state, &record->state);
 }
 
+/* So are these bytes, which were read from there in it. */
+static bool are_right(const struct limefs_run_record *record, const struct iovec *iov,
+                      int count, size_t n, uint64_t place)
+{
+    return (limefs_run_notice_holds(record) &&
+            limefs_run_notice_covers(iov, count, n, place)) ||
+           limefs_run_is_unchanged(record);
+}
+
 /* Afterwards the container must be what it was: what was read is then the record's, as it was
  * when the mount looked at it. */
 static bool read_container(int fd, struct limefs_run_record *record, const struct iovec *iov,
@@ -69,9 +78,9 @@ static bool read_container(int fd, struct limefs_run_record *record, const struc
         (source == LIMEFS_RUN_CONTAINER &&
          limefs_run_read_parts(container, iov, count, record->offset + at) != (ssize_t)n))
         return false;
-    bool unchanged = (source == LIMEFS_RUN_CONTAINER && limefs_run_notice_holds(record) &&
-                      limefs_run_notice_covers(iov, count, n, record->offset + at)) ||
-                     limefs_run_is_unchanged(record);
+    bool unchanged = source == LIMEFS_RUN_CONTAINER
+                         ? are_right(record, iov, count, n, record->offset + at)
+                         : limefs_run_is_unchanged(record);
     if (!unchanged)
         atomic_store(&record->changed, true);
     else if (source == LIMEFS_RUN_JOB)
@@ -156,22 +165,20 @@ static bool can_be_read(int container, const struct iovec *iov, int count)
 
 /* By a program without threads, where the kernel tells: nothing need be held, as only a handler
  * of a signal can come in between, and what that has done shows. False: nothing was read. */
-static bool read_told(int fd, const struct iovec *iov, int count, off_t place, ssize_t *got)
+static bool read_told(int fd, const struct iovec *iov, off_t place, ssize_t *got)
 {
     uint64_t entry;
     const struct limefs_run_record *record = limefs_run_peek(fd, &entry);
-    if (!record || count != 1 || !limefs_run_notice_is(fd, record) || record->job_from ||
-        atomic_load_explicit(&record->changed, memory_order_relaxed) ||
-        place < (off_t)record->head)
+    if (!record || record->job_from || place < (off_t)record->head ||
+        atomic_load_explicit(&record->changed, memory_order_relaxed))
         return false;
     uint64_t n = iov->iov_len, at = (uint64_t)place - record->head;
-    if (at >= record->bytes || n > record->bytes - at)
+    if (at >= record->bytes || n > record->bytes - at || !limefs_run_notice_is(fd, record))
         return false;
     at += record->offset;
     int container = atomic_load_explicit(&record->container, memory_order_relaxed);
-    if (syscall(SYS_pread64, container, iov->iov_base, n, at) != (ssize_t)n ||
-        !limefs_run_notice_covers(iov, 1, n, at) || !limefs_run_notice_holds(record) ||
-        !limefs_run_is_entry(fd, entry))
+    if (limefs_run_read_parts(container, iov, 1, at) != (ssize_t)n ||
+        !are_right(record, iov, 1, n, at) || !limefs_run_is_entry(fd, entry))
         return false;
     *got = (ssize_t)n;
     return true;
@@ -182,7 +189,7 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
 {
     int kept = errno;
     limefs_run_may_be_cancelled();
-    if (!vector && read_told(fd, iov, count, at, &got->bytes)) {
+    if (!vector && at >= 0 && read_told(fd, iov, at, &got->bytes)) {
         limefs_run_count_round((size_t)got->bytes);
         return true;
     }

@@ -211,8 +211,8 @@ bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
     return slot->closing || syscall(SYS_fcntl, fd, F_GETSIG) == slot->mark;
 }
 
-/* First the watch, then a look at what it is to guard. Before it, the mount is asked what it is
- * asked again with the watch, which then tells of nothing. */
+/* First the watch, then a look at what it is to guard. The mount is asked before it, too, as it
+ * opens the container when it is asked first, which the watch would tell. */
 static bool guard(int fd, const struct limefs_run_record *record, struct slot *slot)
 {
     int container = atomic_load(&record->container);
@@ -228,8 +228,7 @@ static bool guard(int fd, const struct limefs_run_record *record, struct slot *s
                 have_it_wait(told, slot) && nobody_writes(container);
     limefs_run_real()->close(told);
     slot->closing = good && tells_closing(fd, record);
-    if (!slot->closing)
-        good = good && mark(fd, slot);
+    good = good && (slot->closing || mark(fd, slot));
     return good && limefs_run_is(fd, record) && limefs_run_is_unchanged(record);
 }
 

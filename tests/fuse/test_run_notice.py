@@ -51,6 +51,14 @@ class Case(Rewritten, limetest.TestCase):
         if missing:
             self.skipTest("needs " + missing)
 
+    def reader(self, mount, what="serve", record="one"):
+        process = subprocess.Popen(
+            [limetest.program("limefs-run"), limetest.program("run-notice"), what,
+             mount.join("c.lime", record), self.plain],
+            env=environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        return process
+
 
 @limetest.needs_fuse
 class Descriptors(Case):
@@ -87,6 +95,9 @@ class Descriptors(Case):
     def test_signals(self):
         self.check("signals")
 
+    def test_bytes_are_read_once(self):
+        self.check("once")
+
     def test_many(self):
         self.assertEqual(self.check("many").through, 0)
 
@@ -118,10 +129,7 @@ class Descriptors(Case):
     def test_waits(self):
         """None ends early because somebody has opened the container."""
         with limetest.Mount(self.folder) as mount:
-            process = subprocess.Popen(
-                [limetest.program("limefs-run"), limetest.program("run-notice"), "waits",
-                 mount.join("c.lime", "one"), self.plain],
-                env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process = self.reader(mount, "waits")
             while process.poll() is None:
                 with open(self.path, "rb"):
                     time.sleep(0.03)
@@ -140,12 +148,7 @@ class OfLargeRecords(Descriptors):
 
     def test_the_daemon_is_killed(self):
         with limetest.Mount(self.folder) as mount:
-            process = subprocess.Popen(
-                [limetest.program("limefs-run"), limetest.program("run-notice"), "killed",
-                 mount.join("c.lime", "one"), self.plain],
-                env=environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL)
-            self.addCleanup(process.communicate)
+            process = self.reader(mount, "killed")
             self.assertEqual(process.stdout.read(1), b"x")
             os.kill(mount.pid, signal.SIGKILL)
             writelib.until(lambda: not mount.pids())
@@ -159,14 +162,6 @@ class Changes(Case):
 
     def cut(self, turn):
         os.truncate(self.path, SIZE + 1000 + turn)  # behind what is read
-
-    def reader(self, mount, what="serve", record="one"):
-        process = subprocess.Popen(
-            [limetest.program("limefs-run"), limetest.program("run-notice"), what,
-             mount.join("c.lime", record), self.plain],
-            env=environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(process.communicate)
-        return process
 
     def ask(self, process, at):
         """What is there, and the looks so far."""

@@ -3,8 +3,8 @@
  * looks no more at the container, and then has descriptors change in ways that it cannot see
  * (tests/fuse/test_run_notice.py)
  *
- * `serve` reads offsets from its input,
- * and answers each with the eight bytes that are there, and how often the library looked.
+ * `serve` reads offsets from its input, and answers each with the eight bytes that are there,
+ * and how often the library looked.
  */
 #define _GNU_SOURCE
 #include "run-same.h"
@@ -150,6 +150,29 @@ const char *__lsan_default_options(void);
 const char *__lsan_default_options(void)
 {
     return "detect_leaks=0";
+}
+
+static unsigned long bytes_read(void)
+{
+    char text[200] = {0}; /* "rchar: N" */
+    int fd = open("/proc/self/io", O_RDONLY);
+    MUST(fd >= 0 && read(fd, text, sizeof text - 1) > 7 && close(fd) == 0);
+    return strtoul(text + 7, NULL, 10);
+}
+
+/* Whatever is looked at afterwards, the bytes are read once. */
+static void once(void)
+{
+    enum { TURNS = 20, OTHERS = 1000 };
+    char *buf = malloc(size);
+    int fd = told();
+    unsigned long before = bytes_read();
+    for (int i = 0; i < TURNS; i++)
+        MUST(buf && pread(fd, buf, size, 0) == (ssize_t)size && memcmp(buf, bytes, size) == 0);
+    for (int i = 0; i < TURNS; i++)
+        MUST(pread(fd, buf, size / 2 + 7, 0) == (ssize_t)(size / 2 + 7));
+    MUST(bytes_read() - before < TURNS * (size + size / 2 + 7) + OTHERS);
+    free(buf);
 }
 
 /* A program that has put itself into a filter is not ended for what the library would like. */
@@ -596,7 +619,8 @@ int main(int argc, char **argv)
         {"kept", kept},       {"unseen", unseen},     {"taken", taken},
         {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
         {"threads", threads}, {"signals", signals},   {"many", many},
-        {"serve", serve},     {"bare", bare},         {"killed", killed}};
+        {"serve", serve},     {"bare", bare},         {"killed", killed},
+        {"once", once}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];

@@ -48,7 +48,7 @@ void limefs_told_time(struct limefs *fs, struct limefs_node *node, const struct 
     clock_gettime(CLOCK_REALTIME, &now);
     bool is_now = !is_before(&now, mtime) && now.tv_sec - mtime->tv_sec <= SECONDS_TO_TELL;
     limefs_lock(&fs->lock);
-    node->known.kept = is_now ? *mtime : (struct timespec){0};
+    node->known.kernels = is_now ? *mtime : (struct timespec){0};
     node->known.written = false;
     limefs_unlock(&fs->lock);
 }
@@ -61,17 +61,11 @@ void limefs_told_written(struct limefs_node *node)
 
 /* Who writes twice in one tick of the kernel's clock has changed no time there, so the kernel
  * tells none after the second, and the file below is to have what it has. */
-static bool is_behind(const struct limefs_known *known, struct timespec *kept)
-{
-    *kept = known->kept;
-    return known->written && (kept->tv_sec != 0 || kept->tv_nsec != 0);
-}
-
 static void keep_time(struct limefs *fs, struct limefs_node *node, int fd)
 {
-    struct timespec times[2] = {{0, UTIME_OMIT}, {0}};
     limefs_lock(&fs->lock);
-    bool behind = is_behind(&node->known, &times[1]);
+    const struct timespec times[2] = {{0, UTIME_OMIT}, node->known.kernels};
+    bool behind = node->known.written && (times[1].tv_sec != 0 || times[1].tv_nsec != 0);
     limefs_unlock(&fs->lock);
     if (!behind)
         return;

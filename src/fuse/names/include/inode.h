@@ -48,7 +48,7 @@ struct limefs_known {
     struct timespec mtime, ctime;
     unsigned changes, noted; /* after the first `noted` changes by this mount, */
     unsigned changing;       /* of which so many are being made */
-    struct timespec kept;    /* the kernel's mtime, where it set it to its now; else 0 */
+    struct timespec kernels; /* mtime that it told, where that was its now; else 0 */
     bool written;            /* since then */
 };
 
