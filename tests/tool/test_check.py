@@ -403,6 +403,22 @@ class Many(limetest.TestCase):
         self.assertIn("c/wrong.lime: offset", err)
         self.assertEqual(self.lime("-q", "-r", "--data", self.top, status=1), ([], ""))
 
+    @limetest.needs_fuse
+    def test_recursive_in_a_mount(self):
+        """Containers are folders there, and are not searched for more."""
+        with limetest.Mount(self.top) as mount:
+            names = [os.path.join(mount.path, n) for n in ("a/1.lime", "a/b/2.lime", "c/bare",
+                                                           "c/wrong.lime", "plain.lime")]
+            out, _ = self.lime("-r", mount.path, status=0)
+            self.assertEqual([line.split(": ")[0] for line in out[:-1]], names)
+            out, err = self.lime("-r", "--data", mount.path, status=1)
+            self.assertIn("5 files: 3 good, 1 bad, 1 unverified, 2 passed over (1 empty)", out[-1])
+            self.assertIn("c/wrong.lime: offset", err)
+            info = json.loads(self.run_ok(["lime", "info", "-r", "--json", mount.path]))
+            self.assertEqual([one["file"] for one in info], names)
+            out, _ = self.lime("-r", names[0], names[1], status=0)
+            self.assertIn("2 files: 2 good", out[-1])
+
     def test_empty(self):
         """What is called a container is to be one; others are counted."""
         with open(self.put("a/b/lost.lime"), "wb"):

@@ -166,7 +166,7 @@ static bool add_tree(struct stagelist *list, char *source, const char *folder)
         skip--;
     source[skip ? skip : 1] = '\0';
     struct tree tree = {list, top, skip};
-    bool good = top ? walk(source, add_entry, &tree) : out_of_memory();
+    bool good = top ? walk(source, NULL, add_entry, &tree) : out_of_memory();
     free(top);
     return good;
 }

@@ -1,5 +1,6 @@
 /* pathlist.c - files by name, from a list, from folders */
 #define _GNU_SOURCE
+#include "mounted.h"
 #include "pathlist.h"
 #include "tool.h"
 #include "walk.h"
@@ -40,6 +41,8 @@ static bool take(void *context, const struct walk_entry *entry)
         return put(list, entry->path, (uint64_t)entry->st->st_size, true);
     case WALK_FOLDER:
         return true;
+    case WALK_WHOLE:
+        return put(list, entry->path, 0, false);
     case WALK_FAULT:
         message_code(entry->path, "read", -entry->error);
         list->incomplete = true;
@@ -57,7 +60,7 @@ static bool add(struct pathlist *list, const char *path)
     struct stat st;
     bool known = stat(path, &st) == 0;
     if (list->walk && known && S_ISDIR(st.st_mode))
-        return walk(path, take, list);
+        return walk(path, mounted_is, take, list);
     return put(list, path, known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, false);
 }
 

@@ -16,6 +16,7 @@ struct names {
 };
 
 struct walker {
+    bool (*is_whole)(const char *folder);
     bool (*each)(void *context, const struct walk_entry *);
     void *context;
 };
@@ -97,6 +98,8 @@ static bool visit(const struct walker *walker, const char *path, const char *nam
     if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
         return tell(walker, &entry, errno);
     entry.kind = kind_of(&st);
+    if (entry.kind == WALK_FOLDER && walker->is_whole && walker->is_whole(path))
+        entry.kind = WALK_WHOLE;
     return tell(walker, &entry, 0) && (entry.kind != WALK_FOLDER || walk_in(walker, path));
 }
 
@@ -123,9 +126,9 @@ static bool walk_in(const struct walker *walker, const char *path)
     return good;
 }
 
-bool walk(const char *root, bool (*each)(void *context, const struct walk_entry *),
-          void *context)
+bool walk(const char *root, bool (*is_whole)(const char *folder),
+          bool (*each)(void *context, const struct walk_entry *), void *context)
 {
-    const struct walker walker = {each, context};
+    const struct walker walker = {is_whole, each, context};
     return visit(&walker, root, root, true);
 }

@@ -11,7 +11,7 @@ struct command;
 struct pathlist_item {
     char *path;    /* owned by the list */
     uint64_t size; /* 0 if it cannot be told */
-    bool found;    /* in a folder: nobody has asked for it by its name */
+    bool found;    /* in a folder, and wanted only if it begins like a container */
 };
 
 /* Filled by pathlist_make(). */
@@ -20,7 +20,7 @@ struct pathlist {
     size_t count, capacity;
     uint64_t skipped; /* links, sockets and the like, found in folders */
     bool incomplete;  /* something could not be read, after a message */
-    bool walk;        /* a folder means all regular files below it */
+    bool walk;        /* a folder means all regular files below it, and mounted containers */
     bool open_ended;  /* by -r or --files-from: there may be any number of files */
 };
 

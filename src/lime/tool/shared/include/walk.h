@@ -8,6 +8,7 @@
 enum walk_kind {
     WALK_FILE,   /* a regular one */
     WALK_FOLDER, /* told before what is in it */
+    WALK_WHOLE,  /* a folder that is to be one thing: what is in it is not told */
     WALK_LINK,   /* a symbolic link: not followed */
     WALK_OTHER,
     WALK_FAULT, /* it cannot be looked at, or, after WALK_FOLDER, not be read to its end */
@@ -20,10 +21,10 @@ struct walk_entry {
     int error;             /* an errno: of a fault */
 };
 
-/* In the order of their names. The root may be a link to a folder; it is told, too. False:
- * `each` was false, or there is no memory, after a message. (fts(3) takes an error while a
- * folder is read for its end.) */
-bool walk(const char *root, bool (*each)(void *context, const struct walk_entry *),
-          void *context);
+/* In the order of their names. The root may be a link to a folder; it is told, too. `is_whole`
+ * is asked of each folder; NULL: none is. False: `each` was false, or there is no memory, after
+ * a message. (fts(3) takes an error while a folder is read for its end.) */
+bool walk(const char *root, bool (*is_whole)(const char *folder),
+          bool (*each)(void *context, const struct walk_entry *), void *context);
 
 #endif
