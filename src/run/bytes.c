@@ -184,12 +184,20 @@ static bool read_told(int fd, const struct iovec *iov, off_t place, ssize_t *got
     return true;
 }
 
+static bool look_and_read(int fd, const struct iovec *iov, off_t place, ssize_t *got)
+{
+    bool before = limefs_run_notice_look(true);
+    bool done = read_told(fd, iov, place, got);
+    limefs_run_notice_look(before);
+    return done;
+}
+
 bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, off_t at,
                      struct limefs_run_got *got)
 {
     int kept = errno;
     limefs_run_may_be_cancelled();
-    if (!vector && at >= 0 && read_told(fd, iov, at, &got->bytes)) {
+    if (!vector && at >= 0 && look_and_read(fd, iov, at, &got->bytes)) {
         limefs_run_count_round((size_t)got->bytes);
         return true;
     }

@@ -75,6 +75,7 @@ enum {
 struct slot {
     atomic_bool taken;    /* by a record, which has its number, */
     atomic_bool guards;   /* and what it found is relied on */
+    atomic_bool left;     /* the record is gone, its ring is not: somebody was looking at it */
     bool closing;         /* it is told when a descriptor of the record is closed; else */
     int mark;             /* of its open file; 0: none yet */
     char *ring;           /* NULL: none */
@@ -89,6 +90,7 @@ struct page {
 
 static struct page *page;
 static size_t page_bytes;
+static volatile bool looking; /* a read looks at rings of records that it does not hold */
 
 /* ---- rings ---- */
 
@@ -202,15 +204,6 @@ static bool tells_closing(int fd, const struct limefs_run_record *record)
     return syscall(SYS_ioctl, fd, LIMEFILE_CLOSING, &container) == LIMEFILE_CLOSING_ASKED;
 }
 
-bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
-{
-    if (!limefs_run_notice_holds(record))
-        return false;
-    const struct slot *slot =
-        &page->slot[atomic_load_explicit(&record->notice, memory_order_relaxed) - 1];
-    return slot->closing || syscall(SYS_fcntl, fd, F_GETSIG) == slot->mark;
-}
-
 /* First the watch, then a look at what it is to guard. The mount is asked before it, too, as it
  * opens the container when it is asked first, which the watch would tell. */
 static bool guard(int fd, const struct limefs_run_record *record, struct slot *slot)
@@ -234,14 +227,36 @@ static bool guard(int fd, const struct limefs_run_record *record, struct slot *s
 
 /* ---- for reads ---- */
 
-bool limefs_run_notice_holds(const struct limefs_run_record *record)
+/* Whose slot nothing was told in; NULL: none. All is looked up once: a handler of a signal may
+ * change it in between. */
+static const struct slot *holding(const struct limefs_run_record *record)
 {
     int number = atomic_load_explicit(&record->notice, memory_order_relaxed);
     if (number == 0 || !__libc_single_threaded)
-        return false;
+        return NULL;
     const struct slot *slot = &page->slot[number - 1];
-    return slot->told && __atomic_load_n(slot->told, __ATOMIC_ACQUIRE) == 0 &&
-           atomic_load(&slot->guards);
+    const unsigned *told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
+    bool holds = told && __atomic_load_n(told, __ATOMIC_ACQUIRE) == 0;
+    return holds && atomic_load(&slot->guards) ? slot : NULL;
+}
+
+bool limefs_run_notice_holds(const struct limefs_run_record *record)
+{
+    return holding(record) != NULL;
+}
+
+bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
+{
+    const struct slot *slot = holding(record);
+    return slot && (slot->closing || syscall(SYS_fcntl, fd, F_GETSIG) == slot->mark);
+}
+
+bool limefs_run_notice_look(bool looks)
+{
+    bool before = looking;
+    looking = looks;
+    atomic_signal_fence(memory_order_seq_cst);
+    return before;
 }
 
 /* A truncate() by a path in the middle of them, which is told of too late, has made zeros of
@@ -257,8 +272,18 @@ bool limefs_run_notice_covers(const struct iovec *iov, int count, size_t n, uint
     return n > 0 && bytes[n - 1] != 0;
 }
 
+static void free_slot(struct slot *slot)
+{
+    end_ring(slot);
+    atomic_store(&slot->left, false);
+    atomic_store(&slot->taken, false);
+}
+
 static struct slot *slot_of(struct limefs_run_record *record)
 {
+    for (int i = 0; i < SLOTS; i++)
+        if (atomic_load(&page->slot[i].left))
+            free_slot(&page->slot[i]);
     int number = atomic_load(&record->notice);
     for (int i = 0; i < SLOTS && number == 0; i++)
         if (!atomic_exchange(&page->slot[i].taken, true))
@@ -277,10 +302,12 @@ static bool ignores_it(const sigset_t *blocked)
            (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
 }
 
-/* Under a filter a program may be ended for calls that it does not make itself. */
+/* Under a filter a program may be ended for calls that it does not make itself. A handler of a
+ * signal that came in the middle of a read ends no ring at which that looks. */
 static bool may_try(const struct limefs_run_record *record)
 {
-    return limefs_run_is_alone(record) && limefs_run_is_ours() && prctl(PR_GET_SECCOMP) == 0;
+    return !looking && limefs_run_is_alone(record) && limefs_run_is_ours() &&
+           prctl(PR_GET_SECCOMP) == 0;
 }
 
 static void try_now(int fd, struct limefs_run_record *record)
@@ -331,8 +358,10 @@ void limefs_run_notice_end(struct limefs_run_record *record)
         return;
     struct slot *slot = &page->slot[number - 1];
     atomic_store(&slot->guards, false);
-    end_ring(slot);
-    atomic_store(&slot->taken, false);
+    if (looking)
+        atomic_store(&slot->left, true);
+    else
+        free_slot(slot);
 }
 
 static void forked(void)

@@ -186,6 +186,11 @@ bool limefs_run_notice_holds(const struct limefs_run_record *);
 /* And fd still is the record. False: perhaps. */
 bool limefs_run_notice_is(int fd, const struct limefs_run_record *);
 
+/* Around a look at a record that is not held: a handler of a signal that comes meanwhile, and
+ * closes it, leaves what is looked at. What was said before, to be said again afterwards. Who
+ * jumps out of it is not told any more. */
+bool limefs_run_notice_look(bool looks);
+
 /* Now and then, where it is: makes the kernel tell. */
 void limefs_run_notice_try(int fd, struct limefs_run_record *);
 

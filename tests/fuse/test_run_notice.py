@@ -95,6 +95,9 @@ class Descriptors(Case):
     def test_signals(self):
         self.check("signals")
 
+    def test_signals_between_any_two_instructions(self):
+        self.check("stepped")
+
     def test_bytes_are_read_once(self):
         self.check("once")
 

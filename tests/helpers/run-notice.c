@@ -35,6 +35,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/ucontext.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,6 +175,64 @@ static void once(void)
     MUST(bytes_read() - before < TURNS * (size + size / 2 + 7) + OTHERS);
     free(buf);
 }
+
+/* ---- a handler of a signal between any two instructions of a read ---- */
+
+#if defined(__x86_64__)
+#define TRAP 0x100 /* the flag: SIGTRAP after each instruction */
+#define SET_TRAP(how)                                       \
+    __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; " how \
+                     "; popfq; lea 128(%%rsp), %%rsp" ::    \
+                         : "cc", "memory")
+
+static int stepped_fd;
+static long instructions, wanted; /* those made, and after which the handler does something */
+static bool again;                /* it reads the record until it is told, too */
+
+static void at_instruction(int signal, siginfo_t *info, void *context)
+{
+    int kept = errno;
+    (void)signal, (void)info;
+    if (++instructions != wanted)
+        return;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP;
+    MUST(close(stepped_fd) == 0 && (again ? told() : opened()) == stepped_fd);
+    errno = kept;
+}
+
+static void step_through(void)
+{
+    char buf[PIECE];
+    instructions = 0;
+    for (wanted = 1; instructions + 1 >= wanted; wanted++) {
+        size_t at = (size_t)wanted % 100 * PIECE;
+        reads(stepped_fd, ENOUGH);
+        instructions = 0;
+        SET_TRAP("orq $0x100, (%%rsp)");
+        ssize_t got = pread(stepped_fd, buf, PIECE, (off_t)at);
+        SET_TRAP("andq $~0x100, (%%rsp)");
+        MUST(got == PIECE && memcmp(buf, bytes + at, PIECE) == 0);
+    }
+    MUST(wanted > 100);
+}
+
+/* It closes the record and opens it once more: what the read was looking at is gone, or another
+ * record's. */
+static void stepped(void)
+{
+    struct sigaction action = {.sa_sigaction = at_instruction, .sa_flags = SA_SIGINFO};
+    MUST(sigaction(SIGTRAP, &action, NULL) == 0);
+    stepped_fd = opened();
+    step_through();
+    again = true;
+    step_through();
+}
+#else
+static void stepped(void)
+{
+    reads(told(), 1);
+}
+#endif
 
 /* A program that has put itself into a filter is not ended for what the library would like. */
 static void filtered(void)
@@ -620,7 +679,7 @@ int main(int argc, char **argv)
         {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
         {"threads", threads}, {"signals", signals},   {"many", many},
         {"serve", serve},     {"bare", bare},         {"killed", killed},
-        {"once", once}};
+        {"once", once},       {"stepped", stepped}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];

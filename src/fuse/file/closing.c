@@ -35,36 +35,36 @@ static int open_container(const struct limefs_file *file)
     return fd;
 }
 
-static int take_kept(struct limefs *fs, struct limefs_file *file)
-{
-    limefs_lock(&fs->lock);
-    int fd = file->kept;
-    file->kept = -1;
-    limefs_unlock(&fs->lock);
-    return fd;
-}
-
 /* False if there is one. */
-static bool keep(struct limefs *fs, struct limefs_file *file, int fd)
+static bool keep(struct limefs_file *file, int fd)
 {
-    limefs_lock(&fs->lock);
+    limefs_lock(&file->lock);
     bool none = file->kept < 0;
     if (none)
         file->kept = fd;
-    limefs_unlock(&fs->lock);
+    limefs_unlock(&file->lock);
     return none;
 }
 
-static bool keeps_one(struct limefs *fs, const struct limefs_file *file)
+static bool keeps_one(struct limefs_file *file)
 {
-    limefs_lock(&fs->lock);
+    limefs_lock(&file->lock);
     bool kept = file->kept >= 0;
-    limefs_unlock(&fs->lock);
+    limefs_unlock(&file->lock);
     return kept;
 }
 
-int limefs_file_ask_closing(struct limefs *fs, struct limefs_file *file,
-                            const struct limefile_closing *container)
+/* Within the lock: who finds none then knows that it has been told. */
+static void end_kept(struct limefs_file *file)
+{
+    limefs_lock(&file->lock);
+    if (file->kept >= 0)
+        close(file->kept);
+    file->kept = -1;
+    limefs_unlock(&file->lock);
+}
+
+int limefs_file_ask_closing(struct limefs_file *file, const struct limefile_closing *container)
 {
     struct stat st;
     if (!limefs_file_tells_closing(file))
@@ -73,23 +73,23 @@ int limefs_file_ask_closing(struct limefs *fs, struct limefs_file *file,
         return -errno;
     if (st.st_dev != container->dev || st.st_ino != container->ino)
         return -ESTALE;
-    if (keeps_one(fs, file))
+    if (keeps_one(file))
         return LIMEFILE_CLOSING_ASKED;
     int fd = open_container(file);
     if (fd < 0)
         return fd;
-    if (!keep(fs, file, fd))
+    if (!keep(file, fd))
         close(fd);
     return 0;
 }
 
-void limefs_file_tell_closing(struct limefs *fs, struct limefs_file *file)
+void limefs_file_tell_closing(struct limefs_file *file)
 {
-    if (!keeps_one(fs, file))
+    if (!keeps_one(file))
         return;
     int fd = open_container(file);
-    if (fd < 0)
-        fd = take_kept(fs, file);
     if (fd >= 0)
         close(fd);
+    else
+        end_kept(file);
 }

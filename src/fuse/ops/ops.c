@@ -396,7 +396,7 @@ static void changes_or_moves_setattr(fuse_req_t req, fuse_ino_t ino, struct stat
 /* Whatever comes of it. */
 static void told_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    limefs_file_tell_closing(fs_of(req), (struct limefs_file *)(uintptr_t)fi->fh);
+    limefs_file_tell_closing((struct limefs_file *)(uintptr_t)fi->fh);
     moves_limefs_op_flush(req, ino, fi);
 }
 

@@ -55,7 +55,7 @@ struct limefs_file {
     struct limefs_lock lock;            /* guards what follows */
     struct limefs_stream stream;
     int direct;                  /* the container with O_DIRECT; -1: cannot be had */
-    int kept;                    /* the container, for closing.c; -1: none; by fs->lock */
+    int kept;                    /* the container, for closing.c; -1: none */
     struct limefs_stamp checked; /* the container when the record was last found good */
     struct limefs_sample sample; /* of the last read */
 };
@@ -97,9 +97,8 @@ int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64
  * asked for, else 0 or -errno; -ENOTTY: it is not told of this one. */
 struct limefile_closing;
 bool limefs_file_tells_closing(const struct limefs_file *);
-int limefs_file_ask_closing(struct limefs *, struct limefs_file *,
-                            const struct limefile_closing *container);
-void limefs_file_tell_closing(struct limefs *, struct limefs_file *);
+int limefs_file_ask_closing(struct limefs_file *, const struct limefile_closing *container);
+void limefs_file_tell_closing(struct limefs_file *);
 
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
