@@ -186,14 +186,15 @@ static bool nobody_writes(int container)
     return real->fcntl(container, F_SETLEASE, F_UNLCK) == 0;
 }
 
-/* The program's open files have none, and ours before had another. */
+/* The program's open files have none, and of ours no two the same: when all are given away, no
+ * more are. */
 static bool mark(int fd, struct slot *slot)
 {
     static int turn;
     long has = syscall(SYS_fcntl, fd, F_GETSIG);
-    if (has != 0 && has != slot->mark)
-        return false;
-    slot->mark = MARK + turn++ % MARKS;
+    if (has != 0 || turn == MARKS)
+        return has != 0 && has == slot->mark;
+    slot->mark = MARK + turn++;
     return syscall(SYS_fcntl, fd, F_SETSIG, slot->mark) == 0;
 }
 

@@ -95,6 +95,9 @@ class Descriptors(Case):
     def test_signals(self):
         self.check("signals")
 
+    def test_no_mark_twice(self):
+        self.check("marks")
+
     def test_signals_between_any_two_instructions(self):
         self.check("stepped")
 

@@ -161,6 +161,19 @@ static unsigned long bytes_read(void)
     return strtoul(text + 7, NULL, 10);
 }
 
+/* By its mark an open file is known: no two have the same. */
+static void marks(void)
+{
+    int first = told();
+    long mark = syscall(SYS_fcntl, first, F_GETSIG);
+    for (int i = 0; i < 40; i++) {
+        int fd = told();
+        long other = syscall(SYS_fcntl, fd, F_GETSIG);
+        MUST(other == 0 || other != mark);
+        MUST(close(fd) == 0);
+    }
+}
+
 /* Whatever is looked at afterwards, the bytes are read once. */
 static void once(void)
 {
@@ -679,7 +692,7 @@ int main(int argc, char **argv)
         {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
         {"threads", threads}, {"signals", signals},   {"many", many},
         {"serve", serve},     {"bare", bare},         {"killed", killed},
-        {"once", once},       {"stepped", stepped}};
+        {"once", once},       {"stepped", stepped},   {"marks", marks}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];
