@@ -192,8 +192,10 @@ static bool mark(int fd, struct slot *slot)
 {
     static int turn;
     long has = syscall(SYS_fcntl, fd, F_GETSIG);
-    if (has != 0 || turn == MARKS)
-        return has != 0 && has == slot->mark;
+    if (has != 0)
+        return has == slot->mark;
+    if (turn == MARKS)
+        return false;
     slot->mark = MARK + turn++;
     return syscall(SYS_fcntl, fd, F_SETSIG, slot->mark) == 0;
 }
@@ -255,6 +257,7 @@ bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
 bool limefs_run_notice_look(bool looks)
 {
     bool before = looking;
+    atomic_signal_fence(memory_order_seq_cst);
     looking = looks;
     atomic_signal_fence(memory_order_seq_cst);
     return before;
@@ -280,6 +283,7 @@ static void free_slot(struct slot *slot)
     atomic_store(&slot->taken, false);
 }
 
+/* Its own, or a free one; nobody looks at those that were left. */
 static struct slot *slot_of(struct limefs_run_record *record)
 {
     for (int i = 0; i < SLOTS; i++)

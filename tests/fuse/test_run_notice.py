@@ -96,6 +96,7 @@ class Descriptors(Case):
         self.check("signals")
 
     def test_no_mark_twice(self):
+        self.needs_it()
         self.check("marks")
 
     def test_signals_between_any_two_instructions(self):
