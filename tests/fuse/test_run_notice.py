@@ -1,16 +1,20 @@
 """limefs-run: who reads much is told of changes by the kernel, in place of looking for them."""
 
+import contextlib
+import fcntl
 import mmap
 import os
 import platform
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import faults
 import limetest
 import writelib
 from test_run import Rewritten, environ, run, words
@@ -161,6 +165,46 @@ class OfLargeRecords(Descriptors):
             writelib.until(lambda: not mount.pids())
             out, _ = process.communicate()
             self.assertEqual(process.returncode, 0, out)
+
+    def test_the_daemon_keeps_one_descriptor(self):
+        """However many have asked, and until the last of them is closed."""
+        info = os.stat(self.path)
+        asked, container = 1 << 30 | 16 << 16 | ord("L") << 8 | 1, (info.st_dev, info.st_ino)
+        with limetest.Mount(self.folder) as mount:
+            def held():
+                count, folder = 0, f"/proc/{mount.pid}/fd"
+                for fd in os.listdir(folder):
+                    with contextlib.suppress(FileNotFoundError):  # closed by now
+                        count += os.readlink(os.path.join(folder, fd)) == self.path
+                return count
+            with contextlib.ExitStack() as stack:
+                files = [stack.enter_context(open(mount.join("c.lime", "one"), "rb", buffering=0))
+                         for _ in range(20)]
+                before = held()
+                for want in (0, 1):
+                    for file in files:
+                        argument = bytearray(struct.pack("=QQ", *container))
+                        self.assertEqual(fcntl.ioctl(file, asked, argument), want)
+                self.assertEqual(held(), before + 1)
+                for file in files[1:]:
+                    file.close()
+                self.assertEqual(held(), before + 1)
+            writelib.until(lambda: held() <= before)
+
+    def test_the_daemon_ends(self):
+        """However long it takes to close what tells so."""
+        fault = faults.Faults(self.folder)
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            fault.disarm()
+            with self.subTest(how), limetest.Mount(self.folder, env=fault.environment()) as mount:
+                process = self.reader(mount, "ended")
+                self.assertEqual(process.stdout.read(1), b"x")
+                fault.arm(faults.DAEMON, "close", 1, 0, faults.HANG)
+                os.kill(mount.pid, how)
+                writelib.until(lambda: fault.struck or not mount.pids())
+                fault.disarm()
+                out, err = process.communicate()
+                self.assertEqual(process.returncode, 0, out + err)
 
 
 @limetest.needs_fuse

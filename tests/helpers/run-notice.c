@@ -537,6 +537,17 @@ static void killed(void)
     is_zero(fd);
 }
 
+/* In the moment from which on requests fail. */
+static void ended(void)
+{
+    int other = opened(), zero = open("/dev/zero", O_RDONLY), fd = told();
+    MUST(write(1, "x", 1) == 1);
+    while (syscall(SYS_close, syscall(SYS_dup, other)) == 0)
+        ;
+    MUST(errno != EBADF && syscall(SYS_dup3, zero, fd, 0) == fd);
+    is_zero(fd);
+}
+
 /* A child that shares our memory, but not our descriptors. */
 static void vforks(void)
 {
@@ -694,7 +705,8 @@ int main(int argc, char **argv)
         {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
         {"threads", threads}, {"signals", signals},   {"many", many},
         {"serve", serve},     {"bare", bare},         {"killed", killed},
-        {"once", once},       {"stepped", stepped},   {"marks", marks}};
+        {"once", once},       {"stepped", stepped},   {"marks", marks},
+        {"ended", ended}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];

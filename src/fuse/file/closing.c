@@ -6,7 +6,8 @@
  * daemon of each close(2), dup2(2) and the like before it is over, whoever else has the file
  * open (FLUSH); the daemon then opens the container once, which whoever watches is told of in
  * that moment. If it cannot, it closes a descriptor that it has kept for this: of that they are
- * told, too, as they are when the daemon ends.
+ * told, too. So they are when the daemon ends: by an orderly end before requests fail; of one
+ * that is killed the kernel closes the connection last.
  */
 #define _GNU_SOURCE
 #include "caller.h"
@@ -35,33 +36,35 @@ static int open_container(const struct limefs_file *file)
     return fd;
 }
 
-/* False if there is one. */
-static bool keep(struct limefs_file *file, int fd)
+static bool keeps_one(struct limefs_view *view)
 {
-    limefs_lock(&file->lock);
-    bool none = file->kept < 0;
-    if (none)
-        file->kept = fd;
-    limefs_unlock(&file->lock);
-    return none;
-}
-
-static bool keeps_one(struct limefs_file *file)
-{
-    limefs_lock(&file->lock);
-    bool kept = file->kept >= 0;
-    limefs_unlock(&file->lock);
+    limefs_lock(&view->closing);
+    bool kept = view->kept >= 0;
+    limefs_unlock(&view->closing);
     return kept;
 }
 
 /* Within the lock: who finds none then knows that it has been told. */
-static void end_kept(struct limefs_file *file)
+static void end_kept(struct limefs_view *view)
 {
-    limefs_lock(&file->lock);
-    if (file->kept >= 0)
-        close(file->kept);
-    file->kept = -1;
-    limefs_unlock(&file->lock);
+    if (view->kept >= 0)
+        close(view->kept);
+    view->kept = -1;
+}
+
+/* The first keeps this one, for all of them. */
+static void keep(struct limefs_file *file, int fd)
+{
+    struct limefs_view *view = file->view;
+    limefs_lock(&view->closing);
+    bool first = view->kept < 0;
+    if (first)
+        view->kept = fd;
+    if (!atomic_exchange(&file->tells, true))
+        view->keepers++;
+    limefs_unlock(&view->closing);
+    if (!first)
+        close(fd);
 }
 
 int limefs_file_ask_closing(struct limefs_file *file, const struct limefile_closing *container)
@@ -73,23 +76,47 @@ int limefs_file_ask_closing(struct limefs_file *file, const struct limefile_clos
         return -errno;
     if (st.st_dev != container->dev || st.st_ino != container->ino)
         return -ESTALE;
-    if (keeps_one(file))
+    if (atomic_load(&file->tells) && keeps_one(file->view))
         return LIMEFILE_CLOSING_ASKED;
     int fd = open_container(file);
     if (fd < 0)
         return fd;
-    if (!keep(file, fd))
-        close(fd);
+    keep(file, fd);
     return 0;
+}
+
+void limefs_file_ask_no_more(struct limefs_file *file)
+{
+    struct limefs_view *view = file->view;
+    limefs_lock(&view->closing);
+    if (--view->keepers == 0)
+        end_kept(view);
+    limefs_unlock(&view->closing);
+}
+
+static void end_for_all(struct limefs_view *view)
+{
+    limefs_lock(&view->closing);
+    end_kept(view);
+    limefs_unlock(&view->closing);
 }
 
 void limefs_file_tell_closing(struct limefs_file *file)
 {
-    if (!keeps_one(file))
+    if (!atomic_load(&file->tells) || !keeps_one(file->view))
         return;
     int fd = open_container(file);
     if (fd >= 0)
         close(fd);
     else
-        end_kept(file);
+        end_for_all(file->view);
+}
+
+void limefs_files_end_closing(struct limefs *fs)
+{
+    for (struct limefs_handle *handle = fs->files; handle; handle = handle->next) {
+        const struct limefs_file *file = (const struct limefs_file *)handle;
+        if (atomic_load(&file->tells))
+            end_for_all(file->view);
+    }
 }

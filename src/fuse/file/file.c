@@ -22,7 +22,6 @@ static struct limefs_file *new_file(void)
     file->uid = limefs_caller_uid();
     file->gid = limefs_caller_gid();
     file->direct = LIMEFS_DIRECT_UNTRIED;
-    file->kept = -1;
     limefs_lock_init(&file->lock, LIMEFS_LOCK_FILE);
     return file;
 }
@@ -350,6 +349,8 @@ static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
     limefs_verify_detach(&file->reader);
     if (file->target)
         limefs_target_close(fs, file->target, forced);
+    if (file->tells)
+        limefs_file_ask_no_more(file);
     if (file->view)
         limefs_view_unpin(fs, file->view);
     if (file->face)
@@ -358,8 +359,6 @@ static void close_file(struct limefs *fs, struct limefs_file *file, bool forced)
         close_plain(fs, file);
     if (file->direct >= 0)
         close(file->direct);
-    if (file->kept >= 0)
-        close(file->kept);
     free_file(file);
 }
 

@@ -95,6 +95,8 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     view->node = node;
     view->pins = 1;
     limefs_lock_init(&view->describing, LIMEFS_LOCK_DESCRIBING);
+    limefs_lock_init(&view->closing, LIMEFS_LOCK_CLOSING);
+    view->kept = -1;
     report_fault(fs, node, view);
 
     limefs_lock(&fs->lock);

@@ -254,6 +254,7 @@ static int loop(struct fuse_session *session, struct limefs *fs,
                                  : fuse_session_loop_mt(session, config);
         limefs_ahead_end(fs);          /* what it gives goes there, too */
         limefs_errands_end(fs);        /* their replies go where unmounting closes */
+        limefs_files_end_closing(fs);  /* and then nobody is told */
         fuse_session_unmount(session); /* wakes the thread, should it still wait */
         pthread_join(thread, NULL);
     }

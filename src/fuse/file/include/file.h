@@ -51,11 +51,11 @@ struct limefs_file {
     bool appends;             /* nothing else (append.h) */
     uid_t uid;                /* who has opened it */
     gid_t gid;
+    atomic_bool tells; /* that a descriptor is closed: somebody asked for it (closing.c) */
     struct limefs_verify_reader reader; /* what is served is looked at */
     struct limefs_lock lock;            /* guards what follows */
     struct limefs_stream stream;
     int direct;                  /* the container with O_DIRECT; -1: cannot be had */
-    int kept;                    /* the container, for closing.c; -1: none */
     struct limefs_stamp checked; /* the container when the record was last found good */
     struct limefs_sample sample; /* of the last read */
 };
@@ -98,7 +98,11 @@ int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64
 struct limefile_closing;
 bool limefs_file_tells_closing(const struct limefs_file *);
 int limefs_file_ask_closing(struct limefs_file *, const struct limefile_closing *container);
+void limefs_file_ask_no_more(struct limefs_file *); /* one that was asked of */
 void limefs_file_tell_closing(struct limefs_file *);
+
+/* No request is served any more, and none has failed yet: all who have asked are told. */
+void limefs_files_end_closing(struct limefs *);
 
 /* A record that is worth being forwarded or read around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
