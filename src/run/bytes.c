@@ -125,24 +125,79 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
     return true;
 }
 
-/* At the kernel's position, which it moves first: who reads at the same time by the same open
- * file, in this process or another, gets other bytes. What it is not used for is given back in
- * the same way. Bytes that the container does not give are therefore the mount's from there,
- * and not from where the position is by then. */
-static bool read_on(int fd, struct limefs_run_record *record, const struct iovec *iov,
-                    int count, size_t total, struct limefs_run_got *got)
+/* Of `total` bytes at the kernel's position, what is left of the record; 0: leave it to the
+ * mount, also at the end. Where the last read ended, the position need not be asked for to know
+ * that they are all there. */
+static size_t left_of(int fd, const struct limefs_run_record *record, size_t total)
 {
-    off_t end = lseek(fd, (off_t)total, SEEK_CUR);
-    if (end < (off_t)total)
-        return false;
-    off_t at = end - (off_t)total;
-    got->round = read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes);
-    if (!got->round)
-        got->bytes = limefs_run_read_parts(fd, iov, count, (uint64_t)at);
+    uint64_t end = record->head + record->bytes;
+    uint64_t last = atomic_load_explicit(&record->position, memory_order_relaxed);
+    if (last < end && total <= end - last)
+        return total;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    uint64_t left = at >= 0 && (uint64_t)at < end ? end - (uint64_t)at : 0;
+    if (total <= left)
+        return total;
+    return total == MOST || record->tail ? 0 : (size_t)left;
+}
+
+/* At the kernel's position, which it moves first: who reads at the same time by the same open
+ * file, in this process or another, gets other bytes. -1: it cannot be moved. */
+static off_t reserve(int fd, size_t n)
+{
+    off_t end = lseek(fd, (off_t)n, SEEK_CUR);
+    return end < (off_t)n ? -1 : end - (off_t)n;
+}
+
+/* What was reserved up to `end` and is not used after all, if nobody has moved the position
+ * since. */
+static void give_back(int fd, off_t end, off_t n)
+{
+    if (n && lseek(fd, 0, SEEK_CUR) == end)
+        lseek(fd, -n, SEEK_CUR);
+}
+
+static void took(int fd, struct limefs_run_record *record, size_t reserved, off_t at,
+                 const struct limefs_run_got *got)
+{
+    off_t n = got->bytes > 0 ? got->bytes : 0;
+    atomic_store_explicit(&record->position, (uint64_t)(at + n), memory_order_relaxed);
+    give_back(fd, at + (off_t)reserved, (off_t)reserved - n);
+}
+
+/* Bytes that were reserved and the container does not give are the mount's from there, and not
+ * from where the position is by then. */
+static void read_by_mount(int fd, const struct iovec *iov, int count, off_t at,
+                          struct limefs_run_got *got)
+{
+    got->round = false;
+    got->bytes = limefs_run_read_parts(fd, iov, count, (uint64_t)at);
     got->error = errno;
-    off_t back = (off_t)total - (got->bytes > 0 ? got->bytes : 0);
-    if (back)
-        lseek(fd, -back, SEEK_CUR);
+}
+
+/* The position is never moved beyond the end, where others would find it. If a handler of a
+ * signal has meanwhile opened another file as fd, it was that one's. */
+static bool read_on(int fd, uint64_t entry, struct limefs_run_record *record,
+                    const struct iovec *iov, int count, size_t total,
+                    struct limefs_run_got *got)
+{
+    struct iovec parts[LIMEFS_RUN_PARTS];
+    size_t left = left_of(fd, record, total);
+    if (left < total) {
+        count = limefs_run_cut(iov, count, 0, left, parts);
+        iov = parts;
+    }
+    off_t at = count > 0 && left > 0 ? reserve(fd, left) : -1;
+    if (at < 0)
+        return false;
+    if (!limefs_run_is_entry(fd, entry)) {
+        give_back(fd, at + (off_t)left, (off_t)left);
+        return false;
+    }
+    got->round = read_file(fd, record, iov, count, left, (uint64_t)at, &got->bytes);
+    if (!got->round)
+        read_by_mount(fd, iov, count, at, got);
+    took(fd, record, left, at, got);
     return true;
 }
 
@@ -163,31 +218,51 @@ static bool can_be_read(int container, const struct iovec *iov, int count)
     return syscall(SYS_preadv, container, iov, (long)count, BEHIND, 0L) == 0;
 }
 
+static bool is_inside(const struct limefs_run_record *record, off_t at, size_t n)
+{
+    uint64_t from = (uint64_t)at - record->head;
+    return at >= (off_t)record->head && from < record->bytes && n <= record->bytes - from;
+}
+
 /* By a program without threads, where the kernel tells: nothing need be held, as only a handler
  * of a signal can come in between, and what that has done shows. False: nothing was read. */
-static bool read_told(int fd, const struct iovec *iov, off_t place, ssize_t *got)
+static bool read_told(int fd, const struct iovec *iov, off_t at, struct limefs_run_got *got)
 {
     uint64_t entry;
-    const struct limefs_run_record *record = limefs_run_peek(fd, &entry);
-    if (!record || record->job_from || place < (off_t)record->head ||
+    size_t n = iov->iov_len;
+    struct limefs_run_record *record = limefs_run_peek(fd, &entry);
+    if (!record || record->job_from ||
         atomic_load_explicit(&record->changed, memory_order_relaxed))
         return false;
-    uint64_t n = iov->iov_len, at = (uint64_t)place - record->head;
-    if (at >= record->bytes || n > record->bytes - at || !limefs_run_notice_is(fd, record))
+    bool on = at < 0;
+    if (on)
+        at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
+    if (n == 0 || n > MOST || !is_inside(record, at, n) || !limefs_run_notice_is(fd, record))
         return false;
-    at += record->offset;
+    if (on && (at = reserve(fd, n)) < 0)
+        return false;
     int container = atomic_load_explicit(&record->container, memory_order_relaxed);
-    if (limefs_run_read_parts(container, iov, 1, at) != (ssize_t)n ||
-        !are_right(record, iov, 1, n, at) || !limefs_run_is_entry(fd, entry))
-        return false;
-    *got = (ssize_t)n;
+    uint64_t place = record->offset + (uint64_t)at - record->head;
+    got->round = is_inside(record, at, n) &&
+                 limefs_run_read_parts(container, iov, 1, place) == (ssize_t)n &&
+                 are_right(record, iov, 1, n, place);
+    got->bytes = (ssize_t)n;
+    bool same = limefs_run_is_entry(fd, entry);
+    if (!on || !same) {
+        if (on)
+            give_back(fd, at + (off_t)n, (off_t)n);
+        return got->round && same;
+    }
+    if (!got->round)
+        read_by_mount(fd, iov, 1, at, got);
+    took(fd, record, n, at, got);
     return true;
 }
 
-static bool look_and_read(int fd, const struct iovec *iov, off_t place, ssize_t *got)
+static bool look_and_read(int fd, const struct iovec *iov, off_t at, struct limefs_run_got *got)
 {
     bool before = limefs_run_notice_look(true);
-    bool done = read_told(fd, iov, place, got);
+    bool done = read_told(fd, iov, at, got);
     limefs_run_notice_look(before);
     return done;
 }
@@ -197,10 +272,13 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
 {
     int kept = errno;
     limefs_run_may_be_cancelled();
-    if (!vector && at >= 0 && look_and_read(fd, iov, at, &got->bytes)) {
-        limefs_run_count_round((size_t)got->bytes);
+    if (!vector && look_and_read(fd, iov, at, got)) {
+        limefs_run_count(got->bytes, got->round);
+        errno = got->bytes < 0 ? got->error : kept;
         return true;
     }
+    uint64_t entry;
+    limefs_run_peek(fd, &entry);
     struct limefs_run_record *record = limefs_run_hold(fd);
     if (!record)
         return false;
@@ -216,7 +294,7 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
             limefs_run_forget(fd); /* closed unseen: it is another file */
     }
     if (done && at < 0)
-        done = read_on(fd, record, iov, count, total, got);
+        done = read_on(fd, entry, record, iov, count, total, got);
     else if (done)
         done = got->round = read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes);
     limefs_run_let_go(record);

@@ -96,6 +96,8 @@ struct limefs_run_record {
     atomic_uint looks, tries;    /* of the former since the last of the latter */
     _Atomic uint64_t life;       /* table.c */
 
+    _Atomic uint64_t position; /* where the last read(2) ended, by any descriptor */
+
     /* Of the mount's job (fetch.c). Places are in the container, times ns. */
     uint64_t job_from; /* bytes after which a reader is its; 0: there is none */
     struct limefs_run_flow flow[LIMEFS_RUN_FLOWS];
@@ -120,7 +122,7 @@ void limefs_run_let_go(struct limefs_run_record *);
 
 /* The same without being held, for who has no threads and afterwards asks whether fd still has
  * the entry; until then it may be another. */
-const struct limefs_run_record *limefs_run_peek(int fd, uint64_t *entry);
+struct limefs_run_record *limefs_run_peek(int fd, uint64_t *entry);
 bool limefs_run_is_entry(int fd, uint64_t entry);
 
 /* It has one descriptor, and nobody reads it but who asks. */

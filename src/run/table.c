@@ -106,7 +106,7 @@ struct limefs_run_record *limefs_run_hold(int fd)
     return hold(entry_of(fd));
 }
 
-const struct limefs_run_record *limefs_run_peek(int fd, uint64_t *entry)
+struct limefs_run_record *limefs_run_peek(int fd, uint64_t *entry)
 {
     *entry = entry_of(fd);
     return *entry % PER_RECORD == PER_RECORD - 1 ? &records[*entry / PER_RECORD % RECORDS]
@@ -164,6 +164,7 @@ static void fill(struct limefs_run_record *record, const struct limefs_run_recor
     atomic_store(&record->warm_to, 0);
     atomic_store(&record->rests, 0);
     atomic_store(&record->leaves, 0);
+    atomic_store(&record->position, 0);
     atomic_store(&record->changed, false);
     atomic_store(&record->looks, 0);
     atomic_store(&record->tries, 0);

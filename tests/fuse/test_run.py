@@ -99,6 +99,9 @@ class Calls(limetest.TestCase):
     def test_fork(self):
         self.check("forks")
 
+    def test_shared_position(self):
+        self.assertEqual(self.check("shares").through, 0)
+
     def test_exec(self):
         self.check("executes")
 

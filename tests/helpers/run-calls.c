@@ -250,6 +250,29 @@ static void forks(void)
     MUST(read(90, &c, 1) == -1 && errno == EBADF);
 }
 
+/* A process that shares the position never finds it behind the end. */
+static void shares(void)
+{
+    enum { LOOKS = 100000, LAST = 100 };
+    char buf[5000];
+    int fd = opened();
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        for (int i = 0; i < LOOKS; i++)
+            MUST(lseek(fd, 0, SEEK_CUR) <= (off_t)size);
+        _exit(0);
+    }
+    pid_t ended;
+    int status = 1;
+    while ((ended = waitpid(pid, &status, WNOHANG)) == 0) {
+        off_t at = (off_t)size - LAST;
+        MUST(lseek(fd, at, SEEK_SET) == at && read(fd, buf, sizeof buf) == LAST);
+        MUST(memcmp(buf, bytes + at, LAST) == 0 && read(fd, buf, sizeof buf) == 0);
+    }
+    MUST(ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* In the program that was executed: nothing but the record and what it knows of is open. */
 static void executed(void)
 {
@@ -592,7 +615,8 @@ int main(int argc, char **argv)
         {"calls", calls},     {"dups", dups},       {"unseen", unseen},
         {"taken", taken},     {"forks", forks},     {"executed", executed},
         {"passes", passes},   {"threads", threads}, {"signals", signals},
-        {"streams", streams}, {"kernel", kernel},   {"close_all", close_all}};
+        {"streams", streams}, {"kernel", kernel},   {"close_all", close_all},
+        {"shares", shares}};
     if (argc != 4)
         return 2;
     record = argv[2];
