@@ -17,9 +17,10 @@
  * The ring and the watch live by the memory that is mapped; no descriptor is left open for
  * them. What was told once needs new ones.
  *
- * Not for threads: one may end a ring at which another looks. Not after fork(): a child has our
- * descriptor of the container too, and it is not told when ours is closed. Not if somebody has
- * the container open for writing already, which the kernel tells its owner alone.
+ * Not for threads: one may end a ring at which another looks. Not in who has made a child
+ * (calls_child.c): it has our descriptor of the container too, and it is not told when ours is
+ * closed. Not if somebody has the container open for writing already, which the kernel tells
+ * its owner alone.
  *
  * Two are not told in time. truncate(2) by a path is told when it is done: see
  * limefs_run_notice_covers(). Who listens as root by fanotify(7) has descriptors whose writes
@@ -28,6 +29,7 @@
 #define _GNU_SOURCE
 #include "run.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <linux/magic.h>
@@ -90,6 +92,7 @@ struct page {
 
 static struct page *page;
 static size_t page_bytes;
+static void *places[SLOTS];   /* of the rings; a child has these still */
 static volatile bool looking; /* a read looks at rings of records that it does not hold */
 
 /* ---- rings ---- */
@@ -99,7 +102,7 @@ static void end_ring(struct slot *slot)
     slot->told = NULL;
     if (slot->ring)
         munmap(slot->ring, page_bytes);
-    slot->ring = NULL;
+    slot->ring = places[slot - page->slot] = NULL;
 }
 
 static void *map(int ring, off_t what)
@@ -113,7 +116,7 @@ static void *map(int ring, off_t what)
  * child gets none of it, which would live on there. */
 static bool submit(int ring, const struct io_uring_params *params, int told, struct slot *slot)
 {
-    slot->ring = map(ring, IORING_OFF_SQ_RING);
+    slot->ring = places[slot - page->slot] = map(ring, IORING_OFF_SQ_RING);
     struct io_uring_sqe *request = map(ring, IORING_OFF_SQES);
     bool ready = slot->ring && request && madvise(slot->ring, page_bytes, MADV_DONTFORK) == 0 &&
                  syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &told, 1) == 0;
@@ -158,8 +161,8 @@ static bool have_it_wait(int told, struct slot *slot)
 {
     static _Alignas(16) char stack[STACK];
     struct waiting waiting = {.told = told, .slot = slot};
-    int pid =
-        clone(wait_for, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES, &waiting);
+    int pid = limefs_run_real()->clone(wait_for, stack + sizeof stack,
+                                       CLONE_VM | CLONE_FS | CLONE_FILES, &waiting);
     return pid > 0 && syscall(SYS_wait4, pid, NULL, __WALL, NULL) == pid && waiting.done;
 }
 
@@ -369,10 +372,23 @@ void limefs_run_notice_end(struct limefs_run_record *record)
         free_slot(slot);
 }
 
-static void forked(void)
+void limefs_run_notice_no_more(void)
 {
-    atomic_store(&page->usable, false);
+    if (page)
+        atomic_store(&page->usable, false);
     limefs_run_notice_stop();
+}
+
+/* A handler of a signal that forks comes in the middle of a look, which goes on in the child,
+ * too: it finds that nothing is relied on there. */
+void limefs_run_notice_in_child(void)
+{
+    int kept = errno;
+    for (int i = 0; i < SLOTS; i++)
+        if (places[i])
+            mmap(places[i], page_bytes, PROT_READ,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    errno = kept;
 }
 
 static bool kernel_tells(void)
@@ -389,12 +405,12 @@ static bool kernel_tells(void)
 void limefs_run_notice_begin(void)
 {
     page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-    if (!kernel_tells())
+    if (!LIMEFS_RUN_SEES_VFORK || !kernel_tells())
         return;
     void *memory =
         mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED || madvise(memory, page_bytes, MADV_WIPEONFORK) != 0 ||
-        pthread_atfork(NULL, forked, NULL) != 0)
+        pthread_atfork(limefs_run_notice_no_more, NULL, limefs_run_notice_in_child) != 0)
         return;
     page = memory;
     atomic_store(&page->usable, true);

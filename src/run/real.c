@@ -44,6 +44,18 @@ static void find(void)
     FIND(fread_unlocked, "fread_unlocked");
     FIND(fread_chk, "__fread_chk");
     FIND(fread_unlocked_chk, "__fread_unlocked_chk");
+    FIND(posix_spawn, "posix_spawn");
+    FIND(posix_spawnp, "posix_spawnp");
+#if __GLIBC_PREREQ(2, 39)
+    FIND(pidfd_spawn, "pidfd_spawn");
+    FIND(pidfd_spawnp, "pidfd_spawnp");
+#endif
+    FIND(system, "system");
+    FIND(wordexp, "wordexp");
+    FIND(popen, "popen");
+    FIND(clone, "clone");
+    FIND(vfork, "vfork");
+    FIND(_Fork, "_Fork");
     atomic_store(&ready, true);
 }
 

@@ -18,16 +18,21 @@
 #include "limerange.h"
 
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <wordexp.h>
 
 _Static_assert(sizeof(off_t) == 8, "one function has both names, as pread and pread64");
 
 /* ---- real.c: the functions that ours stand before ---- */
+
+typedef int limefs_run_spawn(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                             const posix_spawnattr_t *, char *const[], char *const[]);
 
 struct limefs_run_real {
     int (*open)(const char *, int, ...), (*open_2)(const char *, int);
@@ -51,6 +56,11 @@ struct limefs_run_real {
     size_t (*fread_unlocked)(void *, size_t, size_t, FILE *);
     size_t (*fread_chk)(void *, size_t, size_t, size_t, FILE *);
     size_t (*fread_unlocked_chk)(void *, size_t, size_t, size_t, FILE *);
+    limefs_run_spawn *posix_spawn, *posix_spawnp, *pidfd_spawn, *pidfd_spawnp;
+    int (*system)(const char *), (*wordexp)(const char *, wordexp_t *, int);
+    FILE *(*popen)(const char *, const char *);
+    int (*clone)(int (*)(void *), void *, int, void *, ...);
+    pid_t (*vfork)(void), (*_Fork)(void);
 };
 
 const struct limefs_run_real *limefs_run_real(void);
@@ -180,6 +190,13 @@ enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
 /* ---- notice.c: looks that need no system call ---- */
 
+/* calls_child.c stands before vfork(). */
+#if defined(__x86_64__) || defined(__aarch64__)
+#define LIMEFS_RUN_SEES_VFORK 1
+#else
+#define LIMEFS_RUN_SEES_VFORK 0
+#endif
+
 void limefs_run_notice_begin(void);
 
 /* Nothing was told since a look found the container as it was. */
@@ -202,6 +219,11 @@ bool limefs_run_notice_covers(const struct iovec *, int count, size_t n, uint64_
 /* What was found is relied on no longer: of any record; nobody reads this one any more. */
 void limefs_run_notice_stop(void);
 void limefs_run_notice_end(struct limefs_run_record *);
+
+/* Nor will it be: a child is about to be made that has our descriptors, too. And in it, if it
+ * has memory of its own. */
+void limefs_run_notice_no_more(void);
+void limefs_run_notice_in_child(void);
 
 /* ---- bytes.c: reads ---- */
 

@@ -86,6 +86,12 @@ class Descriptors(Case):
     def test_numbers_of_ours_are_taken(self):
         self.check("taken", False)
 
+    def test_numbers_of_ours_are_taken_beside_a_child(self):
+        self.check("taken_beside0")
+
+    def test_fork_between_any_two_instructions(self):
+        self.check("forks_at0")
+
     def test_copies(self):
         self.check("copies")
 

@@ -15,6 +15,7 @@
 #include <linux/seccomp.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -176,6 +177,17 @@ static void marks(void)
     }
 }
 
+static long turns_before; /* the number after WHAT */
+
+/* A process that has had a child is not told any more: the next turn is another one's. */
+static void next(const char *what, long then)
+{
+    char text[64];
+    MUST(snprintf(text, sizeof text, "%s%ld", what, then) < (int)sizeof text);
+    execl("/proc/self/exe", "run-notice", text, record, same, NULL);
+    MUST(false);
+}
+
 /* Whatever is looked at afterwards, the bytes are read once. */
 static void once(void)
 {
@@ -250,6 +262,40 @@ static void step_through(void)
     MUST(wanted > 100);
 }
 
+static pid_t forked = -1;
+
+static void fork_at(int signal, siginfo_t *info, void *context)
+{
+    (void)signal, (void)info;
+    if (++instructions != wanted)
+        return;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP;
+    forked = fork();
+    MUST(forked >= 0);
+}
+
+/* The read goes on in the child, too. */
+static void forks_at(void)
+{
+    struct sigaction action = {.sa_sigaction = fork_at, .sa_flags = SA_SIGINFO};
+    char buf[PIECE];
+    MUST(sigaction(SIGTRAP, &action, NULL) == 0);
+    int fd = told();
+    wanted = turns_before + 1;
+    SET_TRAP("orq $0x100, (%%rsp)");
+    ssize_t got = pread(fd, buf, PIECE, PIECE);
+    SET_TRAP("andq $~0x100, (%%rsp)");
+    MUST(got == PIECE && memcmp(buf, bytes + PIECE, PIECE) == 0);
+    reads(fd, ENOUGH);
+    if (forked == 0)
+        _exit(0);
+    if (forked > 0) {
+        ends_well(forked);
+        next("forks_at", turns_before + 1);
+    }
+    MUST(turns_before > 100);
+}
+
 /* It closes the record and opens it once more: what the read was looking at is gone, or another
  * record's. */
 static void stepped(void)
@@ -265,6 +311,11 @@ static void stepped(void)
 }
 #else
 static void stepped(void)
+{
+    reads(told(), 1);
+}
+
+static void forks_at(void)
 {
     reads(told(), 1);
 }
@@ -471,6 +522,106 @@ static void taken(void)
     for (int i = 400; i < 700; i++)
         MUST(syscall(SYS_close, i) == 0);
     reads(fd, ENOUGH);
+}
+
+static int pair[2]; /* of a pipe, at whose end children end */
+
+static void wait_for_end(void)
+{
+    char c;
+    syscall(SYS_close, pair[1]);
+    syscall(SYS_read, pair[0], &c, 1);
+}
+
+static void take(int fd)
+{
+    int other = (int)syscall(SYS_openat, AT_FDCWD, same, O_RDONLY); /* none ends in zeros */
+    for (int i = 400; i < 700; i++)
+        MUST(syscall(SYS_dup3, other, i, 0) == i);
+    reads(fd, ENOUGH);
+}
+
+static int waits_for_end(void *unused)
+{
+    (void)unused;
+    wait_for_end();
+    return 0;
+}
+
+static void take_beside_clone(int fd)
+{
+    static _Alignas(16) char stack[1 << 16];
+    pid_t pid = clone(waits_for_end, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+    MUST(pid > 0);
+    take(fd);
+    MUST(close(pair[1]) == 0);
+    ends_well(pid);
+}
+
+static void take_beside_fork(int fd, pid_t (*forks)(void))
+{
+    pid_t pid = forks();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        wait_for_end();
+        _exit(0);
+    }
+    take(fd);
+    MUST(close(pair[1]) == 0);
+    ends_well(pid);
+}
+
+static void take_in_vfork(int fd)
+{
+    pid_t pid = vfork(); /* NOLINT: what such a child does is what this is about */
+    if (pid == 0) {
+        take(fd);
+        _exit(0);
+    }
+    ends_well(pid);
+    reads(fd, ENOUGH);
+}
+
+/* Others have these for a moment still, when they are executed. */
+static void take_beside_program(int fd, bool shell)
+{
+    extern char **environ;
+    char *words[] = {"true", NULL};
+    pid_t pid = -1;
+    FILE *pipe = shell ? popen("exit 0", "r") : NULL;
+    MUST(shell ? pipe != NULL : posix_spawnp(&pid, *words, NULL, NULL, words, environ) == 0);
+    take(fd);
+    if (shell)
+        MUST(pclose(pipe) == 0);
+    else
+        ends_well(pid);
+}
+
+/* While a child has them, too. */
+static void taken_beside(void)
+{
+    enum { TURNS = 60, WAYS = 6 };
+    int fd = told();
+    MUST(pipe(pair) == 0);
+    switch (turns_before % WAYS) {
+    case 0:
+        take_beside_clone(fd);
+        break;
+    case 1:
+        take_beside_fork(fd, fork);
+        break;
+    case 2:
+        take_beside_fork(fd, _Fork);
+        break;
+    case 3:
+        take_in_vfork(fd);
+        break;
+    default:
+        take_beside_program(fd, turns_before % 2);
+        break;
+    }
+    if (turns_before + 1 < TURNS)
+        next("taken_beside", turns_before + 1);
 }
 
 /* Of which the library knows, in this process and in a child. */
@@ -727,13 +878,16 @@ int main(int argc, char **argv)
         {"threads", threads}, {"signals", signals},   {"many", many},
         {"serve", serve},     {"bare", bare},         {"killed", killed},
         {"once", once},       {"stepped", stepped},   {"marks", marks},
-        {"ended", ended}};
+        {"ended", ended},     {"forks_at", forks_at}, {"taken_beside", taken_beside}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];
     take_same(open(same, O_RDONLY));
-    if (strncmp(argv[1], "hammer", 6) == 0) {
-        hammer(strtoul(argv[1] + 6, NULL, 10));
+    size_t word = strcspn(argv[1], "0123456789");
+    turns_before = strtol(argv[1] + word, NULL, 10);
+    argv[1][word] = '\0';
+    if (strcmp(argv[1], "hammer") == 0) {
+        hammer((uint64_t)turns_before);
         return 0;
     }
     return run_step(argv[1], all, sizeof all / sizeof all[0]);
