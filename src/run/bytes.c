@@ -126,14 +126,10 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
 }
 
 /* Of `total` bytes at the kernel's position, what is left of the record; 0: leave it to the
- * mount, also at the end. Where the last read ended, the position need not be asked for to know
- * that they are all there. */
+ * mount, also at the end. */
 static size_t left_of(int fd, const struct limefs_run_record *record, size_t total)
 {
     uint64_t end = record->head + record->bytes;
-    uint64_t last = atomic_load_explicit(&record->position, memory_order_relaxed);
-    if (last < end && total <= end - last)
-        return total;
     off_t at = lseek(fd, 0, SEEK_CUR);
     uint64_t left = at >= 0 && (uint64_t)at < end ? end - (uint64_t)at : 0;
     if (total <= left)
@@ -149,20 +145,14 @@ static off_t reserve(int fd, size_t n)
     return end < (off_t)n ? -1 : end - (off_t)n;
 }
 
-/* What was reserved up to `end` and is not used after all, if nobody has moved the position
- * since. */
-static void give_back(int fd, off_t end, off_t n)
+/* What was reserved from there, and is not used after all, is given back in the same way. */
+static void take(int fd, struct limefs_run_record *record, size_t reserved, off_t at,
+                 ssize_t got)
 {
-    if (n && lseek(fd, 0, SEEK_CUR) == end)
-        lseek(fd, -n, SEEK_CUR);
-}
-
-static void took(int fd, struct limefs_run_record *record, size_t reserved, off_t at,
-                 const struct limefs_run_got *got)
-{
-    off_t n = got->bytes > 0 ? got->bytes : 0;
-    atomic_store_explicit(&record->position, (uint64_t)(at + n), memory_order_relaxed);
-    give_back(fd, at + (off_t)reserved, (off_t)reserved - n);
+    size_t n = got > 0 ? (size_t)got : 0;
+    atomic_store_explicit(&record->position, (uint64_t)at + n, memory_order_relaxed);
+    if (n < reserved)
+        lseek(fd, (off_t)n - (off_t)reserved, SEEK_CUR);
 }
 
 /* Bytes that were reserved and the container does not give are the mount's from there, and not
@@ -190,15 +180,13 @@ static bool read_on(int fd, uint64_t entry, struct limefs_run_record *record,
     off_t at = count > 0 && left > 0 ? reserve(fd, left) : -1;
     if (at < 0)
         return false;
-    if (!limefs_run_is_entry(fd, entry)) {
-        give_back(fd, at + (off_t)left, (off_t)left);
-        return false;
-    }
-    got->round = read_file(fd, record, iov, count, left, (uint64_t)at, &got->bytes);
-    if (!got->round)
+    bool ours = limefs_run_is_entry(fd, entry);
+    got->bytes = 0;
+    got->round = ours && read_file(fd, record, iov, count, left, (uint64_t)at, &got->bytes);
+    if (ours && !got->round)
         read_by_mount(fd, iov, count, at, got);
-    took(fd, record, left, at, got);
-    return true;
+    take(fd, record, left, at, got->bytes);
+    return ours;
 }
 
 /* As much as the kernel moves at once; 0: nothing, or it has to say what is wrong. */
@@ -224,6 +212,35 @@ static bool is_inside(const struct limefs_run_record *record, off_t at, size_t n
     return at >= (off_t)record->head && from < record->bytes && n <= record->bytes - from;
 }
 
+/* All of them, if nothing was told, and fd still has the entry. */
+static bool take_told(int fd, uint64_t entry, const struct limefs_run_record *record,
+                      const struct iovec *iov, off_t at)
+{
+    int container = atomic_load_explicit(&record->container, memory_order_relaxed);
+    uint64_t place = record->offset + (uint64_t)at - record->head;
+    return limefs_run_read_parts(container, iov, 1, place) == (ssize_t)iov->iov_len &&
+           are_right(record, iov, 1, iov->iov_len, place) && limefs_run_is_entry(fd, entry);
+}
+
+/* At the position, which is not asked for first: if it is not where it was last, the end may be
+ * nearer. */
+static bool read_on_told(int fd, uint64_t entry, struct limefs_run_record *record,
+                         const struct iovec *iov, struct limefs_run_got *got)
+{
+    size_t n = iov->iov_len;
+    off_t at = reserve(fd, n);
+    if (at < 0)
+        return false;
+    bool inside = is_inside(record, at, n);
+    got->round = inside && take_told(fd, entry, record, iov, at);
+    got->bytes = got->round ? (ssize_t)n : 0;
+    bool ours = inside && limefs_run_is_entry(fd, entry);
+    if (ours && !got->round)
+        read_by_mount(fd, iov, 1, at, got);
+    take(fd, record, n, at, got->bytes);
+    return ours;
+}
+
 /* By a program without threads, where the kernel tells: nothing need be held, as only a handler
  * of a signal can come in between, and what that has done shows. False: nothing was read. */
 static bool read_told(int fd, const struct iovec *iov, off_t at, struct limefs_run_got *got)
@@ -239,24 +256,11 @@ static bool read_told(int fd, const struct iovec *iov, off_t at, struct limefs_r
         at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
     if (n == 0 || n > MOST || !is_inside(record, at, n) || !limefs_run_notice_is(fd, record))
         return false;
-    if (on && (at = reserve(fd, n)) < 0)
-        return false;
-    int container = atomic_load_explicit(&record->container, memory_order_relaxed);
-    uint64_t place = record->offset + (uint64_t)at - record->head;
-    got->round = is_inside(record, at, n) &&
-                 limefs_run_read_parts(container, iov, 1, place) == (ssize_t)n &&
-                 are_right(record, iov, 1, n, place);
+    if (on)
+        return read_on_told(fd, entry, record, iov, got);
     got->bytes = (ssize_t)n;
-    bool same = limefs_run_is_entry(fd, entry);
-    if (!on || !same) {
-        if (on)
-            give_back(fd, at + (off_t)n, (off_t)n);
-        return got->round && same;
-    }
-    if (!got->round)
-        read_by_mount(fd, iov, 1, at, got);
-    took(fd, record, n, at, got);
-    return true;
+    got->round = take_told(fd, entry, record, iov, at);
+    return got->round;
 }
 
 static bool look_and_read(int fd, const struct iovec *iov, off_t at, struct limefs_run_got *got)
