@@ -145,13 +145,16 @@ static off_t reserve(int fd, size_t n)
     return end < (off_t)n ? -1 : end - (off_t)n;
 }
 
-/* What was reserved from there, and is not used after all, is given back in the same way. */
+/* What was reserved from there, and is not used after all, is given back in the same way. NULL:
+ * fd is another file by now; it may be that the position of this one was moved, or of the
+ * former. */
 static void take(int fd, struct limefs_run_record *record, size_t reserved, off_t at,
                  ssize_t got)
 {
     size_t n = got > 0 ? (size_t)got : 0;
-    atomic_store_explicit(&record->position, (uint64_t)at + n, memory_order_relaxed);
-    if (n < reserved)
+    if (record)
+        atomic_store_explicit(&record->position, (uint64_t)at + n, memory_order_relaxed);
+    if (n < reserved && (record || lseek(fd, 0, SEEK_CUR) == at + (off_t)reserved))
         lseek(fd, (off_t)n - (off_t)reserved, SEEK_CUR);
 }
 
@@ -165,8 +168,8 @@ static void read_by_mount(int fd, const struct iovec *iov, int count, off_t at,
     got->error = errno;
 }
 
-/* The position is never moved beyond the end, where others would find it. If a handler of a
- * signal has meanwhile opened another file as fd, it was that one's. */
+/* The position is not moved beyond the end, where others would find it. A handler of a signal
+ * may have opened another file as fd in between. */
 static bool read_on(int fd, uint64_t entry, struct limefs_run_record *record,
                     const struct iovec *iov, int count, size_t total,
                     struct limefs_run_got *got)
@@ -185,7 +188,7 @@ static bool read_on(int fd, uint64_t entry, struct limefs_run_record *record,
     got->round = ours && read_file(fd, record, iov, count, left, (uint64_t)at, &got->bytes);
     if (ours && !got->round)
         read_by_mount(fd, iov, count, at, got);
-    take(fd, record, left, at, got->bytes);
+    take(fd, ours ? record : NULL, left, at, got->bytes);
     return ours;
 }
 
@@ -231,26 +234,22 @@ static bool read_on_told(int fd, uint64_t entry, struct limefs_run_record *recor
     off_t at = reserve(fd, n);
     if (at < 0)
         return false;
-    bool inside = is_inside(record, at, n);
+    bool inside = is_inside(record, at, n) && limefs_run_notice_is(fd, record);
     got->round = inside && take_told(fd, entry, record, iov, at);
     got->bytes = got->round ? (ssize_t)n : 0;
-    bool ours = inside && limefs_run_is_entry(fd, entry);
-    if (ours && !got->round)
+    bool ours = limefs_run_is_entry(fd, entry);
+    if (ours && inside && !got->round)
         read_by_mount(fd, iov, 1, at, got);
-    take(fd, record, n, at, got->bytes);
-    return ours;
+    take(fd, ours ? record : NULL, n, at, got->bytes);
+    return ours && inside;
 }
 
 /* By a program without threads, where the kernel tells: nothing need be held, as only a handler
  * of a signal can come in between, and what that has done shows. False: nothing was read. */
-static bool read_told(int fd, const struct iovec *iov, off_t at, struct limefs_run_got *got)
+static bool read_told(int fd, uint64_t entry, struct limefs_run_record *record,
+                      const struct iovec *iov, off_t at, struct limefs_run_got *got)
 {
-    uint64_t entry;
     size_t n = iov->iov_len;
-    struct limefs_run_record *record = limefs_run_peek(fd, &entry);
-    if (!record || record->job_from ||
-        atomic_load_explicit(&record->changed, memory_order_relaxed))
-        return false;
     bool on = at < 0;
     if (on)
         at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
@@ -265,8 +264,13 @@ static bool read_told(int fd, const struct iovec *iov, off_t at, struct limefs_r
 
 static bool look_and_read(int fd, const struct iovec *iov, off_t at, struct limefs_run_got *got)
 {
+    uint64_t entry;
+    struct limefs_run_record *record = limefs_run_peek(fd, &entry);
+    if (!record || !limefs_run_notice_may(record) || record->job_from ||
+        atomic_load_explicit(&record->changed, memory_order_relaxed))
+        return false;
     bool before = limefs_run_notice_look(true);
-    bool done = read_told(fd, iov, at, got);
+    bool done = read_told(fd, entry, record, iov, at, got);
     limefs_run_notice_look(before);
     return done;
 }
@@ -284,8 +288,10 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
     uint64_t entry;
     limefs_run_peek(fd, &entry);
     struct limefs_run_record *record = limefs_run_hold(fd);
-    if (!record)
+    if (!record) {
+        errno = kept;
         return false;
+    }
     bool done = !atomic_load(&record->changed) &&
                 (!vector || can_be_read(atomic_load(&record->container), iov, count));
     size_t total = done ? sum(iov, count) : 0;

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "run.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -14,10 +15,16 @@
 #include <unistd.h>
 #include <wordexp.h>
 
+pid_t _Fork(void);
+FILE *_IO_popen(const char *, const char *);
+int __clone(int (*)(void *), void *, int, void *, ...);
+
 #define CHILD(name, parameters, ...)                 \
     EXPORTED int name parameters                     \
     {                                                \
         limefs_run_notice_no_more();                 \
+        if (!limefs_run_real()->name)                \
+            return ENOSYS;                           \
         return limefs_run_real()->name(__VA_ARGS__); \
     }
 
@@ -39,22 +46,31 @@ CHILD(system, (const char *command), command)
 CHILD(wordexp, (const char *restrict words, wordexp_t *restrict found, int flags), words, found,
       flags)
 
-EXPORTED FILE *popen(const char *command, const char *mode)
-{
-    limefs_run_notice_no_more();
-    return limefs_run_real()->popen(command, mode);
-}
+#define POPEN(name)                                            \
+    EXPORTED FILE *name(const char *command, const char *mode) \
+    {                                                          \
+        limefs_run_notice_no_more();                           \
+        return limefs_run_real()->popen(command, mode);        \
+    }
 
-EXPORTED int clone(int (*child)(void *), void *stack, int flags, void *argument, ...)
-{
-    va_list list;
-    limefs_run_notice_no_more();
-    va_start(list, argument);
-    void *parent_id = va_arg(list, void *), *tls = va_arg(list, void *);
-    void *child_id = va_arg(list, void *);
-    va_end(list);
-    return limefs_run_real()->clone(child, stack, flags, argument, parent_id, tls, child_id);
-}
+POPEN(popen)
+POPEN(_IO_popen)
+
+#define CLONE(name)                                                                      \
+    EXPORTED int name(int (*child)(void *), void *stack, int flags, void *argument, ...) \
+    {                                                                                    \
+        va_list list;                                                                    \
+        limefs_run_notice_no_more();                                                     \
+        va_start(list, argument);                                                        \
+        void *parent_id = va_arg(list, void *), *tls = va_arg(list, void *);             \
+        void *child_id = va_arg(list, void *);                                           \
+        va_end(list);                                                                    \
+        return limefs_run_real()->clone(child, stack, flags, argument, parent_id, tls,   \
+                                        child_id);                                       \
+    }
+
+CLONE(clone)
+CLONE(__clone)
 
 EXPORTED pid_t _Fork(void)
 {
@@ -78,28 +94,33 @@ __attribute__((used)) void *limefs_run_before_vfork(void)
     return (void *)(intptr_t)limefs_run_real()->vfork;
 }
 
+#define VFORK(type, code)                            \
+    __asm__(".text\n"                                \
+            ".globl vfork, __vfork\n"                \
+            ".type vfork, " type "\n"                \
+            ".set __vfork, vfork\n"                  \
+            "vfork:\n"                               \
+            ".cfi_startproc\n" code ".cfi_endproc\n" \
+            ".size vfork, .-vfork\n")
+
 #if defined(__x86_64__)
-__asm__(".text\n"
-        ".globl vfork\n"
-        ".type vfork, @function\n"
-        "vfork:\n"
-        "endbr64\n"
-        "subq $8, %rsp\n"
-        "call limefs_run_before_vfork\n"
-        "addq $8, %rsp\n"
-        "jmp *%rax\n"
-        ".size vfork, .-vfork\n");
+VFORK("@function", "endbr64\n"
+                   "subq $8, %rsp\n"
+                   ".cfi_adjust_cfa_offset 8\n"
+                   "call limefs_run_before_vfork\n"
+                   "addq $8, %rsp\n"
+                   ".cfi_adjust_cfa_offset -8\n"
+                   "jmp *%rax\n");
 #else
-__asm__(".text\n"
-        ".globl vfork\n"
-        ".type vfork, %function\n"
-        "vfork:\n"
-        "hint #34\n" /* bti c */
-        "stp x29, x30, [sp, #-16]!\n"
-        "bl limefs_run_before_vfork\n"
-        "ldp x29, x30, [sp], #16\n"
-        "mov x16, x0\n"
-        "br x16\n"
-        ".size vfork, .-vfork\n");
+VFORK("%function", "hint #34\n" /* bti c */
+                   "stp x29, x30, [sp, #-16]!\n"
+                   ".cfi_adjust_cfa_offset 16\n"
+                   ".cfi_rel_offset x30, 8\n"
+                   "bl limefs_run_before_vfork\n"
+                   "ldp x29, x30, [sp], #16\n"
+                   ".cfi_adjust_cfa_offset -16\n"
+                   ".cfi_restore x30\n"
+                   "mov x16, x0\n"
+                   "br x16\n");
 #endif
 #endif

@@ -233,6 +233,12 @@ static bool guard(int fd, const struct limefs_run_record *record, struct slot *s
 
 /* ---- for reads ---- */
 
+bool limefs_run_notice_may(const struct limefs_run_record *record)
+{
+    return __libc_single_threaded &&
+           atomic_load_explicit(&record->notice, memory_order_relaxed) != 0;
+}
+
 /* Whose slot nothing was told in; NULL: none. All is looked up once: a handler of a signal may
  * change it in between. */
 static const struct slot *holding(const struct limefs_run_record *record)
@@ -333,7 +339,7 @@ static void try_quietly(int fd, struct limefs_run_record *record)
 {
     struct limefs_run_quiet quiet;
     limefs_run_quiet_begin(&quiet);
-    if (ignores_it(&quiet.signals))
+    if (atomic_load(&page->usable) && ignores_it(&quiet.signals)) /* no child since */
         try_now(fd, record);
     limefs_run_quiet_end(&quiet);
 }

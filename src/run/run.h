@@ -199,6 +199,9 @@ enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
 void limefs_run_notice_begin(void);
 
+/* Somebody may tell of it. */
+bool limefs_run_notice_may(const struct limefs_run_record *);
+
 /* Nothing was told since a look found the container as it was. */
 bool limefs_run_notice_holds(const struct limefs_run_record *);
 

@@ -87,10 +87,17 @@ class Descriptors(Case):
         self.check("taken", False)
 
     def test_numbers_of_ours_are_taken_beside_a_child(self):
-        self.check("taken_beside0")
+        self.check("taken_beside0", False)  # the number of the report is taken, too
+
+    def test_all_that_makes_children(self):
+        self.needs_it()
+        for way in range(9):
+            with self.subTest(way):
+                self.check(f"seen{way}", False)  # the report makes system calls that are counted
 
     def test_fork_between_any_two_instructions(self):
         self.check("forks_at0")
+        self.check("forks_on0")
 
     def test_copies(self):
         self.check("copies")

@@ -39,6 +39,7 @@
 #include <sys/ucontext.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 enum {
     PIECE = 4096,
@@ -177,7 +178,7 @@ static void marks(void)
     }
 }
 
-static long turns_before; /* the number after WHAT */
+static long turn_of_all; /* the number after WHAT */
 
 /* A process that has had a child is not told any more: the next turn is another one's. */
 static void next(const char *what, long then)
@@ -212,10 +213,17 @@ static void once(void)
                      "; popfq; lea 128(%%rsp), %%rsp" ::    \
                          : "cc", "memory")
 
+/* After 30 records that are not large the library looks itself, at all of them. */
+static long stride(void)
+{
+    return size < LARGE ? 7 : 1;
+}
+
 static int stepped_fd;
 static long instructions, wanted; /* those made, and after which the handler does something */
 static bool again;                /* it reads the record until it is told, too */
 static bool by_position;          /* what is stepped through is read(2) */
+static off_t stepped_to;          /* the position that it gives the other file */
 
 static void at_instruction(int signal, siginfo_t *info, void *context)
 {
@@ -225,6 +233,7 @@ static void at_instruction(int signal, siginfo_t *info, void *context)
         return;
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP;
     MUST(close(stepped_fd) == 0 && (again ? told() : opened()) == stepped_fd);
+    MUST(lseek(stepped_fd, stepped_to, SEEK_SET) == stepped_to);
     errno = kept;
 }
 
@@ -232,18 +241,16 @@ static void at_instruction(int signal, siginfo_t *info, void *context)
 static void is_of_one(const char *buf, size_t at)
 {
     off_t position = lseek(stepped_fd, 0, SEEK_CUR);
-    bool done = position == (off_t)(at + PIECE), other = position == PIECE;
-    MUST(done || other || position == 0);
-    MUST(memcmp(buf, bytes + (other ? 0 : at), PIECE) == 0);
+    bool done = position == (off_t)(at + PIECE), other = position == stepped_to + PIECE;
+    MUST(done || other || position == stepped_to);
+    MUST(memcmp(buf, bytes + (other ? (size_t)stepped_to : at), PIECE) == 0);
 }
 
-/* After 30 records that are not large the library looks itself, at all of them. */
 static void step_through(void)
 {
-    const long stride = size < LARGE ? 5 : 1;
     char buf[PIECE];
     instructions = 0;
-    for (wanted = 1; instructions + stride >= wanted; wanted += stride) {
+    for (wanted = 1; instructions + stride() >= wanted; wanted += stride()) {
         size_t at = (size_t)(wanted % 100 + 2) * PIECE;
         reads(stepped_fd, ENOUGH);
         MUST(lseek(stepped_fd, (off_t)at - PIECE, SEEK_SET) > 0);
@@ -274,26 +281,36 @@ static void fork_at(int signal, siginfo_t *info, void *context)
     MUST(forked >= 0);
 }
 
-/* The read goes on in the child, too. */
+/* The read goes on in the child, too: from the same position, or where the other has moved it.
+ */
 static void forks_at(void)
 {
     struct sigaction action = {.sa_sigaction = fork_at, .sa_flags = SA_SIGINFO};
     char buf[PIECE];
     MUST(sigaction(SIGTRAP, &action, NULL) == 0);
     int fd = told();
-    wanted = turns_before + 1;
+    MUST(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0);
+    wanted = turn_of_all + 1;
+    MUST(lseek(fd, PIECE, SEEK_SET) == PIECE);
     SET_TRAP("orq $0x100, (%%rsp)");
-    ssize_t got = pread(fd, buf, PIECE, PIECE);
+    ssize_t got = by_position ? read(fd, buf, PIECE) : pread(fd, buf, PIECE, PIECE);
     SET_TRAP("andq $~0x100, (%%rsp)");
-    MUST(got == PIECE && memcmp(buf, bytes + PIECE, PIECE) == 0);
+    bool second = by_position && forked >= 0 && memcmp(buf, bytes + 2 * PIECE, PIECE) == 0;
+    MUST(got == PIECE && (second || memcmp(buf, bytes + PIECE, PIECE) == 0));
     reads(fd, ENOUGH);
     if (forked == 0)
         _exit(0);
     if (forked > 0) {
         ends_well(forked);
-        next("forks_at", turns_before + 1);
+        next(by_position ? "forks_on" : "forks_at", turn_of_all + stride());
     }
-    MUST(turns_before > 100);
+    MUST(turn_of_all > 100);
+}
+
+static void forks_on(void)
+{
+    by_position = true;
+    forks_at();
 }
 
 /* It closes the record and opens it once more: what the read was looking at is gone, or another
@@ -303,9 +320,10 @@ static void stepped(void)
     struct sigaction action = {.sa_sigaction = at_instruction, .sa_flags = SA_SIGINFO};
     MUST(sigaction(SIGTRAP, &action, NULL) == 0);
     stepped_fd = opened();
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 5; way++) {
         again = way & 1;
-        by_position = way & 2;
+        by_position = way & 6;
+        stepped_to = way & 4 ? 50 * PIECE : 0;
         step_through();
     }
 }
@@ -316,6 +334,11 @@ static void stepped(void)
 }
 
 static void forks_at(void)
+{
+    reads(told(), 1);
+}
+
+static void forks_on(void)
 {
     reads(told(), 1);
 }
@@ -533,11 +556,26 @@ static void wait_for_end(void)
     syscall(SYS_read, pair[0], &c, 1);
 }
 
+static bool is_container(int fd)
+{
+    static const char end[] = ".lime";
+    char path[64], file[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(path, file, sizeof file);
+    return n > (ssize_t)sizeof end &&
+           memcmp(file + n - sizeof end + 1, end, sizeof end - 1) == 0;
+}
+
+/* No words of the other file end in zeros, for which the library would look. */
 static void take(int fd)
 {
-    int other = (int)syscall(SYS_openat, AT_FDCWD, same, O_RDONLY); /* none ends in zeros */
-    for (int i = 400; i < 700; i++)
-        MUST(syscall(SYS_dup3, other, i, 0) == i);
+    int containers = 0;
+    int other = (int)syscall(SYS_openat, AT_FDCWD, same, O_RDONLY | O_CLOEXEC);
+    for (int i = 400; i < 700; i++) {
+        containers += is_container(i);
+        MUST(syscall(SYS_dup3, other, i, O_CLOEXEC) == i);
+    }
+    MUST(containers > 0);
     reads(fd, ENOUGH);
 }
 
@@ -597,13 +635,107 @@ static void take_beside_program(int fd, bool shell)
         ends_well(pid);
 }
 
+/* ---- all that makes children is seen ---- */
+
+static int ends(void *unused)
+{
+    (void)unused;
+    return 0;
+}
+
+static void child_of_clone(void)
+{
+    static _Alignas(16) char stack[1 << 16];
+    ends_well(clone(ends, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL));
+}
+
+static void child_of_fork(pid_t (*forks)(void))
+{
+    pid_t pid = forks();
+    if (pid == 0)
+        _exit(0);
+    ends_well(pid);
+}
+
+static void child_of_vfork(void)
+{
+    pid_t pid = vfork(); /* NOLINT: what such a child does is what this is about */
+    if (pid == 0)
+        _exit(0);
+    ends_well(pid);
+}
+
+static void child_of_spawn(bool searches)
+{
+    extern char **environ;
+    char *words[] = {"true", NULL};
+    pid_t pid = -1;
+    MUST((searches ? posix_spawnp(&pid, "true", NULL, NULL, words, environ)
+                   : posix_spawn(&pid, "/bin/true", NULL, NULL, words, environ)) == 0);
+    ends_well(pid);
+}
+
+static void child_of_popen(void)
+{
+    FILE *pipe = popen("exit 0", "r");
+    MUST(pipe && pclose(pipe) == 0);
+}
+
+static void child_of_wordexp(void)
+{
+    wordexp_t found;
+    MUST(wordexp("$(echo x)", &found, 0) == 0 && found.we_wordc == 1);
+    wordfree(&found);
+}
+
+/* Nobody would tell that what they have is closed here: the library looks itself again. */
+static void seen(void)
+{
+    int fd = told();
+    MUST(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0); /* a program would look where its container is */
+    switch (turn_of_all) {
+    case 0:
+        child_of_clone();
+        break;
+    case 1:
+        child_of_fork(fork);
+        break;
+    case 2:
+        child_of_fork(_Fork);
+        break;
+    case 3:
+        child_of_vfork();
+        break;
+    case 4:
+        child_of_spawn(true);
+        break;
+    case 5:
+        child_of_spawn(false);
+        break;
+    case 6:
+        child_of_popen();
+        break;
+    case 7:
+        child_of_wordexp();
+        break;
+    case 8:
+        MUST(system("exit 0") == 0);
+        break;
+    default:
+        MUST(false);
+    }
+    count_looks();
+    reads(fd, ENOUGH);
+    MUST(atomic_load(&looks) > 0);
+}
+
 /* While a child has them, too. */
 static void taken_beside(void)
 {
     enum { TURNS = 60, WAYS = 6 };
     int fd = told();
-    MUST(pipe(pair) == 0);
-    switch (turns_before % WAYS) {
+    MUST(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && pipe2(pair, O_CLOEXEC) == 0);
+    switch (turn_of_all % WAYS) {
     case 0:
         take_beside_clone(fd);
         break;
@@ -617,11 +749,11 @@ static void taken_beside(void)
         take_in_vfork(fd);
         break;
     default:
-        take_beside_program(fd, turns_before % 2);
+        take_beside_program(fd, turn_of_all % 2);
         break;
     }
-    if (turns_before + 1 < TURNS)
-        next("taken_beside", turns_before + 1);
+    if (turn_of_all + 1 < TURNS)
+        next("taken_beside", turn_of_all + 1);
 }
 
 /* Of which the library knows, in this process and in a child. */
@@ -878,16 +1010,17 @@ int main(int argc, char **argv)
         {"threads", threads}, {"signals", signals},   {"many", many},
         {"serve", serve},     {"bare", bare},         {"killed", killed},
         {"once", once},       {"stepped", stepped},   {"marks", marks},
-        {"ended", ended},     {"forks_at", forks_at}, {"taken_beside", taken_beside}};
+        {"ended", ended},     {"forks_at", forks_at}, {"taken_beside", taken_beside},
+        {"seen", seen},       {"forks_on", forks_on}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];
     take_same(open(same, O_RDONLY));
     size_t word = strcspn(argv[1], "0123456789");
-    turns_before = strtol(argv[1] + word, NULL, 10);
+    turn_of_all = strtol(argv[1] + word, NULL, 10);
     argv[1][word] = '\0';
     if (strcmp(argv[1], "hammer") == 0) {
-        hammer((uint64_t)turns_before);
+        hammer((uint64_t)turn_of_all);
         return 0;
     }
     return run_step(argv[1], all, sizeof all / sizeof all[0]);

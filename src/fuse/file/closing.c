@@ -7,7 +7,7 @@
  * open (FLUSH); the daemon then opens the container once, which whoever watches is told of in
  * that moment. If it cannot, it closes a descriptor that it has kept for this: of that they are
  * told, too. So they are when the daemon ends: by an orderly end before requests fail; of one
- * that is killed the kernel closes the connection last.
+ * that is killed the kernel closes what has high numbers first, and the connection later.
  */
 #define _GNU_SOURCE
 #include "caller.h"
@@ -17,10 +17,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Bytes of a record: to read them takes a hundred times as long as the request. */
 #define LARGE ((uint64_t)16 << 20)
+
+enum {
+    HIGH = 4096, /* a descriptor, or half of the limit where that is less */
+};
 
 bool limefs_file_tells_closing(const struct limefs_file *file)
 {
@@ -52,19 +57,34 @@ static void end_kept(struct limefs_view *view)
     view->kept = -1;
 }
 
-/* The first keeps this one, for all of them. */
-static void keep(struct limefs_file *file, int fd)
+/* The first keeps this one, for all of them; -1 where one is kept. False: it is not, by now. */
+static bool keep(struct limefs_file *file, int fd)
 {
     struct limefs_view *view = file->view;
     limefs_lock(&view->closing);
-    bool first = view->kept < 0;
+    bool first = view->kept < 0, kept = !first || fd >= 0;
     if (first)
         view->kept = fd;
-    if (!atomic_exchange(&file->tells, true))
+    if (kept && !atomic_exchange(&file->tells, true))
         view->keepers++;
     limefs_unlock(&view->closing);
-    if (!first)
+    if (!first && fd >= 0)
         close(fd);
+    return kept;
+}
+
+/* Above those of the connection, of which each thread has one. */
+static int open_high(const struct limefs_file *file)
+{
+    struct rlimit limit;
+    int fd = open_container(file), from = HIGH;
+    if (fd < 0)
+        return fd;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < HIGH)
+        from = (int)(limit.rlim_cur / 2);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, from), err = -errno;
+    close(fd);
+    return high < 0 ? err : high;
 }
 
 int limefs_file_ask_closing(struct limefs_file *file, const struct limefile_closing *container)
@@ -78,7 +98,9 @@ int limefs_file_ask_closing(struct limefs_file *file, const struct limefile_clos
         return -ESTALE;
     if (atomic_load(&file->tells) && keeps_one(file->view))
         return LIMEFILE_CLOSING_ASKED;
-    int fd = open_container(file);
+    if (keeps_one(file->view) && keep(file, -1))
+        return 0;
+    int fd = open_high(file);
     if (fd < 0)
         return fd;
     keep(file, fd);

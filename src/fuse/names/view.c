@@ -113,6 +113,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     if (err) {
         limefs_view_close(&opened);
         limefs_lock_destroy(&view->describing);
+        limefs_lock_destroy(&view->closing);
         free(view);
         return err;
     }

@@ -30,6 +30,7 @@ enum limefs_rank {
     LIMEFS_LOCK_PROOFS,
     LIMEFS_LOCK_ERRANDS,
     LIMEFS_LOCK_LOG, /* but a line to stderr or the system's log */
+    LIMEFS_LOCK_COUNT,
 };
 
 struct limefs_lock {
