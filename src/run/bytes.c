@@ -226,7 +226,8 @@ static bool take_told(int fd, uint64_t entry, const struct limefs_run_record *re
 }
 
 /* At the position, which is not asked for first: if it is not where it was last, the end may be
- * nearer. */
+ * nearer. What was reserved is given back in that case alone: others may have read behind it.
+ */
 static bool read_on_told(int fd, uint64_t entry, struct limefs_run_record *record,
                          const struct iovec *iov, struct limefs_run_got *got)
 {
@@ -234,10 +235,11 @@ static bool read_on_told(int fd, uint64_t entry, struct limefs_run_record *recor
     off_t at = reserve(fd, n);
     if (at < 0)
         return false;
-    bool inside = is_inside(record, at, n) && limefs_run_notice_is(fd, record);
-    got->round = inside && take_told(fd, entry, record, iov, at);
+    bool inside = is_inside(record, at, n);
+    bool ours = limefs_run_notice_is(fd, record) || limefs_run_is(fd, record);
+    got->round = ours && inside && take_told(fd, entry, record, iov, at);
     got->bytes = got->round ? (ssize_t)n : 0;
-    bool ours = limefs_run_is_entry(fd, entry);
+    ours = ours && limefs_run_is_entry(fd, entry);
     if (ours && inside && !got->round)
         read_by_mount(fd, iov, 1, at, got);
     take(fd, ours ? record : NULL, n, at, got->bytes);

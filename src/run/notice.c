@@ -10,9 +10,8 @@
  *
  * If the record is large, the mount opens the container when a descriptor of it is closed
  * (LIMEFILE_CLOSING), which is told likewise; so no other file comes to the descriptor's number
- * unseen. Else the record's open file gets a mark: a signal that is never sent (F_SETSIG). Any
- * other file has it not, and to ask for it takes a quarter of what statx does, which asks for
- * all that is known.
+ * unseen. Else the record's open file gets a mark (marks.c), and to ask for that takes a
+ * quarter of what statx does, which asks for all that is known.
  *
  * The ring and the watch live by the memory that is mapped; no descriptor is left open for
  * them. What was told once needs new ones.
@@ -66,8 +65,6 @@ enum {
     STACK = 1 << 14,
     COVERS_MOST = 1 << 16, /* bytes; beside more, a look takes no time */
     PAGE = 4096,           /* of other systems, a multiple */
-    MARK = 35,             /* the first signal that can be one, */
-    MARKS = 30,            /* of so many */
 
     /* Of Linux: all ways to open a file are told. */
     MAJOR = 6,
@@ -189,20 +186,6 @@ static bool nobody_writes(int container)
     return real->fcntl(container, F_SETLEASE, F_UNLCK) == 0;
 }
 
-/* The program's open files have none, and of ours no two the same: when all are given away, no
- * more are. */
-static bool mark(int fd, struct slot *slot)
-{
-    static int turn;
-    long has = syscall(SYS_fcntl, fd, F_GETSIG);
-    if (has != 0)
-        return has == slot->mark;
-    if (turn == MARKS)
-        return false;
-    slot->mark = MARK + turn++;
-    return syscall(SYS_fcntl, fd, F_SETSIG, slot->mark) == 0;
-}
-
 /* Of the mount, which may have the container opened for it. */
 static bool tells_closing(int fd, const struct limefs_run_record *record)
 {
@@ -227,7 +210,7 @@ static bool guard(int fd, const struct limefs_run_record *record, struct slot *s
                 have_it_wait(told, slot) && nobody_writes(container);
     limefs_run_real()->close(told);
     slot->closing = good && tells_closing(fd, record);
-    good = good && (slot->closing || mark(fd, slot));
+    good = good && (slot->closing || limefs_run_mark(fd, &slot->mark));
     return good && limefs_run_is(fd, record) && limefs_run_is_unchanged(record);
 }
 
@@ -260,7 +243,7 @@ bool limefs_run_notice_holds(const struct limefs_run_record *record)
 bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
 {
     const struct slot *slot = holding(record);
-    return slot && (slot->closing || syscall(SYS_fcntl, fd, F_GETSIG) == slot->mark);
+    return slot && (slot->closing || limefs_run_has_mark(fd, slot->mark));
 }
 
 bool limefs_run_notice_look(bool looks)

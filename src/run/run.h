@@ -228,6 +228,13 @@ void limefs_run_notice_end(struct limefs_run_record *);
 void limefs_run_notice_no_more(void);
 void limefs_run_notice_in_child(void);
 
+/* marks.c: gives fd a mark, or has it already; whether it has it. */
+bool limefs_run_mark(int fd, int *mark);
+bool limefs_run_has_mark(int fd, int mark);
+
+/* The program is about to do that to fd; if it is of the same kind, there are no marks. */
+void limefs_run_marks_end(int fd, int command);
+
 /* ---- bytes.c: reads ---- */
 
 struct limefs_run_got {

@@ -95,6 +95,14 @@ class Descriptors(Case):
             with self.subTest(way):
                 self.check(f"seen{way}", False)  # the report makes system calls that are counted
 
+    def test_a_shared_position_between_any_two_instructions(self):
+        self.check("shared_at", False)
+
+    def test_marks_of_others(self):
+        self.needs_it()
+        self.check("marks_of_others0", False)
+        self.check("leases")
+
     def test_fork_between_any_two_instructions(self):
         self.check("forks_at0")
         self.check("forks_on0")
@@ -203,6 +211,18 @@ class OfLargeRecords(Descriptors):
                     file.close()
                 self.assertEqual(held(), before + 1)
             writelib.until(lambda: held() <= before)
+
+    def test_the_daemon_ends_just_then(self):
+        for turn in range(10):
+            with self.subTest(turn), limetest.Mount(self.folder) as mount:
+                process = self.reader(mount, "killed")
+                self.assertEqual(process.stdout.read(1), b"x")
+                process.stdin.close()
+                process.stdin = None
+                os.kill(mount.pid, signal.SIGTERM)
+                writelib.until(lambda: not mount.pids())
+                out, err = process.communicate()
+                self.assertEqual(process.returncode, 0, out + err)
 
     def test_the_daemon_ends(self):
         """However long it takes to close what tells so."""

@@ -189,6 +189,66 @@ static void next(const char *what, long then)
     MUST(false);
 }
 
+/* Another file has such a mark: of the program's own, or of one that it was executed by. */
+static void marks_of_others(void)
+{
+    char buf[PIECE];
+    int other = open(same, O_RDONLY), mark = 0;
+    if (turn_of_all == 0) {
+        int fd = told();
+        mark = fcntl(fd, F_GETSIG); /* from now on there are no marks */
+        MUST(mark == 0 && close(fd) == 0);
+        next("marks_of_others", 1);
+    }
+    if (turn_of_all == 1) {
+        int fd = told();
+        MUST((syscall(SYS_fcntl, fd, F_GETSIG) != 0) == (size < LARGE));
+        MUST(dup2(fd, 50) == 50 && close(fd) == 0);
+        next("marks_of_others", 2);
+    }
+    if (turn_of_all == 2) { /* 50 has one */
+        other = 50;
+    } else {
+        int first = told();
+        mark = (int)syscall(SYS_fcntl, first, F_GETSIG);
+        MUST(fcntl(other, F_SETSIG, mark ? mark : SIGUSR1) == 0);
+    }
+    MUST(lseek(other, 8, SEEK_SET) == 8);
+    int fd = open(same, O_RDONLY); /* where the record will be */
+    MUST(fd >= 0 && close(fd) == 0 && opened() == fd);
+    reads(fd, ENOUGH);
+    MUST(syscall(SYS_dup3, other, fd, 0) == fd && syscall(SYS_lseek, fd, 0, SEEK_CUR) == 8);
+    MUST(read(fd, buf, PIECE) == PIECE && memcmp(buf, bytes + 8, PIECE) == 0);
+    if (turn_of_all == 2)
+        next("marks_of_others", 3);
+}
+
+static volatile sig_atomic_t breaks;
+
+static void on_break(int number)
+{
+    (void)number;
+    breaks++;
+}
+
+/* Who breaks a lease of the program's has the kernel send SIGIO, and not a mark. */
+static void leases(void)
+{
+    struct sigaction action = {.sa_handler = on_break};
+    struct timespec while_ = {0, 10000000};
+    int fd = told();
+    MUST(sigaction(SIGIO, &action, NULL) == 0);
+    MUST(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0);
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0)
+        _exit(open(record, O_RDONLY | O_NONBLOCK) >= 0);
+    for (int i = 0; i < 6000 && !breaks; i++)
+        nanosleep(&while_, NULL);
+    MUST(breaks == 1 && fcntl(fd, F_SETLEASE, F_UNLCK) == 0);
+    ends_well(pid);
+}
+
 /* Whatever is looked at afterwards, the bytes are read once. */
 static void once(void)
 {
@@ -202,6 +262,17 @@ static void once(void)
         MUST(pread(fd, buf, size / 2 + 7, 0) == (ssize_t)(size / 2 + 7));
     MUST(bytes_read() - before < TURNS * (size + size / 2 + 7) + OTHERS);
     free(buf);
+}
+
+/* A descriptor of the library's; and its path. */
+static bool is_container(int fd, char file[PATH_MAX])
+{
+    static const char end[] = ".lime";
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(path, file, PATH_MAX - 1);
+    file[n > 0 ? n : 0] = '\0';
+    return n > (ssize_t)sizeof end && strcmp(file + n - sizeof end + 1, end) == 0;
 }
 
 /* ---- a handler of a signal between any two instructions of a read ---- */
@@ -265,6 +336,46 @@ static void step_through(void)
             is_of_one(buf, at);
         else
             MUST(memcmp(buf, bytes + at, PIECE) == 0);
+    }
+    MUST(wanted > 100);
+}
+
+static char container[PATH_MAX];
+static char others[PIECE];
+
+/* As another process that shares the position, while a third one opens the container. */
+static void read_at_instruction(int signal, siginfo_t *info, void *context)
+{
+    (void)signal, (void)info;
+    if (++instructions != wanted)
+        return;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP;
+    MUST(syscall(SYS_read, stepped_fd, others, PIECE) == PIECE);
+    MUST(close((int)syscall(SYS_openat, AT_FDCWD, container, O_RDONLY)) == 0);
+}
+
+/* Each gets its own bytes. */
+static void shared_at(void)
+{
+    struct sigaction action = {.sa_sigaction = read_at_instruction, .sa_flags = SA_SIGINFO};
+    char buf[PIECE];
+    MUST(sigaction(SIGTRAP, &action, NULL) == 0);
+    stepped_fd = told();
+    for (int fd = 3; !is_container(fd, container); fd++)
+        MUST(fd < 2000);
+    for (wanted = 1, instructions = 0; instructions + stride() >= wanted; wanted += stride()) {
+        MUST(close(stepped_fd) == 0 && (stepped_fd = told()) >= 0);
+        MUST(read(stepped_fd, buf, PIECE) == PIECE);
+        instructions = 0;
+        SET_TRAP("orq $0x100, (%%rsp)");
+        ssize_t got = read(stepped_fd, buf, PIECE);
+        SET_TRAP("andq $~0x100, (%%rsp)");
+        if (instructions < wanted)
+            break;
+        bool first = memcmp(buf, bytes + PIECE, PIECE) == 0;
+        MUST(got == PIECE && lseek(stepped_fd, 0, SEEK_CUR) == 3 * PIECE);
+        MUST(memcmp(buf, bytes + (first ? 1 : 2) * PIECE, PIECE) == 0);
+        MUST(memcmp(others, bytes + (first ? 2 : 1) * PIECE, PIECE) == 0);
     }
     MUST(wanted > 100);
 }
@@ -339,6 +450,11 @@ static void forks_at(void)
 }
 
 static void forks_on(void)
+{
+    reads(told(), 1);
+}
+
+static void shared_at(void)
 {
     reads(told(), 1);
 }
@@ -556,23 +672,14 @@ static void wait_for_end(void)
     syscall(SYS_read, pair[0], &c, 1);
 }
 
-static bool is_container(int fd)
-{
-    static const char end[] = ".lime";
-    char path[64], file[PATH_MAX];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(path, file, sizeof file);
-    return n > (ssize_t)sizeof end &&
-           memcmp(file + n - sizeof end + 1, end, sizeof end - 1) == 0;
-}
-
 /* No words of the other file end in zeros, for which the library would look. */
 static void take(int fd)
 {
     int containers = 0;
+    char file[PATH_MAX];
     int other = (int)syscall(SYS_openat, AT_FDCWD, same, O_RDONLY | O_CLOEXEC);
     for (int i = 400; i < 700; i++) {
-        containers += is_container(i);
+        containers += is_container(i, file);
         MUST(syscall(SYS_dup3, other, i, O_CLOEXEC) == i);
     }
     MUST(containers > 0);
@@ -1001,17 +1108,38 @@ static void hammer(uint64_t whose)
 
 int main(int argc, char **argv)
 {
-    static const struct step all[] = {
-        {"counts", counts},   {"filtered", filtered}, {"filtered_twice", filtered_twice},
-        {"zeros", zeros},     {"waits", waits},       {"urgent", urgent},
-        {"jumps", jumps},     {"children", children}, {"inotifies", inotifies},
-        {"kept", kept},       {"unseen", unseen},     {"taken", taken},
-        {"copies", copies},   {"vforks", vforks},     {"thread_closes", thread_closes},
-        {"threads", threads}, {"signals", signals},   {"many", many},
-        {"serve", serve},     {"bare", bare},         {"killed", killed},
-        {"once", once},       {"stepped", stepped},   {"marks", marks},
-        {"ended", ended},     {"forks_at", forks_at}, {"taken_beside", taken_beside},
-        {"seen", seen},       {"forks_on", forks_on}};
+    static const struct step all[] = {{"counts", counts},
+                                      {"filtered", filtered},
+                                      {"filtered_twice", filtered_twice},
+                                      {"zeros", zeros},
+                                      {"waits", waits},
+                                      {"urgent", urgent},
+                                      {"jumps", jumps},
+                                      {"children", children},
+                                      {"inotifies", inotifies},
+                                      {"kept", kept},
+                                      {"unseen", unseen},
+                                      {"taken", taken},
+                                      {"copies", copies},
+                                      {"vforks", vforks},
+                                      {"thread_closes", thread_closes},
+                                      {"threads", threads},
+                                      {"signals", signals},
+                                      {"many", many},
+                                      {"serve", serve},
+                                      {"bare", bare},
+                                      {"killed", killed},
+                                      {"once", once},
+                                      {"stepped", stepped},
+                                      {"marks", marks},
+                                      {"ended", ended},
+                                      {"forks_at", forks_at},
+                                      {"taken_beside", taken_beside},
+                                      {"seen", seen},
+                                      {"forks_on", forks_on},
+                                      {"shared_at", shared_at},
+                                      {"marks_of_others", marks_of_others},
+                                      {"leases", leases}};
     MUST(argc == 4);
     record = argv[2];
     same = argv[3];

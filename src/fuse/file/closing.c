@@ -41,6 +41,7 @@ static int open_container(const struct limefs_file *file)
     return fd;
 }
 
+/* Not before it is told. */
 static bool keeps_one(struct limefs_view *view)
 {
     limefs_lock(&view->closing);
@@ -57,14 +58,18 @@ static void end_kept(struct limefs_view *view)
     view->kept = -1;
 }
 
-/* The first keeps this one, for all of them; -1 where one is kept. False: it is not, by now. */
-static bool keep(struct limefs_file *file, int fd)
+/* The first keeps this one, for all of them; -1 where one is kept. False: it is not, by now, or
+ * no more may ask: of that this is sure, or limefs_files_end_closing() sees what is kept. */
+static bool keep(struct limefs *fs, struct limefs_file *file, int fd)
 {
     struct limefs_view *view = file->view;
     limefs_lock(&view->closing);
-    bool first = view->kept < 0, kept = !first || fd >= 0;
+    bool first = view->kept < 0;
     if (first)
         view->kept = fd;
+    if (fs->ends)
+        end_kept(view);
+    bool kept = view->kept >= 0;
     if (kept && !atomic_exchange(&file->tells, true))
         view->keepers++;
     limefs_unlock(&view->closing);
@@ -87,7 +92,8 @@ static int open_high(const struct limefs_file *file)
     return high < 0 ? err : high;
 }
 
-int limefs_file_ask_closing(struct limefs_file *file, const struct limefile_closing *container)
+int limefs_file_ask_closing(struct limefs *fs, struct limefs_file *file,
+                            const struct limefile_closing *container)
 {
     struct stat st;
     if (!limefs_file_tells_closing(file))
@@ -98,13 +104,12 @@ int limefs_file_ask_closing(struct limefs_file *file, const struct limefile_clos
         return -ESTALE;
     if (atomic_load(&file->tells) && keeps_one(file->view))
         return LIMEFILE_CLOSING_ASKED;
-    if (keeps_one(file->view) && keep(file, -1))
+    if (keeps_one(file->view) && keep(fs, file, -1))
         return 0;
     int fd = open_high(file);
     if (fd < 0)
         return fd;
-    keep(file, fd);
-    return 0;
+    return keep(fs, file, fd) ? 0 : -ESHUTDOWN;
 }
 
 void limefs_file_ask_no_more(struct limefs_file *file)
@@ -134,11 +139,28 @@ void limefs_file_tell_closing(struct limefs_file *file)
         end_for_all(file->view);
 }
 
+/* Pinned; NULL: there is none. */
+static struct limefs_view *find_kept(struct limefs *fs)
+{
+    struct limefs_view *found = NULL;
+    limefs_lock(&fs->lock);
+    for (struct limefs_handle *handle = fs->files; handle && !found; handle = handle->next) {
+        struct limefs_view *view = ((struct limefs_file *)handle)->view;
+        if (view && view->kept >= 0)
+            found = view;
+    }
+    if (found)
+        found->pins++;
+    limefs_unlock(&fs->lock);
+    return found;
+}
+
 void limefs_files_end_closing(struct limefs *fs)
 {
-    for (struct limefs_handle *handle = fs->files; handle; handle = handle->next) {
-        const struct limefs_file *file = (const struct limefs_file *)handle;
-        if (atomic_load(&file->tells))
-            end_for_all(file->view);
+    struct limefs_view *view;
+    fs->ends = true;
+    while ((view = find_kept(fs))) {
+        end_for_all(view);
+        limefs_view_unpin(fs, view);
     }
 }

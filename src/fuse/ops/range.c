@@ -117,7 +117,8 @@ void limefs_op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg,
     int err = -ENOTTY;
     if (cmd == LIMEFILE_CLOSING && !(flags & FUSE_IOCTL_DIR) && in_bytes == sizeof container) {
         memcpy(&container, in, sizeof container);
-        err = limefs_file_ask_closing((struct limefs_file *)(uintptr_t)fi->fh, &container);
+        err = limefs_file_ask_closing(fuse_req_userdata(req),
+                                      (struct limefs_file *)(uintptr_t)fi->fh, &container);
     }
     if (err < 0)
         fuse_reply_err(req, -err);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "ahead.h"
 #include "dir.h"
+#include "ending.h"
 #include "errand.h"
 #include "faces.h"
 #include "file.h"
@@ -248,15 +249,18 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     if (opts->max_idle_threads != UINT_MAX) /* given */
         fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
     fuse_loop_cfg_set_max_threads(config, fs->threads);
-    int err = limefs_thread_start(&thread, NULL, settle, &what);
+    int err = limefs_ending_begin();
     if (!err) {
-        err = opts->singlethread ? fuse_session_loop(session)
-                                 : fuse_session_loop_mt(session, config);
-        limefs_ahead_end(fs);          /* what it gives goes there, too */
-        limefs_errands_end(fs);        /* their replies go where unmounting closes */
-        limefs_files_end_closing(fs);  /* and then nobody is told */
-        fuse_session_unmount(session); /* wakes the thread, should it still wait */
-        pthread_join(thread, NULL);
+        err = limefs_thread_start(&thread, NULL, settle, &what);
+        if (!err) {
+            err = opts->singlethread ? fuse_session_loop(session)
+                                     : fuse_session_loop_mt(session, config);
+            limefs_ahead_end(fs);          /* what it gives goes there, too */
+            limefs_errands_end(fs);        /* their replies go where unmounting closes */
+            fuse_session_unmount(session); /* wakes the thread, should it still wait */
+            pthread_join(thread, NULL);
+        }
+        limefs_ending_end();
     }
     limefs_caller_release();
     fuse_loop_cfg_destroy(config);
@@ -277,9 +281,12 @@ static int mount_session(struct fuse_session *session, const char *mountpoint)
 static int serve(struct limefs *fs, struct fuse_session *session,
                  const struct fuse_cmdline_opts *opts)
 {
-    if (fuse_set_signal_handlers(session) != 0)
-        return fail(opts->mountpoint, "set signal handlers", -errno);
-    int err = -EINVAL; /* libfuse says why it could not mount */
+    int err = limefs_ending_catch(fs, session);
+    if (!err && fuse_set_signal_handlers(session) != 0) /* of SIGPIPE, which is left */
+        err = -errno;
+    if (err)
+        return fail(opts->mountpoint, "set signal handlers", err);
+    err = -EINVAL; /* libfuse says why it could not mount */
     if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = most_threads(fs, opts);
         fs->session = session;
@@ -301,6 +308,7 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     limefs_job_stop(fs);
     fs->session = NULL;
     fuse_remove_signal_handlers(session);
+    limefs_ending_release();
     return err;
 }
 

@@ -97,11 +97,12 @@ int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64
  * asked for, else 0 or -errno; -ENOTTY: it is not told of this one. */
 struct limefile_closing;
 bool limefs_file_tells_closing(const struct limefs_file *);
-int limefs_file_ask_closing(struct limefs_file *, const struct limefile_closing *container);
+int limefs_file_ask_closing(struct limefs *, struct limefs_file *,
+                            const struct limefile_closing *container);
 void limefs_file_ask_no_more(struct limefs_file *); /* one that was asked of */
 void limefs_file_tell_closing(struct limefs_file *);
 
-/* No request is served any more, and none has failed yet: all who have asked are told. */
+/* Soon no request is served any more: all who have asked are told, and no more may ask. */
 void limefs_files_end_closing(struct limefs *);
 
 /* A record that is worth being forwarded or read around the page cache. */

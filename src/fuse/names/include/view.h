@@ -53,7 +53,7 @@ struct limefs_view {
 
     /* Guards a descriptor of the container (closing.c), or -1, for so many files. */
     struct limefs_lock closing;
-    int kept;
+    atomic_int kept;
     unsigned keepers;
 
     /* Set while it is awake. */
