@@ -41,7 +41,7 @@ static int open_container(const struct limefs_file *file)
     return fd;
 }
 
-/* Not before it is told. */
+/* If not, who has closed it has told so by now. */
 static bool keeps_one(struct limefs_view *view)
 {
     limefs_lock(&view->closing);
@@ -50,7 +50,7 @@ static bool keeps_one(struct limefs_view *view)
     return kept;
 }
 
-/* Within the lock: who finds none then knows that it has been told. */
+/* Within the lock. */
 static void end_kept(struct limefs_view *view)
 {
     if (view->kept >= 0)

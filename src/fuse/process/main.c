@@ -237,6 +237,18 @@ static unsigned most_threads(const struct limefs *fs, const struct fuse_cmdline_
                                                                         : threads;
 }
 
+static int serve_requests(struct fuse_session *session, struct fuse_loop_config *config,
+                          const struct fuse_cmdline_opts *opts)
+{
+    int err = limefs_ending_begin();
+    if (err)
+        return err;
+    err =
+        opts->singlethread ? fuse_session_loop(session) : fuse_session_loop_mt(session, config);
+    limefs_ending_end();
+    return err;
+}
+
 static int loop(struct fuse_session *session, struct limefs *fs,
                 const struct fuse_cmdline_opts *opts)
 {
@@ -249,18 +261,13 @@ static int loop(struct fuse_session *session, struct limefs *fs,
     if (opts->max_idle_threads != UINT_MAX) /* given */
         fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
     fuse_loop_cfg_set_max_threads(config, fs->threads);
-    int err = limefs_ending_begin();
+    int err = limefs_thread_start(&thread, NULL, settle, &what);
     if (!err) {
-        err = limefs_thread_start(&thread, NULL, settle, &what);
-        if (!err) {
-            err = opts->singlethread ? fuse_session_loop(session)
-                                     : fuse_session_loop_mt(session, config);
-            limefs_ahead_end(fs);          /* what it gives goes there, too */
-            limefs_errands_end(fs);        /* their replies go where unmounting closes */
-            fuse_session_unmount(session); /* wakes the thread, should it still wait */
-            pthread_join(thread, NULL);
-        }
-        limefs_ending_end();
+        err = serve_requests(session, config, opts);
+        limefs_ahead_end(fs);          /* what it gives goes there, too */
+        limefs_errands_end(fs);        /* their replies go where unmounting closes */
+        fuse_session_unmount(session); /* wakes the thread, should it still wait */
+        pthread_join(thread, NULL);
     }
     limefs_caller_release();
     fuse_loop_cfg_destroy(config);
