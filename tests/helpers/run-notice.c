@@ -41,6 +41,10 @@
 #include <unistd.h>
 #include <wordexp.h>
 
+#if !__GLIBC_PREREQ(2, 34)
+#define _Fork fork
+#endif
+
 enum {
     PIECE = 4096,
     ENOUGH = 200,     /* reads after which it has the kernel tell it */

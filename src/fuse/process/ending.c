@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <time.h>
 
 enum phase {
     NO_LOOP,
@@ -26,6 +27,7 @@ static struct limefs *daemon_of; /* set before there are handlers */
 static struct fuse_session *session;
 static atomic_int phase = NO_LOOP;
 static atomic_int ended_by; /* the signal; 0: none */
+static atomic_bool over;    /* the loop has ended */
 static sem_t wanted;
 static pthread_t loop_thread, thread;
 
@@ -53,16 +55,21 @@ static int set_handlers(void (*from)(int), void (*to)(int))
     return 0;
 }
 
+/* The loop may be about to wait, and have looked before whether it is to end: so it is sent the
+ * signal until it has ended. */
 static void *tell(void *unused)
 {
+    const struct timespec again = {0, 10000000};
     (void)unused;
     while (sem_wait(&wanted) != 0)
         ;
     limefs_files_end_closing(daemon_of);
     atomic_store(&phase, TOLD);
     int number = atomic_load(&ended_by);
-    if (number)
+    while (number && !atomic_load(&over)) {
         pthread_kill(loop_thread, number);
+        nanosleep(&again, NULL);
+    }
     return NULL;
 }
 
@@ -87,6 +94,7 @@ int limefs_ending_begin(void)
 
 void limefs_ending_end(void)
 {
+    atomic_store(&over, true);
     sem_post(&wanted);
     pthread_join(thread, NULL);
 }
