@@ -182,7 +182,7 @@ static void marks(void)
     }
 }
 
-static long turn_of_all; /* the number after WHAT */
+static long variant; /* the number after WHAT */
 
 /* A process that has had a child is not told any more: the next turn is another one's. */
 static void next(const char *what, long then)
@@ -198,19 +198,19 @@ static void marks_of_others(void)
 {
     char buf[PIECE];
     int other = open(same, O_RDONLY), mark = 0;
-    if (turn_of_all == 0) {
+    if (variant == 0) {
         int fd = told();
         mark = fcntl(fd, F_GETSIG); /* from now on there are no marks */
         MUST(mark == 0 && close(fd) == 0);
         next("marks_of_others", 1);
     }
-    if (turn_of_all == 1) {
+    if (variant == 1) {
         int fd = told();
         MUST((syscall(SYS_fcntl, fd, F_GETSIG) != 0) == (size < LARGE));
         MUST(dup2(fd, 50) == 50 && close(fd) == 0);
         next("marks_of_others", 2);
     }
-    if (turn_of_all == 2) { /* 50 has one */
+    if (variant == 2) { /* 50 has one */
         other = 50;
     } else {
         int first = told();
@@ -223,7 +223,7 @@ static void marks_of_others(void)
     reads(fd, ENOUGH);
     MUST(syscall(SYS_dup3, other, fd, 0) == fd && syscall(SYS_lseek, fd, 0, SEEK_CUR) == 8);
     MUST(read(fd, buf, PIECE) == PIECE && memcmp(buf, bytes + 8, PIECE) == 0);
-    if (turn_of_all == 2)
+    if (variant == 2)
         next("marks_of_others", 3);
 }
 
@@ -300,13 +300,30 @@ static bool again;                /* it reads the record until it is told, too *
 static bool by_position;          /* what is stepped through is read(2) */
 static off_t stepped_to;          /* the position that it gives the other file */
 
+/* Then nothing more is stepped through. */
+static bool is_wanted(void *context)
+{
+    if (++instructions != wanted)
+        return false;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP;
+    return true;
+}
+
+static ssize_t read_stepped(int fd, char *buf, off_t at)
+{
+    instructions = 0;
+    SET_TRAP("orq $0x100, (%%rsp)");
+    ssize_t got = by_position ? read(fd, buf, PIECE) : pread(fd, buf, PIECE, at);
+    SET_TRAP("andq $~0x100, (%%rsp)");
+    return got;
+}
+
 static void at_instruction(int signal, siginfo_t *info, void *context)
 {
     int kept = errno;
     (void)signal, (void)info;
-    if (++instructions != wanted)
+    if (!is_wanted(context))
         return;
-    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP;
     MUST(close(stepped_fd) == 0 && (again ? told() : opened()) == stepped_fd);
     MUST(lseek(stepped_fd, stepped_to, SEEK_SET) == stepped_to);
     errno = kept;
@@ -330,12 +347,7 @@ static void step_through(void)
         reads(stepped_fd, ENOUGH);
         MUST(lseek(stepped_fd, (off_t)at - PIECE, SEEK_SET) > 0);
         MUST(read(stepped_fd, buf, PIECE) == PIECE);
-        instructions = 0;
-        SET_TRAP("orq $0x100, (%%rsp)");
-        ssize_t got = by_position ? read(stepped_fd, buf, PIECE)
-                                  : pread(stepped_fd, buf, PIECE, (off_t)at);
-        SET_TRAP("andq $~0x100, (%%rsp)");
-        MUST(got == PIECE);
+        MUST(read_stepped(stepped_fd, buf, (off_t)at) == PIECE);
         if (by_position)
             is_of_one(buf, at);
         else
@@ -351,9 +363,8 @@ static char others[PIECE];
 static void read_at_instruction(int signal, siginfo_t *info, void *context)
 {
     (void)signal, (void)info;
-    if (++instructions != wanted)
+    if (!is_wanted(context))
         return;
-    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP;
     MUST(syscall(SYS_read, stepped_fd, others, PIECE) == PIECE);
     MUST(close((int)syscall(SYS_openat, AT_FDCWD, container, O_RDONLY)) == 0);
 }
@@ -364,16 +375,14 @@ static void shared_at(void)
     struct sigaction action = {.sa_sigaction = read_at_instruction, .sa_flags = SA_SIGINFO};
     char buf[PIECE];
     MUST(sigaction(SIGTRAP, &action, NULL) == 0);
+    by_position = true;
     stepped_fd = told();
     for (int fd = 3; !is_container(fd, container); fd++)
         MUST(fd < 2000);
     for (wanted = 1, instructions = 0; instructions + stride() >= wanted; wanted += stride()) {
         MUST(close(stepped_fd) == 0 && (stepped_fd = told()) >= 0);
         MUST(read(stepped_fd, buf, PIECE) == PIECE);
-        instructions = 0;
-        SET_TRAP("orq $0x100, (%%rsp)");
-        ssize_t got = read(stepped_fd, buf, PIECE);
-        SET_TRAP("andq $~0x100, (%%rsp)");
+        ssize_t got = read_stepped(stepped_fd, buf, 0);
         if (instructions < wanted)
             break;
         bool first = memcmp(buf, bytes + PIECE, PIECE) == 0;
@@ -389,9 +398,8 @@ static pid_t forked = -1;
 static void fork_at(int signal, siginfo_t *info, void *context)
 {
     (void)signal, (void)info;
-    if (++instructions != wanted)
+    if (!is_wanted(context))
         return;
-    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP;
     forked = fork();
     MUST(forked >= 0);
 }
@@ -405,11 +413,9 @@ static void forks_at(void)
     MUST(sigaction(SIGTRAP, &action, NULL) == 0);
     int fd = told();
     MUST(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0);
-    wanted = turn_of_all + 1;
+    wanted = variant + 1;
     MUST(lseek(fd, PIECE, SEEK_SET) == PIECE);
-    SET_TRAP("orq $0x100, (%%rsp)");
-    ssize_t got = by_position ? read(fd, buf, PIECE) : pread(fd, buf, PIECE, PIECE);
-    SET_TRAP("andq $~0x100, (%%rsp)");
+    ssize_t got = read_stepped(fd, buf, PIECE);
     bool second = by_position && forked >= 0 && memcmp(buf, bytes + 2 * PIECE, PIECE) == 0;
     MUST(got == PIECE && (second || memcmp(buf, bytes + PIECE, PIECE) == 0));
     reads(fd, ENOUGH);
@@ -417,9 +423,9 @@ static void forks_at(void)
         _exit(0);
     if (forked > 0) {
         ends_well(forked);
-        next(by_position ? "forks_on" : "forks_at", turn_of_all + stride());
+        next(by_position ? "forks_on" : "forks_at", variant + stride());
     }
-    MUST(turn_of_all > 100);
+    MUST(variant > 100);
 }
 
 static void forks_on(void)
@@ -448,20 +454,9 @@ static void stepped(void)
     reads(told(), 1);
 }
 
-static void forks_at(void)
-{
-    reads(told(), 1);
-}
-
-static void forks_on(void)
-{
-    reads(told(), 1);
-}
-
-static void shared_at(void)
-{
-    reads(told(), 1);
-}
+#define forks_at  stepped
+#define forks_on  stepped
+#define shared_at stepped
 #endif
 
 /* A program that has put itself into a filter is not ended for what the library would like. */
@@ -697,17 +692,7 @@ static int waits_for_end(void *unused)
     return 0;
 }
 
-static void take_beside_clone(int fd)
-{
-    static _Alignas(16) char stack[1 << 16];
-    pid_t pid = clone(waits_for_end, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
-    MUST(pid > 0);
-    take(fd);
-    MUST(close(pair[1]) == 0);
-    ends_well(pid);
-}
-
-static void take_beside_fork(int fd, pid_t (*forks)(void))
+static pid_t waiting_child(pid_t (*forks)(void))
 {
     pid_t pid = forks();
     MUST(pid >= 0);
@@ -715,119 +700,71 @@ static void take_beside_fork(int fd, pid_t (*forks)(void))
         wait_for_end();
         _exit(0);
     }
-    take(fd);
-    MUST(close(pair[1]) == 0);
-    ends_well(pid);
+    return pid;
 }
 
-static void take_in_vfork(int fd)
-{
-    pid_t pid = vfork(); /* NOLINT: what such a child does is what this is about */
-    if (pid == 0) {
-        take(fd);
-        _exit(0);
-    }
-    ends_well(pid);
-    reads(fd, ENOUGH);
-}
-
-/* Others have these for a moment still, when they are executed. */
-static void take_beside_program(int fd, bool shell)
-{
-    extern char **environ;
-    char *words[] = {"true", NULL};
-    pid_t pid = -1;
-    FILE *pipe = shell ? popen("exit 0", "r") : NULL;
-    MUST(shell ? pipe != NULL : posix_spawnp(&pid, *words, NULL, NULL, words, environ) == 0);
-    take(fd);
-    if (shell)
-        MUST(pclose(pipe) == 0);
-    else
-        ends_well(pid);
-}
-
-/* ---- all that makes children is seen ---- */
-
-static int ends(void *unused)
-{
-    (void)unused;
-    return 0;
-}
-
-static void child_of_clone(void)
+static pid_t cloned(void)
 {
     static _Alignas(16) char stack[1 << 16];
-    ends_well(clone(ends, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL));
+    pid_t pid = clone(waits_for_end, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+    MUST(pid > 0);
+    return pid;
 }
 
-static void child_of_fork(pid_t (*forks)(void))
-{
-    pid_t pid = forks();
-    if (pid == 0)
-        _exit(0);
-    ends_well(pid);
-}
-
-static void child_of_vfork(void)
-{
-    pid_t pid = vfork(); /* NOLINT: what such a child does is what this is about */
-    if (pid == 0)
-        _exit(0);
-    ends_well(pid);
-}
-
-static void child_of_spawn(bool searches)
+static pid_t spawned(bool searches)
 {
     extern char **environ;
     char *words[] = {"true", NULL};
     pid_t pid = -1;
     MUST((searches ? posix_spawnp(&pid, "true", NULL, NULL, words, environ)
                    : posix_spawn(&pid, "/bin/true", NULL, NULL, words, environ)) == 0);
-    ends_well(pid);
+    return pid;
 }
 
-static void child_of_popen(void)
+/* What is done in a child of vfork(), which the parent waits for. */
+static pid_t vforked(void (*meanwhile)(int fd), int fd)
 {
-    FILE *pipe = popen("exit 0", "r");
-    MUST(pipe && pclose(pipe) == 0);
+    pid_t pid = vfork(); /* NOLINT: what such a child does is what this is about */
+    if (pid == 0) {
+        meanwhile(fd);
+        _exit(0);
+    }
+    return pid;
 }
 
-static void child_of_wordexp(void)
+enum { BESIDE = 6 }; /* the first ways; vfork() is the next, and the others leave nobody */
+
+/* While there is a child: one that waits, or a program that has ours still as it is executed.
+ */
+static void beside_child(long way, void (*meanwhile)(int fd), int fd)
 {
+    pid_t pid = -1;
+    FILE *pipe = NULL;
     wordexp_t found;
-    MUST(wordexp("$(echo x)", &found, 0) == 0 && found.we_wordc == 1);
-    wordfree(&found);
-}
-
-/* Nobody would tell that what they have is closed here: the library looks itself again. */
-static void seen(void)
-{
-    int fd = told();
-    MUST(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0); /* a program would look where its container is */
-    switch (turn_of_all) {
+    switch (way) {
     case 0:
-        child_of_clone();
+        pid = cloned();
         break;
     case 1:
-        child_of_fork(fork);
+        pid = waiting_child(fork);
         break;
     case 2:
-        child_of_fork(_Fork);
+        pid = waiting_child(_Fork);
         break;
     case 3:
-        child_of_vfork();
+        pid = spawned(true);
         break;
     case 4:
-        child_of_spawn(true);
+        pid = spawned(false);
         break;
     case 5:
-        child_of_spawn(false);
+        MUST((pipe = popen("exit 0", "r")) != NULL);
         break;
     case 6:
-        child_of_popen();
+        pid = vforked(meanwhile, fd);
         break;
     case 7:
-        child_of_wordexp();
+        MUST(wordexp("$(echo x)", &found, 0) == 0 && found.we_wordc == 1);
         break;
     case 8:
         MUST(system("exit 0") == 0);
@@ -835,6 +772,33 @@ static void seen(void)
     default:
         MUST(false);
     }
+    if (way < BESIDE)
+        meanwhile(fd);
+    MUST(close(pair[1]) == 0);
+    if (pid >= 0)
+        ends_well(pid);
+    if (pipe)
+        MUST(pclose(pipe) == 0);
+}
+
+static void no_more(int fd)
+{
+    (void)fd;
+}
+
+/* A file that no program inherits, which would look where its container is. */
+static int told_alone(void)
+{
+    int fd = told();
+    MUST(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && pipe2(pair, O_CLOEXEC) == 0);
+    return fd;
+}
+
+/* Nobody would tell that what a child has is closed here: the library looks itself again. */
+static void seen(void)
+{
+    int fd = told_alone();
+    beside_child(variant, no_more, fd);
     count_looks();
     reads(fd, ENOUGH);
     MUST(atomic_load(&looks) > 0);
@@ -843,28 +807,12 @@ static void seen(void)
 /* While a child has them, too. */
 static void taken_beside(void)
 {
-    enum { TURNS = 60, WAYS = 6 };
-    int fd = told();
-    MUST(fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && pipe2(pair, O_CLOEXEC) == 0);
-    switch (turn_of_all % WAYS) {
-    case 0:
-        take_beside_clone(fd);
-        break;
-    case 1:
-        take_beside_fork(fd, fork);
-        break;
-    case 2:
-        take_beside_fork(fd, _Fork);
-        break;
-    case 3:
-        take_in_vfork(fd);
-        break;
-    default:
-        take_beside_program(fd, turn_of_all % 2);
-        break;
-    }
-    if (turn_of_all + 1 < TURNS)
-        next("taken_beside", turn_of_all + 1);
+    enum { TURNS = 70 };
+    int fd = told_alone();
+    beside_child(variant % (BESIDE + 1), take, fd);
+    reads(fd, ENOUGH);
+    if (variant + 1 < TURNS)
+        next("taken_beside", variant + 1);
 }
 
 /* Of which the library knows, in this process and in a child. */
@@ -1149,10 +1097,10 @@ int main(int argc, char **argv)
     same = argv[3];
     take_same(open(same, O_RDONLY));
     size_t word = strcspn(argv[1], "0123456789");
-    turn_of_all = strtol(argv[1] + word, NULL, 10);
+    variant = strtol(argv[1] + word, NULL, 10);
     argv[1][word] = '\0';
     if (strcmp(argv[1], "hammer") == 0) {
-        hammer((uint64_t)turn_of_all);
+        hammer((uint64_t)variant);
         return 0;
     }
     return run_step(argv[1], all, sizeof all / sizeof all[0]);

@@ -21,13 +21,13 @@ enum phase {
     NO_LOOP,
     LOOP,
     TOLD,
+    OVER,
 };
 
 static struct limefs *daemon_of; /* set before there are handlers */
 static struct fuse_session *session;
 static atomic_int phase = NO_LOOP;
 static atomic_int ended_by; /* the signal; 0: none */
-static atomic_bool over;    /* the loop has ended */
 static sem_t wanted;
 static pthread_t loop_thread, thread;
 
@@ -64,9 +64,9 @@ static void *tell(void *unused)
     while (sem_wait(&wanted) != 0)
         ;
     limefs_files_end_closing(daemon_of);
-    atomic_store(&phase, TOLD);
-    int number = atomic_load(&ended_by);
-    while (number && !atomic_load(&over)) {
+    int number = atomic_load(&ended_by), before = LOOP;
+    atomic_compare_exchange_strong(&phase, &before, TOLD);
+    while (number && atomic_load(&phase) == TOLD) {
         pthread_kill(loop_thread, number);
         nanosleep(&again, NULL);
     }
@@ -94,7 +94,7 @@ int limefs_ending_begin(void)
 
 void limefs_ending_end(void)
 {
-    atomic_store(&over, true);
+    atomic_store(&phase, OVER);
     sem_post(&wanted);
     pthread_join(thread, NULL);
 }
