@@ -78,18 +78,25 @@ static bool keep(struct limefs *fs, struct limefs_file *file, int fd)
     return kept;
 }
 
-/* Above those of the connection, of which each thread has one. */
-static int open_high(const struct limefs_file *file)
+/* Above those of the connection, of which each thread has one; closes fd. */
+static int move_high(int fd)
 {
     struct rlimit limit;
-    int fd = open_container(file), from = HIGH;
-    if (fd < 0)
-        return fd;
+    int from = HIGH;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < HIGH)
         from = (int)(limit.rlim_cur / 2);
     int high = fcntl(fd, F_DUPFD_CLOEXEC, from), err = -errno;
     close(fd);
     return high < 0 ? err : high;
+}
+
+void limefs_files_begin_closing(void)
+{
+    int fd = open("/", O_PATH | O_CLOEXEC);
+    if (fd >= 0)
+        fd = move_high(fd);
+    if (fd >= 0)
+        close(fd);
 }
 
 int limefs_file_ask_closing(struct limefs *fs, struct limefs_file *file,
@@ -106,7 +113,9 @@ int limefs_file_ask_closing(struct limefs *fs, struct limefs_file *file,
         return LIMEFILE_CLOSING_ASKED;
     if (keeps_one(file->view) && keep(fs, file, -1))
         return 0;
-    int fd = open_high(file);
+    int fd = open_container(file);
+    if (fd >= 0)
+        fd = move_high(fd);
     if (fd < 0)
         return fd;
     return keep(fs, file, fd) ? 0 : -ESHUTDOWN;

@@ -288,6 +288,7 @@ static int mount_session(struct fuse_session *session, const char *mountpoint)
 static int serve(struct limefs *fs, struct fuse_session *session,
                  const struct fuse_cmdline_opts *opts)
 {
+    limefs_files_begin_closing();
     int err = limefs_ending_catch(fs, session);
     if (!err && fuse_set_signal_handlers(session) != 0) /* of SIGPIPE, which is left */
         err = -errno;

@@ -102,6 +102,10 @@ int limefs_file_ask_closing(struct limefs *, struct limefs_file *,
 void limefs_file_ask_no_more(struct limefs_file *); /* one that was asked of */
 void limefs_file_tell_closing(struct limefs_file *);
 
+/* While there are no other threads: makes the process's list of descriptors long enough for
+ * what is kept. Later the kernel takes 12 ms for it, as it waits for all threads. */
+void limefs_files_begin_closing(void);
+
 /* Soon no request is served any more: all who have asked are told, and no more may ask. */
 void limefs_files_end_closing(struct limefs *);
 
