@@ -1,6 +1,6 @@
 /* bytes.c - reads a record out of its container */
 #define _GNU_SOURCE
-#include "run.h"
+#include "told.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +9,6 @@
 #include <unistd.h>
 
 #define BEHIND ((uint64_t)1 << 62) /* the end of any file */
-
-enum {
-    MOST = 0x7ffff000, /* bytes that the kernel moves at once */
-};
 
 int limefs_run_cut(const struct iovec *iov, int count, size_t skip, size_t n,
                    struct iovec out[LIMEFS_RUN_PARTS])
@@ -51,8 +47,11 @@ bool limefs_run_is_unchanged(const struct limefs_run_record *record)
 {
     struct stat st;
     struct limefile_state state;
-    if (limefs_run_stat(atomic_load(&record->container), &st) != 0)
+    int kept = errno;
+    if (limefs_run_stat(atomic_load(&record->container), &st) != 0) {
+        errno = kept;
         return false;
+    }
     limefile_state_of(&st, &state);
     return limefile_state_equal(&state, &record->state);
 }
@@ -61,8 +60,7 @@ bool limefs_run_is_unchanged(const struct limefs_run_record *record)
 static bool are_right(const struct limefs_run_record *record, const struct iovec *iov,
                       int count, size_t n, uint64_t place)
 {
-    return (limefs_run_notice_holds(record) &&
-            limefs_run_notice_covers(iov, count, n, place)) ||
+    return (count == 1 && limefs_run_told_nothing(record, iov->iov_base, n, place)) ||
            limefs_run_is_unchanged(record);
 }
 
@@ -94,7 +92,7 @@ static bool read_range(int fd, struct limefs_run_record *record, const struct io
 {
     struct iovec parts[LIMEFS_RUN_PARTS];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
-    if (total > left && (total == MOST || record->tail || at >= BEHIND))
+    if (total > left && (total == LIMEFS_RUN_MOST || record->tail || at >= BEHIND))
         return false; /* the kernel also looks at the addresses behind the end */
     if (left == 0) {  /* it still looks at the addresses */
         total = 0;
@@ -134,7 +132,7 @@ static size_t left_of(int fd, const struct limefs_run_record *record, size_t tot
     uint64_t left = at >= 0 && (uint64_t)at < end ? end - (uint64_t)at : 0;
     if (total <= left)
         return total;
-    return total == MOST || record->tail ? 0 : (size_t)left;
+    return total == LIMEFS_RUN_MOST || record->tail ? 0 : (size_t)left;
 }
 
 /* At the kernel's position, which it moves first: who reads at the same time by the same open
@@ -183,7 +181,7 @@ static bool read_on(int fd, uint64_t entry, struct limefs_run_record *record,
     off_t at = count > 0 && left > 0 ? reserve(fd, left) : -1;
     if (at < 0)
         return false;
-    bool ours = limefs_run_is_entry(fd, entry);
+    bool ours = limefs_run_entry(fd) == entry;
     got->bytes = 0;
     got->round = ours && read_file(fd, record, iov, count, left, (uint64_t)at, &got->bytes);
     if (ours && !got->round)
@@ -199,7 +197,7 @@ static size_t sum(const struct iovec *iov, int count)
     for (int i = 0; i < count; i++)
         if (__builtin_add_overflow(total, iov[i].iov_len, &total) || total > SSIZE_MAX)
             return 0;
-    return total < MOST ? total : MOST;
+    return total < LIMEFS_RUN_MOST ? total : LIMEFS_RUN_MOST;
 }
 
 /* The vector is the program's memory: the kernel is asked about it first, by a read that finds
@@ -207,22 +205,6 @@ static size_t sum(const struct iovec *iov, int count)
 static bool can_be_read(int container, const struct iovec *iov, int count)
 {
     return syscall(SYS_preadv, container, iov, (long)count, BEHIND, 0L) == 0;
-}
-
-static bool is_inside(const struct limefs_run_record *record, off_t at, size_t n)
-{
-    uint64_t from = (uint64_t)at - record->head;
-    return at >= (off_t)record->head && from < record->bytes && n <= record->bytes - from;
-}
-
-/* All of them, if nothing was told, and fd still has the entry. */
-static bool take_told(int fd, uint64_t entry, const struct limefs_run_record *record,
-                      const struct iovec *iov, off_t at)
-{
-    int container = atomic_load_explicit(&record->container, memory_order_relaxed);
-    uint64_t place = record->offset + (uint64_t)at - record->head;
-    return limefs_run_read_parts(container, iov, 1, place) == (ssize_t)iov->iov_len &&
-           are_right(record, iov, 1, iov->iov_len, place) && limefs_run_is_entry(fd, entry);
 }
 
 /* At the position, which is not asked for first: if it is not where it was last, the end may be
@@ -235,45 +217,30 @@ static bool read_on_told(int fd, uint64_t entry, struct limefs_run_record *recor
     off_t at = reserve(fd, n);
     if (at < 0)
         return false;
-    bool inside = is_inside(record, at, n);
-    bool ours = limefs_run_notice_is(fd, record) || limefs_run_is(fd, record);
-    got->round = ours && inside && take_told(fd, entry, record, iov, at);
+    bool inside = limefs_run_is_inside(record, at, n);
+    bool ours = limefs_run_told_is(fd, record) || limefs_run_is(fd, record);
+    got->round =
+        ours && inside && limefs_run_take_told(fd, entry, record, iov->iov_base, n, at);
     got->bytes = got->round ? (ssize_t)n : 0;
-    ours = ours && limefs_run_is_entry(fd, entry);
+    ours = ours && limefs_run_entry(fd) == entry;
     if (ours && inside && !got->round)
         read_by_mount(fd, iov, 1, at, got);
     take(fd, ours ? record : NULL, n, at, got->bytes);
     return ours && inside;
 }
 
-/* By a program without threads, where the kernel tells: nothing need be held, as only a handler
- * of a signal can come in between, and what that has done shows. False: nothing was read. */
-static bool read_told(int fd, uint64_t entry, struct limefs_run_record *record,
-                      const struct iovec *iov, off_t at, struct limefs_run_got *got)
+/* Where it was last, that seems to be inside. */
+static bool look_and_read_on(int fd, const struct iovec *iov, struct limefs_run_got *got)
 {
-    size_t n = iov->iov_len;
-    bool on = at < 0;
-    if (on)
-        at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
-    if (n == 0 || n > MOST || !is_inside(record, at, n) || !limefs_run_notice_is(fd, record))
+    uint64_t entry = limefs_run_entry(fd);
+    struct limefs_run_record *record = limefs_run_peek(entry);
+    if (!record || !limefs_run_may_be_told(record))
         return false;
-    if (on)
-        return read_on_told(fd, entry, record, iov, got);
-    got->bytes = (ssize_t)n;
-    got->round = take_told(fd, entry, record, iov, at);
-    return got->round;
-}
-
-static bool look_and_read(int fd, const struct iovec *iov, off_t at, struct limefs_run_got *got)
-{
-    uint64_t entry;
-    struct limefs_run_record *record = limefs_run_peek(fd, &entry);
-    if (!record || !limefs_run_notice_may(record) || record->job_from ||
-        atomic_load_explicit(&record->changed, memory_order_relaxed))
-        return false;
-    bool before = limefs_run_notice_look(true);
-    bool done = read_told(fd, entry, record, iov, at, got);
-    limefs_run_notice_look(before);
+    off_t at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
+    bool before = limefs_run_look_at_told(true);
+    bool done = limefs_run_is_inside(record, at, iov->iov_len) &&
+                limefs_run_told_is(fd, record) && read_on_told(fd, entry, record, iov, got);
+    limefs_run_look_at_told(before);
     return done;
 }
 
@@ -282,13 +249,12 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
 {
     int kept = errno;
     limefs_run_may_be_cancelled();
-    if (!vector && look_and_read(fd, iov, at, got)) {
+    if (!vector && at < 0 && look_and_read_on(fd, iov, got)) {
         limefs_run_count(got->bytes, got->round);
         errno = got->bytes < 0 ? got->error : kept;
         return true;
     }
-    uint64_t entry;
-    limefs_run_peek(fd, &entry);
+    uint64_t entry = limefs_run_entry(fd);
     struct limefs_run_record *record = limefs_run_hold(fd);
     if (!record) {
         errno = kept;
@@ -298,7 +264,7 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
                 (!vector || can_be_read(atomic_load(&record->container), iov, count));
     size_t total = done ? sum(iov, count) : 0;
     done = total > 0;
-    if (done && !limefs_run_notice_is(fd, record)) {
+    if (done && !limefs_run_told_is(fd, record)) {
         done = limefs_run_is(fd, record);
         if (done)
             limefs_run_notice_try(fd, record);

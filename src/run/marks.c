@@ -73,7 +73,10 @@ bool limefs_run_mark(int fd, int *mark)
 
 bool limefs_run_has_mark(int fd, int mark)
 {
-    return syscall(SYS_fcntl, fd, F_GETSIG) == mark;
+    int kept = errno;
+    bool has = syscall(SYS_fcntl, fd, F_GETSIG) == mark;
+    errno = kept;
+    return has;
 }
 
 void limefs_run_marks_end(int fd, int command)

@@ -22,11 +22,11 @@
  * its owner alone.
  *
  * Two are not told in time. truncate(2) by a path is told when it is done: see
- * limefs_run_notice_covers(). Who listens as root by fanotify(7) has descriptors whose writes
+ * limefs_run_told_nothing(). Who listens as root by fanotify(7) has descriptors whose writes
  * are told to nobody.
  */
 #define _GNU_SOURCE
-#include "run.h"
+#include "told.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,59 +47,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#else
-#define __libc_single_threaded 0
-#endif
-
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
 
 enum {
-    SLOTS = 8,            /* records at once */
+    SLOTS = LIMEFS_RUN_SLOTS,
     LOOKS = 64,           /* of a record, before it pays to be told; twice as many each time, */
     LOOKS_MOST = 1 << 20, /* and no more */
 
     STACK = 1 << 14,
-    COVERS_MOST = 1 << 16, /* bytes; beside more, a look takes no time */
-    PAGE = 4096,           /* of other systems, a multiple */
 
     /* Of Linux: all ways to open a file are told. */
     MAJOR = 6,
     MINOR = 12,
 };
 
-struct slot {
-    atomic_bool taken;    /* by a record, which has its number, */
-    atomic_bool guards;   /* and what it found is relied on */
-    atomic_bool left;     /* the record is gone, its ring is not: somebody was looking at it */
-    bool closing;         /* it is told when a descriptor of the record is closed; else */
-    int mark;             /* of its open file; 0: none yet */
-    char *ring;           /* NULL: none */
-    const unsigned *told; /* in it: 0 as long as nothing was told */
-};
-
-/* The kernel clears it in a child that fork() makes. */
-struct page {
-    atomic_bool usable;
-    struct slot slot[SLOTS];
-};
-
-static struct page *page;
 static size_t page_bytes;
-static void *places[SLOTS];   /* of the rings; a child has these still */
-static volatile bool looking; /* a read looks at rings of records that it does not hold */
+static void *places[SLOTS]; /* of the rings; a child has these still */
 
 /* ---- rings ---- */
 
-static void end_ring(struct slot *slot)
+static void end_ring(struct limefs_run_slot *slot)
 {
     slot->told = NULL;
     if (slot->ring)
         munmap(slot->ring, page_bytes);
-    slot->ring = places[slot - page->slot] = NULL;
+    slot->ring = places[slot - limefs_run_told.page->slot] = NULL;
 }
 
 static void *map(int ring, off_t what)
@@ -111,9 +85,10 @@ static void *map(int ring, off_t what)
 /* Of one request, it is smaller than a page. What is watched becomes the ring's own file, as
  * that is closed by the kernel's threads, and not by this one: to end a watch takes 15 ms. A
  * child gets none of it, which would live on there. */
-static bool submit(int ring, const struct io_uring_params *params, int told, struct slot *slot)
+static bool submit(int ring, const struct io_uring_params *params, int told,
+                   struct limefs_run_slot *slot)
 {
-    slot->ring = places[slot - page->slot] = map(ring, IORING_OFF_SQ_RING);
+    slot->ring = places[slot - limefs_run_told.page->slot] = map(ring, IORING_OFF_SQ_RING);
     struct io_uring_sqe *request = map(ring, IORING_OFF_SQES);
     bool ready = slot->ring && request && madvise(slot->ring, page_bytes, MADV_DONTFORK) == 0 &&
                  syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &told, 1) == 0;
@@ -134,7 +109,7 @@ static bool submit(int ring, const struct io_uring_params *params, int told, str
 
 struct waiting {
     int told;
-    struct slot *slot;
+    struct limefs_run_slot *slot;
     bool done;
 };
 
@@ -154,7 +129,7 @@ static int wait_for(void *of)
 
 /* By a child, which shares all that matters and ends before this goes on: the kernel interrupts
  * who has made a ring when that ends, too. It sends no signal, and only we find it. */
-static bool have_it_wait(int told, struct slot *slot)
+static bool have_it_wait(int told, struct limefs_run_slot *slot)
 {
     static _Alignas(16) char stack[STACK];
     struct waiting waiting = {.told = told, .slot = slot};
@@ -195,7 +170,7 @@ static bool tells_closing(int fd, const struct limefs_run_record *record)
 
 /* First the watch, then a look at what it is to guard. The mount is asked before it, too, as it
  * opens the container when it is asked first, which the watch would tell. */
-static bool guard(int fd, const struct limefs_run_record *record, struct slot *slot)
+static bool guard(int fd, const struct limefs_run_record *record, struct limefs_run_slot *slot)
 {
     int container = atomic_load(&record->container);
     int told = tells(container)
@@ -216,59 +191,7 @@ static bool guard(int fd, const struct limefs_run_record *record, struct slot *s
 
 /* ---- for reads ---- */
 
-bool limefs_run_notice_may(const struct limefs_run_record *record)
-{
-    return __libc_single_threaded &&
-           atomic_load_explicit(&record->notice, memory_order_relaxed) != 0;
-}
-
-/* Whose slot nothing was told in; NULL: none. All is looked up once: a handler of a signal may
- * change it in between. */
-static const struct slot *holding(const struct limefs_run_record *record)
-{
-    int number = atomic_load_explicit(&record->notice, memory_order_relaxed);
-    if (number == 0 || !__libc_single_threaded)
-        return NULL;
-    const struct slot *slot = &page->slot[number - 1];
-    const unsigned *told = __atomic_load_n(&slot->told, __ATOMIC_RELAXED);
-    bool holds = told && __atomic_load_n(told, __ATOMIC_ACQUIRE) == 0;
-    return holds && atomic_load(&slot->guards) ? slot : NULL;
-}
-
-bool limefs_run_notice_holds(const struct limefs_run_record *record)
-{
-    return holding(record) != NULL;
-}
-
-bool limefs_run_notice_is(int fd, const struct limefs_run_record *record)
-{
-    const struct slot *slot = holding(record);
-    return slot && (slot->closing || limefs_run_has_mark(fd, slot->mark));
-}
-
-bool limefs_run_notice_look(bool looks)
-{
-    bool before = looking;
-    atomic_signal_fence(memory_order_seq_cst);
-    looking = looks;
-    atomic_signal_fence(memory_order_seq_cst);
-    return before;
-}
-
-/* A truncate() by a path in the middle of them, which is told of too late, has made zeros of
- * all bytes up to the end of a page. */
-bool limefs_run_notice_covers(const struct iovec *iov, int count, size_t n, uint64_t at)
-{
-    if (count != 1 || n > COVERS_MOST)
-        return false;
-    const char *bytes = iov->iov_base;
-    for (size_t end = PAGE - at % PAGE; end < n; end += PAGE)
-        if (bytes[end - 1] == 0)
-            return false;
-    return n > 0 && bytes[n - 1] != 0;
-}
-
-static void free_slot(struct slot *slot)
+static void free_slot(struct limefs_run_slot *slot)
 {
     end_ring(slot);
     atomic_store(&slot->left, false);
@@ -276,17 +199,17 @@ static void free_slot(struct slot *slot)
 }
 
 /* Its own, or a free one; nobody looks at those that were left. */
-static struct slot *slot_of(struct limefs_run_record *record)
+static struct limefs_run_slot *slot_of(struct limefs_run_record *record)
 {
     for (int i = 0; i < SLOTS; i++)
-        if (atomic_load(&page->slot[i].left))
-            free_slot(&page->slot[i]);
+        if (atomic_load(&limefs_run_told.page->slot[i].left))
+            free_slot(&limefs_run_told.page->slot[i]);
     int number = atomic_load(&record->notice);
     for (int i = 0; i < SLOTS && number == 0; i++)
-        if (!atomic_exchange(&page->slot[i].taken, true))
+        if (!atomic_exchange(&limefs_run_told.page->slot[i].taken, true))
             number = i + 1;
     atomic_store(&record->notice, number);
-    return number ? &page->slot[number - 1] : NULL;
+    return number ? &limefs_run_told.page->slot[number - 1] : NULL;
 }
 
 /* Who opens the container while we have the lease sends us a signal. It is ignored where it is
@@ -303,13 +226,13 @@ static bool ignores_it(const sigset_t *blocked)
  * signal that came in the middle of a read ends no ring at which that looks. */
 static bool may_try(const struct limefs_run_record *record)
 {
-    return !looking && limefs_run_is_alone(record) && limefs_run_is_ours() &&
+    return !limefs_run_told.looking && limefs_run_is_alone(record) && limefs_run_is_ours() &&
            prctl(PR_GET_SECCOMP) == 0;
 }
 
 static void try_now(int fd, struct limefs_run_record *record)
 {
-    struct slot *slot = slot_of(record);
+    struct limefs_run_slot *slot = slot_of(record);
     if (!slot)
         return;
     atomic_store(&slot->guards, false);
@@ -322,14 +245,16 @@ static void try_quietly(int fd, struct limefs_run_record *record)
 {
     struct limefs_run_quiet quiet;
     limefs_run_quiet_begin(&quiet);
-    if (atomic_load(&page->usable) && ignores_it(&quiet.signals)) /* no child since */
+    if (atomic_load(&limefs_run_told.page->usable) &&
+        ignores_it(&quiet.signals)) /* no child since */
         try_now(fd, record);
     limefs_run_quiet_end(&quiet);
 }
 
 void limefs_run_notice_try(int fd, struct limefs_run_record *record)
 {
-    if (!page || !atomic_load(&page->usable) || !__libc_single_threaded)
+    if (!limefs_run_told.page || !atomic_load(&limefs_run_told.page->usable) ||
+        !__libc_single_threaded)
         return;
     unsigned looks = atomic_load_explicit(&record->looks, memory_order_relaxed) + 1;
     unsigned due = LOOKS << atomic_load_explicit(&record->tries, memory_order_relaxed);
@@ -344,8 +269,8 @@ void limefs_run_notice_try(int fd, struct limefs_run_record *record)
 
 void limefs_run_notice_stop(void)
 {
-    for (int i = 0; page && i < SLOTS; i++)
-        atomic_store(&page->slot[i].guards, false);
+    for (int i = 0; limefs_run_told.page && i < SLOTS; i++)
+        atomic_store(&limefs_run_told.page->slot[i].guards, false);
 }
 
 void limefs_run_notice_end(struct limefs_run_record *record)
@@ -353,9 +278,9 @@ void limefs_run_notice_end(struct limefs_run_record *record)
     int number = atomic_exchange(&record->notice, 0);
     if (number == 0)
         return;
-    struct slot *slot = &page->slot[number - 1];
+    struct limefs_run_slot *slot = &limefs_run_told.page->slot[number - 1];
     atomic_store(&slot->guards, false);
-    if (looking)
+    if (limefs_run_told.looking)
         atomic_store(&slot->left, true);
     else
         free_slot(slot);
@@ -363,8 +288,8 @@ void limefs_run_notice_end(struct limefs_run_record *record)
 
 void limefs_run_notice_no_more(void)
 {
-    if (page)
-        atomic_store(&page->usable, false);
+    if (limefs_run_told.page)
+        atomic_store(&limefs_run_told.page->usable, false);
     limefs_run_notice_stop();
 }
 
@@ -401,6 +326,6 @@ void limefs_run_notice_begin(void)
     if (memory == MAP_FAILED || madvise(memory, page_bytes, MADV_WIPEONFORK) != 0 ||
         pthread_atfork(limefs_run_notice_no_more, NULL, limefs_run_notice_in_child) != 0)
         return;
-    page = memory;
-    atomic_store(&page->usable, true);
+    limefs_run_told.page = memory;
+    atomic_store(&limefs_run_told.page->usable, true);
 }

@@ -117,6 +117,22 @@ struct limefs_run_record {
     _Atomic uint64_t leaves;             /* or the job is not to be had */
 };
 
+enum {
+    LIMEFS_RUN_FDS = 1 << 16, /* higher ones are left to the mount */
+    LIMEFS_RUN_RECORDS = 1 << 10,
+    LIMEFS_RUN_PER_RECORD = 1 << 2, /* entries that are less are no record's */
+};
+extern _Atomic uint64_t limefs_run_entries[LIMEFS_RUN_FDS];
+extern struct limefs_run_record limefs_run_records[LIMEFS_RUN_RECORDS];
+
+/* 0: nothing is known of it. */
+static inline uint64_t limefs_run_entry(int fd)
+{
+    return fd >= 0 && fd < LIMEFS_RUN_FDS
+               ? atomic_load_explicit(&limefs_run_entries[fd], memory_order_acquire)
+               : 0;
+}
+
 /* Before any other, and never by two threads at once. */
 void limefs_run_table_begin(void);
 
@@ -124,16 +140,23 @@ void limefs_run_table_begin(void);
 bool limefs_run_is_ours(void);
 
 /* A descriptor of a file in a limefs mount, as far as is known. */
-bool limefs_run_is_known(int fd);
+static inline bool limefs_run_is_known(int fd)
+{
+    return limefs_run_entry(fd) != 0;
+}
 
 /* What it is open on, to be let go; NULL: it is read by the mount, or not of one. */
 struct limefs_run_record *limefs_run_hold(int fd);
 void limefs_run_let_go(struct limefs_run_record *);
 
-/* The same without being held, for who has no threads and afterwards asks whether fd still has
- * the entry; until then it may be another. */
-struct limefs_run_record *limefs_run_peek(int fd, uint64_t *entry);
-bool limefs_run_is_entry(int fd, uint64_t entry);
+/* The same of an entry, without being held, for who has no threads and afterwards asks whether
+ * the descriptor still has the entry; until then it may be another. */
+static inline struct limefs_run_record *limefs_run_peek(uint64_t entry)
+{
+    return entry % LIMEFS_RUN_PER_RECORD == LIMEFS_RUN_PER_RECORD - 1
+               ? &limefs_run_records[entry / LIMEFS_RUN_PER_RECORD % LIMEFS_RUN_RECORDS]
+               : NULL;
+}
 
 /* It has one descriptor, and nobody reads it but who asks. */
 bool limefs_run_is_alone(const struct limefs_run_record *);
@@ -199,25 +222,8 @@ enum limefs_run_mount limefs_run_mount_of(unsigned major, unsigned minor);
 
 void limefs_run_notice_begin(void);
 
-/* Somebody may tell of it. */
-bool limefs_run_notice_may(const struct limefs_run_record *);
-
-/* Nothing was told since a look found the container as it was. */
-bool limefs_run_notice_holds(const struct limefs_run_record *);
-
-/* And fd still is the record. False: perhaps. */
-bool limefs_run_notice_is(int fd, const struct limefs_run_record *);
-
-/* Around a look at a record that is not held: a handler of a signal that comes meanwhile, and
- * closes it, leaves what is looked at. What was said before, to be said again afterwards. Who
- * jumps out of it is not told any more. */
-bool limefs_run_notice_look(bool looks);
-
 /* Now and then, where it is: makes the kernel tell. */
 void limefs_run_notice_try(int fd, struct limefs_run_record *);
-
-/* These bytes, read from there in the container while nothing was told, are what they were. */
-bool limefs_run_notice_covers(const struct iovec *, int count, size_t n, uint64_t at);
 
 /* What was found is relied on no longer: of any record; nobody reads this one any more. */
 void limefs_run_notice_stop(void);
@@ -234,6 +240,15 @@ bool limefs_run_has_mark(int fd, int mark);
 
 /* The program is about to do that to fd; if it is of the same kind, there are no marks. */
 void limefs_run_marks_end(int fd, int command);
+
+/* ---- told.c: reads of records of which the kernel tells ---- */
+
+/* pread(), round the mount; false: not so. */
+bool limefs_run_pread_told(int fd, void *, size_t, off_t at);
+
+/* The same of bytes that are inside of the record, which fd was before, as nothing was told. */
+bool limefs_run_take_told(int fd, uint64_t entry, const struct limefs_run_record *, void *,
+                          size_t, off_t at);
 
 /* ---- bytes.c: reads ---- */
 

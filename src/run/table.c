@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 enum {
-    FDS = 1 << 16, /* higher ones are left to the mount */
-    RECORDS = 1 << 10,
+    FDS = LIMEFS_RUN_FDS,
+    RECORDS = LIMEFS_RUN_RECORDS,
     LOW_FDS = 512, /* are the program's: ours are above */
     SHARE = 8,     /* one of so many descriptors that a process may have can be ours */
 
@@ -29,14 +29,14 @@ enum {
     NOTHING = 0,
     BY_MOUNT,
     OWN,
-    PER_RECORD = 1 << 2, /* what the others are multiples of */
+    PER_RECORD = LIMEFS_RUN_PER_RECORD, /* what the others are multiples of */
 };
 
 #define USERS   UINT64_C(0xffffffff)
 #define CLOSING USERS /* somebody lets go the last of it */
 
-static _Atomic uint64_t entries[FDS];
-static struct limefs_run_record records[RECORDS];
+_Atomic uint64_t limefs_run_entries[FDS];
+struct limefs_run_record limefs_run_records[RECORDS];
 static atomic_uint highest;   /* descriptor that had an entry */
 static atomic_int containers; /* that are open */
 static _Atomic pid_t owner;   /* of this memory */
@@ -67,31 +67,20 @@ bool limefs_run_is_ours(void)
     return ours;
 }
 
-static uint64_t entry_of(int fd)
-{
-    return fd >= 0 && fd < FDS ? atomic_load_explicit(&entries[fd], memory_order_acquire)
-                               : NOTHING;
-}
-
-bool limefs_run_is_known(int fd)
-{
-    return entry_of(fd) != NOTHING;
-}
-
 /* ---- records ---- */
 
 static uint64_t number_of(const struct limefs_run_record *record, uint64_t life)
 {
-    return ((life >> 32) * RECORDS + (uint64_t)(record - records)) * PER_RECORD + PER_RECORD -
-           1;
+    return ((life >> 32) * RECORDS + (uint64_t)(record - limefs_run_records)) * PER_RECORD +
+           PER_RECORD - 1;
 }
 
 /* One user more, if the number still means it. */
 static struct limefs_run_record *hold(uint64_t entry)
 {
-    if (entry % PER_RECORD != PER_RECORD - 1)
+    struct limefs_run_record *record = limefs_run_peek(entry);
+    if (!record)
         return NULL;
-    struct limefs_run_record *record = &records[entry / PER_RECORD % RECORDS];
     uint64_t life = atomic_load(&record->life);
     do {
         uint64_t users = life & USERS;
@@ -103,19 +92,7 @@ static struct limefs_run_record *hold(uint64_t entry)
 
 struct limefs_run_record *limefs_run_hold(int fd)
 {
-    return hold(entry_of(fd));
-}
-
-struct limefs_run_record *limefs_run_peek(int fd, uint64_t *entry)
-{
-    *entry = entry_of(fd);
-    return *entry % PER_RECORD == PER_RECORD - 1 ? &records[*entry / PER_RECORD % RECORDS]
-                                                 : NULL;
-}
-
-bool limefs_run_is_entry(int fd, uint64_t entry)
-{
-    return entry_of(fd) == entry;
+    return hold(limefs_run_entry(fd));
 }
 
 bool limefs_run_is_alone(const struct limefs_run_record *record)
@@ -139,7 +116,7 @@ static void close_container(struct limefs_run_record *record)
         return;
     bool ours = is_container(fd, record);
     if (fd < FDS)
-        atomic_compare_exchange_strong(&entries[fd], &own, NOTHING);
+        atomic_compare_exchange_strong(&limefs_run_entries[fd], &own, NOTHING);
     atomic_fetch_sub(&containers, 1);
     if (ours)
         limefs_run_real()->close(fd);
@@ -206,10 +183,10 @@ void limefs_run_leave(int fd)
 static struct limefs_run_record *take_free(void)
 {
     for (int i = 0; i < RECORDS; i++) {
-        uint64_t life = atomic_load(&records[i].life);
+        uint64_t life = atomic_load(&limefs_run_records[i].life);
         if ((life & USERS) == 0 &&
-            atomic_compare_exchange_strong(&records[i].life, &life, life | CLOSING))
-            return &records[i];
+            atomic_compare_exchange_strong(&limefs_run_records[i].life, &life, life | CLOSING))
+            return &limefs_run_records[i];
     }
     return NULL;
 }
@@ -222,7 +199,7 @@ static void store(int fd, uint64_t entry)
     while (entry && seen < (unsigned)fd &&
            !atomic_compare_exchange_weak(&highest, &seen, (unsigned)fd))
         ;
-    struct limefs_run_record *old = hold(atomic_exchange(&entries[fd], entry));
+    struct limefs_run_record *old = hold(atomic_exchange(&limefs_run_entries[fd], entry));
     if (old) {
         limefs_run_let_go(old); /* the entry's */
         limefs_run_let_go(old);
@@ -258,8 +235,9 @@ bool limefs_run_note(int fd, const struct limefs_run_record *found, int containe
 void limefs_run_note_same(int fd, int of)
 {
     int kept = errno;
-    uint64_t entry = entry_of(of);
-    if (fd != of && fd >= 0 && fd < FDS && (entry || entry_of(fd)) && limefs_run_is_ours()) {
+    uint64_t entry = limefs_run_entry(of);
+    if (fd != of && fd >= 0 && fd < FDS && (entry || limefs_run_entry(fd)) &&
+        limefs_run_is_ours()) {
         if (entry != BY_MOUNT && !hold(entry)) /* the new entry holds it */
             entry = NOTHING;
         store(fd, entry);
@@ -289,8 +267,9 @@ void limefs_run_forget_range(unsigned first, unsigned last)
 static struct limefs_run_record *whose_container(int fd)
 {
     for (int i = 0; i < RECORDS; i++)
-        if (atomic_load(&records[i].container) == fd && atomic_load(&records[i].life) & USERS)
-            return &records[i];
+        if (atomic_load(&limefs_run_records[i].container) == fd &&
+            atomic_load(&limefs_run_records[i].life) & USERS)
+            return &limefs_run_records[i];
     return NULL;
 }
 
@@ -298,7 +277,7 @@ bool limefs_run_is_own(int fd)
 {
     int kept = errno;
     bool own = limefs_run_is_report(fd) || limefs_run_client_has(fd) ||
-               (entry_of(fd) == OWN && is_container(fd, whose_container(fd)));
+               (limefs_run_entry(fd) == OWN && is_container(fd, whose_container(fd)));
     errno = kept;
     return own;
 }
@@ -306,7 +285,7 @@ bool limefs_run_is_own(int fd)
 void limefs_run_give_up(int fd)
 {
     bool report = limefs_run_is_report(fd);
-    if ((!report && entry_of(fd) != OWN) || !limefs_run_is_ours())
+    if ((!report && limefs_run_entry(fd) != OWN) || !limefs_run_is_ours())
         return;
     if (report)
         limefs_run_move_report();
