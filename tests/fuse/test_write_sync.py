@@ -12,14 +12,16 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
+import users
 import writelib
-from fakejob import CLOSE, HEADER, MAGIC, SYNC, FakeJob, error
+from fakejob import CLOSE, HEADER, MAGIC, SYNC, WRITE, FakeJob, error
 from faults import DAEMON, Faults
 from test_ranks import serving, stats
 from writelib import MIB, put, pwrite_all, read, until
 
 WAIT = 60 * limetest.SLOWNESS  # seconds, for what comes at once
 FIRST = 144  # where a container's first record is
+SECOND = FIRST + 8 * MIB + 144
 
 
 @limetest.needs_fuse
@@ -56,18 +58,24 @@ class TestCase(writelib.TestCase):
                 pwrite_all(fd, memoryview(buffer)[i:i + MIB], at + i)
 
 
-class Gathered(TestCase):
+class Held(TestCase):
+    """A job that does not answer until it may."""
+
+    HELD = SYNC
+
     def setUp(self):
         super().setUp()
-        self.syncing, self.go_on = threading.Event(), threading.Event()
+        self.asked, self.go_on = threading.Event(), threading.Event()
         self.addCleanup(self.go_on.set)
 
     def held(self, job, connection, opcode, tag, payload):
-        if opcode == SYNC:
-            self.syncing.set()
+        if opcode == self.HELD:
+            self.asked.set()
             self.go_on.wait(WAIT)
         return job.answer(connection, opcode, tag, payload)
 
+
+class Gathered(Held):
     def test_while_somebody_else_syncs(self):
         """He takes the mark that something was written, and does not bring that to the disk."""
         faults, path = Faults(self.folder), os.path.join(self.folder, "a")
@@ -77,7 +85,7 @@ class Gathered(TestCase):
         self.stream(fd, self.data)
         syncer = threading.Thread(target=os.fsync, args=(other,))
         syncer.start()
-        self.assertTrue(self.syncing.wait(WAIT))
+        self.assertTrue(self.asked.wait(WAIT))
         self.stream(fd, self.data[:MIB // 2], 4 * MIB)
         self.go_on.set()
         syncer.join()
@@ -89,6 +97,31 @@ class Gathered(TestCase):
         faults.count(DAEMON)
         os.fsync(fd)  # all is there
         self.assertEqual(faults.counts().get("fsync", 0), 0)
+
+
+class TimesOfChange(Held):
+    HELD = WRITE
+    TIMEOUT = 2 * WAIT
+    OPTS = ("extent=1M", "window=4M", "forward_from=1M")  # two extents to be written
+
+    def test_who_writes_is_not_waited_for(self):
+        """The kernel tells when a record was changed between writes, and sends no more of them
+        until it is answered."""
+        self.job.handle = self.held
+        mount = self.mounted()
+        fd, other = self.opened(mount, "a/data"), os.open(mount.join("a/other"), os.O_RDWR)
+        self.addCleanup(os.close, other)
+        writer = threading.Thread(target=self.stream, args=(fd, self.data + self.data))
+        writer.start()
+        self.assertTrue(self.asked.wait(WAIT))
+        for i in range(1, 4):
+            os.pwrite(other, b"x" * i, 0)
+            users.syncfs(other)
+            until(lambda: read(os.path.join(self.folder, "a"))[SECOND:][:i] == b"x" * i)
+        self.assertEqual(stats(mount)["job"]["state"], "serving")
+        self.assertTrue(writer.is_alive())
+        self.go_on.set()
+        writer.join()
 
 
 class Patience(TestCase):

@@ -145,9 +145,18 @@ static int resize_record(struct limefs *fs, struct limefs_view *view, uint64_t o
     return err;
 }
 
+/* Nobody else sets times by a descriptor that is open. */
+static bool is_told(const struct limefs_file *file, int which)
+{
+    return file && file->target && which & FUSE_SET_ATTR_MTIME &&
+           !(which & ~(FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME));
+}
+
 static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                       const struct limefs_file *file, int which, const struct stat *st)
 {
+    if (is_told(file, which) && limefs_target_tell_time(file->target, &st->st_mtim))
+        return 0;
     struct stat now = limefs_view_stat(fs, view);
     char path[PATH_MAX];
     /* Those of a new one mean as little as the mode with which it was made. */

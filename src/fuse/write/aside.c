@@ -92,43 +92,6 @@ int limefs_aside_resize(struct limefs_target *target, uint64_t bytes)
     return 0;
 }
 
-/* ---- its times ---- */
-
-static int set_times(struct limefs *fs, struct limefs_view *view,
-                     const struct timespec times[2])
-{
-    int err = futimens(view->fd, times) == 0 ? 0 : -errno;
-    limefs_view_touched(fs, view);
-    return err;
-}
-
-/* Those who have the container that is to be replaced would take it for one that was changed.
- */
-static bool keep_times(struct limefs_target *target, const struct timespec times[2])
-{
-    if (!target || !limefs_collected_is_news(&target->collected) ||
-        limefs_collected_error(&target->collected))
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (times[i].tv_nsec != UTIME_OMIT)
-            target->times[i] = times[i];
-    return true;
-}
-
-int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                            const struct timespec times[2])
-{
-    struct limefs_writer *writer = view->writer;
-    if (!writer)
-        return set_times(fs, view, times);
-    limefs_take(&writer->lock);
-    int err = keep_times(limefs_writer_target(writer, ordinal), times)
-                  ? 0
-                  : set_times(fs, view, times);
-    limefs_leave(&writer->lock);
-    return err;
-}
-
 /* ---- put into the container ---- */
 
 /* The new file is the container, whatever fails. */
@@ -214,7 +177,7 @@ int limefs_aside_finish(struct limefs_target *target)
         return err;
     limefs_collected_puts(&target->collected);
     limefs_own_begin(); /* who was let set them has gone, perhaps */
-    set_times(target->writer->fs, target->writer->view, target->times);
+    limefs_times_set(target->writer->fs, target->writer->view, target->times);
     limefs_own_end();
     forget_times(target);
     return 0;

@@ -1,6 +1,7 @@
 /*
  * writing.h - the inside of a writer, between its parts: life (writer.c), records that come, go
- * and change their length (record.c), those that are replaced (aside.c), bytes (target.c).
+ * and change their length (record.c), those that are replaced (aside.c), bytes (target.c),
+ * times (times.c).
  */
 #ifndef LIMEFS_WRITING_H
 #define LIMEFS_WRITING_H
@@ -25,7 +26,10 @@ struct limefs_target {
     int fd;                   /* the file without a name, then; else -1 */
     _Atomic uint64_t bytes;   /* the record's length, then */
     struct timespec times[2]; /* for the container, once it is in its place */
+    _Atomic int64_t told; /* limefs_target_tell_time(), ns; LIMEFS_TOLD_NOTHING: it has it */
 };
+
+#define LIMEFS_TOLD_NOTHING INT64_MIN
 
 struct limefs_writer {
     struct limefs *fs;
@@ -139,6 +143,10 @@ int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, u
                        bool emptied);
 int limefs_aside_resize(struct limefs_target *, uint64_t bytes);
 int limefs_aside_finish(struct limefs_target *); /* 0 if it was put there already */
+
+/* The container's times; and what was told of the record's. With the lock alone. */
+int limefs_times_set(struct limefs *, struct limefs_view *, const struct timespec times[2]);
+void limefs_target_pass_time(struct limefs_target *);
 
 /* The container, written anew with other data in one record. -EBUSY while the last one is being
  * appended. */

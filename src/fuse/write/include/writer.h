@@ -73,6 +73,12 @@ int limefs_record_set(struct limefs *, struct limefs_view *, uint64_t ordinal, c
 int limefs_record_set_times(struct limefs *, struct limefs_view *, uint64_t ordinal,
                             const struct timespec times[2]);
 
+/* A kernel that caches what is written keeps the time of change, and tells it between writes.
+ * The container gets it when the record is synced or closed: to set it waits until nobody
+ * writes to the container, and the kernel, which sends no writes meanwhile, for that. False: no
+ * time that can be kept. */
+bool limefs_target_tell_time(struct limefs_target *, const struct timespec *);
+
 /* ---- for readers ---- */
 
 /* The record's data now: `fd` has them from `at` on. */

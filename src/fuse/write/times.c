@@ -1,0 +1,75 @@
+/* times.c - when a container that is written to was changed */
+#define _GNU_SOURCE
+#include "caller.h"
+#include "writing.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#define SECOND INT64_C(1000000000)
+
+int limefs_times_set(struct limefs *fs, struct limefs_view *view,
+                     const struct timespec times[2])
+{
+    int err = futimens(view->fd, times) == 0 ? 0 : -errno;
+    limefs_view_touched(fs, view);
+    return err;
+}
+
+/* Those who have the container that is to be replaced would take it for one that was changed.
+ */
+static bool keep_times(struct limefs_target *target, const struct timespec times[2])
+{
+    if (!target || !limefs_collected_is_news(&target->collected) ||
+        limefs_collected_error(&target->collected))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (times[i].tv_nsec != UTIME_OMIT)
+            target->times[i] = times[i];
+    return true;
+}
+
+/* What was told before is not what it is now. */
+static void forget_told(const struct limefs_writer *writer)
+{
+    for (struct limefs_target *target = writer->targets; target; target = target->next)
+        target->told = LIMEFS_TOLD_NOTHING;
+}
+
+int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                            const struct timespec times[2])
+{
+    struct limefs_writer *writer = view->writer;
+    if (!writer)
+        return limefs_times_set(fs, view, times);
+    limefs_take(&writer->lock);
+    if (times[1].tv_nsec != UTIME_OMIT)
+        forget_told(writer);
+    int err = keep_times(limefs_writer_target(writer, ordinal), times)
+                  ? 0
+                  : limefs_times_set(fs, view, times);
+    limefs_leave(&writer->lock);
+    return err;
+}
+
+bool limefs_target_tell_time(struct limefs_target *target, const struct timespec *time)
+{
+    int64_t ns;
+    if (__builtin_mul_overflow((int64_t)time->tv_sec, SECOND, &ns) ||
+        __builtin_add_overflow(ns, (int64_t)time->tv_nsec, &ns) || ns < 0)
+        return false;
+    target->told = ns;
+    return true;
+}
+
+void limefs_target_pass_time(struct limefs_target *target)
+{
+    struct limefs_writer *writer = target->writer;
+    int64_t ns = atomic_exchange(&target->told, LIMEFS_TOLD_NOTHING);
+    const struct timespec times[2] = {{0, UTIME_OMIT}, {ns / SECOND, ns % SECOND}};
+    if (ns == LIMEFS_TOLD_NOTHING)
+        return;
+    limefs_own_begin(); /* who has it open for writing need not own it */
+    limefs_times_set(writer->fs, writer->view, times);
+    limefs_own_end();
+}

@@ -1,0 +1,64 @@
+"""When a container was changed: what the kernel, which keeps that time of what it caches, tells
+between writes, and what a program sets."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import users
+import writelib
+from writelib import put
+
+THEN = 10 ** 18  # ns
+ITEMS = [("xlf-info", b"x" * 77), ("data", bytes(200000))]
+
+
+@limetest.needs_fuse
+class Times(writelib.TestCase):
+    def setUp(self):
+        self.path = put(os.path.join(self.tempdir(), "c.lime"), limetest.container(ITEMS))
+        self.mount = self.rw(self.path)
+
+    def written(self, name, data):
+        """A descriptor of a record that was written to, of which the kernel has told the time."""
+        fd = os.open(self.mount.join(name), os.O_RDWR)
+        os.pwrite(fd, data, 0)
+        users.syncfs(fd)
+        return fd
+
+    def shown(self, name):
+        return os.stat(self.mount.join(name)).st_mtime_ns
+
+    def of_container(self):
+        return os.stat(self.path).st_mtime_ns
+
+    def test_the_container_has_it_after_the_close(self):
+        """Also of a record that grows, whose length the close makes known afterwards."""
+        for name, data in (("xlf-info", b"y"), ("data", b"z" * 300000)):
+            with self.subTest(name):
+                os.close(self.written(name, data))
+                self.assertEqual(self.of_container(), self.shown(name))
+                self.assertNotEqual(self.shown(name), THEN)
+
+    def test_set_while_it_is_written(self):
+        """What was told before does not replace it."""
+        fd = self.written("xlf-info", b"y")
+        try:
+            os.utime(self.mount.join("xlf-info"), ns=(THEN, THEN))
+            self.assertEqual(self.of_container(), THEN)
+        finally:
+            os.close(fd)
+        self.assertEqual(self.of_container(), THEN)
+        self.assertEqual(self.shown("xlf-info"), THEN)
+
+    def test_of_a_record_that_is_replaced(self):
+        fd = os.open(self.mount.join("xlf-info"), os.O_RDWR | os.O_TRUNC)
+        os.write(fd, b"new")
+        users.syncfs(fd)
+        os.close(fd)
+        self.assertEqual(self.of_container(), self.shown("xlf-info"))
+
+
+if __name__ == "__main__":
+    limetest.main()
