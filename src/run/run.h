@@ -120,7 +120,7 @@ struct limefs_run_record {
 enum {
     LIMEFS_RUN_FDS = 1 << 16, /* higher ones are left to the mount */
     LIMEFS_RUN_RECORDS = 1 << 10,
-    LIMEFS_RUN_PER_RECORD = 1 << 2, /* entries that are less are no record's */
+    LIMEFS_RUN_PER_RECORD = 1 << 2, /* those of records are multiples of it, less 1 */
 };
 extern _Atomic uint64_t limefs_run_entries[LIMEFS_RUN_FDS];
 extern struct limefs_run_record limefs_run_records[LIMEFS_RUN_RECORDS];

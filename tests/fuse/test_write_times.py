@@ -42,15 +42,17 @@ class Times(writelib.TestCase):
                 self.assertNotEqual(self.shown(name), THEN)
 
     def test_set_while_it_is_written(self):
-        """What was told before does not replace it."""
-        fd = self.written("xlf-info", b"y")
-        try:
-            os.utime(self.mount.join("xlf-info"), ns=(THEN, THEN))
-            self.assertEqual(self.of_container(), THEN)
-        finally:
-            os.close(fd)
-        self.assertEqual(self.of_container(), THEN)
-        self.assertEqual(self.shown("xlf-info"), THEN)
+        """By the name and by the descriptor: at once, and what was told before does not replace
+        it."""
+        for then in (THEN, THEN + 1):
+            fd = self.written("xlf-info", b"y")
+            try:
+                os.utime(self.mount.join("xlf-info") if then == THEN else fd, ns=(then, then))
+                self.assertEqual(self.of_container(), then)
+            finally:
+                os.close(fd)
+            self.assertEqual(self.of_container(), then)
+            self.assertEqual(self.shown("xlf-info"), then)
 
     def test_of_a_record_that_is_replaced(self):
         fd = os.open(self.mount.join("xlf-info"), os.O_RDWR | os.O_TRUNC)
