@@ -33,6 +33,7 @@ static inline ssize_t pread_bare(int fd, void *buf, size_t n, uint64_t at)
 #endif
 }
 
+/* Inline here, a function for reads at the position. */
 static inline bool take(int fd, uint64_t entry, const struct limefs_run_record *record,
                         void *buf, size_t n, off_t at)
 {

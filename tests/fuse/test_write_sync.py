@@ -101,7 +101,7 @@ class Gathered(Held):
 
 class TimesOfChange(Held):
     HELD = WRITE
-    TIMEOUT = 2 * WAIT
+    TIMEOUT = 60  # seconds, until the job is given up
     OPTS = ("extent=1M", "window=4M", "forward_from=1M")  # two extents to be written
 
     def test_who_writes_is_not_waited_for(self):

@@ -78,11 +78,14 @@ static bool keep(struct limefs *fs, struct limefs_file *file, int fd)
     return kept;
 }
 
-/* Above those of the connection, of which each thread has one; closes fd. */
+/* Above those of the connection, of which each thread has one; closes fd, unless it is -errno.
+ */
 static int move_high(int fd)
 {
     struct rlimit limit;
     int from = HIGH;
+    if (fd < 0)
+        return fd;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < HIGH)
         from = (int)(limit.rlim_cur / 2);
     int high = fcntl(fd, F_DUPFD_CLOEXEC, from), err = -errno;
@@ -92,9 +95,7 @@ static int move_high(int fd)
 
 void limefs_files_begin_closing(void)
 {
-    int fd = open("/", O_PATH | O_CLOEXEC);
-    if (fd >= 0)
-        fd = move_high(fd);
+    int fd = move_high(open("/", O_PATH | O_CLOEXEC));
     if (fd >= 0)
         close(fd);
 }
@@ -113,9 +114,7 @@ int limefs_file_ask_closing(struct limefs *fs, struct limefs_file *file,
         return LIMEFILE_CLOSING_ASKED;
     if (keeps_one(file->view) && keep(fs, file, -1))
         return 0;
-    int fd = open_container(file);
-    if (fd >= 0)
-        fd = move_high(fd);
+    int fd = move_high(open_container(file));
     if (fd < 0)
         return fd;
     return keep(fs, file, fd) ? 0 : -ESHUTDOWN;

@@ -118,10 +118,19 @@ static bool asks_for_others(const struct stat *now, int which, const struct stat
            (which & FUSE_SET_ATTR_GID && st->st_gid != now->st_gid);
 }
 
+/* By a descriptor that is open the kernel alone sets times: the one of change, as it knows it.
+ */
+static bool is_kernels(const struct limefs_file *file, int which)
+{
+    return file && file->target && (which & TIMES) == FUSE_SET_ATTR_MTIME;
+}
+
 static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                             const struct limefs_file *file, int which, const struct stat *st)
 {
     struct timespec times[2];
+    if (is_kernels(file, which) && limefs_target_note_mtime(file->target, &st->st_mtim))
+        return 0;
     times_to_set(which, st, times);
     int err = limefs_record_set_times(fs, view, ordinal, times);
     if (!may_be_of_writing(err, which))
@@ -145,18 +154,9 @@ static int resize_record(struct limefs *fs, struct limefs_view *view, uint64_t o
     return err;
 }
 
-/* Nobody else sets times by a descriptor that is open. */
-static bool is_told(const struct limefs_file *file, int which)
-{
-    return file && file->target && which & FUSE_SET_ATTR_MTIME &&
-           !(which & ~(FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME));
-}
-
 static int set_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                       const struct limefs_file *file, int which, const struct stat *st)
 {
-    if (is_told(file, which) && limefs_target_tell_time(file->target, &st->st_mtim))
-        return 0;
     struct stat now = limefs_view_stat(fs, view);
     char path[PATH_MAX];
     /* Those of a new one mean as little as the mode with which it was made. */

@@ -29,7 +29,7 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
         target->writer = writer;
         target->ordinal = ordinal;
         target->fd = -1;
-        target->told = LIMEFS_TOLD_NOTHING;
+        target->noted_mtime = LIMEFS_NO_MTIME;
         target->next = writer->targets;
         writer->targets = target;
     }
@@ -147,7 +147,7 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
         else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
             limefs_writer_give_up_last(writer, &last, forced);
         if (!err)
-            limefs_target_pass_time(target);
+            limefs_target_set_noted_mtime(target);
         forget_target(writer, target);
         limefs_job_touched(fs, writer->view);
     }

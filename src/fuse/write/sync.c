@@ -94,7 +94,7 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     if (!err)
         err = settle(target, held);
     if (!err)
-        limefs_target_pass_time(target);
+        limefs_target_set_noted_mtime(target);
     limefs_job_touched(writer->fs, writer->view);
     limefs_leave(&writer->lock);
     return err;

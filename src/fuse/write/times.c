@@ -29,11 +29,11 @@ static bool keep_times(struct limefs_target *target, const struct timespec times
     return true;
 }
 
-/* What was told before is not what it is now. */
-static void forget_told(const struct limefs_writer *writer)
+/* What was noted before is older than what is set. */
+static void forget_noted(const struct limefs_writer *writer)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
-        target->told = LIMEFS_TOLD_NOTHING;
+        target->noted_mtime = LIMEFS_NO_MTIME;
 }
 
 int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
@@ -44,7 +44,7 @@ int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_
         return limefs_times_set(fs, view, times);
     limefs_take(&writer->lock);
     if (times[1].tv_nsec != UTIME_OMIT)
-        forget_told(writer);
+        forget_noted(writer);
     int err = keep_times(limefs_writer_target(writer, ordinal), times)
                   ? 0
                   : limefs_times_set(fs, view, times);
@@ -52,22 +52,22 @@ int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_
     return err;
 }
 
-bool limefs_target_tell_time(struct limefs_target *target, const struct timespec *time)
+bool limefs_target_note_mtime(struct limefs_target *target, const struct timespec *time)
 {
     int64_t ns;
     if (__builtin_mul_overflow((int64_t)time->tv_sec, SECOND, &ns) ||
         __builtin_add_overflow(ns, (int64_t)time->tv_nsec, &ns) || ns < 0)
         return false;
-    target->told = ns;
+    target->noted_mtime = ns;
     return true;
 }
 
-void limefs_target_pass_time(struct limefs_target *target)
+void limefs_target_set_noted_mtime(struct limefs_target *target)
 {
     struct limefs_writer *writer = target->writer;
-    int64_t ns = atomic_exchange(&target->told, LIMEFS_TOLD_NOTHING);
+    int64_t ns = atomic_exchange(&target->noted_mtime, LIMEFS_NO_MTIME);
     const struct timespec times[2] = {{0, UTIME_OMIT}, {ns / SECOND, ns % SECOND}};
-    if (ns == LIMEFS_TOLD_NOTHING)
+    if (ns == LIMEFS_NO_MTIME)
         return;
     limefs_own_begin(); /* who has it open for writing need not own it */
     limefs_times_set(writer->fs, writer->view, times);

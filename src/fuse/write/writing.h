@@ -22,14 +22,14 @@ struct limefs_target {
     atomic_int error;      /* that a write has met, for the next sync or close */
     struct limefs_run run; /* of sequential writes; under the job's lock */
     struct limefs_collected
-        collected;            /* whether and how it is collected beside the container */
-    int fd;                   /* the file without a name, then; else -1 */
-    _Atomic uint64_t bytes;   /* the record's length, then */
-    struct timespec times[2]; /* for the container, once it is in its place */
-    _Atomic int64_t told; /* limefs_target_tell_time(), ns; LIMEFS_TOLD_NOTHING: it has it */
+        collected;               /* whether and how it is collected beside the container */
+    int fd;                      /* the file without a name, then; else -1 */
+    _Atomic uint64_t bytes;      /* the record's length, then */
+    struct timespec times[2];    /* for the container, once it is in its place */
+    _Atomic int64_t noted_mtime; /* ns, for the container; LIMEFS_NO_MTIME: it has it */
 };
 
-#define LIMEFS_TOLD_NOTHING INT64_MIN
+#define LIMEFS_NO_MTIME INT64_MIN
 
 struct limefs_writer {
     struct limefs *fs;
@@ -144,9 +144,9 @@ int limefs_aside_begin(struct limefs_target *, const struct limefile_record *, u
 int limefs_aside_resize(struct limefs_target *, uint64_t bytes);
 int limefs_aside_finish(struct limefs_target *); /* 0 if it was put there already */
 
-/* The container's times; and what was told of the record's. With the lock alone. */
+/* The container's times; and the record's noted one, if there is one. With the lock alone. */
 int limefs_times_set(struct limefs *, struct limefs_view *, const struct timespec times[2]);
-void limefs_target_pass_time(struct limefs_target *);
+void limefs_target_set_noted_mtime(struct limefs_target *);
 
 /* The container, written anew with other data in one record. -EBUSY while the last one is being
  * appended. */

@@ -77,7 +77,7 @@ int limefs_record_set_times(struct limefs *, struct limefs_view *, uint64_t ordi
  * The container gets it when the record is synced or closed: to set it waits until nobody
  * writes to the container, and the kernel, which sends no writes meanwhile, for that. False: no
  * time that can be kept. */
-bool limefs_target_tell_time(struct limefs_target *, const struct timespec *);
+bool limefs_target_note_mtime(struct limefs_target *, const struct timespec *);
 
 /* ---- for readers ---- */
 
