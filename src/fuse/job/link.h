@@ -166,6 +166,7 @@ struct limefs_job {
     struct limefs_forward forward;
     struct limefs_parcel parcels[LIMEFS_PARCELS_MAX];
     unsigned parcel_count;
+    unsigned settling; /* who waits until a parcel is let go */
     struct limefs_job_sync *syncs;
     uint32_t sync_tag;
     double synced_from, synced_to; /* of the last SYNC that was answered */

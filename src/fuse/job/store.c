@@ -94,8 +94,10 @@ void limefs_store_rescue(struct limefs_job *job)
 {
     for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
          parcel++) {
+        job->settling++;
         while (parcel->holds || parcel->state == LIMEFS_PARCEL_LOCAL)
             limefs_wait(&job->changed, &job->lock);
+        job->settling--;
         if (parcel->state != LIMEFS_PARCEL_EMPTY)
             finish_locally(job, parcel);
     }
@@ -124,9 +126,11 @@ static struct limefs_parcel *overlapping(struct limefs_job *job,
 /* Until its bytes are in the container. */
 static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
 {
+    job->settling++;
     while (parcel->holds || parcel->state == LIMEFS_PARCEL_SENT ||
            parcel->state == LIMEFS_PARCEL_LOCAL)
         limefs_wait(&job->changed, &job->lock);
+    job->settling--;
     if (parcel->state != LIMEFS_PARCEL_EMPTY)
         finish_locally(job, parcel);
 }
@@ -202,7 +206,9 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
     if (parcel->state == LIMEFS_PARCEL_FILLING && parcel->holds == 0 &&
         limefs_spans_cover(&parcel->there, parcel->from, parcel->to))
         send_out(job, parcel);
-    pthread_cond_broadcast(&job->changed);
+    /* Who waits for a parcel that is being written has no use for this one. */
+    if (parcel->holds == 0 && (job->settling || parcel->state == LIMEFS_PARCEL_FAILED))
+        pthread_cond_broadcast(&job->changed);
 }
 
 /* The job has the container open for writing; it is soon done, or never. One that is just being
