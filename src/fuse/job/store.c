@@ -4,12 +4,17 @@
 #include "caller.h"
 #include "link.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
-    SMALL = 64 * 1024, /* many smaller writes are no stream */
+    SMALL = 64 * 1024,     /* many smaller writes are no stream */
+    AHEAD_MAX = 256 << 20, /* more gains nothing */
+    AHEAD_FREE_PARTS = 4,  /* of what is free on the disk, one is taken ahead at most */
 };
 
 /* A slot that no bytes have come to for so long is taken for another stream. */
@@ -74,6 +79,7 @@ static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
         return;
     file->unsynced = true;
     file->loads++;
+    parcel->written->streamed += parcel->to - parcel->from;
     parcel->since = file->since = limefs_seconds();
     limefs_job_send_store(job, (unsigned)(parcel - job->parcels), file, parcel->from,
                           parcel->to - parcel->from);
@@ -211,6 +217,38 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
         pthread_cond_broadcast(&job->changed);
 }
 
+/* ---- room ahead ---- */
+
+/* Up to `end`, if `to` is not inside the file yet. Whoever writes tells of errors. */
+static void reserve(int fd, uint64_t to, uint64_t end)
+{
+    struct stat st;
+    struct statvfs disk;
+    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size < to && fstatvfs(fd, &disk) == 0 &&
+        (end - to) / disk.f_frsize <= disk.f_bavail / AHEAD_FREE_PARTS)
+        (void)fallocate(fd, 0, st.st_size, (off_t)end - st.st_size);
+}
+
+/* Ranks that write behind the end of a file take turns at its lock (ext4, XFS), and the disk
+ * waits for the one that is to be woken. So a record that grows gets its size ahead of them, as
+ * much again as they have written; when it is committed, what is left over is cut off. The lock
+ * is let go meanwhile. */
+static void make_room(struct limefs_job *job, struct limefs_parcel *parcel)
+{
+    struct limefs_job_view *written = parcel->written;
+    uint64_t extent = job->forward.extent;
+    uint64_t ahead = written->streamed < AHEAD_MAX ? written->streamed : AHEAD_MAX;
+    if (!written->grows || ahead == 0 || job->greeting.ranks < 2 || job->greeting.hosts > 1)
+        return;
+    parcel->holds++;
+    limefs_unlock(&job->lock);
+    reserve(written->fd, parcel->to, (parcel->to + ahead + extent - 1) / extent * extent);
+    limefs_lock(&job->lock);
+    parcel->holds--;
+}
+
+/* ---- the job's container ---- */
+
 /* The job has the container open for writing; it is soon done, or never. One that is just being
  * closed, as another file or because nobody wrote for a while, is opened next. */
 static bool is_ready(struct limefs_job *job, const struct limefs_view *view)
@@ -296,6 +334,7 @@ static void begin(struct limefs_job *job, struct limefs_parcel *parcel,
     parcel->change = (struct limefs_change){
         .view = written->view->id, .from = parcel->from, .to = parcel->to};
     limefs_job_change_begin(job, &parcel->change);
+    make_room(job, parcel);
     fill(job, parcel, buf, n, at);
 }
 
@@ -372,6 +411,8 @@ int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint6
         settle(job, parcel);
     int err = written->late;
     written->late = 0;
+    if (from == 0 && to == UINT64_MAX)
+        written->streamed = 0; /* it may be committed, and end with its last record */
     limefs_unlock(&job->lock);
     return err;
 }

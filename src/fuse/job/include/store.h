@@ -22,10 +22,12 @@ struct limefs_job_view {
     int fd; /* the container, for what the job does not write; under the writer's lock */
     atomic_bool unsynced; /* bytes were written anywhere */
     atomic_int syncing;   /* who was about to bring them to the disk, and is not through */
+    atomic_bool grows;    /* its last record does: what is behind its end is nobody's */
 
     /* Under the job's lock. */
-    int late;       /* what the store has met */
-    double changed; /* when the container was last changed */
+    int late;          /* what the store has met */
+    uint64_t streamed; /* bytes that the job was given since all were in the container */
+    double changed;    /* when the container was last changed */
     uint64_t shape; /* counts what moves or cuts records; changed with the writer's lock alone,
                        too */
 };

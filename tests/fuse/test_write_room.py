@@ -1,0 +1,131 @@
+"""Room that a record which ranks write gets ahead of them, and gives back."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import test_write_ranks
+import writelib
+from test_ranks import stats
+from test_write_ranks import blocks, write_record
+from writelib import MIB
+
+EXTENT = 4 * MIB  # of test_write_ranks.SMALL
+
+
+@limetest.needs_fuse
+class Room(test_write_ranks.TestCase):
+    OPTS = (*test_write_ranks.SMALL, "job_timeout=30")
+    INFO = ("info", b"i" * 77)
+
+    def sizes_while(self, mount, name, data, path, *, each=lambda at: None):
+        """Those of the container after each MiB of the record, around the kernel's cache; then it
+        is synced and closed."""
+        found = []
+
+        def note(at):
+            found.append(os.stat(path).st_size)
+            each(at)
+
+        write_record(mount.join(name), data, flags=os.O_CREAT | os.O_DIRECT, each=note)
+        return found
+
+    def begun(self, ranks=2, fs=None):
+        path = writelib.put(fs.join("c.lime"), limetest.container([self.INFO])) if fs \
+            else self.write("c.lime", limetest.container([self.INFO]))
+        return path, self.through(path, f"ranks={ranks}")
+
+    def most_ahead(self, path, found):
+        """How far the file went beyond the extents that had been begun."""
+        before = len(limetest.container([self.INFO])) + 144
+        return max(size - (before + (i + 1) * MIB + EXTENT - 1) // EXTENT * EXTENT
+                   for i, size in enumerate(found))
+
+    def test_ahead_and_given_back(self):
+        """As much again as was written, at most; the record's end is the file's once it is
+        closed."""
+        path, mount = self.begun()
+        data = blocks(1, 30 * MIB)
+        found = self.sizes_while(mount, "data", data, path)
+        self.assertGreaterEqual(self.most_ahead(path, found), EXTENT)
+        self.assertLessEqual(self.most_ahead(path, found), len(data))
+        self.assertGreater(stats(mount)["forwarded_written_bytes"], 16 * MIB)
+        self.assertHolds(path, [self.INFO, ("data", data)])
+        held = os.stat(path)
+        self.assertLess(held.st_blocks * 512, held.st_size + MIB)
+
+    def test_synced_in_between(self):
+        """A record that was committed ends where it ends, and begins anew to get room."""
+        path, mount = self.begun()
+        data = blocks(2, 48 * MIB)
+        fd = os.open(mount.join("data"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+        self.addCleanup(os.close, fd)
+        for half in (0, 24 * MIB):
+            found = []
+            for at in range(half, half + 24 * MIB, MIB):
+                writelib.pwrite_all(fd, data[at:at + MIB], at)
+                found.append(os.stat(path).st_size)
+            written = len(limetest.container([self.INFO])) + 144 + half
+            self.assertGreater(max(size - i * MIB for i, size in enumerate(found)),
+                               written + 2 * EXTENT)
+            os.fsync(fd)
+            self.assertHolds(path, [self.INFO, ("data", data[:half + 24 * MIB])])
+
+    def test_in_place(self):
+        """What does not grow is not made longer, nor is the file when its last record is written
+        over, to its end, in the middle of an extent."""
+        path, mount = self.begun()
+        write_record(mount.join("data"), blocks(3, 30 * MIB + 1000))
+        size = os.stat(path).st_size
+        data = blocks(4, 30 * MIB + 1000)
+        fd = os.open(mount.join("data"), os.O_WRONLY | os.O_DIRECT)
+        for at in range(0, len(data), MIB):
+            writelib.pwrite_all(fd, data[at:at + MIB], at)
+            self.assertEqual(os.stat(path).st_size, size, at)
+        os.close(fd)
+        self.assertGreater(stats(mount)["forwarded_written_bytes"], 40 * MIB)
+        self.assertHolds(path, [self.INFO, ("data", data)])
+
+    def test_killed(self):
+        """What was not committed is cut off, with its room."""
+        path, mount = self.begun()
+        fd = os.open(mount.join("data"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+        writelib.write_all(fd, blocks(5, 20 * MIB))
+        self.assertGreater(os.stat(path).st_size, 24 * MIB)
+        os.kill(mount.pid, 9)
+        mount.wait_for_end()
+        with self.assertRaises(OSError):
+            os.close(fd)
+        mount.stop()
+        self.assertEqual(limetest.run(["lime", "check", path]).returncode, 1)
+        self.assertEqual(limetest.run(["lime", "repair", path]).returncode, 0)
+        self.assertHolds(path, [self.INFO])
+
+    def test_one_rank(self):
+        """It takes turns with nobody."""
+        path, mount = self.begun(ranks=1)
+        data = blocks(6, 24 * MIB)
+        found = self.sizes_while(mount, "data", data, path)
+        self.assertLessEqual(self.most_ahead(path, found), 0)
+        self.assertGreater(stats(mount)["forwarded_written_bytes"], 16 * MIB)
+        self.assertHolds(path, [self.INFO, ("data", data)])
+
+    def test_a_disk_that_is_nearly_full(self):
+        """A quarter of what is free, at most."""
+        for mib, ahead in ((14, False), (80, True)):
+            with self.subTest(mib=mib):
+                fs = writelib.SmallFs(self, "tmpfs", mib)
+                path, mount = self.begun(fs=fs)
+                data = blocks(7, 12 * MIB)
+                found = self.sizes_while(mount, "data", data, path)
+                (self.assertGreater if ahead else self.assertLessEqual)(
+                    self.most_ahead(path, found), 0)
+                self.assertGreater(stats(mount)["forwarded_written_bytes"], 7 * MIB)
+                self.assertHolds(path, [self.INFO, ("data", data)])
+                mount.stop()
+                writelib.unmount(fs.path)
+
+
+if __name__ == "__main__":
+    limetest.main()
