@@ -689,7 +689,27 @@ class WritingFails(jobtest.TestCase):
         self.assertEqual((status["in_flight"], status["errors"]), (0, 0))
 
 
+def slice_of(tid):
+    """Nanoseconds that the scheduler gives it at a time; 0: it does not say (before Linux 6.12)."""
+    attr = struct.pack("=IIQiIQQQII", 56, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    attr = ctypes.create_string_buffer(attr, 56)
+    number = {"x86_64": 315}.get(os.uname().machine, 275)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(number, int(tid), attr, 56, 0) != 0:
+        raise OSError(ctypes.get_errno(), "sched_getattr")
+    return struct.unpack("=IIQiIQQQII", attr.raw)[5]
+
+
 class Commands(jobtest.TestCase):
+    def test_slice(self):
+        """All threads of a rank are given a processor in short turns."""
+        if not slice_of(0):
+            self.skipTest("needs Linux 6.12")
+        job = self.job(2)
+        for pid in job.rank_pids():
+            for tid in os.listdir(f"/proc/{pid}/task"):
+                self.assertEqual(slice_of(tid), 100_000, tid)
+
     def test_status(self):
         path, _data = self.data_file(1_000_000)
         job = self.job(3)
