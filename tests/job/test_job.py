@@ -701,14 +701,19 @@ def slice_of(tid):
 
 
 class Commands(jobtest.TestCase):
-    def test_slice(self):
-        """All threads of a rank are given a processor in short turns."""
-        if not slice_of(0):
+    def test_turns(self):
+        """A rank that writes is given a processor in short turns, one that reads is not."""
+        usual = slice_of(0)
+        if not usual:
             self.skipTest("needs Linux 6.12")
+        path, _data = self.data_file(MIB)
         job = self.job(2)
-        for pid in job.rank_pids():
-            for tid in os.listdir(f"/proc/{pid}/task"):
-                self.assertEqual(slice_of(tid), 100_000, tid)
+        client = job.client(MIB)
+        read, written = client.open(path), client.open_for_writing(path)
+        for act, file, turn in ((client.read, read, usual), (client.write, written, 100_000),
+                                (client.read, read, usual)):
+            act(file, 0, MIB, 0)
+            self.assertEqual([slice_of(pid) for pid in job.rank_pids()], [turn, turn])
 
     def test_status(self):
         path, _data = self.data_file(1_000_000)

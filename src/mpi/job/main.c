@@ -9,7 +9,6 @@
 #include "limefile.h"
 #include "listen.h"
 #include "say.h"
-#include "slice.h"
 #include "user.h"
 #include "watch.h"
 #include "worker.h"
@@ -227,7 +226,6 @@ int main(int argc, char **argv)
     if (options.mode != JOB_SERVE)
         return printed(job_ask(&options));
     raise_limits();
-    job_slice_shorten(); /* threads inherit it */
     int err = job_user_start();
     if (!err)
         err = job_watch_start(&wants_end);

@@ -4,6 +4,7 @@
 #include "limefile.h"
 #include "listen.h"
 #include "say.h"
+#include "turns.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -142,6 +143,7 @@ static void unmap_window(struct job_worker *worker, struct limejob_packet *packe
 /* False: the end. */
 static bool obey(struct job_worker *worker, struct limejob_packet *packet)
 {
+    job_turns_shorten(packet->opcode == JOB_WRITE);
     switch (packet->opcode) {
     case JOB_WINDOW:
         map_window(worker, packet);

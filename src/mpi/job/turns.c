@@ -1,20 +1,25 @@
-/* slice.c - how soon a rank gets a processor */
-#include "slice.h"
+/* turns.c - how soon a rank gets a processor, and for how long */
+#include "turns.h"
 
 #include <linux/sched/types.h> /* <sched.h> contradicts it, and <pthread.h> has that */
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
-    SLICE_NS = 100000, /* the shortest that there is */
+    SHORTEST_NS = 100000, /* that there is */
+    AS_OTHERS = 0,
 };
 
 /* Linux 6.12 takes this wish of any process; older ones ignore it. */
-void job_slice_shorten(void)
+void job_turns_shorten(bool wanted)
 {
+    static _Thread_local bool are_short;
     struct sched_attr attr = {.size = sizeof attr};
+    if (wanted == are_short)
+        return;
+    are_short = wanted;
     if (syscall(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 || attr.sched_policy != 0)
         return; /* its owner has chosen another way */
-    attr.sched_runtime = SLICE_NS;
+    attr.sched_runtime = wanted ? SHORTEST_NS : AS_OTHERS;
     syscall(SYS_sched_setattr, 0, &attr, 0);
 }
