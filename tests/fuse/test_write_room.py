@@ -1,15 +1,17 @@
 """Room that a record which ranks write gets ahead of them, and gives back."""
 
+import contextlib
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import test_write_ranks
 import writelib
-from test_ranks import stats
+from test_ranks import pids_of, stats
 from test_write_ranks import blocks, write_record
-from writelib import MIB
+from writelib import MIB, until
 
 EXTENT = 4 * MIB  # of test_write_ranks.SMALL
 
@@ -31,10 +33,10 @@ class Room(test_write_ranks.TestCase):
         write_record(mount.join(name), data, flags=os.O_CREAT | os.O_DIRECT, each=note)
         return found
 
-    def begun(self, ranks=2, fs=None):
+    def begun(self, *opts, ranks=2, fs=None):
         path = writelib.put(fs.join("c.lime"), limetest.container([self.INFO])) if fs \
             else self.write("c.lime", limetest.container([self.INFO]))
-        return path, self.through(path, f"ranks={ranks}")
+        return path, self.through(path, f"ranks={ranks}", *opts)
 
     def most_ahead(self, path, found):
         """How far the file went beyond the extents that had been begun."""
@@ -59,18 +61,16 @@ class Room(test_write_ranks.TestCase):
         """A record that was committed ends where it ends, and begins anew to get room."""
         path, mount = self.begun()
         data = blocks(2, 48 * MIB)
-        fd = os.open(mount.join("data"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
-        self.addCleanup(os.close, fd)
-        for half in (0, 24 * MIB):
-            found = []
-            for at in range(half, half + 24 * MIB, MIB):
-                writelib.pwrite_all(fd, data[at:at + MIB], at)
-                found.append(os.stat(path).st_size)
-            written = len(limetest.container([self.INFO])) + 144 + half
-            self.assertGreater(max(size - i * MIB for i, size in enumerate(found)),
-                               written + 2 * EXTENT)
-            os.fsync(fd)
-            self.assertHolds(path, [self.INFO, ("data", data[:half + 24 * MIB])])
+        half = len(data) // 2
+        with self.written(mount, b"") as fd:
+            for begin in (0, half):
+                ahead = []
+                for at in range(begin, begin + half, MIB):
+                    writelib.pwrite_all(fd, data[at:at + MIB], at)
+                    ahead.append(os.stat(path).st_size - (at + MIB))
+                self.assertGreater(max(ahead), 2 * EXTENT)
+                os.fsync(fd)
+                self.assertHolds(path, [self.INFO, ("data", data[:begin + half])])
 
     def test_in_place(self):
         """What does not grow is not made longer, nor is the file when its last record is written
@@ -79,24 +79,62 @@ class Room(test_write_ranks.TestCase):
         write_record(mount.join("data"), blocks(3, 30 * MIB + 1000))
         size = os.stat(path).st_size
         data = blocks(4, 30 * MIB + 1000)
-        fd = os.open(mount.join("data"), os.O_WRONLY | os.O_DIRECT)
-        for at in range(0, len(data), MIB):
-            writelib.pwrite_all(fd, data[at:at + MIB], at)
-            self.assertEqual(os.stat(path).st_size, size, at)
-        os.close(fd)
+        found = self.sizes_while(mount, "data", data, path)
+        self.assertEqual(set(found), {size})
         self.assertGreater(stats(mount)["forwarded_written_bytes"], 40 * MIB)
         self.assertHolds(path, [self.INFO, ("data", data)])
 
-    def test_killed(self):
-        """What was not committed is cut off, with its room."""
-        path, mount = self.begun()
+    @contextlib.contextmanager
+    def written(self, mount, data):
+        """A record that was written by streams, and is open; closed, not synced."""
         fd = os.open(mount.join("data"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
-        writelib.write_all(fd, blocks(5, 20 * MIB))
-        self.assertGreater(os.stat(path).st_size, 24 * MIB)
-        os.kill(mount.pid, 9)
-        mount.wait_for_end()
-        with self.assertRaises(OSError):
-            os.close(fd)
+        try:
+            for at in range(0, len(data), MIB):
+                writelib.pwrite_all(fd, data[at:at + MIB], at)
+            yield fd
+        finally:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def test_a_far_jump(self):
+        """What nobody writes stays a hole."""
+        path, mount = self.begun("forward_from=256K")  # the first request goes to the job
+        first, hole, second = blocks(5, 24 * MIB), 176 * MIB, blocks(6, 12 * MIB)
+        with self.written(mount, first) as fd:
+            for at in range(0, len(second), MIB):
+                writelib.pwrite_all(fd, second[at:at + MIB], len(first) + hole + at)
+            self.assertLess(os.stat(path).st_blocks * 512, 100 * MIB)
+        self.assertLess(os.stat(path).st_blocks * 512, 100 * MIB)
+        self.assertHolds(path, [self.INFO, ("data", first + bytes(hole) + second)])
+
+    def test_allocated(self):
+        """A program's own room is not cut off with ours."""
+        path, mount = self.begun()
+        data, total = blocks(7, 24 * MIB), 64 * MIB
+        with self.written(mount, data) as fd:
+            writelib.fallocate(fd, 0, 0, total)
+            self.assertGreaterEqual(os.stat(path).st_blocks * 512, total)
+        self.assertGreaterEqual(os.stat(path).st_blocks * 512, total)
+        self.assertHolds(path, [self.INFO, ("data", data + bytes(total - len(data)))])
+
+    def test_cut_and_grown(self):
+        """By the program, while there is room ahead: what comes then is zeros."""
+        path, mount = self.begun()
+        data = blocks(8, 24 * MIB)
+        with self.written(mount, data) as fd:
+            os.ftruncate(fd, 10 * MIB)
+            os.ftruncate(fd, 30 * MIB)
+        self.assertHolds(path, [self.INFO, ("data", data[:10 * MIB] + bytes(20 * MIB))])
+
+    def test_killed(self):
+        """What was not committed is cut off, with its room, once no rank is left."""
+        path, mount = self.begun()
+        with self.written(mount, blocks(9, 20 * MIB)):
+            self.assertGreater(os.stat(path).st_size, 22 * MIB)
+            ranks = pids_of(mount, "limefs-io")
+            os.kill(mount.pid, signal.SIGKILL)
+            mount.wait_for_end()
+        until(lambda: all(map(writelib.has_ended, ranks)), 60)
         mount.stop()
         self.assertEqual(limetest.run(["lime", "check", path]).returncode, 1)
         self.assertEqual(limetest.run(["lime", "repair", path]).returncode, 0)

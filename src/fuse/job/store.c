@@ -79,7 +79,6 @@ static void send_out(struct limefs_job *job, struct limefs_parcel *parcel)
         return;
     file->unsynced = true;
     file->loads++;
-    parcel->written->streamed += parcel->to - parcel->from;
     parcel->since = file->since = limefs_seconds();
     limefs_job_send_store(job, (unsigned)(parcel - job->parcels), file, parcel->from,
                           parcel->to - parcel->from);
@@ -219,32 +218,45 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
 
 /* ---- room ahead ---- */
 
-/* Up to `end`, if `to` is not inside the file yet. Whoever writes tells of errors. */
-static void reserve(int fd, uint64_t to, uint64_t end)
+/* Of the parcel and what follows it, up to `end`; nothing, if the parcel is inside the file. */
+static int reserve(int fd, const struct limefs_parcel *parcel, uint64_t end)
 {
     struct stat st;
     struct statvfs disk;
-    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size < to && fstatvfs(fd, &disk) == 0 &&
-        (end - to) / disk.f_frsize <= disk.f_bavail / AHEAD_FREE_PARTS)
-        (void)fallocate(fd, 0, st.st_size, (off_t)end - st.st_size);
+    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size >= parcel->to || fstatvfs(fd, &disk) != 0)
+        return 0;
+    uint64_t from = (uint64_t)st.st_size > parcel->from ? (uint64_t)st.st_size : parcel->from;
+    if (end - from > (uint64_t)disk.f_bavail / AHEAD_FREE_PARTS * disk.f_frsize)
+        return 0;
+    return fallocate(fd, 0, (off_t)from, (off_t)(end - from));
 }
 
 /* Ranks that write behind the end of a file take turns at its lock (ext4, XFS), and the disk
  * waits for the one that is to be woken. So a record that grows gets its size ahead of them, as
- * much again as they have written; when it is committed, what is left over is cut off. The lock
- * is let go meanwhile. */
+ * much as lies in a row before it, but for holes of an extent; others stay holes. When it is
+ * committed, what is left over is cut off. The lock is let go meanwhile. */
 static void make_room(struct limefs_job *job, struct limefs_parcel *parcel)
 {
     struct limefs_job_view *written = parcel->written;
-    uint64_t extent = job->forward.extent;
-    uint64_t ahead = written->streamed < AHEAD_MAX ? written->streamed : AHEAD_MAX;
-    if (!written->grows || ahead == 0 || job->greeting.ranks < 2 || job->greeting.hosts > 1)
+    uint64_t extent = job->forward.extent, ahead;
+    if (written->row_to == 0 || parcel->from > written->row_to + extent ||
+        parcel->from < written->row_from)
+        written->row_from = written->row_to = parcel->from;
+    if (written->row_to < parcel->to)
+        written->row_to = parcel->to;
+    ahead = parcel->from - written->row_from;
+    if (!written->grows || written->no_room || ahead == 0 || job->greeting.ranks < 2 ||
+        job->greeting.hosts > 1)
         return;
+    if (ahead > AHEAD_MAX)
+        ahead = AHEAD_MAX;
     parcel->holds++;
     limefs_unlock(&job->lock);
-    reserve(written->fd, parcel->to, (parcel->to + ahead + extent - 1) / extent * extent);
+    bool failed =
+        reserve(written->fd, parcel, (parcel->to + ahead + extent - 1) / extent * extent) != 0;
     limefs_lock(&job->lock);
     parcel->holds--;
+    written->no_room |= failed; /* who writes tells of it, if it still is so then */
 }
 
 /* ---- the job's container ---- */
@@ -411,8 +423,10 @@ int limefs_store_flush(struct limefs *fs, struct limefs_job_view *written, uint6
         settle(job, parcel);
     int err = written->late;
     written->late = 0;
-    if (from == 0 && to == UINT64_MAX)
-        written->streamed = 0; /* it may be committed, and end with its last record */
+    if (from == 0 && to == UINT64_MAX) { /* a commit may follow, and cut off what is ahead */
+        written->row_from = written->row_to = 0;
+        written->no_room = false;
+    }
     limefs_unlock(&job->lock);
     return err;
 }

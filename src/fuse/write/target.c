@@ -295,6 +295,11 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
         return err;
     bool collected = limefs_collected_is(&target->collected);
     bool longer = end > place.bytes;
+    if (longer && grows && !collected && limefs_last_is_growing(&writer->last))
+        err =
+            limefile_trim(writer->editor, writer->length); /* else it would be cut off later */
+    if (err)
+        return err;
     err = allocate_at(writer, collected ? place.fd : writer->shared.fd, mode, place.at, offset,
                       longer && !grows ? place.bytes : end); /* none behind the record */
     if (err)

@@ -364,6 +364,11 @@ int limefile_resize(struct limefile_editor *editor, uint64_t now, uint64_t bytes
     return err || bytes <= now ? err : grow(editor, now, bytes);
 }
 
+int limefile_trim(struct limefile_editor *editor, uint64_t now)
+{
+    return editor->count == 0 ? LIMEFILE_E_NO_RECORD : cut(editor, now);
+}
+
 /* ---- remove ---- */
 
 int limefile_remove_last(struct limefile_editor *editor)

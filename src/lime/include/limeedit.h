@@ -93,6 +93,10 @@ int limefile_commit(struct limefile_editor *, uint64_t bytes);
  * commit growth. `now`: how long the data are now, committed or not. */
 int limefile_resize(struct limefile_editor *, uint64_t now, uint64_t bytes);
 
+/* The file ends with what the last record has, `now` bytes of data, committed or not: room that
+ * a writer took behind them is given back. */
+int limefile_trim(struct limefile_editor *, uint64_t now);
+
 /* The last record goes, committed or not. */
 int limefile_remove_last(struct limefile_editor *);
 

@@ -7,19 +7,21 @@
 
 enum {
     SHORTEST_NS = 100000, /* that there is */
-    AS_OTHERS = 0,
 };
 
 /* Linux 6.12 takes this wish of any process; older ones ignore it. */
 void job_turns_shorten(bool wanted)
 {
     static _Thread_local bool are_short;
+    static _Thread_local unsigned long long usual;
     struct sched_attr attr = {.size = sizeof attr};
     if (wanted == are_short)
         return;
     are_short = wanted;
     if (syscall(SYS_sched_getattr, 0, &attr, sizeof attr, 0) != 0 || attr.sched_policy != 0)
         return; /* its owner has chosen another way */
-    attr.sched_runtime = wanted ? SHORTEST_NS : AS_OTHERS;
+    if (wanted)
+        usual = attr.sched_runtime;
+    attr.sched_runtime = wanted ? SHORTEST_NS : usual;
     syscall(SYS_sched_setattr, 0, &attr, 0);
 }
