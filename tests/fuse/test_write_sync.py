@@ -164,6 +164,8 @@ class Patience(TestCase):
             return job.answer(connection, opcode, tag, payload)
 
         self.job.handle = handle
+        put(os.path.join(self.folder, "b"),  # more than is read ahead of who reads 4 MiB again
+            limetest.container([("data", bytes(32 * MIB)), ("other", bytes(8 * MIB))]))
         mount = self.mounted()
         fd, reader, writer = (self.opened(mount, name) for name in ("a/data", "b/data", "b/other"))
         self.stream(fd, self.data)
@@ -173,7 +175,8 @@ class Patience(TestCase):
             self.assertTrue(syncing.wait(WAIT))
             reads, writes = len(self.job.reads), len(self.job.writes)
             write = pool.submit(self.stream, writer, self.data)
-            self.assertBytes(os.pread(reader, 4 * MIB, 4 * MIB), bytes(4 * MIB))
+            for at in range(4 * MIB, 32 * MIB, 4 * MIB):
+                self.assertBytes(os.pread(reader, 4 * MIB, at), bytes(4 * MIB))
             for each in (sync, write):
                 each.result()
         self.assertGreater(len(self.job.reads), reads)
