@@ -21,16 +21,12 @@ class Room(test_write_ranks.TestCase):
     OPTS = (*test_write_ranks.SMALL, "job_timeout=30")
     INFO = ("info", b"i" * 77)
 
-    def sizes_while(self, mount, name, data, path, *, each=lambda at: None):
-        """Those of the container after each MiB of the record, around the kernel's cache; then it
-        is synced and closed."""
+    def sizes_while(self, mount, path, data):
+        """Those of the container after each MiB of a record, around the kernel's cache; then it is
+        synced and closed."""
         found = []
-
-        def note(at):
-            found.append(os.stat(path).st_size)
-            each(at)
-
-        write_record(mount.join(name), data, flags=os.O_CREAT | os.O_DIRECT, each=note)
+        write_record(mount.join("data"), data, flags=os.O_CREAT | os.O_DIRECT,
+                     each=lambda at: found.append(os.stat(path).st_size))
         return found
 
     def begun(self, *opts, ranks=2, fs=None):
@@ -38,7 +34,7 @@ class Room(test_write_ranks.TestCase):
             else self.write("c.lime", limetest.container([self.INFO]))
         return path, self.through(path, f"ranks={ranks}", *opts)
 
-    def most_ahead(self, path, found):
+    def most_ahead(self, found):
         """How far the file went beyond the extents that had been begun."""
         before = len(limetest.container([self.INFO])) + 144
         return max(size - (before + (i + 1) * MIB + EXTENT - 1) // EXTENT * EXTENT
@@ -49,9 +45,9 @@ class Room(test_write_ranks.TestCase):
         closed."""
         path, mount = self.begun()
         data = blocks(1, 30 * MIB)
-        found = self.sizes_while(mount, "data", data, path)
-        self.assertGreaterEqual(self.most_ahead(path, found), EXTENT)
-        self.assertLessEqual(self.most_ahead(path, found), len(data))
+        found = self.sizes_while(mount, path, data)
+        self.assertGreaterEqual(self.most_ahead(found), EXTENT)
+        self.assertLessEqual(self.most_ahead(found), len(data))
         self.assertGreater(stats(mount)["forwarded_written_bytes"], 16 * MIB)
         self.assertHolds(path, [self.INFO, ("data", data)])
         held = os.stat(path)
@@ -62,7 +58,7 @@ class Room(test_write_ranks.TestCase):
         path, mount = self.begun()
         data = blocks(2, 48 * MIB)
         half = len(data) // 2
-        with self.written(mount, b"") as fd:
+        with self.written(mount, path, b"") as fd:
             for begin in (0, half):
                 ahead = []
                 for at in range(begin, begin + half, MIB):
@@ -79,18 +75,20 @@ class Room(test_write_ranks.TestCase):
         write_record(mount.join("data"), blocks(3, 30 * MIB + 1000))
         size = os.stat(path).st_size
         data = blocks(4, 30 * MIB + 1000)
-        found = self.sizes_while(mount, "data", data, path)
+        found = self.sizes_while(mount, path, data)
         self.assertEqual(set(found), {size})
         self.assertGreater(stats(mount)["forwarded_written_bytes"], 40 * MIB)
         self.assertHolds(path, [self.INFO, ("data", data)])
 
     @contextlib.contextmanager
-    def written(self, mount, data):
-        """A record that was written by streams, and is open; closed, not synced."""
+    def written(self, mount, path, data):
+        """A record that was written by streams, has room ahead, and is open; closed, not synced."""
         fd = os.open(mount.join("data"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
         try:
             for at in range(0, len(data), MIB):
                 writelib.pwrite_all(fd, data[at:at + MIB], at)
+            if data:
+                self.assertGreater(os.stat(path).st_size, len(data) + 2 * MIB)
             yield fd
         finally:
             with contextlib.suppress(OSError):
@@ -100,7 +98,7 @@ class Room(test_write_ranks.TestCase):
         """What nobody writes stays a hole."""
         path, mount = self.begun("forward_from=256K")  # the first request goes to the job
         first, hole, second = blocks(5, 24 * MIB), 176 * MIB, blocks(6, 12 * MIB)
-        with self.written(mount, first) as fd:
+        with self.written(mount, path, first) as fd:
             for at in range(0, len(second), MIB):
                 writelib.pwrite_all(fd, second[at:at + MIB], len(first) + hole + at)
             self.assertLess(os.stat(path).st_blocks * 512, 100 * MIB)
@@ -111,7 +109,7 @@ class Room(test_write_ranks.TestCase):
         """A program's own room is not cut off with ours."""
         path, mount = self.begun()
         data, total = blocks(7, 24 * MIB), 64 * MIB
-        with self.written(mount, data) as fd:
+        with self.written(mount, path, data) as fd:
             writelib.fallocate(fd, 0, 0, total)
             self.assertGreaterEqual(os.stat(path).st_blocks * 512, total)
         self.assertGreaterEqual(os.stat(path).st_blocks * 512, total)
@@ -121,7 +119,7 @@ class Room(test_write_ranks.TestCase):
         """By the program, while there is room ahead: what comes then is zeros."""
         path, mount = self.begun()
         data = blocks(8, 24 * MIB)
-        with self.written(mount, data) as fd:
+        with self.written(mount, path, data) as fd:
             os.ftruncate(fd, 10 * MIB)
             os.ftruncate(fd, 30 * MIB)
         self.assertHolds(path, [self.INFO, ("data", data[:10 * MIB] + bytes(20 * MIB))])
@@ -129,8 +127,7 @@ class Room(test_write_ranks.TestCase):
     def test_killed(self):
         """What was not committed is cut off, with its room, once no rank is left."""
         path, mount = self.begun()
-        with self.written(mount, blocks(9, 20 * MIB)):
-            self.assertGreater(os.stat(path).st_size, 22 * MIB)
+        with self.written(mount, path, blocks(9, 20 * MIB)):
             ranks = pids_of(mount, "limefs-io")
             os.kill(mount.pid, signal.SIGKILL)
             mount.wait_for_end()
@@ -144,8 +141,8 @@ class Room(test_write_ranks.TestCase):
         """It takes turns with nobody."""
         path, mount = self.begun(ranks=1)
         data = blocks(6, 24 * MIB)
-        found = self.sizes_while(mount, "data", data, path)
-        self.assertLessEqual(self.most_ahead(path, found), 0)
+        found = self.sizes_while(mount, path, data)
+        self.assertLessEqual(self.most_ahead(found), 0)
         self.assertGreater(stats(mount)["forwarded_written_bytes"], 16 * MIB)
         self.assertHolds(path, [self.INFO, ("data", data)])
 
@@ -156,9 +153,8 @@ class Room(test_write_ranks.TestCase):
                 fs = writelib.SmallFs(self, "tmpfs", mib)
                 path, mount = self.begun(fs=fs)
                 data = blocks(7, 12 * MIB)
-                found = self.sizes_while(mount, "data", data, path)
-                (self.assertGreater if ahead else self.assertLessEqual)(
-                    self.most_ahead(path, found), 0)
+                found = self.sizes_while(mount, path, data)
+                self.assertEqual(self.most_ahead(found) > 0, ahead)
                 self.assertGreater(stats(mount)["forwarded_written_bytes"], 7 * MIB)
                 self.assertHolds(path, [self.INFO, ("data", data)])
                 mount.stop()

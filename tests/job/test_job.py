@@ -692,8 +692,7 @@ class WritingFails(jobtest.TestCase):
 def slice_of(tid):
     """Nanoseconds that the scheduler gives it at a time; 0: it does not say (before Linux 6.12), or
     it has another policy than most."""
-    attr = struct.pack("=IIQiIQQQII", 56, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attr = ctypes.create_string_buffer(attr, 56)
+    attr = ctypes.create_string_buffer(56)
     number = {"x86_64": 315}.get(os.uname().machine, 275)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(number, int(tid), attr, 56, 0) != 0:

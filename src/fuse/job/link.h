@@ -284,6 +284,14 @@ void limefs_job_dread(struct limefs_job *, uint64_t view, uint64_t from, uint64_
 bool limefs_job_is_dreaded(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
 void limefs_job_outlast(struct limefs_job *, uint64_t view, uint64_t from, uint64_t to);
 
+/* ---- room.c, with the lock held ---- */
+
+/* Ranks that write behind the end of a file take turns at its lock (ext4, XFS), and the disk
+ * waits for the one that is to be woken. So a record that grows gets its size ahead of them, as
+ * much again as was gathered in a row before this parcel; when it is committed, what is left
+ * over is cut off. The lock is let go meanwhile; the parcel is held. */
+void limefs_store_make_room(struct limefs_job *, struct limefs_parcel *);
+
 /* ---- store.c, with the lock held ---- */
 
 void limefs_store_on_written(struct limefs_job *, struct limefs_parcel *, int err);

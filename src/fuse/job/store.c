@@ -4,17 +4,12 @@
 #include "caller.h"
 #include "link.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
-    SMALL = 64 * 1024,     /* many smaller writes are no stream */
-    AHEAD_MAX = 256 << 20, /* more gains nothing */
-    AHEAD_FREE_PARTS = 4,  /* of what is free on the disk, one is taken ahead at most */
+    SMALL = 64 * 1024, /* many smaller writes are no stream */
 };
 
 /* A slot that no bytes have come to for so long is taken for another stream. */
@@ -94,15 +89,21 @@ void limefs_store_on_written(struct limefs_job *job, struct limefs_parcel *parce
     empty(job, parcel);
 }
 
+/* For a parcel that others have in hand: they look whether somebody does. */
+static void wait_to_settle(struct limefs_job *job)
+{
+    job->settling++;
+    limefs_wait(&job->changed, &job->lock);
+    job->settling--;
+}
+
 /* The job has gone; its window goes next. */
 void limefs_store_rescue(struct limefs_job *job)
 {
     for (struct limefs_parcel *parcel = job->parcels; parcel < job->parcels + job->parcel_count;
          parcel++) {
-        job->settling++;
         while (parcel->holds || parcel->state == LIMEFS_PARCEL_LOCAL)
-            limefs_wait(&job->changed, &job->lock);
-        job->settling--;
+            wait_to_settle(job);
         if (parcel->state != LIMEFS_PARCEL_EMPTY)
             finish_locally(job, parcel);
     }
@@ -131,11 +132,9 @@ static struct limefs_parcel *overlapping(struct limefs_job *job,
 /* Until its bytes are in the container. */
 static void settle(struct limefs_job *job, struct limefs_parcel *parcel)
 {
-    job->settling++;
     while (parcel->holds || parcel->state == LIMEFS_PARCEL_SENT ||
            parcel->state == LIMEFS_PARCEL_LOCAL)
-        limefs_wait(&job->changed, &job->lock);
-    job->settling--;
+        wait_to_settle(job);
     if (parcel->state != LIMEFS_PARCEL_EMPTY)
         finish_locally(job, parcel);
 }
@@ -215,51 +214,6 @@ static void fill(struct limefs_job *job, struct limefs_parcel *parcel, const cha
     if (parcel->holds == 0 && (job->settling || parcel->state == LIMEFS_PARCEL_FAILED))
         pthread_cond_broadcast(&job->changed);
 }
-
-/* ---- room ahead ---- */
-
-/* Of the parcel and what follows it, up to `end`; nothing, if the parcel is inside the file. */
-static int reserve(int fd, const struct limefs_parcel *parcel, uint64_t end)
-{
-    struct stat st;
-    struct statvfs disk;
-    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size >= parcel->to || fstatvfs(fd, &disk) != 0)
-        return 0;
-    uint64_t from = (uint64_t)st.st_size > parcel->from ? (uint64_t)st.st_size : parcel->from;
-    if (end - from > (uint64_t)disk.f_bavail / AHEAD_FREE_PARTS * disk.f_frsize)
-        return 0;
-    return fallocate(fd, 0, (off_t)from, (off_t)(end - from));
-}
-
-/* Ranks that write behind the end of a file take turns at its lock (ext4, XFS), and the disk
- * waits for the one that is to be woken. So a record that grows gets its size ahead of them, as
- * much as lies in a row before it, but for holes of an extent; others stay holes. When it is
- * committed, what is left over is cut off. The lock is let go meanwhile. */
-static void make_room(struct limefs_job *job, struct limefs_parcel *parcel)
-{
-    struct limefs_job_view *written = parcel->written;
-    uint64_t extent = job->forward.extent, ahead;
-    if (written->row_to == 0 || parcel->from > written->row_to + extent ||
-        parcel->from < written->row_from)
-        written->row_from = written->row_to = parcel->from;
-    if (written->row_to < parcel->to)
-        written->row_to = parcel->to;
-    ahead = parcel->from - written->row_from;
-    if (!written->grows || written->no_room || ahead == 0 || job->greeting.ranks < 2 ||
-        job->greeting.hosts > 1)
-        return;
-    if (ahead > AHEAD_MAX)
-        ahead = AHEAD_MAX;
-    parcel->holds++;
-    limefs_unlock(&job->lock);
-    bool failed =
-        reserve(written->fd, parcel, (parcel->to + ahead + extent - 1) / extent * extent) != 0;
-    limefs_lock(&job->lock);
-    parcel->holds--;
-    written->no_room |= failed; /* who writes tells of it, if it still is so then */
-}
-
-/* ---- the job's container ---- */
 
 /* The job has the container open for writing; it is soon done, or never. One that is just being
  * closed, as another file or because nobody wrote for a while, is opened next. */
@@ -346,7 +300,7 @@ static void begin(struct limefs_job *job, struct limefs_parcel *parcel,
     parcel->change = (struct limefs_change){
         .view = written->view->id, .from = parcel->from, .to = parcel->to};
     limefs_job_change_begin(job, &parcel->change);
-    make_room(job, parcel);
+    limefs_store_make_room(job, parcel);
     fill(job, parcel, buf, n, at);
 }
 

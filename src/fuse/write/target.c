@@ -295,9 +295,10 @@ static int allocate(struct limefs_target *target, int mode, uint64_t offset, uin
         return err;
     bool collected = limefs_collected_is(&target->collected);
     bool longer = end > place.bytes;
+    /* What ranks got ahead goes first: with it, what is allocated now would be cut off later.
+     */
     if (longer && grows && !collected && limefs_last_is_growing(&writer->last))
-        err =
-            limefile_trim(writer->editor, writer->length); /* else it would be cut off later */
+        err = limefile_trim(writer->editor, writer->length);
     if (err)
         return err;
     err = allocate_at(writer, collected ? place.fd : writer->shared.fd, mode, place.at, offset,
