@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "turns.h"
 #include "clock.h"
+#include "pace.h"
 
 #include <errno.h>
 #include <linux/fuse.h>
@@ -34,6 +35,8 @@ static struct {
     sem_t wake;
 } turns;
 
+static struct limefs_pace pace;
+
 int limefs_turns_begin(void)
 {
     if (sem_init(&turns.call, 0, 0) != 0 || sem_init(&turns.wake, 0, 0) != 0)
@@ -43,11 +46,14 @@ int limefs_turns_begin(void)
 
 /* ---- standing by ---- */
 
-/* True: this thread is the only one that waits, and goes on. */
+/* True: this thread is one of those that wait, and goes on. */
 static bool take_turn(void)
 {
-    unsigned none = 0;
-    return atomic_compare_exchange_strong(&turns.waiting, &none, 1);
+    unsigned now = turns.waiting;
+    while (now < limefs_pace_threads(&pace))
+        if (atomic_compare_exchange_weak(&turns.waiting, &now, now + 1))
+            return true;
+    return false;
 }
 
 static bool is_crowded(void)
@@ -75,7 +81,7 @@ static void call_all(void)
 static void wait_for_call(void)
 {
     turns.aside++;
-    if (turns.waiting > 0 && !is_crowded() && turns.guarded)
+    if (turns.waiting >= limefs_pace_threads(&pace) && !is_crowded() && turns.guarded)
         sem_wait(&turns.call);
     turns.aside--;
 }
@@ -192,8 +198,11 @@ static void has_come(int fd, unsigned opcode)
         turns.quick++;
     else if (atomic_exchange(&turns.dozing, false))
         sem_post(&turns.wake);
-    if (!is_crowded())
-        look_behind(fd);
+    if (is_crowded())
+        return;
+    for (unsigned more = limefs_pace_request(&pace, limefs_seconds()); more > 0; more--)
+        call_one();
+    look_behind(fd);
 }
 
 ssize_t limefs_turns_read(int fd, void *buf, size_t n)
