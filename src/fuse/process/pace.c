@@ -19,23 +19,16 @@ static void begin_trials(struct limefs_pace *pace)
  * the other one was. Many must gain an eighth: they take more of the processors' time. */
 static void end_trial(struct limefs_pace *pace, uint64_t spent)
 {
-    switch (pace->ended++) {
-    case 0:
+    unsigned trial = pace->ended++;
+    if (trial == 0) {
         pace->other = spent;
         pace->many = true;
-        break;
-    case 1:
+    } else if (trial == 1) {
         pace->many = spent < pace->other - pace->other / 8;
         if (!pace->many)
             pace->other = spent;
-        break;
-    case 1 + LIMEFS_PACE_REST:
+    } else if (trial > LIMEFS_PACE_REST || spent > pace->other + pace->other / 4) {
         begin_trials(pace);
-        break;
-    default:
-        if (spent > pace->other + pace->other / 4)
-            begin_trials(pace);
-        break;
     }
 }
 

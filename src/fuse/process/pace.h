@@ -4,8 +4,8 @@
  *
  * With one, no other thread is woken for the next request. But it waits on another processor
  * than the program that asks, and each must wake the other's; of several, some have last run on
- * that program's. Which of the two costs more is up to the machine: a virtual processor may
- * take 5 us to wake, or 60. So both are tried now and then.
+ * that program's. Which of the two costs more is up to the machine, and to what it costs there
+ * to wake a processor. So both are tried now and then.
  */
 #ifndef LIMEFS_PACE_H
 #define LIMEFS_PACE_H
@@ -28,7 +28,7 @@ struct limefs_pace {
     atomic_uint count;      /* of them */
     atomic_bool many;
     /* Of whoever ends a trial: */
-    unsigned ended;
+    unsigned ended; /* trials since few began */
     uint64_t other; /* ns that a trial with few took, or with many: what it is not now */
 };
 
