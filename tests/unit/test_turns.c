@@ -1,0 +1,107 @@
+/* test_turns.c - how many threads wait for the next request, seen from where they wait */
+#define _GNU_SOURCE
+#include "pace.h"
+#include "turns.h"
+#include "unit.h"
+
+#include <linux/fuse.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    THREADS = 8,
+    ROW = 16,
+    REQUESTS_MOST = 200000,
+};
+
+static int requests[2], replies[2];
+static atomic_uint reading, most; /* threads in read(), and the most at once */
+
+static void end_reading(void *unused)
+{
+    (void)unused;
+    reading--;
+}
+
+/* In place of the C library's, for the requests. */
+ssize_t read(int fd, void *buf, size_t n)
+{
+    if (fd != requests[1])
+        return syscall(SYS_read, fd, buf, n);
+    ssize_t got;
+    unsigned now = ++reading, before = most;
+    while (before < now && !atomic_compare_exchange_weak(&most, &before, now))
+        ;
+    pthread_cleanup_push(end_reading, NULL);
+    got = recv(fd, buf, n, 0); /* may be cancelled, as read() may */
+    pthread_cleanup_pop(1);
+    return got;
+}
+
+static void *serve(void *unused)
+{
+    struct fuse_in_header header;
+    (void)unused;
+    while (limefs_turns_read(requests[1], &header, sizeof header) > 0)
+        assert_int_equal(send(replies[1], "", 1, 0), 1);
+    return NULL;
+}
+
+/* One request after the other; the most threads that waited for one meanwhile. */
+static unsigned ask(uint32_t opcode, int times)
+{
+    struct fuse_in_header header = {.len = sizeof header, .opcode = opcode};
+    char reply;
+    most = 0;
+    for (int i = 0; i < times; i++) {
+        struct pollfd answered = {.fd = replies[0], .events = POLLIN};
+        assert_int_equal(send(requests[0], &header, sizeof header, 0), sizeof header);
+        assert_int_equal(poll(&answered, 1, 120000), 1);
+        assert_int_equal(recv(replies[0], &reply, 1, 0), 1);
+    }
+    return most;
+}
+
+/* With quick requests one thread waits, and in the next trial several; then one of bytes comes,
+ * and all do. */
+static void test_waiting(void **state)
+{
+    pthread_t thread[THREADS];
+    int asked = 0;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, requests), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, replies), 0);
+    assert_int_equal(limefs_turns_begin(), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, serve, NULL), 0);
+    for (int i = 0; reading < THREADS; i++) { /* at first all do */
+        assert_true(i < 120000);
+        poll(NULL, 0, 1);
+    }
+    for (; ask(FUSE_LOOKUP, ROW) > LIMEFS_PACE_FEW; asked += ROW)
+        assert_true(asked < REQUESTS_MOST);
+    for (; ask(FUSE_LOOKUP, ROW) < LIMEFS_PACE_MANY; asked += ROW)
+        assert_true(asked < REQUESTS_MOST);
+    for (; ask(FUSE_READ, ROW) < THREADS; asked += ROW)
+        assert_true(asked < REQUESTS_MOST);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_cancel(thread[i]), 0);
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        close(requests[i]);
+        close(replies[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waiting),
+    };
+    return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
+}
