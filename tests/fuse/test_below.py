@@ -11,6 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import faults
 import limetest
 import writelib
 from writelib import put, read
@@ -323,6 +324,40 @@ class ChangedByUs(Below):
         self.assertEqual(read(below), NEW[:600] + OLD[600:])
         self.assertEqual(read(mount), read(below))
         self.assertTrue(self.is_locked(mount))
+
+
+class Twice(writelib.TestCase):
+    def test_set_while_a_close_keeps_another_time(self):
+        """The last one stands, below and for the kernel, and the file stays one inode."""
+        top, later = self.tempdir(), time.time_ns()
+        store = faults.Faults(top)
+        with self.rw(top, "attr_timeout=0", "entry_timeout=0", env=store.environment()) as point:
+            below, mount = os.path.join(top, "file"), point.join("file")
+            put(mount, OLD)
+            number = os.stat(mount).st_ino
+            store.arm(faults.DAEMON, "futimens", 1, 0, faults.HANG)
+
+            def write_twice_in_a_tick():
+                while not store.struck:
+                    with open(mount, "r+b", buffering=0) as file:
+                        rewrite(mount, NEW[:1])
+                        if not store.struck:
+                            file.write(b"m")
+
+            closes = threading.Thread(target=write_twice_in_a_tick)
+            sets = threading.Thread(target=os.utime, args=(mount,), kwargs={"ns": (later, later)})
+            try:
+                closes.start()
+                writelib.until(lambda: store.struck, 300)
+                sets.start()
+                sets.join(0.3)  # now, or, if it waits for the other, afterwards
+            finally:
+                store.disarm()
+            closes.join()
+            sets.join()
+            self.assertEqual((mtime(mount), mtime(below)), (later, later))
+            time.sleep(0.3)  # a file that has just become known is taken for the same (told.c)
+            self.assertEqual(os.stat(mount).st_ino, number)
 
 
 if __name__ == "__main__":

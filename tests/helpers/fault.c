@@ -41,6 +41,7 @@
     X(fdatasync)       \
     X(sync_file_range) \
     X(ftruncate)       \
+    X(futimens)        \
     X(fallocate)       \
     X(copy_file_range) \
     X(open)            \
@@ -281,6 +282,12 @@ int ftruncate(int fd, off_t size)
 {
     REAL(ftruncate);
     return failed(CALL_ftruncate, is_ours(fd)) ? -1 : real(fd, size);
+}
+
+int futimens(int fd, const struct timespec times[2])
+{
+    REAL(futimens);
+    return failed(CALL_futimens, is_ours(fd)) ? -1 : real(fd, times);
 }
 
 int fallocate(int fd, int mode, off_t at, off_t n)

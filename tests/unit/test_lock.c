@@ -98,7 +98,7 @@ int main(void)
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_no_waiting),
     };
-    limefs_lock_init(&load, LIMEFS_LOCK_LOAD);
+    limefs_lock_init(&load, LIMEFS_LOCK_NODE);
     limefs_lock_init(&job, LIMEFS_LOCK_JOB);
     limefs_lock_init(&fs, LIMEFS_LOCK_FS);
     limefs_rwlock_init(&writer, LIMEFS_LOCK_WRITER);

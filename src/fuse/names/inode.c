@@ -111,7 +111,7 @@ uint64_t limefs_inode_of_record(uint32_t slot, uint64_t ordinal)
 
 static void free_node(struct limefs_node *node)
 {
-    limefs_lock_destroy(&node->load);
+    limefs_lock_destroy(&node->work);
     limefs_append_free(node);
     while (node->names) {
         struct limefs_name *name = node->names;
@@ -127,7 +127,7 @@ static struct limefs_node *new_node(struct limefs *fs, struct limefs_node *paren
     struct limefs_node *node = calloc(1, sizeof *node);
     if (!node)
         return NULL;
-    limefs_lock_init(&node->load, LIMEFS_LOCK_LOAD);
+    limefs_lock_init(&node->work, LIMEFS_LOCK_NODE);
     node->id = ++fs->ids;
     node->kind = kind;
     node->parent = parent;

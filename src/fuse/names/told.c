@@ -60,18 +60,21 @@ void limefs_told_written(struct limefs_node *node)
 }
 
 /* Who writes twice in one tick of the kernel's clock has changed no time there, so the kernel
- * tells none after the second, and the file below is to have what it has. */
+ * tells none after the second, and the file below is to have what it has: the last that it
+ * told, so nobody sets another one meanwhile. */
 static void keep_time(struct limefs *fs, struct limefs_node *node, int fd)
 {
+    limefs_lock(&node->work);
     limefs_lock(&fs->lock);
     const struct timespec times[2] = {{0, UTIME_OMIT}, node->known.kernels};
     bool behind = node->known.written && (times[1].tv_sec != 0 || times[1].tv_nsec != 0);
     limefs_unlock(&fs->lock);
-    if (!behind)
-        return;
-    limefs_own_begin(); /* who may write to it may not set its time */
-    futimens(fd, times);
-    limefs_own_end();
+    if (behind) {
+        limefs_own_begin(); /* who may write to it may not set its time */
+        futimens(fd, times);
+        limefs_own_end();
+    }
+    limefs_unlock(&node->work);
 }
 
 /* Where more was changed meanwhile, whoever did that notes it. */

@@ -72,7 +72,7 @@ static int open_now(struct limefs *fs, struct limefs_node *node, int file,
                         : limefs_view_open(file, want, out, st);
 }
 
-/* A new, pinned view of what is there now. The container's load lock is held. */
+/* A new, pinned view of what is there now. The container's lock is held. */
 static int make_view(struct limefs *fs, struct limefs_node *node, int file,
                      struct limefs_view **out)
 {
@@ -175,7 +175,7 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     return NULL;
 }
 
-/* Opens and indexes a pinned view again if it was asleep. The load lock is held. */
+/* Opens and indexes a pinned view again if it was asleep. Its container's lock is held. */
 static int wake(struct limefs *fs, struct limefs_view *view, int file)
 {
     struct stat st;
@@ -253,7 +253,7 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
                         struct limefs_view **out)
 {
     struct stat st;
-    limefs_lock(&container->load);
+    limefs_lock(&container->work);
     struct limefs_view *view = NULL;
     uint64_t moves;
     int err, file = -1;
@@ -277,7 +277,7 @@ static int look_by_name(struct limefs *fs, struct limefs_node *container,
         limefs_view_retire_gone(fs, container);
         limefs_view_unlock(fs);
     }
-    limefs_unlock(&container->load);
+    limefs_unlock(&container->work);
     if (file >= 0)
         close(file);
     limefs_own_end();
@@ -308,9 +308,9 @@ int limefs_view_pin(struct limefs *fs, struct limefs_view *view)
     if (awake)
         return 0;
     int file = limefs_tree_find(fs, view->node);
-    limefs_lock(&view->node->load);
+    limefs_lock(&view->node->work);
     int err = file < 0 ? file : wake(fs, view, file);
-    limefs_unlock(&view->node->load);
+    limefs_unlock(&view->node->work);
     if (file >= 0)
         close(file);
     if (err)

@@ -76,9 +76,11 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
     if (!(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         return set_times(file, fd, which, st);
     limefs_told_begin(fs, node);
+    limefs_lock(&node->work);
     int err = set_times(file, fd, which, st);
     if (!err && !(which & FUSE_SET_ATTR_MTIME_NOW))
         limefs_told_time(fs, node, &st->st_mtim);
+    limefs_unlock(&node->work);
     limefs_told_end(fs, node, fd, err);
     return err;
 }

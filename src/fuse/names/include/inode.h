@@ -87,9 +87,10 @@ struct limefs_node {
     bool listed;              /* LIMEFS_DIRECTORY: since then, so many of its names */
     unsigned looks;           /* were looked up or entered; so many more times */
     unsigned ahead;           /* they are looked up as it is listed (ops/dirtree.c) */
-    struct limefs_stamp told; /* LIMEFS_CONTAINER: whose fault the log has; under `load` */
-    /* Taken, before fs->lock, by whoever opens and indexes the container: one at a time. */
-    struct limefs_lock load;
+    struct limefs_stamp told; /* LIMEFS_CONTAINER: whose fault the log has; under `work` */
+    /* Taken, before fs->lock, by whoever opens and indexes the container, or sets when the
+     * plain file below was last changed: one at a time. */
+    struct limefs_lock work;
 };
 
 enum limefs_slot_use {
