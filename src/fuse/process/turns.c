@@ -20,6 +20,7 @@ enum {
 };
 
 static const double tick = 0.002; /* seconds, after which a request has taken long */
+static const double watch = 5e-5; /* seconds, until who waits for a request sleeps after all */
 
 static struct {
     atomic_uint waiting; /* threads that wait for a request */
@@ -46,14 +47,11 @@ int limefs_turns_begin(void)
 
 /* ---- standing by ---- */
 
-/* True: this thread is one of those that wait, and goes on. */
+/* True: this thread is the only one that waits, and goes on. */
 static bool take_turn(void)
 {
-    unsigned now = turns.waiting;
-    while (now < limefs_pace_threads(&pace))
-        if (atomic_compare_exchange_weak(&turns.waiting, &now, now + 1))
-            return true;
-    return false;
+    unsigned none = 0;
+    return atomic_compare_exchange_strong(&turns.waiting, &none, 1);
 }
 
 static bool is_crowded(void)
@@ -81,7 +79,7 @@ static void call_all(void)
 static void wait_for_call(void)
 {
     turns.aside++;
-    if (turns.waiting >= limefs_pace_threads(&pace) && !is_crowded() && turns.guarded)
+    if (turns.waiting > 0 && !is_crowded() && turns.guarded)
         sem_wait(&turns.call);
     turns.aside--;
 }
@@ -200,9 +198,15 @@ static void has_come(int fd, unsigned opcode)
         sem_post(&turns.wake);
     if (is_crowded())
         return;
-    for (unsigned more = limefs_pace_request(&pace, limefs_seconds()); more > 0; more--)
-        call_one();
+    limefs_pace_request(&pace, limefs_seconds());
     look_behind(fd);
+}
+
+static void look_out(int fd)
+{
+    double until = limefs_seconds() + watch;
+    while (!has_more(fd) && !is_crowded() && limefs_seconds() < until)
+        ;
 }
 
 ssize_t limefs_turns_read(int fd, void *buf, size_t n)
@@ -212,6 +216,8 @@ ssize_t limefs_turns_read(int fd, void *buf, size_t n)
         turns.waiting++;
     else
         stand_by(fd);
+    if (!is_crowded() && turns.waiting == 1 && limefs_pace_watches(&pace))
+        look_out(fd);
     ssize_t got = read(fd, buf, n);
     int err = errno;
     turns.waiting--;
