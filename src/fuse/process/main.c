@@ -182,7 +182,7 @@ static void set_pages(struct limefs *fs, const struct statx *root)
     uint64_t ahead = fs->options.readahead;
     if (ahead > 0 && set_kernel(root, "read_ahead_kb", ahead / 1024))
         fs->reads_far = ahead >= LIMEFILE_DIRECT_MIN;
-    if (fs->options.rw && !fs->job)
+    if (fs->options.rw)
         set_kernel(root, "max_ratio", DIRTY_PERCENT);
 }
 
