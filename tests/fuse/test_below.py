@@ -326,19 +326,20 @@ class ChangedByUs(Below):
         self.assertTrue(self.is_locked(mount))
 
 
-class Twice(writelib.TestCase):
-    def test_set_while_a_close_keeps_another_time(self):
+class SetMeanwhile(writelib.TestCase):
+    def test_a_close_keeps_another_time(self):
         """The last one stands, below and for the kernel, and the file stays one inode."""
         top, later = self.tempdir(), time.time_ns()
         store = faults.Faults(top)
-        with self.rw(top, "attr_timeout=0", "entry_timeout=0", env=store.environment()) as point:
+        with self.rw(top, *Below.OPTIONS, env=store.environment()) as point:
             below, mount = os.path.join(top, "file"), point.join("file")
             put(mount, OLD)
             number = os.stat(mount).st_ino
             store.arm(faults.DAEMON, "futimens", 1, 0, faults.HANG)
+            end = threading.Event()
 
             def write_twice_in_a_tick():
-                while not store.struck:
+                while not store.struck and not end.is_set():
                     with open(mount, "r+b", buffering=0) as file:
                         rewrite(mount, NEW[:1])
                         if not store.struck:
@@ -352,6 +353,7 @@ class Twice(writelib.TestCase):
                 sets.start()
                 sets.join(0.3)  # now, or, if it waits for the other, afterwards
             finally:
+                end.set()
                 store.disarm()
             closes.join()
             sets.join()

@@ -12,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct limefs_lock load, job, fs;
+static struct limefs_lock node, job, fs;
 static struct limefs_rwlock writer;
 
 static void in_order(void)
 {
-    limefs_lock(&load);
+    limefs_lock(&node);
     limefs_share(&writer);
     limefs_lock(&job);
     limefs_lock(&fs);
@@ -27,8 +27,8 @@ static void in_order(void)
     limefs_take(&writer);
     limefs_lock_waits("open");
     limefs_leave(&writer);
-    limefs_unlock(&load);
-    limefs_lock(&load);
+    limefs_unlock(&node);
+    limefs_lock(&node);
 }
 
 static void downwards(void)
@@ -45,9 +45,9 @@ static void twice(void)
 
 static void waits(void)
 {
-    limefs_lock(&load);
+    limefs_lock(&node);
     limefs_lock(&fs);
-    limefs_unlock(&load);
+    limefs_unlock(&node);
     limefs_lock_waits("fstat");
 }
 
@@ -98,7 +98,7 @@ int main(void)
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_no_waiting),
     };
-    limefs_lock_init(&load, LIMEFS_LOCK_NODE);
+    limefs_lock_init(&node, LIMEFS_LOCK_NODE);
     limefs_lock_init(&job, LIMEFS_LOCK_JOB);
     limefs_lock_init(&fs, LIMEFS_LOCK_FS);
     limefs_rwlock_init(&writer, LIMEFS_LOCK_WRITER);

@@ -1,6 +1,4 @@
-/* test_pace.c - how the thread that waits for quick requests does it: what took less time in a
- * trial
- */
+/* test_pace.c - whether the thread that waits for quick requests sleeps */
 #include "pace.h"
 #include "unit.h"
 

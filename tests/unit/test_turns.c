@@ -1,5 +1,4 @@
-/* test_turns.c - how many threads wait for the next request, and how, seen from where they do
- */
+/* test_turns.c - how many threads wait for the next request, and how */
 #define _GNU_SOURCE
 #include "turns.h"
 #include "unit.h"

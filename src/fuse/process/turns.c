@@ -202,6 +202,7 @@ static void has_come(int fd, unsigned opcode)
     look_behind(fd);
 }
 
+/* For a request, instead of sleeping (pace.h). */
 static void look_out(int fd)
 {
     double until = limefs_seconds() + watch;

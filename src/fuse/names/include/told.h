@@ -18,8 +18,8 @@ void limefs_told_first(struct limefs_node *, const struct limefs_stamp *);
 void limefs_told_begin(struct limefs *, struct limefs_node *);
 void limefs_told_end(struct limefs *, struct limefs_node *, int fd, int err);
 
-/* Before limefs_told_end(), and under the node's lock since it was set below: the kernel has
- * set it to that. */
+/* Before limefs_told_end(): the kernel has set it to that. node->work is held from before it is
+ * set below until this is known. */
 void limefs_told_time(struct limefs *, struct limefs_node *, const struct timespec *mtime);
 
 /* The same of what somebody writes who has it open, and who calls limefs_told_note() when the
