@@ -351,7 +351,7 @@ class SetMeanwhile(writelib.TestCase):
                 closes.start()
                 writelib.until(lambda: store.struck, 300)
                 sets.start()
-                sets.join(0.3)  # now, or, if it waits for the other, afterwards
+                sets.join(1)  # now, or, if it waits for the other, afterwards
             finally:
                 end.set()
                 store.disarm()
