@@ -1,5 +1,6 @@
 /* test_turns.c - how many threads wait for the next request, and how */
 #define _GNU_SOURCE
+#include "pace.h"
 #include "turns.h"
 #include "unit.h"
 
@@ -15,6 +16,7 @@ enum {
     THREADS = 8,
     ROW = 16,
     REQUESTS_MOST = 200000,
+    HANGS = 1, /* a node */
 };
 
 static int requests[2], replies[2];
@@ -51,54 +53,87 @@ ssize_t read(int fd, void *buf, size_t n)
     return got;
 }
 
+static pthread_t thread[THREADS];
+static pthread_mutex_t hanging = PTHREAD_MUTEX_INITIALIZER; /* held: what is to hang does */
+static atomic_uint hung;
+
 static void *serve(void *unused)
 {
     struct fuse_in_header header;
     (void)unused;
-    while (limefs_turns_read(requests[1], &header, sizeof header) > 0)
+    while (limefs_turns_read(requests[1], &header, sizeof header) > 0) {
+        if (header.nodeid == HANGS) {
+            hung++;
+            pthread_mutex_lock(&hanging);
+            pthread_mutex_unlock(&hanging);
+            hung--;
+        }
         assert_int_equal(send(replies[1], "", 1, 0), 1);
+    }
     return NULL;
+}
+
+static void start(uint32_t opcode, uint64_t node)
+{
+    struct fuse_in_header header = {.len = sizeof header, .opcode = opcode, .nodeid = node};
+    assert_int_equal(send(requests[0], &header, sizeof header, 0), sizeof header);
+}
+
+static void take_reply(void)
+{
+    struct pollfd answered = {.fd = replies[0], .events = POLLIN};
+    char reply;
+    assert_int_equal(poll(&answered, 1, 120000), 1);
+    assert_int_equal(recv(replies[0], &reply, 1, 0), 1);
 }
 
 /* One request after the other; the most threads that waited for one meanwhile. */
 static unsigned ask(uint32_t opcode, int times)
 {
-    struct fuse_in_header header = {.len = sizeof header, .opcode = opcode};
-    char reply;
     most = looks = 0;
     for (int i = 0; i < times; i++) {
-        struct pollfd answered = {.fd = replies[0], .events = POLLIN};
-        assert_int_equal(send(requests[0], &header, sizeof header, 0), sizeof header);
-        assert_int_equal(poll(&answered, 1, 120000), 1);
-        assert_int_equal(recv(replies[0], &reply, 1, 0), 1);
+        start(opcode, 0);
+        take_reply();
     }
     return most;
 }
 
-/* With quick requests one thread waits; asleep, then on the watch for a trial, then asleep
- * again, at the latest with the next one. Then one of bytes comes, and all wait. */
-static void test_waiting(void **state)
+static void wait_for(const atomic_uint *count, unsigned wanted)
 {
-    pthread_t thread[THREADS];
-    int asked = 0;
+    for (int i = 0; *count != wanted; i++) {
+        assert_true(i < 120000);
+        poll(NULL, 0, 1);
+    }
+}
+
+/* Until one thread waits, and the others stand by. */
+static void ask_quickly(void)
+{
+    for (int asked = 0; ask(FUSE_LOOKUP, ROW) > 1; asked += ROW)
+        assert_true(asked < REQUESTS_MOST);
+}
+
+static void ask_for_bytes(void)
+{
+    for (int asked = 0; ask(FUSE_READ, ROW) < THREADS; asked += ROW)
+        assert_true(asked < REQUESTS_MOST);
+}
+
+static int start_threads(void **state)
+{
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, requests), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, replies), 0);
     assert_int_equal(limefs_turns_begin(), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, serve, NULL), 0);
-    for (int i = 0; reading < THREADS; i++) { /* at first all do */
-        assert_true(i < 120000);
-        poll(NULL, 0, 1);
-    }
-    for (; ask(FUSE_LOOKUP, ROW) > 1; asked += ROW)
-        assert_true(asked < REQUESTS_MOST);
-    for (; ask(FUSE_LOOKUP, ROW) > 1 || looks < 4 * ROW; asked += ROW)
-        assert_true(asked < REQUESTS_MOST);
-    for (; ask(FUSE_LOOKUP, ROW) > 1 || looks > 2 * ROW; asked += ROW)
-        assert_true(asked < REQUESTS_MOST);
-    for (; ask(FUSE_READ, ROW) < THREADS; asked += ROW)
-        assert_true(asked < REQUESTS_MOST);
+    wait_for(&reading, THREADS); /* at first all do */
+    return 0;
+}
+
+static int end_threads(void **state)
+{
+    (void)state;
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_cancel(thread[i]), 0);
         assert_int_equal(pthread_join(thread[i], NULL), 0);
@@ -107,12 +142,56 @@ static void test_waiting(void **state)
         close(requests[i]);
         close(replies[i]);
     }
+    return 0;
+}
+
+/* With quick requests one thread waits; asleep, then on the watch for a trial, then asleep
+ * again, at the latest with the next one. It looks behind each request, and on the watch at
+ * least once before each, too. Then a request of bytes comes, and all wait. */
+static void test_waiting(void **state)
+{
+    int asked = 0, asleep = 0;
+    (void)state;
+    ask_quickly();
+    for (; ask(FUSE_LOOKUP, ROW) > 1 || looks < 2 * ROW; asked += ROW)
+        assert_true(asked < REQUESTS_MOST);
+    for (; asleep < LIMEFS_PACE_TRIAL / 2; asked += ROW) {
+        assert_true(asked < REQUESTS_MOST);
+        asleep = ask(FUSE_LOOKUP, ROW) > 1 || looks > ROW + ROW / 2 ? 0 : asleep + ROW;
+    }
+    ask_for_bytes();
+}
+
+/* Requests hang, at once or one after the other, whether or not there were others just before:
+ * a thread comes in for each of them, and one for a request behind them. */
+static void test_hanging(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 12; round++) {
+        ask_quickly();
+        if (round % 4 == 3)
+            poll(NULL, 0, 100); /* nobody looks after threads then */
+        pthread_mutex_lock(&hanging);
+        for (unsigned i = 1; i < THREADS; i++) {
+            start(FUSE_LOOKUP, HANGS);
+            if (round % 2 == 0)
+                wait_for(&hung, i);
+        }
+        wait_for(&hung, THREADS - 1);
+        ask(FUSE_LOOKUP, ROW);
+        pthread_mutex_unlock(&hanging);
+        for (unsigned i = 1; i < THREADS; i++)
+            take_reply();
+        if (round % 3 == 2)
+            ask_for_bytes();
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_hanging),
     };
-    return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("turns", tests, start_threads, end_threads);
 }

@@ -9,8 +9,9 @@ bool limefs_pace_watches(const struct limefs_pace *pace)
     return pace->watching;
 }
 
-/* First asleep, then on the watch; then the better one is kept, until it has become slower than
- * the other one was. The watch must gain a quarter: it takes more of the processors' time. */
+/* First asleep, then on the watch; then the better one is kept, until it has become slower by a
+ * quarter than the other one was. The watch must gain a quarter: it takes more of the
+ * processors' time. */
 static void end_trial(struct limefs_pace *pace, uint64_t spent)
 {
     unsigned trial = pace->ended++;

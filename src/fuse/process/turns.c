@@ -118,8 +118,6 @@ static void guard(void)
         }
     }
     turns.wanted = turns.guarded = false;
-    if (turns.aside > 0) /* one is to guard in its place */
-        sem_post(&turns.call);
 }
 
 static bool has_more(int fd)
@@ -186,9 +184,7 @@ static void has_come(int fd, unsigned opcode)
     if (opcode == FUSE_INTERRUPT)
         return;
     if (!is_quick(opcode)) {
-        bool were_aside = !is_crowded();
-        turns.quick = 0;
-        if (were_aside)
+        if (atomic_exchange(&turns.quick, 0) >= QUICK_ROW)
             call_all();
         return;
     }
@@ -198,6 +194,8 @@ static void has_come(int fd, unsigned opcode)
         sem_post(&turns.wake);
     if (is_crowded())
         return;
+    if (turns.aside > 0 && !turns.guarded) /* one is to wait, or to guard */
+        sem_post(&turns.call);
     limefs_pace_request(&pace, limefs_seconds());
     look_behind(fd);
 }
