@@ -19,6 +19,7 @@ ASKED = ("import os, sys\n"
          "    with open(path, 'rb') as file: data = file.read()\n"
          "    os.stat(path)\n"
          "    print(len(data))\n")
+SETS = "import os, sys; os.utime(sys.argv[1], (1000000000, 1000000000))"
 
 
 @limetest.needs_fuse
@@ -79,6 +80,25 @@ class Hanging(writelib.TestCase):
     def test_look_ups_go_on(self):
         met = self.calls(("fstat", "fstatat", "openat2", "open", "pread", "cachestat", "dup"))
         self.assertLessEqual({"fstat", "openat2", "pread"}, met)
+
+    def test_times_of_a_container(self):
+        """They are set while its headers are read."""
+        with self.rw(self.top, "attr_timeout=1000", "entry_timeout=1000",
+                     env=self.faults.environment()) as mount:
+            path = mount.join("hung/a")
+            os.stat(path)
+            self.faults.arm(faults.DAEMON, "pread", 1, 0, faults.HANG)
+            try:
+                listing = subprocess.Popen(["ls", path], stdout=subprocess.DEVNULL)
+                writelib.until(lambda: self.faults.struck, 300)
+                setting = subprocess.Popen([sys.executable, "-c", SETS, path])
+                writelib.until(lambda: setting.poll() is not None, 60)
+                self.assertIsNone(listing.poll())
+            finally:
+                self.faults.disarm()
+            self.assertEqual(setting.wait(300), 0)
+            self.assertEqual(listing.wait(300), 0)
+            self.assertEqual(os.stat(path).st_mtime, 1000000000)
 
     def test_with_a_job(self):
         if not mpitest.has_mpi():

@@ -73,7 +73,7 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
                           const struct limefs_file *file, int fd, int which,
                           const struct stat *st)
 {
-    if (!(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
+    if (node->kind != LIMEFS_OTHER || !(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         return set_times(file, fd, which, st);
     limefs_told_begin(fs, node);
     limefs_lock(&node->work);
