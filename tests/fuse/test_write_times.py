@@ -54,6 +54,34 @@ class Times(writelib.TestCase):
             self.assertEqual(self.of_container(), then)
             self.assertEqual(self.shown("xlf-info"), then)
 
+    def test_what_the_kernel_knew_before(self):
+        """It tells it when an attribute of one record is set, or that is removed: what has changed
+        another one since does not look as if it had not."""
+        def set_type(mount):
+            os.setxattr(mount.join("xlf-info"), "user.lime.type", b"xlf-more")
+
+        def set_flag(mount):
+            os.setxattr(mount.join("001-xlf-info"), "user.lime.me", b"1")
+
+        def remove(mount):
+            os.remove(mount.join("last"))
+
+        for change in (set_type, set_flag, remove):
+            path = put(os.path.join(self.tempdir(), "c.lime"),
+                       limetest.container([*ITEMS, ("last", b"text")]))
+            os.utime(path, ns=(THEN, THEN))
+            with self.subTest(change.__name__), self.rw(path) as mount:
+                for name in os.listdir(mount.path):
+                    self.assertEqual(os.stat(mount.join(name)).st_mtime_ns, THEN)
+                with open(mount.join("data"), "r+b") as file:
+                    file.write(b"new")
+                changed = os.stat(path).st_mtime_ns
+                self.assertNotEqual(changed, THEN)
+                change(mount)
+                with open(mount.join("data"), "rb") as file:
+                    users.syncfs(file.fileno())
+                self.assertGreaterEqual(os.stat(path).st_mtime_ns, changed)
+
     def test_of_a_record_that_is_replaced(self):
         fd = os.open(self.mount.join("xlf-info"), os.O_RDWR | os.O_TRUNC)
         os.write(fd, b"new")

@@ -73,7 +73,8 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
                           const struct limefs_file *file, int fd, int which,
                           const struct stat *st)
 {
-    if (node->kind != LIMEFS_OTHER || !(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
+    if (node->kind != LIMEFS_OTHER ||
+        !(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         return set_times(file, fd, which, st);
     limefs_told_begin(fs, node);
     limefs_lock(&node->work);
@@ -127,10 +128,21 @@ static bool is_kernels(const struct limefs_file *file, int which)
     return file && file->target && (which & TIMES) == FUSE_SET_ATTR_MTIME;
 }
 
+/* What it was told itself, of this record or another one. Programs that set a time mostly set
+ * that of the last access, too. */
+static bool is_echo(struct limefs *fs, const struct limefs_view *view, int which,
+                    const struct stat *st)
+{
+    return (which & TIMES) == FUSE_SET_ATTR_MTIME && which & FUSE_SET_ATTR_CTIME &&
+           limefs_view_told_mtime(fs, view, &st->st_mtim);
+}
+
 static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                             const struct limefs_file *file, int which, const struct stat *st)
 {
     struct timespec times[2];
+    if (is_echo(fs, view, which, st))
+        return 0;
     if (is_kernels(file, which) && limefs_target_note_mtime(file->target, &st->st_mtim))
         return 0;
     times_to_set(which, st, times);

@@ -42,6 +42,7 @@ void limefs_attr_record(struct limefs *fs, struct limefs_view *view,
                         const struct limefile_record *record, struct stat *st)
 {
     *st = limefs_view_stat(fs, view);
+    limefs_view_tells_mtime(fs, view, &st->st_mtim);
     st->st_ino = limefs_shown_record(fs, st, record->ordinal);
     st->st_mode = S_IFREG | (st->st_mode & 0666);
     st->st_nlink = 1;
@@ -233,6 +234,7 @@ static int attr_of_record(struct limefs *fs, struct limefs_view *view, uint64_t 
             out->st_gid = st.st_gid;
             out->st_mtim = st.st_mtim;
             out->st_ctim = st.st_ctim;
+            limefs_view_tells_mtime(fs, view, &st.st_mtim);
         }
     }
     limefile_index_free(index);

@@ -22,6 +22,12 @@ struct limefs_anew {
     uint64_t ordinal, generation;
 };
 
+/* Those that the kernel was told of the records of a mount that is written to, in ns. */
+struct limefs_mtimes {
+    int64_t *ns;
+    size_t count;
+};
+
 struct limefs_view {
     uint32_t slot;
     uint64_t id;              /* never used twice */
@@ -32,6 +38,7 @@ struct limefs_view {
     struct stat st; /* of the container then */
     struct limefs_stamp stamp;
     bool sure;        /* its file's ctime is so old that any change gives it another one */
+    struct limefs_mtimes mtimes;
     uint64_t lookups; /* the kernel's, of all records together */
     uint64_t asked;   /* records that were looked up by name so far */
     unsigned pins; /* files open and operations in progress; awake as long as there are any */
@@ -136,6 +143,11 @@ bool limefs_view_take_loss(struct limefs *, struct limefs_view *);
 
 /* It no longer shows the container: the next look makes another one. */
 void limefs_view_distrust(struct limefs *, struct limefs_view *);
+
+/* The kernel is told that time of its records; and whether it was, ever. */
+void limefs_view_tells_mtime(struct limefs *, struct limefs_view *, const struct timespec *);
+bool limefs_view_told_mtime(struct limefs *, const struct limefs_view *,
+                            const struct timespec *);
 
 /* Its times were set. */
 void limefs_view_touched(struct limefs *, struct limefs_view *);
