@@ -2,11 +2,13 @@
 when many write at once."""
 
 import concurrent.futures
+import contextlib
 import errno
 import mmap
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -193,6 +195,30 @@ class RoundTripsByOneThread(RoundTrips):
 
 class RoundTripsDirect(RoundTrips):
     OPTS = ("direct_io",)
+
+
+@limetest.needs_fuse
+class Synchronous(writelib.TestCase):
+    def test_bytes_are_there_when_the_daemon_dies(self):
+        """Those of O_SYNC and O_DSYNC, also where the kernel leaves that to the daemon."""
+        data, before = some(3 * MIB), bytes(8 * MIB)  # a large one
+        for flag in (os.O_SYNC, os.O_DSYNC):
+            for opts in ((), ("direct_io",)):
+                path = self.write("c.lime", limetest.container([A, ("data", before)]))
+                with self.subTest(flag=flag, opts=opts):
+                    mount = self.rw(path, *opts)
+                    fd = os.open(mount.join("data"), os.O_WRONLY | flag)
+                    for at in range(0, len(data), MIB):
+                        self.assertEqual(os.pwrite(fd, data[at:at + MIB], len(before) + at),
+                                         MIB)
+                    os.kill(mount.pid, signal.SIGKILL)
+                    mount.wait_for_end()
+                    with contextlib.suppress(OSError):
+                        os.close(fd)
+                    mount.stop()
+                    with self.rw(path):
+                        pass
+                    self.assertHolds(path, [A, ("data", before + data)])
 
 
 @limetest.needs_fuse

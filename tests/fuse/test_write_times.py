@@ -82,6 +82,37 @@ class Times(writelib.TestCase):
                     users.syncfs(file.fileno())
                 self.assertGreaterEqual(os.stat(path).st_mtime_ns, changed)
 
+    def test_set_while_it_grows(self):
+        """The close makes its length known, and the time stays."""
+        def new():
+            return os.open(self.mount.join("new"), os.O_CREAT | os.O_WRONLY)
+
+        def shorter():
+            return os.open(self.mount.join("new"), os.O_TRUNC | os.O_WRONLY)
+
+        def longer():
+            return os.open(self.mount.join("new"), os.O_APPEND | os.O_WRONLY)
+
+        for opened in (new, shorter, longer):
+            with self.subTest(opened.__name__):
+                fd = opened()
+                os.write(fd, bytes(300000))
+                os.utime(fd, ns=(THEN, THEN))
+                os.close(fd)
+                self.assertEqual(self.shown("new"), THEN)
+                self.assertEqual(self.of_container(), THEN)
+
+    def test_set_before_the_last_write(self):
+        for opts in ((), ("direct_io",)):
+            path = put(os.path.join(self.tempdir(), "c.lime"), limetest.container(ITEMS))
+            with self.subTest(opts), self.rw(path, *opts) as mount:
+                fd = os.open(mount.join("data"), os.O_APPEND | os.O_WRONLY)
+                os.write(fd, bytes(1 << 20))
+                os.utime(fd, ns=(THEN, THEN))
+                os.write(fd, bytes(1 << 20))
+                os.close(fd)
+                self.assertNotEqual(os.stat(path).st_mtime_ns, THEN)
+
     def test_of_a_record_that_is_replaced(self):
         fd = os.open(self.mount.join("xlf-info"), os.O_RDWR | os.O_TRUNC)
         os.write(fd, b"new")

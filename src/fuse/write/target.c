@@ -242,6 +242,8 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     if (err)
         note_gap(target, offset + n, err);
     limefs_leave(&writer->lock);
+    if (fs->options.direct_io) /* a time that was set before is over, and no kernel says so */
+        target->noted_mtime = LIMEFS_NO_MTIME;
     if (err)
         target->error = err;
     else

@@ -36,6 +36,17 @@ static void forget_noted(const struct limefs_writer *writer)
         target->noted_mtime = LIMEFS_NO_MTIME;
 }
 
+/* Its length is made known when it is closed, which changes the container once more. */
+static void keep_for_the_end(struct limefs_target *target, const struct timespec *mtime)
+{
+    struct limefs_writer *writer = target->writer;
+    struct limefile_last last;
+    bool sets = mtime->tv_nsec != UTIME_OMIT && mtime->tv_nsec != UTIME_NOW;
+    if (sets && limefs_last_is_growing(&writer->last) &&
+        limefs_writer_is_last(writer, target->ordinal, &last))
+        limefs_target_note_mtime(target, mtime);
+}
+
 int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                             const struct timespec times[2])
 {
@@ -45,9 +56,10 @@ int limefs_record_set_times(struct limefs *fs, struct limefs_view *view, uint64_
     limefs_take(&writer->lock);
     if (times[1].tv_nsec != UTIME_OMIT)
         forget_noted(writer);
-    int err = keep_times(limefs_writer_target(writer, ordinal), times)
-                  ? 0
-                  : limefs_times_set(fs, view, times);
+    struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    int err = keep_times(target, times) ? 0 : limefs_times_set(fs, view, times);
+    if (!err && target)
+        keep_for_the_end(target, &times[1]);
     limefs_leave(&writer->lock);
     return err;
 }
