@@ -72,11 +72,11 @@ static int open_now(struct limefs *fs, struct limefs_node *node, int file,
                         : limefs_view_open(file, want, out, st);
 }
 
-/* A new, pinned view of what is there now. The container's lock is held. */
+/* A new, pinned view of what is there now, `seen` when its name was looked at. The container's
+ * lock is held. */
 static int make_view(struct limefs *fs, struct limefs_node *node, int file,
-                     struct limefs_view **out)
+                     const struct timespec *seen, struct limefs_view **out)
 {
-    struct timespec seen = now();
     struct limefs_view *view = calloc(1, sizeof *view);
     if (!view)
         return -ENOMEM;
@@ -88,8 +88,8 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         return err;
     }
     show(view, &opened);
-    view->sure = !limefs_time_is_racy(&view->st.st_ctim, &seen);
-    view->racy = limefs_time_is_racy(&view->st.st_mtim, &seen) ||
+    view->sure = !limefs_time_is_racy(&view->st.st_ctim, seen);
+    view->racy = limefs_time_is_racy(&view->st.st_mtim, seen) ||
                  limefs_index_unread(view->index); /* to be tried again */
     view->stamp = limefs_stamp_of(&view->st);
     view->node = node;
@@ -131,33 +131,41 @@ static uint64_t moves_of(struct limefs *fs, const struct limefs_node *node)
     return moves;
 }
 
+/* What a container's name leads to: its attributes, and the time of the look at the name, from
+ * before it. The name may be taken away between that and the look at the file; then the file's
+ * ctime is not older than the time, however long ago either has been by now. */
+struct found {
+    struct stat st;
+    struct timespec seen;
+};
+
 /* With fs->lock held. One that is written to shows it, unless it was replaced. */
-static bool shows(struct limefs_view *view, const struct stat *st)
+static bool shows(struct limefs_view *view, const struct found *found)
 {
+    const struct stat *st = &found->st;
     struct limefs_stamp stamp = limefs_stamp_of(st);
     if (view->written)
         return limefs_stamp_same_file(&view->stamp, &stamp);
-    struct timespec seen = now();
     bool equal = limefs_stamp_equal(&view->stamp, &stamp);
-    view->sure = equal && !limefs_time_is_racy(&st->st_ctim, &seen);
+    view->sure = equal && !limefs_time_is_racy(&st->st_ctim, &found->seen);
     /* Once the tick is over, a new view will tell. */
-    return equal && (!view->racy || limefs_time_is_racy(&st->st_mtim, &seen));
+    return equal && (!view->racy || limefs_time_is_racy(&st->st_mtim, &found->seen));
 }
 
 static bool is_current(const struct limefs_node *node, struct limefs_view *view,
-                       const struct stat *st)
+                       const struct found *found)
 {
-    return view == node->view && (view->moves % 2 || shows(view, st));
+    return view == node->view && (view->moves % 2 || shows(view, found));
 }
 
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
 static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node *node,
-                                          const struct stat *st)
+                                          const struct found *found)
 {
     limefs_lock(&fs->lock);
     struct limefs_view *view = node->view;
     bool written = view && view->written;
-    if (view && !written && !is_current(node, view, st))
+    if (view && !written && !is_current(node, view, found))
         view = NULL;
     if (view)
         view->pins++;
@@ -167,7 +175,7 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     limefs_view_look_again(fs,
                            view); /* first: after it was written anew that may have failed */
     limefs_lock(&fs->lock);
-    bool current = is_current(node, view, st);
+    bool current = is_current(node, view, found);
     limefs_unlock(&fs->lock);
     if (current)
         return view;
@@ -217,11 +225,13 @@ static struct limefs_view *pin_if_unchanged(struct limefs *fs, struct limefs_nod
 }
 
 /* What its name leads to: an O_PATH descriptor, of a set's folder, and the attributes. */
-static int find_now(struct limefs *fs, struct limefs_node *container, struct stat *st)
+static int find_now(struct limefs *fs, struct limefs_node *container, struct found *found)
 {
+    found->seen = now();
     int file = limefs_tree_find(fs, container);
     if (file < 0)
         return file;
+    struct stat *st = &found->st;
     int err = container->joined ? limefs_joined_stat(fs, file, container->name, st)
               : fstat(file, st) ? -errno
                                 : 0;
@@ -233,44 +243,48 @@ static int find_now(struct limefs *fs, struct limefs_node *container, struct sta
 
 /* The kernel looks a name up once more if an older view is no longer shown, and then gives up.
  * So the view that comes next must last: what was changed a moment ago is read once it can be
- * told whether it is changed again. */
-static void let_settle(struct limefs *fs, const struct limefs_node *container,
-                       const struct stat *st)
+ * told whether it is changed again. True: by now the name may lead to another file. */
+static bool let_settle(struct limefs *fs, const struct limefs_node *container,
+                       const struct found *found)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     limefs_lock(&fs->lock);
     bool shown_before = container->references > 0;
     limefs_unlock(&fs->lock);
-    struct timespec seen = now();
-    for (int i = 0; i < 12 && shown_before && limefs_time_is_racy(&st->st_mtim, &seen); i++) {
+    struct timespec time = found->seen;
+    int i = 0;
+    for (; i < 12 && shown_before && limefs_time_is_racy(&found->st.st_mtim, &time); i++) {
         nanosleep(&pause, NULL);
-        seen = now();
+        time = now();
     }
+    return i > 0;
 }
 
 /* What its name leads to now, pinned: by the newest view, or else a new one. */
 static int look_by_name(struct limefs *fs, struct limefs_node *container,
                         struct limefs_view **out)
 {
-    struct stat st;
+    struct found found;
     limefs_lock(&container->work);
     struct limefs_view *view = NULL;
     uint64_t moves;
-    int err, file = -1;
+    bool again;
+    int err, file = -1, waits = 2; /* who replaces it all the time is not waited for */
     limefs_own_begin(); /* once for all of it: changing rights is what takes time here */
-    do {                /* what was looked at may be the old one by now, by our own doing */
+    do { /* what was looked at may be the old one by now, by our own doing, too */
         moves = moves_of(fs, container);
         if (file >= 0)
             close(file);
-        file = find_now(fs, container, &st);
+        file = find_now(fs, container, &found);
         err = file < 0 ? file : 0;
         if (!err)
-            view = pin_if_current(fs, container, &st);
-    } while (!err && !view && moves != moves_of(fs, container));
+            view = pin_if_current(fs, container, &found);
+        again = !err && !view &&
+                (moves != moves_of(fs, container) ||
+                 (waits-- > 0 && let_settle(fs, container, &found)));
+    } while (again);
     if (!err) {
-        if (!view)
-            let_settle(fs, container, &st);
-        err = view ? wake(fs, view, file) : make_view(fs, container, file, &view);
+        err = view ? wake(fs, view, file) : make_view(fs, container, file, &found.seen, &view);
         *out = view;
     } else if (err == -ENOENT) {
         limefs_lock(&fs->lock);

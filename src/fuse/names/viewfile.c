@@ -194,7 +194,7 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     limefs_lock(&fs->lock);
     bool unchanged = view->node->view == view && !view->written && !view->racy && view->sure &&
-                     limefs_stamp_equal(&stamp, &view->stamp);
+                     st.st_nlink > 0 && limefs_stamp_equal(&stamp, &view->stamp);
     limefs_unlock(&fs->lock);
     return unchanged;
 }
