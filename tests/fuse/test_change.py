@@ -218,6 +218,124 @@ class Change(limetest.TestCase):
 
 
 @limetest.needs_fuse
+class TimeSetBack(limetest.TestCase):
+    """By whoever changes it in place: its size and mtime are what they were."""
+
+    OPTS = None
+    TREE = False
+    LETTERS = (b"a", b"b")
+
+    def setUp(self):
+        self.data = [letter * MIB for letter in self.LETTERS]
+        self.old = self.container(self.LETTERS)
+        self.new = self.container(self.LETTERS[::-1])
+        self.path = self.write("c.lime", self.old)
+        source = os.path.dirname(self.path) if self.TREE else self.path
+        self.mounted = self.mount(source, opts=self.OPTS)
+        self.top = self.mounted.join("c.lime") if self.TREE else self.mounted.path
+        self.addCleanup(self.mounted.stop)
+
+    def container(self, letters):
+        return limetest.container([("r" + letter.decode(), letter * MIB) for letter in letters])
+
+    def change(self, data):
+        st = os.stat(self.path)
+        with open(self.path, "r+b") as file:
+            file.write(data)
+        os.utime(self.path, ns=(st.st_atime_ns, st.st_mtime_ns))
+
+    def at(self, name):
+        return os.path.join(self.top, name)
+
+    def opened(self, name):
+        file = open(self.at(name), "rb", buffering=0)
+        self.addCleanup(file.close)
+        return file.fileno()
+
+    def read_uncached(self, fd, n, at):
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        return os.pread(fd, n, at)
+
+    def assertStale(self, fd):
+        for _ in range(2):
+            with self.assertRaises(OSError) as caught:
+                self.read_uncached(fd, 4096, MIB // 2)
+            self.assertIn(caught.exception.errno, (errno.ESTALE, errno.EIO))
+
+    def test_records_exchanged(self):
+        """However old the container is, and whether or not anything was read of the record."""
+        for age in (0, 0.05):
+            for reads in (False, True):
+                with self.subTest(age=age, reads=reads):
+                    self.change(self.old)
+                    time.sleep(age)
+                    fd = self.opened("ra")
+                    if reads:
+                        self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
+                    self.change(self.new)
+                    self.assertStale(fd)
+                    self.assertEqual(read(self.at("ra")), self.data[0])
+                    self.assertEqual(read(self.at("001-rb")), self.data[1])
+
+    def test_and_back(self):
+        """Nobody has looked meanwhile: the record is there."""
+        fd = self.opened("ra")
+        self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
+        self.change(self.new)
+        self.change(self.old)
+        self.assertEqual(self.read_uncached(fd, MIB, 0), self.data[0])
+
+    def test_other_bytes(self):
+        """The headers are the same: who opens it again reads what is there."""
+        self.assertEqual(read(self.at("ra")), self.data[0])
+        self.change(self.old.replace(b"a" * MIB, b"A" * MIB))
+        self.assertEqual(read(self.at("ra")), b"A" * MIB)
+
+    def test_listed(self):
+        """At once, and when nothing about it is young any more."""
+        for data, names in ((self.new, ["001-rb", "002-ra"]), (self.old, ["001-ra", "002-rb"])):
+            self.change(data)
+            self.assertEqual(sorted(os.listdir(self.top)), names)
+            time.sleep(0.05)
+            self.assertEqual(sorted(os.listdir(self.top)), names)
+
+    def test_attributes(self):
+        """Names and the container's owner may change: what is open stays good."""
+        fd = self.opened("ra")
+        self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
+        os.chmod(self.path, 0o640)
+        os.link(self.path, self.path + "2")
+        os.rename(self.path + "2", self.path + "3")
+        os.unlink(self.path + "3")
+        self.assertEqual(self.read_uncached(fd, MIB, 0), self.data[0])
+
+
+class TimeSetBackBelowAWriter(TimeSetBack):
+    """In a tree: who mounts one container to be written to has it locked all the time."""
+
+    OPTS = "rw"
+    TREE = True
+
+    def test_by_the_mount(self):
+        """What it does makes nothing stale, whatever ctime that leaves."""
+        for change in (lambda: os.chmod(self.top, 0o750),
+                       lambda: os.utime(self.at("rb"), (1, 1)),
+                       lambda: os.rename(self.top, self.top + "2"),
+                       lambda: os.rename(self.top + "2", self.top)):
+            fd = self.opened("ra") if os.path.exists(self.top) else fd
+            self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
+            if os.path.exists(self.top):
+                with open(self.at("rc"), "wb") as file:
+                    file.write(b"c" * 100)
+            change()
+            self.assertEqual(self.read_uncached(fd, MIB, 0), self.data[0])
+
+
+class TimeSetBackSeenAtOnce(TimeSetBack):
+    OPTS = "attr_timeout=0,entry_timeout=0"
+
+
+@limetest.needs_fuse
 class ChangeSeenByOneThread(Change):
     """The same with one thread in the daemon and a kernel that trusts nothing."""
 

@@ -41,8 +41,7 @@ static int take_record(struct limefs *fs, struct limefs_view *view, uint64_t ord
     int err = limefile_index_get(file->index, ordinal, &file->record);
     if (err)
         return -ESTALE;
-    struct stat st = limefs_view_stat(fs, view);
-    file->checked = limefs_stamp_of(&st);
+    file->checked = limefs_view_settled(fs, view);
     file->generation = limefs_view_generation(fs, view, ordinal);
     file->view = view;
     return 0;

@@ -20,7 +20,9 @@ enum {
 static bool sample_stands(const struct limefs_file *file)
 {
     char now[sizeof file->sample.bytes];
-    ssize_t got = limefile_fd_read(file->view->fd, now, file->sample.n, file->sample.at);
+    struct limefile_fd fd;
+    struct limefile_source *source = limefs_view_source(file->view, &fd);
+    ssize_t got = limefile_read_full(source, now, file->sample.n, file->sample.at);
     return got == (ssize_t)file->sample.n &&
            memcmp(now, file->sample.bytes, file->sample.n) == 0;
 }
@@ -43,14 +45,15 @@ static bool has_sample(struct limefs_file *file)
     return has;
 }
 
-/* *grown: something was added since the last check. A container that was written anew, and is
+/* *grown: something was added since the last check, or its bytes may have been others for a
+ * while, so that what was read is to be read again. A container that was written anew, and is
  * longer, looks the same from outside; but then the sample is seldom where it was. */
 static int check(struct limefs *fs, struct limefs_file *file, bool *grown)
 {
     limefs_lock(&file->lock);
     struct limefs_stamp before = file->checked;
     int err = limefs_view_check(fs, file->view, &file->record, &file->checked);
-    *grown = !limefs_stamp_same_data(&before, &file->checked);
+    *grown = !limefs_stamp_equal(&before, &file->checked);
     if (*grown)
         limefs_job_drop(fs, file->view); /* before anybody can see that it was noticed */
     if (!err && *grown && !sample_stands(file)) {

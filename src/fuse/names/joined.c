@@ -355,13 +355,13 @@ static int join(struct limefs *fs, struct limefs_joined *j, int folder, const ch
     look->stamp = stamp;
     if (err)
         return err;
-    if (want && !limefs_stamp_same_data(&stamp, want))
+    if (want && !limefs_stamp_equal(&stamp, want))
         return -ESTALE;
     look->racy = limefs_time_is_racy(&st->st_ctim, &seen);
     err = join_open(j);
     int changed = limefs_joined_fstat(j, &after);
     now = limefs_stamp_of(&after);
-    return changed || !limefs_stamp_same_data(&now, &stamp) ? -ESTALE : err;
+    return changed || !limefs_stamp_equal(&now, &stamp) ? -ESTALE : err;
 }
 
 int limefs_joined_open(struct limefs *fs, int folder, const char *label, const char *name,

@@ -92,6 +92,8 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     view->racy = limefs_time_is_racy(&view->st.st_mtim, seen) ||
                  limefs_index_unread(view->index); /* to be tried again */
     view->stamp = limefs_stamp_of(&view->st);
+    if (view->sure)
+        view->settled = view->stamp;
     view->node = node;
     view->pins = 1;
     limefs_lock_init(&view->describing, LIMEFS_LOCK_DESCRIBING);
@@ -158,6 +160,17 @@ static bool is_current(const struct limefs_node *node, struct limefs_view *view,
     return view == node->view && (view->moves % 2 || shows(view, found));
 }
 
+/* A pinned one that was made when its file's ctime was young: once that is old, another look
+ * tells whether the headers were changed after all. */
+static bool settles(struct limefs *fs, struct limefs_view *view, const struct found *found)
+{
+    struct limefs_stamp stamp = limefs_stamp_of(&found->st),
+                        settled = limefs_view_settled(fs, view);
+    return limefs_stamp_equal(&stamp, &settled) ||
+           limefs_time_is_racy(&found->st.st_ctim, &found->seen) ||
+           limefs_view_settle(fs, view);
+}
+
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
 static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node *node,
                                           const struct found *found)
@@ -170,6 +183,10 @@ static struct limefs_view *pin_if_current(struct limefs *fs, struct limefs_node 
     if (view)
         view->pins++;
     limefs_unlock(&fs->lock);
+    if (view && !written && view->fd >= 0 && !settles(fs, view, found)) {
+        limefs_view_unpin(fs, view);
+        return NULL;
+    }
     if (!written)
         return view;
     limefs_view_look_again(fs,

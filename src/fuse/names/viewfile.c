@@ -12,7 +12,12 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+    CHECK_TRIES = 3, /* while this mount changes a container */
+};
 
 /* ---- opening and indexing ---- */
 
@@ -28,7 +33,7 @@ static bool is_still(int fd, const struct limefs_stamp *want)
     if (fstat(fd, &st) != 0)
         return false;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
-    return limefs_stamp_same_data(&stamp, want);
+    return limefs_stamp_equal(&stamp, want);
 }
 
 void limefs_view_close(const struct limefs_opened *opened)
@@ -70,8 +75,8 @@ int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_op
         return -errno;
     struct limefs_stamp stamp = limefs_stamp_of(st);
     if (!S_ISREG(st->st_mode))
-        return LIMEFILE_E_NOT_FILE; /* to open it may do something */
-    if (want && !limefs_stamp_same_data(&stamp, want))
+        return LIMEFILE_E_NOT_FILE;                /* to open it may do something */
+    if (want && !limefs_stamp_equal(&stamp, want)) /* nothing is left to compare it with */
         return -ESTALE;
     limefs_own_begin();
     int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* a lease: -EAGAIN */
@@ -163,25 +168,107 @@ static bool record_stands(struct limefs_view *view, const struct limefile_record
            record->data_offset + record->bytes <= (uint64_t)size;
 }
 
-/* The container is as this mount knows it. */
-static bool is_known(struct limefs *fs, const struct limefs_view *view,
-                     const struct limefs_stamp *now, off_t *size)
+static bool is_same_record(const struct limefile_record *a, const struct limefile_record *b)
 {
+    return a->header_offset == b->header_offset && a->data_offset == b->data_offset &&
+           a->bytes == b->bytes && a->type_len == b->type_len &&
+           memcmp(a->type, b->type, a->type_len) == 0;
+}
+
+static bool records_stand(struct limefile_source *source, const struct limefile_index *index)
+{
+    struct limefile_scan *scan;
+    struct limefile_record now, then;
+    if (limefile_scan_new(source, NULL, NULL, &scan) != 0)
+        return false;
+    uint64_t i = 0, count = limefile_index_count(index);
+    while (i < count && limefile_scan_next(scan, &now) == 1 &&
+           limefile_index_get(index, i + 1, &then) == 0 && is_same_record(&now, &then))
+        i++;
+    limefile_scan_free(scan);
+    return i == count;
+}
+
+/* All headers say what the index of a pinned view does. Of a set there is no telling without
+ * its names: it is taken for the same. */
+static bool index_stands(struct limefs *fs, struct limefs_view *view)
+{
+    struct limefs_guise *guise = NULL;
+    struct limefile_fd file;
+    if (limefs_guise_set(view->guise))
+        return true;
+    if (view->guise && limefs_guise_of_file(view->fd, &guise) != 0)
+        return false;
+    limefile_fd_init(&file, view->fd);
+    struct limefile_index *index = limefs_view_index(fs, view);
+    bool stands = records_stand(guise ? limefs_guise_source(guise) : &file.source, index);
+    limefile_index_free(index);
+    limefs_guise_close(guise);
+    return stands;
+}
+
+/* What there is to know about a pinned view's file. */
+struct look {
+    struct timespec seen; /* from before it */
+    struct stat st;
+    struct limefs_stamp stamp;
+    bool known; /* its container is as this mount knows it */
+    bool same;  /* at least by what others can set */
+    off_t size; /* when the view was made */
+};
+
+static int look_at(struct limefs *fs, const struct limefs_view *view, struct look *look)
+{
+    clock_gettime(CLOCK_REALTIME, &look->seen);
+    int err = limefs_view_fstat(view, &look->st);
+    if (err)
+        return err;
+    look->stamp = limefs_stamp_of(&look->st);
     limefs_lock(&fs->lock);
-    bool known = view->written || limefs_stamp_same_data(now, &view->stamp);
-    *size = view->stamp.size;
+    look->known = view->written || limefs_stamp_equal(&look->stamp, &view->settled);
+    look->same = limefs_stamp_same_data(&look->stamp, &view->stamp);
+    look->size = view->stamp.size;
     limefs_unlock(&fs->lock);
-    return known;
+    return 0;
+}
+
+static bool is_settled(const struct look *look)
+{
+    return !limefs_time_is_racy(&look->st.st_ctim, &look->seen);
+}
+
+/* The ctime alone is another one, or so young that the next change might leave the same. Who
+ * changes a container in place can set its mtime back, so the headers tell. */
+static bool settle(struct limefs *fs, struct limefs_view *view, const struct look *look)
+{
+    if (!index_stands(fs, view))
+        return false;
+    limefs_lock(&fs->lock);
+    if (is_settled(look) && limefs_stamp_same_data(&look->stamp, &view->stamp))
+        view->settled = look->stamp;
+    limefs_unlock(&fs->lock);
+    return true;
+}
+
+bool limefs_view_settle(struct limefs *fs, struct limefs_view *view)
+{
+    struct look look;
+    return look_at(fs, view, &look) == 0 &&
+           (look.known || (look.same && settle(fs, view, &look)));
 }
 
 bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
 {
-    struct stat st;
-    off_t size;
-    if (limefs_view_fstat(view, &st) != 0)
-        return false;
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
-    return is_known(fs, view, &stamp, &size);
+    struct look look;
+    return look_at(fs, view, &look) == 0 && look.known;
+}
+
+struct limefs_stamp limefs_view_settled(struct limefs *fs, const struct limefs_view *view)
+{
+    limefs_lock(&fs->lock);
+    struct limefs_stamp settled = view->settled;
+    limefs_unlock(&fs->lock);
+    return settled;
 }
 
 bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
@@ -194,30 +281,43 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     limefs_lock(&fs->lock);
     bool unchanged = view->node->view == view && !view->written && !view->racy && view->sure &&
-                     st.st_nlink > 0 && limefs_stamp_equal(&stamp, &view->stamp);
+                     st.st_nlink > 0 && limefs_stamp_equal(&stamp, &view->stamp) &&
+                     limefs_stamp_equal(&stamp, &view->settled);
     limefs_unlock(&fs->lock);
     return unchanged;
+}
+
+/* True: it is the same record. Records may have been appended: those before stay. Anything else
+ * may have moved the data. */
+static bool stands(struct limefs *fs, struct limefs_view *view,
+                   const struct limefile_record *record, const struct look *look)
+{
+    if (look->same)
+        return settle(fs, view, look);
+    return look->st.st_size > look->size && record_stands(view, record, look->st.st_size);
 }
 
 int limefs_view_check(struct limefs *fs, struct limefs_view *view,
                       const struct limefile_record *record, struct limefs_stamp *checked)
 {
-    struct stat st;
-    off_t size;
-    int err = limefs_view_fstat(view, &st);
-    if (err)
-        return err;
-    struct limefs_stamp stamp = limefs_stamp_of(&st);
-    if (checked && limefs_stamp_same_data(&stamp, checked))
-        return 0;
-    if (is_known(fs, view, &stamp, &size))
-        return 0;
-    /* Records were appended: those before stay. Anything else may have moved the data. */
-    if (stamp.size <= size || !record_stands(view, record, st.st_size))
-        return -ESTALE;
-    if (checked)
-        *checked = stamp;
-    return 0;
+    struct look look;
+    for (int i = 0; i < CHECK_TRIES; i++) {
+        int err = look_at(fs, view, &look);
+        if (err)
+            return err;
+        if (checked && limefs_stamp_equal(&look.stamp, checked))
+            return 0;
+        if (look.known || stands(fs, view, record, &look)) {
+            /* What was read before this look may have been read while it was otherwise. */
+            if (checked && (!look.same || (is_settled(&look) && !view->writer)))
+                *checked = look.stamp;
+            return 0;
+        }
+        if (!view->writer)
+            return -ESTALE;
+        /* Or we were changing it ourselves: then it is known the next time. */
+    }
+    return -ESTALE;
 }
 
 /* ---- its records by name ---- */

@@ -161,8 +161,8 @@ static int check_unchanged(const struct limefs_writer *writer)
     if (err)
         return err == -ENOENT ? -ESTALE : err;
     struct limefs_stamp a = limefs_stamp_of(&now), b = limefs_stamp_of(&then);
-    return limefs_stamp_same_data(&a, &b) && named.st_dev == now.st_dev &&
-                   named.st_ino == now.st_ino
+    return limefs_stamp_same_data(&a, &b) && limefs_view_settle(writer->fs, writer->view) &&
+                   named.st_dev == now.st_dev && named.st_ino == now.st_ino
                ? 0
                : -ESTALE;
 }

@@ -37,7 +37,9 @@ struct limefs_view {
     /* Guarded by fs->lock. */
     struct stat st; /* of the container then */
     struct limefs_stamp stamp;
-    bool sure;        /* its file's ctime is so old that any change gives it another one */
+    bool sure; /* its file's ctime is so old that any change gives it another one */
+    struct limefs_stamp settled; /* if that is the file's, its headers are those of the index;
+                                  * 0: not sure yet, as its ctime was young then, too */
     struct limefs_mtimes mtimes;
     uint64_t lookups; /* the kernel's, of all records together */
     uint64_t asked;   /* records that were looked up by name so far */
@@ -108,6 +110,12 @@ int limefs_view_check(struct limefs *, struct limefs_view *, const struct limefi
 
 /* A pinned view's container is as this mount has made it, or has seen it last. */
 bool limefs_view_is_known(struct limefs *, const struct limefs_view *);
+
+/* The same, after another look at its headers where that is needed to tell. */
+bool limefs_view_settle(struct limefs *, struct limefs_view *);
+
+/* What a pinned view's file is like if its records are sure to be those of the view; else 0. */
+struct limefs_stamp limefs_view_settled(struct limefs *, const struct limefs_view *);
 
 /* Its file is what it was when it was indexed, attributes and all, so that its name still leads
  * to it: a file's ctime changes when its name is taken away. False if that is not sure. */
