@@ -25,10 +25,31 @@ enum {
     PUTTING = 0x800,
 };
 
-/* Bytes in the buffer, or -1: leave it to libc. */
+/* As libc has it: behind a stream stands which functions read it. */
+struct with_functions {
+    FILE file;
+    const void *functions;
+};
+
+static const void *functions_of(const FILE *file)
+{
+    return ((const struct with_functions *)file)->functions;
+}
+
+static const void *reads_by_calls; /* those of a stream that reads by system calls */
+
+/* At the start: nobody has stderr mapped. */
+void limefs_run_fread_begin(void)
+{
+    reads_by_calls = functions_of(stderr);
+}
+
+/* Bytes in the buffer, or -1: leave it to libc. So are streams that it maps, or may map at
+ * their first read ('m'), to the end: their position is libc's, and not the kernel's. */
 static ssize_t buffered(const FILE *file)
 {
-    bool plain = !(file->_flags & (NO_READS | IN_BACKUP | PUTTING)) && file->_mode <= 0 &&
+    bool plain = functions_of(file) == reads_by_calls &&
+                 !(file->_flags & (NO_READS | IN_BACKUP | PUTTING)) && file->_mode <= 0 &&
                  file->_IO_read_end >= file->_IO_read_ptr;
     return plain ? file->_IO_read_end - file->_IO_read_ptr : -1;
 }

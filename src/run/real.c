@@ -89,6 +89,7 @@ void limefs_run_cancel_back(int before)
 __attribute__((constructor)) static void begin(void)
 {
     find();
+    limefs_run_fread_begin();
     limefs_run_table_begin();
     limefs_run_notice_begin();
     limefs_run_report_begin();

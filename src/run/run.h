@@ -306,6 +306,9 @@ void limefs_run_client_forked(void);
 /* A child may be left that reads nothing of a mount: now and then. */
 void limefs_run_client_look(void);
 
+/* calls_fread.c */
+void limefs_run_fread_begin(void);
+
 /* ---- report.c ---- */
 
 void limefs_run_count_round(size_t);
