@@ -54,6 +54,15 @@ static ssize_t buffered(const FILE *file)
     return plain ? file->_IO_read_end - file->_IO_read_ptr : -1;
 }
 
+/* As libc does before it reads past the buffer: without one it would not see afterwards that a
+ * character was given back, and tell a position that is further by that. */
+static bool has_buffer(FILE *file)
+{
+    if (!file->_IO_buf_base && limefs_run_real()->doallocbuf)
+        limefs_run_real()->doallocbuf(file);
+    return file->_IO_buf_base != NULL;
+}
+
 /* As libc does when it reads past the buffer: what was in it does not lie before the position
  * any more, which is further by n. */
 static void went_on(FILE *file, size_t n)
@@ -87,7 +96,8 @@ static size_t read_stream(char *to, size_t n, FILE *file, int fd)
     if (have >= 0 && n - (size_t)have >= LARGE && (size_t)have < n && !feof_unlocked(file)) {
         if (have > 0)
             done = real->fread_unlocked(to, 1, (size_t)have, file);
-        size_t past = buffered(file) == 0 ? read_past(fd, to + done, n - done) : 0;
+        size_t past =
+            buffered(file) == 0 && has_buffer(file) ? read_past(fd, to + done, n - done) : 0;
         if (past > 0)
             went_on(file, past);
         done += past;

@@ -40,6 +40,7 @@ static void find(void)
     FIND(freopen, "freopen");
     FIND(fclose, "fclose");
     FIND(fileno, "fileno");
+    FIND(doallocbuf, "_IO_doallocbuf");
     FIND(fread, "fread");
     FIND(fread_unlocked, "fread_unlocked");
     FIND(fread_chk, "__fread_chk");

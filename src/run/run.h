@@ -52,6 +52,7 @@ struct limefs_run_real {
     FILE *(*fopen)(const char *, const char *), *(*fdopen)(int, const char *);
     FILE *(*freopen)(const char *, const char *, FILE *);
     int (*fclose)(FILE *), (*fileno)(FILE *);
+    void (*doallocbuf)(FILE *); /* gives a stream its buffer */
     size_t (*fread)(void *, size_t, size_t, FILE *);
     size_t (*fread_unlocked)(void *, size_t, size_t, FILE *);
     size_t (*fread_chk)(void *, size_t, size_t, size_t, FILE *);

@@ -184,9 +184,10 @@ static void read_stream(FILE *file, const char *mode, size_t piece)
         if (i % 4 == 0)
             sum = sum * 31 + (uint64_t)fgetc(file);
     }
-    printf("%s by %zu: %zu, %016lx, at %ld, end %d\n", mode, piece, total, (unsigned long)sum,
+    printf("%s by %zu: %zu, %016lx, at %ld, end %d", mode, piece, total, (unsigned long)sum,
            ftell(file), feof(file) != 0);
-    printf("to the end: %d, %zu\n", fseek(file, -5000, SEEK_END), fread(room, 1, ROOM, file));
+    printf(", to the end: %d", fseek(file, -5000, SEEK_END));
+    printf(", %zu\n", fread(room, 1, ROOM, file));
 }
 
 static void mapped_streams(const char *record)
@@ -205,6 +206,42 @@ static void mapped_streams(const char *record)
             read_stream(file, modes[i], pieces[k]);
             fclose(file);
         }
+    }
+}
+
+/* Where a stream is that has had no buffer before its first read, a large one. */
+static void given_back(FILE *file, const char *how)
+{
+    size_t got = fread(room, 1, 100000, file);
+    int last = (unsigned char)room[got - 1];
+    printf("%s: %zu, %d", how, got, ungetc(last, file));
+    printf(", at %ld", ftell(file));
+    printf(", %d", fgetc(file) == last);
+    printf(", at %ld, %d", ftell(file), ungetc('x', file));
+    printf(", %d", fseek(file, 0, SEEK_CUR));
+    printf(", at %ld", ftell(file));
+    printf(", %d\n", fgetc(file));
+    fclose(file);
+}
+
+static void first_reads(const char *record)
+{
+    const int modes[] = {_IOFBF, _IOLBF, _IONBF};
+    given_back(fopen(record, "r"), "fopen");
+    given_back(fdopen(open(record, O_RDONLY), "r"), "fdopen");
+    FILE *again = freopen(record, "r", fopen("/dev/null", "r"));
+    given_back(again, "freopen");
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        FILE *file = fopen(record, "r");
+        fgetc(file);
+        setvbuf(file, NULL, modes[i], 0);
+        given_back(file, "setvbuf");
+        file = fopen(record, "r");
+        setvbuf(file, NULL, modes[i], 0);
+        given_back(file, "setvbuf before");
+        file = fopen(record, "r");
+        fgetc(file);
+        given_back(freopen(record, "r", file), "freopen after");
     }
 }
 
@@ -332,6 +369,7 @@ int main(int argc, char **argv)
     }
     other_flags(argv[1]);
     mapped_streams(argv[1]);
+    first_reads(argv[1]);
     cancelled(argv[1]);
 #ifndef __SANITIZE_THREAD__ /* a handler that jumps away is its last one */
     jumps(argv[1]);
