@@ -166,27 +166,27 @@ static void read_by_mount(int fd, const struct iovec *iov, int count, off_t at,
     got->error = errno;
 }
 
-/* The position is not moved beyond the end, where others would find it. A handler of a signal
- * may have opened another file as fd in between. */
-static bool read_on(int fd, uint64_t entry, struct limefs_run_record *record,
+/* The position is not moved beyond the end, where others would find it. Without threads it is
+ * moved by fd: a handler of a signal may have opened another file as that in between. */
+static bool read_on(int fd, int by, uint64_t entry, struct limefs_run_record *record,
                     const struct iovec *iov, int count, size_t total,
                     struct limefs_run_got *got)
 {
     struct iovec parts[LIMEFS_RUN_PARTS];
-    size_t left = left_of(fd, record, total);
+    size_t left = left_of(by, record, total);
     if (left < total) {
         count = limefs_run_cut(iov, count, 0, left, parts);
         iov = parts;
     }
-    off_t at = count > 0 && left > 0 ? reserve(fd, left) : -1;
+    off_t at = count > 0 && left > 0 ? reserve(by, left) : -1;
     if (at < 0)
         return false;
-    bool ours = limefs_run_entry(fd) == entry;
+    bool ours = by != fd || limefs_run_entry(fd) == entry;
     got->bytes = 0;
-    got->round = ours && read_file(fd, record, iov, count, left, (uint64_t)at, &got->bytes);
+    got->round = ours && read_file(by, record, iov, count, left, (uint64_t)at, &got->bytes);
     if (ours && !got->round)
-        read_by_mount(fd, iov, count, at, got);
-    take(fd, ours ? record : NULL, left, at, got->bytes);
+        read_by_mount(by, iov, count, at, got);
+    take(by, ours ? record : NULL, left, at, got->bytes);
     return ours;
 }
 
@@ -244,6 +244,20 @@ static bool look_and_read_on(int fd, const struct iovec *iov, struct limefs_run_
     return done;
 }
 
+/* By which the record is to be read, at its position or not; -1: by none. */
+static int look_at(int fd, struct limefs_run_record *record, bool at_position)
+{
+    if (limefs_run_told_is(fd, record))
+        return fd;
+    int by = at_position ? limefs_run_position(fd, record) : fd;
+    bool is = (at_position && by >= 0) || limefs_run_is(fd, record);
+    if (!is)
+        limefs_run_forget(fd); /* closed unseen: it is another file */
+    else if (by >= 0)
+        limefs_run_notice_try(fd, record);
+    return is ? by : -1;
+}
+
 bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, off_t at,
                      struct limefs_run_got *got)
 {
@@ -263,18 +277,14 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
     bool done = !atomic_load(&record->changed) &&
                 (!vector || can_be_read(atomic_load(&record->container), iov, count));
     size_t total = done ? sum(iov, count) : 0;
-    done = total > 0;
-    if (done && !limefs_run_told_is(fd, record)) {
-        done = limefs_run_is(fd, record);
-        if (done)
-            limefs_run_notice_try(fd, record);
-        else
-            limefs_run_forget(fd); /* closed unseen: it is another file */
-    }
+    int by = total > 0 ? look_at(fd, record, at < 0) : -1;
+    done = by >= 0;
     if (done && at < 0)
-        done = read_on(fd, entry, record, iov, count, total, got);
+        done = read_on(fd, by, entry, record, iov, count, total, got);
     else if (done)
-        done = got->round = read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes);
+        done = got->round =
+            read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes) &&
+            limefs_run_entry(fd) == entry;
     limefs_run_let_go(record);
     if (done)
         limefs_run_count(got->bytes, got->round);

@@ -102,6 +102,7 @@ struct limefs_run_record {
     uint64_t head;               /* bytes of the mount's own before them */
     bool tail;                   /* and there are such behind them */
     atomic_int container;        /* our own descriptor of it; -1: taken from us */
+    atomic_int own;              /* position.c: our descriptor of its open file, if any */
     atomic_bool changed;         /* it is left to the mount for good */
     atomic_int notice;           /* notice.c: its place there, from 1; 0: none */
     atomic_uint looks, tries;    /* of the former since the last of the latter */
@@ -122,6 +123,7 @@ enum {
     LIMEFS_RUN_FDS = 1 << 16, /* higher ones are left to the mount */
     LIMEFS_RUN_RECORDS = 1 << 10,
     LIMEFS_RUN_PER_RECORD = 1 << 2, /* those of records are multiples of it, less 1 */
+    LIMEFS_RUN_NO_POSITION = -1,
 };
 extern _Atomic uint64_t limefs_run_entries[LIMEFS_RUN_FDS];
 extern struct limefs_run_record limefs_run_records[LIMEFS_RUN_RECORDS];
@@ -187,8 +189,15 @@ void limefs_run_note_own(int fd, bool own);
 /* Whether the program has enough left if we take one more. */
 bool limefs_run_may_have_more(void);
 
-/* A descriptor like fd, out of the program's way, in its place; closes fd. -1: none. */
+/* A descriptor like fd, out of the program's way; in its place: closes fd. -1: none. */
+int limefs_run_copy_out_of_the_way(int fd);
 int limefs_run_out_of_the_way(int fd);
+
+/* ---- position.c ---- */
+
+/* The descriptor by which the position of the record, which is held, is to be moved, whatever
+ * other threads do to fd. -1: fd is not the record, or it cannot be had just now. */
+int limefs_run_position(int fd, struct limefs_run_record *);
 
 /* ---- ask.c: is it a record that can be read round the mount? ---- */
 

@@ -122,6 +122,15 @@ static void close_container(struct limefs_run_record *record)
         limefs_run_real()->close(fd);
 }
 
+static void close_position(struct limefs_run_record *record)
+{
+    uint64_t own = OWN;
+    int fd = atomic_exchange(&record->own, LIMEFS_RUN_NO_POSITION);
+    if (fd >= 0 && limefs_run_is(fd, record) &&
+        (fd >= FDS || atomic_compare_exchange_strong(&limefs_run_entries[fd], &own, NOTHING)))
+        limefs_run_real()->close(fd);
+}
+
 /* As it was found; nothing has been read of it yet. */
 static void fill(struct limefs_run_record *record, const struct limefs_run_record *found,
                  int container)
@@ -145,6 +154,7 @@ static void fill(struct limefs_run_record *record, const struct limefs_run_recor
     atomic_store(&record->changed, false);
     atomic_store(&record->looks, 0);
     atomic_store(&record->tries, 0);
+    atomic_store(&record->own, LIMEFS_RUN_NO_POSITION);
     atomic_store(&record->container, container);
     atomic_fetch_add(&containers, 1);
     if (record->job_from)
@@ -161,6 +171,7 @@ void limefs_run_let_go(struct limefs_run_record *record)
     if ((life & USERS) == 1) {
         int cancel = limefs_run_cancel_off();
         limefs_run_notice_end(record);
+        close_position(record);
         close_container(record);
         if (record->job_from)
             limefs_run_link_count(-1);
@@ -264,22 +275,40 @@ void limefs_run_forget_range(unsigned first, unsigned last)
 
 /* ---- our own descriptors ---- */
 
-static struct limefs_run_record *whose_container(int fd)
+/* Whose container it is, or position. */
+static struct limefs_run_record *whose(int fd)
 {
     for (int i = 0; i < RECORDS; i++)
-        if (atomic_load(&limefs_run_records[i].container) == fd &&
+        if ((atomic_load(&limefs_run_records[i].container) == fd ||
+             atomic_load(&limefs_run_records[i].own) == fd) &&
             atomic_load(&limefs_run_records[i].life) & USERS)
             return &limefs_run_records[i];
     return NULL;
+}
+
+static bool is_of(int fd, const struct limefs_run_record *record)
+{
+    return is_container(fd, record) ||
+           (record && atomic_load(&record->own) == fd && limefs_run_is(fd, record));
 }
 
 bool limefs_run_is_own(int fd)
 {
     int kept = errno;
     bool own = limefs_run_is_report(fd) || limefs_run_client_has(fd) ||
-               (limefs_run_entry(fd) == OWN && is_container(fd, whose_container(fd)));
+               (limefs_run_entry(fd) == OWN && is_of(fd, whose(fd)));
     errno = kept;
     return own;
+}
+
+static void give_up(int fd, struct limefs_run_record *record)
+{
+    int own = fd;
+    if (atomic_compare_exchange_strong(&record->own, &own, LIMEFS_RUN_NO_POSITION))
+        return;
+    atomic_store(&record->changed, true);
+    if (atomic_exchange(&record->container, -1) >= 0)
+        atomic_fetch_sub(&containers, 1);
 }
 
 void limefs_run_give_up(int fd)
@@ -290,12 +319,9 @@ void limefs_run_give_up(int fd)
     if (report)
         limefs_run_move_report();
     limefs_run_client_give_up(fd);
-    struct limefs_run_record *record = report ? NULL : whose_container(fd);
-    if (record) {
-        atomic_store(&record->changed, true);
-        if (atomic_exchange(&record->container, -1) >= 0)
-            atomic_fetch_sub(&containers, 1);
-    }
+    struct limefs_run_record *record = report ? NULL : whose(fd);
+    if (record)
+        give_up(fd, record);
     store(fd, NOTHING);
 }
 
@@ -306,13 +332,18 @@ bool limefs_run_may_have_more(void)
            (rlim_t)atomic_load(&containers) < limit.rlim_cur / SHARE;
 }
 
-int limefs_run_out_of_the_way(int fd)
+int limefs_run_copy_out_of_the_way(int fd)
 {
     struct rlimit limit;
     int lowest = LOW_FDS;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 2 * LOW_FDS)
         lowest = (int)limit.rlim_cur / 2;
-    int high = limefs_run_real()->fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+    return limefs_run_real()->fcntl(fd, F_DUPFD_CLOEXEC, lowest);
+}
+
+int limefs_run_out_of_the_way(int fd)
+{
+    int high = limefs_run_copy_out_of_the_way(fd);
     limefs_run_real()->close(fd);
     return high;
 }

@@ -130,6 +130,15 @@ class Calls(limetest.TestCase):
         self.assertEqual(done.stdout.splitlines(), plain.stdout.splitlines())
         self.assertGreater(done.round, 0)
 
+    def test_another_thread_in_between(self):
+        """tests/helpers/run-races.c: between any two system calls of a read."""
+        for what in ("replaced", "taken", "closed"):
+            with self.subTest(what), limetest.Mount(self.container) as mount:
+                args = ["run-races", what, mount.join("data"), self.plain]
+                self.run_ok(args, timeout=120)
+                done = run(args, timeout=120)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_a_mount_that_is_written_to(self):
         for what in ("calls", "dups", "streams", "kernel"):
             with self.subTest(what):
