@@ -125,35 +125,68 @@ static bool read_file(int fd, struct limefs_run_record *record, const struct iov
 
 /* Of `total` bytes at the kernel's position, what is left of the record; 0: leave it to the
  * mount, also at the end. */
-static size_t left_of(int fd, const struct limefs_run_record *record, size_t total)
+static size_t left_of(int fd, const struct limefs_run_record *record, size_t total, off_t *from)
 {
     uint64_t end = record->head + record->bytes;
-    off_t at = lseek(fd, 0, SEEK_CUR);
+    off_t at = *from = lseek(fd, 0, SEEK_CUR);
     uint64_t left = at >= 0 && (uint64_t)at < end ? end - (uint64_t)at : 0;
     if (total <= left)
         return total;
     return total == LIMEFS_RUN_MOST || record->tail ? 0 : (size_t)left;
 }
 
-/* At the kernel's position, which it moves first: who reads at the same time by the same open
- * file, in this process or another, gets other bytes. -1: it cannot be moved. */
-static off_t reserve(int fd, size_t n)
+/* By what the position is moved: fd has that entry as long as it is the record; 0: it is our
+ * own. */
+struct mover {
+    int fd;
+    uint64_t entry;
+    uint64_t turn; /* of the read */
+};
+
+/* A handler has jumped in the middle of it, but not away: the read is made once more, from
+ * `at`. If the position is where it was moved meanwhile, nobody has given that back. */
+static void go_back(const struct mover *by, off_t at, off_t moved)
 {
-    off_t end = lseek(fd, (off_t)n, SEEK_CUR);
-    return end < (off_t)n ? -1 : end - (off_t)n;
+    if (lseek(by->fd, 0, SEEK_CUR) == moved)
+        lseek(by->fd, at - moved, SEEK_CUR);
+}
+
+/* At the kernel's position, which it moves first: who reads at the same time by the same open
+ * file, in this process or another, gets other bytes. `from` is where it seems to be: a handler
+ * that jumps away as soon as it is moved moves it back. -1: it cannot be moved. */
+static off_t reserve(const struct mover *by, off_t from, size_t n)
+{
+    if (!limefs_run_reading_goes_on(by->turn))
+        return -1;
+    limefs_run_reading_moves(by->turn, by->fd, by->entry, from + (off_t)n, n);
+    off_t end = lseek(by->fd, (off_t)n, SEEK_CUR);
+    off_t at = end < (off_t)n ? -1 : end - (off_t)n;
+    if (end != from + (off_t)n)
+        limefs_run_reading_moves(by->turn, by->fd, by->entry, end, at < 0 ? 0 : n);
+    if (at < 0 || limefs_run_reading_goes_on(by->turn))
+        return at;
+    go_back(by, at, end);
+    return -1;
 }
 
 /* What was reserved from there, and is not used after all, is given back in the same way. NULL:
  * fd is another file by now; it may be that the position of this one was moved, or of the
  * former. */
-static void take(int fd, struct limefs_run_record *record, size_t reserved, off_t at,
-                 ssize_t got)
+static void take(const struct mover *by, struct limefs_run_record *record, size_t reserved,
+                 off_t at, ssize_t got)
 {
     size_t n = got > 0 ? (size_t)got : 0;
+    if (!limefs_run_reading_goes_on(by->turn))
+        return;
     if (record)
         atomic_store_explicit(&record->position, (uint64_t)at + n, memory_order_relaxed);
-    if (n < reserved && (record || lseek(fd, 0, SEEK_CUR) == at + (off_t)reserved))
-        lseek(fd, (off_t)n - (off_t)reserved, SEEK_CUR);
+    if (n == reserved || (!record && lseek(by->fd, 0, SEEK_CUR) != at + (off_t)reserved))
+        return;
+    off_t now = lseek(by->fd, (off_t)n - (off_t)reserved, SEEK_CUR);
+    if (limefs_run_reading_goes_on(by->turn))
+        limefs_run_reading_moves(by->turn, by->fd, by->entry, 0, 0);
+    else if (now >= 0)
+        go_back(by, at, now);
 }
 
 /* Bytes that were reserved and the container does not give are the mount's from there, and not
@@ -168,24 +201,25 @@ static void read_by_mount(int fd, const struct iovec *iov, int count, off_t at,
 
 /* The position is not moved beyond the end, where others would find it. Without threads it is
  * moved by fd: a handler of a signal may have opened another file as that in between. */
-static bool read_on(int fd, int by, uint64_t entry, struct limefs_run_record *record,
+static bool read_on(int fd, const struct mover *by, struct limefs_run_record *record,
                     const struct iovec *iov, int count, size_t total,
                     struct limefs_run_got *got)
 {
     struct iovec parts[LIMEFS_RUN_PARTS];
-    size_t left = left_of(by, record, total);
+    off_t from;
+    size_t left = left_of(by->fd, record, total, &from);
     if (left < total) {
         count = limefs_run_cut(iov, count, 0, left, parts);
         iov = parts;
     }
-    off_t at = count > 0 && left > 0 ? reserve(by, left) : -1;
+    off_t at = count > 0 && left > 0 ? reserve(by, from, left) : -1;
     if (at < 0)
         return false;
-    bool ours = by != fd || limefs_run_entry(fd) == entry;
+    bool ours = by->entry == 0 || limefs_run_entry(fd) == by->entry;
     got->bytes = 0;
-    got->round = ours && read_file(by, record, iov, count, left, (uint64_t)at, &got->bytes);
+    got->round = ours && read_file(by->fd, record, iov, count, left, (uint64_t)at, &got->bytes);
     if (ours && !got->round)
-        read_by_mount(by, iov, count, at, got);
+        read_by_mount(by->fd, iov, count, at, got);
     take(by, ours ? record : NULL, left, at, got->bytes);
     return ours;
 }
@@ -210,22 +244,23 @@ static bool can_be_read(int container, const struct iovec *iov, int count)
 /* At the position, which is not asked for first: if it is not where it was last, the end may be
  * nearer. What was reserved is given back in that case alone: others may have read behind it.
  */
-static bool read_on_told(int fd, uint64_t entry, struct limefs_run_record *record,
+static bool read_on_told(const struct mover *by, off_t from, struct limefs_run_record *record,
                          const struct iovec *iov, struct limefs_run_got *got)
 {
     size_t n = iov->iov_len;
-    off_t at = reserve(fd, n);
+    int fd = by->fd;
+    off_t at = reserve(by, from, n);
     if (at < 0)
         return false;
     bool inside = limefs_run_is_inside(record, at, n);
     bool ours = limefs_run_told_is(fd, record) || limefs_run_is(fd, record);
     got->round =
-        ours && inside && limefs_run_take_told(fd, entry, record, iov->iov_base, n, at);
+        ours && inside && limefs_run_take_told(fd, by->entry, record, iov->iov_base, n, at);
     got->bytes = got->round ? (ssize_t)n : 0;
-    ours = ours && limefs_run_entry(fd) == entry;
+    ours = ours && limefs_run_entry(fd) == by->entry;
     if (ours && inside && !got->round)
         read_by_mount(fd, iov, 1, at, got);
-    take(fd, ours ? record : NULL, n, at, got->bytes);
+    take(by, ours ? record : NULL, n, at, got->bytes);
     return ours && inside;
 }
 
@@ -237,11 +272,12 @@ static bool look_and_read_on(int fd, const struct iovec *iov, struct limefs_run_
     if (!record || !limefs_run_may_be_told(record))
         return false;
     off_t at = (off_t)atomic_load_explicit(&record->position, memory_order_relaxed);
+    struct mover by = {.fd = fd, .entry = entry, .turn = limefs_run_reading_begin()};
     bool before = limefs_run_look_at_told(true);
     bool done = limefs_run_is_inside(record, at, iov->iov_len) &&
-                limefs_run_told_is(fd, record) && read_on_told(fd, entry, record, iov, got);
+                limefs_run_told_is(fd, record) && read_on_told(&by, at, record, iov, got);
     limefs_run_look_at_told(before);
-    return done;
+    return limefs_run_reading_end(by.turn) && done;
 }
 
 /* By which the record is to be read, at its position or not; -1: by none. */
@@ -258,34 +294,41 @@ static int look_at(int fd, struct limefs_run_record *record, bool at_position)
     return is ? by : -1;
 }
 
+static bool read_held(int fd, uint64_t entry, uint64_t turn, struct limefs_run_record *record,
+                      const struct iovec *iov, int count, bool vector, off_t at,
+                      struct limefs_run_got *got)
+{
+    if (atomic_load(&record->changed) ||
+        (vector && !can_be_read(atomic_load(&record->container), iov, count)))
+        return false;
+    size_t total = sum(iov, count);
+    struct mover by = {.fd = total > 0 ? look_at(fd, record, at < 0) : -1, .turn = turn};
+    by.entry = by.fd == fd ? entry : 0;
+    if (by.fd < 0)
+        return false;
+    if (at < 0)
+        return read_on(fd, &by, record, iov, count, total, got);
+    got->round = read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes) &&
+                 limefs_run_entry(fd) == entry;
+    return got->round;
+}
+
 bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, off_t at,
                      struct limefs_run_got *got)
 {
     int kept = errno;
     limefs_run_may_be_cancelled();
-    if (!vector && at < 0 && look_and_read_on(fd, iov, got)) {
-        limefs_run_count(got->bytes, got->round);
-        errno = got->bytes < 0 ? got->error : kept;
-        return true;
+    bool done = !vector && at < 0 && look_and_read_on(fd, iov, got);
+    if (!done) {
+        uint64_t turn = limefs_run_reading_begin(), entry = limefs_run_entry(fd);
+        struct limefs_run_record *record = limefs_run_hold(fd);
+        limefs_run_reading_holds(turn, record);
+        done = record && read_held(fd, entry, turn, record, iov, count, vector, at, got);
+        bool on = limefs_run_reading_end(turn);
+        if (record && on)
+            limefs_run_let_go(record);
+        done = done && on;
     }
-    uint64_t entry = limefs_run_entry(fd);
-    struct limefs_run_record *record = limefs_run_hold(fd);
-    if (!record) {
-        errno = kept;
-        return false;
-    }
-    bool done = !atomic_load(&record->changed) &&
-                (!vector || can_be_read(atomic_load(&record->container), iov, count));
-    size_t total = done ? sum(iov, count) : 0;
-    int by = total > 0 ? look_at(fd, record, at < 0) : -1;
-    done = by >= 0;
-    if (done && at < 0)
-        done = read_on(fd, by, entry, record, iov, count, total, got);
-    else if (done)
-        done = got->round =
-            read_file(fd, record, iov, count, total, (uint64_t)at, &got->bytes) &&
-            limefs_run_entry(fd) == entry;
-    limefs_run_let_go(record);
     if (done)
         limefs_run_count(got->bytes, got->round);
     errno = done && got->bytes < 0 ? got->error : kept;
@@ -318,16 +361,21 @@ static bool cut_range(const struct limefs_run_record *record, off_t *at, off_t *
 
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err)
 {
+    uint64_t turn = limefs_run_reading_begin();
     struct limefs_run_record *record = limefs_run_hold(fd);
-    if (!record)
+    limefs_run_reading_holds(turn, record);
+    if (!record) {
+        limefs_run_reading_end(turn);
         return false;
+    }
     int kept = errno, container = atomic_load(&record->container);
     bool ours = container >= 0 && !atomic_load(&record->changed) &&
                 cut_range(record, &at, &bytes) && limefs_run_is(fd, record);
     if (ours)
         *err = limefs_run_real()->posix_fadvise(container, (off_t)record->offset + at, bytes,
                                                 advice);
-    limefs_run_let_go(record);
+    if (limefs_run_reading_end(turn))
+        limefs_run_let_go(record);
     errno = kept;
     return ours;
 }

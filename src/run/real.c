@@ -11,10 +11,26 @@
 static struct limefs_run_real real;
 static atomic_bool ready;
 
+#define FIND(member, name) *(void **)&real.member = dlsym(RTLD_NEXT, name)
+
+static void find_streams(void)
+{
+    FIND(fopen, "fopen");
+    FIND(fdopen, "fdopen");
+    FIND(freopen, "freopen");
+    FIND(fclose, "fclose");
+    FIND(fileno, "fileno");
+    FIND(doallocbuf, "_IO_doallocbuf");
+    FIND(fread, "fread");
+    FIND(fread_unlocked, "fread_unlocked");
+    FIND(fread_chk, "__fread_chk");
+    FIND(fread_unlocked_chk, "__fread_unlocked_chk");
+}
+
 /* The same pointers, whoever stores them first. */
 static void find(void)
 {
-#define FIND(member, name) *(void **)&real.member = dlsym(RTLD_NEXT, name)
+    find_streams();
     FIND(open, "open");
     FIND(open_2, "__open_2");
     FIND(openat, "openat");
@@ -35,16 +51,6 @@ static void find(void)
     FIND(preadv2, "preadv2");
     FIND(posix_fadvise, "posix_fadvise");
     FIND(readahead, "readahead");
-    FIND(fopen, "fopen");
-    FIND(fdopen, "fdopen");
-    FIND(freopen, "freopen");
-    FIND(fclose, "fclose");
-    FIND(fileno, "fileno");
-    FIND(doallocbuf, "_IO_doallocbuf");
-    FIND(fread, "fread");
-    FIND(fread_unlocked, "fread_unlocked");
-    FIND(fread_chk, "__fread_chk");
-    FIND(fread_unlocked_chk, "__fread_unlocked_chk");
     FIND(posix_spawn, "posix_spawn");
     FIND(posix_spawnp, "posix_spawnp");
 #if __GLIBC_PREREQ(2, 39)
@@ -57,6 +63,8 @@ static void find(void)
     FIND(clone, "clone");
     FIND(vfork, "vfork");
     FIND(_Fork, "_Fork");
+    FIND(longjmp, "siglongjmp");
+    FIND(longjmp_chk, "__longjmp_chk");
     atomic_store(&ready, true);
 }
 

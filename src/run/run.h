@@ -17,6 +17,7 @@
 
 #include "limerange.h"
 
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -62,6 +63,7 @@ struct limefs_run_real {
     FILE *(*popen)(const char *, const char *);
     int (*clone)(int (*)(void *), void *, int, void *, ...);
     pid_t (*vfork)(void), (*_Fork)(void);
+    void (*longjmp)(struct __jmp_buf_tag *, int), (*longjmp_chk)(struct __jmp_buf_tag *, int);
 };
 
 const struct limefs_run_real *limefs_run_real(void);
@@ -315,6 +317,18 @@ void limefs_run_client_forked(void);
 
 /* A child may be left that reads nothing of a mount: now and then. */
 void limefs_run_client_look(void);
+
+/* ---- calls_jump.c: of a read, what a handler that jumps out of it gives back ---- */
+
+/* The read's own number. It holds the record; it is about to move the position of fd (its own
+ * descriptor, or as long as it has the entry) to there, by n. */
+uint64_t limefs_run_reading_begin(void);
+void limefs_run_reading_holds(uint64_t turn, struct limefs_run_record *);
+void limefs_run_reading_moves(uint64_t turn, int fd, uint64_t entry, off_t to, size_t n);
+
+/* False: all of it was given back, and the read is to be made once more. */
+bool limefs_run_reading_goes_on(uint64_t turn);
+bool limefs_run_reading_end(uint64_t turn);
 
 /* calls_fread.c */
 void limefs_run_fread_begin(void);

@@ -169,14 +169,15 @@ void limefs_run_let_go(struct limefs_run_record *record)
                                          (life & USERS) == 1 ? life | CLOSING : life - 1))
         ;
     if ((life & USERS) == 1) {
-        int cancel = limefs_run_cancel_off();
+        struct limefs_run_quiet quiet; /* who jumped away would leave descriptors open */
+        limefs_run_quiet_begin(&quiet);
         limefs_run_notice_end(record);
         close_position(record);
         close_container(record);
         if (record->job_from)
             limefs_run_link_count(-1);
         atomic_store(&record->life, ((life >> 32) + 1) << 32);
-        limefs_run_cancel_back(cancel);
+        limefs_run_quiet_end(&quiet);
     }
     errno = kept;
 }

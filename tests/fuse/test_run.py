@@ -130,9 +130,10 @@ class Calls(limetest.TestCase):
         self.assertEqual(done.stdout.splitlines(), plain.stdout.splitlines())
         self.assertGreater(done.round, 0)
 
-    def test_another_thread_in_between(self):
-        """tests/helpers/run-races.c: between any two system calls of a read."""
-        for what in ("replaced", "taken", "closed"):
+    def test_what_comes_in_between(self):
+        """tests/helpers/run-races.c: other threads, and handlers that jump, between any two
+        system calls of a read."""
+        for what in ("replaced", "taken", "closed", "jumps"):
             with self.subTest(what), limetest.Mount(self.container) as mount:
                 args = ["run-races", what, mount.join("data"), self.plain]
                 self.run_ok(args, timeout=120)
