@@ -277,7 +277,7 @@ static bool look_and_read_on(int fd, const struct iovec *iov, struct limefs_run_
     bool done = limefs_run_is_inside(record, at, iov->iov_len) &&
                 limefs_run_told_is(fd, record) && read_on_told(&by, at, record, iov, got);
     limefs_run_look_at_told(before);
-    return limefs_run_reading_end(by.turn) && done;
+    return limefs_run_reading_end(by.turn, NULL) && done;
 }
 
 /* By which the record is to be read, at its position or not; -1: by none. */
@@ -321,13 +321,9 @@ bool limefs_run_read(int fd, const struct iovec *iov, int count, bool vector, of
     bool done = !vector && at < 0 && look_and_read_on(fd, iov, got);
     if (!done) {
         uint64_t turn = limefs_run_reading_begin(), entry = limefs_run_entry(fd);
-        struct limefs_run_record *record = limefs_run_hold(fd);
-        limefs_run_reading_holds(turn, record);
+        struct limefs_run_record *record = limefs_run_reading_hold(turn, fd);
         done = record && read_held(fd, entry, turn, record, iov, count, vector, at, got);
-        bool on = limefs_run_reading_end(turn);
-        if (record && on)
-            limefs_run_let_go(record);
-        done = done && on;
+        done = limefs_run_reading_end(turn, record) && done;
     }
     if (done)
         limefs_run_count(got->bytes, got->round);
@@ -362,10 +358,9 @@ static bool cut_range(const struct limefs_run_record *record, off_t *at, off_t *
 bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err)
 {
     uint64_t turn = limefs_run_reading_begin();
-    struct limefs_run_record *record = limefs_run_hold(fd);
-    limefs_run_reading_holds(turn, record);
+    struct limefs_run_record *record = limefs_run_reading_hold(turn, fd);
     if (!record) {
-        limefs_run_reading_end(turn);
+        limefs_run_reading_end(turn, NULL);
         return false;
     }
     int kept = errno, container = atomic_load(&record->container);
@@ -374,8 +369,7 @@ bool limefs_run_advise(int fd, off_t at, off_t bytes, int advice, int *err)
     if (ours)
         *err = limefs_run_real()->posix_fadvise(container, (off_t)record->offset + at, bytes,
                                                 advice);
-    if (limefs_run_reading_end(turn))
-        limefs_run_let_go(record);
+    limefs_run_reading_end(turn, record);
     errno = kept;
     return ours;
 }

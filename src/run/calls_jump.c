@@ -10,7 +10,7 @@
  * The notes are no part of the stack: they are there, too, after a jump that nobody sees.
  */
 #define _GNU_SOURCE
-#include "run.h"
+#include "told.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -27,6 +27,8 @@ enum {
 struct note {
     uint64_t turn; /* 0: given up, or ended */
     struct limefs_run_record *record;
+    uint64_t life; /* of the record, before it is held */
+    bool sure;     /* it is held; or else as long as its life says so */
     int fd;
     uint64_t entry; /* that fd has as long as it is the record; 0: it is ours */
     off_t to;       /* where the position then is */
@@ -65,11 +67,19 @@ bool limefs_run_reading_goes_on(uint64_t turn)
     return turn % TURN == DEPTH || note_of(turn);
 }
 
-void limefs_run_reading_holds(uint64_t turn, struct limefs_run_record *record)
+struct limefs_run_record *limefs_run_reading_hold(uint64_t turn, int fd)
 {
     volatile struct note *note = note_of(turn);
-    if (note)
-        note->record = record;
+    struct limefs_run_record *record = limefs_run_peek(limefs_run_entry(fd));
+    if (!note || !record)
+        return limefs_run_hold(fd);
+    note->sure = false;
+    note->life = atomic_load(&record->life);
+    note->record = record;
+    struct limefs_run_record *held = limefs_run_hold(fd);
+    note->record = held;
+    note->sure = true;
+    return held;
 }
 
 void limefs_run_reading_moves(uint64_t turn, int fd, uint64_t entry, off_t to, size_t n)
@@ -84,14 +94,30 @@ void limefs_run_reading_moves(uint64_t turn, int fd, uint64_t entry, off_t to, s
     note->moved = n;
 }
 
-bool limefs_run_reading_end(uint64_t turn)
+bool limefs_run_reading_end(uint64_t turn, struct limefs_run_record *record)
 {
     volatile struct note *note = note_of(turn);
-    if (!note)
-        return turn % TURN == DEPTH;
-    note->turn = 0;
-    reads.depth = turn % TURN;
-    return true;
+    bool on = note || turn % TURN == DEPTH;
+    if (note) {
+        note->moved = 0;
+        note->life = record ? atomic_load(&record->life) - 1 : 0;
+        note->sure = false;
+    }
+    if (record && on)
+        limefs_run_let_go(record);
+    if (note) {
+        note->turn = 0;
+        reads.depth = turn % TURN;
+    }
+    return on;
+}
+
+/* While it is taken and let go, only a program without threads can tell: no others change it.
+ */
+static bool is_held(const volatile struct note *note)
+{
+    return note->record && (note->sure || (__libc_single_threaded &&
+                                           atomic_load(&note->record->life) == note->life + 1));
 }
 
 /* Not if others who share the position, or the program, have moved it on. */
@@ -99,13 +125,14 @@ static void give_up(volatile struct note *note)
 {
     int fd = note->fd;
     size_t moved = note->moved;
-    struct limefs_run_record *record = note->record;
-    bool on = note->turn != 0;
+    if (note->turn == 0)
+        return;
+    struct limefs_run_record *record = is_held(note) ? note->record : NULL;
     note->turn = 0;
-    if (on && moved > 0 && (note->entry == 0 || limefs_run_entry(fd) == note->entry) &&
+    if (moved > 0 && (note->entry == 0 || limefs_run_entry(fd) == note->entry) &&
         lseek(fd, 0, SEEK_CUR) == note->to)
         lseek(fd, -(off_t)moved, SEEK_CUR);
-    if (on && record)
+    if (record)
         limefs_run_let_go(record);
 }
 

@@ -320,15 +320,16 @@ void limefs_run_client_look(void);
 
 /* ---- calls_jump.c: of a read, what a handler that jumps out of it gives back ---- */
 
-/* The read's own number. It holds the record; it is about to move the position of fd (its own
- * descriptor, or as long as it has the entry) to there, by n. */
+/* The read's own number. It holds what fd is open on (limefs_run_hold()). It is about to move
+ * the position of fd (our own, or as long as it has the entry) to there, by n. */
 uint64_t limefs_run_reading_begin(void);
-void limefs_run_reading_holds(uint64_t turn, struct limefs_run_record *);
+struct limefs_run_record *limefs_run_reading_hold(uint64_t turn, int fd);
 void limefs_run_reading_moves(uint64_t turn, int fd, uint64_t entry, off_t to, size_t n);
 
-/* False: all of it was given back, and the read is to be made once more. */
+/* The second also lets go what is held. False: all of it was given back, and the read is to be
+ * made once more. */
 bool limefs_run_reading_goes_on(uint64_t turn);
-bool limefs_run_reading_end(uint64_t turn);
+bool limefs_run_reading_end(uint64_t turn, struct limefs_run_record *);
 
 /* calls_fread.c */
 void limefs_run_fread_begin(void);
