@@ -63,6 +63,7 @@ static void find(void)
     FIND(clone, "clone");
     FIND(vfork, "vfork");
     FIND(_Fork, "_Fork");
+    FIND(prctl, "prctl");
     FIND(longjmp, "siglongjmp");
     FIND(longjmp_chk, "__longjmp_chk");
     atomic_store(&ready, true);

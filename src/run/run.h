@@ -63,6 +63,7 @@ struct limefs_run_real {
     FILE *(*popen)(const char *, const char *);
     int (*clone)(int (*)(void *), void *, int, void *, ...);
     pid_t (*vfork)(void), (*_Fork)(void);
+    int (*prctl)(int, ...);
     void (*longjmp)(struct __jmp_buf_tag *, int), (*longjmp_chk)(struct __jmp_buf_tag *, int);
 };
 
@@ -179,6 +180,9 @@ void limefs_run_leave(int fd);
 /* fd was closed, or is about to be. */
 void limefs_run_forget(int fd);
 void limefs_run_forget_range(unsigned first, unsigned last);
+
+/* All records, which stay open for the program. */
+void limefs_run_forget_all(void);
 
 /* A descriptor of ours, of which the program knows nothing and which it must not close; and one
  * of ours gives its number up to the program. */

@@ -274,6 +274,14 @@ void limefs_run_forget_range(unsigned first, unsigned last)
     }
 }
 
+void limefs_run_forget_all(void)
+{
+    unsigned top = atomic_load(&highest);
+    for (unsigned fd = 0; fd <= top && fd < FDS; fd++)
+        if (limefs_run_entry((int)fd) != OWN)
+            limefs_run_forget((int)fd);
+}
+
 /* ---- our own descriptors ---- */
 
 /* Whose container it is, or position. */
