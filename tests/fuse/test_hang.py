@@ -81,6 +81,22 @@ class Hanging(writelib.TestCase):
         met = self.calls(("fstat", "fstatat", "openat2", "open", "pread", "cachestat", "dup"))
         self.assertLessEqual({"fstat", "openat2", "pread"}, met)
 
+    def test_another_name_of_the_folder(self):
+        with self.rw(self.top, "attr_timeout=1000", "entry_timeout=1000",
+                     env=self.faults.environment()) as mount:
+            os.stat(mount.join("hung"))
+            self.faults.arm(faults.DAEMON, "fstatat", 1, 0, faults.HANG)
+            try:
+                waiting = self.ask(mount.join("hung/a/last"))
+                writelib.until(lambda: self.faults.struck, 300)
+                other = self.ask(mount.join("hung/b/last"))
+                writelib.until(lambda: other.poll() is not None, 60)
+                self.assertIsNone(waiting.poll())
+            finally:
+                self.faults.disarm()
+            self.assertEqual(other.communicate(timeout=300)[0], b"4\n")
+            self.assertEqual(waiting.communicate(timeout=300)[0], b"4\n")
+
     def test_times_of_a_container(self):
         """They are set while its headers are read."""
         with self.rw(self.top, "attr_timeout=1000", "entry_timeout=1000",

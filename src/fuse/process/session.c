@@ -3,13 +3,16 @@
  *
  * Threads take turns at reading (turns.h).
  *
- * The answer to the first request, FUSE_INIT, is changed on its way, for three things.
+ * The answer to the first request, FUSE_INIT, is changed on its way, for four things.
  *
  * A kernel that caches what is written asks before each write(2) for "security.capability", to
  * drop it: one request for each 4 KiB. It does not if the file system says that it drops such
  * things itself (FUSE_HANDLE_KILLPRIV_V2), which libfuse knows of from 3.17 on only. Records
  * have no such privileges; files of a tree lose them as their bytes are written with the rights
  * of the user who opened them (caller.h).
+ *
+ * A kernel looks names of one folder up one after the other if it is not told that several may
+ * come at once (FUSE_PARALLEL_DIROPS). libfuse 3.14 knows of that, and does not pass it on.
  *
  * From 6.9 on the kernel reads a file that is given to it when another is opened
  * (FUSE_PASSTHROUGH, file/passthrough.c), unless it caches what is written.
@@ -62,9 +65,9 @@ static void look_at_request(const struct limefs *fs, const char *buf, size_t n)
     if (header.opcode != FUSE_INIT)
         return;
     unique = header.unique;
-    uint32_t wanted = 0, wanted2 = fs->options.rw ? 0 : ALLOW_MMAP2;
+    uint32_t wanted = FUSE_PARALLEL_DIROPS, wanted2 = fs->options.rw ? 0 : ALLOW_MMAP2;
 #ifndef FUSE_CAP_HANDLE_KILLPRIV_V2
-    wanted = fs->options.rw ? FUSE_HANDLE_KILLPRIV_V2 : 0;
+    wanted |= fs->options.rw ? FUSE_HANDLE_KILLPRIV_V2 : 0;
 #endif
     if (!fs->options.rw && !fs->container && geteuid() == 0)
         wanted2 |= PASSTHROUGH2;
