@@ -104,7 +104,8 @@ class Times(writelib.TestCase):
 
     def test_set_before_the_last_write(self):
         for opts in ((), ("direct_io",)):
-            path = put(os.path.join(self.tempdir(), "c.lime"), limetest.container(ITEMS))
+            path = put(os.path.join(self.tempdir(), "c.lime"),
+                       limetest.container([("data", bytes(8 << 20))]))  # a large one
             with self.subTest(opts), self.rw(path, *opts) as mount:
                 fd = os.open(mount.join("data"), os.O_APPEND | os.O_WRONLY)
                 os.write(fd, bytes(1 << 20))

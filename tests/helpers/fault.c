@@ -12,8 +12,9 @@
  */
 #undef _FILE_OFFSET_BITS /* both names of each function are defined here */
 #define _GNU_SOURCE
+#include "real.h"
+
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -205,10 +206,6 @@ static bool strikes(enum call call, bool ours, size_t *n)
 }
 
 /* One function, under both of its names. */
-#define REAL(name)                 \
-    static __typeof__(&name) real; \
-    if (!real)                     \
-    real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 #define TWIN(name) __attribute__((alias(#name)))
 
 static int failed(enum call call, bool ours)
@@ -477,11 +474,7 @@ int close(int fd)
 long syscall(long number, ...)
 {
     REAL(syscall);
-    va_list args;
-    va_start(args, number);
-    long a = va_arg(args, long), b = va_arg(args, long), c = va_arg(args, long);
-    long d = va_arg(args, long), e = va_arg(args, long), f = va_arg(args, long);
-    va_end(args);
+    SYSCALL_ARGUMENTS(number);
     if (number == SYS_openat2 && failed(CALL_openat2, is_our_path((int)a, (const char *)b)))
         return -1;
     if (number == 451 && failed(CALL_cachestat, is_ours((int)a)))

@@ -336,7 +336,6 @@ static void vforked(const char *record)
     TELL(close(fd));
 }
 
-/* As many descriptors as there may be, but for some. */
 /* Once all calls but read(2) and its like are forbidden. */
 static void strict(const char *record)
 {
@@ -357,6 +356,7 @@ static void strict(const char *record)
     printf("strict: %d\n", status);
 }
 
+/* As many descriptors as there may be, but for some. */
 static void limits(const char *record)
 {
     const struct rlimit small = {256, 256};

@@ -5,14 +5,13 @@
  * The library calls these functions of libc by their names, so ours come first.
  */
 #define _GNU_SOURCE
+#include "real.h"
 #include "run-same.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
 
@@ -37,19 +36,10 @@ static void look(void)
     }
 }
 
-#define REAL(name)                 \
-    static __typeof__(&name) real; \
-    if (!real)                     \
-    real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
-
 long syscall(long number, ...)
 {
     REAL(syscall);
-    va_list args;
-    va_start(args, number);
-    long a = va_arg(args, long), b = va_arg(args, long), c = va_arg(args, long);
-    long d = va_arg(args, long), e = va_arg(args, long), f = va_arg(args, long);
-    va_end(args);
+    SYSCALL_ARGUMENTS(number);
     look();
     long result = real(number, a, b, c, d, e, f);
     look();

@@ -99,7 +99,7 @@ static void free_view(struct limefs *fs, struct limefs_view *view)
             fs->watches[i]->freed(view);
     limefs_lock_destroy(&view->describing);
     limefs_lock_destroy(&view->closing);
-    free(view->mtimes.ns);
+    free(view->mtimes.times);
     free(view);
 }
 

@@ -12,50 +12,43 @@
 
 enum {
     ROOM_FIRST = 8,
-    ROOM_MOST = 1 << 16, /* a power of two; then the oldest but the first one goes */
+    ROOM_MOST = 1 << 16, /* a power of two; then the oldest goes */
 };
 
-static int64_t in_ns(const struct timespec *time)
+/* Among the newest ones. */
+static bool has(const struct limefs_mtimes *mtimes, const struct timespec *time, size_t newest)
 {
-    return (int64_t)((uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec);
-}
-
-static bool has(const struct limefs_mtimes *mtimes, int64_t ns, size_t most)
-{
-    size_t count = mtimes->count < ROOM_MOST ? mtimes->count : ROOM_MOST;
-    for (size_t i = count; i > 0 && count - i < most; i--)
-        if (mtimes->ns[i - 1] == ns)
+    for (size_t i = 0; i < newest && i < mtimes->count && i < ROOM_MOST; i++)
+        if (limefs_time_is_same(&mtimes->times[(mtimes->count - 1 - i) % ROOM_MOST], time))
             return true;
     return false;
 }
 
-/* Whether there is room for one more. */
-static bool grow(struct limefs_mtimes *mtimes)
+/* False: there is no memory for one more. There is room for a power of two. */
+static bool make_room(struct limefs_mtimes *mtimes)
 {
     size_t count = mtimes->count;
-    if (count >= ROOM_MOST || (count & (count - 1)) != 0 || (count > 0 && count < ROOM_FIRST))
+    bool full = count == 0 || (count >= ROOM_FIRST && (count & (count - 1)) == 0);
+    if (!full || count >= ROOM_MOST)
         return true;
-    size_t room = count ? 2 * count : ROOM_FIRST;
-    int64_t *more = realloc(mtimes->ns, room * sizeof *more);
+    struct timespec *more =
+        realloc(mtimes->times, (count ? 2 * count : ROOM_FIRST) * sizeof *more);
     if (more)
-        mtimes->ns = more;
+        mtimes->times = more;
     return more;
 }
 
+/* All records of a view have the same one, mostly, or one of two: as it was last looked at, and
+ * as it is. */
 void limefs_view_tells_mtime(struct limefs *fs, struct limefs_view *view,
                              const struct timespec *time)
 {
     struct limefs_mtimes *mtimes = &view->mtimes;
-    int64_t ns = in_ns(time);
     if (!fs->options.rw)
         return;
     limefs_lock(&fs->lock);
-    if (!has(mtimes, ns, 2) && grow(mtimes)) {
-        size_t at =
-            mtimes->count < ROOM_MOST ? mtimes->count : 1 + mtimes->count % (ROOM_MOST - 1);
-        mtimes->ns[at] = ns;
-        mtimes->count++;
-    }
+    if (!has(mtimes, time, 2) && make_room(mtimes))
+        mtimes->times[mtimes->count++ % ROOM_MOST] = *time;
     limefs_unlock(&fs->lock);
 }
 
@@ -63,7 +56,7 @@ bool limefs_view_told_mtime(struct limefs *fs, const struct limefs_view *view,
                             const struct timespec *time)
 {
     limefs_lock(&fs->lock);
-    bool told = has(&view->mtimes, in_ns(time), ROOM_MOST);
+    bool told = has(&view->mtimes, time, ROOM_MOST);
     limefs_unlock(&fs->lock);
     return told;
 }

@@ -53,7 +53,7 @@ void limefs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     struct limefs *fs = fs_of(req);
     ssize_t put = limefs_file_write(fs, file_of(fi), buf, size, (uint64_t)offset);
     /* Where the kernel caches what is written, it asks for that itself. */
-    bool syncs = fi->flags & O_DSYNC && (fs->options.direct_io || file_of(fi)->around);
+    bool syncs = fi->flags & O_DSYNC && file_of(fi)->uncached;
     int err = put > 0 && syncs ? limefs_file_sync(fs, file_of(fi), false) : 0;
     if (err)
         put = err;

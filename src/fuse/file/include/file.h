@@ -44,6 +44,7 @@ struct limefs_file {
     uint64_t number;               /* that file's, in the face */
     bool ours;                     /* such a file, and nobody has opened it (ahead.h) */
     bool around;                   /* such a file, read around this mount's page cache */
+    bool uncached; /* the kernel caches nothing of what is read or written by it */
     struct limefs_ahead_stream ahead;
     int fd;                   /* of a file of the tree, else -1 */
     struct limefs_node *node; /* of a file of the tree */

@@ -22,10 +22,10 @@ struct limefs_anew {
     uint64_t ordinal, generation;
 };
 
-/* Those that the kernel was told of the records of a mount that is written to, in ns. */
+/* Those that the kernel was told of the records of a mount that is written to (mtimes.c). */
 struct limefs_mtimes {
-    int64_t *ns;
-    size_t count;
+    struct timespec *times;
+    size_t count; /* so far */
 };
 
 struct limefs_view {
