@@ -16,7 +16,12 @@ enum {
     THREADS = 8,
     ROW = 16,
     REQUESTS_MOST = 200000,
-    HANGS = 1, /* a node */
+    /* nodes */
+    HANGS = 1,
+    TAKES_LONG = 2,
+
+    BATCH = 256, /* requests, of which that many may wait in a socket */
+    BATCHES = 8, /* within which more threads have come in, but none by chance */
 };
 
 static int requests[2], replies[2];
@@ -55,7 +60,17 @@ ssize_t read(int fd, void *buf, size_t n)
 
 static pthread_t thread[THREADS];
 static pthread_mutex_t hanging = PTHREAD_MUTEX_INITIALIZER; /* held: what is to hang does */
-static atomic_uint hung;
+static atomic_uint hung, serving, together; /* requests that are served while others are */
+
+/* But not as long as a tick, so that nobody takes it for hanging. */
+static void take_long(void)
+{
+    const struct timespec long_time = {.tv_nsec = 200000};
+    if (++serving > 1)
+        together++;
+    nanosleep(&long_time, NULL);
+    serving--;
+}
 
 static void *serve(void *unused)
 {
@@ -68,6 +83,8 @@ static void *serve(void *unused)
             pthread_mutex_unlock(&hanging);
             hung--;
         }
+        if (header.nodeid == TAKES_LONG)
+            take_long();
         assert_int_equal(send(replies[1], "", 1, 0), 1);
     }
     return NULL;
@@ -187,11 +204,29 @@ static void test_hanging(void **state)
     }
 }
 
+/* One thread does not get them done, so others come in, and stay. */
+static void test_many_at_once(void **state)
+{
+    int batches = 0;
+    (void)state;
+    ask_quickly();
+    do {
+        assert_true(batches++ < BATCHES);
+        together = 0;
+        for (int i = 0; i < BATCH; i++)
+            start(FUSE_LOOKUP, TAKES_LONG);
+        for (int i = 0; i < BATCH; i++)
+            take_reply();
+    } while (together < BATCH / 2);
+    ask_for_bytes();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_hanging),
+        cmocka_unit_test(test_many_at_once),
     };
     return cmocka_run_group_tests_name("turns", tests, start_threads, end_threads);
 }
