@@ -122,5 +122,41 @@ class Times(writelib.TestCase):
         self.assertEqual(self.of_container(), self.shown("xlf-info"))
 
 
+@limetest.needs_fuse
+class PlainTimes(writelib.TestCase):
+    def test_what_the_kernel_knew_before(self):
+        """A file of a tree that others changed since it was looked up keeps the time of that when
+        the mount changes its attributes or names."""
+        def set_mode(path):
+            os.chmod(path, 0o640)
+
+        def set_attribute(path):
+            os.setxattr(path, "user.note", b"1")
+
+        def rename(path):
+            os.rename(path, path + "-2")
+
+        def link(path):
+            os.link(path, path + "-2")
+
+        top = self.tempdir()
+        with self.rw(top, "attr_timeout=600", "entry_timeout=600") as mount:
+            for change in (set_mode, set_attribute, rename, link):
+                with self.subTest(change.__name__):
+                    path = put(os.path.join(top, change.__name__), b"old")
+                    os.utime(path, ns=(THEN, THEN))
+                    kept = os.open(path, os.O_RDWR)
+                    self.addCleanup(os.close, kept)
+                    self.assertEqual(os.stat(mount.join(change.__name__)).st_mtime_ns, THEN)
+                    os.pwrite(kept, b"new", 0)
+                    changed = os.fstat(kept).st_mtime_ns
+                    self.assertNotEqual(changed, THEN)
+                    change(mount.join(change.__name__))
+                    folder = os.open(mount.path, os.O_RDONLY | os.O_DIRECTORY)
+                    users.syncfs(folder)
+                    os.close(folder)
+                    self.assertEqual(os.fstat(kept).st_mtime_ns, changed)
+
+
 if __name__ == "__main__":
     limetest.main()

@@ -99,6 +99,21 @@ void limefs_told_note(struct limefs *fs, struct limefs_node *node, int fd)
     limefs_unlock(&fs->lock);
 }
 
+bool limefs_told_before(struct limefs *fs, const struct limefs_node *node, int fd,
+                        const struct timespec *mtime)
+{
+    const struct limefs_known *known = &node->known;
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return false;
+    limefs_lock(&fs->lock);
+    bool before = !known->changing && known->noted == known->changes &&
+                  limefs_time_is_same(mtime, &known->mtime) &&
+                  !limefs_time_is_same(&st.st_mtim, &known->mtime);
+    limefs_unlock(&fs->lock);
+    return before;
+}
+
 /* Not if we were changing it, or it was looked at before we did. Nor at first: the kernel looks
  * a name up and then opens it, twice if need be, and each time others may have changed the
  * file. The ends of a fifo are the kernel's, whatever goes through the one below. */

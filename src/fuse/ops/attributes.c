@@ -69,6 +69,13 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
     return err;
 }
 
+/* The kernel tells when it changed attributes or a name, and with it the mtime that it was told
+ * itself. Programs that set a time mostly set that of the last access, too. */
+static bool may_be_echo(int which)
+{
+    return (which & TIMES) == FUSE_SET_ATTR_MTIME && which & FUSE_SET_ATTR_CTIME;
+}
+
 static int set_node_times(struct limefs *fs, struct limefs_node *node,
                           const struct limefs_file *file, int fd, int which,
                           const struct stat *st)
@@ -76,6 +83,8 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
     if (node->kind != LIMEFS_OTHER ||
         !(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         return set_times(file, fd, which, st);
+    if (may_be_echo(which) && limefs_told_before(fs, node, fd, &st->st_mtim))
+        return 0;
     limefs_told_begin(fs, node);
     limefs_lock(&node->work);
     int err = set_times(file, fd, which, st);
@@ -128,20 +137,11 @@ static bool is_kernels(const struct limefs_file *file, int which)
     return file && file->target && (which & TIMES) == FUSE_SET_ATTR_MTIME;
 }
 
-/* What it was told itself, of this record or another one. Programs that set a time mostly set
- * that of the last access, too. */
-static bool is_echo(struct limefs *fs, const struct limefs_view *view, int which,
-                    const struct stat *st)
-{
-    return (which & TIMES) == FUSE_SET_ATTR_MTIME && which & FUSE_SET_ATTR_CTIME &&
-           limefs_view_told_mtime(fs, view, &st->st_mtim);
-}
-
 static int set_record_times(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                             const struct limefs_file *file, int which, const struct stat *st)
 {
     struct timespec times[2];
-    if (is_echo(fs, view, which, st))
+    if (may_be_echo(which) && limefs_view_told_mtime(fs, view, &st->st_mtim))
         return 0;
     if (is_kernels(file, which) && limefs_target_note_mtime(file->target, &st->st_mtim))
         return 0;

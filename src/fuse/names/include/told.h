@@ -27,6 +27,11 @@ void limefs_told_time(struct limefs *, struct limefs_node *, const struct timesp
 void limefs_told_written(struct limefs_node *);
 void limefs_told_note(struct limefs *, struct limefs_node *, int fd);
 
+/* True if the kernel, which tells that mtime, was told it of the file that is open as fd, and
+ * others have changed it since. */
+bool limefs_told_before(struct limefs *, const struct limefs_node *, int fd,
+                        const struct timespec *mtime);
+
 /* False if others have changed it. With fs->lock held. */
 bool limefs_told_stands(const struct limefs_node *, const struct limefs_stamp *);
 
