@@ -7,7 +7,11 @@
 #include <sys/prctl.h>
 
 /* In strict mode read(2) is allowed, and none of those that we read by: from now on all is left
- * to the mount. It opens nothing any more. */
+ * to the mount. It opens nothing any more.
+ *
+ * A filter may end who asks whether there is one, so programs that could have one are told of
+ * changes no more. Most set it by a system call that is not seen; but, but for root, they give
+ * up privileges before, and libseccomp does so for root as well. */
 EXPORTED int prctl(int option, ...)
 {
     va_list list;
@@ -18,5 +22,7 @@ EXPORTED int prctl(int option, ...)
     va_end(list);
     if (option == PR_SET_SECCOMP && value[0] == SECCOMP_MODE_STRICT)
         limefs_run_forget_all();
+    if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
+        limefs_run_notice_no_more();
     return limefs_run_real()->prctl(option, value[0], value[1], value[2], value[3]);
 }

@@ -130,6 +130,17 @@ class Calls(limetest.TestCase):
         self.assertEqual(done.stdout.splitlines(), plain.stdout.splitlines())
         self.assertGreater(done.round, 0)
 
+    @unittest.skipIf(limetest.SANITIZED, "they make calls of their own")
+    def test_filter(self):
+        """tests/helpers/run-filter.c is ended by a call that the manual does not list."""
+        for more in ((), ("before",), ("threads",)):
+            with self.subTest(more), limetest.Mount(self.container) as mount:
+                args = ["run-filter", mount.join("data"), *more]
+                self.run_ok(args, timeout=120)
+                done = run(args, timeout=120)
+                self.assertEqual((done.returncode, done.through), (0, 0), done.stderr)
+                self.assertGreater(done.round, 0)
+
     def test_what_comes_in_between(self):
         """tests/helpers/run-races.c: other threads, and handlers that jump, between any two
         system calls of a read."""
