@@ -86,6 +86,17 @@ static void test_pauses(void **state)
     assert_true(trial(26));
 }
 
+/* Nobody is on the watch for a program that asks now and then. */
+static void test_now_and_then(void **state)
+{
+    (void)state;
+    trial(50);
+    assert_true(trial(26));
+    assert_false(trial(3000));
+    limefs_pace_request(&pace, now += 26e-6);
+    assert_true(limefs_pace_watches(&pace));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +105,7 @@ int main(void)
         cmocka_unit_test_setup(test_little_gain, begin),
         cmocka_unit_test_setup(test_slower_later, begin),
         cmocka_unit_test_setup(test_pauses, begin),
+        cmocka_unit_test_setup(test_now_and_then, begin),
     };
     return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@ static const uint64_t apart_most = 2000000;
 
 bool limefs_pace_watches(const struct limefs_pace *pace)
 {
-    return pace->watching;
+    return pace->watching && !pace->paused;
 }
 
 /* First asleep, then on the watch; then the better one is kept, until it has become slower by a
@@ -32,7 +32,10 @@ void limefs_pace_request(struct limefs_pace *pace, double now)
 {
     uint64_t at = (uint64_t)(now * 1e9), before = atomic_exchange(&pace->last, at);
     uint64_t apart = at > before ? at - before : 0;
-    if (apart > apart_most)
+    bool paused = apart > apart_most;
+    if (pace->paused != paused)
+        pace->paused = paused;
+    if (paused)
         return;
     atomic_fetch_add(&pace->spent, apart);
     if (atomic_fetch_add(&pace->count, 1) + 1 != LIMEFS_PACE_TRIAL)

@@ -21,15 +21,16 @@ enum {
 
 /* Zeros are a new one. */
 struct limefs_pace {
-    _Atomic uint64_t last;  /* when a request came, in ns */
-    _Atomic uint64_t spent; /* ns between those of this trial */
-    atomic_uint count;      /* of them */
-    atomic_bool watching;
+    _Atomic uint64_t last;        /* when a request came, in ns */
+    _Atomic uint64_t spent;       /* ns between those of this trial */
+    atomic_uint count;            /* of them */
+    atomic_bool watching, paused; /* the last request was alone */
     /* Of whoever ends a trial: */
     unsigned ended; /* trials since the last one of sleep began */
     uint64_t other; /* ns that a trial took asleep, or on the watch: what it is not now */
 };
 
+/* Never after a request that came alone: the next one takes a while, too. */
 bool limefs_pace_watches(const struct limefs_pace *);
 
 /* A quick request has come, at that second. */
