@@ -52,6 +52,9 @@ SLOWNESS = 16 if SANITIZED else 8
 SANITIZER_EXIT = 99
 NO_FUSE = "needs /dev/fuse"
 
+# Open MPI looks for networks that there are none of for half a second, at each start.
+os.environ.setdefault("OMPI_MCA_pml", "ob1")
+
 
 def manifest():
     """The corpus, a dict for each record: the columns of MANIFEST.tsv (numbers as int) and
