@@ -9,8 +9,8 @@
 /* In strict mode read(2) is allowed, and none of those that we read by: from now on all is left
  * to the mount. It opens nothing any more.
  *
- * A filter may end who asks whether there is one, so programs that could have one are told of
- * changes no more. Most set it by a system call that is not seen; but, but for root, they give
+ * A filter may end who asks whether there is one, so nothing more is told to programs that
+ * could have one. Most set it by a system call that is not seen; but, but for root, they give
  * up privileges before, and libseccomp does so for root as well. */
 EXPORTED int prctl(int option, ...)
 {
@@ -23,6 +23,6 @@ EXPORTED int prctl(int option, ...)
     if (option == PR_SET_SECCOMP && value[0] == SECCOMP_MODE_STRICT)
         limefs_run_forget_all();
     if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
-        limefs_run_notice_no_more();
+        limefs_run_notice_try_no_more();
     return limefs_run_real()->prctl(option, value[0], value[1], value[2], value[3]);
 }

@@ -222,12 +222,14 @@ static bool ignores_it(const sigset_t *blocked)
            (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN);
 }
 
+static volatile bool filtered; /* or may be */
+
 /* Under a filter a program may be ended for calls that it does not make itself. A handler of a
  * signal that came in the middle of a read ends no ring at which that looks. */
 static bool may_try(const struct limefs_run_record *record)
 {
-    return !limefs_run_told.looking && limefs_run_is_alone(record) && limefs_run_is_ours() &&
-           prctl(PR_GET_SECCOMP) == 0;
+    return !filtered && !limefs_run_told.looking && limefs_run_is_alone(record) &&
+           limefs_run_is_ours() && prctl(PR_GET_SECCOMP) == 0;
 }
 
 static void try_now(int fd, struct limefs_run_record *record)
@@ -284,6 +286,11 @@ void limefs_run_notice_end(struct limefs_run_record *record)
         atomic_store(&slot->left, true);
     else
         free_slot(slot);
+}
+
+void limefs_run_notice_try_no_more(void)
+{
+    filtered = true;
 }
 
 void limefs_run_notice_no_more(void)

@@ -241,6 +241,9 @@ void limefs_run_notice_begin(void);
 /* Now and then, where it is: makes the kernel tell. */
 void limefs_run_notice_try(int fd, struct limefs_run_record *);
 
+/* The program is about to have a filter of system calls: what was asked for is still told. */
+void limefs_run_notice_try_no_more(void);
+
 /* What was found is relied on no longer: of any record; nobody reads this one any more. */
 void limefs_run_notice_stop(void);
 void limefs_run_notice_end(struct limefs_run_record *);
