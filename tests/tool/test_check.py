@@ -4,11 +4,13 @@ import os
 import random
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 from limetest import container, header, program, record, run
 import scidac
+import users
 
 GOOD = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"")]])
 ONE = record("one", b"1", 1, 1)  # 152 bytes
@@ -455,6 +457,38 @@ class Many(limetest.TestCase):
         # What is named is followed.
         out, _ = self.lime("-r", "--data", self.put("a/circle"), self.put("a/link"), status=1)
         self.assertIn("6 files: 3 good, 2 bad, 1 unverified, 6 passed over", out[-1])
+
+    def test_of_lime_stage(self):
+        """What it is about to write, or has left, is no container yet."""
+        for name in (".1.lime.limefs-stage", ".1.lime.limefs-journal"):
+            with open(self.put(f"a/{name}"), "wb") as file:
+                file.write(self.good[:1000])
+        out, err = self.lime("-r", self.top, status=0)
+        self.assertIn("5 files: 5 good, 0 bad, 0 unverified, 4 passed over", out[-1])
+        self.assertEqual(err, "")
+        self.lime(self.put("a/.1.lime.limefs-stage"), status=1)
+
+    def test_a_link_in_the_place_of_a_folder(self):
+        """It is not followed either, whenever it gets there."""
+        outside = self.tempdir()
+        with open(os.path.join(outside, "secret"), "wb") as file:
+            file.write(self.good)
+        os.symlink(outside, self.put("a/link"))
+        ended = threading.Event()
+
+        def exchange():
+            while not ended.is_set():
+                users.exchange(self.put("a/b"), self.put("a/link"))
+
+        other = threading.Thread(target=exchange)
+        other.start()
+        try:
+            for _ in range(100):
+                done = run(["lime", "check", "-r", self.put("a")])
+                self.assertNotIn(b"secret", done.stdout + done.stderr)
+        finally:
+            ended.set()
+            other.join()
 
     def test_named_files_are_never_passed_over(self):
         _, err = self.lime("-r", self.put("c/notes.txt"), status=2)

@@ -88,19 +88,6 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
 
 /* ---- trees ---- */
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
-/* What an unfinished run has left in a folder. */
-static bool is_ours(const char *name)
-{
-    return name[0] == '.' &&
-           (ends_with(name, ".limefs-stage") || ends_with(name, ".limefs-journal"));
-}
-
 static bool make_folder(const char *path, const struct stat *like)
 {
     struct stat st;
@@ -142,7 +129,7 @@ static bool add_entry(void *context, const struct walk_entry *entry)
     const struct tree *tree = context;
     char *target;
     bool good = true;
-    if (entry->kind == WALK_FILE && is_ours(entry->name))
+    if (entry->kind == WALK_UNFINISHED)
         return true;
     if (asprintf(&target, "%s%s", tree->top, entry->path + tree->skip) < 0)
         return out_of_memory();
@@ -298,7 +285,8 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
                     const char *target)
 {
     if (!is_folder(target)) {
-        bool alone = count == 1 && !is_folder(sources[0]) && !ends_with(target, "/");
+        bool alone = count == 1 && !is_folder(sources[0]) &&
+                     (!*target || target[strlen(target) - 1] != '/');
         list->folder = alone ? folder_of(target) : strdup(target);
         if (!list->folder)
             return out_of_memory();

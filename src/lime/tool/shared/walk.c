@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct names {
     char **name;
@@ -55,10 +56,20 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* 0, or why not all of it could be read. */
-static int read_names(const char *path, struct names *names)
+/* A link that has taken a folder's place meanwhile is not followed either. */
+static DIR *open_folder(const char *path, bool follow)
 {
-    DIR *folder = opendir(path);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    if (fd >= 0 && !folder)
+        close(fd);
+    return folder;
+}
+
+/* 0, or why not all of it could be read. */
+static int read_names(const char *path, bool follow, struct names *names)
+{
+    DIR *folder = open_folder(path, follow);
     struct dirent *entry;
     int err = folder ? 0 : errno;
     while (!err && (errno = 0, entry = readdir(folder)))
@@ -81,33 +92,46 @@ static bool tell(const struct walker *walker, struct walk_entry *entry, int err)
     return walker->each(walker->context, entry);
 }
 
-static enum walk_kind kind_of(const struct stat *st)
+static bool ends_with(const char *name, const char *end)
 {
-    return S_ISREG(st->st_mode)   ? WALK_FILE
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+static bool is_unfinished(const char *name)
+{
+    return name[0] == '.' &&
+           (ends_with(name, ".limefs-stage") || ends_with(name, ".limefs-journal"));
+}
+
+static enum walk_kind kind_of(const struct stat *st, const char *name)
+{
+    return S_ISREG(st->st_mode)   ? (is_unfinished(name) ? WALK_UNFINISHED : WALK_FILE)
            : S_ISDIR(st->st_mode) ? WALK_FOLDER
            : S_ISLNK(st->st_mode) ? WALK_LINK
                                   : WALK_OTHER;
 }
 
-static bool walk_in(const struct walker *, const char *path);
+static bool walk_in(const struct walker *, const char *path, bool follow);
 
-static bool visit(const struct walker *walker, const char *path, const char *name, int follow)
+static bool visit(const struct walker *walker, const char *path, const char *name, bool follow)
 {
     struct stat st;
     struct walk_entry entry = {path, name, WALK_FAULT, &st, 0};
     if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0)
         return tell(walker, &entry, errno);
-    entry.kind = kind_of(&st);
+    entry.kind = kind_of(&st, name);
     if (entry.kind == WALK_FOLDER && walker->is_whole && walker->is_whole(path))
         entry.kind = WALK_WHOLE;
-    return tell(walker, &entry, 0) && (entry.kind != WALK_FOLDER || walk_in(walker, path));
+    return tell(walker, &entry, 0) &&
+           (entry.kind != WALK_FOLDER || walk_in(walker, path, follow));
 }
 
-static bool walk_in(const struct walker *walker, const char *path)
+static bool walk_in(const struct walker *walker, const char *path, bool follow)
 {
     struct names names = {0};
     const char *slash = path[0] && path[strlen(path) - 1] == '/' ? "" : "/";
-    int err = read_names(path, &names);
+    int err = read_names(path, follow, &names);
     bool good = err != ENOMEM || out_of_memory(path);
     for (size_t i = 0; good && i < names.count; i++) {
         char *below;
