@@ -356,10 +356,10 @@ def unmount(point):
 
 
 class SmallFs:
-    """A file system of its own for a test. kind: tmpfs, ext4, xfs or btrfs; `test` is skipped if
-    it can't be had. features: what mkfs is told besides. path: where it is."""
+    """A file system of its own for a test. kind: tmpfs, ext3 (whose times are of the clock's
+    ticks), ext4, xfs or btrfs; `test` is skipped if it can't be had. features: what mkfs is told besides. path: where it is."""
 
-    LEAST = {"tmpfs": 0, "ext4": 4, "xfs": 300, "btrfs": 128}  # MiB
+    LEAST = {"tmpfs": 0, "ext3": 4, "ext4": 4, "xfs": 300, "btrfs": 128}  # MiB
 
     def __init__(self, test, kind, mib, options="", features=()):
         self.test, self.kind, self.options, self.features = test, kind, options, features
@@ -384,7 +384,8 @@ class SmallFs:
         self.image = os.path.join(limetest.tempdir(), "image")
         put(self.image, b"")
         os.truncate(self.image, self.mib * MIB)
-        quiet = {"ext4": ["-q", "-F", "-m", "0"], "xfs": ["-q", "-f"], "btrfs": ["-q", "-f"]}
+        extended = ["-q", "-F", "-m", "0"]
+        quiet = {"ext3": extended, "ext4": extended, "xfs": ["-q", "-f"], "btrfs": ["-q", "-f"]}
         done = limetest.run([program, *quiet[self.kind], *self.features, self.image])
         if done.returncode != 0:
             self.test.skipTest(f"mkfs.{self.kind}: {done.stderr.decode().strip()}")

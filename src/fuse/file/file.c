@@ -215,15 +215,21 @@ static void take_writer(struct limefs_file *file, int flags, const struct limefs
     file->appends = limefs_append_opened(file->node, flags, stamp);
 }
 
-/* It may have been changed since it was seen with the same times. The kernel knows itself what
- * is written through a mount, unless the times are of whole seconds. */
-static bool is_young(const struct limefs *fs, const struct stat *st)
+/* What the kernel has read before is good still. Not if the file may have been changed since,
+ * with the same times; but the kernel knows itself what was written through this mount, unless
+ * the times are of whole seconds. With fs->lock held. */
+static bool keeps_pages(struct limefs_node *node, const struct stat *st)
 {
     struct timespec now;
-    if (fs->options.rw && st->st_ctim.tv_nsec != 0)
-        return false;
     clock_gettime(CLOCK_REALTIME, &now);
-    return limefs_time_is_racy(&st->st_ctim, &now);
+    struct limefs_stamp stamp = limefs_stamp_of(st);
+    bool same = limefs_stamp_equal(&stamp, &node->cached);
+    node->cached_is_ours = node->cached_is_ours && same && st->st_ctim.tv_nsec != 0;
+    bool young = !node->cached_is_ours && limefs_time_is_racy(&st->st_ctim, &now);
+    node->cached = stamp;
+    if (young)
+        node->cached = (struct limefs_stamp){0};
+    return same && !young;
 }
 
 static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
@@ -236,8 +242,7 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     struct limefs_stamp stamp = limefs_stamp_of(&st);
     int backing = limefs_passthrough_prepare(fs, node, file->fd);
     limefs_lock(&fs->lock);
-    *keep = limefs_stamp_equal(&stamp, &node->cached) && !is_young(fs, &st);
-    node->cached = stamp;
+    *keep = keeps_pages(node, &st);
     file->node = node; /* the kernel keeps it as long as the file is open */
     node->opened = true;
     if ((flags & O_ACCMODE) != O_RDONLY)
@@ -334,8 +339,10 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     int backing = limefs_passthrough_closed(file->node);
     if (file->writes)
         limefs_append_closed(file->node, file->appends);
-    if (known)
+    if (known) {
         file->node->cached = limefs_stamp_of(&st);
+        file->node->cached_is_ours = true;
+    }
     limefs_unlock(&fs->lock);
     limefs_passthrough_drop(fs, backing);
     close(file->fd);

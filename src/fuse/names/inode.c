@@ -186,7 +186,7 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
     if (node->kind != kind)
         return false;
     if (kind == LIMEFS_CONTAINER)
-        return node->joined == S_ISDIR(stamp->type);
+        return node->joined ? S_ISDIR(stamp->type) : S_ISREG(stamp->type);
     if (node->stamp.type != stamp->type) /* a number may be used again */
         return false;
     if (S_ISLNK(stamp->type) && !limefs_stamp_equal(&node->stamp, stamp))
@@ -195,6 +195,16 @@ static bool is_same(const struct limefs *fs, const struct limefs_node *node,
            (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
             (node->bytes == LIMEFS_AS_TOLD && node->told_bytes == stamp->size &&
              limefs_told_stands(node, stamp)));
+}
+
+/* The same, for a name that is looked up. A link that was made, and perhaps read, a moment
+ * before may be another one by now that has the same number and times. One of two names hardly
+ * is. */
+static bool goes_on(const struct limefs *fs, const struct limefs_node *node,
+                    const struct limefs_found *found, const struct limefs_stamp *stamp)
+{
+    return is_same(fs, node, found->kind, stamp) &&
+           (!S_ISLNK(stamp->type) || node->sure || found->st.st_nlink > 1);
 }
 
 bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
@@ -247,12 +257,13 @@ bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
 /* The node of a file that is known by another name: one file is one node, so that the kernel
  * has its pages once. */
 static struct limefs_node *child_of_file(struct limefs *fs, struct limefs_node *parent,
-                                         const char *name, const struct limefs_stamp *stamp)
+                                         const char *name, const struct limefs_found *found,
+                                         const struct limefs_stamp *stamp)
 {
     struct limefs_node *node = limefs_number_find(fs, stamp);
     if (!node)
         return NULL;
-    if (is_same(fs, node, LIMEFS_OTHER, stamp) && rename_node(fs, node, parent, name) == 0)
+    if (goes_on(fs, node, found, stamp) && rename_node(fs, node, parent, name) == 0)
         return node;
     limefs_number_take(fs, node);
     return NULL;
@@ -265,12 +276,12 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     struct limefs_stamp stamp = limefs_stamp_of(&found->st);
     limefs_lock(&fs->lock);
     struct limefs_node *node = limefs_node_find(fs, parent, name);
-    if (node && !is_same(fs, node, kind, &stamp)) {
+    if (node && !goes_on(fs, node, found, &stamp)) {
         limefs_name_take(fs, node);
         node = NULL;
     }
     if (!node && kind == LIMEFS_OTHER)
-        node = child_of_file(fs, parent, name, &stamp);
+        node = child_of_file(fs, parent, name, found, &stamp);
     if (!node) {
         node = new_node(fs, parent, name, kind);
         if (node) {

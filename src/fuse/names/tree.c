@@ -193,10 +193,17 @@ static int is_in_guise(int fd, const unsigned char *raw, size_t n)
                : limefile_gauge_has_guise(fd);
 }
 
-/* A container begins with a good header. What cannot be read is not a container either. Whether
- * it is one does not depend on who asks, so the daemon looks for itself; of what it reads, the
- * caller learns no more than this. 0, 1, or -EAGAIN: somebody has a lease on it, and is asked
- * to give it back. *sure: it could be read. */
+/* Somebody has a lease on it, and is asked to give it back; or there are no descriptors left.
+ */
+static bool passes(int err)
+{
+    return err == -EAGAIN || err == -EMFILE || err == -ENFILE || err == -ENOMEM;
+}
+
+/* A container begins with a good header. What cannot be read is not a container either, unless
+ * the next look may go well. Whether it is one does not depend on who asks, so the daemon looks
+ * for itself; of what it reads, the caller learns no more than this. 0, 1, or the error that
+ * passes. *sure: it could be read. */
 static int begins_like_container(bool formats, int file, bool *sure)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -206,7 +213,7 @@ static int begins_like_container(bool formats, int file, bool *sure)
     int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK);
     limefs_own_end();
     if (fd < 0)
-        return fd == -EAGAIN ? fd : 0;
+        return passes(fd) ? fd : 0;
     limefile_fd_init(&source, fd);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
     *sure = got >= 0;
@@ -232,6 +239,11 @@ static bool is_plain(struct limefs *fs, struct limefs_node *parent, const char *
         return true;
     }
     return st->st_size < LIMEFS_TREE_SNIFFED || limefs_node_known_kind(fs, parent, name, found);
+}
+
+bool limefs_tree_is_sure_link(const struct stat *st, const struct timespec *seen)
+{
+    return S_ISLNK(st->st_mode) && !limefs_time_is_racy(&st->st_ctim, seen);
 }
 
 /* The name may lead to another file by now: what is looked into is what is told of. It may be
@@ -270,11 +282,13 @@ static int look_for_set(struct limefs *fs, struct limefs_node *parent, int folde
 int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *name,
                      struct limefs_found *found)
 {
+    struct timespec seen;
     int folder = limefs_tree_folder(fs, parent);
     if (folder < 0)
         return folder;
-    found->sure = false;
+    clock_gettime(CLOCK_REALTIME, &seen);
     int err = fstatat(folder, name, &found->st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
+    found->sure = !err && limefs_tree_is_sure_link(&found->st, &seen);
     if (!err && !is_plain(fs, parent, name, found))
         err = limefs_tree_sniff(fs->options.formats, folder, name, found);
     else if (err == -ENOENT)

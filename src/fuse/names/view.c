@@ -72,6 +72,15 @@ static int open_now(struct limefs *fs, struct limefs_node *node, int file,
                         : limefs_view_open(file, want, out, st);
 }
 
+/* In a tree another file has come, which the kernel is to look up. One that is empty may be a
+ * container again soon. */
+static bool is_plain(const struct limefs_node *node, const struct limefs_opened *opened,
+                     const struct stat *st)
+{
+    return node->parent && !node->joined && !opened->guise && st->st_size > 0 &&
+           !limefs_index_unread(opened->index) && !limefile_index_is_container(opened->index);
+}
+
 /* A new, pinned view of what is there now, `seen` when its name was looked at. The container's
  * lock is held. */
 static int make_view(struct limefs *fs, struct limefs_node *node, int file,
@@ -86,6 +95,11 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         report_error(fs, node, &view->st, err);
         free(view);
         return err;
+    }
+    if (is_plain(node, &opened, &view->st)) {
+        limefs_view_close(&opened);
+        free(view);
+        return -ESTALE;
     }
     show(view, &opened);
     view->sure = !limefs_time_is_racy(&view->st.st_ctim, seen);

@@ -13,8 +13,7 @@
 
 static int open_container(struct limefs *fs, struct limefs_dir *dir)
 {
-    if (dir->node->parent)
-        limefs_dir_looked_up(fs, dir->node->parent);
+    limefs_dir_entered(fs, dir->node);
     int err = limefs_view_current(fs, dir->node, &dir->view);
     return err == -ENOENT ? -ESTALE : err;
 }

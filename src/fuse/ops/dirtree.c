@@ -27,13 +27,27 @@ bool limefs_dir_is_folder(const struct limefs_dir *dir)
     return dir->stream != NULL;
 }
 
-void limefs_dir_looked_up(struct limefs *fs, struct limefs_node *directory)
+static void count_look(struct limefs *fs, struct limefs_node *directory)
 {
-    limefs_lock(&fs->lock);
     if (directory->listed && ++directory->looks >= LOOKS) {
         directory->ahead = LISTS_AHEAD;
         fs->looked = limefs_seconds();
     }
+}
+
+void limefs_dir_looked_up(struct limefs *fs, struct limefs_node *directory)
+{
+    limefs_lock(&fs->lock);
+    count_look(fs, directory);
+    limefs_unlock(&fs->lock);
+}
+
+/* Others move it, and may remove where it was. */
+void limefs_dir_entered(struct limefs *fs, const struct limefs_node *node)
+{
+    limefs_lock(&fs->lock);
+    if (node->parent)
+        count_look(fs, node->parent);
     limefs_unlock(&fs->lock);
 }
 

@@ -44,22 +44,25 @@ static void release(struct work *work)
 }
 
 /* What its attributes tell, or what was known before, if they are still the same. */
-static bool is_told(struct limefs_sniff_name *name)
+static bool is_told(struct limefs_sniff_name *name, const struct timespec *seen)
 {
     const struct stat *st = &name->found.st;
     struct limefs_stamp stamp = limefs_stamp_of(st);
-    name->found.sure = name->sure && limefs_stamp_equal(&stamp, &name->stamp);
-    name->found.kind = name->found.sure       ? name->was
+    bool known = name->sure && limefs_stamp_equal(&stamp, &name->stamp);
+    name->found.sure = known || limefs_tree_is_sure_link(st, seen);
+    name->found.kind = known                  ? name->was
                        : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY
                                               : LIMEFS_OTHER;
-    return name->found.sure || !S_ISREG(st->st_mode) || st->st_size < LIMEFS_TREE_SNIFFED;
+    return known || !S_ISREG(st->st_mode) || st->st_size < LIMEFS_TREE_SNIFFED;
 }
 
 static bool look(const struct work *work, struct limefs_sniff_name *name)
 {
+    struct timespec seen;
+    clock_gettime(CLOCK_REALTIME, &seen);
     if (fstatat(work->folder, name->name, &name->found.st, AT_SYMLINK_NOFOLLOW) != 0)
         return false;
-    return is_told(name) ||
+    return is_told(name, &seen) ||
            limefs_tree_sniff(work->formats, work->folder, name->name, &name->found) == 0;
 }
 

@@ -118,7 +118,8 @@ static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t
 {
     struct limefile_face_entry entry;
     if (strcmp(name, ACL) != 0)
-        return strncmp(name, "user.", 5) == 0 ? -ENODATA : -EOPNOTSUPP;
+        return strncmp(name, "user.", 5) == 0 || limefs_xattr_is_acl(name) ? -ENODATA
+                                                                           : -EOPNOTSUPP;
     ssize_t len = limefs_face_use(fs, face);
     if (len < 0)
         return len;
@@ -268,6 +269,8 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
         return get_of_face(fs, face, ordinal, name, buf, cap);
     if (strcmp(name, ACL) == 0)
         return get_acl(fs, id, node, buf, cap);
+    if (limefs_xattr_is_acl(name))
+        return -ENODATA; /* no directory of ours has a default list */
     if (strncmp(name, "user.", 5) != 0)
         return -EOPNOTSUPP; /* ls(1) then asks for no other file's security label */
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)

@@ -69,7 +69,8 @@ struct limefs_node {
 
     struct limefs_stamp stamp;  /* of the file, when the kernel was last told of it; */
     bool sure;                  /* with it, it is of that kind */
-    struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache */
+    struct limefs_stamp cached; /* LIMEFS_OTHER: of the data in the kernel's page cache, */
+    bool cached_is_ours;        /* that were written through this mount */
     off_t told_bytes;           /* LIMEFS_OTHER: the size that the kernel knows */
     struct limefs_known known;  /* LIMEFS_OTHER */
     unsigned writers;           /* LIMEFS_OTHER: files open for writing; of these, */

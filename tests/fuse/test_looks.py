@@ -1,0 +1,150 @@
+"""What a look at a tree finds, and what is made of it: when there are no descriptors left, when
+something else has come in the place of a container, and within a tick of the clock."""
+
+import errno
+import os
+import resource
+import stat
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import limetest
+import users
+import writelib
+
+CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class TestCase(limetest.TestCase):
+    def setUp(self):
+        self.top = self.tempdir()
+
+    def put(self, name, data=CONTAINER):
+        with open(os.path.join(self.top, name), "wb") as file:
+            file.write(data)
+        return os.path.join(self.top, name)
+
+
+@limetest.needs_fuse
+class Looks(TestCase):
+    def test_no_descriptors_left(self):
+        """A container is no plain file then, to which others could append."""
+        more = range(12)
+        for i in more:
+            self.put(f"c{i}")
+        refused = 0
+        with limetest.Mount(self.top) as mount:
+            os.stat(mount.path)
+            highest = max(map(int, os.listdir(f"/proc/{mount.pid}/fd")))
+            before = resource.prlimit(mount.pid, resource.RLIMIT_NOFILE)
+            for i in more:
+                resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (highest + i, before[1]))
+                try:
+                    self.assertTrue(stat.S_ISDIR(os.lstat(mount.join(f"c{i}")).st_mode), i)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.EMFILE)
+                    refused += 1
+            resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, before)
+            self.assertIn(refused, more[1:])
+            for i in more:
+                self.assertEqual(read(mount.join(f"c{i}/info")), b"hello")
+
+    def test_another_file_in_the_place_of_a_container(self):
+        """It is looked up again, by whoever lists it or asks what it is."""
+        os.symlink("nowhere", os.path.join(self.top, "link"))
+        os.mkfifo(os.path.join(self.top, "fifo"))
+        self.put("plain", b"p" * 500)
+        for opts in ("", "rw,"):
+            for other in ("plain", "link", "fifo"):
+                name = f"{opts}c-{other}"
+                path, there = self.put(name), os.path.join(self.top, other)
+                with self.subTest(name), limetest.Mount(
+                        self.top, opts=f"{opts}attr_timeout=0,entry_timeout=600") as mount:
+                    self.assertEqual(os.listdir(mount.join(name)), ["001-info", "002-data"])
+                    users.exchange(path, there)
+                    if other == "plain":
+                        with self.assertRaises(NotADirectoryError):
+                            os.listdir(mount.join(name))
+                        self.assertEqual(read(mount.join(name)), b"p" * 500)
+                    shown, below = os.lstat(mount.join(name)), os.lstat(path)
+                    self.assertEqual((shown.st_mode, shown.st_ino), (below.st_mode, below.st_ino))
+                users.exchange(path, there)
+
+    @unittest.skipUnless(os.geteuid() == 0, "allow_other")
+    def test_access_control_lists(self):
+        """cp -a asks for both of a directory, and gives up where one may not be asked for."""
+        self.put("c")
+        out = os.path.join(self.tempdir(), "out")
+        with limetest.Mount(self.top, opts="allow_other,faces") as mount:
+            for name in filter(os.path.isdir, (mount.join("c"), mount.join("c/002-data.zarr"))):
+                for kind in ("access", "default"):
+                    with self.assertRaises(OSError) as told:
+                        os.getxattr(name, f"system.posix_acl_{kind}")
+                    self.assertEqual(told.exception.errno, errno.ENODATA, name)
+            limetest.run(["cp", "-a", mount.join("c"), out], check=True)
+            self.assertEqual(os.stat(out).st_mode, os.stat(mount.join("c")).st_mode)
+
+
+@limetest.needs_fuse
+class Ticks(TestCase):
+    """On a file system whose times are those of the clock's ticks."""
+
+    def setUp(self):
+        self.top = writelib.SmallFs(self, "ext3", 16, features=["-I", "256"]).path
+
+    def of_one_tick(self, make, change, look):
+        """Names of what was made, looked at and changed, if that took one tick, and it has the
+        same number."""
+        names = []
+        for i in range(300):
+            path = os.path.join(self.top, f"{make.__name__}{i}")
+            make(path)
+            before = os.lstat(path)
+            look(os.path.basename(path))
+            change(path)
+            after = os.lstat(path)
+            if (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns):
+                names.append(os.path.basename(path))
+        self.assertTrue(names)
+        return names
+
+    def test_plain_files(self):
+        def make(path):
+            with open(path, "wb") as file:
+                file.write(b"old")
+
+        def change(path):
+            with open(path, "r+b") as file:
+                file.write(b"new")
+
+        for opts in ("", "rw,"):
+            with self.subTest(opts), limetest.Mount(
+                    self.top, opts=f"{opts}attr_timeout=0,entry_timeout=0") as mount:
+                names = self.of_one_tick(
+                    make, change, lambda name, at=mount: self.assertEqual(read(at.join(name)), b"old"))
+                writelib.until(lambda found=names, at=mount: all(
+                    read(at.join(name)) == b"new" for name in found))
+                for name in names:
+                    os.unlink(os.path.join(self.top, name))
+
+    def test_links(self):
+        def make(path):
+            os.symlink("old", path)
+
+        def change(path):
+            os.unlink(path)
+            os.symlink("new", path)
+
+        with limetest.Mount(self.top, opts="attr_timeout=0,entry_timeout=0") as mount:
+            names = self.of_one_tick(make, change, lambda name: os.readlink(mount.join(name)))
+            writelib.until(lambda: all(os.readlink(mount.join(name)) == "new" for name in names))
+
+
+if __name__ == "__main__":
+    limetest.main()
