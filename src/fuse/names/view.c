@@ -81,6 +81,19 @@ static bool is_plain(const struct limefs_node *node, const struct limefs_opened 
            !limefs_index_unread(opened->index) && !limefile_index_is_container(opened->index);
 }
 
+static int open_new(struct limefs *fs, struct limefs_node *node, int file,
+                    struct limefs_opened *out, struct stat *st)
+{
+    int err = open_now(fs, node, file, NULL, out, st);
+    if (err) {
+        report_error(fs, node, st, err);
+    } else if (is_plain(node, out, st)) {
+        limefs_view_close(out);
+        err = -ESTALE;
+    }
+    return err;
+}
+
 /* A new, pinned view of what is there now, `seen` when its name was looked at. The container's
  * lock is held. */
 static int make_view(struct limefs *fs, struct limefs_node *node, int file,
@@ -90,16 +103,10 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
     if (!view)
         return -ENOMEM;
     struct limefs_opened opened;
-    int err = open_now(fs, node, file, NULL, &opened, &view->st);
+    int err = open_new(fs, node, file, &opened, &view->st);
     if (err) {
-        report_error(fs, node, &view->st, err);
         free(view);
         return err;
-    }
-    if (is_plain(node, &opened, &view->st)) {
-        limefs_view_close(&opened);
-        free(view);
-        return -ESTALE;
     }
     show(view, &opened);
     view->sure = !limefs_time_is_racy(&view->st.st_ctim, seen);

@@ -270,7 +270,8 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (strcmp(name, ACL) == 0)
         return get_acl(fs, id, node, buf, cap);
     if (limefs_xattr_is_acl(name))
-        return -ENODATA; /* no directory of ours has a default list */
+        return -ENODATA; /* a default one: were it refused, cp(1) would give up, and ls(1) would
+                          * ask for no other file's */
     if (strncmp(name, "user.", 5) != 0)
         return -EOPNOTSUPP; /* ls(1) then asks for no other file's security label */
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
