@@ -598,6 +598,26 @@ class Lists(TestCase):
         self.assertTrue(read(self.at_target("a/b/link")) == read(self.at_source("a/b/y")))
         self.assertFalse(os.path.exists(self.at_target("a/b/.q.limefs-stage")))
 
+    def test_folder_that_cannot_be_made(self):
+        for name in ("t/a/b/x", "t/c/x"):
+            os.makedirs(os.path.dirname(self.at_source(name)))
+            configuration(self.at_source(name), "2,2,2,2")
+        os.mkdir(self.at_target("t"))
+        put(self.at_target("t/a"), b"of somebody else")
+        done = limetest.run(["lime", "stage", "--json", "-r", self.at_source("t"), self.target])
+        self.assertEqual(done.returncode, 1, done)
+        self.assertEqual({line["target"]: line["status"]
+                          for line in map(json.loads, done.stdout.splitlines())},
+                         {self.at_target("t/a/b/x"): "failed", self.at_target("t/c/x"): "staged"})
+        for name, why in (("a", "File exists"), ("a/b", "Not a directory")):
+            self.assertIn(f"lime: {self.at_target('t')}/{name}: left out: mkdir: {why}\n",
+                          done.stderr.decode())
+        self.assertSame("t/c/x")
+        self.assertEqual(read(self.at_target("t/a")), b"of somebody else")
+        # One without files is not passed over either.
+        shutil.rmtree(self.at_source("t/a/b"))
+        self.assertFails("t/a: left out: mkdir: ", "-r", self.at_source("t"), self.target)
+
     def test_tree_without_a_name(self):
         """It is put into DST itself, and nothing beside it."""
         os.mkdir(self.at_target("dst"))

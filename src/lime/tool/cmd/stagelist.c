@@ -88,22 +88,24 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
 
 /* ---- trees ---- */
 
-static bool make_folder(const char *path, const struct stat *like)
-{
-    struct stat st;
-    if (mkdir(path, (like->st_mode & 0777) | 0700) == 0)
-        return true;
-    int err = errno;
-    if (err == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return true;
-    message_code(path, "mkdir", -err);
-    return false;
-}
-
 static void leave_out(struct stagelist *list, const char *path, const char *why)
 {
     message(path, "left out: %s", why);
     list->bad = true;
+}
+
+/* Where it cannot be made, what is below fails when its turn comes. */
+static void make_folder(struct stagelist *list, const char *path, const struct stat *like)
+{
+    struct stat st;
+    char why[128];
+    if (mkdir(path, (like->st_mode & 0777) | 0700) == 0)
+        return;
+    int err = errno;
+    if (err == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return;
+    snprintf(why, sizeof why, "mkdir: %s", limefile_strerror(-err));
+    leave_out(list, path, why);
 }
 
 struct tree {
@@ -128,7 +130,6 @@ static bool add_entry(void *context, const struct walk_entry *entry)
 {
     const struct tree *tree = context;
     char *target;
-    bool good = true;
     if (entry->kind == WALK_UNFINISHED)
         return true;
     if (asprintf(&target, "%s%s", tree->top, entry->path + tree->skip) < 0)
@@ -136,13 +137,13 @@ static bool add_entry(void *context, const struct walk_entry *entry)
     if (is_file(tree->list, entry))
         return add_file(tree->list, entry->path, target);
     if (entry->kind == WALK_FOLDER)
-        good = make_folder(target, entry->st);
+        make_folder(tree->list, target, entry->st);
     else if (entry->kind == WALK_FAULT)
         leave_out(tree->list, entry->path, strerror(entry->error));
     else if (entry->kind == WALK_OTHER)
         leave_out(tree->list, entry->path, "not a regular file");
     free(target);
-    return good;
+    return true;
 }
 
 static bool add_tree(struct stagelist *list, char *source, const char *folder)

@@ -13,7 +13,8 @@ struct stagelist {
 };
 
 /* The sources become files in the folder `target`, or the only one becomes `target`. Makes the
- * folders that a tree needs. False after a message: nothing may be copied. */
+ * folders that a tree needs; files below one that cannot be made fail later. False after a
+ * message: nothing may be copied. */
 bool stagelist_make(struct stagelist *, char *const *sources, size_t count, const char *target);
 
 /* One name a line, or (nul) ended by NULs, from a file or standard input ("-"); to be freed one
