@@ -746,6 +746,19 @@ class Disks(TestCase):
         self.assertSame("c")
         self.assertNothingLeft(["c"])
 
+    def test_what_was_written_cannot_be_read(self):
+        """That does not mean that it is wrong."""
+        path = configuration(self.at_source("c"))
+        fault = faults.Faults(self.target)
+        for call, nth, code in (("pread", 1, errno.EIO), ("pread", 1, errno.ESTALE),
+                                ("fstat", 2, errno.ENOMEM)):
+            fault.arm(faults.LIME, call, nth, code, lasts=call == "pread")
+            found = self.assertFails("1 of 1 files failed", path, self.target,
+                                     env=fault.environment())
+            self.assertEqual(found["c"]["reason"].lower(),
+                             f"read what was written: {os.strerror(code)}".lower())
+            self.assertNothingLeft()
+
     def test_kinds_of_file_systems(self):
         for kind in ("ext4", "xfs", "btrfs"):
             with self.subTest(kind):
@@ -889,6 +902,18 @@ class HeldSource(Held):
             os.unlink(self.path)
         self.assertIn("the source has gone", found[0]["reason"])
         self.assertNothingLeft()
+
+
+class HeldTarget(Held):
+    def test_other_bytes(self):
+        """Of a record's header, and of the length."""
+        for offset, more in ((16, b"?"), (len(read(self.path)), bytes(8))):
+            with self.held("fsync", code=1) as found, \
+                    open(self.at_target(".c.limefs-stage"), "r+b") as file:
+                file.seek(offset)
+                file.write(more)
+            self.assertEqual(found[0]["reason"], "what was written is not what was read")
+            self.assertNothingLeft()
 
 
 class HeldName(Held):

@@ -214,7 +214,11 @@ static int source_is_the_same(struct stage_file *f)
 static int verify_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_digest digest;
-    if (!stage_plan_fits(&f->plan, t->port.fd))
+    int fits = stage_plan_fits(&f->plan, t->port.fd);
+    if (fits < 0) /* of the target: -ESTALE would be taken for the source's */
+        return stage_fail(f->result, -EIO, "read what was written: %s",
+                          limefile_strerror(fits));
+    if (!fits)
         return stage_fail(f->result, -EIO, "what was written is not what was read");
     if (!f->options->verify_target)
         return 0;

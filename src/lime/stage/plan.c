@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ERRNO_MAX = 4095 }; /* codes beyond it tell what the bytes are */
+
 #define UNVERIFIED "record %" PRIu64 ": checksum not verified: %s"
 
 /* ---- words ---- */
@@ -203,23 +205,33 @@ static bool same_record(const struct limefile_record *a, const struct limefile_r
            memcmp(a->type, b->type, a->type_len) == 0;
 }
 
-bool stage_plan_fits(const struct stage_plan *plan, int fd)
+/* 1, 0 or -errno: whether the scan finds the records of the plan. */
+static int same_records(const struct stage_plan *plan, struct limefile_scan *scan)
 {
-    struct limefile_fd file;
-    struct limefile_scan *scan;
     struct limefile_record a, b;
     uint64_t done, size, count = 0;
     int got;
-    limefile_fd_init(&file, fd);
-    if (!plan->container)
-        return true;
-    if (limefile_scan_new(&file.source, NULL, NULL, &scan) != 0)
-        return false;
-    bool fits = true;
-    while (fits && (got = limefile_scan_next(scan, &b)) > 0)
-        fits = limefile_index_get(plan->index, ++count, &a) == 0 && same_record(&a, &b);
+    while ((got = limefile_scan_next(scan, &b)) > 0)
+        if (limefile_index_get(plan->index, ++count, &a) != 0 || !same_record(&a, &b))
+            return 0;
     limefile_scan_progress(scan, &done, &size);
-    limefile_scan_free(scan);
-    return fits && got == 0 && count == limefile_index_count(plan->index) &&
+    if (got < 0)
+        return got < -ERRNO_MAX ? 0 : got;
+    return count == limefile_index_count(plan->index) &&
            size == limefile_index_size(plan->index);
+}
+
+int stage_plan_fits(const struct stage_plan *plan, int fd)
+{
+    struct limefile_fd file;
+    struct limefile_scan *scan;
+    if (!plan->container)
+        return 1;
+    limefile_fd_init(&file, fd);
+    int err = limefile_scan_new(&file.source, NULL, NULL, &scan);
+    if (err)
+        return err;
+    int fits = same_records(plan, scan);
+    limefile_scan_free(scan);
+    return fits;
 }

@@ -18,8 +18,8 @@ int stage_plan_build(struct stage_plan *, int fd, const struct stage_options *,
                      struct stage_result *);
 void stage_plan_release(struct stage_plan *);
 
-/* True if the file has the same records at the same places. */
-bool stage_plan_fits(const struct stage_plan *, int fd);
+/* 1 if the file has the same records at the same places; 0 if not; -errno if it is unknown. */
+int stage_plan_fits(const struct stage_plan *, int fd);
 
 /* Adds a sentence. */
 __attribute__((format(printf, 2, 3))) void stage_words_add(struct stage_words *,
