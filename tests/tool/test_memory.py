@@ -184,6 +184,23 @@ class Commands(Measured):
                 os.unlink(path)
 
 
+class Several(Measured):
+    FILES, RECORDS = 8, 200 * 1000
+
+    def test_stage(self):
+        """Several at once take no more than one of a million records."""
+        folder = self.tempdir()
+        sources, target = os.path.join(folder, "sources"), os.path.join(folder, "target")
+        os.mkdir(sources)
+        os.mkdir(target)
+        make(os.path.join(sources, "c0"), KINDS["long types"], self.RECORDS)
+        for i in range(1, self.FILES):
+            os.link(os.path.join(sources, "c0"), os.path.join(sources, f"c{i}"))
+        mb = self.peak_mb(["lime", "stage", "-r", sources, target], False)
+        self.assert_small(mb, MILLION, f"lime stage of {self.FILES} files")
+        self.assertEqual(len(os.listdir(os.path.join(target, "sources"))), self.FILES)
+
+
 class Unpacking(Measured):
     def test_unpack_and_pack(self):
         records = 200 * 1000 if limetest.STRESS else 2000

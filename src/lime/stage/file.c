@@ -354,7 +354,7 @@ static int begin_anew(struct stage_file *f, struct stage_target *t, int why)
         if (!err)
             err = look_at_source(f);
         if (!err)
-            err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
+            err = stage_plan_build(&f->plan, f->source.fd, f->options, f->room, f->result);
         if (err)
             return err;
         stage_words_add(&f->result->words, "the source has changed while it was read");
@@ -401,9 +401,10 @@ static enum stage_status run(struct stage_file *f)
             return STAGE_THERE;
     }
     if (!err)
-        err = stage_plan_build(&f->plan, f->source.fd, f->options, f->result);
+        err = stage_plan_build(&f->plan, f->source.fd, f->options, f->room, f->result);
     if (!err) {
         err = stage_it(f);
+        stage_plan_release(&f->plan); /* for the target's */
         if (err == -EEXIST && stage_file_is_there(f) == 1)
             return STAGE_THERE; /* somebody else was faster */
     }

@@ -11,6 +11,7 @@ struct stage_file {
     const struct stage_item *item;
     struct stage_result *result;
     struct stage_pump *pump;
+    struct stage_room *room;
     struct stage_remote *remote; /* or NULL */
     atomic_uint_fast64_t *moved;
     atomic_bool *stopped;

@@ -156,8 +156,60 @@ static int refuse(const struct stage_plan *plan, const struct stage_options *opt
     return 1;
 }
 
+static int look_at_all(struct stage_plan *plan, struct limefile_source *source,
+                       struct look *look)
+{
+    look->result->container = plan->container = true;
+    look->result->records = limefile_index_count(plan->index);
+    const struct limefile_finding *fault = limefile_index_fault(plan->index);
+    int err = 0;
+    if (fault) {
+        report(look, fault);
+        err = look->err;
+    } else if (limefile_index_deviations(plan->index)) {
+        err = name_deviations(source, look);
+    }
+    return err ? err : look_at_fields(plan, source, look);
+}
+
+/* ---- the plan ---- */
+
+/* How many records there are, or 0 if few fit: nothing is read, then. What is wrong ends it, as
+ * it ends the index. */
+static int count_records(struct limefile_source *source, uint64_t *count)
+{
+    struct limefile_scan *scan;
+    struct limefile_record record;
+    uint64_t done, size;
+    *count = 0;
+    int err = limefile_scan_new(source, NULL, NULL, &scan);
+    if (err)
+        return err;
+    limefile_scan_progress(scan, &done, &size);
+    if (size > (uint64_t)STAGE_ROOM_FEW * LIMEFILE_HEADER_BYTES)
+        while (limefile_scan_next(scan, &record) > 0)
+            ++*count;
+    limefile_scan_free(scan);
+    return 0;
+}
+
+/* Before anything is kept of each record. */
+static int wait_for_room(struct stage_plan *plan, struct limefile_source *source,
+                         struct stage_room *room)
+{
+    uint64_t records;
+    int err = count_records(source, &records);
+    if (!err)
+        err = stage_room_enter(room, records);
+    if (!err) {
+        plan->room = room;
+        plan->taken = records;
+    }
+    return err;
+}
+
 int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options *options,
-                     struct stage_result *result)
+                     struct stage_room *room, struct stage_result *result)
 {
     struct limefile_fd file;
     struct look look = {options, result, 0};
@@ -165,26 +217,18 @@ int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options
     stage_words_release(&result->words);
     stage_words_release(&result->unverified);
     limefile_fd_init(&file, fd);
-    int err = limefile_index_build(&file.source, &plan->index);
-    if (err)
-        return stage_fail(result, err, "read: %s", limefile_strerror(err));
-    err = refuse(plan, options, result);
-    plan->container = err > 0;
-    if (err <= 0)
-        goto out;
-    result->container = true;
-    result->records = limefile_index_count(plan->index);
-    const struct limefile_finding *fault = limefile_index_fault(plan->index);
-    err = 0;
-    if (fault) {
-        report(&look, fault);
-        err = look.err;
-    } else if (limefile_index_deviations(plan->index)) {
-        err = name_deviations(&file.source, &look);
-    }
+    int err = wait_for_room(plan, &file.source, room);
+    if (err == -EINTR)
+        return stage_fail(result, err, "interrupted");
     if (!err)
-        err = look_at_fields(plan, &file.source, &look);
-out:
+        err = limefile_index_build(&file.source, &plan->index);
+    if (err) {
+        err = stage_fail(result, err, "read: %s", limefile_strerror(err));
+    } else {
+        err = refuse(plan, options, result);
+        if (err > 0)
+            err = look_at_all(plan, &file.source, &look);
+    }
     if (err)
         stage_plan_release(plan);
     return err;
@@ -195,6 +239,8 @@ void stage_plan_release(struct stage_plan *plan)
     if (plan->container)
         limefile_fields_release(&plan->fields);
     limefile_index_free(plan->index);
+    if (plan->room)
+        stage_room_leave(plan->room, plan->taken);
     *plan = (struct stage_plan){0};
 }
 

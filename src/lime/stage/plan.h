@@ -3,19 +3,23 @@
 #ifndef STAGE_PLAN_H
 #define STAGE_PLAN_H
 
+#include "room.h"
 #include "stage.h"
 
 struct stage_plan {
     bool container;
     struct limefile_index *index; /* NULL if it is none */
     struct limefile_fields fields;
+    struct stage_room *room; /* where it has taken room for so many records */
+    uint64_t taken;
 };
 
-/* A failure (negative) comes with its reason; deviations and what cannot be verified go to the
- * result's words, those of an earlier look go. What is wrong beyond use: faults, an empty file,
- * data of another length than the metadata say. */
+/* Waits for room if the file has very many records. A failure (negative) comes with its reason;
+ * deviations and what cannot be verified go to the result's words, those of an earlier look go.
+ * What is wrong beyond use: faults, an empty file, data of another length than the metadata
+ * say. */
 int stage_plan_build(struct stage_plan *, int fd, const struct stage_options *,
-                     struct stage_result *);
+                     struct stage_room *, struct stage_result *);
 void stage_plan_release(struct stage_plan *);
 
 /* 1 if the file has the same records at the same places; 0 if not; -errno if it is unknown. */

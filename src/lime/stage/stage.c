@@ -24,6 +24,7 @@ struct stage {
     const struct stage_item *items;
     size_t count;
     struct stage_pump *pump;
+    struct stage_room room;
     struct stage_remote *remote;
     char job_failure[STAGE_REASON_MAX]; /* "" if none */
 
@@ -48,6 +49,7 @@ static struct node *work_on(struct stage *s, const struct stage_item *item)
                               .item = item,
                               .result = &node->result,
                               .pump = s->pump,
+                              .room = &s->room,
                               .remote = s->remote,
                               .moved = &s->moved,
                               .stopped = &s->stopped};
@@ -100,6 +102,7 @@ int stage_start(const struct stage_options *options, const struct stage_item *it
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->some, &clock);
     pthread_condattr_destroy(&clock);
+    stage_room_init(&s->room);
     s->options = *options;
     s->items = items;
     s->count = count;
@@ -166,6 +169,7 @@ void stage_stop(struct stage *s)
 {
     atomic_store(&s->stopped, true);
     stage_pump_stop(s->pump);
+    stage_room_stop(&s->room);
 }
 
 const char *stage_job_failure(struct stage *s)
@@ -184,6 +188,7 @@ void stage_free(struct stage *s)
         stage_pump_free(s->pump);
     if (s->remote)
         stage_remote_free(s->remote);
+    stage_room_destroy(&s->room);
     pthread_cond_destroy(&s->some);
     pthread_mutex_destroy(&s->lock);
     free(s);

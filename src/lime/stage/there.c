@@ -95,7 +95,7 @@ int stage_file_is_there(struct stage_file *f)
     int err =
         fstat(target.fd, &st) != 0 ? stage_fail(f->result, -errno, "%s", strerror(errno)) : 0;
     if (!err)
-        err = stage_plan_build(&plan, target.fd, f->options, f->result);
+        err = stage_plan_build(&plan, target.fd, f->options, f->room, f->result);
     if (!err) {
         err = compare(f, &target, &st, &plan);
         stage_plan_release(&plan);
