@@ -904,6 +904,43 @@ class HeldSource(Held):
         self.assertNothingLeft()
 
 
+class HeldFirst(Held):
+    def setUp(self):
+        super().setUp()
+        self.first, self.path = self.path, configuration(self.at_source("c2"), "2,2,2,2")
+
+    def peak_mb(self):
+        """When it has come to rest."""
+        def kib():
+            with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
+                return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+        before = 0
+        while before < kib():
+            before = kib()
+            time.sleep(0.5)
+        return before / 1024
+
+    def test_many_others_end_before_it(self):
+        """What is to be told after it takes no more than some memory, and all is told."""
+        names = [f"/none/{i}" for i in range(40000)]
+        with self.held("fsync", self.first, *names, code=1) as found:
+            if not limetest.SANITIZED:
+                self.assertLess(self.peak_mb(), 90)
+        self.assertEqual([os.path.basename(r["target"]) for r in found],
+                         ["c", *map(os.path.basename, names), "c2"])
+        self.assertEqual({r["status"] for r in found[1:-1]}, {"failed"})
+        self.assertSame("c")
+        self.assertSame("c2")
+
+    def test_interrupted_while_others_wait(self):
+        with self.held("fsync", self.first, *(f"/none/{i}" for i in range(20000)),
+                       code=-signal.SIGTERM) as found:
+            self.peak_mb()
+            self.process.terminate()
+        self.assertLess(len(found), 20002)
+        self.assertNothingLeft(["c"] if found[0]["status"] == "staged" else [])
+
+
 class HeldTarget(Held):
     def test_other_bytes(self):
         """Of a record's header, and of the length."""

@@ -12,10 +12,12 @@
 
 enum {
     REMOTE_BLOCKS = 32, /* as many as the pump has */
+    RESULTS_MAX = 8192, /* of about 3 KB: no file is begun while so many are not released */
 };
 
 struct node {
     struct stage_result result;
+    struct stage *stage;
     struct node *next;
 };
 
@@ -29,8 +31,10 @@ struct stage {
     char job_failure[STAGE_REASON_MAX]; /* "" if none */
 
     pthread_mutex_t lock;
-    pthread_cond_t some;
-    size_t next; /* item that nobody has taken */
+    pthread_cond_t some;  /* a result, or a thread less */
+    pthread_cond_t fewer; /* results, or nothing more to do */
+    size_t unreleased;    /* results, with those of files under way */
+    size_t next;          /* item that nobody has taken */
     struct node *first, **last;
     unsigned running, thread_count;
     atomic_uint_fast64_t moved;
@@ -40,13 +44,26 @@ struct stage {
 
 /* ---- threads ---- */
 
-static struct node *work_on(struct stage *s, const struct stage_item *item)
+/* The next item's. NULL: there is none, or no memory; what is missing at the end has failed. */
+static struct node *begin_next(struct stage *s)
 {
+    while (s->unreleased >= RESULTS_MAX && !atomic_load(&s->stopped))
+        pthread_cond_wait(&s->fewer, &s->lock);
+    if (s->next == s->count || atomic_load(&s->stopped))
+        return NULL;
     struct node *node = calloc(1, sizeof *node);
     if (!node)
         return NULL;
+    node->stage = s;
+    node->result.item = &s->items[s->next++];
+    s->unreleased++;
+    return node;
+}
+
+static void work_on(struct stage *s, struct node *node)
+{
     struct stage_file file = {.options = &s->options,
-                              .item = item,
+                              .item = node->result.item,
                               .result = &node->result,
                               .pump = s->pump,
                               .room = &s->room,
@@ -54,20 +71,16 @@ static struct node *work_on(struct stage *s, const struct stage_item *item)
                               .moved = &s->moved,
                               .stopped = &s->stopped};
     stage_file_run(&file);
-    return node;
 }
 
 static void *run(void *stage)
 {
     struct stage *s = stage;
     pthread_mutex_lock(&s->lock);
-    while (s->next < s->count && !atomic_load(&s->stopped)) {
-        const struct stage_item *item = &s->items[s->next++];
+    for (struct node *node; (node = begin_next(s));) {
         pthread_mutex_unlock(&s->lock);
-        struct node *node = work_on(s, item);
+        work_on(s, node);
         pthread_mutex_lock(&s->lock);
-        if (!node)
-            break; /* no memory: what is missing at the end has failed */
         *s->last = node;
         s->last = &node->next;
         pthread_cond_broadcast(&s->some);
@@ -101,6 +114,7 @@ int stage_start(const struct stage_options *options, const struct stage_item *it
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->some, &clock);
+    pthread_cond_init(&s->fewer, NULL);
     pthread_condattr_destroy(&clock);
     stage_room_init(&s->room);
     s->options = *options;
@@ -157,7 +171,13 @@ void stage_result_release(struct stage_result *result)
 {
     stage_words_release(&result->words);
     stage_words_release(&result->unverified);
-    free(result); /* the first member of its node */
+    struct node *node = (struct node *)result; /* its first member */
+    struct stage *s = node->stage;
+    pthread_mutex_lock(&s->lock);
+    s->unreleased--;
+    pthread_cond_signal(&s->fewer);
+    pthread_mutex_unlock(&s->lock);
+    free(node);
 }
 
 uint64_t stage_unverified_count(const struct stage_result *result)
@@ -170,6 +190,9 @@ void stage_stop(struct stage *s)
     atomic_store(&s->stopped, true);
     stage_pump_stop(s->pump);
     stage_room_stop(&s->room);
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_broadcast(&s->fewer);
+    pthread_mutex_unlock(&s->lock);
 }
 
 const char *stage_job_failure(struct stage *s)
@@ -190,6 +213,7 @@ void stage_free(struct stage *s)
         stage_remote_free(s->remote);
     stage_room_destroy(&s->room);
     pthread_cond_destroy(&s->some);
+    pthread_cond_destroy(&s->fewer);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

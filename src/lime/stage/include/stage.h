@@ -82,6 +82,9 @@ int stage_start(const struct stage_options *, const struct stage_item *items, si
 /* A file that is done with, in the order in which they are: 1, to be released. 0: none within
  * that time. -1: there will be none. *moved: bytes of all files that are done with so far. */
 int stage_next(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
+
+/* Before stage_free(). While thousands are not released nothing more is begun, so that a caller
+ * may wait with them for the first item that is under way, and for nothing else. */
 void stage_result_release(struct stage_result *);
 
 /* How many fields have a checksum that cannot be compared. */

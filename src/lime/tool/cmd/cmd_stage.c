@@ -58,12 +58,18 @@ struct options {
     bool json, quiet, no_space_check, help;
 };
 
+/* Kept to the end: of a result hardly anything, as all of a long list may fail. */
+struct failure {
+    const struct stage_item *item;
+    char *reason;
+};
+
 /* What has come out so far. */
 struct tally {
     size_t of[4];      /* by enum stage_status */
     size_t unverified; /* of those that are staged or there */
     uint64_t bytes;
-    struct stage_result **failed; /* kept to the end */
+    struct failure *failed;
     size_t failed_count;
 };
 
@@ -94,10 +100,23 @@ static void warn(const char *path, const struct stage_words *words)
         message(path, "warning: and %" PRIu64 " more", words->more);
 }
 
+/* False after a message. */
+static bool keep_failure(struct tally *tally, const struct stage_result *r)
+{
+    void *more = reallocarray(tally->failed, tally->failed_count + 1, sizeof *tally->failed);
+    char *reason = more ? strdup(r->reason) : NULL;
+    if (more)
+        tally->failed = more;
+    if (reason)
+        tally->failed[tally->failed_count++] = (struct failure){r->item, reason};
+    else
+        message(r->item->source, "%s", r->reason);
+    return reason != NULL;
+}
+
 static bool take_result(struct tally *tally, struct stage_result *r, const struct options *o,
                         struct progress *progress)
 {
-    bool bad = r->status == STAGE_FAILED;
     tally->of[r->status]++;
     if (r->status == STAGE_STAGED)
         tally->bytes += r->size;
@@ -111,19 +130,9 @@ static bool take_result(struct tally *tally, struct stage_result *r, const struc
     progress_hide();
     (o->json ? stageprint_json : stageprint_row)(r);
     flush_stdout();
-    if (!bad) {
-        stage_result_release(r);
-        return true;
-    }
-    void *more = realloc(tally->failed, (tally->failed_count + 1) * sizeof *tally->failed);
-    if (!more) {
-        message(r->item->source, "%s", r->reason);
-        stage_result_release(r);
-        return false;
-    }
-    tally->failed = more;
-    tally->failed[tally->failed_count++] = r;
-    return true;
+    bool good = r->status != STAGE_FAILED || keep_failure(tally, r);
+    stage_result_release(r);
+    return good;
 }
 
 static void tell_failures(const struct tally *tally, size_t count)
@@ -131,7 +140,7 @@ static void tell_failures(const struct tally *tally, size_t count)
     if (tally->failed_count)
         message("stage", "%zu of %zu files failed:", tally->failed_count, count);
     for (size_t i = 0; i < tally->failed_count; i++)
-        message(tally->failed[i]->item->source, "%s", tally->failed[i]->reason);
+        message(tally->failed[i].item->source, "%s", tally->failed[i].reason);
 }
 
 static void tell_summary(const struct tally *tally, size_t count, double seconds)
@@ -154,7 +163,7 @@ static void tell_summary(const struct tally *tally, size_t count, double seconds
 static void release(struct tally *tally)
 {
     for (size_t i = 0; i < tally->failed_count; i++)
-        stage_result_release(tally->failed[i]);
+        free(tally->failed[i].reason);
     free(tally->failed);
 }
 
