@@ -42,6 +42,14 @@ def reads(pid, path):
         return False
 
 
+def has_deleted_file(pid, folder):
+    try:
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return False
+    return any(link.startswith(folder) and link.endswith("(deleted)") for link in links)
+
+
 class Several(limetest.TestCase):
     def setUp(self):
         super().setUp()
@@ -58,6 +66,14 @@ class Several(limetest.TestCase):
         at = good.index(b"ildg-binary-data") + 3000
         bad = good[:at] + bytes([good[at] ^ 1]) + good[at + 1:]
         return [self.put(f"c{i:04}", bad if i % 7 == 3 else good) for i in range(count)]
+
+    def limited(self, limit, *args, **options):
+        """Runs lime with a limit of ulimit."""
+        return run(self.limit(limit, *args), timeout=300, **options)
+
+    @staticmethod
+    def limit(limit, *args):
+        return ["sh", "-c", f'ulimit {limit} && exec "$0" "$@"', limetest.program("lime"), *args]
 
     def test_order(self):
         """What each file says is what it says alone, and stands where it stands in the list."""
@@ -163,17 +179,51 @@ class Several(limetest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output: write: No space left on device", done.stderr)
 
-    @limetest.unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_no_room_to_hold_it(self):
-        """JSON that waits for the end of its file is held in a file of /tmp."""
-        noise = record("t", b"", 0, 1) * 20000
-        names = [os.path.basename(self.put(f"n{i}", noise)) for i in range(3)]
-        script = ('exec 3<"$0" && mount -t tmpfs -o size=64k none /tmp && '
-                  'exec /proc/self/fd/3 check --json -j 2 "$@"')
-        done = run(["unshare", "--mount", "sh", "-c", script, limetest.program("lime"), *names],
-                   cwd=self.folder, timeout=300)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"lime: n0: check: No space left on device", done.stderr)
+        """JSON that waits for the end of its file is held in a temporary file; where that cannot
+        grow, the file comes out as it is printed, and the others, too."""
+        noise = record("xlf-info", b"plaquette = 0.5\n", 0, 1) * 10000
+        for name in "n0", "n2":
+            self.put(name, noise)
+        paths = [os.path.join(self.folder, "n0"), *self.configurations(1),
+                 os.path.join(self.folder, "n2")]
+        for command in "check", "info":
+            alone = [json.loads(run(["lime", command, "--json", path]).stdout) for path in paths]
+            for blocks in 0, 100, 1000:
+                with self.subTest(command=command, blocks=blocks):
+                    done = self.limited(f"-f {blocks}", command, "--json", "-j", "2", *paths)
+                    self.assertEqual(done.stderr, b"")
+                    self.assertEqual(json.loads(done.stdout), alone)
+        done = self.limited("-f 100", "check", "--json", "-r", self.folder)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(lines[-1]["summary"]["files"], 3)
+
+    def test_the_temporary_file(self):
+        """It has no name, and is in $TMPDIR."""
+        paths = [self.put(f"n{i}", record("t", b"", 0, 1) * 20000) for i in range(2)]
+        folder = self.tempdir()
+        environment = {**os.environ, "TMPDIR": folder}
+        with subprocess.Popen([limetest.program("lime"), "check", "--json", *paths],
+                              stdout=subprocess.PIPE, env=environment) as check:
+            # Nobody takes the output before, so that it cannot end.
+            self.assertTrue(limetest._wait(lambda: has_deleted_file(check.pid, folder), 60))
+            self.assertEqual(os.listdir(folder), [])
+            out = check.communicate(timeout=300)[0]
+        self.assertEqual([one["file"] for one in json.loads(out)], paths)
+
+    def test_a_lost_worker_of_which_a_part_is_out(self):
+        """Its line cannot be used; the next one tells that it was lost."""
+        paths = [self.put(f"n{i}", record("t", b"", 0, 1) * 20000) for i in range(2)]
+        with subprocess.Popen(self.limit("-f 0", "check", "--json", "-j", "2", "-r", self.folder),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as check:
+            begin = os.read(check.stdout.fileno(), 1)
+            os.kill(next(pid for pid in workers(check) if reads(pid, paths[0])), signal.SIGKILL)
+            out = check.communicate(timeout=300)[0]
+        lines = (begin + out).splitlines()
+        self.assertTrue(lines[0].startswith(b'{"file": "' + paths[0].encode()))
+        lines = [json.loads(line) for line in lines[1:]]
+        self.assertEqual([one.get("error") for one in lines],
+                         ["its process was ended by signal 9", None, None])
 
     def test_folder_that_cannot_be_read_to_its_end(self):
         """It is told, and what was seen is worked on."""

@@ -3,6 +3,7 @@
 #include "feed.h"
 #include "copy.h"
 #include "limefile.h"
+#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -106,16 +107,9 @@ bool feed_run(struct feed *feed, int out, const char *out_name, uint64_t offset,
 static int open_unnamed(const char *beside)
 {
     char *copy = strdup(beside);
-    int fd = copy ? open(dirname(copy), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    int fd = copy ? tempfile_unnamed(dirname(copy)) : -ENOMEM;
     free(copy);
-    if (fd >= 0)
-        return fd;
-    FILE *file = tmpfile(); /* that file system has no such thing */
-    fd = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 3) : -1;
-    int err = errno;
-    if (file)
-        fclose(file);
-    return fd < 0 ? -err : fd;
+    return fd;
 }
 
 bool feed_collect(struct feed *feed, const char *beside)

@@ -203,3 +203,16 @@ void tempfile_abort(struct tempfile *t)
     guard_lift();
     forget(t);
 }
+
+int tempfile_unnamed(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    FILE *file = tmpfile(); /* that file system has no such thing */
+    fd = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 3) : -1;
+    int err = errno;
+    if (file)
+        fclose(file);
+    return fd < 0 ? -err : fd;
+}

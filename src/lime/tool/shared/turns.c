@@ -1,6 +1,8 @@
 /* turns.c - what workers print, in the order of the list */
 #define _GNU_SOURCE
 #include "turns.h"
+#include "limefile.h"
+#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -34,10 +36,15 @@ static const char *name_of(const struct turns *t, size_t file)
 }
 
 /* What cannot be held cannot be told either. */
-static void give_up(const struct turns *t, size_t file, int err)
+static void give_up(const struct turns *t, size_t file)
 {
-    message_code(name_of(t, file), t->all->action, err);
+    message_code(name_of(t, file), t->all->action, -ENOMEM);
     exit(TOOL_BAD);
+}
+
+static void add_status(struct turns *t, int status)
+{
+    t->worst = status > t->worst ? status : t->worst;
 }
 
 /* ---- out ---- */
@@ -71,6 +78,8 @@ static void tell_lost(struct turns *t, int how)
     message(name_of(t, t->turn), "%s: %s", t->all->action, why);
     if (!t->all->lost)
         return;
+    if (t->prints) /* a part of it is out */
+        putchar('\n');
     begin_output(t);
     t->all->lost(t->all->context, t->turn, why);
 }
@@ -85,9 +94,9 @@ static void end_turn(struct turns *t, const struct packet *packet)
         tell_lost(t, packet->head.how);
     if (all->done)
         status = all->done(all->context, t->turn, status, result);
-    t->worst = status > t->worst ? status : t->worst;
+    add_status(t, status);
     t->printed = t->printed || t->prints;
-    t->prints = false;
+    t->prints = t->flows = false;
     t->turn++;
 }
 
@@ -107,7 +116,7 @@ static void hold(struct turns *t, size_t file, const struct packet *packet, size
     struct waiting *waiting = waiting_of(t, file);
     struct held *held = malloc(sizeof *held - sizeof held->packet + n);
     if (!held)
-        give_up(t, file, -ENOMEM);
+        give_up(t, file);
     held->next = NULL;
     held->n = n;
     memcpy(&held->packet, packet, n);
@@ -130,62 +139,97 @@ static struct held *pop(struct waiting *waiting)
 
 /* ---- the page ---- */
 
-/* All that is held of the file whose turn it is goes there. */
-static void fill_page(struct turns *t)
+static int open_page(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return tempfile_unnamed(folder && *folder ? folder : "/tmp");
+}
+
+static void close_page(struct turns *t)
+{
+    if (t->page >= 0)
+        close(t->page);
+    t->page = -1;
+}
+
+/* False: there is no room for it, and nothing has changed. */
+static bool add_to_page(struct turns *t, const char *text, size_t n)
+{
+    if (t->page < 0)
+        t->page = open_page();
+    if (t->page < 0 || limefile_fd_write(t->page, text, n, t->paged) != 0)
+        return false;
+    t->paged += n;
+    return true;
+}
+
+/* All that is held of the file whose turn it is goes there; false: as far as there is room. */
+static bool fill_page(struct turns *t)
 {
     struct waiting *waiting = waiting_of(t, t->turn);
-    int err = 0;
-    if (!t->page && !(t->page = tmpfile()))
-        give_up(t, t->turn, -errno);
     while (waiting->first) {
-        struct held *held = pop(waiting);
-        size_t n = held->n - sizeof held->packet.head;
-        if (held->packet.head.kind == TO_STDOUT)
-            err = fwrite(held->packet.body, 1, n, t->page) == n ? 0 : -errno;
-        else
+        struct held *held = waiting->first;
+        if (held->packet.head.kind != TO_STDOUT)
             take_now(t, &held->packet, held->n);
-        free(held);
-        if (err)
-            give_up(t, t->turn, err);
+        else if (!add_to_page(t, held->packet.body, held->n - sizeof held->packet.head))
+            return false;
+        free(pop(waiting));
     }
-    if (fflush(t->page) != 0)
-        give_up(t, t->turn, -errno);
-    t->paged = true;
+    return true;
+}
+
+/* Returns an error of reading. */
+static int print_page(struct turns *t)
+{
+    char block[PACKET_MAX];
+    begin_output(t);
+    for (uint64_t at = 0, piece; at < t->paged; at += piece) {
+        piece = t->paged - at < sizeof block ? t->paged - at : sizeof block;
+        ssize_t got = limefile_fd_read(t->page, block, (size_t)piece, at);
+        if (got != (ssize_t)piece)
+            return got < 0 ? (int)got : -EIO;
+        fwrite(block, 1, (size_t)piece, stdout);
+    }
+    return 0;
 }
 
 static void empty_page(struct turns *t)
 {
-    char block[PACKET_MAX];
-    rewind(t->page);
-    if (!waiting_of(t, t->turn)->lost) {
-        begin_output(t);
-        for (size_t n; (n = fread(block, 1, sizeof block, t->page)) > 0;)
-            fwrite(block, 1, n, stdout);
+    int err = waiting_of(t, t->turn)->lost ? 0 : print_page(t);
+    if (err) {
+        message_code(name_of(t, t->turn), t->all->action, err);
+        add_status(t, TOOL_BAD);
     }
-    if (ferror(t->page))
-        give_up(t, t->turn, -EIO);
-    rewind(t->page);
-    if (ftruncate(fileno(t->page), 0) != 0)
-        give_up(t, t->turn, -errno);
-    t->paged = false;
+    t->paged = 0;
+    if (ftruncate(t->page, 0) != 0)
+        close_page(t);
 }
 
 /* ---- in turn ---- */
 
-static void catch_up(struct turns *t)
+static bool comes_out(const struct turns *t, const struct waiting *waiting)
 {
-    while (t->turn < t->all->count) {
-        struct waiting *waiting = waiting_of(t, t->turn);
-        if (!waiting->first || (t->all->whole && !waiting->ended))
-            break;
+    return waiting->first && (!t->all->whole || t->flows || waiting->ended);
+}
+
+static void print_held(struct turns *t)
+{
+    while (t->turn < t->all->count && comes_out(t, waiting_of(t, t->turn))) {
         if (t->paged)
             empty_page(t);
-        struct held *held = pop(waiting);
+        struct held *held = pop(waiting_of(t, t->turn));
         take_now(t, &held->packet, held->n);
         free(held);
     }
-    if (t->turn < t->all->count && turns_is_full(t, t->turn))
-        fill_page(t);
+}
+
+static void catch_up(struct turns *t)
+{
+    print_held(t);
+    if (t->turn == t->all->count || !turns_is_full(t, t->turn) || fill_page(t))
+        return;
+    t->flows = true;
+    print_held(t);
 }
 
 void turns_take(struct turns *t, size_t file, const struct packet *packet, size_t n)
@@ -204,14 +248,13 @@ bool turns_is_full(const struct turns *t, size_t file)
 
 bool turns_begin(struct turns *t, const struct several *all, size_t ahead)
 {
-    *t = (struct turns){.all = all, .ahead = ahead};
+    *t = (struct turns){.all = all, .ahead = ahead, .page = -1};
     t->ring = calloc(ahead, sizeof *t->ring);
     return t->ring != NULL;
 }
 
 void turns_end(struct turns *t)
 {
-    if (t->page)
-        fclose(t->page);
+    close_page(t);
     free(t->ring);
 }

@@ -4,7 +4,7 @@
  *
  * The file whose turn it is comes out as it is printed; of those ahead of it a little is held.
  * A file that comes out whole is held to its end, and what is more than a little in a temporary
- * file.
+ * file, the page. Where there is no room for it, the file comes out as it is printed.
  */
 #ifndef TURNS_H
 #define TURNS_H
@@ -34,11 +34,12 @@ struct turns {
     size_t turn;          /* the file whose output comes out */
     struct waiting *ring; /* of `ahead` files */
     size_t ahead;
-    FILE *page;   /* of the file whose turn it is, before what is held of it; NULL: none yet */
-    bool paged;   /* there is something in it */
-    bool printed; /* by a file before, */
-    bool prints;  /* and by this one */
-    int worst;    /* exit status */
+    int page;       /* of the file whose turn it is, before what is held of it; -1: none yet */
+    uint64_t paged; /* bytes in it */
+    bool flows;     /* that file has no room there: it comes out as it is printed */
+    bool printed;   /* by a file before, */
+    bool prints;    /* and by this one */
+    int worst;      /* exit status */
 };
 
 /* For files of which none is begun before it is less than `ahead` away from the turn. False:

@@ -38,6 +38,10 @@ int tempfile_open(struct tempfile *, const char *target);
 int tempfile_commit(struct tempfile *);
 void tempfile_abort(struct tempfile *);
 
+/* Opens a file without a name in that folder, or in /tmp where it cannot have one: a
+ * descriptor, or -errno. */
+int tempfile_unnamed(const char *folder);
+
 /* Makes a change of names in the folder of `path` durable. */
 int sync_folder_of(const char *path);
 
