@@ -225,6 +225,30 @@ class Several(limetest.TestCase):
         self.assertEqual([one.get("error") for one in lines],
                          ["its process was ended by signal 9", None, None])
 
+    def test_no_process(self):
+        """Without descriptors for workers, or the right to begin them, all is done, and told, as
+        by workers."""
+        paths = self.configurations(12)
+        paths.insert(3, self.put("noise", record("xlf-info", b"plaquette = 0.5\n", 0, 1) * 3000))
+        other = self.put("notes.txt", b"no container")
+        for args in (["check"], ["check", "--json"], ["check", "-q", "-r"], ["info"],
+                     ["info", "--json"], ["info", "--json", "-r"]):
+            names = [self.folder] if "-r" in args else [other, *paths]
+            both = run(["lime", *args, *names], stderr=subprocess.STDOUT)
+            done = self.limited("-n 4", *args, *names, stderr=subprocess.STDOUT)
+            self.assertEqual(done.returncode, both.returncode, args)
+            self.assertTrue(done.stdout == both.stdout, args)
+
+    @limetest.unittest.skipUnless(os.geteuid() == 0, "needs root")
+    @limetest.unittest.skipIf(limetest.SANITIZED, "a sanitizer begins a process")
+    def test_no_right_to_begin_a_process(self):
+        paths = self.configurations(2)
+        os.chmod(self.folder, 0o755)
+        done = run(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "prlimit",
+                    "--nproc=1", limetest.program("lime"), "check", "--data", *paths])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"2 files: 2 good", done.stdout)
+
     def test_folder_that_cannot_be_read_to_its_end(self):
         """It is told, and what was seen is worked on."""
         self.configurations(5)

@@ -60,9 +60,9 @@ static ssize_t put(void *cookie, const char *text, size_t n)
     return (ssize_t)n;
 }
 
-static FILE *open_outlet(struct outlet *outlet, int mode)
+static FILE *open_stream(void *cookie, cookie_write_function_t *write, int mode)
 {
-    FILE *stream = fopencookie(outlet, "w", (cookie_io_functions_t){.write = put});
+    FILE *stream = fopencookie(cookie, "w", (cookie_io_functions_t){.write = write});
     if (stream)
         setvbuf(stream, NULL, mode, PACKET_MAX);
     return stream;
@@ -72,7 +72,7 @@ static FILE *open_outlet(struct outlet *outlet, int mode)
 static void serve(const struct several *all, int socket, struct progress *progress)
 {
     struct outlet out = {socket, TO_STDOUT}, err = {socket, TO_STDERR};
-    FILE *streams[] = {open_outlet(&out, _IOFBF), open_outlet(&err, _IOLBF)};
+    FILE *streams[] = {open_stream(&out, put, _IOFBF), open_stream(&err, put, _IOLBF)};
     struct order order;
     if (!streams[0] || !streams[1])
         return;
@@ -245,37 +245,68 @@ static bool give_all(struct run *run)
     return any;
 }
 
-static int run_workers(struct run *run)
+/* Until all are done, or no process can be had. */
+static void run_workers(struct run *run)
 {
     begin_bar(&run->bar, run->all);
-    while (run->turns.turn < run->all->count) {
-        if (!give_all(run)) {
-            message_code(run->all->action, "begin a process", -errno);
-            run->turns.worst = TOOL_BAD;
-            break;
-        }
+    while (run->turns.turn < run->all->count && give_all(run))
         hear_all(run);
-    }
     for (unsigned i = 0; i < run->workers; i++)
         if (run->worker[i].pid)
             end_worker(&run->worker[i], NULL);
     progress_end(&run->bar);
-    return run->turns.worst;
 }
 
-static int run_here(const struct several *all, unsigned processors)
+/* ---- in this process ---- */
+
+/* What a file prints on its way to stdout, where `between` may come before it. */
+struct passage {
+    struct turns *turns;
+    FILE *out;
+};
+
+static ssize_t pass(void *cookie, const char *text, size_t n)
 {
+    const struct passage *passage = cookie;
+    FILE *in = stdout;
+    stdout = passage->out;
+    turns_print(passage->turns, text, n);
+    flush_stdout(); /* which keeps the reason if it fails */
+    stdout = in;
+    return (ssize_t)n;
+}
+
+static void work_here(struct run *run)
+{
+    const struct several *all = run->all;
     _Alignas(max_align_t) char result[SEVERAL_RESULT_MAX] = "";
+    struct packet packet = {.head = {.kind = ENDED}};
     struct progress progress;
-    int worst = TOOL_GOOD;
-    begin_bar(&progress, all);
-    if (all->count) {
-        int status = all->work(all->context, 0, processors, &progress, result);
-        progress_hide();
-        worst = all->done ? all->done(all->context, 0, status, result) : status;
-    }
+    size_t file = run->next++;
+    progress_begin(&progress, all->action, size_of(all, file));
+    packet.head.status = all->work(all->context, file, run->processors, &progress, result);
     progress_end(&progress);
-    return worst;
+    flush_stdout();
+    memcpy(packet.body, result, all->result_size);
+    turns_take(&run->turns, file, &packet, sizeof packet.head + all->result_size);
+}
+
+/* One after the other: a single file, and those for which no process can be had. */
+static void run_here(struct run *run)
+{
+    struct passage passage = {&run->turns, stdout};
+    bool passes = run->all->between && run->all->count > 1;
+    FILE *in = passes ? open_stream(&passage, pass, _IOFBF) : stdout;
+    if (!in)
+        turns_give_up(&run->turns, run->next);
+    flush_stdout();
+    while (run->next < run->all->count) {
+        stdout = in;
+        work_here(run);
+        stdout = passage.out;
+    }
+    if (passes)
+        fclose(in);
 }
 
 static unsigned count_workers(const struct several *all, unsigned processors)
@@ -288,26 +319,32 @@ static unsigned count_workers(const struct several *all, unsigned processors)
     return all->count < n ? (unsigned)all->count : n;
 }
 
+/* False: there is no memory for it. */
+static bool share_progress(struct run *run)
+{
+    size_t bytes = run->workers * sizeof *run->shared;
+    run->shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (unsigned i = 0; run->shared != MAP_FAILED && i < run->workers; i++)
+        run->worker[i].progress = &run->shared[i];
+    return run->shared != MAP_FAILED;
+}
+
 int several_run(const struct several *all)
 {
-    unsigned processors = all->processors ? all->processors : limefile_processors();
-    if (all->count <= 1)
-        return run_here(all, processors);
-    struct run run = {.all = all, .processors = processors};
-    run.workers = count_workers(all, processors);
-    bool good = turns_begin(&run.turns, all, (size_t)AHEAD * run.workers);
-    size_t bytes = run.workers * sizeof *run.shared;
-    run.shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int worst = TOOL_BAD;
-    if (good && run.shared != MAP_FAILED) {
-        for (unsigned i = 0; i < run.workers; i++)
-            run.worker[i].progress = &run.shared[i];
-        worst = run_workers(&run);
-    } else {
+    struct run run = {.all = all};
+    if (all->count == 0)
+        return TOOL_GOOD;
+    run.processors = all->processors ? all->processors : limefile_processors();
+    run.workers = count_workers(all, run.processors);
+    if (!turns_begin(&run.turns, all, (size_t)AHEAD * run.workers)) {
         message_code(all->action, "begin", -ENOMEM);
+        return TOOL_BAD;
     }
-    if (run.shared != MAP_FAILED)
-        munmap(run.shared, bytes);
+    if (all->count > 1 && share_progress(&run)) {
+        run_workers(&run);
+        munmap(run.shared, run.workers * sizeof *run.shared);
+    }
+    run_here(&run);
     turns_end(&run.turns);
-    return worst;
+    return run.turns.worst;
 }

@@ -36,7 +36,7 @@ static const char *name_of(const struct turns *t, size_t file)
 }
 
 /* What cannot be held cannot be told either. */
-static void give_up(const struct turns *t, size_t file)
+void turns_give_up(const struct turns *t, size_t file)
 {
     message_code(name_of(t, file), t->all->action, -ENOMEM);
     exit(TOOL_BAD);
@@ -56,6 +56,12 @@ static void begin_output(struct turns *t)
     t->prints = true;
 }
 
+void turns_print(struct turns *t, const char *text, size_t n)
+{
+    begin_output(t);
+    fwrite(text, 1, n, stdout);
+}
+
 static void print(struct turns *t, const struct packet *packet, size_t n)
 {
     progress_hide();
@@ -63,8 +69,7 @@ static void print(struct turns *t, const struct packet *packet, size_t n)
         flush_stdout();
         fwrite(packet->body, 1, n, stderr);
     } else if (!waiting_of(t, t->turn)->lost) {
-        begin_output(t);
-        fwrite(packet->body, 1, n, stdout);
+        turns_print(t, packet->body, n);
     }
 }
 
@@ -116,7 +121,7 @@ static void hold(struct turns *t, size_t file, const struct packet *packet, size
     struct waiting *waiting = waiting_of(t, file);
     struct held *held = malloc(sizeof *held - sizeof held->packet + n);
     if (!held)
-        give_up(t, file);
+        turns_give_up(t, file);
     held->next = NULL;
     held->n = n;
     memcpy(&held->packet, packet, n);
@@ -182,13 +187,12 @@ static bool fill_page(struct turns *t)
 static int print_page(struct turns *t)
 {
     char block[PACKET_MAX];
-    begin_output(t);
     for (uint64_t at = 0, piece; at < t->paged; at += piece) {
         piece = t->paged - at < sizeof block ? t->paged - at : sizeof block;
         ssize_t got = limefile_fd_read(t->page, block, (size_t)piece, at);
         if (got != (ssize_t)piece)
             return got < 0 ? (int)got : -EIO;
-        fwrite(block, 1, (size_t)piece, stdout);
+        turns_print(t, block, (size_t)piece);
     }
     return 0;
 }

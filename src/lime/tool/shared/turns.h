@@ -52,6 +52,12 @@ void turns_take(struct turns *, size_t file, const struct packet *, size_t n);
 /* As much is held of the file as may be: it has to wait for its turn. */
 bool turns_is_full(const struct turns *, size_t file);
 
+/* Prints `text` of the file whose turn it is, which is worked on in this process. */
+void turns_print(struct turns *, const char *text, size_t n);
+
+/* There is no memory for what a file prints: says so, and ends this process. */
+_Noreturn void turns_give_up(const struct turns *, size_t file);
+
 void turns_end(struct turns *);
 
 #endif

@@ -3,7 +3,8 @@
  *
  * Each worker is a process, so that the work can print as if it were alone, and a file that
  * ends its worker ends no other's. What they say comes out in the order of the list, all of a
- * file before anything of the next one. A single file is worked on in this process.
+ * file before anything of the next one. A single file is worked on in this process, as are all
+ * of them, one after the other, if no process can be had.
  */
 #ifndef SEVERAL_H
 #define SEVERAL_H
