@@ -42,6 +42,13 @@ def reads(pid, path):
         return False
 
 
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def has_deleted_file(pid, folder):
     try:
         links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
@@ -159,7 +166,7 @@ class Several(limetest.TestCase):
         self.assertEqual(lines[-1]["summary"]["bad"], 3)
 
     def test_none_is_left_behind(self):
-        """Whoever ends the command ends its workers."""
+        """Whoever ends the command ends its workers, also those that SIGTERM does not end."""
         bad = self.put("first", scidac.gauge(DIMS, scidac.field(DIMS, 576)))
         for name in "huge1", "huge2":
             huge(os.path.join(self.folder, name))
@@ -168,8 +175,10 @@ class Several(limetest.TestCase):
             path = os.path.join(self.folder, "huge1")
             found = limetest._wait(
                 lambda: [pid for pid in workers(check) if reads(pid, path)], 60)
+            os.kill(found[0], signal.SIGSTOP)  # so that it does not come to its end by itself
             check.kill()
-        self.assertTrue(limetest._wait(lambda: not os.path.exists(f"/proc/{found[0]}"), 60))
+        self.addCleanup(kill, found[0])
+        self.assertTrue(limetest._wait(lambda: not os.path.exists(f"/proc/{found[0]}"), 20))
         self.assertTrue(os.path.exists(bad))
 
     def test_output_that_cannot_be_written(self):

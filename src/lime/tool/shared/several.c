@@ -129,7 +129,7 @@ static void begin_worker(struct run *run, struct worker *w)
     flush_stdout();
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* SIGTERM may be ignored; it leaves nothing behind */
         close(pair[0]);
         for (unsigned i = 0; i < run->workers; i++)
             if (run->worker[i].pid)
