@@ -17,10 +17,10 @@ DIMS = (4, 4, 4, 8)
 HUGE = (64, 64, 64, 512)
 
 
-def huge(path):
-    """A configuration of 72 GiB whose checksum is wrong."""
-    sites = HUGE[0] * HUGE[1] * HUGE[2] * HUGE[3]
-    head = record("ildg-format", scidac.ildg_format(HUGE), 1, 0)
+def huge(path, dims=HUGE):
+    """A configuration of 72 GiB, or of those dimensions, whose checksum is wrong."""
+    sites = dims[0] * dims[1] * dims[2] * dims[3]
+    head = record("ildg-format", scidac.ildg_format(dims), 1, 0)
     head += header("ildg-binary-data", sites * 576, 0, 0)
     with open(path, "wb") as out:
         out.write(head)
@@ -40,6 +40,13 @@ def reads(pid, path):
                    for fd in os.listdir(f"/proc/{pid}/fd"))
     except OSError:
         return False
+
+
+def threads(pid):
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
 
 
 def kill(pid):
@@ -281,6 +288,29 @@ class Several(limetest.TestCase):
             check.stderr.read(1)  # all have been started
             self.assertEqual(len(workers(check)), 1)
             check.communicate(timeout=300)
+
+    def threads_at_once(self, paths, processors):
+        """The most that the workers of lime check --data were seen to have."""
+        most = 0
+        with subprocess.Popen([limetest.program("lime"), "check", "--data", "-q", "-j",
+                               str(processors), *paths]) as check:
+            while check.poll() is None:
+                most = max(most, sum(threads(pid) for pid in workers(check)))
+        return most
+
+    def test_threads(self):
+        """The processors are shared among the files that are worked on at once."""
+        path = os.path.join(self.folder, "first")
+        huge(path, (32, 32, 32, 16))
+        with open(path, "rb") as first:  # what is not in memory is read by more threads
+            while first.read(1 << 20):
+                pass
+        paths = [path]
+        for i in range(7):
+            paths.append(path + str(i))
+            os.link(path, paths[-1])
+        self.assertLessEqual(self.threads_at_once(paths, 8), 8)
+        self.assertIn(self.threads_at_once(paths[:2], 8), range(4, 9))
 
     def test_usage(self):
         name = self.put("f", record("t", b"", 1, 1))

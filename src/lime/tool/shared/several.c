@@ -95,6 +95,7 @@ struct worker {
     int socket;
     bool busy;
     size_t file;
+    unsigned threads;          /* that the file may use */
     struct progress *progress; /* shared with it */
 };
 
@@ -188,13 +189,27 @@ static void hear(struct run *run, struct worker *w)
         turns_take(&run->turns, w->file, &packet, (size_t)n);
 }
 
-static void give(struct run *run, struct worker *w)
+/* Of the next file: its share of the processors that no other file has. */
+static unsigned count_threads(const struct run *run)
 {
     size_t left = run->all->count - run->next;
-    unsigned at_once = left < run->workers ? (unsigned)left : run->workers;
-    unsigned threads = (run->processors + at_once - 1) / at_once;
-    struct order order = {run->next, threads};
+    unsigned spare = run->processors, idle = 0;
+    for (unsigned i = 0; i < run->workers; i++) {
+        const struct worker *w = &run->worker[i];
+        if (w->busy)
+            spare -= w->threads < spare ? w->threads : spare;
+        else
+            idle++;
+    }
+    unsigned at_once = left < idle ? (unsigned)left : idle;
+    return spare > at_once ? (spare + at_once - 1) / at_once : 1;
+}
+
+static void give(struct run *run, struct worker *w)
+{
+    struct order order = {run->next, count_threads(run)};
     w->busy = true;
+    w->threads = order.threads;
     w->file = run->next++;
     send(w->socket, &order, sizeof order, MSG_NOSIGNAL); /* if it is gone, that will be heard */
 }
