@@ -325,8 +325,8 @@ int limefile_index_build(struct limefile_source *, struct limefile_index **out);
 /* done and size in bytes; may be called often. */
 typedef void limefile_progress_fn(void *context, uint64_t done, uint64_t size);
 
-/* The same; `report` gets each finding, in the order of the file, and `progress` how far it has
- * come. Either may be NULL. */
+/* The same; `report` gets each finding, in the order of the file, and `progress`, after each
+ * record, how far it has come. Either may be NULL. */
 int limefile_index_scan(struct limefile_source *, limefile_finding_fn *report,
                         limefile_progress_fn *progress, void *context,
                         struct limefile_index **out);

@@ -12,6 +12,7 @@
 #include "fieldcheck.h"
 #include "jsonout.h"
 #include "mounted.h"
+#include "several.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@ struct look {
     struct check *check;
     struct container c;
     struct limefile_fields fields;
+    uint64_t records; /* that have been seen */
 
     /* Findings of structure, until those of meaning are known, which go between them. */
     struct limefile_finding *found;
@@ -169,8 +171,10 @@ static void keep(void *context, const struct limefile_finding *finding)
 
 static void show_progress(void *context, uint64_t done, uint64_t size)
 {
-    const struct check *check = ((struct look *)context)->check;
+    struct look *look = context;
+    const struct check *check = look->check;
     (void)size;
+    several_need_room(++look->records);
     if (!check->options->data && !check->options->physics)
         progress_to(check->progress, done);
 }

@@ -1,6 +1,7 @@
 /* container.c - opening containers and telling what is wrong with them */
 #include "container.h"
 #include "mounted.h"
+#include "several.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -22,10 +23,19 @@ void finding_message(const char *path, const struct limefile_finding *finding)
     message(path, "%s", text);
 }
 
+static void count_record(void *context, uint64_t done, uint64_t size)
+{
+    uint64_t *records = context;
+    (void)done;
+    (void)size;
+    several_need_room(++*records);
+}
+
 /* Closes nothing that it has not made. */
 static int build_index(struct container *c, struct limefile_source *source)
 {
-    int err = limefile_index_build(source, &c->index);
+    uint64_t records = 0;
+    int err = limefile_index_scan(source, NULL, count_record, &records, &c->index);
     c->foreign = !err && !limefile_index_is_container(c->index);
     if (err) {
         message_code(c->path, "index", err);

@@ -6,6 +6,7 @@
 #include "turns.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@ enum {
     AHEAD = 8,              /* files for each worker that are begun before the turn comes */
     WORKER_BYTES = 1 << 30, /* of the machine's memory for each worker; most need a few MiB */
     LOOK_MS = 200,          /* at how far they are, for the bar */
+    ROOM_MIN = 4096,        /* records of any file; a million take up to 200 MB */
+    ROOM_MAX = 32 * 1024,   /* of larger files together, but for the one whose turn it is */
 };
 
 /* ---- a worker ---- */
@@ -31,6 +34,12 @@ struct order {
     size_t file;
     unsigned threads;
 };
+
+/* What this process is, if it is one. */
+static struct {
+    int socket;
+    uint64_t room; /* records that its file may have */
+} self = {.socket = -1};
 
 /* A stream of this process that goes to the other one. */
 struct outlet {
@@ -68,6 +77,27 @@ static FILE *open_stream(void *cookie, cookie_write_function_t *write, int mode)
     return stream;
 }
 
+void several_need_room(uint64_t records)
+{
+    struct order go_on;
+    if (self.socket < 0 || records <= self.room)
+        return;
+    self.room *= 2;
+    if (!send_packet(self.socket, (struct head){.kind = GROWS}, &self.room, sizeof self.room) ||
+        recv(self.socket, &go_on, sizeof go_on, 0) != sizeof go_on)
+        _exit(TOOL_BAD); /* the other process is gone */
+}
+
+static int work(const struct several *all, struct order order, struct progress *progress,
+                void *result)
+{
+    self.room = ROOM_MIN;
+    int status = all->work(all->context, order.file, order.threads, progress, result);
+    if (self.room > ROOM_MIN)
+        malloc_trim(0); /* another one may have it */
+    return status;
+}
+
 /* Until there are no more orders. */
 static void serve(const struct several *all, int socket, struct progress *progress)
 {
@@ -76,11 +106,12 @@ static void serve(const struct several *all, int socket, struct progress *progre
     struct order order;
     if (!streams[0] || !streams[1])
         return;
+    self.socket = socket;
     stdout = streams[0];
     stderr = streams[1];
     while (recv(socket, &order, sizeof order, 0) == sizeof order) {
         _Alignas(max_align_t) char result[SEVERAL_RESULT_MAX] = "";
-        int status = all->work(all->context, order.file, order.threads, progress, result);
+        int status = work(all, order, progress, result);
         if (fflush(stdout) != 0 || fflush(stderr) != 0 ||
             !send_packet(socket, (struct head){.kind = ENDED, .status = status}, result,
                          all->result_size))
@@ -96,6 +127,7 @@ struct worker {
     bool busy;
     size_t file;
     unsigned threads;          /* that the file may use */
+    uint64_t room, wants;      /* records that the file may have, and waits for; 0: none */
     struct progress *progress; /* shared with it */
 };
 
@@ -185,6 +217,8 @@ static void hear(struct run *run, struct worker *w)
         lose(run, w);
     else if (packet.head.kind == ENDED)
         end_file(run, w, &packet, (size_t)n);
+    else if (packet.head.kind == GROWS)
+        memcpy(&w->wants, packet.body, sizeof w->wants);
     else
         turns_take(&run->turns, w->file, &packet, (size_t)n);
 }
@@ -210,8 +244,34 @@ static void give(struct run *run, struct worker *w)
     struct order order = {run->next, count_threads(run)};
     w->busy = true;
     w->threads = order.threads;
+    w->room = w->wants = 0;
     w->file = run->next++;
     send(w->socket, &order, sizeof order, MSG_NOSIGNAL); /* if it is gone, that will be heard */
+}
+
+/* The file whose turn it is waits for no other one, which may wait for its turn. */
+static bool may_grow(const struct run *run, const struct worker *w)
+{
+    uint64_t room = w->wants;
+    for (unsigned i = 0; i < run->workers; i++) {
+        const struct worker *other = &run->worker[i];
+        if (other != w && other->busy && other->file != run->turns.turn)
+            room += other->room;
+    }
+    return w->file == run->turns.turn || room <= ROOM_MAX;
+}
+
+static void let_grow(struct run *run)
+{
+    for (unsigned i = 0; i < run->workers; i++) {
+        struct worker *w = &run->worker[i];
+        struct order go_on = {w->file, w->threads};
+        if (!w->busy || !w->wants || !may_grow(run, w))
+            continue;
+        w->room = w->wants;
+        w->wants = 0;
+        send(w->socket, &go_on, sizeof go_on, MSG_NOSIGNAL);
+    }
 }
 
 static void show_progress(struct run *run)
@@ -264,8 +324,10 @@ static bool give_all(struct run *run)
 static void run_workers(struct run *run)
 {
     begin_bar(&run->bar, run->all);
-    while (run->turns.turn < run->all->count && give_all(run))
+    while (run->turns.turn < run->all->count && give_all(run)) {
+        let_grow(run);
         hear_all(run);
+    }
     for (unsigned i = 0; i < run->workers; i++)
         if (run->worker[i].pid)
             end_worker(&run->worker[i], NULL);

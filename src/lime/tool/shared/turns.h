@@ -15,7 +15,7 @@
 
 enum { PACKET_MAX = 32 * 1024 /* bytes of its body */ };
 
-enum packet_kind { TO_STDOUT, TO_STDERR, ENDED };
+enum packet_kind { TO_STDOUT, TO_STDERR, GROWS, ENDED };
 
 /* From a worker, in front of the text or of the result. */
 struct head {

@@ -49,4 +49,9 @@ struct several {
 /* The worst exit status of all. */
 int several_run(const struct several *);
 
+/* For the work, while it follows a file's records, of which there are so many by now: what
+ * takes much memory waits in a worker until others are done, at the latest until it is its
+ * turn. */
+void several_need_room(uint64_t records);
+
 #endif
