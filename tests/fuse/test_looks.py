@@ -12,27 +12,19 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import users
 import writelib
+from writelib import put, read
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-class TestCase(limetest.TestCase):
+@limetest.needs_fuse
+class Looks(limetest.TestCase):
     def setUp(self):
         self.top = self.tempdir()
 
     def put(self, name, data=CONTAINER):
-        with open(os.path.join(self.top, name), "wb") as file:
-            file.write(data)
-        return os.path.join(self.top, name)
+        return put(os.path.join(self.top, name), data)
 
-
-@limetest.needs_fuse
-class Looks(TestCase):
     def test_no_descriptors_left(self):
         """A container is no plain file then, to which others could append."""
         more = range(12)
@@ -91,7 +83,7 @@ class Looks(TestCase):
 
 
 @limetest.needs_fuse
-class Ticks(TestCase):
+class Ticks(limetest.TestCase):
     """On a file system whose times are those of the clock's ticks."""
 
     def setUp(self):
@@ -115,8 +107,7 @@ class Ticks(TestCase):
 
     def test_plain_files(self):
         def make(path):
-            with open(path, "wb") as file:
-                file.write(b"old")
+            put(path, b"old")
 
         def change(path):
             with open(path, "r+b") as file:

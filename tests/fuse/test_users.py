@@ -34,7 +34,7 @@ JOB = ("ranks=2", "forward_from=1M", "extent=1M", "window=8M", "job_timeout=30")
 
 # A job that opened files by their names was caught within 100 opens, a daemon that did within 500
 # tries, or the first round. Something changes places ten times as often, and more.
-OPENS = 1500 if limetest.STRESS else 120
+OPENS = 1500 if limetest.STRESS else 200
 TRIES = 30000 if limetest.STRESS else 2500
 ROUNDS = 20 if limetest.STRESS else 3
 

@@ -270,7 +270,9 @@ static void invite(struct guest *guest, struct stage_room *room, uint64_t record
 /* Until so many have come to the room, in or not. */
 static void wait_for(struct stage_room *room, uint64_t count)
 {
+    int tries = 0;
     for (bool enough = false; !enough; usleep(1000)) {
+        assert_true(tries++ < 120000);
         pthread_mutex_lock(&room->lock);
         enough = room->next == count;
         pthread_mutex_unlock(&room->lock);

@@ -195,7 +195,7 @@ static int is_in_guise(int fd, const unsigned char *raw, size_t n)
 
 /* Somebody has a lease on it, and is asked to give it back; or there are no descriptors left.
  */
-static bool passes(int err)
+static bool may_open_later(int err)
 {
     return err == -EAGAIN || err == -EMFILE || err == -ENFILE || err == -ENOMEM;
 }
@@ -213,7 +213,7 @@ static int begins_like_container(bool formats, int file, bool *sure)
     int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK);
     limefs_own_end();
     if (fd < 0)
-        return passes(fd) ? fd : 0;
+        return may_open_later(fd) ? fd : 0;
     limefile_fd_init(&source, fd);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
     *sure = got >= 0;

@@ -74,8 +74,8 @@ static int open_now(struct limefs *fs, struct limefs_node *node, int file,
 
 /* In a tree another file has come, which the kernel is to look up. One that is empty may be a
  * container again soon. */
-static bool is_plain(const struct limefs_node *node, const struct limefs_opened *opened,
-                     const struct stat *st)
+static bool has_become_plain(const struct limefs_node *node, const struct limefs_opened *opened,
+                             const struct stat *st)
 {
     return node->parent && !node->joined && !opened->guise && st->st_size > 0 &&
            !limefs_index_unread(opened->index) && !limefile_index_is_container(opened->index);
@@ -87,7 +87,7 @@ static int open_new(struct limefs *fs, struct limefs_node *node, int file,
     int err = open_now(fs, node, file, NULL, out, st);
     if (err) {
         report_error(fs, node, st, err);
-    } else if (is_plain(node, out, st)) {
+    } else if (has_become_plain(node, out, st)) {
         limefs_view_close(out);
         err = -ESTALE;
     }

@@ -32,10 +32,8 @@ void limefs_pace_request(struct limefs_pace *pace, double now)
 {
     uint64_t at = (uint64_t)(now * 1e9), before = atomic_exchange(&pace->last, at);
     uint64_t apart = at > before ? at - before : 0;
-    bool paused = apart > apart_most;
-    if (pace->paused != paused)
-        pace->paused = paused;
-    if (paused)
+    pace->paused = apart > apart_most;
+    if (apart > apart_most)
         return;
     atomic_fetch_add(&pace->spent, apart);
     if (atomic_fetch_add(&pace->count, 1) + 1 != LIMEFS_PACE_TRIAL)

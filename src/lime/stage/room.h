@@ -22,8 +22,8 @@ struct stage_room {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint64_t taken; /* records */
-    uint64_t next,
-        turn; /* numbers: of the one that comes next, of the one that is let in next */
+    uint64_t next;  /* number of the one that comes next; */
+    uint64_t turn;  /* of the one that is let in next */
     bool stopped;
 };
 
