@@ -168,6 +168,7 @@ static bool record_stands(struct limefs_view *view, const struct limefile_record
            record->data_offset + record->bytes <= (uint64_t)size;
 }
 
+/* But for the flags: who appends a record changes those of the one before. */
 static bool is_same_record(const struct limefile_record *a, const struct limefile_record *b)
 {
     return a->header_offset == b->header_offset && a->data_offset == b->data_offset &&
