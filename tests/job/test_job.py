@@ -951,7 +951,7 @@ class Ending(jobtest.TestCase):
                 os.kill(random.choice(ranks), signal.SIGKILL)
             else:
                 job.process.kill()
-            self.assertGone(job, 15 * limetest.SLOWNESS, mpirun_killed=True)
+            self.assertGone(job, 15 * limetest.SLOWNESS, mpirun_killed=True, starting=True)
 
     def test_killed_when_it_begins_to_serve(self):
         """Before the others know which socket is theirs."""
