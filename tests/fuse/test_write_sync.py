@@ -99,6 +99,34 @@ class Gathered(Held):
         self.assertEqual(faults.counts().get("fsync", 0), 0)
 
 
+class Ending(TestCase):
+    """A job that takes no more work, and is not gone yet."""
+
+    def ending(self, job, connection, opcode, tag, payload):
+        if opcode == SYNC:
+            return error(errno.ESHUTDOWN, "the job is ending")
+        return job.answer(connection, opcode, tag, payload)
+
+    def test_the_daemon_syncs(self):
+        faults, path = Faults(self.folder), os.path.join(self.folder, "a")
+        self.job.handle = self.ending
+        mount = self.mounted(env=faults.environment())
+        fd = self.opened(mount, "a/data")
+        self.stream(fd, self.data)
+        faults.count(DAEMON)
+        os.fsync(fd)
+        self.assertEqual(faults.counts().get("fsync", 0), 1)
+        self.assertEqual(read(path)[FIRST:][:len(self.data)], self.data)
+
+    def test_on_other_hosts_it_is_lost(self):
+        self.job.hosts, self.job.handle = 2, self.ending
+        mount = self.mounted()
+        fd = self.opened(mount, "a/data")
+        self.stream(fd, self.data)
+        self.assertErrno(errno.EIO, os.fsync, fd)
+        os.fsync(fd)
+
+
 class TimesOfChange(Held):
     HELD = WRITE
     TIMEOUT = 60  # seconds, until the job is given up

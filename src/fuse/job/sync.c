@@ -75,7 +75,8 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool
         file->syncs--;
         file->loads--;
     }
-    done = done && code != -EAGAIN; /* or it has gone before it was asked once more */
+    /* It may have gone before it was asked once more; or it is about to, and did nothing. */
+    done = done && code != -EAGAIN && code != -ESHUTDOWN;
     /* What ranks of this host have written is in this host's hands. */
     *elsewhere = *elsewhere || (!done && others);
     return done ? code : 0;
