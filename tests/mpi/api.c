@@ -418,6 +418,38 @@ static void far_away(void)
     tap_ok(tap_rank || st.st_size == 144 + length + 7, "its size");
 }
 
+/* Open MPI syncs no file while the process has a request of any: some ranks would have an error,
+ * and the others wait for them for ever. */
+static void beside_others(void)
+{
+    char text[100] = "", other[4096];
+    MPI_Offset n = sizeof text;
+    MPI_File file;
+    LemonWriter *w = writer(MPI_MODE_RDWR);
+    snprintf(other, sizeof other, "%s.other", path);
+    MPI_File_open(cart, other, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
+    LemonWriter *busy = lemonCreateWriter(&file, cart);
+    begin(busy, 1, 1, "data", n);
+    begin(w, 1, 0, "one", n);
+    lemonWriteRecordData(text, &n, w);
+    tap_code(lemonWriteRecordDataNonBlocking(text, &n, busy), LEMON_SUCCESS, "begun");
+    tap_code(lemonWriterCloseRecord(w), LEMON_SUCCESS, "closed beside a writer that is busy");
+    tap_code(lemonWriterCloseRecord(busy), LEMON_SUCCESS, "and that one");
+    lemonDestroyWriter(busy);
+    LemonReader *r = lemonCreateReader(&fp, cart);
+    lemonReaderNextRecord(r);
+    tap_code(lemonReaderReadDataNonBlocking(text, &n, r), LEMON_SUCCESS, "reading");
+    begin(w, 0, 1, "two", 0);
+    tap_code(lemonWriterCloseRecord(w), LEMON_SUCCESS, "closed beside a reader that is busy");
+    tap_code(lemonFinishReading(r), LEMON_SUCCESS, "read");
+    lemonDestroyReader(r);
+    lemonDestroyWriter(w);
+    MPI_File_close(&fp);
+    MPI_File_close(&file);
+    if (tap_rank == 0)
+        unlink(other);
+}
+
 int main(int argc, char *argv[])
 {
     int grid[4] = {0}, periods[4] = {0};
@@ -435,6 +467,7 @@ int main(int argc, char *argv[])
     lemonSetMessageHandler(NULL, NULL);
     one_rank_is_wrong();
     far_away();
+    beside_others();
     MPI_Comm_free(&cart);
     if (tap_rank == 0)
         unlink(path);

@@ -26,6 +26,8 @@ struct lemon_pending {
     MPI_Request *requests;
     int64_t *wanted; /* bytes of each request */
     int count, capacity;
+    struct lemon_internal *next; /* of those that have requests, if `noted` */
+    bool noted;
     char *buffer; /* of a mover; NULL if the user's memory is used directly */
     struct lemon_plan plan;
     struct lemon_schedule schedule;

@@ -4,6 +4,10 @@
  * What the file system does is left to MPI's non-blocking contiguous calls. A write that needs
  * movers exchanges the data first, in memory, and then lets the movers write; a read lets the
  * movers read and exchanges when it is finished.
+ *
+ * Open MPI's OMPIO refuses to sync a file, before it has met the other ranks, as long as this
+ * process has any request of any file: so those of all readers and writers are noted, and waited
+ * for before a sync.
  */
 #include "internal.h"
 #include "lemon_inside.h"
@@ -54,6 +58,62 @@ static bool must_wait(const struct lemon_internal *in)
 #endif
 }
 
+/* ---- those of all readers and writers ---- */
+
+#ifdef OPEN_MPI
+/* Without a lock: where there are threads, nothing is ever under way (must_wait()). */
+static struct lemon_internal *under_way;
+
+static void note(struct lemon_internal *in)
+{
+    if (in->pending.noted)
+        return;
+    in->pending.noted = true;
+    in->pending.next = under_way;
+    under_way = in;
+}
+
+static void forget(struct lemon_internal *in)
+{
+    struct lemon_internal **at = &under_way;
+    if (!in->pending.noted)
+        return;
+    while (*at != in)
+        at = &(*at)->pending.next;
+    *at = in->pending.next;
+    in->pending.noted = false;
+}
+
+/* Who has started them gets their code when he asks. */
+static void wait_for_all(void)
+{
+    while (under_way)
+        lemon_post_wait(under_way);
+}
+#else
+static void note(struct lemon_internal *in)
+{
+    (void)in;
+}
+
+static void forget(struct lemon_internal *in)
+{
+    (void)in;
+}
+
+static void wait_for_all(void)
+{
+}
+#endif
+
+int lemon_inside_sync(MPI_File file)
+{
+    wait_for_all();
+    return MPI_File_sync(file);
+}
+
+/* ---- one ---- */
+
 int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
 {
     struct lemon_pending *pending = &in->pending;
@@ -78,6 +138,7 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
                                              "start at %lld: MPI error %d",
                                              (long long)(offset + done), err);
         pending->wanted[pending->count++] = count;
+        note(in);
         done += count;
     }
     return LEMON_SUCCESS;
@@ -296,6 +357,7 @@ int lemon_post_wait(struct lemon_internal *in)
             lemon_sum_reach(in, pending->data, done);
     }
     pending->count = 0;
+    forget(in);
     return pending->code;
 }
 

@@ -158,7 +158,7 @@ int lemon_writer_close(LemonWriter *writer, int code)
     if (code == LEMON_SUCCESS)
         code = ended;
     if (!in->syncs_later || in->sum.verify)
-        err = MPI_File_sync(*writer->fp);
+        err = lemon_inside_sync(*writer->fp);
     if (err != MPI_SUCCESS)
         code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
     code = lemon_agree(in, code);

@@ -170,7 +170,7 @@ static int close_file(struct lemon_series *s, int code)
     lemonDestroyWriter(s->writer);
     s->writer = NULL;
     if (code == LEMON_SUCCESS) {
-        int err = MPI_File_sync(s->file);
+        int err = lemon_inside_sync(s->file);
         if (err != MPI_SUCCESS)
             code = lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: sync: MPI error %d", s->part,
                                     err);

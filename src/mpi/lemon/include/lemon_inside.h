@@ -21,6 +21,10 @@ int lemon_inside_say(MPI_Comm, int code, const char *format, ...)
 /* Closing a record no longer waits for the disk, unless it is to be verified. */
 void lemon_inside_sync_later(LemonWriter *);
 
+/* MPI_File_sync(), once all that non-blocking calls of this process have started has moved: of
+ * any reader or writer, as Open MPI syncs nothing before. */
+int lemon_inside_sync(MPI_File);
+
 /* Whether what a non-blocking call has started has moved, well or not; local. */
 bool lemon_inside_have_moved(LemonWriter *);
 
