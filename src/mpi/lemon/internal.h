@@ -20,11 +20,16 @@ struct lemon_geometry {
     struct lemon_box box;       /* this rank's part */
 };
 
+/* Of one request: how many bytes, and where in the file they end. */
+struct lemon_wanted {
+    int64_t bytes, end;
+};
+
 /* A non-blocking call under way. */
 struct lemon_pending {
     enum lemon_direction direction;
     MPI_Request *requests;
-    int64_t *wanted; /* bytes of each request */
+    struct lemon_wanted *wanted; /* of each request */
     int count, capacity;
     struct lemon_internal *next; /* of those that have requests, if `noted` */
     bool noted;

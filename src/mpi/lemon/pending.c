@@ -6,8 +6,8 @@
  * movers read and exchanges when it is finished.
  *
  * Open MPI's OMPIO refuses to sync a file, before it has met the other ranks, as long as this
- * process has any request of any file: so those of all readers and writers are noted, and waited
- * for before a sync.
+ * process has any request of any file: so those of all readers and writers are noted, and
+ * waited for before a sync.
  */
 #include "internal.h"
 #include "lemon_inside.h"
@@ -18,6 +18,9 @@ enum {
     CHUNK = 256 << 20,     /* of one request: counts are int */
     WRITE_CHUNK = 8 << 20, /* longer ones stall now and then (range.c) */
     RUNS_MAX = 64,         /* more requests than this at once help nobody */
+    LOOKS_OF_SIZE = 256,   /* at a request, a quarter of a second, for each one at the file */
+    CUTS = 8,              /* of the latter in a row: then it stays too short */
+    CALM_US = 100000,      /* in which what is being read at that moment is done */
 };
 
 static int reserve(struct lemon_pending *pending)
@@ -28,7 +31,7 @@ static int reserve(struct lemon_pending *pending)
     MPI_Request *requests = realloc(pending->requests, (size_t)capacity * sizeof *requests);
     if (requests)
         pending->requests = requests;
-    int64_t *wanted = realloc(pending->wanted, (size_t)capacity * sizeof *wanted);
+    struct lemon_wanted *wanted = realloc(pending->wanted, (size_t)capacity * sizeof *wanted);
     if (wanted)
         pending->wanted = wanted;
     if (!requests || !wanted)
@@ -137,7 +140,7 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
             return pending->code = lemon_say(in, lemon_failure(pending->direction),
                                              "start at %lld: MPI error %d",
                                              (long long)(offset + done), err);
-        pending->wanted[pending->count++] = count;
+        pending->wanted[pending->count++] = (struct lemon_wanted){count, offset + done + count};
         note(in);
         done += count;
     }
@@ -263,25 +266,50 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
 /* ---- the end ---- */
 
 #ifdef OPEN_MPI
+/* Looks at a request that has not moved. */
+struct looks {
+    int all, cut; /* cut: the latest, at which the file was too short for it */
+};
+
+/* Of a read whose file has become shorter since it was started, no more will come: see
+ * is_there(). */
+static bool is_hopeless(const struct lemon_internal *in, int64_t end, struct looks *looks)
+{
+    MPI_Offset size = 0;
+    if (in->pending.direction != LEMON_READ || ++looks->all % LOOKS_OF_SIZE)
+        return false;
+    bool cut = MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && size < end;
+    looks->cut = cut ? looks->cut + 1 : 0;
+    return looks->cut == CUTS;
+}
+
 /* MPI_Wait() on a request that has failed crashes Open MPI 4.1, so the request is asked first
  * how much it has moved; asking drives MPI's progress, too. (MPICH's never answer.) */
-static int64_t wait_for(MPI_Request *request, int64_t wanted)
+static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
+                        const struct lemon_wanted *wanted)
 {
     MPI_Status status;
+    struct looks looks = {0, 0};
     int done = 0, moved = 0;
     for (useconds_t pause = 0; !done; pause = pause < 1000 ? pause + 10 : pause) {
         if (MPI_Request_get_status(*request, &done, &status) != MPI_SUCCESS)
             return 0;
+        if (!done && is_hopeless(in, wanted->end, &looks)) {
+            usleep(CALM_US); /* it reads on when it is asked, and not in between */
+            MPI_Request_free(request);
+            return 0;
+        }
         if (!done)
             usleep(pause);
     }
     MPI_Get_count(&status, MPI_BYTE, &moved);
-    if (moved != wanted) {
+    if (moved != wanted->bytes) {
         MPI_Request_free(request);
         return moved;
     }
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
+
 /* Whether it has moved; wait_for() tells how much. */
 static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
 {
@@ -290,12 +318,14 @@ static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
     return MPI_Request_get_status(*request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
 }
 #else
-static int64_t wait_for(MPI_Request *request, int64_t wanted)
+static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
+                        const struct lemon_wanted *wanted)
 {
     MPI_Status status;
     int moved = 0;
+    (void)in;
     if (*request == MPI_REQUEST_NULL) /* ask_for() has answered */
-        return wanted;
+        return wanted->bytes;
     if (MPI_Wait(request, &status) != MPI_SUCCESS)
         return 0;
     MPI_Get_count(&status, MPI_BYTE, &moved);
@@ -338,11 +368,20 @@ bool lemon_inside_have_moved(LemonWriter *writer)
     bool done = true;
     for (int i = 0; writer->is_busy && i < pending->count && done; i++) {
         int64_t moved;
-        done = ask_for(&pending->requests[i], pending->wanted[i], &moved);
+        done = ask_for(&pending->requests[i], pending->wanted[i].bytes, &moved);
         if (done)
-            count_moved(writer->internal, moved, pending->wanted[i]);
+            count_moved(writer->internal, moved, pending->wanted[i].bytes);
     }
     return done;
+}
+
+static int64_t end_of(const struct lemon_pending *pending)
+{
+    int64_t end = 0;
+    for (int i = 0; i < pending->count; i++)
+        if (pending->wanted[i].end > end)
+            end = pending->wanted[i].end;
+    return end;
 }
 
 int lemon_post_wait(struct lemon_internal *in)
@@ -350,12 +389,16 @@ int lemon_post_wait(struct lemon_internal *in)
     struct lemon_pending *pending = &in->pending;
     int64_t done = 0;
     for (int i = 0; i < pending->count; i++) {
-        int64_t moved = wait_for(&pending->requests[i], pending->wanted[i]);
-        count_moved(in, moved, pending->wanted[i]);
+        int64_t moved = wait_for(in, &pending->requests[i], &pending->wanted[i]);
+        count_moved(in, moved, pending->wanted[i].bytes);
         done += moved;
         if (pending->runs && pending->code == LEMON_SUCCESS) /* while the next ones are read */
             lemon_sum_reach(in, pending->data, done);
     }
+    /* ROMIO says of some reads that all has come, whatever has. */
+    if (pending->direction == LEMON_READ && pending->count > 0 &&
+        pending->code == LEMON_SUCCESS)
+        pending->code = is_there(in, 0, end_of(pending));
     pending->count = 0;
     forget(in);
     return pending->code;
