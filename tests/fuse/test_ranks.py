@@ -105,12 +105,12 @@ class TestCase(limetest.TestCase):
             *options],
             **how)
 
-    def foreign_job(self, ranks):
+    def foreign_job(self, ranks, env=None):
         """Its socket; ended with the test."""
         path = os.path.join(self.tempdir(), "socket")
         job = subprocess.Popen([MPIRUN, "--oversubscribe", "-n", str(ranks),
                                 limetest.program("limefs-io"), "--socket", path, "--ready", "1"],
-                               env=environment(), stdout=subprocess.PIPE,
+                               env=env or environment(), stdout=subprocess.PIPE,
                                stdin=subprocess.DEVNULL)
         self.addCleanup(job.wait, 30)
         self.addCleanup(job.terminate)

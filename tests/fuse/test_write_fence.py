@@ -19,6 +19,7 @@ import mpitest
 import scidac
 import test_ranks
 import writelib
+from faults import HANG, Faults
 from fakejob import OPEN, SUM, SYNC, WRITE, WRITING, FakeJob, ok
 from test_ranks import serving, stats
 from writelib import MIB, put, pwrite_all, until
@@ -30,6 +31,12 @@ LEASE = 4 * (TIMEOUT + MIB / 50e6)  # seconds in which ranks may write what they
 
 def some(n, seed):
     return random.Random(seed).randbytes(n)
+
+
+def put_in_place(path, data):
+    with open(path, "rb+", buffering=0) as file:
+        pwrite_all(file.fileno(), data, 0)
+        os.fsync(file.fileno())
 
 
 def ranks_of(job):
@@ -109,6 +116,43 @@ class Stopped(TestCase):
         self.assertGreater(stats(mount)["forwarded_written_bytes"], before)
         mount.stop()
         self.assertHolds(path, [("data", old)])
+
+
+class Killed(TestCase):
+    """A daemon, while a rank waits for its disk: what else it was to write is not written later,
+    when it may be another mount's."""
+
+    def setUp(self):
+        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
+            self.skipTest("needs MPI")
+
+    def test_what_was_asked_for_is_taken_back(self):
+        folder = self.tempdir()
+        faults = Faults(folder)
+        socket = test_ranks.TestCase.foreign_job(self, 2, faults.environment(mpitest.environment()))
+        old, new = b"A" * (8 * MIB), b"B" * (8 * MIB)
+        path = put(os.path.join(folder, "c.lime"), limetest.container([("data", bytes(8 * MIB))]))
+        mount = serving(self.rw(path, f"job={socket}", "job_timeout=60"))
+        faults.arm(1, "pwrite", 1, 0, HANG)
+
+        def write():
+            with contextlib.suppress(OSError):
+                self.write_around(mount.join("data"), old)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        until(lambda: faults.struck)
+        writer.join(1)  # more is to be written then
+        os.kill(mount.pid, signal.SIGKILL)
+        limetest.run(["fusermount3", "-u", "-z", mount.path])
+        writer.join()
+        until(lambda: not mount.pids())
+        with self.rw(path) as other:
+            put_in_place(other.join("data"), new)
+        self.assertHolds(path, [("data", new)])
+        faults.disarm()
+        with serving(self.rw(path, f"job={socket}")):  # all ranks have answered
+            self.assertLessEqual(writelib.read(path).count(b"A"), MIB)  # what hung, as in a kernel
 
 
 class Fake(TestCase):

@@ -20,12 +20,24 @@ enum {
 
 /* ---- coming and going ---- */
 
+/* Who was killed takes nothing back himself, and others may write there next. */
+static void take_back(const struct job_client *client)
+{
+    const uint32_t shut = 1;
+    for (const struct job_request *move = client->moves; move; move = move->next)
+        if (client->window_fd >= 0 && move->opcode == JOB_WRITE && move->gate != UINT64_MAX &&
+            pwrite(client->window_fd, &shut, sizeof shut, (off_t)move->gate) < 0)
+            job_log("client process %ld: its writes cannot be taken back: %s",
+                    (long)client->pid, strerror(errno));
+}
+
 /* What is in flight still needs its window and files. */
 void job_client_drop(struct job_server *server, struct job_client *client)
 {
     if (client->gone)
         return;
     client->gone = true;
+    take_back(client);
     server->client_count--;
     if (!client->greeted)
         server->strangers--;
@@ -55,6 +67,9 @@ void job_client_release(struct job_server *server, struct job_client *client)
     *at = client->next;
     if (client->window)
         unmap(server, client);
+    if (client->window_fd >= 0)
+        close(client->window_fd);
+    client->window_fd = -1;
     for (size_t i = 0; i < client->opened_count; i++)
         for (unsigned k = 0; k < client->opened[i].count; k++)
             job_file_unref(server, client->opened[i].file);
@@ -135,6 +150,7 @@ static void map_window(struct job_server *server, struct job_client *client,
     }
     client->window = ++server->last_window;
     client->window_bytes = bytes;
+    client->window_fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 3);
     limejob_request(&command, JOB_WINDOW, 0);
     limejob_put_u32(&command, client->window);
     limejob_put_u64(&command, bytes);
@@ -368,6 +384,7 @@ static void welcome(struct job_server *server, int fd)
     }
     client->peer.ready = client_ready;
     client->pid = peer.pid;
+    client->window_fd = -1;
     client->since_us = job_now_us();
     if (job_peer_watch(server, &client->peer, fd) != 0) {
         close(fd);

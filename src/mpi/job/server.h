@@ -99,6 +99,7 @@ struct job_client {
     bool last_words; /* closed when the outbox is empty */
     pid_t pid;
     uint32_t window; /* its number; 0: none */
+    int window_fd;   /* -1: none */
     uint64_t window_bytes;
     unsigned in_flight;
     struct job_request *moves; /* reads and writes in flight */
