@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 
 #pragma weak pthread_testcancel /* glibc before 2.34: programs without threads have none */
@@ -96,8 +97,10 @@ void limefs_run_cancel_back(int before)
         pthread_setcancelstate(before, NULL);
 }
 
+/* A program begins with an errno of 0 (C11 7.5). */
 __attribute__((constructor)) static void begin(void)
 {
+    int kept = errno;
     find();
     limefs_run_fread_begin();
     limefs_run_table_begin();
@@ -106,4 +109,5 @@ __attribute__((constructor)) static void begin(void)
     limefs_run_client_begin();
     limefs_run_fetch_begin();
     limefs_run_ask_begin();
+    errno = kept;
 }

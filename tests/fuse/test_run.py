@@ -130,6 +130,10 @@ class Calls(limetest.TestCase):
         self.assertEqual(done.stdout.splitlines(), plain.stdout.splitlines())
         self.assertGreater(done.round, 0)
 
+    def test_errno_at_the_start(self):
+        """C programs find 0 there; descriptors that are not open have been asked about."""
+        self.check("start", None)
+
     @unittest.skipIf(limetest.SANITIZED, "they make calls of their own")
     def test_filter(self):
         """tests/helpers/run-filter.c is ended by a call that the manual does not list."""

@@ -609,14 +609,22 @@ static void kernel(void)
     free(buf);
 }
 
+static int errno_at_the_start;
+
+static void start(void)
+{
+    MUST(errno_at_the_start == 0);
+}
+
 int main(int argc, char **argv)
 {
+    errno_at_the_start = errno;
     static const struct step all[] = {
         {"calls", calls},     {"dups", dups},       {"unseen", unseen},
         {"taken", taken},     {"forks", forks},     {"executed", executed},
         {"passes", passes},   {"threads", threads}, {"signals", signals},
         {"streams", streams}, {"kernel", kernel},   {"close_all", close_all},
-        {"shares", shares}};
+        {"shares", shares},   {"start", start}};
     if (argc != 4)
         return 2;
     record = argv[2];
