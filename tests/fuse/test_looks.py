@@ -1,11 +1,14 @@
 """What a look at a tree finds, and what is made of it: when there are no descriptors left, when
-something else has come in the place of a container, and within a tick of the clock."""
+something else has come in the place of a container, within a tick of the clock, and in the middle
+of a change."""
 
 import errno
+import mmap
 import os
 import resource
 import stat
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -134,6 +137,64 @@ class Ticks(limetest.TestCase):
         with limetest.Mount(self.top, opts="attr_timeout=0,entry_timeout=0") as mount:
             names = self.of_one_tick(make, change, lambda name: os.readlink(mount.join(name)))
             writelib.until(lambda: all(os.readlink(mount.join(name)) == "new" for name in names))
+
+
+@limetest.needs_fuse
+class InTheMiddle(limetest.TestCase):
+    """The kernel sets a file's times when a write(2) begins, or at the first of several stores
+    through a mapping, and not again at the end: what is seen in between must not stay."""
+
+    TICK = 0.1  # seconds, much longer than a look at a changed file is doubted for that alone
+
+    def mounted(self, name, data, opts=""):
+        top = self.tempdir()
+        self.path = put(os.path.join(top, name), data)
+        self.let_time_pass()
+        mount = limetest.Mount(top, opts=opts).start()
+        self.addCleanup(mount.stop)
+        return mount.join(name)
+
+    def let_time_pass(self):
+        writelib.until(lambda: time.time() - os.stat(self.path).st_ctime > self.TICK)
+
+    def change(self, at, look):
+        """A byte becomes "1", is looked at, and becomes "2"."""
+        with open(self.path, "r+b") as file:
+            memory = mmap.mmap(file.fileno(), 0)
+        for value in b"12":
+            memory[at] = value
+            if value == ord("1"):
+                self.let_time_pass()
+                look()
+        memory.close()
+
+    def test_bytes_of_a_record(self):
+        path = os.path.join(self.mounted("c", CONTAINER), "data")
+        self.assertEqual(read(path), b"d" * 1000)
+        self.change(CONTAINER.index(b"d" * 1000), lambda: self.assertEqual(read(path)[:2], b"1d"))
+        writelib.until(lambda: read(path)[:2] == b"2d")
+
+    def test_names_of_records(self):
+        path = self.mounted("c", CONTAINER)
+        self.assertEqual(os.listdir(path), ["001-info", "002-data"])
+        self.change(CONTAINER.index(b"data\0"),
+                    lambda: self.assertEqual(os.listdir(path), ["001-info", "002-1ata"]))
+        writelib.until(lambda: os.listdir(path) == ["001-info", "002-2ata"])
+        self.assertEqual(read(os.path.join(path, "2ata")), b"d" * 1000)
+
+    def test_bytes_of_a_plain_file(self):
+        def look():
+            """Until the kernel, too, has heard of the change."""
+            self.assertEqual(read(path)[:2], b"1p")
+            writelib.until(lambda: os.stat(path).st_mtime_ns == os.stat(self.path).st_mtime_ns)
+            self.assertEqual(read(path)[:2], b"1p")
+
+        for opts in ("", "rw,"):  # (root's read-only mount may leave its bytes to the kernel)
+            with self.subTest(opts):
+                path = self.mounted("p", b"p" * 5000, f"{opts}attr_timeout=0,entry_timeout=0")
+                self.assertEqual(read(path), b"p" * 5000)
+                self.change(0, look)
+                writelib.until(lambda: read(path)[:2] == b"2p")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,10 @@
 /* stamp.c - is this still the file that was seen? */
+#define _GNU_SOURCE
 #include "limefs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 
 struct limefs_stamp limefs_stamp_of(const struct stat *st)
 {
@@ -37,6 +42,25 @@ bool limefs_time_is_racy(const struct timespec *time, const struct timespec *see
     if (age < -1 || age > 2)
         return age < 0;
     return age * second + seen->tv_nsec - time->tv_nsec < tick + (time->tv_nsec ? 0 : second);
+}
+
+/* The kernel gives a lease if nobody has the file open for writing, or mapped. Who opens it in
+ * this moment waits for its end; the signal that tells of that is one that is ignored. */
+static bool has_writer(int fd)
+{
+    if (fcntl(fd, F_SETSIG, SIGURG) != 0)
+        return false;
+    if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
+        return errno == EAGAIN;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+}
+
+bool limefs_file_may_be_moving(int fd, const struct timespec *time, const struct timespec *seen)
+{
+    const int64_t longest = 60; /* seconds of one write(2), which is of 2 GiB at most */
+    int64_t age = (int64_t)seen->tv_sec - time->tv_sec;
+    return limefs_time_is_racy(time, seen) || (age >= 0 && age <= longest && has_writer(fd));
 }
 
 bool limefs_stamp_equal(const struct limefs_stamp *a, const struct limefs_stamp *b)

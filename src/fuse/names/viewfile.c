@@ -233,9 +233,9 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
     return 0;
 }
 
-static bool is_settled(const struct look *look)
+static bool is_settled(const struct limefs_view *view, const struct look *look)
 {
-    return !limefs_time_is_racy(&look->st.st_ctim, &look->seen);
+    return !limefs_file_may_be_moving(view->fd, &look->st.st_ctim, &look->seen);
 }
 
 /* The ctime alone is another one, or so young that the next change might leave the same. Who
@@ -245,7 +245,7 @@ static bool settle(struct limefs *fs, struct limefs_view *view, const struct loo
     if (!index_stands(fs, view))
         return false;
     limefs_lock(&fs->lock);
-    if (is_settled(look) && limefs_stamp_same_data(&look->stamp, &view->stamp))
+    if (is_settled(view, look) && limefs_stamp_same_data(&look->stamp, &view->stamp))
         view->settled = look->stamp;
     limefs_unlock(&fs->lock);
     return true;
@@ -310,7 +310,7 @@ int limefs_view_check(struct limefs *fs, struct limefs_view *view,
             return 0;
         if (look.known || stands(fs, view, record, &look)) {
             /* What was read before this look may have been read while it was otherwise. */
-            if (checked && (!look.same || (is_settled(&look) && !view->writer)))
+            if (checked && (!look.same || (!view->writer && is_settled(view, &look))))
                 *checked = look.stamp;
             return 0;
         }
