@@ -418,8 +418,8 @@ static void far_away(void)
     tap_ok(tap_rank || st.st_size == 144 + length + 7, "its size");
 }
 
-/* Open MPI syncs no file while the process has a request of any: some ranks would have an error,
- * and the others wait for them for ever. */
+/* Open MPI syncs no file while the process has a request of any: some ranks would have an
+ * error, and the others wait for them for ever. */
 static void beside_others(void)
 {
     char text[100] = "", other[4096];

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 
 struct limefs_stamp limefs_stamp_of(const struct stat *st)
 {
@@ -45,18 +44,16 @@ bool limefs_time_is_racy(const struct timespec *time, const struct timespec *see
 }
 
 /* The kernel gives a lease if nobody has the file open for writing, or mapped. Who opens it in
- * this moment waits for its end; the signal that tells of that is one that is ignored. */
+ * this moment waits for its end, and we get a SIGIO, which main() ignores. */
 static bool has_writer(int fd)
 {
-    if (fcntl(fd, F_SETSIG, SIGURG) != 0)
-        return false;
     if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
         return errno == EAGAIN;
     fcntl(fd, F_SETLEASE, F_UNLCK);
     return false;
 }
 
-bool limefs_file_may_be_moving(int fd, const struct timespec *time, const struct timespec *seen)
+bool limefs_time_is_unsettled(int fd, const struct timespec *time, const struct timespec *seen)
 {
     const int64_t longest = 60; /* seconds of one write(2), which is of 2 GiB at most */
     int64_t age = (int64_t)seen->tv_sec - time->tv_sec;

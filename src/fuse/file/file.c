@@ -224,7 +224,7 @@ static bool keeps_pages(struct limefs_node *node, int fd, const struct limefs_st
     clock_gettime(CLOCK_REALTIME, &now);
     bool same = limefs_stamp_equal(stamp, &node->cached);
     node->cached_is_ours = node->cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool young = !node->cached_is_ours && limefs_file_may_be_moving(fd, &stamp->ctime, &now);
+    bool young = !node->cached_is_ours && limefs_time_is_unsettled(fd, &stamp->ctime, &now);
     node->cached = *stamp;
     if (young)
         node->cached = (struct limefs_stamp){0};

@@ -109,9 +109,10 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         return err;
     }
     show(view, &opened);
-    view->sure = !limefs_file_may_be_moving(view->fd, &view->st.st_ctim, seen);
-    view->racy = limefs_file_may_be_moving(view->fd, &view->st.st_mtim, seen) ||
-                 limefs_index_unread(view->index); /* to be tried again */
+    view->sure = !limefs_time_is_unsettled(view->fd, &view->st.st_ctim, seen);
+    view->racy = limefs_time_is_racy(&view->st.st_mtim, seen) ||
+                 limefs_index_unread(view->index) || /* to be tried again */
+                 (!view->sure && limefs_time_is_unsettled(view->fd, &view->st.st_mtim, seen));
     view->stamp = limefs_stamp_of(&view->st);
     if (view->sure)
         view->settled = view->stamp;
@@ -170,10 +171,10 @@ static bool shows(struct limefs_view *view, const struct found *found)
     if (view->written)
         return limefs_stamp_same_file(&view->stamp, &stamp);
     bool equal = limefs_stamp_equal(&view->stamp, &stamp);
-    view->sure = equal && !limefs_file_may_be_moving(view->fd, &st->st_ctim, &found->seen);
+    view->sure = equal && !limefs_time_is_unsettled(view->fd, &st->st_ctim, &found->seen);
     /* Once the tick and the write are over, a new view will tell. */
     return equal &&
-           (!view->racy || limefs_file_may_be_moving(view->fd, &st->st_mtim, &found->seen));
+           (!view->racy || limefs_time_is_unsettled(view->fd, &st->st_mtim, &found->seen));
 }
 
 static bool is_current(const struct limefs_node *node, struct limefs_view *view,

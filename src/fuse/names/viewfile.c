@@ -235,7 +235,7 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
 
 static bool is_settled(const struct limefs_view *view, const struct look *look)
 {
-    return !limefs_file_may_be_moving(view->fd, &look->st.st_ctim, &look->seen);
+    return !limefs_time_is_unsettled(view->fd, &look->st.st_ctim, &look->seen);
 }
 
 /* The ctime alone is another one, or so young that the next change might leave the same. Who

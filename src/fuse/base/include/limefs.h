@@ -163,11 +163,11 @@ bool limefs_time_is_same(const struct timespec *, const struct timespec *);
  * may be another one after the file was `seen`. */
 bool limefs_time_is_racy(const struct timespec *time, const struct timespec *seen);
 
-/* The same of an open file, also while somebody may be in the middle of changing it: the kernel
- * sets the times when a write(2) begins, or with the first of several stores through a mapping,
- * and not again at the end. Whoever may not ask for a lease (on another user's file), or cannot
- * get one there, knows of the tick alone. */
-bool limefs_file_may_be_moving(int fd, const struct timespec *time, const struct timespec *seen);
+/* The same of an open file; or somebody may be in the middle of a change: the kernel sets the
+ * times when a write(2) begins, or with the first of several stores through a mapping, and not
+ * again at the end. Whoever may not ask for a lease (on another user's file), or cannot get one
+ * there, knows of the tick alone. */
+bool limefs_time_is_unsettled(int fd, const struct timespec *time, const struct timespec *seen);
 
 /* Into and out of fs->files or fs->dirs. */
 void limefs_handle_add(struct limefs *, struct limefs_handle **list, struct limefs_handle *);
