@@ -190,7 +190,7 @@ static bool settles(struct limefs *fs, struct limefs_view *view, const struct fo
     struct limefs_stamp stamp = limefs_stamp_of(&found->st),
                         settled = limefs_view_settled(fs, view);
     return limefs_stamp_equal(&stamp, &settled) ||
-           limefs_time_is_racy(&found->st.st_ctim, &found->seen) ||
+           limefs_time_is_unsettled(view->fd, &found->st.st_ctim, &found->seen) ||
            limefs_view_settle(fs, view);
 }
 

@@ -289,13 +289,15 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
 }
 
 /* True: it is the same record. Records may have been appended: those before stay. Anything else
- * may have moved the data. */
+ * may have moved the data. As long as nothing can be settled, only its own header is read, each
+ * time. */
 static bool stands(struct limefs *fs, struct limefs_view *view,
                    const struct limefile_record *record, const struct look *look)
 {
-    if (look->same)
+    if (look->same && (view->guise || is_settled(view, look)))
         return settle(fs, view, look);
-    return look->st.st_size > look->size && record_stands(view, record, look->st.st_size);
+    return (look->same || look->st.st_size > look->size) &&
+           record_stands(view, record, look->st.st_size);
 }
 
 int limefs_view_check(struct limefs *fs, struct limefs_view *view,
