@@ -3,6 +3,7 @@ something else has come in the place of a container, within a tick of the clock,
 of a change."""
 
 import errno
+import fcntl
 import mmap
 import os
 import resource
@@ -146,8 +147,16 @@ class InTheMiddle(limetest.TestCase):
 
     TICK = 0.1  # seconds, much longer than a look at a changed file is doubted for that alone
 
+    def setUp(self):
+        with open(self.write("probe", b""), "rb") as file:
+            try:
+                fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            except OSError as error:
+                self.skipTest(f"no leases here: {error}")
+
     def mounted(self, name, data, opts=""):
         top = self.tempdir()
+        os.chmod(top, 0o755)
         self.path = put(os.path.join(top, name), data)
         self.let_time_pass()
         mount = limetest.Mount(top, opts=opts).start()
@@ -161,18 +170,46 @@ class InTheMiddle(limetest.TestCase):
         """A byte becomes "1", is looked at, and becomes "2"."""
         with open(self.path, "r+b") as file:
             memory = mmap.mmap(file.fileno(), 0)
-        for value in b"12":
-            memory[at] = value
-            if value == ord("1"):
-                self.let_time_pass()
-                look()
+        memory[at] = ord("1")
+        before = os.stat(self.path).st_ctime_ns
+        self.let_time_pass()
+        look()
+        memory[at] = ord("2")
         memory.close()
+        self.assertEqual(os.stat(self.path).st_ctime_ns, before)
 
     def test_bytes_of_a_record(self):
         path = os.path.join(self.mounted("c", CONTAINER), "data")
         self.assertEqual(read(path), b"d" * 1000)
         self.change(CONTAINER.index(b"d" * 1000), lambda: self.assertEqual(read(path)[:2], b"1d"))
         writelib.until(lambda: read(path)[:2] == b"2d")
+
+    def test_another_user_s_container(self):
+        """Root's mount looks for all, whoever asks."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        path = os.path.join(self.mounted("c", CONTAINER, "allow_other"), "data")
+        os.chown(self.path, 1234, 1234)
+        ann = users.User(self, 2345)
+        self.assertEqual(ann.call(read, path), b"d" * 1000)
+        self.change(CONTAINER.index(b"d" * 1000),
+                    lambda: self.assertEqual(ann.call(read, path)[:2], b"1d"))
+        writelib.until(lambda: ann.call(read, path)[:2] == b"2d")
+
+    def test_what_it_is(self):
+        """No container for as long as its magic number is wrong."""
+        wrong = bytes([CONTAINER[0] ^ 1]) + CONTAINER[1:]
+        path = self.mounted("c", wrong, "attr_timeout=0,entry_timeout=0")
+        with open(self.path, "r+b") as file:
+            memory = mmap.mmap(file.fileno(), 0)
+        memory[0] = 0
+        before = os.stat(self.path).st_ctime_ns
+        self.let_time_pass()
+        self.assertTrue(stat.S_ISREG(os.lstat(path).st_mode))
+        memory[0] = CONTAINER[0]
+        memory.close()
+        self.assertEqual(os.stat(self.path).st_ctime_ns, before)
+        writelib.until(lambda: stat.S_ISDIR(os.lstat(path).st_mode))
 
     def test_names_of_records(self):
         path = self.mounted("c", CONTAINER)

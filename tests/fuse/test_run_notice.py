@@ -284,7 +284,7 @@ class Changes(Case):
     def writer(self, write):
         """Somebody has the container open for writing before it is read. Of one that was changed
         within the last minute, the mount would tell nothing then."""
-        later = {**faults.Faults(self.folder).environment(), "FAULT_LATER": "120"}
+        later = faults.Faults(self.folder).environment(later=120)
         with limetest.Mount(self.folder, env=later) as mount:
             process = self.reader(mount)
             _, before = self.ask(process, 800)

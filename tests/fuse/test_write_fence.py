@@ -3,6 +3,7 @@ never comes after what was written since."""
 
 import contextlib
 import errno
+import json
 import mmap
 import os
 import random
@@ -39,6 +40,11 @@ def put_in_place(path, data):
         os.fsync(file.fileno())
 
 
+def status(job):
+    return json.loads(limetest.run([limetest.program("limefs-io"), "--status", job, "--json"],
+                                   check=True).stdout)
+
+
 def ranks_of(job):
     """{rank: pid} of a foreign job, by its socket."""
     found = {}
@@ -70,11 +76,13 @@ class TestCase(writelib.TestCase):
             os.close(fd)
 
 
-class Stopped(TestCase):
+class WithMpi(TestCase):
     def setUp(self):
         if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
             self.skipTest("needs MPI")
 
+
+class Stopped(WithMpi):
     def test_ranks_that_wake_up_late(self):
         """Some of them, or all, at the beginning or in the middle; what they have in hand then is
         written by the daemon, and other bytes after it."""
@@ -118,17 +126,14 @@ class Stopped(TestCase):
         self.assertHolds(path, [("data", old)])
 
 
-class Killed(TestCase):
+class Killed(WithMpi):
     """A daemon, while a rank waits for its disk: what else it was to write is not written later,
     when it may be another mount's."""
-
-    def setUp(self):
-        if not shutil.which(mpitest.MPIRUN) or not os.path.exists(limetest.program("limefs-io")):
-            self.skipTest("needs MPI")
 
     def test_what_was_asked_for_is_taken_back(self):
         folder = self.tempdir()
         faults = Faults(folder)
+        self.addCleanup(faults.disarm)
         socket = test_ranks.TestCase.foreign_job(self, 2, faults.environment(mpitest.environment()))
         old, new = b"A" * (8 * MIB), b"B" * (8 * MIB)
         path = put(os.path.join(folder, "c.lime"), limetest.container([("data", bytes(8 * MIB))]))
@@ -142,10 +147,11 @@ class Killed(TestCase):
         writer = threading.Thread(target=write)
         writer.start()
         until(lambda: faults.struck)
-        writer.join(1)  # more is to be written then
+        until(lambda: status(socket)["writes_in_flight"] > 2)
         os.kill(mount.pid, signal.SIGKILL)
         limetest.run(["fusermount3", "-u", "-z", mount.path])
-        writer.join()
+        writer.join(60)
+        self.assertFalse(writer.is_alive())
         until(lambda: not mount.pids())
         with self.rw(path) as other:
             put_in_place(other.join("data"), new)

@@ -7,6 +7,8 @@
  * beside it; so nothing of libfuse's, MPI's or the window's. FAULT_CONTROL is a file of struct
  * control that the test and these processes have mapped.
  *
+ * FAULT_LATER: by how many seconds their clock is ahead.
+ *
  * What does not pass through libc can't be failed here: io_submit() and io_uring, which nothing
  * of ours uses, and the inside of glibc, as its aio_write() is.
  */
@@ -512,7 +514,6 @@ int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
 
 /* ---- the clock ---- */
 
-/* FAULT_LATER: seconds by which it is ahead, so that no file is young. */
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
     REAL(clock_gettime);

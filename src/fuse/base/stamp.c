@@ -43,8 +43,9 @@ bool limefs_time_is_racy(const struct timespec *time, const struct timespec *see
     return age * second + seen->tv_nsec - time->tv_nsec < tick + (time->tv_nsec ? 0 : second);
 }
 
-/* The kernel gives a lease if nobody has the file open for writing, or mapped. Who opens it in
- * this moment waits for its end, and we get a SIGIO, which main() ignores. */
+/* The kernel gives a lease if nobody has the file open for writing, or mapped from such a
+ * descriptor. A process that opens it for writing meanwhile waits until the lease is given
+ * back, and we get a SIGIO, which main() ignores. */
 static bool has_writer(int fd)
 {
     if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
@@ -53,11 +54,13 @@ static bool has_writer(int fd)
     return false;
 }
 
-bool limefs_time_is_unsettled(int fd, const struct timespec *time, const struct timespec *seen)
+bool limefs_stamp_is_moving(int fd, const struct timespec *ctime)
 {
     const int64_t longest = 60; /* seconds of one write(2), which is of 2 GiB at most */
-    int64_t age = (int64_t)seen->tv_sec - time->tv_sec;
-    return limefs_time_is_racy(time, seen) || (age >= 0 && age <= longest && has_writer(fd));
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age = (int64_t)now.tv_sec - ctime->tv_sec;
+    return age >= -1 && age <= longest && has_writer(fd);
 }
 
 bool limefs_stamp_equal(const struct limefs_stamp *a, const struct limefs_stamp *b)

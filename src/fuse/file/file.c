@@ -218,13 +218,13 @@ static void take_writer(struct limefs_file *file, int flags, const struct limefs
 /* What the kernel has read before is good still. Not if the file may have been changed since,
  * with the same times; but the kernel knows itself what was written through this mount, unless
  * the times are of whole seconds. With fs->lock held. */
-static bool keeps_pages(struct limefs_node *node, int fd, const struct limefs_stamp *stamp)
+static bool keeps_pages(struct limefs_node *node, const struct limefs_stamp *stamp, bool moving)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     bool same = limefs_stamp_equal(stamp, &node->cached);
     node->cached_is_ours = node->cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool young = !node->cached_is_ours && limefs_time_is_unsettled(fd, &stamp->ctime, &now);
+    bool young = !node->cached_is_ours && (moving || limefs_time_is_racy(&stamp->ctime, &now));
     node->cached = *stamp;
     if (young)
         node->cached = (struct limefs_stamp){0};
@@ -239,12 +239,14 @@ static int open_other(struct limefs *fs, struct limefs_node *node, int flags,
     if (file->fd < 0)
         return file->fd;
     struct limefs_stamp stamp = limefs_stamp_of(&st);
+    bool reads = (flags & O_ACCMODE) == O_RDONLY;
+    bool moving = reads && limefs_stamp_is_moving(file->fd, &stamp.ctime);
     int backing = limefs_passthrough_prepare(fs, node, file->fd);
     limefs_lock(&fs->lock);
-    *keep = keeps_pages(node, file->fd, &stamp);
+    *keep = keeps_pages(node, &stamp, moving);
     file->node = node; /* the kernel keeps it as long as the file is open */
     node->opened = true;
-    if ((flags & O_ACCMODE) != O_RDONLY)
+    if (!reads)
         take_writer(file, flags, &stamp);
     backing = limefs_passthrough_opened(fs, node, backing);
     limefs_unlock(&fs->lock);

@@ -65,7 +65,7 @@ static bool put_to_sleep(struct limefs *fs, struct limefs_view *view)
     fs->volumes_open -= volumes_of(view);
     fs->index_memory -= memory_of(view);
     fs->leaving[fs->leaving_count++] =
-        (struct limefs_opened){view->fd, view->index, view->guise};
+        (struct limefs_opened){.fd = view->fd, .index = view->index, .guise = view->guise};
     view->fd = -1;
     view->index = NULL;
     view->guise = NULL;

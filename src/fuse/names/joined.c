@@ -26,7 +26,8 @@ struct limefs_joined {
     struct limefile_source **source;
     struct limefile_volumes *set; /* NULL: not joined */
     bool shared;
-    size_t bad; /* the volume that something was wrong with, or names.count */
+    bool moving; /* one of them, when they were joined */
+    size_t bad;  /* the volume that something was wrong with, or names.count */
 };
 
 /* ---- what is there ---- */
@@ -117,6 +118,14 @@ int limefs_joined_fstat(const struct limefs_joined *j, struct stat *st)
     }
     *st = limefs_sum_stat(&sum, j->shared);
     return 0;
+}
+
+bool limefs_joined_is_moving(const struct limefs_joined *j, const struct timespec *ctime)
+{
+    for (size_t i = 0; i < j->count; i++)
+        if (limefs_stamp_is_moving(limefs_joined_fd(j, i), ctime))
+            return true;
+    return false;
 }
 
 void limefs_joined_close(struct limefs_joined *j)
@@ -351,22 +360,22 @@ static int join(struct limefs *fs, struct limefs_joined *j, int folder, const ch
     clock_gettime(CLOCK_REALTIME, &seen);
     if (!err)
         err = limefs_joined_fstat(j, st); /* its names may lead to others by now */
-    struct limefs_stamp stamp = limefs_stamp_of(st), now;
-    look->stamp = stamp;
+    struct limefs_stamp now = look->stamp = limefs_stamp_of(st);
     if (err)
         return err;
-    if (want && !limefs_stamp_equal(&stamp, want))
+    if (want && !limefs_stamp_equal(&look->stamp, want))
         return -ESTALE;
-    look->racy = limefs_time_is_racy(&st->st_ctim, &seen);
+    j->moving = limefs_joined_is_moving(j, &st->st_ctim);
+    look->racy = j->moving || limefs_time_is_racy(&st->st_ctim, &seen);
     err = join_open(j);
     int changed = limefs_joined_fstat(j, &after);
     now = limefs_stamp_of(&after);
-    return changed || !limefs_stamp_equal(&now, &stamp) ? -ESTALE : err;
+    return changed || !limefs_stamp_equal(&now, &look->stamp) ? -ESTALE : err;
 }
 
 int limefs_joined_open(struct limefs *fs, int folder, const char *label, const char *name,
                        const struct limefs_stamp *want, struct limefs_joined **out,
-                       struct stat *st)
+                       struct stat *st, bool *moving)
 {
     struct limefs_look look = {.listed = true};
     struct limefs_joined *j = calloc(1, sizeof *j);
@@ -382,6 +391,7 @@ int limefs_joined_open(struct limefs *fs, int folder, const char *label, const c
         return err;
     }
     *out = j;
+    *moving = j->moving;
     return 0;
 }
 
@@ -392,8 +402,7 @@ static void add_name(struct limefs_joined_name ***end, const char *name, ino_t i
     struct limefs_joined_name *entry = malloc(sizeof *entry + strlen(name) + 1);
     if (!entry)
         return;
-    entry->next = NULL;
-    entry->ino = ino;
+    *entry = (struct limefs_joined_name){.ino = ino};
     strcpy(entry->name, name);
     **end = entry;
     *end = &entry->next;
@@ -434,9 +443,8 @@ struct limefs_joined_name *limefs_joined_list(struct limefs *fs, int folder, con
 
 void limefs_joined_free(struct limefs_joined_name *list)
 {
-    while (list) {
-        struct limefs_joined_name *next = list->next;
+    for (struct limefs_joined_name *next; list; list = next) {
+        next = list->next;
         free(list);
-        list = next;
     }
 }

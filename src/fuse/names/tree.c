@@ -203,8 +203,9 @@ static bool may_open_later(int err)
 /* A container begins with a good header. What cannot be read is not a container either, unless
  * the next look may go well. Whether it is one does not depend on who asks, so the daemon looks
  * for itself; of what it reads, the caller learns no more than this. 0, 1, or the error that
- * passes. *sure: it could be read. */
-static int begins_like_container(bool formats, int file, bool *sure)
+ * passes. *sure: it could be read, and nobody was about to change it, which has that ctime. */
+static int begins_like_container(bool formats, int file, const struct timespec *ctime,
+                                 bool *sure)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
@@ -215,8 +216,9 @@ static int begins_like_container(bool formats, int file, bool *sure)
     if (fd < 0)
         return may_open_later(fd) ? fd : 0;
     limefile_fd_init(&source, fd);
+    bool moving = limefs_stamp_is_moving(fd, ctime);
     ssize_t got = limefile_read_full(&source.source, raw, sizeof raw, 0);
-    *sure = got >= 0;
+    *sure = got >= 0 && !moving;
     int is = got == sizeof raw && limefile_header_decode(raw, &header) == 0;
     if (!is && got > 0 && formats)
         is = is_in_guise(fd, raw, (size_t)got);
@@ -258,7 +260,9 @@ int limefs_tree_sniff(bool formats, int folder, const char *name, struct limefs_
         return fd;
     bool looked = false;
     int err = fstat(fd, st) == 0 ? 0 : -errno;
-    int begins = !err && S_ISREG(st->st_mode) ? begins_like_container(formats, fd, &looked) : 0;
+    int begins = 0;
+    if (!err && S_ISREG(st->st_mode))
+        begins = begins_like_container(formats, fd, &st->st_ctim, &looked);
     found->kind = begins > 0             ? LIMEFS_CONTAINER
                   : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY
                                          : LIMEFS_OTHER;

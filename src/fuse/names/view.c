@@ -94,6 +94,17 @@ static int open_new(struct limefs *fs, struct limefs_node *node, int file,
     return err;
 }
 
+/* Whether what is there later can be told from it by its times. */
+static void take_times(struct limefs_view *view, bool moving, const struct timespec *seen)
+{
+    view->sure = !moving && !limefs_time_is_racy(&view->st.st_ctim, seen);
+    view->racy = moving || limefs_time_is_racy(&view->st.st_mtim, seen) ||
+                 limefs_index_unread(view->index); /* to be tried again */
+    view->stamp = limefs_stamp_of(&view->st);
+    if (view->sure)
+        view->settled = view->stamp;
+}
+
 /* A new, pinned view of what is there now, `seen` when its name was looked at. The container's
  * lock is held. */
 static int make_view(struct limefs *fs, struct limefs_node *node, int file,
@@ -109,13 +120,7 @@ static int make_view(struct limefs *fs, struct limefs_node *node, int file,
         return err;
     }
     show(view, &opened);
-    view->sure = !limefs_time_is_unsettled(view->fd, &view->st.st_ctim, seen);
-    view->racy = limefs_time_is_racy(&view->st.st_mtim, seen) ||
-                 limefs_index_unread(view->index) || /* to be tried again */
-                 (!view->sure && limefs_time_is_unsettled(view->fd, &view->st.st_mtim, seen));
-    view->stamp = limefs_stamp_of(&view->st);
-    if (view->sure)
-        view->settled = view->stamp;
+    take_times(view, opened.moving, seen);
     view->node = node;
     view->pins = 1;
     limefs_lock_init(&view->describing, LIMEFS_LOCK_DESCRIBING);
@@ -171,10 +176,10 @@ static bool shows(struct limefs_view *view, const struct found *found)
     if (view->written)
         return limefs_stamp_same_file(&view->stamp, &stamp);
     bool equal = limefs_stamp_equal(&view->stamp, &stamp);
-    view->sure = equal && !limefs_time_is_unsettled(view->fd, &st->st_ctim, &found->seen);
-    /* Once the tick and the write are over, a new view will tell. */
-    return equal &&
-           (!view->racy || limefs_time_is_unsettled(view->fd, &st->st_mtim, &found->seen));
+    bool moving = equal && limefs_view_is_moving(view, &st->st_ctim);
+    view->sure = equal && !moving && !limefs_time_is_racy(&st->st_ctim, &found->seen);
+    /* Once the tick and the change are over, a new view will tell. */
+    return equal && (!view->racy || moving || limefs_time_is_racy(&st->st_mtim, &found->seen));
 }
 
 static bool is_current(const struct limefs_node *node, struct limefs_view *view,
@@ -190,8 +195,8 @@ static bool settles(struct limefs *fs, struct limefs_view *view, const struct fo
     struct limefs_stamp stamp = limefs_stamp_of(&found->st),
                         settled = limefs_view_settled(fs, view);
     return limefs_stamp_equal(&stamp, &settled) ||
-           limefs_time_is_unsettled(view->fd, &found->st.st_ctim, &found->seen) ||
-           limefs_view_settle(fs, view);
+           limefs_time_is_racy(&found->st.st_ctim, &found->seen) ||
+           limefs_view_is_moving(view, &found->st.st_ctim) || limefs_view_settle(fs, view);
 }
 
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */
@@ -239,6 +244,7 @@ static int wake(struct limefs *fs, struct limefs_view *view, int file)
         return err;
     limefs_lock(&fs->lock);
     show(view, &opened);
+    view->racy = view->racy || opened.moving;
     limefs_view_awake(fs, view);
     limefs_views_evict(fs);
     limefs_view_unlock(fs);

@@ -83,7 +83,7 @@ int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_op
     limefs_own_end();
     if (fd < 0)
         return fd;
-    *out = (struct limefs_opened){.fd = fd};
+    *out = (struct limefs_opened){.fd = fd, .moving = limefs_stamp_is_moving(fd, &st->st_ctim)};
     int err = index_file(out);
     if (!err && want && !is_still(fd, want)) /* nor may it have changed meanwhile */
         err = -ESTALE;
@@ -93,7 +93,7 @@ int limefs_view_open(int file, const struct limefs_stamp *want, struct limefs_op
 }
 
 /* Takes over the set, also after an error. */
-static int index_set(struct limefs_joined *set, struct limefs_opened *opened)
+static int index_set(struct limefs_joined *set, bool moving, struct limefs_opened *opened)
 {
     int fd = fcntl(limefs_joined_fd(set, 0), F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
@@ -101,7 +101,7 @@ static int index_set(struct limefs_joined *set, struct limefs_opened *opened)
         limefs_joined_close(set);
         return err;
     }
-    *opened = (struct limefs_opened){.fd = fd};
+    *opened = (struct limefs_opened){.fd = fd, .moving = moving};
     int err = limefs_guise_of_set(set, &opened->guise);
     if (!err)
         err = limefile_index_build(limefs_guise_source(opened->guise), &opened->index);
@@ -116,9 +116,10 @@ int limefs_view_open_set(struct limefs *fs, struct limefs_node *node, int folder
 {
     char path[PATH_MAX];
     struct limefs_joined *set;
+    bool moving;
     const char *label = limefs_tree_label(fs, node->parent, path, sizeof path);
-    int err = limefs_joined_open(fs, folder, label, node->name, want, &set, st);
-    return err ? err : index_set(set, out);
+    int err = limefs_joined_open(fs, folder, label, node->name, want, &set, st, &moving);
+    return err ? err : index_set(set, moving, out);
 }
 
 /* ---- what is open ---- */
@@ -127,6 +128,13 @@ int limefs_view_fstat(const struct limefs_view *view, struct stat *st)
 {
     const struct limefs_joined *set = limefs_guise_set(view->guise);
     return set ? limefs_joined_fstat(set, st) : fstat(view->fd, st) == 0 ? 0 : -errno;
+}
+
+bool limefs_view_is_moving(const struct limefs_view *view, const struct timespec *ctime)
+{
+    const struct limefs_joined *set = limefs_guise_set(view->guise);
+    return set ? limefs_joined_is_moving(set, ctime)
+               : view->fd >= 0 && limefs_stamp_is_moving(view->fd, ctime);
 }
 
 int limefs_view_may_read(const struct limefs_view *view)
@@ -213,9 +221,10 @@ struct look {
     struct timespec seen; /* from before it */
     struct stat st;
     struct limefs_stamp stamp;
-    bool known; /* its container is as this mount knows it */
-    bool same;  /* at least by what others can set */
-    off_t size; /* when the view was made */
+    bool known;   /* its container is as this mount knows it */
+    bool same;    /* at least by what others can set */
+    bool settled; /* and whoever changes it from then on gives it another ctime */
+    off_t size;   /* when the view was made */
 };
 
 static int look_at(struct limefs *fs, const struct limefs_view *view, struct look *look)
@@ -233,9 +242,11 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
     return 0;
 }
 
-static bool is_settled(const struct limefs_view *view, const struct look *look)
+/* Before anything is read that the look is to vouch for. */
+static void look_for_writers(const struct limefs_view *view, struct look *look)
 {
-    return !limefs_time_is_unsettled(view->fd, &look->st.st_ctim, &look->seen);
+    look->settled = !limefs_time_is_racy(&look->st.st_ctim, &look->seen) &&
+                    !limefs_view_is_moving(view, &look->st.st_ctim);
 }
 
 /* The ctime alone is another one, or so young that the next change might leave the same. Who
@@ -245,7 +256,7 @@ static bool settle(struct limefs *fs, struct limefs_view *view, const struct loo
     if (!index_stands(fs, view))
         return false;
     limefs_lock(&fs->lock);
-    if (is_settled(view, look) && limefs_stamp_same_data(&look->stamp, &view->stamp))
+    if (look->settled && limefs_stamp_same_data(&look->stamp, &view->stamp))
         view->settled = look->stamp;
     limefs_unlock(&fs->lock);
     return true;
@@ -254,8 +265,12 @@ static bool settle(struct limefs *fs, struct limefs_view *view, const struct loo
 bool limefs_view_settle(struct limefs *fs, struct limefs_view *view)
 {
     struct look look;
-    return look_at(fs, view, &look) == 0 &&
-           (look.known || (look.same && settle(fs, view, &look)));
+    if (look_at(fs, view, &look) != 0)
+        return false;
+    if (look.known || !look.same)
+        return look.known;
+    look_for_writers(view, &look);
+    return settle(fs, view, &look);
 }
 
 bool limefs_view_is_known(struct limefs *fs, const struct limefs_view *view)
@@ -294,7 +309,7 @@ bool limefs_view_is_unchanged(struct limefs *fs, const struct limefs_view *view)
 static bool stands(struct limefs *fs, struct limefs_view *view,
                    const struct limefile_record *record, const struct look *look)
 {
-    if (look->same && (view->guise || is_settled(view, look)))
+    if (look->same && (view->guise || look->settled))
         return settle(fs, view, look);
     return (look->same || look->st.st_size > look->size) &&
            record_stands(view, record, look->st.st_size);
@@ -310,9 +325,11 @@ int limefs_view_check(struct limefs *fs, struct limefs_view *view,
             return err;
         if (checked && limefs_stamp_equal(&look.stamp, checked))
             return 0;
+        if (checked || !look.known)
+            look_for_writers(view, &look);
         if (look.known || stands(fs, view, record, &look)) {
             /* What was read before this look may have been read while it was otherwise. */
-            if (checked && (!look.same || (!view->writer && is_settled(view, &look))))
+            if (checked && (!look.same || (look.settled && !view->writer)))
                 *checked = look.stamp;
             return 0;
         }

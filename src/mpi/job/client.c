@@ -20,12 +20,13 @@ enum {
 
 /* ---- coming and going ---- */
 
-/* Who was killed takes nothing back himself, and others may write there next. */
+/* A client that was killed cannot shut its gates, and others may write there next. */
 static void take_back(const struct job_client *client)
 {
-    const uint32_t shut = 1;
+    limejob_gate shut;
+    limejob_gate_shut(&shut);
     for (const struct job_request *move = client->moves; move; move = move->next)
-        if (client->window_fd >= 0 && move->opcode == JOB_WRITE && move->gate != UINT64_MAX &&
+        if (move->opcode == JOB_WRITE && move->gate != UINT64_MAX &&
             pwrite(client->window_fd, &shut, sizeof shut, (off_t)move->gate) < 0)
             job_log("client process %ld: its writes cannot be taken back: %s",
                     (long)client->pid, strerror(errno));
@@ -143,6 +144,11 @@ static void map_window(struct job_server *server, struct job_client *client,
         refuse_hello(server, client, packet, code, why);
         return;
     }
+    client->window_fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 0);
+    if (client->window_fd < 0) {
+        refuse_hello(server, client, packet, errno, NULL);
+        return;
+    }
     struct job_request *request = job_request_new(server, JOB_WINDOW, client, packet);
     if (!request) {
         refuse_hello(server, client, packet, ENOMEM, NULL);
@@ -150,7 +156,6 @@ static void map_window(struct job_server *server, struct job_client *client,
     }
     client->window = ++server->last_window;
     client->window_bytes = bytes;
-    client->window_fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 3);
     limejob_request(&command, JOB_WINDOW, 0);
     limejob_put_u32(&command, client->window);
     limejob_put_u64(&command, bytes);

@@ -46,8 +46,8 @@ static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
     MPI_Offset size = 0;
     if (MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && offset + n <= size)
         return LEMON_SUCCESS;
-    return lemon_say(in, LEMON_ERR_READ, "read at %lld: the file ends at %lld",
-                     (long long)offset, (long long)size);
+    return lemon_say(in, LEMON_ERR_READ, "read to %lld: the file ends at %lld",
+                     (long long)(offset + n), (long long)size);
 }
 
 /* OMPIO keeps the requests of all files in one list, which every thread that waits for anything
@@ -87,7 +87,7 @@ static void forget(struct lemon_internal *in)
     in->pending.noted = false;
 }
 
-/* Who has started them gets their code when he asks. */
+/* Their code is returned later, to the caller that started them. */
 static void wait_for_all(void)
 {
     while (under_way)
@@ -265,36 +265,36 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
 
 /* ---- the end ---- */
 
-#ifdef OPEN_MPI
-/* Looks at a request that has not moved. */
+/* Looks at requests that have not moved. */
 struct looks {
-    int all, cut; /* cut: the latest, at which the file was too short for it */
+    int all, too_short; /* too_short: the file was, for the request, the latest times */
 };
 
+#ifdef OPEN_MPI
 /* Of a read whose file has become shorter since it was started, no more will come: see
  * is_there(). */
 static bool is_hopeless(const struct lemon_internal *in, int64_t end, struct looks *looks)
 {
     MPI_Offset size = 0;
-    if (in->pending.direction != LEMON_READ || ++looks->all % LOOKS_OF_SIZE)
+    if (in->pending.direction != LEMON_READ ||
+        (looks->too_short < CUTS && ++looks->all % LOOKS_OF_SIZE))
         return false;
     bool cut = MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && size < end;
-    looks->cut = cut ? looks->cut + 1 : 0;
-    return looks->cut == CUTS;
+    looks->too_short = cut ? looks->too_short + 1 : 0;
+    return looks->too_short >= CUTS;
 }
 
 /* MPI_Wait() on a request that has failed crashes Open MPI 4.1, so the request is asked first
  * how much it has moved; asking drives MPI's progress, too. (MPICH's never answer.) */
 static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
-                        const struct lemon_wanted *wanted)
+                        const struct lemon_wanted *wanted, struct looks *looks)
 {
     MPI_Status status;
-    struct looks looks = {0, 0};
     int done = 0, moved = 0;
     for (useconds_t pause = 0; !done; pause = pause < 1000 ? pause + 10 : pause) {
         if (MPI_Request_get_status(*request, &done, &status) != MPI_SUCCESS)
             return 0;
-        if (!done && is_hopeless(in, wanted->end, &looks)) {
+        if (!done && is_hopeless(in, wanted->end, looks)) {
             usleep(CALM_US); /* it reads on when it is asked, and not in between */
             MPI_Request_free(request);
             return 0;
@@ -319,11 +319,12 @@ static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
 }
 #else
 static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
-                        const struct lemon_wanted *wanted)
+                        const struct lemon_wanted *wanted, struct looks *looks)
 {
     MPI_Status status;
     int moved = 0;
     (void)in;
+    (void)looks;
     if (*request == MPI_REQUEST_NULL) /* ask_for() has answered */
         return wanted->bytes;
     if (MPI_Wait(request, &status) != MPI_SUCCESS)
@@ -387,9 +388,10 @@ static int64_t end_of(const struct lemon_pending *pending)
 int lemon_post_wait(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
+    struct looks looks = {0, 0};
     int64_t done = 0;
     for (int i = 0; i < pending->count; i++) {
-        int64_t moved = wait_for(in, &pending->requests[i], &pending->wanted[i]);
+        int64_t moved = wait_for(in, &pending->requests[i], &pending->wanted[i], &looks);
         count_moved(in, moved, pending->wanted[i].bytes);
         done += moved;
         if (pending->runs && pending->code == LEMON_SUCCESS) /* while the next ones are read */

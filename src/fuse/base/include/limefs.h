@@ -64,6 +64,7 @@ struct limefs_opened {
     int fd;
     struct limefile_index *index;
     struct limefs_guise *guise; /* or NULL */
+    bool moving;                /* it may have been changed meanwhile, with the same times */
 };
 
 /* What tells that a file is still the one that was seen. */
@@ -163,11 +164,14 @@ bool limefs_time_is_same(const struct timespec *, const struct timespec *);
  * may be another one after the file was `seen`. */
 bool limefs_time_is_racy(const struct timespec *time, const struct timespec *seen);
 
-/* The same of an open file; or somebody may be in the middle of a change: the kernel sets the
- * times when a write(2) begins, or with the first of several stores through a mapping, and not
- * again at the end. Whoever may not ask for a lease (on another user's file), or cannot get one
- * there, knows of the tick alone. */
-bool limefs_time_is_unsettled(int fd, const struct timespec *time, const struct timespec *seen);
+/* The kernel sets a file's times when a write(2) begins, or with the first of several stores
+ * through a mapping, and not again at the end. Whether that may be going on still: the file has
+ * that ctime, which is less than a minute old, and somebody has it open for writing. To be
+ * asked after its times, and before the bytes that these are to vouch for are read. fd: open
+ * for reading alone. A lease tells, which root gets of all files, and others of their own; of
+ * no other it is known. Where there are none for another reason (NFS without a delegation), the
+ * answer is yes. */
+bool limefs_stamp_is_moving(int fd, const struct timespec *ctime);
 
 /* Into and out of fs->files or fs->dirs. */
 void limefs_handle_add(struct limefs *, struct limefs_handle **list, struct limefs_handle *);

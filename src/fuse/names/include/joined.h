@@ -31,10 +31,11 @@ int limefs_joined_look(struct limefs *, int folder, const char *label, const cha
                        struct stat *);
 
 /* Opens and joins them. -ENOENT as above, -ESTALE if they are not those of `want`, or change
- * meanwhile. *st is as of then. The caller closes them. */
+ * meanwhile. *st is as of then; *moving: they may have changed meanwhile, with the same times.
+ * The caller closes them. */
 int limefs_joined_open(struct limefs *, int folder, const char *label, const char *name,
                        const struct limefs_stamp *want, struct limefs_joined **,
-                       struct stat *st);
+                       struct stat *st, bool *moving);
 void limefs_joined_close(struct limefs_joined *); /* NULL: nothing happens */
 
 struct limefile_source *limefs_joined_source(const struct limefs_joined *);
@@ -44,6 +45,9 @@ size_t limefs_joined_volumes(const struct limefs_joined *);
 /* What is open, as it is now. */
 int limefs_joined_fstat(const struct limefs_joined *, struct stat *);
 int limefs_joined_fd(const struct limefs_joined *, size_t volume);
+
+/* limefs_stamp_is_moving() of any of them. */
+bool limefs_joined_is_moving(const struct limefs_joined *, const struct timespec *ctime);
 
 /* The volumes' access list, as fgetxattr(2) for one: the same for all, or one that lets nobody
  * in but their owner. */
