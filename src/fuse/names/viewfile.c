@@ -237,6 +237,7 @@ static int look_at(struct limefs *fs, const struct limefs_view *view, struct loo
     limefs_lock(&fs->lock);
     look->known = view->written || limefs_stamp_equal(&look->stamp, &view->settled);
     look->same = limefs_stamp_same_data(&look->stamp, &view->stamp);
+    look->settled = false;
     look->size = view->stamp.size;
     limefs_unlock(&fs->lock);
     return 0;
@@ -325,7 +326,7 @@ int limefs_view_check(struct limefs *fs, struct limefs_view *view,
             return err;
         if (checked && limefs_stamp_equal(&look.stamp, checked))
             return 0;
-        if (checked || !look.known)
+        if (!look.known || (checked && !view->writer))
             look_for_writers(view, &look);
         if (look.known || stands(fs, view, record, &look)) {
             /* What was read before this look may have been read while it was otherwise. */
