@@ -81,17 +81,20 @@ void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX])
     snprintf(path, LIMEFILE_FD_PATH_MAX, "/proc/self/fd/%d", fd);
 }
 
-/* A lease that its holder gives back at once, as limefs-run does, is waited for; others are
- * EAGAIN, with O_NONBLOCK. */
-int limefile_reopen(int fd, int flags)
+int limefile_open_at(int folder, const char *path, int flags, mode_t mode)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
+    int fd = openat(folder, path, flags | O_CLOEXEC, mode);
+    for (int i = 0; i < 5 && fd < 0 && errno == EAGAIN; i++) {
+        nanosleep(&moment, NULL);
+        fd = openat(folder, path, flags | O_CLOEXEC, mode);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+int limefile_reopen(int fd, int flags)
+{
     char path[LIMEFILE_FD_PATH_MAX];
     limefile_fd_path(fd, path);
-    int again = open(path, flags | O_CLOEXEC);
-    for (int i = 0; i < 5 && again < 0 && errno == EAGAIN; i++) {
-        nanosleep(&moment, NULL);
-        again = open(path, flags | O_CLOEXEC);
-    }
-    return again < 0 ? -errno : again;
+    return limefile_open_at(AT_FDCWD, path, flags, 0);
 }

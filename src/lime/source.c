@@ -1,6 +1,7 @@
 /* source.c - containers in files and in memory behind one table of functions */
 #define _GNU_SOURCE
 #include "limefile.h"
+#include "descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -267,9 +268,9 @@ int limefile_check_fd(int fd)
 
 int limefile_open(const char *path, int flags)
 {
-    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = limefile_open_at(AT_FDCWD, path, flags | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
-        return errno == ENXIO ? LIMEFILE_E_NOT_FILE : -errno; /* ENXIO: a FIFO, a socket */
+        return fd == -ENXIO ? LIMEFILE_E_NOT_FILE : fd; /* ENXIO: a FIFO, a socket */
     int err = limefile_check_fd(fd);
     if (err) {
         close(fd);

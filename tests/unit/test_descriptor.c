@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,12 +129,41 @@ static void test_reopen(void **state)
     assert_int_equal(limefile_reopen(-1, O_RDONLY), -ENOENT);
 }
 
+static int leased;
+
+static void give_back(int number)
+{
+    (void)number;
+    fcntl(leased, F_SETLEASE, F_UNLCK);
+}
+
+/* One that is given back when somebody wants to write is waited for, others are not. */
+static void test_leases(void **state)
+{
+    (void)state;
+    leased = open("secret", O_RDONLY | O_CLOEXEC);
+    signal(SIGIO, give_back);
+    if (fcntl(leased, F_SETLEASE, F_RDLCK) != 0)
+        skip();
+    int fd = limefile_open_at(AT_FDCWD, "secret", O_WRONLY | O_NONBLOCK, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    close(fd);
+    signal(SIGIO, SIG_IGN);
+    assert_int_equal(fcntl(leased, F_SETLEASE, F_RDLCK), 0);
+    assert_int_equal(limefile_open_at(AT_FDCWD, "secret", O_WRONLY | O_NONBLOCK, 0), -EAGAIN);
+    assert_true((fd = limefile_open_at(AT_FDCWD, "secret", O_RDONLY | O_NONBLOCK, 0)) >= 0);
+    close(fd);
+    close(leased);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open_beneath),
         cmocka_unit_test(test_walk_beneath),
         cmocka_unit_test(test_reopen),
+        cmocka_unit_test(test_leases),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

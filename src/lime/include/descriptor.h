@@ -10,6 +10,7 @@
 #define LIMEFILE_DESCRIPTOR_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 enum {
     LIMEFILE_FD_PATH_MAX = 32, /* bytes of a path that limefile_fd_path() makes, with its NUL */
@@ -29,6 +30,11 @@ int limefile_walk_beneath(int folder, const char *path, int flags);
 /* A path to the very file that fd has open, for calls that take no descriptor, or none that is
  * O_PATH. It is good as long as fd is open. */
 void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX]);
+
+/* openat(2) with O_CLOEXEC, for O_NONBLOCK: a lease that its holder gives back at once, as
+ * limefs and limefs-run do, is waited for; others are EAGAIN. Returns a descriptor or -errno.
+ */
+int limefile_open_at(int folder, const char *path, int flags, mode_t mode);
 
 /* Opens the file that fd, O_PATH perhaps, has open, once more; O_CLOEXEC is added. The caller's
  * rights are checked as for its name. Returns a descriptor or -errno. */

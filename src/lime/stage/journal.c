@@ -7,6 +7,7 @@
  * same.
  */
 #define _GNU_SOURCE
+#include "descriptor.h"
 #include "target.h"
 
 #include <errno.h>
@@ -64,10 +65,10 @@ static int format(char slot[SLOT_BYTES], const struct entry *e)
 static int open_journal(const struct stage_target *t, int flags)
 {
     struct stat st;
-    int fd = openat(t->folder, t->journal, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags,
-                    0600);
+    int fd =
+        limefile_open_at(t->folder, t->journal, O_RDWR | O_NOFOLLOW | O_NONBLOCK | flags, 0600);
     if (fd < 0)
-        return -errno;
+        return fd;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
         st.st_nlink == 1)
         return fd;

@@ -195,9 +195,9 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
 {
     int refused = 0;
     for (int i = 0; i < TRIES; i++) {
-        int fd = openat(t->folder, t->temp,
-                        O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
-        refused = fd < 0 ? -errno : -EBUSY;
+        int fd = limefile_open_at(t->folder, t->temp,
+                                  O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | flags, 0600);
+        refused = fd < 0 ? fd : -EBUSY;
         int err = fd >= 0 ? hold_temp(t, fd, st) : refused == -EACCES ? take_back(t) : refused;
         if (err == 0) {
             t->port.fd = fd;

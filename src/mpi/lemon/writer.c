@@ -1,5 +1,6 @@
 /* writer.c - records written one after another by all ranks together */
 #include "internal.h"
+#include "descriptor.h"
 #include "limefile.h"
 
 #include <errno.h>
@@ -163,10 +164,10 @@ int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
 
 static int open_path(const struct lemon_internal *in, const char *path, int *fd)
 {
-    *fd = path ? open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    *fd = path ? limefile_open_at(AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
     return !path || *fd >= 0 ? LEMON_SUCCESS
                              : lemon_say(in, LEMON_ERR_PARAM, "%s cannot be opened: %s", path,
-                                         strerror(errno));
+                                         strerror(-*fd));
 }
 
 int lemonWriterSetPath(LemonWriter *writer, char const *path)
