@@ -79,6 +79,15 @@ class Cksum(limetest.TestCase):
             data = data[:1_000_000] + bytes(100) + data[1_000_100:]
             until(lambda: os.getxattr(record, CKSUM) == cksum(data))
 
+    def test_grown_while_it_is_open(self):
+        data = random.Random(4).randbytes(100_000)
+        path = self.conf(data)
+        with limetest.Mount(path) as mount, open(mount.join("ildg-binary-data"), "rb") as record:
+            record.read(1)
+            with open(path, "ab") as file:
+                file.write(limetest.container([("more", b"m" * 100)]))
+            self.assertEqual(os.getxattr(record.fileno(), CKSUM), cksum(data))
+
     def test_changes_by_the_mount(self):
         data = bytearray(random.Random(3).randbytes(2_000_000))
         path = self.conf(bytes(data), b"123456789")

@@ -159,21 +159,33 @@ ssize_t limefs_view_acl(const struct limefs_view *view, const char *name, char *
 
 /* ---- is it still what it was? ---- */
 
-/* The header stands where it stood and says the same, and the data are whole. */
-static bool record_stands(struct limefs_view *view, const struct limefile_record *record,
-                          off_t size)
+static bool has_header(const struct limefs_view *view, const struct limefile_record *record)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
     struct limefile_fd file;
-    if (view->guise)
-        return false;
     limefile_fd_init(&file, view->fd);
     ssize_t got = limefile_read_full(&file.source, raw, sizeof raw, record->header_offset);
     return got == sizeof raw && limefile_header_decode(raw, &header) == 0 &&
            header.bytes == record->bytes && header.type_len == record->type_len &&
-           memcmp(header.type, record->type, record->type_len) == 0 &&
-           record->data_offset + record->bytes <= (uint64_t)size;
+           memcmp(header.type, record->type, record->type_len) == 0;
+}
+
+/* The header stands where it stood and says the same, and the data are whole. The index has the
+ * type: that of a record which is kept may be none any more. */
+static bool record_stands(struct limefs *fs, struct limefs_view *view,
+                          const struct limefile_record *record, off_t size)
+{
+    struct limefile_record known;
+    if (view->guise)
+        return false;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    bool stands = limefile_index_get(index, record->ordinal, &known) == 0 &&
+                  known.header_offset == record->header_offset &&
+                  known.bytes == record->bytes && has_header(view, &known) &&
+                  known.data_offset + known.bytes <= (uint64_t)size;
+    limefile_index_free(index);
+    return stands;
 }
 
 /* But for the flags: who appends a record changes those of the one before. */
@@ -313,7 +325,7 @@ static bool stands(struct limefs *fs, struct limefs_view *view,
     if (look->same && (view->guise || look->settled))
         return settle(fs, view, look);
     return (look->same || look->st.st_size > look->size) &&
-           record_stands(view, record, look->st.st_size);
+           record_stands(fs, view, record, look->st.st_size);
 }
 
 int limefs_view_check(struct limefs *fs, struct limefs_view *view,
