@@ -18,6 +18,7 @@ import limetest
 import scidac
 import users
 import volumelib
+import writelib
 from limetest import run
 from volumelib import Set, blocks
 
@@ -597,6 +598,20 @@ class Changed(Case):
                 file.write(self.new.volume(1))
             os.utime(path, ns=(st.st_atime_ns, st.st_mtime_ns))
         self.assertEqual(self.change("prop.vol0001", rewrite)[1], self.mixed())
+
+    def test_in_the_middle_of_a_change(self):
+        """Of any volume: see InTheMiddle of test_looks.py."""
+        path, rank = self.under("prop.vol0001"), self.old.parts[1][0]
+        site = self.data[rank * 288:rank * 288 + 288]
+        at, values = read(path).index(site), bytes([site[0] ^ 1, site[0] ^ 2])
+        writelib.let_time_pass(path)
+        with self.mounted("formats," + FRESH) as mount:
+            def shown():
+                return read(mount.join("prop/013-scidac-binary-data"))[rank * 288]
+            self.assertEqual(shown(), site[0])
+            writelib.change_in_two(path, at, values,
+                                   lambda: self.assertEqual(shown(), values[0]))
+            writelib.until(lambda: shown() == values[1])
 
     def test_replaced(self):
         def replace(path):

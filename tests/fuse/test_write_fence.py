@@ -34,17 +34,6 @@ def some(n, seed):
     return random.Random(seed).randbytes(n)
 
 
-def put_in_place(path, data):
-    with open(path, "rb+", buffering=0) as file:
-        pwrite_all(file.fileno(), data, 0)
-        os.fsync(file.fileno())
-
-
-def status(job):
-    return json.loads(limetest.run([limetest.program("limefs-io"), "--status", job, "--json"],
-                                   check=True).stdout)
-
-
 def ranks_of(job):
     """{rank: pid} of a foreign job, by its socket."""
     found = {}
@@ -147,14 +136,16 @@ class Killed(WithMpi):
         writer = threading.Thread(target=write)
         writer.start()
         until(lambda: faults.struck)
-        until(lambda: status(socket)["writes_in_flight"] > 2)
+        until(lambda: json.loads(self.run_ok(["limefs-io", "--status", socket, "--json"]))
+              ["writes_in_flight"] > 2)
         os.kill(mount.pid, signal.SIGKILL)
         limetest.run(["fusermount3", "-u", "-z", mount.path])
         writer.join(60)
         self.assertFalse(writer.is_alive())
         until(lambda: not mount.pids())
-        with self.rw(path) as other:
-            put_in_place(other.join("data"), new)
+        with self.rw(path) as other, open(other.join("data"), "rb+", buffering=0) as file:
+            pwrite_all(file.fileno(), new, 0)
+            os.fsync(file.fileno())
         self.assertHolds(path, [("data", new)])
         faults.disarm()
         with serving(self.rw(path, f"job={socket}")):  # all ranks have answered

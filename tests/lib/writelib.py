@@ -8,6 +8,7 @@ import errno
 import fcntl
 import functools
 import json
+import mmap
 import os
 import random
 import shutil
@@ -50,6 +51,25 @@ def opened(path, mode, data=None):
             write_all(fd, data)
     finally:
         os.close(fd)
+
+
+def let_time_pass(path):
+    """Until a look at a changed file is no longer doubted for that alone."""
+    until(lambda: time.time() - os.stat(path).st_ctime > 0.1)
+
+
+def change_in_two(path, at, values, look):
+    """By stores into one page, between which somebody looks; the file's times are those of the
+    first one."""
+    with open(path, "r+b") as file:
+        memory = mmap.mmap(file.fileno(), 0)
+    memory[at] = values[0]
+    before = os.stat(path).st_ctime_ns
+    let_time_pass(path)
+    look()
+    memory[at] = values[1]
+    memory.close()
+    assert os.stat(path).st_ctime_ns == before
 
 
 def lock(fd):

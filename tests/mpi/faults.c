@@ -52,7 +52,15 @@ int MPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count
                           : MPI_ERR_IO;
 }
 
-static void cut_file(void);
+static const char *path;
+static off_t cut_to = -1; /* so long is it to be when the next read begins */
+
+static void cut_file(void)
+{
+    if (cut_to >= 0 && truncate(path, cut_to) != 0)
+        perror(path);
+    cut_to = -1;
+}
 
 int MPI_File_read_at(MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype type,
                      MPI_Status *status)
@@ -112,8 +120,6 @@ static const struct shape {
 
 static const struct shape *shape;
 static int waiting;
-static const char *path;
-static off_t cut_to = -1; /* so long is it to be when the next read begins */
 static MPI_Comm cart;
 static MPI_File fp;
 static LemonWriter *writer;
@@ -534,13 +540,6 @@ static void short_file(size_t whole, size_t cut)
     tap_code(code, LEMON_ERR_READ, "and its data");
     lemonDestroyReader(reader);
     MPI_File_close(&fp);
-}
-
-static void cut_file(void)
-{
-    if (cut_to >= 0 && truncate(path, cut_to) != 0)
-        perror(path);
-    cut_to = -1;
 }
 
 /* Open MPI asks for what is not there again and again. */

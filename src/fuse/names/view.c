@@ -192,11 +192,11 @@ static bool is_current(const struct limefs_node *node, struct limefs_view *view,
  * tells whether the headers were changed after all. */
 static bool settles(struct limefs *fs, struct limefs_view *view, const struct found *found)
 {
-    struct limefs_stamp stamp = limefs_stamp_of(&found->st),
-                        settled = limefs_view_settled(fs, view);
-    return limefs_stamp_equal(&stamp, &settled) ||
-           limefs_time_is_racy(&found->st.st_ctim, &found->seen) ||
-           limefs_view_is_moving(view, &found->st.st_ctim) || limefs_view_settle(fs, view);
+    struct limefs_stamp stamp = limefs_stamp_of(&found->st);
+    limefs_lock(&fs->lock);
+    bool known = !view->sure || limefs_stamp_equal(&stamp, &view->settled);
+    limefs_unlock(&fs->lock);
+    return known || limefs_view_settle(fs, view);
 }
 
 /* The newest view, pinned, if it shows the container as it is; NULL if it does not. */

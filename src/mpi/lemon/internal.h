@@ -31,9 +31,8 @@ struct lemon_pending {
     MPI_Request *requests;
     struct lemon_wanted *wanted; /* of each request */
     int count, capacity;
-    struct lemon_internal *next; /* of those that have requests, if `noted` */
-    bool noted;
-    char *buffer; /* of a mover; NULL if the user's memory is used directly */
+    struct lemon_internal *next; /* of those that have requests */
+    char *buffer;                /* of a mover; NULL if the user's memory is used directly */
     struct lemon_plan plan;
     struct lemon_schedule schedule;
     bool waits;     /* for each write, of which the disk does the rest meanwhile */

@@ -6,8 +6,8 @@
  * movers read and exchanges when it is finished.
  *
  * Open MPI's OMPIO refuses to sync a file, before it has met the other ranks, as long as this
- * process has any request of any file: so those of all readers and writers are noted, and
- * waited for before a sync.
+ * process has any request of any file: so all readers and writers that have some are in a list,
+ * and waited for before a sync.
  */
 #include "internal.h"
 #include "lemon_inside.h"
@@ -67,24 +67,18 @@ static bool must_wait(const struct lemon_internal *in)
 /* Without a lock: where there are threads, nothing is ever under way (must_wait()). */
 static struct lemon_internal *under_way;
 
-static void note(struct lemon_internal *in)
+static void list_it(struct lemon_internal *in)
 {
-    if (in->pending.noted)
-        return;
-    in->pending.noted = true;
     in->pending.next = under_way;
     under_way = in;
 }
 
-static void forget(struct lemon_internal *in)
+static void unlist_it(struct lemon_internal *in)
 {
     struct lemon_internal **at = &under_way;
-    if (!in->pending.noted)
-        return;
     while (*at != in)
         at = &(*at)->pending.next;
     *at = in->pending.next;
-    in->pending.noted = false;
 }
 
 /* Their code is returned later, to the caller that started them. */
@@ -94,12 +88,12 @@ static void wait_for_all(void)
         lemon_post_wait(under_way);
 }
 #else
-static void note(struct lemon_internal *in)
+static void list_it(struct lemon_internal *in)
 {
     (void)in;
 }
 
-static void forget(struct lemon_internal *in)
+static void unlist_it(struct lemon_internal *in)
 {
     (void)in;
 }
@@ -141,7 +135,8 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
                                              "start at %lld: MPI error %d",
                                              (long long)(offset + done), err);
         pending->wanted[pending->count++] = (struct lemon_wanted){count, offset + done + count};
-        note(in);
+        if (pending->count == 1)
+            list_it(in);
         done += count;
     }
     return LEMON_SUCCESS;
@@ -397,12 +392,13 @@ int lemon_post_wait(struct lemon_internal *in)
         if (pending->runs && pending->code == LEMON_SUCCESS) /* while the next ones are read */
             lemon_sum_reach(in, pending->data, done);
     }
+    if (pending->count == 0)
+        return pending->code;
     /* ROMIO says of some reads that all has come, whatever has. */
-    if (pending->direction == LEMON_READ && pending->count > 0 &&
-        pending->code == LEMON_SUCCESS)
+    if (pending->direction == LEMON_READ && pending->code == LEMON_SUCCESS)
         pending->code = is_there(in, 0, end_of(pending));
     pending->count = 0;
-    forget(in);
+    unlist_it(in);
     return pending->code;
 }
 

@@ -195,12 +195,12 @@ int limefs_view_open_set(struct limefs *, struct limefs_node *, int folder,
                          const struct limefs_stamp *want, struct limefs_opened *,
                          struct stat *st);
 
-/* Of what a view has open, all volumes where it is a set: whether one that has this ctime may
- * be in the middle of a change; */
+/* limefs_stamp_is_moving() of what a view has open, of any volume where it is a set; false if
+ * it is asleep. */
 bool limefs_view_is_moving(const struct limefs_view *, const struct timespec *ctime);
 
-/* and, if it is pinned, the attributes as they are now; whether the caller may read it, 0 or
- * -errno; and its access list, -ENODATA if none. */
+/* Of what a pinned view has open, all volumes where it is a set: the attributes as they are
+ * now; whether the caller may read it, 0 or -errno; and its access list, -ENODATA if none. */
 int limefs_view_fstat(const struct limefs_view *, struct stat *);
 int limefs_view_may_read(const struct limefs_view *);
 ssize_t limefs_view_acl(const struct limefs_view *, const char *name, char *buf, size_t cap);

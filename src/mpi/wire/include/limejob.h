@@ -74,7 +74,8 @@ enum limejob_opcode {
      *          window, or UINT64_MAX), u64 until (ns of CLOCK_REALTIME, or 0), u32 uid (whose
      *          bytes they are: a job of root's writes them with that user's rights)
      * reply: u64 bytes: all of them, else there is a code, and any of them may be written.
-     * ECANCELED: the client has made the 32 bits at `gate` something else than 0; ETIMEDOUT. */
+     * ECANCELED: the 32 bits at `gate` are not 0 any more, by the client, or because it has
+     * gone; ETIMEDOUT. */
     LIMEJOB_WRITE,
     /* On every rank; of all writes, of any client, that were asked for before.
      * request: u32 file                    reply: nothing */
