@@ -106,5 +106,5 @@ int main(int argc, char **argv)
                  : argc == 2 && strcmp(argv[1], "--help") == 0 ? print_help(compat)
                                                                : compat->run(argc, argv);
     int flushed = finish_stdout();
-    return status > flushed ? status : flushed;
+    return worse_status(status, flushed);
 }

@@ -192,7 +192,7 @@ static int check_one(void *context, size_t i, unsigned threads, struct progress 
         .size = check.size,
         .summed = check.summed,
     };
-    return qcdml.status > status ? qcdml.status : status;
+    return worse_status(qcdml.status, status);
 }
 
 static void tell_lost(void *context, size_t i, const char *why)

@@ -261,7 +261,7 @@ static int print_sums(const struct checksum_options *o)
     if (understand(&c, &fields) == TOOL_GOOD) {
         int done = select_items(o, &c, &fields, &items);
         done = done == TOOL_GOOD ? sum_all(o, &c, &fields, &items) : json_failure(o, done);
-        status = done > status ? done : status;
+        status = worse_status(done, status);
         limefile_fields_release(&fields);
     } else {
         status = json_failure(o, TOOL_BAD);
@@ -371,7 +371,7 @@ static int add_all(const struct checksum_options *o, struct sum_items *items)
     progress_begin(&progress, "checksum", items->bytes);
     for (size_t i = items->count; i-- > 0;) {
         int status = add_one(o, &items->item[i], &progress);
-        worst = status > worst ? status : worst;
+        worst = worse_status(status, worst);
     }
     progress_end(&progress);
     sum_items_print(items, o->path, o->json);

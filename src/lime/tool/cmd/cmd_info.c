@@ -104,7 +104,7 @@ static int info_of(struct info *info, bool json)
     int fault = shown ? TOOL_BAD : container_fault_message(&info->c);
     if (shown)
         message(info->c.path, "%s", shown);
-    return status > fault ? status : fault;
+    return worse_status(status, fault);
 }
 
 static int info_one(const char *path, bool json)

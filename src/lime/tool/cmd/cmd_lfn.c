@@ -117,7 +117,7 @@ static int print_all(struct container *c, bool several)
             continue;
         seen++;
         int one = print_lfn(c, &r, several);
-        status = one > status ? one : status;
+        status = worse_status(one, status);
     }
     return status;
 }
@@ -131,7 +131,7 @@ static int tell(const char *path, bool several)
     status = print_all(&c, several);
     int fault = container_fault_message(&c);
     container_close(&c);
-    return status > fault ? status : fault;
+    return worse_status(status, fault);
 }
 
 /* ---- setting ---- */
@@ -314,7 +314,7 @@ static int run(int argc, char **argv)
         return usage_error(&cmd_lfn, "no file named");
     for (int i = optind; i < argc; i++) {
         int status = tell(argv[i], argc - optind > 1);
-        worst = status > worst ? status : worst;
+        worst = worse_status(status, worst);
     }
     return worst;
 }

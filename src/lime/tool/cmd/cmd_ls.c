@@ -193,7 +193,7 @@ static int list_all(int count, char **paths, const struct options *o)
         if (i > 0)
             fputs(o->json ? ",\n" : "\n", stdout);
         int status = list_one(paths[i], o, several);
-        worst = status > worst ? status : worst;
+        worst = worse_status(status, worst);
     }
     if (o->json)
         fputs(several ? "]\n" : "\n", stdout);

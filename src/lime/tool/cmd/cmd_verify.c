@@ -300,7 +300,7 @@ static int verify_folder(struct options *o, const char *path)
     }
     for (size_t i = 0; i < names.count; i++) {
         int status = err ? worst : verify_found(o, path, names.name[i]);
-        worst = status > worst ? status : worst;
+        worst = worse_status(status, worst);
         free(names.name[i]);
     }
     free(names.name);
@@ -348,7 +348,7 @@ static int run(int argc, char **argv)
         return usage_error(&cmd_verify, "no file named");
     for (; optind < argc; optind++) {
         int status = verify_named(&o, argv[optind]);
-        worst = status > worst ? status : worst;
+        worst = worse_status(status, worst);
     }
     return worst;
 }

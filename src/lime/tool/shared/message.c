@@ -127,3 +127,27 @@ bool no_options(const struct command *command, int argc, char **argv, int *statu
         *status = opt == 'H' ? print_help(command) : option_error(command, argv);
     return opt != -1;
 }
+
+/* ---- exit statuses ---- */
+
+int worse_status(int a, int b)
+{
+    static const int order[] = {TOOL_GOOD, TOOL_UNVERIFIED, TOOL_BAD, TOOL_UNUSABLE};
+    int worse = TOOL_GOOD;
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        if (a == order[i] || b == order[i])
+            worse = order[i];
+    return worse;
+}
+
+int verdict_status(enum limefile_verdict verdict)
+{
+    static const int status[] = {
+        [LIMEFILE_GOOD] = TOOL_GOOD,
+        [LIMEFILE_SKIPPED] = TOOL_GOOD,
+        [LIMEFILE_UNVERIFIED] = TOOL_UNVERIFIED,
+        [LIMEFILE_BAD] = TOOL_BAD,
+        [LIMEFILE_UNREADABLE] = TOOL_UNUSABLE,
+    };
+    return status[verdict];
+}

@@ -44,7 +44,7 @@ void turns_give_up(const struct turns *t, size_t file)
 
 static void add_status(struct turns *t, int status)
 {
-    t->worst = status > t->worst ? status : t->worst;
+    t->worst = worse_status(status, t->worst);
 }
 
 /* ---- out ---- */

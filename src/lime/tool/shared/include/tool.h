@@ -5,17 +5,26 @@
 #ifndef TOOL_H
 #define TOOL_H
 
+#include "limeverdict.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-/* Exit statuses, the same for all sub-commands. */
+/* Exit statuses, the same for all sub-commands: docs/verdicts.md. */
 enum {
     TOOL_GOOD = 0,
-    TOOL_BAD = 1,      /* something is wrong with the file, or the work could not be done */
-    TOOL_UNUSABLE = 2, /* wrong usage; a file that cannot be opened or is no container */
+    TOOL_BAD = 1,        /* something is wrong with the file, or the work could not be done */
+    TOOL_UNUSABLE = 2,   /* wrong usage; a file that cannot be opened or is not a container */
+    TOOL_UNVERIFIED = 3, /* nothing is wrong, but data that were to be examined could not be */
 };
+
+/* Returns the worse of two exit statuses, in the order 2, 1, 3, 0. */
+int worse_status(int a, int b);
+
+/* Returns the exit status of a verdict. */
+int verdict_status(enum limefile_verdict verdict);
 
 /* A sub-command. run() gets argv[0] = its name and returns an exit status. */
 struct command {

@@ -1,0 +1,26 @@
+/*
+ * limeverdict.h - the five verdicts that every program of this project gives on a file, a record
+ * or its data, and how to combine them.
+ *
+ * docs/verdicts.md has the table of what each verdict means and which exit status it gives.
+ * All functions are thread-safe.
+ */
+#ifndef LIMEVERDICT_H
+#define LIMEVERDICT_H
+
+enum limefile_verdict {
+    LIMEFILE_GOOD,       /* all that was requested has been examined, and it is right */
+    LIMEFILE_SKIPPED,    /* not examined, as it is not the kind of file that was requested */
+    LIMEFILE_UNVERIFIED, /* nothing wrong was found, but something requested has no checksum, or
+                            one that cannot be compared */
+    LIMEFILE_BAD,        /* something that was examined is wrong */
+    LIMEFILE_UNREADABLE, /* it cannot be opened or read */
+};
+
+/* Returns the word that programs print for the verdict: "good", "skipped", ... */
+const char *limefile_verdict_word(enum limefile_verdict verdict);
+
+/* Returns the verdict on two things together: the one that comes later in the enum. */
+enum limefile_verdict limefile_verdict_worse(enum limefile_verdict a, enum limefile_verdict b);
+
+#endif
