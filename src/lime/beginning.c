@@ -1,6 +1,6 @@
 /* beginning.c - what the beginning of a file is: a container's, a damaged one's, another file's
  */
-#include "limefile.h"
+#include "limebeginning.h"
 #include "bytes.h"
 
 #include <errno.h>

@@ -45,8 +45,8 @@ enum limefile_error {
     LIMEFILE_E_DATA_CUT,       /* the file ends inside a record's data */
     LIMEFILE_E_TRAILING,       /* bytes after the last record that are no record */
     LIMEFILE_E_RECORDS,        /* more records than an ordinal can number */
-    LIMEFILE_E_ZEROS,          /* (limefile_beginning) zeros instead of the first header */
-    LIMEFILE_E_BEGINNING,      /* (limefile_beginning) a damaged first header */
+    LIMEFILE_E_ZEROS,          /* (limebeginning.h) zeros instead of the first header */
+    LIMEFILE_E_BEGINNING,      /* (limebeginning.h) a damaged first header */
 
     LIMEFILE_D_MB_MISSING,  /* a message begins without the MB flag */
     LIMEFILE_D_MB_INSIDE,   /* MB although the message before has not ended */
@@ -83,7 +83,7 @@ enum limefile_error {
 
     LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
     LIMEFILE_D_UNDESCRIBED,      /* (lime check --strict) data that nothing describes */
-    LIMEFILE_D_EMPTY,            /* (limefile_beginning) a file of no bytes */
+    LIMEFILE_D_EMPTY,            /* (limebeginning.h) a file of no bytes */
 
     LIMEFILE_D_CELLS_TEXT,  /* a checkpoint's text is missing or differs from its index */
     LIMEFILE_D_CELLS_INDEX, /* an index of cells that is damaged */
@@ -285,15 +285,6 @@ struct limefile_finding {
 /* "offset 1234: record 7: the file ends inside the data: ...". Always terminates; returns
  * what snprintf would. */
 int limefile_finding_text(const struct limefile_finding *, char *buf, size_t cap);
-
-/* ---- the beginning of a file (beginning.c) ----------------------------------------- */
-
-/* Tells a container, also one whose beginning is damaged, from any other file. Reads 512 bytes
- * of a container, and at most 1 MiB of another file. Returns 1: the file begins with the magic
- * number; 0: it is not a container; LIMEFILE_D_EMPTY; LIMEFILE_E_ZEROS or LIMEFILE_E_BEGINNING:
- * it was a container, or was to be one; -errno. *out is the finding then, and its `have` is
- * where a record header follows, or 0. */
-int limefile_beginning(struct limefile_source *, struct limefile_finding *out);
 
 /* ---- scan (scan.c): one record after another --------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "container.h"
 #include "fieldcheck.h"
 #include "jsonout.h"
+#include "limebeginning.h"
 #include "mounted.h"
 #include "several.h"
 #include "tool.h"

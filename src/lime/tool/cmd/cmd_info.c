@@ -1,6 +1,7 @@
 /* cmd_info.c - lime info: what is in containers, the way a physicist wants to see it */
 #define _GNU_SOURCE
 #include "info.h"
+#include "limebeginning.h"
 #include "mounted.h"
 #include "pathlist.h"
 #include "several.h"
@@ -34,8 +35,8 @@ static const char help[] =
     "\n"
     "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
     "What contradicts the ILDG and SciDAC formats, or an index of cells, is printed\n"
-    "at the end, as by 'lime check'. FILE may be a container in a limefs mount, which\n"
-    "is a directory there.\n"
+    "at the end, as by 'lime check'. FILE may be a container in a limefs mount: a\n"
+    "directory.\n"
     "\n"
     "Examples:\n"
     "  lime info conf.0042\n"
@@ -43,8 +44,8 @@ static const char help[] =
     "  lime info -r /data/runs\n"
     "\n"
     "Exit status, the worst of all files: 0 good; 1 structure or metadata are bad\n"
-    "(what can be read is printed); 2 a file cannot be read or is not a container, or\n"
-    "wrong usage.\n";
+    "(what can be read is printed); 2 a file cannot be read or is not a container,\n"
+    "or wrong usage.\n";
 
 /* What a private record XML says; false if it is not there or cannot be understood. */
 bool info_private_record(struct info *info, uint64_t ordinal,

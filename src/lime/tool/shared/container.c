@@ -1,5 +1,6 @@
 /* container.c - opening containers and telling what is wrong with them */
 #include "container.h"
+#include "limebeginning.h"
 #include "mounted.h"
 #include "several.h"
 #include "tool.h"
