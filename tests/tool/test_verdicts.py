@@ -1,5 +1,6 @@
 """The verdict and the exit status of lime check, lime info and Python on each kind of damage:
 docs/verdicts.md. The files: tests/lib/damage.py."""
+import errno
 import json
 import os
 import sys
@@ -9,6 +10,7 @@ import numpython
 
 numpython.need("numpy")
 import damage
+import faults
 import limetest
 from limetest import container, header, run
 
@@ -168,6 +170,27 @@ class Verdicts(limetest.TestCase):
         self.assertEqual(limefs.check("/nonexistent")["verdict"], "unreadable")
         with self.assertRaisesRegex(limefs.Error, "the first record header is damaged"):
             limefs.open(self.files["bit in the first magic"])
+
+
+class Unreadable(limetest.TestCase):
+    def test_a_disk_that_fails(self):
+        """Whatever part of the file cannot be read, the file is unreadable, exit status 2."""
+        path = self.write("c.lime", damage.configuration())
+        harm = faults.Faults(os.path.dirname(path))
+        for command in (["check"], ["check", "--data"], ["check", "--data", "--physics"],
+                        ["check", "--data", "-r"], ["info"], ["checksum"]):
+            target = os.path.dirname(path) if "-r" in command else path
+            harm.count(faults.LIME)
+            run(["lime", *command, target], env=harm.environment(), check=True)
+            reads = harm.counts()["pread"]
+            for nth in range(1, reads + 1):
+                harm.arm(faults.LIME, "pread", nth, errno.EIO, lasts=True)
+                done = run(["lime", *command, "--json", target], env=harm.environment())
+                with self.subTest(command, nth=nth):
+                    self.assertGreater(harm.struck, 0)
+                    self.assertEqual(done.returncode, 2, done)
+                    if command[0] != "checksum":
+                        self.assertIn(b'"verdict": "unreadable"', done.stdout)
 
 
 class Beginnings(limetest.TestCase):
