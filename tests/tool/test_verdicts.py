@@ -194,7 +194,7 @@ class Unreadable(limetest.TestCase):
 
 
 class Beginnings(limetest.TestCase):
-    """A damaged beginning is told from another file."""
+    """How a damaged beginning differs from another file."""
 
     def check(self, data):
         """The finding, and the offset that it names; None of another file."""

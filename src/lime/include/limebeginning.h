@@ -8,7 +8,7 @@
 
 /* Reads 512 bytes of a container, and at most 1 MiB of another file. Returns
  *   1: the file begins with the magic number of a record header;
- *   0: it is not a container, and was none;
+ *   0: it is another file, and was never a container;
  *   LIMEFILE_D_EMPTY, LIMEFILE_E_ZEROS or LIMEFILE_E_BEGINNING: it was a container, or was to
  *   become one. *out is the finding then; its `have` is where a record header follows, or 0;
  *   -errno: it cannot be read, and out->code is 0. */

@@ -1,6 +1,6 @@
 /*
- * limeverdict.h - the five verdicts that every program of this project gives on a file, a record
- * or its data, and how to combine them.
+ * limeverdict.h - the five verdicts that every program of this project gives on a file, a
+ * record or its data, and how to combine them.
  *
  * docs/verdicts.md has the table of what each verdict means and which exit status it gives.
  * All functions are thread-safe.

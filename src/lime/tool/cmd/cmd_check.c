@@ -75,7 +75,7 @@ struct options {
     bool help;
 };
 
-/* Of all files. */
+/* What the line at the end counts. */
 struct totals {
     uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
     uint64_t files, warnings, bytes, summed;
@@ -91,7 +91,7 @@ static double now(void)
 
 /* ---- all files ---- */
 
-/* Of one file. */
+/* What becomes of one file. */
 struct outcome {
     bool examined; /* false of a file whose process has ended too early */
     enum limefile_verdict verdict;
