@@ -491,7 +491,7 @@ class Check(QcdmlCase):
         said = told["qcdml"]
         self.assertEqual({k: said[k] for k in said if k != "found"},
                          {"file": doc, "records": 1, "differences": 1, "warnings": 1,
-                          "verdict": "differs"})
+                          "verdict": "bad"})
         self.assertEqual(said["found"], [
             {"warning": False, "what": "precision", "document": "mixed", "container": "double",
              "why": "the data have another precision", "line": 4, "ordinal": None},
@@ -503,7 +503,7 @@ class Check(QcdmlCase):
         self.check(self.good(), "/nonexistent", "--json", status=2)
         self.assertEqual(json.loads(self.out)["qcdml"]["verdict"], "unreadable")
         self.check(self.good(), path, "--json", "--data")
-        self.assertEqual(json.loads(self.out)["qcdml"]["verdict"], "agrees")
+        self.assertEqual(json.loads(self.out)["qcdml"]["verdict"], "good")
 
     def test_usage(self):
         path = self.conf()

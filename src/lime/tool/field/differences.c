@@ -110,8 +110,8 @@ void qcdml_check_json(const struct qcdml_check *check)
         putchar('}');
     }
     printf("], \"verdict\": \"%s\"}", !check->compared     ? "unreadable"
-                                      : check->differences ? "differs"
-                                                           : "agrees");
+                                      : check->differences ? "bad"
+                                                           : "good");
 }
 
 void qcdml_check_release(struct qcdml_check *check)
