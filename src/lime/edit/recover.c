@@ -174,6 +174,7 @@ static void survey_all(struct limefile_scan *scan, struct limefile_survey *surve
         survey->messages = record.message;
         survey->before = survey->last;
         survey->last = record.header_offset;
+        survey->cut_sets_me = !record.me;
         limefile_scan_progress(scan, &survey->end, &survey->size);
         if (progress)
             progress(context, survey->end, survey->size);
@@ -200,6 +201,7 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
     int code = out->fault.code;
     if (code && !is_errno(code))
         err = judge_tail(source, out);
+    out->cut_sets_me = out->cut_sets_me && code && !out->open && !out->replacing;
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
         out->tail = LIMEFILE_TAIL_OTHER; /* whatever that file is */
     out->is_container = out->records > 0 || !is_header_code(code) ||
@@ -249,7 +251,7 @@ int limefile_survey_cut(struct limefile_source *source, const struct limefile_su
         .end = survey->end,
         .behind = survey->records > 0 && !survey->open, /* else it is marked already */
         .before = survey->last,
-        .set_me = true,
+        .set_me = survey->cut_sets_me,
     };
     if (survey->tail == LIMEFILE_TAIL_REDO)
         return limefile_redo_apply(source, survey->last, &survey->redo);
@@ -304,6 +306,8 @@ static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
         return err;
     limefile_survey_text(survey, text, sizeof text);
     take_note(r, text);
+    if (survey->cut_sets_me)
+        take_note(r, "the record before it ends its message now (ME)");
     return 0;
 }
 

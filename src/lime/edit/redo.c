@@ -150,6 +150,7 @@ int limefile_redo_begin(struct limefile_editor *editor, const struct limefile_re
     const struct limefile_last *last = &editor->last;
     bool is_last = record->data_offset == last->data_offset;
     uint64_t data_end, end, file_end;
+    *redo = (struct limefile_redo){.target = record->data_offset, .bytes = bytes};
     if (editor->count == 0 || !last->committed || editor->uncertain ||
         (!is_last && bytes != record->bytes))
         return LIMEFILE_E_STATE;
@@ -162,8 +163,7 @@ int limefile_redo_begin(struct limefile_editor *editor, const struct limefile_re
         err = limefile_extent_of(end, bytes + LIMEFILE_WORD + TRAILER, &data_end, &file_end);
     if (err)
         return err;
-    *redo = (struct limefile_redo){
-        .at = end + LIMEFILE_WORD, .target = record->data_offset, .bytes = bytes};
+    redo->at = end + LIMEFILE_WORD;
     return limefile_growth_begin(editor);
 }
 

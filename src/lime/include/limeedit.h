@@ -259,7 +259,9 @@ struct limefile_survey {
     struct limefile_redo redo; /* LIMEFILE_TAIL_REDO */
     uint64_t contradictions;   /* of message flags, but for those that recovery settles */
     uint64_t last, before; /* where the headers of the last record and the one before it are */
-    bool is_container;     /* also if it has nothing but an unfinished record */
+    bool cut_sets_me;  /* the last record does not end its message, and limefile_survey_cut()
+                          ends it */
+    bool is_container; /* also if it has nothing but an unfinished record */
     char type[LIMEFILE_NAME_MAX + 1]; /* of the unfinished record, with %XX */
 };
 

@@ -28,7 +28,7 @@ static bool is_errno(int code)
 static bool is_ours(const struct limefile_survey *survey)
 {
     return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_OPEN ||
-           survey->tail == LIMEFILE_TAIL_REMOVED ||
+           survey->tail == LIMEFILE_TAIL_REMOVED || survey->tail == LIMEFILE_TAIL_REDO ||
            (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
 }
 
@@ -139,13 +139,20 @@ int repair_tail(struct repair *repair, const struct limefile_survey *survey)
     int status = judge_tail(repair, survey);
     if (status != TOOL_GOOD)
         return status;
-    int err = repair->dry       ? 0
-              : is_ours(survey) ? cut(repair, survey)
-                                : cut_with_copy(repair, survey);
+    int err = is_ours(survey) ? 0 : repair_name_lost(repair, survey);
+    if (err) {
+        message_code(repair->path, "read", err);
+        return TOOL_BAD;
+    }
+    if (!repair->dry)
+        err = is_ours(survey) ? cut(repair, survey) : cut_with_copy(repair, survey);
     if (err)
         return TOOL_BAD;
     limefile_survey_text(survey, text, sizeof text);
     if (repair->dry || is_ours(survey))
         repair_note(repair, "%s", text);
+    if (!repair->dry && survey->cut_sets_me) /* else limefile_mend() says so */
+        repair_note(repair, "offset %" PRIu64 ": record %" PRIu64 ": flags: ME set",
+                    survey->last + 6, survey->records);
     return TOOL_GOOD;
 }

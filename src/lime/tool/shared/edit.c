@@ -116,6 +116,14 @@ bool edit_is_last(const struct edit *edit, const struct limefile_record *record)
     return record->ordinal == limefile_index_count(edit->c.index);
 }
 
+int edit_replaced(const struct edit *edit, const struct limefile_redo *redo, int err)
+{
+    if (err)
+        message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
+                redo->counts ? "'lime repair' completes it" : "the record has its old data");
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
 static void show_progress(void *context, uint64_t done, uint64_t size)
 {
     struct progress *progress = context;
