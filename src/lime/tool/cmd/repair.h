@@ -29,8 +29,4 @@ void repair_progress(void *context, uint64_t done, uint64_t size);
  * Names the records that are gone. An exit status, after a message if not 0. (tail.c) */
 int repair_tail(struct repair *, const struct limefile_survey *);
 
-/* Names the records that are gone if the tail is cut, and counts them. 0, or an error code.
- * (lost.c) */
-int repair_name_lost(struct repair *, const struct limefile_survey *);
-
 #endif
