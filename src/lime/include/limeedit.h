@@ -115,7 +115,7 @@ struct limefile_redo {
     uint64_t at;     /* where the new data stand in the file */
     uint64_t target; /* where the data of the record begin */
     uint64_t bytes;  /* length of the new data */
-    bool counts;     /* set by commit: after an error, recovery completes the change */
+    bool counts;     /* set by commit, from where recovery may complete the change */
 };
 
 /* The last record gets any length, another record keeps its own. LIMEFILE_E_STATE: the record
@@ -124,8 +124,9 @@ struct limefile_redo {
 int limefile_redo_begin(struct limefile_editor *, const struct limefile_record *,
                         uint64_t bytes, struct limefile_redo *redo);
 
-/* The record has the new data on the disk when this returns 0. After an error it has the old
- * data, or (redo->counts) recovery gives it the new ones and the editor must only be freed. */
+/* The record has the new data when this returns 0, also after a crash. After an error it has
+ * the old data; or, if redo->counts, recovery gives it the old ones or the new ones, and the
+ * editor must only be freed. */
 int limefile_redo_commit(struct limefile_editor *, struct limefile_redo *redo);
 
 /* Removes what stands behind the last record. The record keeps its old data. */

@@ -120,7 +120,8 @@ int edit_replaced(const struct edit *edit, const struct limefile_redo *redo, int
 {
     if (err)
         message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
-                redo->counts ? "'lime repair' completes it" : "the record has its old data");
+                redo->counts ? "'lime repair' completes it or takes it back"
+                             : "the record has its old data");
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
