@@ -151,6 +151,8 @@ class Ours(RepairCase):
             self.cut(tail, f"{len(tail)} bytes behind record 3, which was being resized, cut",
                      marked)
         self.assertEqual(self.repair(marked), GOOD)
+        self.assertIn("record 3 was being resized by a program that was killed", self.err)
+        self.assertIn("data not examined", self.out)
         whole = record("t", b"", 1, 1)  # perhaps of somebody who does not know of the mark
         self.assertEqual(self.repair(marked + whole, status=1), GOOD)
         self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": whole})

@@ -176,6 +176,11 @@ static int repair_opened(struct repair *repair)
                 survey.replacing);
         return TOOL_BAD;
     }
+    if (survey.open)
+        message(repair->path,
+                "repair: record %" PRIu64 " was being resized by a program that was killed; it "
+                "keeps the data that were committed",
+                survey.open);
     if (survey.fault.code)
         status = repair_tail(repair, &survey);
     if (status != TOOL_GOOD)
