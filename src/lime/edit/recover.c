@@ -212,9 +212,9 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
 
 int limefile_survey_refusal(const struct limefile_survey *survey)
 {
-    if (survey->contradictions)
-        return LIMEFILE_E_FLAGS;
-    return survey->replacing && survey->tail != LIMEFILE_TAIL_REDO ? LIMEFILE_E_MIXED : 0;
+    if (survey->replacing && survey->tail != LIMEFILE_TAIL_REDO)
+        return LIMEFILE_E_MIXED;
+    return survey->contradictions ? LIMEFILE_E_FLAGS : 0;
 }
 
 void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_t cap)
