@@ -28,7 +28,7 @@ struct limefile_scan {
     uint64_t ordinal;
     uint32_t message, record;
     bool ended;                    /* the record before has ME, or there is none */
-    bool open;                     /* it is being resized: nothing that follows is a record */
+    bool open;                     /* it has a mark: nothing that follows is a record */
     bool done;                     /* the end has been reached and reported */
     struct limefile_finding fault; /* code 0: none */
     char type[LIMEFILE_TYPE_BYTES + 1];
@@ -270,7 +270,7 @@ int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
 
     give(scan, &header, padding, out);
     scan->ended = header.me;
-    scan->open = header.reserved == MARK_OPEN;
+    scan->open = header.reserved == MARK_OPEN || header.reserved == MARK_REDO;
     scan->last = scan->next;
     scan->next = next;
     return 1;

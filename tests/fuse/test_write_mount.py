@@ -79,13 +79,55 @@ class Mounting(writelib.TestCase):
             self.assertNotEqual(done.stderr, b"")
             self.assertEqual(read(path), data)
 
-    def test_deviations_of_others_stay_or_are_mended(self):
-        """Mounting does not harm a container that has been written strangely."""
-        strange = limetest.record(*A, 1, 0) + limetest.record(*B, 0, 0)  # no ME at the end
+    def test_flags_that_contradict_each_other(self):
+        """The mount does what lime append does: nothing is changed, and that is said."""
+        words = "message flags contradict each other; nothing was changed, see 'lime repair -n'"
+        case = os.path.join(limetest.REPO, "tests", "data", "cases", "flags-contradict.lime")
+        for strange in (read(case), limetest.record(*A, 1, 0) + limetest.record(*B, 0, 0),
+                        limetest.record(*A, 1, 1) + limetest.record(*B, 0, 1),
+                        limetest.record(*A, 1, 0) + limetest.record(*B, 1, 1) + b"a tail"):
+            tree = self.tempdir()
+            path = put(os.path.join(tree, "c.lime"), strange)
+            done = limetest.run(["limefs", "-o", "rw", path, self.tempdir()], timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr.decode())
+            with self.rw(tree) as mount:
+                first = mount.join("c.lime", os.listdir(mount.join("c.lime"))[0])
+                self.assertErrno(errno.EROFS, open, first, "r+b")
+                self.assertErrno(errno.EROFS, open, mount.join("c.lime", "new"), "wb")
+                self.assertTrue(read(first))
+            self.assertEqual((read(path), os.listdir(tree)), (strange, ["c.lime"]))
+            self.run_ok(["lime", "repair", "--force", path])
+            with self.rw(path) as mount:
+                put(mount.join("new"), b"x")
+
+    def test_harmless_deviations_stay(self):
+        """Mounting changes nothing that no crash of ours leaves, as lime append."""
+        strange = (limetest.record(*A, 1, 0, flags=0x81, reserved=3) +
+                   limetest.record("odd", b"12345", 0, 0, padding=b"abc") +
+                   limetest.record(*B, 0, 1))
         path = self.write("c.lime", strange)
         with self.rw(path) as mount:
             put(mount.join("new"), b"x")
-        self.assertHolds(path, [A, B, ("new", b"x")])
+        self.assertEqual(read(path)[:len(strange) - 2160], strange[:-2160])
+        self.assertEqual(len(limetest.record(*B, 0, 1)), 2160 - 8)
+
+    def test_a_replacement_that_was_killed(self):
+        """It is completed, and that is said; without its new data nothing is changed."""
+        good = limetest.container([A, B, ("third", b"c" * 8)])
+        at, target = len(good) - 152, len(good) - 8
+        left = (good[:at + 7] + b"\x3d" + good[at + 8:] + bytes(8) + b"d" * 8 + b"limeredo" +
+                target.to_bytes(8, "big") + (8).to_bytes(8, "big"))
+        path = self.write("c.lime", left)
+        with self.rw(path) as mount:
+            self.assertIn("copied into the record that was being replaced", mount.words)
+            put(mount.join("new"), b"x")
+        self.assertHolds(path, [A, B, ("third", b"d" * 8), ("new", b"x")])
+        path = self.write("c.lime", left[:-8])
+        done = limetest.run(["limefs", "-o", "rw", path, self.tempdir()], timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"part old, part new", done.stderr)
+        self.assertEqual(read(path), left[:-8])
 
     def test_a_missing_padding(self):
         data = limetest.container([A, ("odd", b"12345")])

@@ -2,6 +2,7 @@
 import contextlib
 import fcntl
 import os
+import random
 import signal
 import stat
 import struct
@@ -11,6 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+from faults import Faults, HANG, LIME
 from limetest import container, header, program, record, run
 
 RECORDS = [[("xlf-info", b"12345"), ("ildg-format", b"x" * 16)],
@@ -149,7 +151,7 @@ class Killed(EditCase):
             self.unchanged(*command, words="'lime repair -n'")
         self.lime("repair", "-n", self.path, status=1)
         self.assertEqual(read(self.path), left)
-        self.assertEqual(self.lime("repair", self.path), GOOD)
+        self.assertEqual(self.lime("repair", self.path, status=1), GOOD)  # as lime check says
         self.assertIn("an unfinished record of type 'large'", self.out)
         self.assertEqual(self.left_over(), [])
 
@@ -163,7 +165,8 @@ class Killed(EditCase):
         child.wait()
         child.stdin.close()
         self.unchanged("append", self.path, "-t", "t", "/dev/null", words="'lime repair -n'")
-        self.assertEqual(self.lime("repair", self.path), b"")
+        self.assertEqual(self.lime("repair", self.path, status=1), b"")
+        self.assertIn("the file is empty", self.err)
 
     def test_signal(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -233,7 +236,8 @@ class Replace(EditCase):
                            if stream else
                            self.lime("replace", self.path, str(ordinal), self.data(data)))
                     self.assertEqual(got, self.with_data(ordinal, data))
-                    self.assertEqual(os.stat(self.path).st_ino == inode, n == old or ordinal == 4)
+                    in_place = (n == old or ordinal == 4) and n <= len(GOOD) - old
+                    self.assertEqual(os.stat(self.path).st_ino == inode, in_place)
                     self.assertEqual("scidac-checksum" in self.err, ordinal == 3)
         self.assertEqual(self.left_over(), [])
 
@@ -258,7 +262,7 @@ class Replace(EditCase):
 
     def test_signal(self):
         """What was begun is put right; what is ignored (nohup) does not count."""
-        for ordinal, data in (("3", b"d" * 20000), ("4", b"x" * 100_001)):
+        for ordinal, data in (("2", b"d" * 16), ("4", b"x" * 10_001)):
             self.assertEqual(self.interrupted(ordinal, data, signal.SIG_DFL), 1)
             self.assertEqual(read(self.path), GOOD)
             self.assertEqual(self.interrupted(ordinal, data, signal.SIG_IGN), 0)
@@ -269,6 +273,102 @@ class Replace(EditCase):
         self.unchanged("replace", self.path, "1", self.path, words="the container itself")
         self.unchanged("replace", self.path, "1", "/nonexistent", words="No such file")
         self.unchanged("replace", self.path, "7", self.data(b""), words="no such record")
+
+
+class ReplaceKilled(EditCase):
+    """Whatever kills lime replace: the old container or the new one, after lime repair at most;
+    and what lime check calls good is one of them already."""
+
+    FIRST, INNER, LAST = (bytes([c]) * n for c, n in ((0x61, 600_000), (0x62, 90_001),
+                                                      (0x63, 200_005)))
+    SHAPES = [(3, 200_005), (3, 200_000), (3, 200_007), (3, 300_000), (3, 5), (3, 0),  # in place
+              (2, 90_001),
+              (3, 1_000_000), (2, 90_000)]  # written again
+
+    def setUp(self):
+        super().setUp()
+        self.rounds = 0
+
+    def containers(self, ordinal, n, scale=1):
+        """The old container, the new one, and the file of the new data."""
+        data = bytes(range(1, 252)) * (n * scale // 251 + 1)
+        data = data[:n * scale]
+        old = [self.FIRST * scale, self.INNER * scale, self.LAST * scale]
+        new = [data if i + 1 == ordinal else d for i, d in enumerate(old)]
+        return (*(container([[("first", a)], [("inner", b), ("last", c)]])
+                  for a, b, c in (old, new)), self.data(data))
+
+    def put(self, content):
+        with open(self.path, "wb") as file:
+            file.write(content)
+
+    def settled(self, old, new):
+        """True: it is the new one; after a repair, where lime check finds something."""
+        self.rounds += 1
+        if run(["lime", "check", "-q", self.path]).returncode:
+            self.lime("repair", self.path)
+            self.assertIn("structure good now", self.out)
+        got = read(self.path)
+        self.assertTrue(got in (old, new), f"a mixture of {len(got)} bytes")
+        self.run_ok(["lime", "check", "-q", self.path])
+        self.assertEqual([name for name in self.left_over() if "new" not in name], [])
+        return got == new
+
+    def kill_at(self, faults, call, nth, ordinal, data):
+        faults.arm(LIME, call, nth, 0, HANG)
+        # A kill while leaks are looked for is a report.
+        env = faults.environment()
+        env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        with subprocess.Popen([program("lime"), "replace", self.path, str(ordinal), data],
+                              env=env) as child:
+            while not faults.struck:
+                self.assertIsNone(child.poll(), f"{call} {nth} never came")
+                time.sleep(0.001)
+            child.kill()
+        faults.disarm()
+
+    def test_at_every_call(self):
+        """Before each call that changes the container or a name."""
+        changing = {"pwrite", "write", "ftruncate", "fsync", "copy_file_range", "linkat", "renameat"}
+        for ordinal, n in self.SHAPES:
+            outcomes = set()
+            old, new, data = self.containers(ordinal, n)
+            faults = Faults(os.path.dirname(self.path))
+            self.put(old)
+            faults.count(LIME)
+            self.run_ok(["lime", "replace", self.path, str(ordinal), data],
+                        env=faults.environment())
+            self.assertTrue(read(self.path) == new)
+            for call, count in faults.counts().items():
+                for nth in range(1, count * (call in changing) + 1):
+                    self.put(old)
+                    self.kill_at(faults, call, nth, ordinal, data)
+                    outcomes.add(self.settled(old, new))
+            self.assertEqual(outcomes, {False, True}, (ordinal, n))
+        print(f"# {self.rounds} kills")
+
+    def test_at_random_moments(self):
+        scale = 20 if limetest.STRESS else 10
+        seed = time.time_ns()
+        print(f"# seed {seed}")
+        dice = random.Random(seed)
+        env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+        known, news = {}, 0
+        for i in range(1000 if limetest.STRESS else 50):
+            shape = self.SHAPES[i % len(self.SHAPES)]
+            old, new, data = self.containers(*shape, scale)
+            self.put(old)
+            if shape not in known:
+                begun = time.monotonic()
+                self.lime("replace", self.path, str(shape[0]), data)
+                known[shape] = 1.1 * (time.monotonic() - begun)
+                self.put(old)
+            with subprocess.Popen([program("lime"), "replace", self.path, str(shape[0]), data],
+                                  env=env, stderr=subprocess.DEVNULL) as child:
+                time.sleep(dice.random() * known[shape])
+                child.kill()
+            news += self.settled(old, new)
+        print(f"# {self.rounds} kills: {news} new, {self.rounds - news} old")
 
 
 class Set(EditCase):
@@ -340,7 +440,8 @@ class Refused(EditCase):
 
     def test_flags(self):
         self.path = self.write("f.lime", record("a", b"", 1, 0) + record("b", b"", 0, 0))
-        self.all_refuse("'lime repair' mends them")
+        self.all_refuse("message flags contradict each other; nothing was changed, see "
+                        "'lime repair -n'")
 
     def test_harmless_deviations(self):
         self.path = self.write("f.lime", record("a", b"1", 1, 0, padding=b"x" * 7) +

@@ -9,6 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+import scidac
 from limetest import container, header, record, run
 
 GOOD = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"")]])
@@ -38,22 +39,33 @@ class RepairCase(limetest.TestCase):
 
 
 class Tails(RepairCase):
-    def tail(self, tail):
-        self.assertEqual(self.repair(GOOD + tail), GOOD)
+    def tail(self, tail, gone=None):
+        """gone: what is said of a record that stood there."""
+        self.assertEqual(self.repair(GOOD + tail, status=int(gone is not None)), GOOD)
         self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": tail})
         self.assertIn(f"{self.path}: offset {len(GOOD)}: {len(tail)} bytes cut, kept in "
                       f"{self.path}.cut-{len(GOOD)}\n", self.out)
-        self.assertIn("good now: 3 records in 2 messages", self.out)
+        lost = ", 1 record is gone" if gone else ""
+        self.assertIn(f"structure good now{lost}: 3 records in 2 messages", self.out)
+        self.assertIn("data not examined (lime check --data)", self.out)
         self.assertEqual(self.check(), 0)
+        self.assertEqual("gone" in self.err, gone is not None, self.err)
+        self.assertIn(f"repair: record 4 is gone: {gone}\n" if gone else "", self.err)
 
     def test_header_cut_at_any_byte(self):
         whole = header("t", 8, 1, 1)
         for n in range(1, 144):
-            self.tail(whole[:n])
+            self.tail(whole[:n], f"the file had {n} of the 144 bytes of its header")
 
     def test_data_cut(self):
-        self.tail(header("t", 9, 1, 1) + b"12345678")
-        self.tail(header("t", 2**62, 1, 1) + os.urandom(3 << 20))
+        self.tail(header("t", 9, 1, 1) + b"12345678", "type 't', the file had 8 of its 9 bytes")
+        self.tail(header("ta", 2**62, 1, 1) + os.urandom(3 << 20),
+                  f"type 'ta', the file had {3 << 20} of its {2**62} bytes")
+
+    def test_header_damaged(self):
+        """Its type says that a record stood there."""
+        whole = record("ildg-binary-data", b"12345678", 1, 1)
+        self.tail(b"x" + whole[1:], "type 'ildg-binary-data', its header is damaged")
 
     def test_trailing(self):
         for n in (1, 7, 8, 143, 144, 145, 10000):
@@ -61,15 +73,15 @@ class Tails(RepairCase):
             self.tail(bytes(n))
 
     def test_length_that_no_file_has(self):
-        self.tail(header("t", 2**64 - 144, 1, 1))
+        self.tail(header("t", 2**64 - 144, 1, 1), "type 't', no file can have its length")
 
     def test_nothing_but_a_tail(self):
-        self.assertEqual(self.repair(header("t", 9, 1, 1)), b"")
+        self.assertEqual(self.repair(header("t", 9, 1, 1), status=1), b"")
         self.assertEqual(self.copies(), {"f.lime.cut-0": header("t", 9, 1, 1)})
 
     def test_last_whole_record_ends_its_message(self):
         data = record("a", b"1", 1, 0) + record("b", b"2", 0, 0)
-        self.assertEqual(self.repair(data + header("c", 8, 0, 1)),
+        self.assertEqual(self.repair(data + header("c", 8, 0, 1), status=1),
                          container([("a", b"1"), ("b", b"2")]))
         self.assertIn("record 2: flags: ME set", self.out)
 
@@ -110,9 +122,10 @@ class Ours(RepairCase):
 
     UNFINISHED = bytes(8) + header("new/type", 0, 0, 0)[8:]
 
-    def cut(self, tail, words, before=GOOD):
+    def cut(self, tail, words, before=GOOD, status=0):
+        """status: of lime check on what is left, as an empty *.lime is bad."""
         for args in (["-n"], [], ["--force"]):
-            got = self.repair(before + tail, *args, status=int(args == ["-n"]))
+            got = self.repair(before + tail, *args, status=1 if args == ["-n"] else status)
             self.assertEqual(got, before + tail if args == ["-n"] else GOOD[:len(before)])
             self.assertIn(words, self.out)
             self.assertEqual(self.copies(), {})
@@ -128,8 +141,8 @@ class Ours(RepairCase):
             self.cut(head + b"x" * n, f"type 't', {n} bytes, cut")
 
     def test_nothing_else(self):
-        self.cut(self.UNFINISHED + b"x", "offset 0: an unfinished record", b"")
-        self.cut(bytes(144), "offset 0: 144 bytes cut", b"")
+        self.cut(self.UNFINISHED + b"x", "offset 0: an unfinished record", b"", status=1)
+        self.cut(bytes(144), "offset 0: 144 bytes cut", b"", status=1)
 
     def test_resized(self):
         at = len(GOOD) - 144
@@ -138,9 +151,52 @@ class Ours(RepairCase):
             self.cut(tail, f"{len(tail)} bytes behind record 3, which was being resized, cut",
                      marked)
         self.assertEqual(self.repair(marked), GOOD)
+        self.assertIn("record 3 was being resized by a program that was killed", self.err)
+        self.assertIn("data not examined", self.out)
         whole = record("t", b"", 1, 1)  # perhaps of somebody who does not know of the mark
-        self.assertEqual(self.repair(marked + whole), GOOD)
+        self.assertEqual(self.repair(marked + whole, status=1), GOOD)
         self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": whole})
+        self.assertIn("a whole record is cut: type 't', 0 bytes", self.err)
+        self.assertIn("1 record is gone", self.out)
+
+    def redo(self, old, target, data):
+        """A container whose record at `target` was being replaced, by its marked bytes."""
+        at = len(GOOD) - 144
+        marked = old[:at + 7] + b"\x3d" + old[at + 8:]
+        return (marked + bytes(8) + data + bytes(-len(data) % 8) + b"limeredo" +
+                struct.pack(">QQ", target, len(data)))
+
+    def test_replaced(self):
+        """A lime replace that was killed is completed, whatever it had copied."""
+        last = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"new")]])
+        inner = GOOD.replace(b"x" * 16, b"y" * 16)
+        second = GOOD.index(b"x" * 16)
+        for left, want in ((self.redo(GOOD, second, b"y" * 16), inner),
+                           (self.redo(GOOD[:second] + b"yy" + GOOD[second + 2:], second,
+                                      b"y" * 16), inner),
+                           (self.redo(GOOD, len(GOOD), b"new").replace(
+                               bytes(8) + b"new", bytes(16) + b"new"), last)):
+            self.path = self.write("f.lime", left)
+            self.assertEqual(self.check(), 1)
+            self.assertEqual(self.again("-n", status=1), left)
+            self.assertIn("new data", self.out)
+            self.assertEqual(self.again(), want)
+            self.assertIn("copied into the record that was being replaced", self.out)
+            self.assertIn("structure good now", self.out)
+            self.assertEqual((self.check(), self.copies()), (0, {}))
+
+    def test_replaced_without_its_data(self):
+        """The only mark of a mixture is never cleared."""
+        second = GOOD.index(b"x" * 16)
+        good = self.redo(GOOD, second, b"y" * 16)
+        for left in (good[:len(GOOD)], good[:-8], good + b"x", self.redo(GOOD, 9, b"y" * 16),
+                     self.redo(GOOD, second, b"y" * 24),
+                     self.redo(GOOD, len(GOOD), b"new")[:len(GOOD)]):
+            for args in ([], ["-n"], ["--force"]):
+                self.assertEqual(self.repair(left, *args, status=1), left)
+                self.assertIn("part old, part new", self.err)
+                self.assertNotIn("good", self.out)
+            self.assertEqual(self.check(), 1)
 
     def test_magic_lost_in_the_middle(self):
         second = GOOD.index(header("second", 16, 0, 1))
@@ -154,7 +210,7 @@ class Middle(RepairCase):
 
     REST = record("ildg-binary-data", b"precious" * 1000, 1, 1)
 
-    def refused(self, middle, rest=REST):
+    def refused(self, middle, rest=REST, status=0):
         data = GOOD + middle + rest
         self.assertEqual(self.repair(data, status=1), data)
         self.assertEqual(self.copies(), {})
@@ -165,7 +221,9 @@ class Middle(RepairCase):
             self.assertIn(f"at offset {len(GOOD + middle)} an intact record seems to stand "
                           "(type 'ildg-binary-data', 8000 bytes)", self.err)
         self.again("-n", status=1)
-        self.assertEqual(self.again("--force"), GOOD)
+        self.assertEqual(self.again("--force", status=int(bool(rest) or status)), GOOD)
+        if rest:
+            self.assertIn("a whole record is cut: type 'ildg-binary-data', 8000 bytes", self.err)
         self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": middle + rest})
 
     def test_refused(self):
@@ -177,11 +235,33 @@ class Middle(RepairCase):
         self.refused(bytes((8 << 20) - 3))  # on the border of two blocks
 
     def test_unknown_version_is_no_tail(self):
-        self.refused(header("t", 8, 1, 1, version=2) + bytes(8), b"")
+        self.refused(header("t", 8, 1, 1, version=2) + bytes(8), b"", 1)
+        self.assertIn("record 4 is gone: type 't', version 2", self.err)
 
     def test_header_that_promises_too_much_is_no_intact_record(self):
         tail = b"y" * 64 + header("t", 9, 1, 1) + b"12345678"
         self.assertEqual(self.repair(GOOD + tail), GOOD)
+
+    def test_configuration_without_its_data(self):
+        """What repair says of a file that was cut is what check says right after."""
+        good = scidac.gauge((2, 2, 2, 4), scidac.field((2, 2, 2, 4), 576, seed=1))
+        at = good.index(b"ildg-binary-data") - 16
+        self.assertEqual(self.repair(good[:at + 1000], "-n", status=1), good[:at + 1000])
+        self.assertIn("record 2 is gone: type 'ildg-binary-data', the file had 856 of its 18432 "
+                      "bytes", self.err)
+        self.assertNotIn("good", self.out)
+        self.repair(good[:at + 1000], status=1)
+        self.assertIn("record 2 is gone", self.err)
+        self.assertNotIn("good", self.out)
+        self.assertIn(f"{self.path}: 1 deviation: 1 record", self.out)
+        self.assertEqual(self.check(), 1)
+
+    def test_wrong_data_are_never_good(self):
+        good = scidac.gauge((2, 2, 2, 4), scidac.field((2, 2, 2, 4), 576, seed=1))
+        at = good.index(b"ildg-binary-data") + 200
+        for args in ([], ["-n"]):
+            self.repair(good[:at] + b"x" + good[at + 1:], *args)
+            self.assertIn("data not examined (lime check --data)", self.out)
 
 
 class Mends(RepairCase):
@@ -192,7 +272,7 @@ class Mends(RepairCase):
         self.assertEqual(self.copies(), {})
         self.assertEqual(self.check(), 0)
         self.assertEqual(self.again(), good)
-        self.assertIn("nothing to do", self.out)
+        self.assertIn("structure good, nothing to do", self.out)
 
     def test_flags_follow_the_rule(self):
         names = "abcd"
@@ -259,10 +339,11 @@ class Untouched(RepairCase):
         self.again()
         after = os.stat(self.path)
         self.assertEqual((before.st_mtime_ns, before.st_ino), (after.st_mtime_ns, after.st_ino))
-        self.assertIn("good, nothing to do", self.out)
+        self.assertIn("structure good, nothing to do", self.out)
 
     def test_empty(self):
-        self.assertEqual(self.repair(b""), b"")
+        self.assertEqual(self.repair(b"", status=1), b"")
+        self.assertIn("the file is empty", self.err)
 
     def test_dry_run(self):
         bad = record("a", b"1", 0, 0, reserved=3) + b"tail"

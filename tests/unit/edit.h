@@ -162,6 +162,7 @@ enum what {
     TYPE,     /* text */
     BOUNDARY, /* at: header before, n: header after, value: boundary */
     FULL,     /* of a recorder */
+    REPLACE,  /* at: ordinal, n, value */
 };
 
 struct action {
@@ -183,6 +184,25 @@ static inline int write_data(struct limefile_editor *editor, struct limefile_sou
     else
         bytes_fill(&data, a->value, a->n);
     int err = limefile_write_full(source, data.at, data.n, last_of(editor).data_offset + a->at);
+    bytes_free(&data);
+    return err;
+}
+
+static inline int replace_data(struct limefile_editor *editor, struct limefile_source *source,
+                               const struct action *a)
+{
+    struct limefile_redo redo;
+    struct limefile_record record;
+    struct bytes data = {0};
+    struct limefile_index *index = index_of(source);
+    assert_int_equal(limefile_index_get(index, a->at, &record), 0);
+    bytes_fill(&data, a->value, a->n);
+    int err = limefile_redo_begin(editor, &record, a->n, &redo);
+    if (!err)
+        err = limefile_write_full(source, data.at, data.n, redo.at);
+    if (!err)
+        err = limefile_redo_commit(editor, &redo);
+    limefile_index_free(index);
     bytes_free(&data);
     return err;
 }
@@ -213,6 +233,8 @@ static inline int act(struct limefile_editor *editor, struct limefile_source *so
     case FULL:
         ((struct recorder *)source)->full = true;
         return 0;
+    case REPLACE:
+        return replace_data(editor, source, a);
     default:
         return 0;
     }

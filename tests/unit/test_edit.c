@@ -389,11 +389,14 @@ struct attempt {
 };
 
 /* A copy of what is there now can be recovered, with the first three records as they were. */
-static void assert_recoverable(const struct limefile_memory *memory, const char *what)
+static void assert_recoverable(const struct limefile_memory *memory, const struct action *a,
+                               const char *what)
 {
     struct limefile_memory copy;
     struct bytes b = three();
     memory_of(&copy, &(struct bytes){memory->data, memory->size, memory->size});
+    if (a->what == MESSAGE) /* a boundary that only one of two headers has */
+        assert_int_equal(limefile_mend(&copy.source, false, NULL, NULL, NULL, NULL), 0);
     int err = limefile_recover(&copy.source, NULL, NULL, NULL);
     b.at[THIRD + 6] = copy.size > THIRD ? copy.data[THIRD + 6] : 0;
     if (err || !is_good(&copy) || copy.size < b.n || memcmp(copy.data, b.at, b.n) != 0)
@@ -425,11 +428,11 @@ static bool attempt(const struct attempt *how, const struct bytes *want)
         if (!err)
             continue;
         assert_int_equal(err, how->code);
-        assert_recoverable(&recorder.memory, "after a failure");
+        assert_recoverable(&recorder.memory, a, "after a failure");
         recorder.fail_at = 0;
         if (!is_gone(editor, a, ordinal))
             assert_int_equal(act(editor, &recorder.source, a), 0);
-        assert_recoverable(&recorder.memory, "after another try");
+        assert_recoverable(&recorder.memory, a, "after another try");
     }
     /* A mark may be left, if clearing it was what failed. */
     assert_int_equal(limefile_recover(&recorder.memory.source, NULL, NULL, NULL), 0);
@@ -497,6 +500,99 @@ static void after_failed_commit(const struct action *script, uint64_t committed,
             break;
     }
     bytes_free(want);
+}
+
+/* 0, or the error of what failed; what is begun is given up as lime replace does. */
+static int replace(struct limefile_editor *editor, struct limefile_source *source,
+                   const struct limefile_record *record, const struct bytes *data,
+                   struct limefile_redo *redo)
+{
+    int err = limefile_redo_begin(editor, record, data->n, redo);
+    if (!err)
+        err = limefile_write_full(source, data->at, data->n, redo->at);
+    if (err)
+        limefile_redo_abandon(editor);
+    else
+        err = limefile_redo_commit(editor, redo);
+    return err;
+}
+
+/* True if a call was there to fail. */
+static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_t n)
+{
+    struct recorder recorder;
+    struct limefile_record record;
+    struct limefile_redo redo;
+    struct bytes b = three(), data = {0};
+    bytes_fill(&data, 'r', n);
+    recorder_init(&recorder, &b);
+    struct limefile_index *index = index_of(&recorder.source);
+    struct limefile_editor *editor = editor_of(&recorder.source);
+    assert_int_equal(limefile_index_get(index, ordinal, &record), 0);
+    recorder.tried = 0;
+    recorder.fail_at = how->fail_at;
+    recorder.fail_code = how->code;
+    recorder.partly = how->partly;
+    int err = replace(editor, &recorder.source, &record, &data, &redo);
+    bool was_there = recorder.tried >= how->fail_at;
+    recorder.fail_at = 0;
+    assert_true(err == 0 || err == how->code);
+    if (err && redo.counts) {
+        assert_int_equal(limefile_recover(&recorder.source, NULL, NULL, NULL), 0);
+    } else if (err) { /* the editor goes on */
+        assert_int_equal(recorder.memory.size, b.n);
+        assert_int_equal(replace(editor, &recorder.source, &record, &data, &redo), 0);
+    }
+    assert_true(is_good(&recorder.memory));
+    const unsigned char *now = recorder.memory.data + record.data_offset;
+    assert_true(
+        (n && memcmp(now, data.at, n) == 0) ||
+        (err && redo.counts && memcmp(now, b.at + record.data_offset, record.bytes) == 0) ||
+        (n == 0 && recorder.memory.size == record.data_offset));
+    limefile_editor_free(editor);
+    limefile_index_free(index);
+    recorder_release(&recorder);
+    bytes_free(&data);
+    bytes_free(&b);
+    return was_there;
+}
+
+static void test_replace_and_failures(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t ordinal, n;
+    } changes[] = {{3, 13}, {3, 0}, {3, 5}, {3, 500}, {2, 8}};
+    for (size_t i = 0; i < COUNT(changes); i++)
+        for (int how = 0; how < 4; how++) {
+            struct attempt attempt = {1, how & 1 ? -ENOSPC : -EIO, how & 2};
+            while (attempt_replace(&attempt, changes[i].ordinal, changes[i].n))
+                assert_true(++attempt.fail_at < 200);
+        }
+}
+
+static void test_replace_refused(void **state)
+{
+    (void)state;
+    struct recorder recorder;
+    struct limefile_record record;
+    struct limefile_redo redo;
+    struct bytes b = three();
+    recorder_init(&recorder, &b);
+    struct limefile_index *index = index_of(&recorder.source);
+    struct limefile_editor *editor = editor_of(&recorder.source);
+    assert_int_equal(limefile_index_get(index, 2, &record), 0);
+    assert_int_equal(limefile_redo_begin(editor, &record, record.bytes + 1, &redo),
+                     LIMEFILE_E_STATE);
+    assert_int_equal(limefile_index_get(index, 3, &record), 0);
+    assert_int_equal(limefile_redo_begin(editor, &record, LIMEFILE_BYTES_MAX - 8, &redo),
+                     LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_append_begin(editor, "new", 3), 0);
+    assert_int_equal(limefile_redo_begin(editor, &record, 1, &redo), LIMEFILE_E_STATE);
+    limefile_editor_free(editor);
+    limefile_index_free(index);
+    recorder_release(&recorder);
+    bytes_free(&b);
 }
 
 static void test_after_a_failed_commit(void **state)
@@ -739,6 +835,8 @@ int main(void)
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_failures_and_another_try),
+        cmocka_unit_test(test_replace_and_failures),
+        cmocka_unit_test(test_replace_refused),
         cmocka_unit_test(test_after_a_failed_commit),
         cmocka_unit_test(test_append_after_a_failed_cut),
         cmocka_unit_test(test_message_after_a_failed_commit),

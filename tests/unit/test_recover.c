@@ -26,6 +26,7 @@ struct change {
     bool marked; /* its header has the mark, and nothing follows */
     bool keep;   /* tails need the keep function */
     bool bare;   /* though nested, they do not */
+    bool mended; /* recovery refuses some states, which lime repair mends */
     int with;    /* what must be as before or after */
 };
 
@@ -66,6 +67,25 @@ static const struct change changes[] = {
                 {DATA, .at = 0, .n = 3, .value = 'n'},
                 {TYPE, .text = "another-type"},
                 {COMMIT, .n = 3}}},
+    {.name = "replace the last one", .script = {{REPLACE, .at = 4, .n = 13, .value = 'r'}}},
+    {.name = "replace, shorter", .script = {{REPLACE, .at = 4, .n = 3, .value = 'r'}}},
+    {.name = "replace, longer", .script = {{REPLACE, .at = 4, .n = 500, .value = 'r'}}},
+    {.name = "replace by nothing", .script = {{REPLACE, .at = 4, .n = 0}}},
+    {.name = "replace into the padding", .script = {{REPLACE, .at = 4, .n = 15, .value = 'r'}}},
+    {.name = "replace an inner one", .script = {{REPLACE, .at = 2, .n = 8, .value = 'r'}}},
+    {.name = "replace twice, then append",
+     .script = {{REPLACE, .at = 4, .n = 40, .value = 'r'},
+                {REPLACE, .at = 4, .n = 9, .value = 's'},
+                {BEGIN, .text = "new"},
+                {DATA, .at = 0, .n = 9, .value = 'n'},
+                {COMMIT, .n = 9}}},
+    {.name = "replace what a crash has left",
+     .script = {{REPLACE, .at = 4, .n = 20, .value = 'r'}},
+     .marked = true},
+    {.name = "replace a container",
+     .script = {{REPLACE, .at = 3, .n = 300, .value = 'r'}},
+     .nested = true,
+     .bare = true},
     {.name = "append, then not",
      .script = {{BEGIN, .text = "new"},
                 {DATA, .at = 0, .n = 300, .value = 'n'},
@@ -144,17 +164,23 @@ static const struct change changes[] = {
     {.name = "remove the first message's end",
      .script = {{.what = REMOVE}, {.what = REMOVE}},
      .with = 8},
-    {.name = "type", .script = {{TYPE, .text = "x"}}, .with = ANY_TYPE},
+    {.name = "type", .script = {{TYPE, .text = "x"}}, .mended = true, .with = ANY_TYPE},
     {.name = "longer type",
      .script = {{TYPE, .text = "another-type-that-is-long"}},
+     .mended = true,
      .with = ANY_TYPE},
     {.name = "boundary",
      .script = {{BOUNDARY, .at = 0, .n = 152, .value = 1}},
+     .mended = true,
      .with = WITH_FLAGS},
     {.name = "no boundary",
      .script = {{BOUNDARY, .at = 152, .n = 304, .value = 0}},
+     .mended = true,
      .with = WITH_FLAGS},
-    {.name = "begin a message", .script = {{MESSAGE, .n = 1}}, .with = WITH_FLAGS},
+    {.name = "begin a message",
+     .script = {{MESSAGE, .n = 1}},
+     .mended = true,
+     .with = WITH_FLAGS},
 };
 
 /* Three records in two messages; the last is 13 bytes long or a container. */
@@ -271,6 +297,8 @@ static void check_disk(struct trial *t, struct limefile_memory *disk, size_t sto
 {
     struct limefile_memory first;
     memory_of(&first, &(struct bytes){disk->data, disk->size, disk->size});
+    if (t->change->mended)
+        assert_int_equal(limefile_mend(&disk->source, false, NULL, NULL, NULL, NULL), 0);
     int err = limefile_recover(
         &disk->source, NULL,
         t->change->keep || (t->change->nested && !t->change->bare) ? keep_all : NULL, NULL);
@@ -566,16 +594,58 @@ static void test_what_is_no_container(void **state)
     bytes_free(&b);
 }
 
-static void test_hopeless(void **state)
+static void check_refused(struct bytes *b, int code)
+{
+    struct notes notes = {0};
+    struct limefile_memory memory;
+    memory_of(&memory, b);
+    assert_int_equal(limefile_recover(&memory.source, note, keep, &notes), code);
+    assert_int_equal(memory.size, b->n);
+    assert_memory_equal(memory.data, b->at, b->n);
+    assert_int_equal(notes.notes + notes.kept, 0);
+    limefile_memory_release(&memory);
+    bytes_free(b);
+}
+
+/* Flags that contradict each other, with and without a tail; a replacement without its data. */
+static void test_refused(void **state)
+{
+    (void)state;
+    for (int with_tail = 0; with_tail < 2; with_tail++) {
+        struct bytes b = {0};
+        bytes_record(&b, "a", 8, 'x', MB);
+        bytes_record(&b, "b", 8, 'x', MB | ME);
+        bytes_add(&b, "tail", with_tail ? 4 : 0);
+        check_refused(&b, LIMEFILE_E_FLAGS);
+        bytes_record(&b, "a", 8, 'x', MB | ME);
+        b.at[7] = 0x3d;
+        bytes_add(&b, "tail", with_tail ? 4 : 0);
+        check_refused(&b, LIMEFILE_E_MIXED);
+    }
+    struct bytes b = {0};
+    bytes_record(&b, "a", 8, 'x', MB);
+    check_refused(&b, LIMEFILE_E_FLAGS);
+}
+
+/* What no crash of ours leaves stays as it is. */
+static void test_others_stay(void **state)
 {
     (void)state;
     struct notes notes = {0};
-    size_t size;
+    struct limefile_memory memory;
     struct bytes b = {0};
-    bytes_record(&b, "", 8, 'x', MB);
-    bytes_record(&b, "\xff", 8, 'x', 0);
-    assert_int_equal(recover_bytes(&b, &notes, true, &size), LIMEFILE_D_TYPE_EMPTY);
-    assert_int_equal(notes.notes, 3); /* and ME is set */
+    bytes_record(&b, "\xff", 3, 'x', MB);
+    bytes_record(&b, "b", 8, 'x', ME);
+    b.at[7] = 3;
+    b.at[149] = 'p';
+    size_t n = b.n;
+    bytes_add(&b, "tail", 4);
+    memory_of(&memory, &b);
+    assert_int_equal(limefile_recover(&memory.source, note, keep, &notes), 0);
+    assert_int_equal(notes.notes, 1);
+    assert_int_equal(memory.size, n);
+    assert_memory_equal(memory.data, b.at, n);
+    limefile_memory_release(&memory);
     bytes_free(&b);
 }
 
@@ -592,8 +662,7 @@ static struct bytes wreck(bool open)
     if (open)
         b.at[456 + 7] = 0x5f;
     b.at[456 + 6] &= (unsigned char)~ME;
-    b.at[149] = 'p';
-    b.at[456 + 144 + 13] = 'p';
+    b.at[456 + 144 + 13] = open ? 'p' : 0;
     return b;
 }
 
@@ -655,7 +724,8 @@ int main(void)
         cmocka_unit_test(test_damage_is_left_alone),
         cmocka_unit_test(test_records_behind_an_open_one),
         cmocka_unit_test(test_what_is_no_container),
-        cmocka_unit_test(test_hopeless),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_others_stay),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_crashes_of_recovery),
     };

@@ -61,8 +61,13 @@ int limefs_writer_recover(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
     int err = limefile_recover(&writer->file.source, note, keep, writer);
-    if (!err || !limefile_is_fault(err)) /* deviations that only another record would mend */
+    if (!err)
         return 0;
+    if (err == LIMEFILE_E_FLAGS || err == LIMEFILE_E_MIXED) {
+        limefs_log(LOG_ERR, "%s: write: %s; nothing was changed, see 'lime repair -n'",
+                   limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
+        return -EROFS;
+    }
     limefs_log(LOG_ERR, "%s: write: %s; look at it with lime check, mend it with lime repair",
                limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
     return -EIO;

@@ -43,7 +43,7 @@ static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t 
     editor->claimed = h.bytes;
     editor->visible = true;
     editor->uncertain = editor->before_cleared = editor->mark_synced = false;
-    editor->marked = h.reserved == MARK_OPEN;
+    editor->marked = h.reserved == MARK_OPEN || h.reserved == MARK_CUT;
     return 0;
 }
 

@@ -36,7 +36,9 @@ static void take(void *context, const struct limefile_finding *finding)
         m->coming.flags = true;
         break;
     case LIMEFILE_D_RESERVED:
-        m->coming.reserved = true;
+        m->coming.reserved = finding->have != MARK_REDO;
+        if (finding->have == MARK_REDO && m->hopeless)
+            m->hopeless(m->context, finding);
         break;
     case LIMEFILE_D_TYPE_TAIL:
         m->coming.tail = true;

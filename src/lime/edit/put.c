@@ -39,6 +39,16 @@ int limefile_put_flags(struct limefile_source *source, uint64_t header, unsigned
     return limefile_write_full(source, word, sizeof word, header);
 }
 
+int limefile_put_mark(struct limefile_source *source, uint64_t header, int mark)
+{
+    unsigned char word[LIMEFILE_WORD];
+    int err = limefile_put_read_start(source, header, word);
+    if (err)
+        return err;
+    word[AT_RESERVED] = (unsigned char)mark;
+    return limefile_write_full(source, word, sizeof word, header);
+}
+
 int limefile_put_read_header(struct limefile_source *source, uint64_t at,
                              struct limefile_header *out)
 {

@@ -37,6 +37,9 @@ int limefile_put_read_header(struct limefile_source *source, uint64_t at,
 int limefile_put_flags(struct limefile_source *source, uint64_t header, unsigned clear,
                        unsigned set);
 
+/* Writes the reserved byte of the header there. */
+int limefile_put_mark(struct limefile_source *source, uint64_t header, int mark);
+
 /* The 144 bytes of the last record with `bytes` of data, and MB and ME as they will be. */
 int limefile_put_encode(const struct limefile_editor *editor, uint64_t bytes,
                         unsigned char *raw);

@@ -3,6 +3,8 @@
 #include "limeedit.h"
 #include "bytes.h"
 #include "cut.h"
+#include "put.h"
+#include "redo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,8 +110,17 @@ static int judge_end_of_file(struct limefile_source *source, struct limefile_sur
     return 0;
 }
 
+static int judge_redo_tail(struct limefile_source *source, struct limefile_survey *survey)
+{
+    int found = limefile_redo_find(source, survey->last, survey->size, &survey->redo);
+    survey->tail = found > 0 ? LIMEFILE_TAIL_REDO : LIMEFILE_TAIL_OTHER;
+    return found < 0 ? found : 0;
+}
+
 static int judge_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
+    if (survey->replacing)
+        return judge_redo_tail(source, survey);
     if (survey->open)
         return judge_open_tail(source, survey);
     if (survey->removing && survey->removing == survey->records)
@@ -119,12 +130,30 @@ static int judge_tail(struct limefile_source *source, struct limefile_survey *su
 
 /* ---- the survey ---- */
 
+/* Recovery settles the flags of a last record that has a mark, and of a record that was about
+ * to be removed behind one. */
+static bool is_contradiction(const struct limefile_survey *survey,
+                             const struct limefile_finding *finding)
+{
+    switch (finding->code) {
+    case LIMEFILE_D_MB_MISSING:
+        return !survey->removing || finding->ordinal != survey->removing + 1;
+    case LIMEFILE_D_ME_MISSING:
+        return finding->ordinal != survey->open && finding->ordinal != survey->removing;
+    default:
+        return finding->code == LIMEFILE_D_MB_INSIDE;
+    }
+}
+
 static void count(void *context, const struct limefile_finding *finding)
 {
     struct limefile_survey *survey = context;
     survey->deviations += !limefile_is_fault(finding->code);
-    if (finding->code == LIMEFILE_D_RESERVED)
+    survey->contradictions += is_contradiction(survey, finding);
+    if (finding->code == LIMEFILE_D_RESERVED) {
         survey->open = finding->have == MARK_OPEN ? finding->ordinal : 0;
+        survey->replacing = finding->have == MARK_REDO ? finding->ordinal : 0;
+    }
     if (finding->code == LIMEFILE_D_RESERVED && finding->have == MARK_CUT)
         survey->removing = finding->ordinal;
 }
@@ -143,7 +172,9 @@ static void survey_all(struct limefile_scan *scan, struct limefile_survey *surve
     while (limefile_scan_next(scan, &record) > 0) {
         survey->records++;
         survey->messages = record.message;
+        survey->before = survey->last;
         survey->last = record.header_offset;
+        survey->cut_sets_me = !record.me;
         limefile_scan_progress(scan, &survey->end, &survey->size);
         if (progress)
             progress(context, survey->end, survey->size);
@@ -170,12 +201,20 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
     int code = out->fault.code;
     if (code && !is_errno(code))
         err = judge_tail(source, out);
+    out->cut_sets_me = out->cut_sets_me && code && !out->open && !out->replacing;
     if (out->tail == LIMEFILE_TAIL_ZEROS && out->end == 0 && out->size < LIMEFILE_HEADER_BYTES)
         out->tail = LIMEFILE_TAIL_OTHER; /* whatever that file is */
     out->is_container = out->records > 0 || !is_header_code(code) ||
                         out->tail == LIMEFILE_TAIL_UNFINISHED ||
                         out->tail == LIMEFILE_TAIL_ZEROS;
     return err;
+}
+
+int limefile_survey_refusal(const struct limefile_survey *survey)
+{
+    if (survey->replacing && survey->tail != LIMEFILE_TAIL_REDO)
+        return LIMEFILE_E_MIXED;
+    return survey->contradictions ? LIMEFILE_E_FLAGS : 0;
 }
 
 void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_t cap)
@@ -187,6 +226,11 @@ void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_
                  " bytes, cut",
                  survey->end, survey->type,
                  n > LIMEFILE_HEADER_BYTES ? n - LIMEFILE_HEADER_BYTES : 0);
+    else if (survey->tail == LIMEFILE_TAIL_REDO)
+        snprintf(buf, cap,
+                 "offset %" PRIu64 ": new data, %" PRIu64
+                 " bytes, copied into the record that was being replaced",
+                 survey->redo.target, survey->redo.bytes);
     else if (survey->open)
         snprintf(buf, cap,
                  "offset %" PRIu64 ": %" PRIu64 " bytes behind record %" PRIu64
@@ -207,7 +251,10 @@ int limefile_survey_cut(struct limefile_source *source, const struct limefile_su
         .end = survey->end,
         .behind = survey->records > 0 && !survey->open, /* else it is marked already */
         .before = survey->last,
+        .set_me = survey->cut_sets_me,
     };
+    if (survey->tail == LIMEFILE_TAIL_REDO)
+        return limefile_redo_apply(source, survey->last, &survey->redo);
     return limefile_cut(source, &cut);
 }
 
@@ -219,7 +266,6 @@ struct recovery {
     limefile_keep_fn *keep;
     void *context;
     bool changed;
-    int hopeless; /* the first code of what cannot be mended */
 };
 
 static void take_note(void *context, const char *text)
@@ -228,17 +274,6 @@ static void take_note(void *context, const char *text)
     r->changed = true;
     if (r->note)
         r->note(r->context, text);
-}
-
-static void take_hopeless(void *context, const struct limefile_finding *finding)
-{
-    struct recovery *r = context;
-    char text[256];
-    limefile_finding_text(finding, text, sizeof text);
-    if (r->note)
-        r->note(r->context, text);
-    if (!r->hopeless)
-        r->hopeless = finding->code;
 }
 
 /* 0 if a tail of somebody else may go. */
@@ -256,7 +291,7 @@ static int ask(struct recovery *r, const struct limefile_survey *survey)
     return r->keep(r->context, survey->end, survey->size);
 }
 
-/* On the disk before anything is mended: the mark of an open record must outlive its tail. */
+/* On the disk before the mark of an open record is cleared, which must outlive the tail. */
 static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
@@ -271,7 +306,79 @@ static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
         return err;
     limefile_survey_text(survey, text, sizeof text);
     take_note(r, text);
+    if (survey->cut_sets_me)
+        take_note(r, "the record before it ends its message now (ME)");
     return 0;
+}
+
+static int put_end(struct recovery *r, uint64_t ordinal, uint64_t offset, const void *bytes,
+                   size_t n, const char *what)
+{
+    char text[160];
+    snprintf(text, sizeof text, "offset %" PRIu64 ": record %" PRIu64 ": %s", offset, ordinal,
+             what);
+    take_note(r, text);
+    return limefile_write_full(r->source, bytes, n, offset);
+}
+
+/* Padding that the data before a tail were written into; on the disk before its mark is
+ * cleared. */
+static int settle_padding(struct recovery *r, const struct limefile_survey *survey,
+                          uint64_t bytes)
+{
+    static const unsigned char zeros[LIMEFILE_ALIGN];
+    unsigned char now[LIMEFILE_ALIGN];
+    unsigned padding = limefile_padding(bytes);
+    uint64_t at = survey->last + LIMEFILE_HEADER_BYTES + bytes;
+    ssize_t got = limefile_read_full(r->source, now, padding, at);
+    if (got < 0)
+        return (int)got;
+    if (got == (ssize_t)padding && is_zero(now, padding))
+        return 0;
+    int err = put_end(r, survey->records, at, zeros, padding, "padding set to zero");
+    return err ? err : limefile_put_sync(r->source);
+}
+
+/* The last record after a crash: it ends its message, and has no mark. */
+static int settle_last(struct recovery *r, const struct limefile_survey *survey)
+{
+    struct limefile_header header;
+    unsigned char word[LIMEFILE_WORD];
+    if (survey->records == 0)
+        return 0;
+    int err = limefile_put_read_header(r->source, survey->last, &header);
+    if (!err)
+        err = limefile_put_read_start(r->source, survey->last, word);
+    if (!err && (survey->fault.code || word[AT_RESERVED] == MARK_OPEN))
+        err = settle_padding(r, survey, header.bytes);
+    if (err)
+        return err;
+    bool marked = word[AT_RESERVED] == MARK_OPEN || word[AT_RESERVED] == MARK_CUT;
+    if (header.me && !marked)
+        return 0;
+    word[AT_FLAGS] |= FLAG_ME;
+    word[AT_RESERVED] = marked ? 0 : word[AT_RESERVED];
+    return put_end(r, survey->records, survey->last, word, sizeof word,
+                   header.me ? "the mark of an interrupted change cleared" : "ME set");
+}
+
+/* The last record was about to be removed, and is there: nothing was done yet. */
+static int undo_removal(struct recovery *r, const struct limefile_survey *survey)
+{
+    struct limefile_header last;
+    unsigned char word[LIMEFILE_WORD];
+    if (survey->records < 2)
+        return 0;
+    int err = limefile_put_read_start(r->source, survey->before, word);
+    if (!err)
+        err = limefile_put_read_header(r->source, survey->last, &last);
+    if (err || word[AT_RESERVED] != MARK_CUT)
+        return err;
+    if (!last.mb)
+        word[AT_FLAGS] &= (unsigned char)~FLAG_ME;
+    word[AT_RESERVED] = 0;
+    return put_end(r, survey->records - 1, survey->before, word, sizeof word,
+                   "the mark of an interrupted change cleared");
 }
 
 int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
@@ -284,13 +391,17 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
         return err;
     if (!survey.is_container)
         return survey.fault.code;
-    if (survey.fault.code)
+    err = limefile_survey_refusal(&survey);
+    if (!err && survey.fault.code)
         err = cut_tail(&r, &survey);
-    if (!err && (survey.deviations || survey.fault.code))
-        err = limefile_mend(source, false, take_note, take_hopeless, NULL, &r);
+    bool was_marked = survey.open || survey.removing;
+    if (!err && (survey.fault.code || was_marked))
+        err = settle_last(&r, &survey);
+    if (!err && survey.removing)
+        err = undo_removal(&r, &survey);
     if (!err && r.changed)
         err = source->ops->sync(source);
-    return err ? err : r.hopeless;
+    return err;
 }
 
 /* ---- what is kept ---- */

@@ -19,12 +19,12 @@ enum {
     FLAG_ME = 0x40,
 };
 
-/* The reserved byte of a committed record that is being resized, or behind which something is
- * being removed: what stands behind its end is not committed, or not any more, unless the
- * latter is a whole record still. Zero again when that is over. */
+/* The reserved byte of the last record while a change is under way. It is zero again when the
+ * change is complete. */
 enum {
-    MARK_OPEN = 0x5f,
-    MARK_CUT = 0x2d, /* what stands behind its end is being removed */
+    MARK_OPEN = 0x5f, /* what stands behind its end is not committed; its data are intact */
+    MARK_CUT = 0x2d,  /* what stands behind its end is being removed */
+    MARK_REDO = 0x3d, /* new data stand behind its end and are being copied into a record */
 };
 
 static inline uint16_t get_be16(const unsigned char *p)

@@ -100,6 +100,38 @@ int limefile_trim(struct limefile_editor *, uint64_t now);
 /* The last record goes, committed or not. */
 int limefile_remove_last(struct limefile_editor *);
 
+/* ---- other data in a record, in place (redo.c) ----------------------------------------- */
+
+/*
+ * A crash at any moment leaves the old data or the new ones. The new data are written behind
+ * the last record first; then one write makes them count, and they are copied into the record.
+ * If a crash interrupts the copy, limefile_recover() repeats it.
+ *
+ *     limefile_redo_begin()      the file has room for the new data at redo->at
+ *     the caller writes redo->bytes bytes there
+ *     limefile_redo_commit()     or limefile_redo_abandon()
+ */
+struct limefile_redo {
+    uint64_t at;     /* where the new data stand in the file */
+    uint64_t target; /* where the data of the record begin */
+    uint64_t bytes;  /* length of the new data */
+    bool counts;     /* set by commit, from where recovery may complete the change */
+};
+
+/* The last record gets any length, another record keeps its own. LIMEFILE_E_STATE: the record
+ * would get another length, or the last record is not committed. After any other error, and
+ * before commit, only limefile_redo_abandon() is allowed. */
+int limefile_redo_begin(struct limefile_editor *, const struct limefile_record *,
+                        uint64_t bytes, struct limefile_redo *redo);
+
+/* The record has the new data when this returns 0, also after a crash. After an error it has
+ * the old data; or, if redo->counts, recovery gives it the old ones or the new ones, and the
+ * editor must only be freed. */
+int limefile_redo_commit(struct limefile_editor *, struct limefile_redo *redo);
+
+/* Removes what stands behind the last record. The record keeps its old data. */
+int limefile_redo_abandon(struct limefile_editor *);
+
 /* ---- headers of any record (edit.c) --------------------------------------------------- */
 
 /* Another type in the header at that offset; synced. If it is the last record, through the
@@ -170,16 +202,20 @@ typedef void limefile_note_fn(void *context, const char *text);
 typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
 
 /*
- * Cuts what stands behind the last record and mends flags and padding, as a crash leaves them.
+ * Brings the end of a container into the state from before or after the change that a crash has
+ * interrupted: completes a replacement (limefile_redo_commit()), or cuts what stands behind the
+ * last record. The last record then ends its message, and has no mark and zero padding. Nothing
+ * else is changed: no other deviation, and no record that the change did not concern.
+ *
  * Without further ado are cut: an unfinished record, recognised by its header without magic and
  * with a type in plain ASCII; what follows a record that is marked as being resized, unless it
  * begins like a whole record; the zeros of a header that has not come to the disk. Any other
  * tail only through `keep` (NULL: it is not cut), and none at all that has a whole record in it
- * (but for one behind a marked record), as that is damage. Changes neither data nor types.
+ * (but for one behind a marked record), as that is damage.
  *
- * 0: the container is good now, synced if anything was changed. Else the code of what is still
- * wrong: a fault that could not be cut, deviations that cannot be mended without changing a
- * record, an I/O error. LIMEFILE_E_MAGIC, _VERSION: it is no container.
+ * 0: the container can be changed, and is synced if anything was changed here. Else nothing was
+ * changed, or an I/O error came: that, the code of a fault that could not be cut, or that of
+ * limefile_survey_refusal(). LIMEFILE_E_MAGIC, _VERSION: it is not a container.
  */
 int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
                      limefile_keep_fn *keep, void *context);
@@ -205,6 +241,7 @@ enum limefile_tail {
     LIMEFILE_TAIL_OPEN, /* behind a record that was being resized: its data, or what were */
     LIMEFILE_TAIL_OPEN_RECORD, /* the same, but it begins like a whole record */
     LIMEFILE_TAIL_REMOVED,     /* what is left of a record that was being removed */
+    LIMEFILE_TAIL_REDO,        /* new data of a record that are to be copied into it */
     LIMEFILE_TAIL_ZEROS,       /* not more than a header */
     LIMEFILE_TAIL_OTHER,
 };
@@ -218,7 +255,13 @@ struct limefile_survey {
     enum limefile_tail tail;       /* what the bytes behind `end` are */
     uint64_t open;                 /* the record that is marked as being resized; 0: none */
     uint64_t removing; /* the one that is marked because the next was being removed; 0: none */
-    uint64_t last;     /* where the header of the last record stands, if there is one */
+    uint64_t
+        replacing; /* the last record, if it has the mark of a replacement; 0: it has not */
+    struct limefile_redo redo; /* LIMEFILE_TAIL_REDO */
+    uint64_t contradictions;   /* of message flags, but for those that recovery settles */
+    uint64_t last, before; /* where the headers of the last record and the one before it are */
+    bool cut_sets_me;  /* the last record does not end its message, and limefile_survey_cut()
+                          ends it */
     bool is_container; /* also if it has nothing but an unfinished record */
     char type[LIMEFILE_NAME_MAX + 1]; /* of the unfinished record, with %XX */
 };
@@ -227,11 +270,17 @@ struct limefile_survey {
 int limefile_survey_take(struct limefile_source *, limefile_progress_fn *progress,
                          void *context, struct limefile_survey *out);
 
-/* What is or was there to be cut; for tails that are cut without further ado. Always
+/* Why no program may change this container, whatever its tail is: LIMEFILE_E_FLAGS, message
+ * flags contradict each other, which no crash of ours leaves but one in the middle of
+ * limefile_set_boundary(); LIMEFILE_E_MIXED, the mark of a replacement without its new data.
+ * Otherwise 0. */
+int limefile_survey_refusal(const struct limefile_survey *);
+
+/* What is or was there to be cut or completed; for tails that need no question. Always
  * terminates. */
 void limefile_survey_text(const struct limefile_survey *, char *buf, size_t cap);
 
-/* Cuts the tail, on the disk; known for what it is after a crash in the middle. */
+/* Cuts the tail, or completes the replacement, on the disk; may be repeated after a crash. */
 int limefile_survey_cut(struct limefile_source *, const struct limefile_survey *);
 
 /* A whole record that stands anywhere behind `from`, at whatever byte. 1: found; 0: there is
@@ -245,8 +294,8 @@ int limefile_salvage_find(struct limefile_source *, uint64_t from, uint64_t size
                           struct limefile_salvage *out);
 
 /* Mends flags, reserved bits, what follows the NUL of types, and padding; `hopeless` gets what
- * cannot be mended. dry: only says what it would do. note and hopeless may be NULL. Does not
- * sync. (mend.c) */
+ * cannot be mended, the mark of a replacement among it. dry: only says what it would do. note
+ * and hopeless may be NULL. Does not sync. (mend.c) */
 int limefile_mend(struct limefile_source *, bool dry, limefile_note_fn *note,
                   limefile_finding_fn *hopeless, limefile_progress_fn *progress, void *context);
 

@@ -68,6 +68,8 @@ enum limefile_error {
     LIMEFILE_E_STATE,     /* (writer) no record is open, or one still is */
     LIMEFILE_E_NO_RECORD, /* the container has no such record */
     LIMEFILE_E_SHRUNK,    /* the file is shorter now than it was when indexed */
+    LIMEFILE_E_FLAGS,     /* (limeedit.h) message flags that contradict each other */
+    LIMEFILE_E_MIXED, /* (limeedit.h) a record was half replaced, and its new data are gone */
 
     LIMEFILE_E_XML, /* (limeildg.h) metadata that cannot be parsed, or not within limits */
     LIMEFILE_E_XML_VALUE, /* (limeildg.h) metadata without what must be in them */

@@ -1,5 +1,6 @@
 /* cmd_repair.c - lime repair: cuts an unfinished tail, mends what surrounds the data */
 #define _GNU_SOURCE
+#include "check.h"
 #include "edit.h"
 #include "repair.h"
 #include "tool.h"
@@ -16,9 +17,11 @@
 static const char help[] =
     "Usage: lime repair [-n] [--force] FILE\n"
     "Cut an unfinished tail off a LIME container, as a crash leaves it, and mend\n"
-    "what surrounds the data: message flags, reserved bits, padding. Data and record\n"
-    "types are never changed, and the bytes that are cut are kept in\n"
-    "FILE.cut-OFFSET, but for a record that lime or limefs had not finished.\n"
+    "what surrounds the data: message flags, reserved bits, padding. The bytes that\n"
+    "are cut are kept in FILE.cut-OFFSET, but for a record that lime or limefs had\n"
+    "not finished; records that are gone are named. Data and record types are never\n"
+    "changed, but that a 'lime replace' that was killed is completed. Data are not\n"
+    "examined: 'lime check --data' does that.\n"
     "\n"
     "  -n, --dry-run  say what would be done; change nothing\n"
     "      --force    cut even where more than an unfinished record follows\n"
@@ -30,8 +33,9 @@ static const char help[] =
     "\n"
     "Example: lime check conf.0042 || lime repair -n conf.0042\n"
     "\n"
-    "Exit status: 0 FILE is good now, or with -n already; 1 it is not (what is left\n"
-    "is named); 2 FILE cannot be opened or is no container, or wrong usage.\n";
+    "Exit status: that of 'lime check' on FILE as it is now, or 1 if records are\n"
+    "gone: 0 the structure is good; 1 it is not, or records are gone; 2 FILE cannot\n"
+    "be opened or is not a container, or wrong usage.\n";
 
 void repair_note(struct repair *repair, const char *format, ...)
 {
@@ -64,13 +68,6 @@ static void note(void *context, const char *text)
     repair_note(context, "%s", text);
 }
 
-static void name_hopeless(void *context, const struct limefile_finding *finding)
-{
-    struct repair *repair = context;
-    finding_message(repair->path, finding);
-    repair->hopeless++;
-}
-
 static int look(struct repair *repair, struct limefile_survey *survey)
 {
     progress_begin(&repair->progress, "check", size_of(repair));
@@ -82,8 +79,8 @@ static int look(struct repair *repair, struct limefile_survey *survey)
 static int mend(struct repair *repair)
 {
     progress_begin(&repair->progress, "mend", size_of(repair));
-    int err = limefile_mend(&repair->file.source, repair->dry, note, name_hopeless,
-                            repair_progress, repair);
+    int err =
+        limefile_mend(&repair->file.source, repair->dry, note, NULL, repair_progress, repair);
     progress_end(&repair->progress);
     return err;
 }
@@ -93,41 +90,65 @@ static const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-/* Looks again at what is there now. */
+/* What lime check finds in the file as it is now: an exit status. */
+static int check_now(struct repair *repair, bool quiet, struct check *check)
+{
+    const struct check_options options = {.quiet = quiet, .threads = 1, .here = true};
+    *check = (struct check){
+        .path = repair->path, .options = &options, .progress = &repair->progress};
+    progress_begin(&repair->progress, "check", size_of(repair));
+    int status = check_file(check);
+    progress_end(&repair->progress);
+    return status;
+}
+
+/* Names what lime check finds. */
+static void name_rest(struct repair *repair)
+{
+    struct check check;
+    check_now(repair, false, &check);
+    uint64_t rest = check.deviations + check.faults;
+    message(repair->path,
+            "repair: %" PRIu64 " deviation%s cannot be mended without changing a record", rest,
+            plural(rest));
+}
+
+static void say_good(const struct repair *repair, const struct check *check)
+{
+    char lost[48] = "";
+    if (repair->lost)
+        snprintf(lost, sizeof lost, ", %" PRIu64 " record%s gone", repair->lost,
+                 repair->lost == 1 ? " is" : "s are");
+    answer(repair->path,
+           "structure good%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64
+           " bytes; data not examined (lime check --data)",
+           repair->dry       ? ""
+           : repair->changes ? " now"
+                             : ", nothing to do",
+           lost, check->records, plural(check->records), check->messages,
+           plural(check->messages), check->size);
+}
+
+/* The verdict of lime check on the file as it is now. */
 static int conclude(struct repair *repair)
 {
-    struct limefile_survey now;
-    int err = repair->file.source.ops->sync(&repair->file.source);
-    if (!err)
-        err = look(repair, &now);
+    struct check check;
+    int err = repair->dry ? 0 : repair->file.source.ops->sync(&repair->file.source);
     if (err) {
         message_code(repair->path, "repair", err);
         return TOOL_BAD;
     }
-    if (now.fault.code || now.deviations) {
-        message(repair->path,
-                "repair: %" PRIu64 " deviation%s cannot be mended without changing a record",
-                now.deviations, plural(now.deviations));
-        return TOOL_BAD;
-    }
-    answer(repair->path, "%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64 " bytes",
-           repair->changes ? "good now" : "good, nothing to do", now.records,
-           plural(now.records), now.messages, plural(now.messages), now.size);
-    return repair->hopeless ? TOOL_BAD : TOOL_GOOD;
-}
-
-static int conclude_dry(const struct repair *repair)
-{
-    if (repair->changes)
+    int status = check_now(repair, true, &check);
+    if (repair->dry && repair->changes && status == TOOL_UNUSABLE)
+        status = TOOL_BAD; /* nothing but an unfinished record */
+    if (repair->dry && repair->changes)
         answer(repair->path, "%" PRIu64 " thing%s to do, nothing was changed", repair->changes,
                plural(repair->changes));
-    else if (!repair->hopeless)
-        answer(repair->path, "good, nothing to do");
-    if (repair->hopeless)
-        message(repair->path,
-                "repair: %" PRIu64 " deviation%s cannot be mended without changing a record",
-                repair->hopeless, plural(repair->hopeless));
-    return repair->changes || repair->hopeless ? TOOL_BAD : TOOL_GOOD;
+    else if (status != TOOL_GOOD)
+        name_rest(repair);
+    if (status == TOOL_GOOD)
+        say_good(repair, &check);
+    return worse_status(status, repair->lost ? TOOL_BAD : TOOL_GOOD);
 }
 
 static int repair_opened(struct repair *repair)
@@ -147,6 +168,19 @@ static int repair_opened(struct repair *repair)
         message(repair->path, "not a LIME container; nothing was changed");
         return TOOL_UNUSABLE;
     }
+    if (limefile_survey_refusal(&survey) == LIMEFILE_E_MIXED) {
+        message(repair->path,
+                "repair: record %" PRIu64 " has the mark of a replacement that was killed, and "
+                "the new data behind it are missing or damaged; a record may be part old, part "
+                "new; nothing was changed",
+                survey.replacing);
+        return TOOL_BAD;
+    }
+    if (survey.open)
+        message(repair->path,
+                "repair: record %" PRIu64 " was being resized by a program that was killed; it "
+                "keeps the data that were committed",
+                survey.open);
     if (survey.fault.code)
         status = repair_tail(repair, &survey);
     if (status != TOOL_GOOD)
@@ -156,7 +190,7 @@ static int repair_opened(struct repair *repair)
         message_code(repair->path, "write", err);
         return TOOL_BAD;
     }
-    return repair->dry ? conclude_dry(repair) : conclude(repair);
+    return conclude(repair);
 }
 
 static int run(int argc, char **argv)

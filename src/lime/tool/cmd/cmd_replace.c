@@ -19,8 +19,10 @@ static const char help[] =
     "Usage: lime replace FILE RECORD PATH\n"
     "Put the data of the file PATH ('-': standard input) into a record of the\n"
     "container FILE. Data of the same length, and those of the last record, are\n"
-    "written in place; else FILE is written anew beside itself and then replaced, so\n"
-    "there must be room for it twice.\n"
+    "written behind the last record first and then copied into the record, if they\n"
+    "are no longer than the rest of FILE. Otherwise FILE is written again beside\n"
+    "itself and then renamed. There must be room for what is written. If the command\n"
+    "is killed, FILE has the old data or the new ones, after 'lime repair' at most.\n"
     "\n"
     "      --help    this text\n"
     "\n"
@@ -40,76 +42,44 @@ struct replacing {
     struct feed *feed;
     struct limefile_record record;
     struct progress progress;
-    bool mixed; /* some of the old data are gone */
 };
 
-/* A signal waits for the end of a step, and ends the process when what is to be put right has
- * been: what was not committed is cut, what is part old and part new is named. */
-static bool put(struct replacing *r, uint64_t from, uint64_t n)
+/* A signal waits for the end of a step; the process ends when the old data are settled. */
+static bool put(struct replacing *r, const struct limefile_redo *redo)
 {
-    for (uint64_t step; n > 0; from += step, n -= step) {
-        step = n < STEP_BYTES ? n : STEP_BYTES;
-        if (guard_waits())
-            return false;
-        r->mixed = r->mixed || from < r->record.bytes;
-        if (!feed_part(r->feed, from, step, r->edit->c.fd, r->edit->c.path,
-                       r->record.data_offset + from, &r->progress))
+    uint64_t step;
+    for (uint64_t done = 0; done < redo->bytes; done += step) {
+        uint64_t left = redo->bytes - done;
+        step = left < STEP_BYTES ? left : STEP_BYTES;
+        if (guard_waits() || !feed_part(r->feed, done, step, r->edit->c.fd, r->edit->c.path,
+                                        redo->at + done, &r->progress))
             return false;
     }
     return true;
 }
 
-static void tell_mixed(const struct replacing *r)
+static int put_all(struct replacing *r)
 {
-    if (r->mixed)
-        message(r->edit->c.path, "replace: record %" PRIu64 " is part old, part new now",
-                r->record.ordinal);
-}
-
-static bool failed(const struct replacing *r, int err)
-{
-    if (err)
-        message_code(r->edit->c.path, "replace", err);
-    return err != 0;
-}
-
-static int put_same(struct replacing *r)
-{
-    struct limefile_source *source = &r->edit->c.file.source;
-    if (!put(r, 0, r->record.bytes)) {
-        tell_mixed(r);
-        return TOOL_BAD;
-    }
-    return failed(r, source->ops->sync(source)) ? TOOL_BAD : TOOL_GOOD;
-}
-
-/* What is new behind the old end comes first: if there is no room, nothing has happened. */
-static int put_last(struct replacing *r)
-{
-    uint64_t old = r->record.bytes, bytes = (uint64_t)r->feed->st.st_size;
+    struct limefile_redo redo;
     struct limefile_editor *editor = r->edit->editor;
-    if (bytes > old) {
-        if (failed(r, limefile_growth_begin(editor)))
-            return TOOL_BAD;
-        if (!put(r, old, bytes - old)) {
-            failed(r, limefile_commit(editor, old));
-            return TOOL_BAD;
-        }
-    }
-    if (!put(r, 0, bytes < old ? bytes : old)) {
-        tell_mixed(r);
-        failed(r, limefile_commit(editor, old));
+    int err = limefile_redo_begin(editor, &r->record, (uint64_t)r->feed->st.st_size, &redo);
+    if (!err && !put(r, &redo)) {
+        err = limefile_redo_abandon(editor);
+        if (err)
+            message_code(r->edit->c.path, "take back what was written", err);
         return TOOL_BAD;
     }
-    return failed(r, limefile_commit(editor, bytes)) ? TOOL_BAD : TOOL_GOOD;
+    if (!err)
+        err = limefile_redo_commit(editor, &redo);
+    return edit_replaced(r->edit, &redo, err);
 }
 
-static int put_in_place(struct replacing *r, bool last)
+static int put_in_place(struct replacing *r)
 {
     sigset_t before;
     progress_begin(&r->progress, "replace", (uint64_t)r->feed->st.st_size);
     guard_hold(&before);
-    int status = last ? put_last(r) : put_same(r);
+    int status = put_all(r);
     progress_end(&r->progress);
     guard_release(&before);
     return status;
@@ -131,17 +101,20 @@ static void notice_checksum(const struct replacing *r)
                     type);
 }
 
+/* In place the new data are written twice, otherwise they and the rest of the container once.
+ */
+static bool is_in_place(const struct replacing *r, uint64_t bytes)
+{
+    uint64_t rest = limefile_index_size(r->edit->c.index) - r->record.bytes;
+    return (bytes == r->record.bytes || edit_is_last(r->edit, &r->record)) && bytes <= rest;
+}
+
 static int replace(struct replacing *r)
 {
-    int status;
     uint64_t bytes = (uint64_t)r->feed->st.st_size;
     struct limefile_piece piece = {r->feed->fd, 0, bytes};
-    bool last = edit_is_last(r->edit, &r->record);
-    if (bytes != r->record.bytes && !last) {
-        status = edit_rewrite(r->edit, &r->record, &piece, 1);
-    } else {
-        status = put_in_place(r, last);
-    }
+    int status =
+        is_in_place(r, bytes) ? put_in_place(r) : edit_rewrite(r->edit, &r->record, &piece, 1);
     if (status == TOOL_GOOD)
         notice_checksum(r);
     return status;

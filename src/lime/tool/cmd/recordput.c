@@ -59,53 +59,30 @@ int record_append(struct edit *edit, const char *type, const void *data, size_t 
 
 /* ---- other data in a record ---- */
 
-/* Room behind the data of the last record, filled: until the new data are there, it says what
- * it said before. */
-static int lengthen(struct edit *edit, const struct limefile_record *record, size_t n,
-                    char fill)
-{
-    size_t more = n - (size_t)record->bytes;
-    char *data = malloc(more);
-    if (!data)
-        return -ENOMEM;
-    memset(data, fill, more);
-    int err = limefile_growth_begin(edit->editor);
-    if (!err) {
-        err = limefile_write_full(&edit->c.file.source, data, more,
-                                  record->data_offset + record->bytes);
-        int committed = limefile_commit(edit->editor, err ? record->bytes : n);
-        err = err ? err : committed;
-    }
-    free(data);
-    return err;
-}
-
-/* All in one write, so that no kill comes between. */
-static int overwrite(struct edit *edit, const struct limefile_record *record, const void *data,
-                     size_t n, char fill)
-{
-    struct limefile_source *source = &edit->c.file.source;
-    size_t all = n > record->bytes ? n : (size_t)record->bytes;
-    char *text = malloc(all + 1);
-    if (!text)
-        return -ENOMEM;
-    memset(text, fill, all);
-    memcpy(text, data, n);
-    int err = limefile_write_full(source, text, all, record->data_offset);
-    free(text);
-    return err ? err : source->ops->sync(source);
-}
-
+/* The last record gets the right length, another one is filled up. A signal ends the process
+ * when the record has its old data or the new ones. */
 static int put_in_place(struct edit *edit, const struct limefile_record *record,
                         const void *data, size_t n, char fill)
 {
-    bool last = edit_is_last(edit, record);
-    int err = n > record->bytes ? lengthen(edit, record, n, fill) : 0;
+    sigset_t before;
+    struct limefile_redo redo;
+    size_t all = edit_is_last(edit, record) ? n : (size_t)record->bytes;
+    char *text = malloc(all + 1);
+    if (!text)
+        return told(edit, "replace", -ENOMEM);
+    memset(text, fill, all);
+    memcpy(text, data, n);
+    guard_hold(&before);
+    int err = limefile_redo_begin(edit->editor, record, all, &redo);
     if (!err)
-        err = overwrite(edit, record, data, n, fill);
-    if (!err && last && n < record->bytes)
-        err = limefile_commit(edit->editor, n);
-    return err;
+        err = limefile_write_full(&edit->c.file.source, text, all, redo.at);
+    if (err)
+        limefile_redo_abandon(edit->editor);
+    else
+        err = limefile_redo_commit(edit->editor, &redo);
+    guard_release(&before);
+    free(text);
+    return edit_replaced(edit, &redo, err);
 }
 
 static int put_anew(struct edit *edit, const struct limefile_record *record, const void *data,
@@ -127,5 +104,5 @@ int record_put(struct edit *edit, const struct limefile_record *record, const vo
     bool fits = n <= record->bytes || edit_is_last(edit, record);
     if (!fits || record->bytes > LIMEFILE_XML_BYTES_MAX)
         return put_anew(edit, record, data, n);
-    return told(edit, "replace", put_in_place(edit, record, data, n, fill));
+    return put_in_place(edit, record, data, n, fill);
 }

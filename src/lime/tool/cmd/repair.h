@@ -13,7 +13,7 @@ struct repair {
     bool dry;   /* say what is to be done, change nothing */
     bool force; /* cut whatever follows a fault */
     uint64_t changes;
-    uint64_t hopeless; /* deviations that cannot be mended; they are named */
+    uint64_t lost; /* records that are gone; they are named */
     struct progress progress;
 };
 
@@ -25,8 +25,8 @@ __attribute__((format(printf, 2, 3))) void repair_note(struct repair *, const ch
 void repair_progress(void *context, uint64_t done, uint64_t size);
 
 /* Cuts what stands behind the last whole record, after keeping a copy of it unless it is an
- * unfinished record, if that is an unfinished tail (or force says so). An exit status, after a
- * message if not 0. (tail.c) */
+ * unfinished record, if that is an unfinished tail (or force says so); completes a replacement.
+ * Names the records that are gone. An exit status, after a message if not 0. (tail.c) */
 int repair_tail(struct repair *, const struct limefile_survey *);
 
 #endif

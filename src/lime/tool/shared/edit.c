@@ -26,38 +26,17 @@ int edit_lock(const char *path, int fd, bool test)
     return TOOL_GOOD;
 }
 
-static void count_flags(void *context, const struct limefile_finding *finding)
+static void note(void *context, const char *text)
 {
-    uint64_t *count = context;
-    *count += finding->code == LIMEFILE_D_MB_MISSING || finding->code == LIMEFILE_D_MB_INSIDE ||
-              finding->code == LIMEFILE_D_ME_MISSING;
+    const struct edit *edit = context;
+    message(edit->c.path, "edit: recover: %s", text);
 }
 
-/* Which message a record joins or leaves must be clear. */
-static uint64_t bad_flags(struct limefile_source *source)
-{
-    struct limefile_scan *scan;
-    struct limefile_record record;
-    uint64_t count = 0;
-    if (limefile_scan_new(source, count_flags, &count, &scan) != 0)
-        return 1;
-    while (limefile_scan_next(scan, &record) > 0)
-        ;
-    limefile_scan_free(scan);
-    return count;
-}
-
-static int check(struct edit *edit)
+/* The end is as a crash leaves it, or no container is there. */
+static int refuse_tail(struct edit *edit)
 {
     struct limefile_survey survey;
     struct container *c = &edit->c;
-    if (!limefile_index_fault(c->index)) {
-        if (!limefile_index_deviations(c->index) || !bad_flags(&c->file.source))
-            return TOOL_GOOD;
-        message(c->path, "edit: message flags contradict each other; nothing was changed, "
-                         "'lime repair' mends them");
-        return TOOL_BAD;
-    }
     container_fault_message(c);
     if (limefile_survey_take(&c->file.source, NULL, NULL, &survey) == 0 &&
         !survey.is_container) {
@@ -69,22 +48,44 @@ static int check(struct edit *edit)
     return TOOL_BAD;
 }
 
-static int begin(struct edit *edit)
+/* Does to deviations what limefs -o rw does: clears our own marks, leaves the harmless ones and
+ * refuses message flags that contradict each other. */
+static int recover(struct edit *edit)
 {
     struct limefile_source *source = &edit->c.file.source;
-    int err = limefile_index_build(source, &edit->c.index);
+    int err = limefile_recover(source, note, NULL, edit);
+    if (err) {
+        message(edit->c.path, "edit: %s; nothing was changed, see 'lime repair -n'",
+                limefile_strerror(err));
+        return TOOL_BAD;
+    }
+    limefile_index_free(edit->c.index);
+    edit->c.index = NULL;
+    err = limefile_index_build(source, &edit->c.index);
+    if (err)
+        message_code(edit->c.path, "index", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int begin(struct edit *edit)
+{
+    int status = TOOL_GOOD;
+    int err = limefile_index_build(&edit->c.file.source, &edit->c.index);
     if (err) {
         message_code(edit->c.path, "index", err);
         return TOOL_BAD;
     }
-    int status = check(edit);
+    if (limefile_index_fault(edit->c.index))
+        status = refuse_tail(edit);
+    else if (limefile_index_deviations(edit->c.index))
+        status = recover(edit);
     if (status == TOOL_GOOD) {
-        err = limefile_editor_new(source, edit->c.index, &edit->editor);
+        err = limefile_editor_new(&edit->c.file.source, edit->c.index, &edit->editor);
         if (err)
             message_code(edit->c.path, "edit", err);
         status = err ? TOOL_BAD : TOOL_GOOD;
     }
-    if (status != TOOL_GOOD)
+    if (status != TOOL_GOOD && edit->c.index)
         limefile_index_free(edit->c.index);
     return status;
 }
@@ -113,6 +114,15 @@ void edit_close(struct edit *edit)
 bool edit_is_last(const struct edit *edit, const struct limefile_record *record)
 {
     return record->ordinal == limefile_index_count(edit->c.index);
+}
+
+int edit_replaced(const struct edit *edit, const struct limefile_redo *redo, int err)
+{
+    if (err)
+        message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
+                redo->counts ? "'lime repair' completes it or takes it back"
+                             : "the record has its old data");
+    return err ? TOOL_BAD : TOOL_GOOD;
 }
 
 static void show_progress(void *context, uint64_t done, uint64_t size)

@@ -21,6 +21,10 @@ void edit_close(struct edit *);
 
 bool edit_is_last(const struct edit *, const struct limefile_record *);
 
+/* Reports what limefile_redo_commit() or limefile_redo_begin() returned: an exit status, after
+ * a message if it is not GOOD. */
+int edit_replaced(const struct edit *, const struct limefile_redo *, int err);
+
 /* limefile_rewrite() with a bar; an exit status, after a message if it is not GOOD. The struct
  * is good for nothing but edit_close() afterwards. */
 int edit_rewrite(struct edit *, const struct limefile_record *,

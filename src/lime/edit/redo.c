@@ -1,0 +1,207 @@
+/*
+ * redo.c - other data in a record, in place: a crash leaves the old data or the new ones
+ *
+ * Behind the last record stand 8 zero bytes, so that the new data are never taken for a record,
+ * then the new data, padded, and a trailer that ends the file: a magic word, where the data of
+ * the record begin, and the new length. While the last record has MARK_OPEN this is an
+ * uncommitted tail. MARK_REDO makes it count: from then on the copy into the record can be
+ * repeated until it is complete. MARK_OPEN again, before the file is cut: file systems may
+ * zero a part of what is cut before the new size is on the disk.
+ */
+#include "redo.h"
+#include "bytes.h"
+#include "put.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TRAILER = 24,
+    CHUNK_BYTES = 1024 * 1024,
+};
+
+static const unsigned char trailer_magic[LIMEFILE_WORD] = "limeredo";
+
+static uint64_t padded(uint64_t bytes)
+{
+    return bytes + limefile_padding(bytes);
+}
+
+/* ---- apply ---- */
+
+static int copy_data(struct limefile_source *source, const struct limefile_redo *redo)
+{
+    int err = 0;
+    char *chunk = redo->bytes ? malloc(CHUNK_BYTES) : NULL;
+    if (redo->bytes && !chunk)
+        return -ENOMEM;
+    for (uint64_t done = 0; !err && done < redo->bytes;) {
+        uint64_t left = redo->bytes - done;
+        size_t n = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
+        ssize_t got = limefile_read_full(source, chunk, n, redo->at + done);
+        if (got != (ssize_t)n)
+            err = got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
+        else
+            err = limefile_write_full(source, chunk, n, redo->target + done);
+        done += n;
+    }
+    free(chunk);
+    return err;
+}
+
+/* The padding and the length of the last record, and no old data behind it that look like a
+ * record. */
+static int put_last_end(struct limefile_source *source, uint64_t last, uint64_t bytes)
+{
+    static const unsigned char zeros[LIMEFILE_ALIGN + LIMEFILE_WORD];
+    unsigned char word[LIMEFILE_WORD];
+    put_be64(word, bytes);
+    int err = limefile_write_full(source, zeros, limefile_padding(bytes) + LIMEFILE_WORD,
+                                  last + LIMEFILE_HEADER_BYTES + bytes);
+    return err ? err : limefile_write_full(source, word, sizeof word, last + AT_BYTES);
+}
+
+static int put_mark_synced(struct limefile_source *source, uint64_t last, int mark)
+{
+    int err = limefile_put_mark(source, last, mark);
+    return err ? err : limefile_put_sync(source);
+}
+
+static int cut_behind(struct limefile_source *source, uint64_t last)
+{
+    struct limefile_header header;
+    uint64_t data_end, end;
+    int err = limefile_put_read_header(source, last, &header);
+    if (!err)
+        err = limefile_extent_of(last, header.bytes, &data_end, &end);
+    if (!err)
+        err = limefile_put_size(source, end);
+    return err ? err : limefile_put_sync(source);
+}
+
+int limefile_redo_apply(struct limefile_source *source, uint64_t last,
+                        const struct limefile_redo *redo)
+{
+    int err = copy_data(source, redo);
+    if (!err && redo->target == last + LIMEFILE_HEADER_BYTES)
+        err = put_last_end(source, last, redo->bytes);
+    if (!err)
+        err = limefile_put_sync(source);
+    if (!err)
+        err = put_mark_synced(source, last, MARK_OPEN);
+    if (!err)
+        err = cut_behind(source, last);
+    /* Clearing the mark needs no sync: where it is left, nothing follows it. */
+    return err ? err : limefile_put_mark(source, last, 0);
+}
+
+/* ---- find ---- */
+
+/* The record has a header that fits, and the new data stand where limefile_redo_begin() puts
+ * them, or further behind: the last record may have become shorter already. */
+static bool fits(struct limefile_source *source, uint64_t last,
+                 const struct limefile_redo *redo)
+{
+    struct limefile_header header;
+    uint64_t data_end, end, length;
+    if (limefile_put_read_header(source, last, &header) != 0)
+        return false;
+    length = header.bytes;
+    if (redo->target == last + LIMEFILE_HEADER_BYTES) {
+        length = redo->bytes > length ? redo->bytes : length;
+    } else if (redo->target < LIMEFILE_HEADER_BYTES || redo->target > last ||
+               redo->bytes > last - redo->target ||
+               limefile_put_read_header(source, redo->target - LIMEFILE_HEADER_BYTES,
+                                        &header) != 0 ||
+               header.bytes != redo->bytes) {
+        return false;
+    }
+    return limefile_extent_of(last, length, &data_end, &end) == 0 &&
+           redo->at >= end + LIMEFILE_WORD;
+}
+
+int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
+                       struct limefile_redo *out)
+{
+    unsigned char raw[TRAILER];
+    if (size < last + LIMEFILE_HEADER_BYTES + LIMEFILE_WORD + TRAILER)
+        return 0;
+    ssize_t got = limefile_read_full(source, raw, sizeof raw, size - TRAILER);
+    if (got != TRAILER)
+        return got < 0 ? (int)got : LIMEFILE_E_SHRUNK;
+    *out = (struct limefile_redo){
+        .target = get_be64(raw + LIMEFILE_WORD),
+        .bytes = get_be64(raw + 2 * LIMEFILE_WORD),
+        .counts = true,
+    };
+    if (memcmp(raw, trailer_magic, sizeof trailer_magic) != 0 || out->bytes > size ||
+        padded(out->bytes) > size - TRAILER)
+        return 0;
+    out->at = size - TRAILER - padded(out->bytes);
+    return fits(source, last, out);
+}
+
+/* ---- replace ---- */
+
+int limefile_redo_begin(struct limefile_editor *editor, const struct limefile_record *record,
+                        uint64_t bytes, struct limefile_redo *redo)
+{
+    const struct limefile_last *last = &editor->last;
+    bool is_last = record->data_offset == last->data_offset;
+    uint64_t data_end, end, file_end;
+    *redo = (struct limefile_redo){.target = record->data_offset, .bytes = bytes};
+    if (editor->count == 0 || !last->committed || editor->uncertain ||
+        (!is_last && bytes != record->bytes))
+        return LIMEFILE_E_STATE;
+    int err = limefile_extent_of(last->header_offset,
+                                 is_last && bytes > last->bytes ? bytes : last->bytes,
+                                 &data_end, &end);
+    if (!err && bytes > LIMEFILE_BYTES_MAX - LIMEFILE_WORD - TRAILER)
+        err = LIMEFILE_E_LENGTH;
+    if (!err)
+        err = limefile_extent_of(end, bytes + LIMEFILE_WORD + TRAILER, &data_end, &file_end);
+    if (err)
+        return err;
+    redo->at = end + LIMEFILE_WORD;
+    return limefile_growth_begin(editor);
+}
+
+static int put_trailer(struct limefile_source *source, const struct limefile_redo *redo)
+{
+    unsigned char raw[LIMEFILE_ALIGN + TRAILER] = {0};
+    unsigned padding = limefile_padding(redo->bytes);
+    unsigned char *trailer = raw + padding;
+    memcpy(trailer, trailer_magic, sizeof trailer_magic);
+    put_be64(trailer + LIMEFILE_WORD, redo->target);
+    put_be64(trailer + 2 * LIMEFILE_WORD, redo->bytes);
+    int err = limefile_write_full(source, raw, padding + TRAILER, redo->at + redo->bytes);
+    if (!err)
+        err = limefile_put_size(source, redo->at + padded(redo->bytes) + TRAILER);
+    return err ? err : limefile_put_sync(source);
+}
+
+int limefile_redo_commit(struct limefile_editor *editor, struct limefile_redo *redo)
+{
+    struct limefile_last *last = &editor->last;
+    int err = put_trailer(editor->source, redo);
+    if (err) {
+        limefile_redo_abandon(editor);
+        return err;
+    }
+    redo->counts = true;
+    err = put_mark_synced(editor->source, last->header_offset, MARK_REDO);
+    if (!err)
+        err = limefile_redo_apply(editor->source, last->header_offset, redo);
+    if (err)
+        return err;
+    editor->marked = editor->mark_synced = false;
+    if (redo->target == last->data_offset)
+        last->bytes = editor->claimed = redo->bytes;
+    return 0;
+}
+
+int limefile_redo_abandon(struct limefile_editor *editor)
+{
+    return limefile_commit(editor, editor->last.bytes);
+}
