@@ -253,7 +253,7 @@ class Middle(RepairCase):
         self.repair(good[:at + 1000], status=1)
         self.assertIn("record 2 is gone", self.err)
         self.assertNotIn("good", self.out)
-        self.assertIn(f"{self.path}: 1 deviation: 1 record", self.out)
+        self.assertIn(f"{self.path}: bad: 1 deviation: 1 record", self.out)
         self.assertEqual(self.check(), 1)
 
     def test_wrong_data_are_never_good(self):

@@ -97,9 +97,9 @@ static int check_now(struct repair *repair, bool quiet, struct check *check)
     *check = (struct check){
         .path = repair->path, .options = &options, .progress = &repair->progress};
     progress_begin(&repair->progress, "check", size_of(repair));
-    int status = check_file(check);
+    check_file(check);
     progress_end(&repair->progress);
-    return status;
+    return verdict_status(check->verdict);
 }
 
 /* Names what lime check finds. */
