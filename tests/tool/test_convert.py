@@ -364,7 +364,7 @@ class Checked(ConvertCase):
                 self.assertLess(abs(result["plaquette"] - gaugelib.plaquette(u)), within)
                 self.assertLess(abs(result["link_trace"] - gaugelib.link_trace(u)), within)
                 self.assertEqual((said["format"], said["verdict"], result["state"]),
-                                 (name, "good", "ok"))
+                                 (name, "good", "good"))
                 self.assertEqual([s["name"] for s in result["stated"]],
                                  {"nersc": ["link_trace", "plaquette"], "milc": [],
                                   "openqcd": ["plaq"]}[name])

@@ -124,7 +124,7 @@ class Physics(limetest.TestCase):
                     self.assertEqual((result["ordinal"], result["state"], result["bad_links"],
                                       result["bad_sites"], result["nonfinite"], result["stated"],
                                       result["first_bad"], result["bound"]),
-                                     (2, "ok", 0, 0, 0, [], None,
+                                     (2, "good", 0, 0, 0, [], None,
                                       1e-6 if precision == 64 else 1e-4))
 
     def test_corpus(self):
@@ -133,7 +133,7 @@ class Physics(limetest.TestCase):
             if row["type"] != "ildg-binary-data" or row["file"] == "clime_pack_multi.lime":
                 continue  # that one's are no field
             result, = json_of(row["path"])["physics"]
-            self.assertEqual(result["state"], "ok", row["path"])
+            self.assertEqual(result["state"], "good", row["path"])
             with open(row["path"], "rb") as file:
                 text = re.search(rb"plaquette = (\d\.\d+)|<plaq>([^<]+)", file.read())
             stated = float(text[1] or text[2])
@@ -321,7 +321,7 @@ class Physics(limetest.TestCase):
         result = json_of(path, status=1)
         self.assertEqual([(p["ordinal"], p["state"], len(p["stated"]))
                           for p in result["physics"]],
-                         [(3, "ok", 1), (5, "ok", 0), (8, "ok", 1), (10, "bad", 0)])
+                         [(3, "good", 1), (5, "good", 0), (8, "good", 1), (10, "bad", 0)])
         self.assertEqual([(f["ordinal"], f["code"]) for f in result["findings"]],
                          [(10, "links")])
         self.assertIn(b"; configurations: 3 good, 1 bad\n",
@@ -330,17 +330,25 @@ class Physics(limetest.TestCase):
     def test_others_are_not_examined(self):
         data = encode(LINKS)
         other = scidac.ildg_format(DIMS).replace(b"su3gauge", b"su2gauge")
-        for records, states in (
-                ([("ildg-format", other), ("ildg-binary-data", data)], ["unexamined"]),
-                ([("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", data[:-576])],
-                 ["unexamined"]),
-                ([("ildg-binary-data", data)], []), ([("xlf-info", b"plaquette = 1")], [])):
+        for records, status, reasons in (
+                ([("ildg-format", other), ("ildg-binary-data", data)], 1,
+                 ["a gauge field, but not of SU(3)"]),
+                ([("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", data[:-576])], 1,
+                 ["4 colour matrices a site, but its length is not that of the lattice"]),
+                ([("ildg-binary-data", data)], 3, ["no metadata describe it"]),
+                ([("xlf-info", b"plaquette = 1")], 0, [])):
             path = self.write("c", container([records]))
             done = run(["lime", "check", "--physics", "--json", path])
-            self.assertEqual([p["state"] for p in json.loads(done.stdout)["physics"]], states)
+            physics = json.loads(done.stdout)["physics"]
+            self.assertEqual([(p["state"], p["reason"]) for p in physics],
+                             [("unverified", reason) for reason in reasons])
+            self.assertEqual(done.returncode, status)
             done = run(["lime", "check", "--physics", path])
-            self.assertIn(f"; configurations: {'1 unexamined' if states else 'none'}\n".encode(),
+            self.assertEqual(done.returncode, status)
+            self.assertIn(f"; configurations: {'1 unverified' if reasons else 'none'}\n".encode(),
                           done.stdout)
+            for reason in reasons:
+                self.assertIn(f": unverified: {reason}\n".encode(), done.stdout)
 
     def test_with_sums(self):
         data = encode(LINKS)
@@ -350,7 +358,7 @@ class Physics(limetest.TestCase):
         self.assertIn(b"; checksums: 1 right; configurations: 1 good\n", done.stdout)
         result = json_of(path, "--data")
         self.assertEqual((result["checksums"][0]["state"], result["physics"][0]["state"]),
-                         ("ok", "ok"))
+                         ("ok", "good"))
 
     def test_a_tree(self):
         folder = self.tempdir()
@@ -360,7 +368,7 @@ class Physics(limetest.TestCase):
         done = run(["lime", "check", "--physics", "-r", "--json", folder])
         self.assertEqual(done.returncode, 1)
         *files, totals = map(json.loads, done.stdout.splitlines())
-        self.assertEqual([f["physics"][0]["state"] for f in files], ["ok", "bad"])
+        self.assertEqual([f["physics"][0]["state"] for f in files], ["good", "bad"])
         self.assertEqual((totals["summary"]["good"], totals["summary"]["bad"],
                           totals["summary"]["summed"]), (1, 1, 2 * len(encode(LINKS))))
 

@@ -72,6 +72,7 @@ enum limefile_error {
 
     LIMEFILE_D_XML,            /* a metadata record that cannot be understood */
     LIMEFILE_D_OPTIONAL,       /* an optional element of metadata that cannot be read */
+    LIMEFILE_D_DATATYPE,       /* a datatype of a private record with an unknown prefix */
     LIMEFILE_D_FORMAT_MISSING, /* ildg-binary-data that no ildg-format describes */
     LIMEFILE_D_FORMAT_LATE,    /* an ildg-format behind its data, or without any */
     LIMEFILE_D_FORMAT_DIFFERS, /* two records describe the same data differently */

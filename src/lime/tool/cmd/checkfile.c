@@ -286,7 +286,7 @@ static int verify(struct look *look)
         err = physics_check(&look->physics, &look->field);
     check->physical = look->physics.good;
     check->unphysical = look->physics.wrong;
-    check->unexamined = look->physics.unknown;
+    check->unexamined = look->physics.unverified;
     return err;
 }
 
@@ -414,5 +414,7 @@ int check_file(struct check *check)
     close_it(&look);
     if (err || !check_is_container(check))
         return TOOL_UNUSABLE;
-    return check->deviations + check->faults ? TOOL_BAD : TOOL_GOOD;
+    if (check->deviations + check->faults)
+        return TOOL_BAD;
+    return check->unexamined ? TOOL_UNVERIFIED : TOOL_GOOD;
 }

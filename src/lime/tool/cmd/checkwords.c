@@ -45,7 +45,7 @@ static void sums_text(const struct check *c, char *buf, size_t cap)
 
 static void physics_text(const struct check *c, char *buf, size_t cap)
 {
-    static const char *const names[] = {"good", "bad", "unexamined"};
+    static const char *const names[] = {"good", "bad", "unverified"};
     const uint64_t counts[] = {c->physical, c->unphysical, c->unexamined};
     counts_text(c->options->physics, "; configurations: ", names, counts, "none", buf, cap);
 }
@@ -53,7 +53,7 @@ static void physics_text(const struct check *c, char *buf, size_t cap)
 void check_summary(const struct check *c)
 {
     uint64_t bad = c->deviations + c->faults;
-    char found[96] = "good", sums[128], physics[128];
+    char found[96], sums[128], physics[128];
     const char *end = "";
     if (!check_is_container(c)) {
         answer(c->path, "not a LIME container");
@@ -62,6 +62,7 @@ void check_summary(const struct check *c)
     if (c->fault)
         end = bad == 1 ? ", a fault that ends the container"
                        : ", the last one a fault that ends the container";
+    snprintf(found, sizeof found, "%s", check_verdict(c));
     if (bad)
         snprintf(found, sizeof found, "%" PRIu64 " deviation%s%s", bad, plural(bad), end);
     sums_text(c, sums, sizeof sums);
@@ -80,7 +81,10 @@ const char *check_verdict(const struct check *c)
 {
     if (!check_is_container(c))
         return "not-a-container";
-    return c->faults ? "fault" : c->deviations ? "deviations" : "good";
+    return c->faults       ? "fault"
+           : c->deviations ? "deviations"
+           : c->unexamined ? "unverified"
+                           : "good";
 }
 
 void check_end_json(const struct check *c, const char *verdict)

@@ -99,7 +99,7 @@ static void count(struct totals *t, const struct outcome *one, int status)
     t->files++;
     t->bytes += one->size;
     t->summed += one->summed;
-    if (status != TOOL_GOOD)
+    if (status != TOOL_GOOD && status != TOOL_UNVERIFIED)
         t->bad++;
     else if (one->unverified)
         t->unverified++;

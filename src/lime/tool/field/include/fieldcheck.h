@@ -46,14 +46,14 @@ void sums_check_release(struct sums_check *);
 
 /* Zero to begin with; released whatever it was. */
 struct physics_check {
-    uint64_t good, wrong, unknown; /* unknown: gauge fields that cannot be examined */
-    struct physics_result *result; /* one for each gauge field */
+    uint64_t good, wrong, unverified; /* unverified: gauge fields that cannot be examined */
+    struct physics_result *result;    /* one for each gauge field */
     size_t results, room;
 };
 
 int physics_check(struct physics_check *, const struct field_check *); /* -ENOMEM */
 
-/* [{"ordinal": 3, "state": "ok", "plaquette": ...}, ...] */
+/* [{"ordinal": 3, "state": "good", "plaquette": ...}, ...] */
 void physics_check_json(const struct physics_check *);
 void physics_check_release(struct physics_check *);
 
