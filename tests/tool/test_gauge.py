@@ -211,6 +211,8 @@ class NotExamined(GaugeCase):
             self.assertEqual(done.returncode, status)
             done = run(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")])
             self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"record {result['ordinal']}: no SU(3) gauge configuration: "
+                          f"{result['reason']}\n".encode(), done.stderr)
         return [result["reason"] for result in told["physics"]]
 
     def test_reasons(self):

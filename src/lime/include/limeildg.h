@@ -172,8 +172,7 @@ bool limefile_siteshape_is_links(const struct limefile_siteshape *);
 /* The precision in a datatype as "QDP_F3_ColorMatrix": 32 or 64; 0: it has none. */
 unsigned limefile_datatype_precision(const char *datatype);
 
-/* False if the datatype has a prefix as "QDP_" which none of the programs writes that
- * docs/format.md names. */
+/* False if the datatype has a prefix, as "QDP_", that is not in the list of docs/format.md. */
 bool limefile_datatype_is_known(const char *datatype);
 
 /* ---- whether data can be compared with a checksum ---- */
