@@ -183,7 +183,7 @@ class Physics(limetest.TestCase):
         self.assertEqual((finding["code"], finding["ordinal"]), ("links", 2))
         self.assertEqual(finding["offset"], data.index(encode(links, precision))
                          + (4 * site + direction) * 18 * precision // 8)
-        self.assertEqual(result["verdict"], "deviations")
+        self.assertEqual(result["verdict"], "bad")
         first = result["physics"][0]["first_bad"]
         at = [site % 3, site // 3 % 2, site // 6 % 1, site // 6]
         self.assertEqual((first["site"], first["direction"]), (at, "xyzt"[direction]))
@@ -358,7 +358,7 @@ class Physics(limetest.TestCase):
         self.assertIn(b"; checksums: 1 right; configurations: 1 good\n", done.stdout)
         result = json_of(path, "--data")
         self.assertEqual((result["checksums"][0]["state"], result["physics"][0]["state"]),
-                         ("ok", "good"))
+                         ("good", "good"))
 
     def test_a_tree(self):
         folder = self.tempdir()
