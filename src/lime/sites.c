@@ -57,19 +57,26 @@ static const char *why_not_read(const struct limefile_field *f)
     return NULL;
 }
 
-/* True if a private record gives a site the bytes of four matrices, but not the numbers of four
- * matrices: its precision, or the size of a datum, is missing or wrong. */
+/* True if a private record, or the record's length, gives a site the bytes of four matrices,
+ * but the metadata do not describe four matrices: the precision, or the size or number of the
+ * data, is missing or wrong. */
 static bool has_bytes_of_links(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
-    const uint64_t single = 4 * COLOURS * COLOURS * 8, datum = COLOURS * COLOURS * 2;
-    if (f->kind != LIMEFILE_KIND_SCIDAC || f->datacount == 0 ||
-        (f->site_bytes != single && f->site_bytes != 2 * single))
+    const uint64_t single = 4 * COLOURS * COLOURS * 8, reals = COLOURS * COLOURS * 2;
+    if (f->kind != LIMEFILE_KIND_SCIDAC || f->datacount == 0)
         return false;
     limefile_siteshape_of(f, &site);
-    bool matrices = site.dims == 3 && strcmp(site.name[2], "b") == 0;
+    bool matrices =
+        (site.dims == 2 || site.dims == 3) && strcmp(site.name[site.dims - 1], "b") == 0;
+    if (f->expected && f->expected != f->record.bytes) /* expected is a multiple of sites */
+        return matrices && f->record.bytes % f->sites == 0 &&
+               (f->record.bytes / f->sites == single ||
+                f->record.bytes / f->sites == 2 * single);
+    if (f->site_bytes != single && f->site_bytes != 2 * single)
+        return false;
     return !site.known ||
-           (matrices && f->site_bytes / f->datacount != datum * f->precision / 8);
+           (matrices && f->site_bytes / f->datacount != reals * f->precision / 8);
 }
 
 enum limefile_configuration limefile_field_configuration(const struct limefile_field *f,
@@ -83,8 +90,7 @@ enum limefile_configuration limefile_field_configuration(const struct limefile_f
                                               : "no metadata describe it";
     else if (has_bytes_of_links(f))
         reason =
-            "it has the bytes of 4 colour matrices a site, but its precision or typesize is "
-            "another";
+            "it has the bytes of 4 colour matrices a site, but its metadata describe others";
     if (why)
         *why = reason;
     return reason                           ? LIMEFILE_CONFIGURATION_UNKNOWN

@@ -19,10 +19,14 @@ enum {
     EXTENT_MAX = 100, /* of an extent in a name; a larger one does not count */
 };
 
+/* Returns false if there are too many dimensions, or there is one of that name. */
 static bool add_dim(struct limefile_siteshape *s, uint64_t extent, const char *name)
 {
     if (s->dims == LIMEFILE_SITE_DIMS_MAX)
         return false;
+    for (unsigned i = 0; i < s->dims; i++)
+        if (strcmp(s->name[i], name) == 0)
+            return false;
     s->extent[s->dims] = extent;
     s->name[s->dims++] = name;
     return true;

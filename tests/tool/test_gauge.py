@@ -243,6 +243,8 @@ class NotExamined(GaugeCase):
                  field(private("QDP_D3_ColorMatrix", "F", 144, 4), self.raw(True), 576)),
                 ("it has the bytes of 4 colour matrices a site, but", 3, [whole],
                  field(private("Lattice", None, 72, 4), raw, 288)),
+                ("it has the bytes of 4 colour matrices a site, but", 1, [whole],
+                 field(private("USQCD_F3_ColorMatrix", "F", 72, 1), raw, 72)),
                 ("no metadata describe it", 3, [("scidac-binary-data", raw)]),
                 ("the metadata that describe it cannot be read", 1, [whole],
                  field(("scidac-private-record-xml", b"<scidacRecord>"), raw, 288))):

@@ -50,8 +50,9 @@ static void test_shapes(void **state)
         {"Lattice", 64, 64, 1, 2, 1, true, 2, {2, 2}},
         {"", 64, 192, 1, 3, 4, true, 2, {4, 3}},
         {"mine", 64, 192, 1, 0, 0, true, 2, {4, 3}},
-        {"Lattice", 32, 20, 1, 3, 4, false, 1, {5}},            /* none of these */
-        {"Lattice", 32, 28, 1, 3, 4, false, 1, {7}},            /* an odd number of reals */
+        {"Lattice", 32, 20, 1, 3, 4, false, 1, {5}}, /* none of these */
+        {"Lattice", 32, 28, 1, 3, 4, false, 1, {7}}, /* an odd number of reals */
+        {"GRID_F_LorentzVector4_LorentzVector4", 32, 128, 1, 0, 0, false, 1, {32}}, /* twice */
         {"USQCD_F3_Fermions", 32, 40, 1, 3, 4, false, 1, {10}}, /* not a word */
         {"Lattice", 32, 24, 1, 4000000000, 4000000000, false, 1, {6}},
     };
@@ -221,12 +222,12 @@ static void test_others(void **state)
     f.datacount = 8;
     assert_class(&f, LIMEFILE_NO_CONFIGURATION, NULL);
     f.datacount = 4; /* 4 data of twice the bytes of a matrix */
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "typesize");
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "describe others");
     f = configuration_of("Lattice"); /* no precision */
     f.kind = LIMEFILE_KIND_SCIDAC;
     f.precision = 0;
     f.datacount = 4;
-    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "precision");
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "describe others");
 }
 
 int main(void)
