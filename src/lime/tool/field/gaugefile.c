@@ -25,13 +25,42 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
     return found ? TOOL_GOOD : TOOL_BAD;
 }
 
-static void open_message(const char *path, int err)
+enum { NAMED_MAX = 8 };
+
+/* Names the first fields that can be configurations but cannot be read as one: record
+ * `ordinal`, or any for 0. Returns false if there are none. */
+static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
+{
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    unsigned named = 0;
+    if (limefile_index_build(f->source, &index) != 0)
+        return false;
+    if (limefile_fields_build(f->source, index, &fields) == 0) {
+        for (size_t i = 0; i < fields.count && named < NAMED_MAX; i++) {
+            struct limefile_field field;
+            const char *why;
+            limefile_fields_get(&fields, i, &field);
+            if ((ordinal && field.record.ordinal != ordinal) ||
+                limefile_field_configuration(&field, &why) != LIMEFILE_CONFIGURATION_UNKNOWN)
+                continue;
+            message(f->path, "record %" PRIu64 ": no SU(3) gauge configuration: %s",
+                    field.record.ordinal, why);
+            named++;
+        }
+        limefile_fields_release(&fields);
+    }
+    limefile_index_free(index);
+    return named > 0;
+}
+
+static void open_message(const struct gaugefile *f, uint64_t ordinal, int err)
 {
     if (err == LIMEFILE_E_GAUGE_SEVERAL)
-        message(path,
+        message(f->path,
                 "several configurations; choose one with --record ('lime info' lists them)");
-    else
-        message_code(path, "open", err);
+    else if (err != LIMEFILE_E_GAUGE_NONE || !name_unknown(f, ordinal))
+        message_code(f->path, "open", err);
 }
 
 /* A volume stands for its set. */
@@ -70,7 +99,7 @@ int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
         status = select_ordinal(f, record, &ordinal);
     int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge);
     if (err) {
-        open_message(path, err);
+        open_message(f, ordinal, err);
         status = TOOL_UNUSABLE;
     }
     if (status != TOOL_GOOD)

@@ -46,8 +46,8 @@ void sums_check_release(struct sums_check *);
 
 /* Zero to begin with; released whatever it was. */
 struct physics_check {
-    uint64_t good, wrong, unknown; /* unknown: gauge fields that cannot be examined */
-    struct physics_result *result; /* one for each gauge field */
+    uint64_t good, wrong, unverified; /* unverified: gauge fields that cannot be examined */
+    struct physics_result *result;    /* one for each gauge field */
     size_t results, room;
 };
 
