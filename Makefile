@@ -110,7 +110,7 @@ bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
 checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
 # Of the format again: what programs print goes through it, and whether anybody watches.
-text_obj      := $(call obj,src/lime/text.c src/lime/terminal.c)
+text_obj      := $(call obj,$(addprefix src/lime/,text.c terminal.c optionerror.c))
 
 # Libraries that lime-bench compares, where MPICC is the MPI that Debian has built them with, by
 # pkg-config name; `lime-bench --list` gives the reason where one is left out.

@@ -792,7 +792,8 @@ class Commands(jobtest.TestCase):
                               (["--stop", "a", "b"], "b: unexpected argument"),
                               (["--stop", "--status", "a"],
                                "--socket, --stop, --status: only one of them can be given"),
-                              (["a"], "no --socket, --stop or --status: give one of them")):
+                              (["a"], "a: no --socket, --stop or --status before it"),
+                              ([], "no --socket, --stop or --status: give one of them")):
             done = limetest.run([jobtest.IO, *args])
             self.assertEqual((done.returncode, done.stderr.decode()),
                              (2, f"limefs-io: {message}; try limefs-io --help\n"))

@@ -176,6 +176,8 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
         if (code >= 0)
             return code;
     }
+    if (!options->mode && options->socket)
+        return wrong(options->socket, "no --socket, --stop or --status before it");
     if (!options->mode)
         return wrong("no --socket, --stop or --status", "give one of them");
     return options->socket ? -1 : wrong("no path of a socket", "give one");

@@ -209,7 +209,7 @@ static int run(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     struct options o = {0};
-    for (int opt; (opt = getopt_long(argc, argv, "lh", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "lh", longs, NULL)) != -1;) {
         if (opt == 'l')
             o.lengthy = true;
         else if (opt == 'h')

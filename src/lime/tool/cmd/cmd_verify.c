@@ -336,7 +336,7 @@ static int run(int argc, char **argv)
     };
     struct options o = {0};
     int worst = TOOL_GOOD;
-    for (int opt; (opt = getopt_long(argc, argv, "q", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "q", longs, NULL)) != -1;) {
         if (opt == 'q')
             o.quiet = true;
         else if (opt == 'j')

@@ -83,7 +83,7 @@ static int parse(int argc, char **argv, struct options *o)
         {NULL, 0, NULL, 0},
     };
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "t:r0", longs, NULL)) != -1;) {
+    for (int opt; !status && (opt = read_option(argc, argv, "t:r0", longs, NULL)) != -1;) {
         if (opt == OPT_RECORD || opt == 't')
             o->wanted.record = optarg, o->wanted.as_type = opt == 't';
         else if (opt == OPT_PREFIX)

@@ -31,7 +31,7 @@ struct pathlist_options {
     bool nul, recursive;
 };
 
-/* For getopt_long(), with 'r' and '0' among the short ones. */
+/* For read_option(), with 'r' and '0' among the short ones. */
 /* clang-format off */
 #define PATHLIST_LONG_OPTIONS                     \
     {"recursive", no_argument, NULL, 'r'},        \
