@@ -396,9 +396,9 @@ class LimefsIo(Harmless):
                      ["--stop", "a", HOSTILE],
                      ["--socket", HOSTILE * 9], ["--socket", "a", "--stripe", HOSTILE],
                      ["--socket", "a", "--hint", HOSTILE], ["--socket", "a", "--ready", HOSTILE],
-                     ["--socket", "a", "--lifeline", HOSTILE], [b"--help=" + HOSTILE],
-                     [b"--socket" + HOSTILE]):
+                     ["--socket", "a", "--lifeline", HOSTILE], [b"--socket" + HOSTILE]):
             self.tame(jobtest.IO, *args, status=2)
+        self.tame(jobtest.IO, b"--help=" + HOSTILE, status=2, shows=())
         for action in ("--stop", "--status"):
             self.tame(jobtest.IO, action, HOSTILE, status=1, cwd=where)
             self.tame(jobtest.IO, action, where[-107:], status=1)
