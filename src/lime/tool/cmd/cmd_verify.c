@@ -1,6 +1,7 @@
 /* cmd_verify.c - lime verify: has a mount verify its records; the daemon, or its job, reads */
 #define _GNU_SOURCE
 #include "jsonout.h"
+#include "nameorder.h"
 #include "progress.h"
 #include "tool.h"
 
@@ -221,7 +222,7 @@ static int add_name(struct names *names, const char *name)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return name_compare(*(char *const *)a, *(char *const *)b);
 }
 
 static char *inside(const char *folder, const char *name)
