@@ -128,7 +128,7 @@ static const char usage[] =
     "    --status [--json] MOUNTPOINT   print what a mount has read, and the state of its job\n"
     "\n"
     "options for parallel reads by an MPI job:\n"
-    "    -o ranks=N             start a job of N ranks with the mount\n"
+    "    -o ranks=N             start a job of N ranks with the mount, 1 to 4096\n"
     "    -o job=SOCKET          use one that runs: see limefs-io(1)\n"
     "    -o mpirun=COMMAND      what starts the job (mpirun); words are separated by spaces\n"
     "    -o forward_from=SIZE   a reader that has gone on for so long is forwarded (4M)\n"

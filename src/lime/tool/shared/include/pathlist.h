@@ -45,8 +45,8 @@ int pathlist_option(struct pathlist_options *, int opt, const struct command *, 
 /* ---- the list ---- */
 
 /* Of what is left of the command line after its options, and of --files-from. Found files come
- * in natural order (nameorder.h); links found are not followed, so that there is no way round in a
- * circle. An exit status, after a message if it is not TOOL_GOOD. */
+ * in natural order (nameorder.h); links found are not followed, so that there is no way round
+ * in a circle. An exit status, after a message if it is not TOOL_GOOD. */
 int pathlist_make(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int argc, char **argv);
 
