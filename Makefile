@@ -110,7 +110,7 @@ bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
 checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
 # Of the format again: what programs print goes through it, and whether anybody watches.
-text_obj      := $(call obj,src/lime/text.c src/lime/terminal.c)
+text_obj      := $(call obj,$(addprefix src/lime/,text.c terminal.c optionerror.c))
 
 # Libraries that lime-bench compares, where MPICC is the MPI that Debian has built them with, by
 # pkg-config name; `lime-bench --list` gives the reason where one is left out.
@@ -361,7 +361,7 @@ $(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c clock.c l
 # A room, with those below it; libfuse3 is there for what it tells the kernel.
 names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
-$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
+$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) $(addprefix src/fuse/process/,options.c values.c))
 $(B)/tests/test_pace: $(B)/obj/src/fuse/process/pace.o
 $(B)/tests/test_turns: $(call obj,src/fuse/base/clock.c $(addprefix src/fuse/process/,pace.c turns.c))
 $(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)

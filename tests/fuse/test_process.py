@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import contextlib
+import itertools
+import json
 import os
 import pwd
 import shutil
@@ -37,6 +39,29 @@ class Help(limetest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, b""), args)
             self.assertRegex(done.stderr, rb"see limefs --help|nonsense")
 
+    def test_the_message_names_the_option(self):
+        path, where = self.write("c.lime", CONTAINER), self.tempdir()
+        for args, message in ((["--foo", path, where], "unknown option '--foo'"),
+                              (["-Z", path, where], "unknown option '-Z'"),
+                              (["-o", "foo=1", path, where], "unknown option 'foo=1'"),
+                              (["-o"], "option '-o' requires a value"),
+                              ([path, where, "x"], "unexpected argument 'x'"),
+                              ([path, where + "/no"], f"bad mount point `{where}/no': No such file"),
+                              (["--status"], "no mount point"),
+                              (["--status", where, "--foo"], "unknown option '--foo'"),
+                              (["--status", where, where], "unexpected argument")):
+            done = limetest.run(["limefs", *args])
+            self.assertEqual(done.returncode, 2, args)
+            self.assertTrue(done.stderr.decode().startswith("limefs: " + message), done.stderr)
+            self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+
+    def test_a_job_whose_program_is_missing(self):
+        path, where = self.write("c.lime", CONTAINER), self.tempdir()
+        for mpirun in ("nosuch", "./nosuch -x", "/nosuch", where):
+            done = limetest.run(["limefs", "-o", f"ranks=2,mpirun={mpirun}", path, where])
+            self.assertEqual((done.returncode, limetest.mounts_under(where)), (1, []), mpirun)
+            self.assertIn(b": program not found; ", done.stderr)
+
     def test_a_wrong_mount_option_or_mount_point(self):
         path = self.write("c.lime", CONTAINER)
         for args in (["-o", "nonsense=1", path, self.tempdir()], [path, path + ".nowhere"]):
@@ -58,6 +83,23 @@ class Process(limetest.TestCase):
                     done = limetest.run(["limefs", *args], stdout=full)
                 self.assertEqual(done.returncode, 1, args)
                 self.assertIn(b"standard output: write: No space left", done.stderr)
+
+    def test_status_takes_its_words_in_any_order(self):
+        with limetest.Mount(self.path) as mount:
+            for args in itertools.permutations(["--status", "--json", mount.path]):
+                shown = json.loads(self.run_ok(["limefs", *args]))
+                self.assertEqual(shown["job"]["state"], "none")
+            self.assertIn(b"job  ", self.run_ok(["limefs", mount.path, "--status"]))
+
+    def test_status_tells_why_there_is_no_job(self):
+        with limetest.Mount(self.path, opts="ranks=2,mpirun=false") as mount:
+            def reason():
+                shown = json.loads(self.run_ok(["limefs", "--status", "--json", mount.path]))
+                return shown["job"].get("reason")
+            self.assertTrue(limetest._wait(reason, 100))
+            self.assertEqual(reason(), "it does not start: mpirun has ended")
+            self.assertRegex(self.run_ok(["limefs", "--status", mount.path]),
+                             rb"job +(absent|starting): it does not start: mpirun has ended\n")
 
     def test_ready_when_it_returns(self):
         for _ in range(20):

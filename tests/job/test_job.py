@@ -5,6 +5,7 @@ import array
 import contextlib
 import ctypes
 import errno
+import itertools
 import json
 import os
 import random
@@ -722,7 +723,9 @@ class Commands(jobtest.TestCase):
         client = job.client(MIB)
         file = client.open(path)
         client.read(file, 0, 1_000_000, 0)
-        status = json.loads(self.run_ok([jobtest.IO, "--status", job.path, "--json"]))
+        for words in itertools.permutations(["--status", "--json", job.path]):
+            status = json.loads(self.run_ok([jobtest.IO, *words]))
+        self.run_ok([jobtest.IO, "--status=" + job.path, "--json"])
         self.assertEqual(status["ranks"], 3)
         self.assertEqual(status["hosts"][0]["ranks"], [0, 1, 2])
         self.assertEqual((status["bytes_read"], status["bytes_written"]), (1_000_000, 0))
@@ -776,6 +779,24 @@ class Commands(jobtest.TestCase):
             done = limetest.run([jobtest.IO, *args])
             self.assertEqual((done.returncode, done.stdout), (2, b""), args)
             self.assertIn(b"limefs-io: ", done.stderr)
+
+    def test_the_message_names_the_option(self):
+        for args, message in ((["--foo", "a"], "unknown option '--foo'"),
+                              (["-x"], "unknown option '-x'"),
+                              (["--foo=1"], "unknown option '--foo'"),
+                              (["--socket"], "option '--socket' requires a value"),
+                              (["--json=1"], "option '--json' takes no value"),
+                              (["--st", "a"],
+                               "option '--st' is ambiguous (--stop, --status, --stripe)"),
+                              (["--status", "--json"], "no path of a socket: give one"),
+                              (["--stop", "a", "b"], "b: unexpected argument"),
+                              (["--stop", "--status", "a"],
+                               "--socket, --stop, --status: only one of them can be given"),
+                              (["a"], "a: no --socket, --stop or --status before it"),
+                              ([], "no --socket, --stop or --status: give one of them")):
+            done = limetest.run([jobtest.IO, *args])
+            self.assertEqual((done.returncode, done.stderr.decode()),
+                             (2, f"limefs-io: {message}; try limefs-io --help\n"))
 
     def test_help_and_version(self):
         self.assertIn(b"--lifeline", self.run_ok([jobtest.IO, "--help"]))

@@ -327,7 +327,7 @@ class Output(TestCase):
         file = os.path.join(self.tempdir(), "f")
         cases = [
             ((), "usage: "), ((file, file), "usage: "), (("--nonsense", file), "unknown option"),
-            (("-z", file), "unknown option"), (("--size",), "missing argument"),
+            (("-z", file), "unknown option"), (("--size",), "requires a value"),
             (("-b", "nfs", file), "no such back end"), (("-p", "star", file), "the patterns are"),
             (("--size", "0", file), "expected"), (("--size", "4x", file), "expected"),
             (("--size", "99999999T", file), "expected"), (("--size", "-1", file), "expected"),

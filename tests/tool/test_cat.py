@@ -60,6 +60,16 @@ class Selectors(limetest.TestCase):
         for word in ("0", "8", "3.1", "1.4", "none", "99999999999999999999", "1.99999999999"):
             self.assertIn("no such record", self.refused(word))
 
+    def test_a_second_file(self):
+        """Is taken for a record by the commands that take one file."""
+        one, two = self.write("a", container([("t", b"x")])), self.write("b", b"")
+        for args in (["cat", one, two], ["checksum", one, two], ["checksum", "--add", one, two],
+                     ["rm", one, two], ["replace", one, two, two], ["lfn", "--set", "n", one, two]):
+            done = run(["lime", *args])
+            self.assertEqual(done.returncode, 1, args)
+            self.assertIn(f"a: record '{two}': no such record, but a file; this command takes one "
+                          "FILE, so run it once for each\n", done.stderr.decode())
+
     def test_corpus(self):
         rows = limetest.manifest()
         self.assertTrue(rows)

@@ -1,5 +1,7 @@
-"""The README's two commands, on a Debian of which nothing but the base system is installed."""
+"""The README's two commands, on a Debian of which nothing but the base system is installed; and
+the daemon's sources with the headers of other Debians."""
 
+import glob
 import os
 import shutil
 import subprocess
@@ -18,6 +20,61 @@ def mirror():
     """That this machine uses; None if it has none."""
     listed = limetest.run(["apt-get", "indextargets", "--format", "$(REPO_URI)"]).stdout.decode()
     return next((uri for uri in listed.split() if uri.rstrip("/").endswith("/debian")), None)
+
+
+class Headers(limetest.TestCase):
+    """The daemon is compiled with headers that this machine does not have."""
+
+    CC = os.environ.get("CC", "cc")
+    PACKAGES = ("libc6-dev", "libfuse3-dev", "linux-libc-dev")
+    KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+    def compile(self, *options):
+        rooms = [folder for room in ("lime", "fuse", "mpi/wire")
+                 for folder, _, _ in os.walk(os.path.join(limetest.REPO, "src", room))
+                 if os.path.basename(folder) == "include"]
+        fuse = limetest.run(["pkg-config", "--cflags", "fuse3"]).stdout.decode().split()
+        done = limetest.run([self.CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                             "-D_FILE_OFFSET_BITS=64", "-DLIMEFS_VERSION=\"0\"",
+                             "-DFUSE_USE_VERSION=312", *("-I" + room for room in rooms), *options,
+                             *(word.replace("-I", "-isystem", 1) for word in fuse),
+                             *glob.glob(os.path.join(limetest.REPO, "src/fuse/*/*.c"))],
+                            timeout=300)
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, ""), options)
+
+    def test_both_names_of_a_member(self):
+        shim = os.path.join(limetest.REPO, "tests/data/headers")
+        for name in ("padding", "backing_id"):
+            self.compile("-I" + shim, "-DOPEN_OUT_LAST=" + name)
+
+    def apt_get(self, root, *words):
+        setting = {"Dir::State": root, "Dir::State::Status": root + "/status", "Dir::Cache": root,
+                   "Dir::Etc::SourceList": root + "/sources.list", "APT::Sandbox::User": "root",
+                   "Dir::Etc::SourceParts": "/dev/null", "Acquire::Languages": "none",
+                   "Acquire::http::Timeout": "20"}
+        options = [f"-o{name}={value}" for name, value in setting.items()]
+        try:
+            done = limetest.run(["apt-get", "-q", *options, *words], cwd=root, timeout=300)
+        except subprocess.TimeoutExpired:
+            self.skipTest("the mirror of Debian does not answer")
+        if done.returncode != 0:
+            self.skipTest(f"apt-get {words[0]}: {done.stderr.decode().splitlines()[-1:]}")
+
+    def test_the_next_debian(self):
+        uri, root = shutil.which("apt-get") and mirror(), self.tempdir()
+        if not uri or not os.path.exists(self.KEYS):
+            self.skipTest("no mirror of Debian is configured")
+        for name in ("lists", "archives"):
+            os.makedirs(os.path.join(root, name, "partial"))
+        with open(root + "/status", "w"), open(root + "/sources.list", "w") as sources:
+            sources.write(f"deb [signed-by={self.KEYS}] {uri} {SUITES[1]} main\n")
+        self.apt_get(root, "update")
+        self.apt_get(root, "download", *self.PACKAGES)
+        for package in glob.glob(root + "/*.deb"):
+            limetest.run(["dpkg-deb", "-x", package, root + "/x"], check=True)
+        machine = limetest.run([self.CC, "-print-multiarch"], check=True).stdout.decode().strip()
+        found = [root + "/x/usr/include" + part for part in ("/fuse3", "/" + machine, "")]
+        self.compile(*(f"-isystem{folder}" for folder in found))
 
 
 @limetest.needs_fuse

@@ -50,6 +50,17 @@ class Text(limetest.TestCase):
         self.assertIn(f"{one}:\n", out)
         self.assertIn(f"\n\n{two}:\n", out)
 
+    def test_a_missing_file_prints_nothing(self):
+        """On standard output, so that there is no blank line either."""
+        one, two = self.write("a.lime", TWO), self.write("b.lime", TWO)
+        no = one + ".no"
+        for command in (["ls"], ["ls", "-l"], ["info"], ["lfn"]):
+            for files in ([one, two], [one, one]):
+                expected = run(["lime", *command, *files]).stdout
+                for named in ([no, *files], [files[0], no, no, files[1]], [*files, no]):
+                    self.assertEqual(run(["lime", *command, *named]).stdout, expected, named)
+            self.assertEqual(run(["lime", *command, no, no]).stdout, b"")
+
     def test_heads_never_steer_a_terminal(self):
         path = self.write("\x1b[2J\n\x9b", TWO)
         for args in (["ls", path, path], ["check", path], ["repair", path], ["repair", "-n", path],

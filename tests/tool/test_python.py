@@ -2,6 +2,7 @@
 errors; many containers as one array that is read where it is looked at; the installed package."""
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -551,6 +552,34 @@ class Stacks(Case):
         self.assertRaisesWith(["conf.11, record 2", "(4, 2, 2, 2, 4, 3, 3)", "conf.1, record 2",
                                "(2, 2, 2, 2, 4, 3, 3)"], self.tree)
         self.assertEqual(len(self.tree(pattern="conf.1*0")), 2)
+
+    def test_order(self):
+        """That of a tree is that of lime's commands."""
+        folder = limetest.tempdir()
+        names = [*self.names, "conf.2", "conf.02", "conf.002", "conf.2a", "conf.2.lime", "conf",
+                 "conf.", "conf.x", "conf.010", "0", "00", "000", "1", "01", "-1", ":1", "9a10",
+                 "9a9", "9a09", "a9b", "a10b", "a", "A", "Z", "_", "~", " ", "9" * 255,
+                 "8" * 255, "0" * 200 + "7", "18446744073709551616", "18446744073709551615",
+                 "4294967296", "\u00e9.2", "\u00e9.10", "\u0663", "\u0661", "\u00b2",
+                 "\U0001d7ce", "a\nb", "b.1/conf.1", "b.1/conf.01", "b10/c", "b9/c", "b09/c",
+                 "b09.1", "conf.9 (1)", "v1.10.2", "v1.9.10", "v1.9.9", "v1.9"]
+        for name in names:
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.link(os.path.join(self.folder, self.names[0]), path)
+        paths = limefs.tree(folder).paths
+        self.assertEqual(len(paths), len(names))
+        at = [os.path.relpath(path, folder) for path in paths]
+        for before, after in (("conf.2", "conf.9"), ("conf.9", "conf.10"), ("0", "1"),
+                              ("conf.002", "conf.02"), ("conf.02", "conf.2"), ("b09/c", "b9/c"),
+                              ("b9/c", "b10/c"), ("b/conf.1", "b.1/conf.1"), ("v1.9.10", "v1.10.2"),
+                              ("18446744073709551615", "18446744073709551616"), ("9a9", "9a10"),
+                              ("-1", "0"), ("9" * 255, ":1"), ("\u00e9.2", "\u00e9.10")):
+            self.assertLess(at.index(before), at.index(after), (before, after))
+        refs = json.loads(self.run_ok(["lime", "refs", "-r", folder]))["refs"]
+        self.assertEqual([refs[f"field/{i}.0.0.0.0.0.0.0"][0] for i in range(len(names))], paths)
+        shown = json.loads(self.run_ok(["lime", "info", "--json", "-r", folder]))
+        self.assertEqual([one["file"] for one in shown], paths)
 
     def test_choice(self):
         self.assertRaisesWith("no container in it has lattice data of type nonsense",

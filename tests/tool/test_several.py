@@ -327,7 +327,8 @@ class Several(limetest.TestCase):
             for number in "0", "x", "65536", "":
                 done = run(["lime", command, "-j", number, name])
                 self.assertEqual((done.returncode, done.stdout), (2, b""))
-                self.assertIn(f"-j {number}: not a number from 1 to 65535", done.stderr.decode())
+                self.assertIn(f"-j: invalid value '{number}' (a number from 1 to 65535)",
+                              done.stderr.decode())
 
     def test_info(self):
         paths = self.configurations(20)

@@ -258,7 +258,7 @@ class Json(Harmless):
 class Limefs(Harmless):
     def test_words(self):
         path, where = self.file(FILE), self.folder()
-        self.tame("limefs", b"-\x9b", path, where, status=2, shows=(b"`-?'",))
+        self.tame("limefs", b"-\x9b", path, where, status=2, shows=(b"'-?'",))
         for args in ([b"--" + HOSTILE, path, where], ["-o", HOSTILE, path, where],
                      ["-o", b"max_open=" + HOSTILE, path, where],
                      ["-o", b"max_threads=" + HOSTILE, path, where], [path, where, HOSTILE],
@@ -360,8 +360,11 @@ class Limefs(Harmless):
         os.chmod(script, 0o755)
         self.in_foreground("-o", "ranks=1,mpirun=" + script, path,
                            until=b"job: " + SHOWN.replace(b"?FORGED", b"_FORGED"))
-        self.in_foreground("-o", b"ranks=1,mpirun=/none/" + HOSTILE, path,
-                           until=b"does not start: ")
+        with open(script, "w", encoding="ascii") as file:
+            file.write('#!/bin/sh\nsed 1d "$0.words"\n')
+        self.in_foreground("-o", "ranks=1,mpirun=" + script, path, until=b"does not start: ")
+        self.tame("limefs", "-o", b"ranks=1,mpirun=/none/" + HOSTILE, path, self.tempdir(),
+                  status=1, shows=(b": program not found; ",))
         socket = os.path.join(self.tempdir(), "job")
         with fakejob.FakeJob(socket) as job:
             job.handle = lambda *_: struct.pack("<I", 13) + HOSTILE
@@ -390,12 +393,12 @@ class LimefsIo(Harmless):
         for word in (b"-\x9b", b"-\x1b", b"-\x1b\x9b", b"-\xe2\x80\xae"):
             self.tame(jobtest.IO, word, status=2, shows=())
         for args in ([b"--" + HOSTILE], [HOSTILE], ["--socket", "a", HOSTILE],
-                     ["--socket", "a", "--stop", HOSTILE],
+                     ["--stop", "a", HOSTILE],
                      ["--socket", HOSTILE * 9], ["--socket", "a", "--stripe", HOSTILE],
                      ["--socket", "a", "--hint", HOSTILE], ["--socket", "a", "--ready", HOSTILE],
-                     ["--socket", "a", "--lifeline", HOSTILE], [b"--help=" + HOSTILE],
-                     [b"--socket" + HOSTILE]):
+                     ["--socket", "a", "--lifeline", HOSTILE], [b"--socket" + HOSTILE]):
             self.tame(jobtest.IO, *args, status=2)
+        self.tame(jobtest.IO, b"--help=" + HOSTILE, status=2, shows=())
         for action in ("--stop", "--status"):
             self.tame(jobtest.IO, action, HOSTILE, status=1, cwd=where)
             self.tame(jobtest.IO, action, where[-107:], status=1)

@@ -9,19 +9,25 @@
 static struct limefs_options options;
 static struct limefs_command command;
 
-/* What limefs_options_read() says of "limefs WORDS". */
+static char said[1024]; /* on stderr */
+
+/* What limefs_options_read() returns for "limefs WORDS". */
 static int reads(const char *words)
 {
     char *copy = strdup(words), *argv[32] = {"limefs"};
     int argc = 1;
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    int err = dup(2), nowhere = open("/dev/null", O_WRONLY); /* what is wrong is said there */
-    dup2(nowhere, 2);
+    int err = dup(2), ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    dup2(ends[1], 2);
     int code = limefs_options_read(argc, argv, &command, &options);
     dup2(err, 2);
+    ssize_t n = read(ends[0], said, sizeof said - 1);
+    said[n > 0 ? n : 0] = '\0';
     close(err);
-    close(nowhere);
+    close(ends[0]);
+    close(ends[1]);
     free(copy);
     return code;
 }
@@ -67,6 +73,12 @@ static void test_values(void **state)
     assert_int_equal(reads("-o job=socket a /"), 0);
     assert_true(options.job[0] == '/'); /* the daemon will be elsewhere */
     release();
+    assert_int_equal(reads("-o ranks=2,mpirun=bin/mpirun a /"), 0);
+    assert_true(options.mpirun[0] == '/');
+    release();
+    assert_int_equal(reads("-o ranks=2,mpirun=mpirun a /"), 0);
+    assert_string_equal(options.mpirun, "mpirun");
+    release();
 }
 
 /* mount(8) says rw for whatever is not ro: it counts for who says it himself. */
@@ -93,27 +105,99 @@ static void test_writing(void **state)
 
 static void test_wrong(void **state)
 {
-    static const char *const wrong[] = {
-        "",
-        "a",
-        "-o window=x a /",
-        "-o window=-1 a /",
-        "-o window=1T a /",
-        "-o extent=1000 a /",
-        "-o extent=4097k a /",
-        "-o extent=32M,window=63M a /",
-        "-o stripe=2G a /",
-        "-o ranks=2,job=x a /",
-        "-o ranks=100001 a /",
-        "-o verify=never a /",
-        "-o attr_timeout=-1 a /",
-        "-o entry_timeout=nan a /",
-        "-o job_timeout=0 a /",
-        "-o readahead=18446744073709551616 a /",
+    static const struct {
+        const char *words, *says;
+    } wrong[] = {
+        {"", "no container or directory given"},
+        {"a", "no mount point given"},
+        {"-o window=x a /", "window: invalid value 'x' (2M to 1024G)"},
+        {"-o window=-1 a /", "window: invalid value '-1'"},
+        {"-o window=1T a /", "window: invalid value '1T'"},
+        {"-o window=+1G a /", "window: invalid value '+1G'"},
+        {"-o window= a /", "window: invalid value ''"},
+        {"-o window a /", "option 'window' requires a value (2M to 1024G)"},
+        {"-o window=2048G a /", "window: invalid value '2048G'"},
+        {"-o extent=1000 a /", "extent: invalid value '1000'"},
+        {"-o extent=4097k a /", "a multiple of 4K"},
+        {"-o extent=32M,window=63M a /", "window: it must hold two extents, 65536K"},
+        {"-o stripe=2G a /", "stripe: invalid value '2G' (1 to 1G)"},
+        {"-o stripe=0,ranks=2 a /", "stripe: invalid value '0'"},
+        {"-o forward_from=4M4 a /", "forward_from: invalid value '4M4'"},
+        {"-o readahead=18446744073709551616 a /", "readahead: invalid value"},
+        {"-o readahead=1 a /", "readahead: invalid value '1' (0, or 4K to 1G)"},
+        {"-o readahead=2G a /", "readahead: invalid value '2G'"},
+        {"-o ranks=2,job=x a /", "ranks= starts a job, job= uses another"},
+        {"-o ranks=0 a /", "ranks: invalid value '0' (a number from 1 to 4096)"},
+        {"-o ranks=-2 a /", "ranks: invalid value '-2'"},
+        {"-o ranks=2x a /", "ranks: invalid value '2x'"},
+        {"-o ranks=2.5 a /", "ranks: invalid value '2.5'"},
+        {"-o ranks= a /", "ranks: invalid value ''"},
+        {"-o ranks a /", "option 'ranks' requires a value"},
+        {"-o ranks=4097,mpirun=x a /", "ranks: invalid value '4097'"},
+        {"-o max_open=-1 a /", "max_open: invalid value '-1'"},
+        {"-o max_open=99999999999999999999 a /", "max_open: invalid value"},
+        {"-o max_read=1 a /", "max_read: invalid value '1' (bytes, 4096 to 1048576)"},
+        {"-o max_read=2097152 a /", "max_read: invalid value"},
+        {"-o max_threads=0 a /", "max_threads: invalid value '0'"},
+        {"-o max_idle_threads=-1 a /", "max_idle_threads: invalid value '-1'"},
+        {"-o attr_timeout=-1 a /", "attr_timeout: invalid value '-1' (seconds, from 0)"},
+        {"-o attr_timeout=1x a /", "attr_timeout: invalid value '1x'"},
+        {"-o attr_timeout=0x10 a /", "attr_timeout: invalid value '0x10'"},
+        {"-o entry_timeout=nan a /", "entry_timeout: invalid value 'nan'"},
+        {"-o entry_timeout=inf a /", "entry_timeout: invalid value 'inf'"},
+        {"-o job_timeout=0 a /", "job_timeout: invalid value '0' (seconds, 0.1 to 86400)"},
+        {"-o verify=never a /", "verify: unknown value 'never' (open, stream, off)"},
+        {"-o verify= a /", "verify: unknown value '' (open, stream, off)"},
+        {"-o verify a /", "option 'verify' requires a value (open, stream, off)"},
+        {"-o mkdir=file a /", "mkdir: unknown value 'file' (container, folder)"},
+        {"-o mpirun= a /", "option 'mpirun' requires a value"},
+        {"-o job= a /", "option 'job' requires a value"},
+        {"-o faces=1 a /", "option 'faces' takes no value"},
+        {"-o rw=1 a /", "option 'rw' takes no value"},
+        {"a / b", "unexpected argument 'b'"},
+        {"a / -o", "option '-o' requires a value"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        assert_int_equal(reads(wrong[i]), -1);
+        assert_int_equal(reads(wrong[i].words), -1);
+        if (!strstr(said, wrong[i].says) || !strstr(said, "see limefs --help\n"))
+            fail_msg("%s: %s", wrong[i].words, said);
+        assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+        release();
+    }
+}
+
+/* More ranks than this host can run need a command that may start them on others. */
+static void test_too_many_ranks(void **state)
+{
+    char words[64];
+    unsigned most = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) * 16;
+    (void)state;
+    for (int more = 0; more < 2 && most < 4096; more++) {
+        snprintf(words, sizeof words, "-o ranks=%u a /", most + (unsigned)more);
+        assert_int_equal(reads(words), more ? -1 : 0);
+        release();
+        snprintf(words, sizeof words, "-o ranks=%u,mpirun=x a /", most + (unsigned)more);
+        assert_int_equal(reads(words), 0);
+        release();
+    }
+}
+
+/* Options of a job, where there is none. */
+static void test_no_effect(void **state)
+{
+    static const char *const words[] = {"window=64M", "extent=8M", "job_timeout=3", "stripe=1M",
+                                        "mpirun=x"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(words); i++) {
+        char line[64];
+        snprintf(line, sizeof line, "-o %s a /", words[i]);
+        assert_int_equal(reads(line), 0);
+        assert_non_null(strstr(said, ": no effect without ranks="));
+        release();
+        snprintf(line, sizeof line, "-o ranks=2,%s a /", words[i]);
+        assert_int_equal(reads(line), 0);
+        assert_string_equal(said, "");
         release();
     }
 }
@@ -133,8 +217,9 @@ static void test_finish(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),   cmocka_unit_test(test_values),
-        cmocka_unit_test(test_writing), cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_values),
+        cmocka_unit_test(test_writing),        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_too_many_ranks), cmocka_unit_test(test_no_effect),
         cmocka_unit_test(test_finish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,9 @@ void limefs_log(int priority, const char *format, ...)
 
 /* ---- messages of others ---- */
 
+static char *collected; /* or NULL */
+static size_t collected_bytes;
+
 /* libfuse's own, which bring their newline along, or are a part of a line. */
 static void from_libfuse(enum fuse_log_level level, const char *format, va_list args)
 {
@@ -89,7 +92,10 @@ static void from_libfuse(enum fuse_log_level level, const char *format, va_list 
     if (ends && n > 0 && n < (int)sizeof text)
         text[n - 1] = '\0';
     limefile_text_defuse(text, "");
-    if (to_stderr)
+    if (collected)
+        snprintf(collected + strlen(collected), collected_bytes - strlen(collected), "%s%s",
+                 text, ends ? "\n" : "");
+    else if (to_stderr)
         fprintf(stderr, "%s%s", text, ends ? "\n" : "");
     else
         syslog((int)level, "%s", text);
@@ -100,6 +106,13 @@ void limefs_log_open(bool foreground)
     to_stderr = foreground;
     if (!foreground)
         openlog("limefs", LOG_PID, LOG_DAEMON);
+    fuse_set_log_func(from_libfuse);
+}
+
+void limefs_log_collect(char *text, size_t bytes)
+{
+    collected = text;
+    collected_bytes = bytes;
     fuse_set_log_func(from_libfuse);
 }
 

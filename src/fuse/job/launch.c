@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -117,6 +118,49 @@ static void find_program(const char *name, char *path, size_t cap)
             return;
     }
     snprintf(path, cap, "%s", name);
+}
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* Whether execvp() finds a program of this name, of so many bytes. */
+static bool is_installed(const char *name, int len)
+{
+    char path[PATH_MAX];
+    const char *at = getenv("PATH");
+    if (memchr(name, '/', (size_t)len)) {
+        snprintf(path, sizeof path, "%.*s", len, name);
+        return is_program(path);
+    }
+    for (at = at ? at : "/bin:/usr/bin"; *at; at += strcspn(at, ":"), at += *at == ':') {
+        snprintf(path, sizeof path, "%.*s/%.*s", (int)strcspn(at, ":"), at, len, name);
+        if (is_program(path))
+            return true;
+    }
+    return false;
+}
+
+int limefs_launch_check(const struct limefs_options *options)
+{
+    char job[PATH_MAX];
+    const char *mpirun = options->mpirun ? options->mpirun : "mpirun";
+    int len = (int)strcspn(mpirun, " ");
+    if (!options->ranks)
+        return 0;
+    find_program("limefs-io", job, sizeof job);
+    if (!is_installed(mpirun, len))
+        limefs_log(
+            LOG_ERR,
+            "%.*s: program not found; ranks= starts a job with it, mpirun= names another", len,
+            mpirun);
+    else if (!is_installed(job, (int)strlen(job)))
+        limefs_log(LOG_ERR, "%s: program not found; install it beside limefs, or in PATH", job);
+    else
+        return 0;
+    return -ENOENT;
 }
 
 struct command {

@@ -22,6 +22,7 @@ enum {
 /* Between tries; a job that is only looked for costs nothing but the look. */
 static const double back_off_first = 0.25, back_off_start = 30, back_off_look = 2;
 static const double healthy_seconds = 5;
+static const double first_seconds = 0.1; /* in which a command that is no MPI usually fails */
 
 static double smaller(double a, double b)
 {
@@ -36,7 +37,8 @@ static bool is_own(const struct limefs_job *job)
 static void trouble(struct limefs_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Says it once, not again and again while it is looked for. */
+/* Logs why there is no job, once while it is looked for, and keeps it for --status. The lock is
+ * not held. */
 static void trouble(struct limefs_job *job, const char *format, ...)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -46,8 +48,11 @@ static void trouble(struct limefs_job *job, const char *format, ...)
     va_end(args);
     if (strcmp(text, job->trouble) == 0)
         return;
-    strcpy(job->trouble, text);
     limefs_log(LOG_WARNING, "job: %s; reads go on locally", text);
+    limefs_lock(&job->lock);
+    strcpy(job->trouble, text);
+    pthread_cond_broadcast(&job->changed);
+    limefs_unlock(&job->lock);
 }
 
 /* ---- while the job serves ---- */
@@ -264,7 +269,9 @@ static void *run(void *data)
             if (is_own(job) && why)
                 limefs_launch_end(&job->launch);
             disconnect(job);
+            limefs_lock(&job->lock);
             job->trouble[0] = '\0';
+            limefs_unlock(&job->lock);
             if (why)
                 trouble(job, "%s", why);
             if (limefs_seconds() - begin > healthy_seconds)
@@ -335,6 +342,19 @@ int limefs_job_start(struct limefs *fs)
         fs->job = NULL;
     }
     return err;
+}
+
+void limefs_job_watch_start(struct limefs *fs)
+{
+    struct limefs_job *job = fs->job;
+    if (!job || !is_own(job))
+        return;
+    struct timespec until = limefs_clock_time(limefs_seconds() + first_seconds);
+    limefs_lock(&job->lock);
+    while (!job->trouble[0] && job->state != LIMEFS_JOB_SERVING && !job->stopping &&
+           limefs_wait_until(&job->changed, &job->lock, &until))
+        ;
+    limefs_unlock(&job->lock);
 }
 
 void limefs_job_stop(struct limefs *fs)

@@ -1,12 +1,24 @@
 /* stats.c - what the mount and its job have done so far, as JSON */
 #include "link.h"
+#include "text.h"
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 
 static json_int_t counted(const atomic_uint_least64_t *count)
 {
     return (json_int_t)atomic_load_explicit(count, memory_order_relaxed);
+}
+
+/* Why there is no job. Text that JSON can hold, as it may come from mpirun. */
+static void add_reason(json_t *stats, const struct limefs_job *job)
+{
+    char reason[200];
+    snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, job->trouble);
+    limefile_text_defuse(reason, "");
+    if (*reason && job->state != LIMEFS_JOB_SERVING)
+        json_object_set_new(json_object_get(stats, "job"), "reason", json_string(reason));
 }
 
 /* The names are part of the interface (docs/man/limefs.1). */
@@ -39,6 +51,8 @@ int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
     if (fs->job)
         limefs_lock(&fs->job->lock);
     json_t *stats = stats_of(fs, fs->job ? fs->job : &none);
+    if (stats)
+        add_reason(stats, fs->job ? fs->job : &none);
     if (fs->job)
         limefs_unlock(&fs->job->lock);
     size_t n = stats ? json_dumpb(stats, buf, cap, JSON_PRESERVE_ORDER) : 0;

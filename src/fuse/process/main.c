@@ -6,6 +6,7 @@
 #include "errand.h"
 #include "faces.h"
 #include "file.h"
+#include "job.h"
 #include "launch.h"
 #include "ops.h"
 #include "options.h"
@@ -215,6 +216,7 @@ static void *settle(void *data)
     const struct settle *settle = data;
     if (!answers(settle))
         return NULL;
+    limefs_job_watch_start(settle->fs);
     if (!settle->fs->foreground)
         limefs_log_open(false);
     limefs_ready(0);
@@ -320,21 +322,37 @@ static int serve(struct limefs *fs, struct fuse_session *session,
     return err;
 }
 
+/* NULL after a message. */
+static struct fuse_session *new_session(struct limefs *fs, struct limefs_command *command)
+{
+    char said[512] = "";
+    int err = limefs_options_finish(command, fs->options.rw, fs->source);
+    if (err) {
+        fail(command->source, "mount", err);
+        return NULL;
+    }
+    limefs_log_collect(said, sizeof said);
+    struct fuse_session *session =
+        fuse_session_new(&command->args, &limefs_ops, sizeof limefs_ops, fs);
+    limefs_log_collect(NULL, 0);
+    if (!session)
+        limefs_options_complain(said);
+    return session;
+}
+
 /* The exit code. */
 static int run(struct limefs *fs, struct limefs_command *command)
 {
-    if (open_source(fs, command->source) != 0 || check_place(fs, command->fuse.mountpoint) != 0)
+    if (open_source(fs, command->source) != 0 ||
+        check_place(fs, command->fuse.mountpoint) != 0 ||
+        limefs_launch_check(&fs->options) != 0)
         return 1;
-    int err = limefs_options_finish(command, fs->options.rw, fs->source);
-    if (err)
-        fail(command->source, "mount", err);
-    struct fuse_session *session =
-        err ? NULL : fuse_session_new(&command->args, &limefs_ops, sizeof limefs_ops, fs);
+    struct fuse_session *session = new_session(fs, command);
     if (!session)
-        return 2; /* libfuse has named the option that it does not know */
+        return 2;
     bool opened_for_us = strncmp(command->fuse.mountpoint, "/dev/fd/", 8) == 0;
     fs->mountpoint = opened_for_us ? NULL : command->fuse.mountpoint;
-    err = fs->foreground ? 0 : limefs_daemonise(opened_for_us);
+    int err = fs->foreground ? 0 : limefs_daemonise(opened_for_us);
     if (err)
         fail(fs->source, "start a daemon", err);
     else
@@ -359,7 +377,7 @@ int main(int argc, char *argv[])
     struct limefs_command command;
     if (argc > 1 && strcmp(argv[1], "--keeper") == 0)
         return limefs_keeper_main(argc, argv);
-    if (argc > 1 && strcmp(argv[1], "--status") == 0)
+    if (limefs_status_requested(argc, argv))
         return printed(limefs_status_main(argc, argv));
     limefs_log_open(true);
     init_fs(&fs);

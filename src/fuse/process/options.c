@@ -1,9 +1,9 @@
 /* options.c - the command line of limefs */
 #define _GNU_SOURCE
 #include "options.h"
+#include "values.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,9 @@
 struct parsed {
     struct limefs_options *options;
     struct limefs_command *command;
-    char *verify, *readahead, *window, *extent, *forward_from, *stripe;
+    struct limefs_values values;
     bool rw, writable, by_mount; /* given; given; mount(8) has put words of its own there */
+    char wrong[LIMEFS_WRONG_MAX];
 };
 
 enum {
@@ -27,41 +28,49 @@ enum {
     KEY_SUBMOUNT, /* options of mount(8) and fstab that mean nothing to us */
 };
 
-#define OPTION(template, field)                             \
-    {                                                       \
-        template, offsetof(struct limefs_options, field), 0 \
+#define OPTION(template, field, value)                          \
+    {                                                           \
+        template, offsetof(struct limefs_options, field), value \
     }
 
-static const struct fuse_opt number_table[] = {
-    OPTION("attr_timeout=%lf", attr_timeout),
-    OPTION("entry_timeout=%lf", entry_timeout),
-    OPTION("max_open=%u", max_open),
-    OPTION("ranks=%u", ranks),
-    OPTION("job=%s", job),
-    OPTION("mpirun=%s", mpirun),
-    OPTION("job_timeout=%lf", job_timeout),
-    {"faces", offsetof(struct limefs_options, faces), 1},
-    {"formats", offsetof(struct limefs_options, formats), 1},
-    {"direct_io", offsetof(struct limefs_options, direct_io), 1},
-    {"ino32", offsetof(struct limefs_options, ino32), 1},
-    {"mkdir=container", offsetof(struct limefs_options, mkdir_container), 1},
-    {"mkdir=folder", offsetof(struct limefs_options, mkdir_container), 0},
-    {"allow_other", offsetof(struct limefs_options, shared), 1},
-    {"allow_root", offsetof(struct limefs_options, shared), 1},
-    FUSE_OPT_KEY("allow_other", FUSE_OPT_KEY_KEEP), /* these three are libfuse's, too */
+static const struct fuse_opt flag_table[] = {
+    OPTION("faces", faces, 1),
+    OPTION("formats", formats, 1),
+    OPTION("direct_io", direct_io, 1),
+    OPTION("ino32", ino32, 1),
+    OPTION("allow_other", shared, 1),
+    OPTION("allow_root", shared, 1),
+    FUSE_OPT_KEY("allow_other", FUSE_OPT_KEY_KEEP), /* these are libfuse's, too */
     FUSE_OPT_KEY("allow_root", FUSE_OPT_KEY_KEEP),
-    OPTION("max_read=%u", max_read),
-    FUSE_OPT_KEY("max_read=", FUSE_OPT_KEY_KEEP),
     FUSE_OPT_END,
 };
 
+#define VALUE(name, row)                                         \
+    {                                                            \
+        name "=%s", offsetof(struct parsed, values.text[row]), 0 \
+    }
+
 static const struct fuse_opt table[] = {
-    {"verify=%s", offsetof(struct parsed, verify), 0},
-    {"readahead=%s", offsetof(struct parsed, readahead), 0},
-    {"window=%s", offsetof(struct parsed, window), 0},
-    {"extent=%s", offsetof(struct parsed, extent), 0},
-    {"forward_from=%s", offsetof(struct parsed, forward_from), 0},
-    {"stripe=%s", offsetof(struct parsed, stripe), 0},
+    VALUE("verify", LIMEFS_VALUE_VERIFY),
+    VALUE("mkdir", LIMEFS_VALUE_MKDIR),
+    VALUE("readahead", LIMEFS_VALUE_READAHEAD),
+    VALUE("window", LIMEFS_VALUE_WINDOW),
+    VALUE("extent", LIMEFS_VALUE_EXTENT),
+    VALUE("forward_from", LIMEFS_VALUE_FORWARD_FROM),
+    VALUE("stripe", LIMEFS_VALUE_STRIPE),
+    VALUE("ranks", LIMEFS_VALUE_RANKS),
+    VALUE("max_open", LIMEFS_VALUE_MAX_OPEN),
+    VALUE("max_read", LIMEFS_VALUE_MAX_READ),
+    VALUE("max_threads", LIMEFS_VALUE_MAX_THREADS),
+    VALUE("max_idle_threads", LIMEFS_VALUE_MAX_IDLE_THREADS),
+    VALUE("attr_timeout", LIMEFS_VALUE_ATTR_TIMEOUT),
+    VALUE("entry_timeout", LIMEFS_VALUE_ENTRY_TIMEOUT),
+    VALUE("job_timeout", LIMEFS_VALUE_JOB_TIMEOUT),
+    VALUE("job", LIMEFS_VALUE_JOB),
+    VALUE("mpirun", LIMEFS_VALUE_MPIRUN),
+    FUSE_OPT_KEY("max_read=", FUSE_OPT_KEY_KEEP), /* these are libfuse's, too */
+    FUSE_OPT_KEY("max_threads=", FUSE_OPT_KEY_KEEP),
+    FUSE_OPT_KEY("max_idle_threads=", FUSE_OPT_KEY_KEEP),
     FUSE_OPT_KEY("rw", KEY_RW),
     FUSE_OPT_KEY("ro", KEY_RO),
     FUSE_OPT_KEY("writable", KEY_WRITABLE),
@@ -116,10 +125,10 @@ static const char usage[] =
     "                           lime verify FILE)\n"
     "    -V   --version         print the version\n"
     "    -h   --help            print this text\n"
-    "    --status [--json] MOUNTPOINT   what a mount has read, and how its job does\n"
+    "    --status [--json] MOUNTPOINT   print what a mount has read, and the state of its job\n"
     "\n"
     "options for parallel reads by an MPI job:\n"
-    "    -o ranks=N             start a job of N ranks with the mount\n"
+    "    -o ranks=N             start a job of N ranks with the mount, 1 to 4096\n"
     "    -o job=SOCKET          use one that runs: see limefs-io(1)\n"
     "    -o mpirun=COMMAND      what starts the job (mpirun); words are separated by spaces\n"
     "    -o forward_from=SIZE   a reader that has gone on for so long is forwarded (4M)\n"
@@ -155,99 +164,8 @@ static int on_argument(void *data, const char *arg, int key, struct fuse_args *o
     case KEY_SUBMOUNT:
         return 0;
     default:
-        return 1;
+        return limefs_values_misused(arg, parsed->wrong) ? -1 : 1;
     }
-}
-
-static int read_size(const char *text, uint64_t *size)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    unsigned shift = 0;
-    if (*end == 'k' || *end == 'K')
-        shift = 10;
-    else if (*end == 'm' || *end == 'M')
-        shift = 20;
-    else if (*end == 'g' || *end == 'G')
-        shift = 30;
-    if (end == text || errno || text[0] == '-' || end[shift ? 1 : 0] != '\0' ||
-        value > UINT64_MAX >> 31)
-        return -EINVAL;
-    *size = (uint64_t)value << shift;
-    return 0;
-}
-
-/* What is wrong with one of them, or NULL. Frees the texts. */
-static const char *read_sizes(struct parsed *parsed)
-{
-    struct limefs_options *options = parsed->options;
-    const struct {
-        char *text;
-        uint64_t *size;
-        const char *wrong;
-    } sizes[] = {
-        {parsed->readahead, &options->readahead, "readahead: not a size"},
-        {parsed->window, &options->window, "window: not a size"},
-        {parsed->extent, &options->extent, "extent: not a size"},
-        {parsed->forward_from, &options->forward_from, "forward_from: not a size"},
-        {parsed->stripe, &options->stripe, "stripe: not a size"},
-    };
-    const char *wrong = NULL;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (sizes[i].text && read_size(sizes[i].text, sizes[i].size) != 0)
-            wrong = sizes[i].wrong;
-        free(sizes[i].text);
-    }
-    return wrong;
-}
-
-/* What is wrong with it, or NULL. Frees the text. */
-static const char *read_verify(struct parsed *parsed)
-{
-    static const char *const words[] = {
-        [LIMEFS_VERIFY_OFF] = "off",
-        [LIMEFS_VERIFY_OPEN] = "open",
-        [LIMEFS_VERIFY_STREAM] = "stream",
-    };
-    bool known = !parsed->verify;
-    for (unsigned i = 0; i < sizeof words / sizeof *words && !known; i++)
-        if (strcmp(parsed->verify, words[i]) == 0) {
-            parsed->options->verify = (enum limefs_verify)i;
-            known = true;
-        }
-    free(parsed->verify);
-    return known ? NULL : "verify: open, stream or off";
-}
-
-/* The daemon will be in another folder. */
-static int make_absolute(char **path)
-{
-    char cwd[PATH_MAX], *absolute;
-    if (!*path || (*path)[0] == '/')
-        return 0;
-    if (!getcwd(cwd, sizeof cwd) || asprintf(&absolute, "%s/%s", cwd, *path) < 0)
-        return -1;
-    free(*path);
-    *path = absolute;
-    return 0;
-}
-
-static const char *check_job(const struct limefs_options *options)
-{
-    if (options->ranks && options->job)
-        return "ranks= starts a job, job= uses another: give one of them";
-    if (options->ranks > 100000)
-        return "ranks: too many";
-    if (options->extent < 1 << 20 || options->extent > 1 << 30 || options->extent % 4096)
-        return "extent: 1M to 1G, a multiple of 4K";
-    if (options->stripe > 1 << 30)
-        return "stripe: at most 1G";
-    if (options->window < 2 * options->extent)
-        return "window: it must hold two extents";
-    if (!(options->job_timeout >= 0.1 && options->job_timeout <= 86400))
-        return "job_timeout: not a time from 0.1 s to a day";
-    return NULL;
 }
 
 /* mount(8) says "rw" for whatever is not "ro"; nobody has asked for writing by that. */
@@ -281,6 +199,51 @@ static int complain(const char *what)
     return -1;
 }
 
+int limefs_options_complain(const char *from_libfuse)
+{
+    static const struct {
+        const char *theirs, *before, *after;
+    } words[] = {
+        {"fuse: unknown option(s): `", "unknown option '", "'"},
+        {"fuse: invalid parameter in option `", "option '", "': not a valid value"},
+        {"fuse: missing argument after `", "option '", "' requires a value"},
+        {"fuse: invalid argument `", "unexpected argument '", "'"},
+        {"fuse: ", "", ""},
+        {"", "", ""},
+    };
+    size_t i = 0;
+    while (strncmp(from_libfuse, words[i].theirs, strlen(words[i].theirs)) != 0)
+        i++;
+    const char *word = from_libfuse + strlen(words[i].theirs);
+    if (strncmp(word, "-o ", 3) == 0)
+        word += 3;
+    size_t len = strcspn(word, "\n");
+    if (*words[i].after && len > 0 && word[len - 1] == '\'')
+        len--;
+    char text[LIMEFS_WRONG_MAX];
+    snprintf(text, sizeof text, "%s%.*s%s", words[i].before, (int)(len < 200 ? len : 200), word,
+             words[i].after);
+    return complain(*word ? text : "nothing was mounted");
+}
+
+/* 0, or -1 after a message. */
+static int parse(struct parsed *parsed)
+{
+    struct limefs_command *command = parsed->command;
+    char said[LIMEFS_WRONG_MAX] = "";
+    limefs_log_collect(said, sizeof said);
+    int err = fuse_opt_parse(&command->args, parsed->options, flag_table, NULL) != 0 ||
+              fuse_opt_parse(&command->args, parsed, table, on_argument) != 0;
+    if (!err && limefs_values_read(&parsed->values, parsed->options, parsed->wrong) != 0)
+        err = -1;
+    if (!err)
+        err = fuse_parse_cmdline(&command->args, &command->fuse);
+    limefs_log_collect(NULL, 0);
+    if (!err)
+        return 0;
+    return parsed->wrong[0] ? complain(parsed->wrong) : limefs_options_complain(said);
+}
+
 int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
                         struct limefs_options *options)
 {
@@ -298,22 +261,10 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
     memset(command, 0, sizeof *command);
     struct fuse_args given = FUSE_ARGS_INIT(argc, argv);
     command->args = given;
-    if (fuse_opt_parse(&command->args, options, number_table, NULL) != 0 ||
-        fuse_opt_parse(&command->args, &parsed, table, on_argument) != 0 ||
-        fuse_parse_cmdline(&command->args, &command->fuse) != 0) {
-        read_sizes(&parsed);
-        read_verify(&parsed);
-        return complain("nothing was mounted"); /* libfuse has said why */
-    }
-    const char *wrong = read_sizes(&parsed), *verify = read_verify(&parsed);
-    if (!wrong)
-        wrong = verify;
-    if (!wrong)
-        wrong = make_absolute(&options->job) == 0 ? check_job(options) : "job: no such path";
-    if (wrong)
-        return complain(wrong);
-    if (!(options->attr_timeout >= 0 && options->entry_timeout >= 0)) /* nor NaN */
-        return complain("attr_timeout, entry_timeout: not a time");
+    int err = parse(&parsed);
+    limefs_values_release(&parsed.values);
+    if (err)
+        return err;
     int done = show(command);
     if (done)
         return done;

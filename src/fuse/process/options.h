@@ -17,6 +17,9 @@ struct limefs_command {
 int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
                         struct limefs_options *options);
 
+/* Prints what libfuse said of a wrong command line, in limefs's words. Returns -1. */
+int limefs_options_complain(const char *from_libfuse);
+
 /* Adds the mount options that follow from the source's absolute path. 0 or -ENOMEM. */
 int limefs_options_finish(struct limefs_command *command, bool rw, const char *source);
 

@@ -35,7 +35,11 @@ static void show(const json_t *stats)
     if (number(job, "ranks") > 0)
         printf(", %.0f ranks on %.0f host%s", number(job, "ranks"), number(job, "hosts"),
                number(job, "hosts") > 1 ? "s" : "");
-    printf("\n");
+    const char *reason = json_string_value(json_object_get(job, "reason"));
+    char why[256];
+    snprintf(why, sizeof why, "%s", reason ? reason : "");
+    limefile_text_defuse(why, "");
+    printf("%s%s\n", *why ? ": " : "", why);
     show_size("read through it", number(stats, "forwarded_bytes"));
     show_size("read locally", number(stats, "local_bytes"));
     show_size("written through it", number(stats, "forwarded_written_bytes"));
@@ -46,15 +50,37 @@ static void show(const json_t *stats)
     show_size("prefetched, unused", number(stats, "prefetch_wasted_bytes"));
 }
 
+bool limefs_status_requested(int argc, char *argv[])
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--status") == 0)
+            return true;
+    return false;
+}
+
+static int misuse(const char *problem, const char *word)
+{
+    limefs_log(LOG_ERR, "%s '%s'; usage: limefs --status [--json] MOUNTPOINT", problem, word);
+    return 2;
+}
+
 int limefs_status_main(int argc, char *argv[])
 {
     char text[4096];
-    int as_json = argc > 2 && strcmp(argv[2], "--json") == 0;
-    if (argc != 3 + as_json) {
-        limefs_log(LOG_ERR, "usage: limefs --status [--json] MOUNTPOINT");
-        return 2;
+    bool as_json = false;
+    const char *mountpoint = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            as_json = true;
+        else if (argv[i][0] == '-' && strcmp(argv[i], "--status") != 0)
+            return misuse("unknown option", argv[i]);
+        else if (argv[i][0] != '-' && mountpoint)
+            return misuse("unexpected argument", argv[i]);
+        else if (argv[i][0] != '-')
+            mountpoint = argv[i];
     }
-    const char *mountpoint = argv[2 + as_json];
+    if (!mountpoint)
+        return misuse("no mount point after", "--status");
     ssize_t n = getxattr(mountpoint, LIMEFS_STATS, text, sizeof text - 1);
     if (n < 0) {
         limefs_log(LOG_ERR, "%s: status: %s", mountpoint,

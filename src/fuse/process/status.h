@@ -2,7 +2,12 @@
 #ifndef LIMEFS_STATUS_H
 #define LIMEFS_STATUS_H
 
-/* limefs --status [--json] MOUNTPOINT; the exit code. */
+#include <stdbool.h>
+
+/* True if --status is among the arguments. */
+bool limefs_status_requested(int argc, char *argv[]);
+
+/* limefs --status [--json] MOUNTPOINT, in any order. Returns the exit status. */
 int limefs_status_main(int argc, char *argv[]);
 
 #endif

@@ -65,7 +65,7 @@ static void add_record(struct reading *r)
         out->record = bigger;
     }
     out->record[out->count++] =
-        (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber(r->safe.parser)};
+        (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber64(r->safe.parser)};
 }
 
 /* The value that the element holds which is about to begin; NULL: none that matters. */
@@ -95,10 +95,10 @@ static void begin_value(struct reading *r, struct limefile_qcdml_value *value, c
         return;
     }
     XML_Parser parser = r->safe.parser;
-    size_t begin = (size_t)XML_GetCurrentByteIndex(parser);
-    size_t end = begin + (size_t)XML_GetCurrentByteCount(parser);
+    size_t begin = (size_t)XML_GetCurrentByteIndex64(parser);
+    size_t end = begin + (size_t)XML_GetCurrentByteCount64(parser);
     value->found = true;
-    value->line = XML_GetCurrentLineNumber(parser);
+    value->line = XML_GetCurrentLineNumber64(parser);
     value->empty = end >= 2 && r->out->xml[end - 2] == '/';
     value->begin = value->empty ? end - 2 : end;
     value->end = end; /* of one that is empty */
@@ -148,7 +148,7 @@ static void end_value(struct reading *r)
     while (r->filled && is_space(r->text[r->filled - 1]))
         r->filled--;
     if (!value->empty)
-        value->end = (size_t)XML_GetCurrentByteIndex(r->safe.parser);
+        value->end = (size_t)XML_GetCurrentByteIndex64(r->safe.parser);
     value->text = strndup(r->text, r->filled);
     r->current = NULL;
     if (!value->text)

@@ -14,7 +14,7 @@ void safe_refuse(struct safe *s, const char *format, ...)
     if (s->refused)
         return;
     s->refused = true;
-    s->line = XML_GetCurrentLineNumber(s->parser);
+    s->line = XML_GetCurrentLineNumber64(s->parser);
     va_start(args, format);
     vsnprintf(s->why, sizeof s->why, format, args);
     va_end(args);

@@ -7,6 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Expat 2.9 deprecates the names without 64; earlier versions have no others. */
+#if XML_MAJOR_VERSION * 1000 + XML_MINOR_VERSION < 2009
+#define XML_GetCurrentLineNumber64 XML_GetCurrentLineNumber
+#define XML_GetCurrentByteIndex64  XML_GetCurrentByteIndex
+#define XML_GetCurrentByteCount64  XML_GetCurrentByteCount
+#endif
+
 enum {
     SAFE_DEPTH_MAX = 64,        /* of nested elements */
     SAFE_ELEMENTS_MAX = 200000, /* in one document */

@@ -72,7 +72,10 @@ static int dispatch(int argc, char **argv)
     const struct command *command = find(commands, COUNT(commands), word);
     if (command)
         return command->run(argc - 1, argv + 1);
-    message(NULL, "no command '%s'; 'lime help' lists them", word);
+    if (*word == '-')
+        message(NULL, "unknown option '%s'; see lime --help", word);
+    else
+        message(NULL, "no command '%s'; 'lime help' lists them", word);
     return TOOL_UNUSABLE;
 }
 

@@ -1,5 +1,7 @@
 /* model.c - `lime-bench model`: its options, and what it prints */
 #include "model.h"
+#include "optionerror.h"
+#include "world.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -278,23 +280,24 @@ static bool take_option(struct asked *asked, int code, const char *value)
 static int parse(int argc, char **argv, struct asked *asked)
 {
     int code, which = 0;
+    char reason[256];
     opterr = 0;
     optind = 1;
     while ((code = getopt_long(argc, argv, ":p:", long_options, &which)) != -1) {
         if (code == '?' || code == ':') {
-            fprintf(stderr, "lime-bench: model: %s: unknown option, or its value is missing\n",
-                    argv[optind - 1]);
+            limefile_option_error(reason, sizeof reason, argv, ":p:", long_options);
+            bench_say("model: %s", reason);
             return -1;
         }
         if (!take_option(asked, code, optarg)) {
-            fprintf(stderr, "lime-bench: model: --%s: '%s' is not a valid value\n",
-                    long_options[which].name, optarg);
+            bench_say("model: --%s: invalid value '%s'",
+                      code == 'p' ? "pattern" : long_options[which].name, optarg);
             return -1;
         }
     }
     if (optind == argc)
         return 0;
-    fprintf(stderr, "lime-bench: model: '%s': no argument expected\n", argv[optind]);
+    bench_say("model: unexpected argument '%s'", argv[optind]);
     return -1;
 }
 

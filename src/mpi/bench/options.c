@@ -1,5 +1,6 @@
 /* options.c - the command line of lime-bench */
 #include "options.h"
+#include "optionerror.h"
 #include "size.h"
 
 #include <getopt.h>
@@ -337,26 +338,25 @@ static const struct rule *rule_of(int found)
 
 static bool take_words(int argc, char **argv, struct bench_options *o, char *reason)
 {
+    static const char shorts[] = ":b:p:qhV";
     struct option list[RULES + 1];
     make_getopt_list(list);
     opterr = 0;
     optind = 0;
-    for (int found; (found = getopt_long(argc, argv, ":b:p:qhV", list, NULL)) != -1;) {
+    for (int found; (found = getopt_long(argc, argv, shorts, list, NULL)) != -1;) {
         const struct rule *rule = rule_of(found);
-        const char *why = NULL, *word = argv[optind - 1];
-        if (found == ':')
-            why = "missing argument";
-        else if (!rule)
-            why = "unknown option";
-        else if (!(rule->commands & o->command))
+        const char *why = NULL;
+        if (found == ':' || found == '?') {
+            limefile_option_error(reason, BENCH_REASON_BYTES, argv, shorts, list);
+            return false;
+        }
+        if (!(rule->commands & o->command))
             why = "not for this sub-command";
         else
             why = take(rule, o, optarg);
-        if (why && rule)
+        if (why)
             snprintf(reason, BENCH_REASON_BYTES, "--%s%s%.60s: %s", rule->name,
                      optarg ? " " : "", optarg ? optarg : "", why);
-        else if (why)
-            snprintf(reason, BENCH_REASON_BYTES, "%.100s: %s", word, why);
         if (why)
             return false;
         if (o->help || o->version || o->list)

@@ -1,5 +1,6 @@
 /* options.c - the command line of limefs-io */
 #include "options.h"
+#include "optionerror.h"
 #include "say.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ enum {
 static const char help[] =
     "usage: mpirun -n N limefs-io --socket PATH [option ...]\n"
     "       limefs-io --stop PATH\n"
-    "       limefs-io --status PATH [--json]\n"
+    "       limefs-io --status [--json] PATH\n"
     "\n"
     "The MPI job that reads and writes containers for limefs, all ranks together. It\n"
     "serves the mounts of its own user until it is told to stop.\n"
@@ -36,6 +37,7 @@ static const char help[] =
     "  --status PATH     show job status; --json: for programs\n"
     "  --help, --version\n";
 
+/* Prints "what: reason". */
 static int wrong(const char *what, const char *reason)
 {
     job_say("%.*s: %s; try limefs-io --help", WORD_MAX, what, reason);
@@ -86,36 +88,44 @@ static int take_stripe(struct job_options *options, const char *text)
     return options->stripe > 0 ? -1 : wrong(text, "a stripe is 1 byte to 1024M");
 }
 
-static int take_socket(struct job_options *options, enum job_mode mode, const char *path)
+static int take_path(struct job_options *options, const char *path)
 {
     if (options->socket)
-        return wrong(path, "only one of --socket, --stop and --status can be given");
+        return wrong(path, "unexpected argument");
     if (!*path || strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return wrong(path, "a socket's path has 1 to 107 bytes");
-    options->mode = mode;
     options->socket = path;
     return -1;
 }
 
-/* What getopt_long() answered with '?', or ':' where an argument is missing. */
-static int refuse(char **argv, int answer)
+/* path: NULL if it is an argument of its own. */
+static int take_mode(struct job_options *options, enum job_mode mode, const char *path)
 {
-    const char *word = argv[optind - 1];
-    char letter[] = {'-', (char)optopt, '\0'};
-    if (optopt > ' ' && optopt < 0x7f && strncmp(word, "--", 2) != 0)
-        word = letter;
-    return wrong(word, answer == ':' ? "missing argument" : "unknown option");
+    if (options->mode)
+        return wrong("--socket, --stop, --status", "only one of them can be given");
+    options->mode = mode;
+    return path ? take_path(options, path) : -1;
 }
 
-static int take(struct job_options *options, int option, char **argv)
+static const char shorts[] = "-"; /* arguments come as options 1 in their order */
+
+static int refuse(char **argv, const struct option *all)
+{
+    char text[WORD_MAX];
+    limefile_option_error(text, sizeof text, argv, shorts, all);
+    job_say("%s; try limefs-io --help", text);
+    return USAGE;
+}
+
+static int take(struct job_options *options, int option)
 {
     switch (option) {
     case 's':
-        return take_socket(options, JOB_SERVE, optarg);
+        return take_mode(options, JOB_SERVE, optarg);
     case 'q':
-        return take_socket(options, JOB_STOP, optarg);
+        return take_mode(options, JOB_STOP, optarg);
     case 't':
-        return take_socket(options, JOB_STATUS, optarg);
+        return take_mode(options, JOB_STATUS, optarg);
     case 'b':
         return take_stripe(options, optarg);
     case 'i':
@@ -133,8 +143,8 @@ static int take(struct job_options *options, int option, char **argv)
     case 'v':
         printf("limefs-io %s\n", LIMEFS_VERSION);
         return 0;
-    default:
-        return refuse(argv, option);
+    default: /* 1: an argument */
+        return take_path(options, optarg);
     }
 }
 
@@ -142,8 +152,8 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
 {
     static const struct option all[] = {
         {"socket", required_argument, NULL, 's'},
-        {"stop", required_argument, NULL, 'q'},
-        {"status", required_argument, NULL, 't'},
+        {"stop", optional_argument, NULL, 'q'},
+        {"status", optional_argument, NULL, 't'},
         {"stripe", required_argument, NULL, 'b'},
         {"hint", required_argument, NULL, 'i'},
         {"ready", required_argument, NULL, 'r'},
@@ -156,14 +166,19 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
     *options = (struct job_options){.ready = -1, .lifeline = -1};
     int option;
     opterr = 0; /* getopt prints words as they are */
-    while ((option = getopt_long(argc, argv, ":", all, NULL)) != -1) {
-        int code = take(options, option, argv);
+    while ((option = getopt_long(argc, argv, shorts, all, NULL)) != -1) {
+        int code = option == '?' ? refuse(argv, all) : take(options, option);
         if (code >= 0)
             return code;
     }
-    if (optind < argc)
-        return wrong(argv[optind], "not an option");
-    if (!options->socket)
-        return wrong("--socket", "is missing");
-    return -1;
+    while (optind < argc) { /* after "--" */
+        int code = take_path(options, argv[optind++]);
+        if (code >= 0)
+            return code;
+    }
+    if (!options->mode && options->socket)
+        return wrong(options->socket, "no --socket, --stop or --status before it");
+    if (!options->mode)
+        return wrong("no --socket, --stop or --status", "give one of them");
+    return options->socket ? -1 : wrong("no path of a socket", "give one");
 }

@@ -10,7 +10,7 @@ enum {
 };
 
 struct job_options {
-    enum job_mode { JOB_SERVE, JOB_STOP, JOB_STATUS } mode;
+    enum job_mode { JOB_NO_MODE, JOB_SERVE, JOB_STOP, JOB_STATUS } mode;
     const char *socket;
     int64_t stripe; /* 0: what the file says */
     char *hint_keys[JOB_HINTS_MAX], *hint_values[JOB_HINTS_MAX];

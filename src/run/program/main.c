@@ -42,6 +42,15 @@ static int complain(int status, const char *what, const char *action, const char
     return status;
 }
 
+static int refuse(const char *option)
+{
+    char text[PATH_MAX];
+    snprintf(text, sizeof text, "%s", option);
+    limefile_text_defuse(text, "");
+    fprintf(stderr, "limefs-run: unknown option '%s'; see limefs-run --help\n", text);
+    return FAILED;
+}
+
 /* Beside the folder that this program is in, as in a build, or wherever it is installed. */
 static bool find_library(char path[PATH_MAX])
 {
@@ -93,7 +102,7 @@ int main(int argc, char **argv)
     if (*command && strcmp(*command, "--") == 0)
         command++;
     else if (*command && **command == '-')
-        return complain(FAILED, *command, "read option", "unknown; see limefs-run --help");
+        return refuse(*command);
     if (!*command) {
         fputs("limefs-run: no command given; see limefs-run --help\n", stderr);
         return FAILED;

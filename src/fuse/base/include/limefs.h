@@ -187,6 +187,10 @@ void limefs_log_open(bool foreground);
 void limefs_log_catch(void);
 void limefs_log_release(const char *spared);
 
+/* Appends libfuse's messages to text, of so many bytes, instead of printing them; NULL: prints
+ * them again. Only while there is one thread. */
+void limefs_log_collect(char *text, size_t bytes);
+
 /* priority: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO. One line, no newline at its end. */
 void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

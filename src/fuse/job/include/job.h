@@ -23,6 +23,10 @@ struct limefs_job; /* fs->job; NULL without ranks= or job= */
 int limefs_job_start(struct limefs *);
 void limefs_job_stop(struct limefs *);
 
+/* Waits for at most 0.1 s until a job that this mount starts serves or has failed, so that the
+ * failure is logged while the log is still the terminal. */
+void limefs_job_watch_start(struct limefs *);
+
 /* A large record is opened: the job may as well open its container. */
 void limefs_job_prepare(struct limefs *, const struct limefs_view *);
 

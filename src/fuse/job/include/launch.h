@@ -22,6 +22,10 @@ struct limefs_launch {
     char socket[96];
 };
 
+/* Looks for the programs that start a job, if one is requested. Returns 0, or -ENOENT after a
+ * message that names the one that is missing. */
+int limefs_launch_check(const struct limefs_options *);
+
 /* 0 or -errno. */
 int limefs_launch(struct limefs_launch *, const struct limefs_options *);
 

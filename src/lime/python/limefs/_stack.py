@@ -181,9 +181,12 @@ def _places_of_each(numbers):
 
 
 def _natural(path):
-    """For sorting: conf.9 comes before conf.10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part)
-            for part in re.split(r"([0-9]+)", path)]
+    """For sorting: conf.9 comes before conf.10. The same order as that of lime's commands
+    (nameorder.h): by directory; a run of digits is a number, other bytes are themselves, and of
+    names that differ in leading zeros alone the bytes decide."""
+    return [([(ord("0"), int(token)) if token.isdigit() else (ord(token), 0)
+              for token in re.findall(rb"[0-9]+|.", name, re.DOTALL)], name)
+            for name in os.fsencode(path).split(b"/")]
 
 
 def _is_mounted_container(folder):

@@ -45,11 +45,12 @@ static int take_option(struct checksum_options *o, int opt, char **argv)
         return TOOL_GOOD;
     case OPT_SITE:
         if (!parse_number(optarg, &o->site_bytes))
-            return usage_error(&cmd_checksum, "--site-bytes %s: not a number of bytes", optarg);
+            return value_error(&cmd_checksum, "--site-bytes", NULL, optarg, "bytes, from 1");
         return TOOL_GOOD;
     case OPT_LATTICE:
         if (!parse_lattice(optarg, &o->sites))
-            return usage_error(&cmd_checksum, "--lattice %s: not like 32x32x32x64", optarg);
+            return value_error(&cmd_checksum, "--lattice", NULL, optarg,
+                               "extents, as in 32x32x32x64");
         return TOOL_GOOD;
     case 'j':
         return threads_option(&cmd_checksum, &o->threads);
@@ -75,7 +76,7 @@ int checksum_options_parse(struct checksum_options *o, int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "j:", longs, NULL)) != -1;)
+    for (int opt; !status && (opt = read_option(argc, argv, "j:", longs, NULL)) != -1;)
         status = take_option(o, opt, argv);
     if (status || o->help)
         return status;

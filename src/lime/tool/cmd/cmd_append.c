@@ -128,7 +128,7 @@ static int parse(struct packwords *words, int argc, char **argv)
     };
     int status = TOOL_GOOD;
     /* "-": operands come in their place among the options */
-    for (int opt; !status && (opt = getopt_long(argc, argv, "-t:m", longs, NULL)) != -1;)
+    for (int opt; !status && (opt = read_option(argc, argv, "-t:m", longs, NULL)) != -1;)
         status = packwords_take(words, &cmd_append, opt, argv);
     return status ? status : packwords_rest(words, &cmd_append, argc, argv);
 }

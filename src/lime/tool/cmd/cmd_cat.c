@@ -147,7 +147,7 @@ static int parse(int argc, char **argv, struct choice *choices)
     const char *path = NULL;
     int count = 0;
     /* "-": operands come in their place among the options, so that their order counts */
-    for (int opt; (opt = getopt_long(argc, argv, "-t:", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "-t:", longs, NULL)) != -1;) {
         if (opt == 't')
             choices[count++] = (struct choice){optarg, true};
         else if (opt == 1 && !path)
@@ -159,7 +159,7 @@ static int parse(int argc, char **argv, struct choice *choices)
         else if (opt != 'r')
             return option_error(&cmd_cat, argv);
         else if (!parse_range(optarg, &range))
-            return usage_error(&cmd_cat, "--range %s: not OFF:LEN or OFF:", optarg);
+            return value_error(&cmd_cat, "--range", NULL, optarg, "OFF:LEN or OFF:");
     }
     for (; optind < argc; optind++) /* behind "--" */
         if (path)

@@ -263,7 +263,7 @@ static int parse(struct options *o, int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "r0j:", longs, NULL)) != -1;)
+    for (int opt; !status && (opt = read_option(argc, argv, "r0j:", longs, NULL)) != -1;)
         status = take_option(o, opt, argv);
     return status;
 }

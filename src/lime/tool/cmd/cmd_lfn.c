@@ -303,7 +303,7 @@ static int run(int argc, char **argv)
     };
     const char *lfn = NULL;
     int worst = TOOL_GOOD;
-    for (int opt; (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "", longs, NULL)) != -1;) {
         if (opt != 's')
             return opt == 'H' ? print_help(&cmd_lfn) : option_error(&cmd_lfn, argv);
         lfn = optarg;

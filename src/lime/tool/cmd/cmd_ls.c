@@ -159,10 +159,16 @@ static void print_json_failure(const struct container *c)
     printf(", \"error\": \"%s\", \"records\": []}", container_failure_text(c));
 }
 
-static int list_one(const char *path, const struct options *o, bool several)
+/* `separator`: what comes before the listing; a file without one gets none. */
+static int list_one(const char *path, const struct options *o, bool several,
+                    const char **separator)
 {
     struct container c;
     int status = container_open_shown(&c, path);
+    if (status == TOOL_GOOD || o->json) {
+        fputs(*separator, stdout);
+        *separator = o->json ? ",\n" : "\n";
+    }
     if (status != TOOL_GOOD) {
         if (o->json)
             print_json_failure(&c);
@@ -186,13 +192,12 @@ static int list_one(const char *path, const struct options *o, bool several)
 static int list_all(int count, char **paths, const struct options *o)
 {
     bool several = count > 1;
+    const char *separator = "";
     int worst = TOOL_GOOD;
     if (o->json && several)
         fputs("[", stdout);
     for (int i = 0; i < count; i++) {
-        if (i > 0)
-            fputs(o->json ? ",\n" : "\n", stdout);
-        int status = list_one(paths[i], o, several);
+        int status = list_one(paths[i], o, several, &separator);
         worst = worse_status(status, worst);
     }
     if (o->json)
@@ -209,7 +214,7 @@ static int run(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     struct options o = {0};
-    for (int opt; (opt = getopt_long(argc, argv, "lh", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "lh", longs, NULL)) != -1;) {
         if (opt == 'l')
             o.lengthy = true;
         else if (opt == 'h')

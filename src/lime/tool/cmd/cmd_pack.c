@@ -82,7 +82,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"help", no_argument, NULL, 'H'},         {NULL, 0, NULL, 0},
     };
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "-o:t:m", longs, NULL)) != -1;) {
+    for (int opt; !status && (opt = read_option(argc, argv, "-o:t:m", longs, NULL)) != -1;) {
         if (opt == 'o')
             o->output = optarg;
         else if (opt == 'l')

@@ -202,7 +202,7 @@ static int run(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     struct repair repair = {0};
-    for (int opt; (opt = getopt_long(argc, argv, "n", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "n", longs, NULL)) != -1;) {
         if (opt == 'n')
             repair.dry = true;
         else if (opt == 'F')

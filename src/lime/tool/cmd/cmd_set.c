@@ -94,7 +94,7 @@ static int run(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     struct wish wish = {0};
-    for (int opt; (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "", longs, NULL)) != -1;) {
         enum boundary boundary = opt == 'b' ? BEGIN_MESSAGE : JOIN_MESSAGE;
         if (opt == 't')
             wish.type = optarg;

@@ -303,8 +303,7 @@ static int take_sums(struct options *o)
     const char *bad = parse_sums(optarg, &o->stage.kinds);
     if (!bad)
         return TOOL_GOOD;
-    return usage_error(&cmd_stage, "--sums: '%s': one of cksum, adler32 and md5 is wanted",
-                       bad);
+    return value_error(&cmd_stage, "--sums", "checksum", bad, "cksum, adler32, md5");
 }
 
 static int take_option(struct options *o, int opt, char **argv)
@@ -313,8 +312,7 @@ static int take_option(struct options *o, int opt, char **argv)
     switch (opt) {
     case 'j':
         if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > STAGE_FILES_AT_ONCE_MAX)
-            return usage_error(&cmd_stage, "-j %s: a number from 1 to %d is wanted", optarg,
-                               STAGE_FILES_AT_ONCE_MAX);
+            return value_error(&cmd_stage, "-j", NULL, optarg, "a number from 1 to 64");
         o->stage.files_at_once = (unsigned)n;
         break;
     case 's':
@@ -324,14 +322,14 @@ static int take_option(struct options *o, int opt, char **argv)
         break;
     case 'T':
         if (!number_parse(optarg, strlen(optarg), &n) || n < 1 || n > 86400)
-            return usage_error(&cmd_stage, "--job-timeout %s: seconds are wanted", optarg);
+            return value_error(&cmd_stage, "--job-timeout", NULL, optarg,
+                               "seconds, 1 to 86400");
         o->stage.job_timeout = (unsigned)n;
         break;
     case 'C':
         if (!number_parse_size(optarg, strlen(optarg), &o->stage.checkpoint) ||
             o->stage.checkpoint == 0)
-            return usage_error(&cmd_stage, "--checkpoint %s: bytes are wanted, as in 64M",
-                               optarg);
+            return value_error(&cmd_stage, "--checkpoint", NULL, optarg, "bytes, as in 64M");
         break;
     case 'a':
         o->stage.any = true;
@@ -387,7 +385,7 @@ static int parse(struct options *o, int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "rj:f0q", longs, NULL)) != -1;)
+    for (int opt; !status && (opt = read_option(argc, argv, "rj:f0q", longs, NULL)) != -1;)
         status = take_option(o, opt, argv);
     return status;
 }

@@ -130,7 +130,7 @@ static int run(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     bool force = false;
-    for (int opt; (opt = getopt_long(argc, argv, "f", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "f", longs, NULL)) != -1;) {
         if (opt == 'f')
             force = true;
         else

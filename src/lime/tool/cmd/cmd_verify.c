@@ -1,6 +1,7 @@
 /* cmd_verify.c - lime verify: has a mount verify its records; the daemon, or its job, reads */
 #define _GNU_SOURCE
 #include "jsonout.h"
+#include "nameorder.h"
 #include "progress.h"
 #include "tool.h"
 
@@ -221,7 +222,7 @@ static int add_name(struct names *names, const char *name)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return name_compare(*(char *const *)a, *(char *const *)b);
 }
 
 static char *inside(const char *folder, const char *name)
@@ -336,7 +337,7 @@ static int run(int argc, char **argv)
     };
     struct options o = {0};
     int worst = TOOL_GOOD;
-    for (int opt; (opt = getopt_long(argc, argv, "q", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "q", longs, NULL)) != -1;) {
         if (opt == 'q')
             o.quiet = true;
         else if (opt == 'j')

@@ -258,9 +258,20 @@ static bool take_number(const char *text, uint64_t one, uint64_t other, unsigned
 
 static int take_option(struct options *o, int opt, char **argv)
 {
+    static const struct {
+        int opt;
+        const char *option, *noun, *expected;
+    } values[] = {
+        {'t', "--to", "format", "nersc, milc, openqcd, ildg"},
+        {'p', "--precision", NULL, "32, 64"},
+        {'r', "--rows", NULL, "2, 3"},
+        {'s', "--sequence", NULL, "a number"},
+        {'n', "--lfn", NULL, "a name without control characters"},
+    };
     struct limefile_gauge_form *form = &o->form;
     char lfn[LIMEFILE_LFN_MAX];
     bool good = true;
+    size_t i = 0;
     if (opt == 't')
         good = (form->format = limefile_gauge_format_named(optarg)) != LIMEFILE_GAUGE_NONE;
     else if (opt == 'p')
@@ -280,8 +291,12 @@ static int take_option(struct options *o, int opt, char **argv)
         form->ensemble_label = optarg;
     else
         return option_error(&cmd_convert, argv);
-    return good ? TOOL_GOOD
-                : usage_error(&cmd_convert, "'%s': not a value of this option", optarg);
+    if (good)
+        return TOOL_GOOD;
+    while (values[i].opt != opt)
+        i++;
+    return value_error(&cmd_convert, values[i].option, values[i].noun, optarg,
+                       values[i].expected);
 }
 
 /* An option that the format has no place for; NULL: there is none. */
@@ -306,7 +321,7 @@ static int run(int argc, char **argv)
     };
     struct options o = {0};
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+    for (int opt; !status && (opt = read_option(argc, argv, "", longs, NULL)) != -1;) {
         if (opt == 'H')
             return print_help(&cmd_convert);
         status = take_option(&o, opt, argv);

@@ -230,7 +230,7 @@ static int run(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
     bool info = false;
-    for (int opt; (opt = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+    for (int opt; (opt = read_option(argc, argv, "", longs, NULL)) != -1;) {
         if (opt == 'H')
             return print_help(&cmd_join);
         if (opt != 'i')

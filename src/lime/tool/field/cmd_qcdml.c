@@ -174,8 +174,8 @@ static int take_plaquettes(const struct options *o, struct configs *configs)
         if (n < sizeof config->plaquette)
             memcpy(config->plaquette, text, n);
         if (n >= sizeof config->plaquette || !plaquette_parse(config->plaquette, &value))
-            return usage_error(&cmd_qcdml, "--plaquette %s: not numbers with commas between",
-                               o->plaquettes);
+            return value_error(&cmd_qcdml, "--plaquette", NULL, o->plaquettes,
+                               "numbers separated by commas");
         config->from = "--plaquette";
         text = text[n] ? text + n + 1 : NULL;
     }
@@ -333,7 +333,7 @@ static int run(int argc, char **argv)
     char *text;
     size_t n;
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "j:", longs, NULL)) != -1;)
+    for (int opt; !status && (opt = read_option(argc, argv, "j:", longs, NULL)) != -1;)
         status = take_option(&o, opt, argv);
     if (status || o.help)
         return status ? status : print_help(&cmd_qcdml);

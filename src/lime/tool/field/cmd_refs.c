@@ -27,7 +27,8 @@ static const char help[] =
     "  -t, --type TYPE        the record by its type, whatever that looks like\n"
     "      --url-prefix TEXT  files are at TEXT followed by FILE as it is given here\n"
     "                         (s3://bucket/); without it, at their absolute paths\n"
-    "  -r, --recursive        of a folder, all files below it, by name\n"
+    "  -r, --recursive        of a folder, all files below it, conf.9 before\n"
+    "                         conf.10\n"
     "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
     "                         input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
@@ -38,7 +39,7 @@ static const char help[] =
     "time slice of one configuration.\n"
     "\n"
     "Examples:\n"
-    "  lime refs conf.* > confs.json\n"
+    "  lime refs -r run1 > confs.json\n"
     "  lime refs --url-prefix https://host/run1/ conf.* > confs.json\n"
     "  python3 -c 'import xarray; print(xarray.open_dataset(\"reference://\",\n"
     "      engine=\"zarr\", backend_kwargs={\"consolidated\": False,\n"
@@ -83,7 +84,7 @@ static int parse(int argc, char **argv, struct options *o)
         {NULL, 0, NULL, 0},
     };
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = getopt_long(argc, argv, "t:r0", longs, NULL)) != -1;) {
+    for (int opt; !status && (opt = read_option(argc, argv, "t:r0", longs, NULL)) != -1;) {
         if (opt == OPT_RECORD || opt == 't')
             o->wanted.record = optarg, o->wanted.as_type = opt == 't';
         else if (opt == OPT_PREFIX)

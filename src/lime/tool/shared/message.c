@@ -6,7 +6,6 @@
 #include "text.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,23 +83,6 @@ int usage_error(const struct command *command, const char *format, ...)
     return TOOL_UNUSABLE;
 }
 
-int option_error(const struct command *command, char **argv)
-{
-    const char *word = argv[optind - 1];
-    if (optopt > 0x20 && optopt < 0x7f && strncmp(word, "--", 2) != 0)
-        return usage_error(command, "-%c: unknown option, or its argument is missing", optopt);
-    return usage_error(command, "%s: unknown option, or its argument is missing", word);
-}
-
-int threads_option(const struct command *command, unsigned *threads)
-{
-    uint64_t n;
-    if (!number_parse(optarg, strlen(optarg), &n) || n == 0 || n > UINT16_MAX)
-        return usage_error(command, "-j %s: not a number from 1 to %d", optarg, UINT16_MAX);
-    *threads = (unsigned)n;
-    return TOOL_GOOD;
-}
-
 int print_help(const struct command *command)
 {
     fputs(command->help, stdout);
@@ -114,18 +96,6 @@ int finish_stdout(void)
         return TOOL_GOOD;
     message_code("standard output", "write", -(stdout_error ? stdout_error : EIO));
     return TOOL_BAD;
-}
-
-bool no_options(const struct command *command, int argc, char **argv, int *status)
-{
-    static const struct option longs[] = {
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
-    };
-    int opt = getopt_long(argc, argv, "", longs, NULL);
-    if (opt != -1)
-        *status = opt == 'H' ? print_help(command) : option_error(command, argv);
-    return opt != -1;
 }
 
 /* ---- exit statuses ---- */

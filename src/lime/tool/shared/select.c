@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     LISTED_MAX = 20, /* ordinals named when a type is not enough */
@@ -13,8 +14,16 @@ enum {
 static void explain_missing(const struct container *c, const char *word)
 {
     char shown[TYPE_SHOWN_MAX];
-    message(c->path, "record '%s': no such record; there are %" PRIu64 ", 'lime ls' lists them",
-            type_shown(word, strlen(word), shown), limefile_index_count(c->index));
+    if (access(word, F_OK) == 0)
+        message(
+            c->path,
+            "record '%s': no such record, but a file; this command takes one FILE, so run it "
+            "once for each",
+            word);
+    else
+        message(c->path,
+                "record '%s': no such record; there are %" PRIu64 ", 'lime ls' lists them",
+                type_shown(word, strlen(word), shown), limefile_index_count(c->index));
     container_fault_message(c); /* it may stand behind the fault */
 }
 

@@ -1,6 +1,7 @@
 /* walk.c - all that is in a folder and in the folders below it */
 #define _GNU_SOURCE
 #include "walk.h"
+#include "nameorder.h"
 #include "tool.h"
 
 #include <dirent.h>
@@ -53,7 +54,7 @@ static void forget(struct names *names)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return name_compare(*(char *const *)a, *(char *const *)b);
 }
 
 /* A link that has taken a folder's place meanwhile is not followed either. */

@@ -1,5 +1,6 @@
 /* options.c - the command line */
 #include "options.h"
+#include "optionerror.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -121,13 +122,13 @@ static const char *expected(const struct checkpoint_option *o, char text[128])
     size_t n = 0;
     text[0] = '\0';
     for (int i = 0; o->kind == CHECKPOINT_WORD && o->words[i] && n < 128; i++)
-        n += (size_t)snprintf(text + n, 128 - n, "%s%s", i ? ", " : "one of ", o->words[i]);
+        n += (size_t)snprintf(text + n, 128 - n, "%s%s", i ? ", " : "", o->words[i]);
     if (o->kind == CHECKPOINT_EXTENTS)
         return "three numbers, as in 4x4x4";
     if (o->kind == CHECKPOINT_REALS)
         return "a length, or three, as in 10x10x20";
     if (o->kind == CHECKPOINT_NUMBER || o->kind == CHECKPOINT_REAL)
-        snprintf(text, 128, "a number of %g to %g", o->least, o->most);
+        snprintf(text, 128, "%g to %g", o->least, o->most);
     return text;
 }
 
@@ -181,24 +182,23 @@ bool checkpoint_options(const struct checkpoint_world *world,
 {
     struct option longs[OPTIONS_MAX + 1];
     char letters[2 * OPTIONS_MAX + 2], text[128];
+    char wrong[CHECKPOINT_ERROR_BYTES];
     make_tables(table, count, longs, letters);
     optind = 0; /* from the beginning */
     for (;;) {
-        int found = getopt_long(argc, argv, letters, longs, NULL), index = optind - 1;
+        int found = getopt_long(argc, argv, letters, longs, NULL);
         if (found == -1)
             return take_names(world, command, argc, argv, files, file);
         const struct checkpoint_option *o = find(table, count, found);
-        if (found == ':')
-            checkpoint_misuse(world, command, "%s: a value is expected", argv[index]);
-        else if (!o && optopt && optopt < FIRST_OPTION)
-            checkpoint_misuse(world, command, "no option -%c", optopt);
-        else if (!o)
-            checkpoint_misuse(world, command, "no option %s", argv[index]);
-        else if (take(o, optarg))
+        if (o && take(o, optarg))
             continue;
+        if (o)
+            snprintf(wrong, sizeof wrong, "--%s: %s '%s' (%s)", o->name,
+                     o->kind == CHECKPOINT_WORD ? "unknown value" : "invalid value", optarg,
+                     expected(o, text));
         else
-            checkpoint_misuse(world, command, "--%s '%s': not %s", o->name, optarg,
-                              expected(o, text));
+            limefile_option_error(wrong, sizeof wrong, argv, letters, longs);
+        checkpoint_misuse(world, command, "%s", wrong);
         return false;
     }
 }

@@ -37,7 +37,7 @@ struct pathlist_options {
     bool all; /* the list also has what is skipped or cannot be read */
 };
 
-/* For getopt_long(), with 'r' and '0' among the short ones. */
+/* For read_option(), with 'r' and '0' among the short ones. */
 /* clang-format off */
 #define PATHLIST_LONG_OPTIONS                     \
     {"recursive", no_argument, NULL, 'r'},        \
@@ -51,8 +51,8 @@ int pathlist_option(struct pathlist_options *, int opt, const struct command *, 
 /* ---- the list ---- */
 
 /* Of what is left of the command line after its options, and of --files-from. Found files come
- * in the order of their names; links found are not followed, so that there is no way round in a
- * circle. An exit status, after a message if it is not TOOL_GOOD. */
+ * in natural order (nameorder.h); links found are not followed, so that there is no way round
+ * in a circle. An exit status, after a message if it is not TOOL_GOOD. */
 int pathlist_make(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int argc, char **argv);
 

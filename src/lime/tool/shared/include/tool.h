@@ -60,8 +60,21 @@ void message_code(const char *file, const char *action, int code);
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
                                                       const char *format, ...);
 
-/* usage_error for what getopt_long answered with '?'. */
+/* ---- options (options.c) ---- */
+
+struct option;
+
+/* getopt_long(), which remembers the tables for option_error(). */
+int read_option(int argc, char **argv, const char *shorts, const struct option *longs,
+                int *index);
+
+/* usage_error() for an option that read_option() answered with '?'. */
 int option_error(const struct command *command, char **argv);
+
+/* usage_error() for a value that an option does not take: "--to: unknown format 'x' (nersc,
+ * ...)", or without a noun "-j: invalid value '0' (a number ...)". */
+int value_error(const struct command *command, const char *option, const char *noun,
+                const char *value, const char *expected);
 
 /* -j N, of which optarg is the N: an exit status. */
 int threads_option(const struct command *command, unsigned *threads);

@@ -22,9 +22,10 @@ struct walk_entry {
     int error;             /* an errno: of a fault */
 };
 
-/* In the order of their names. The root may be a link to a folder; it is told, too. `is_whole`
- * is asked of each folder; NULL: none is. False: `each` was false, or there is no memory, after
- * a message. (fts(3) takes an error while a folder is read for its end.) */
+/* Each directory in the order of its names (nameorder.h). The root may be a link to a folder;
+ * it is told, too. `is_whole` is asked of each folder; NULL: none is. False: `each` was false,
+ * or there is no memory, after a message. (fts(3) takes an error while a folder is read for its
+ * end.) */
 bool walk(const char *root, bool (*is_whole)(const char *folder),
           bool (*each)(void *context, const struct walk_entry *), void *context);
 

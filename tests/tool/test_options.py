@@ -1,0 +1,107 @@
+"""What all programs say of options that they do not take."""
+
+import os
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+
+# What is wrong in an option of a sub-command of lime.
+OF_LIME = (
+    (("cat", "a", "-t"), "option '-t' requires a value"),
+    (("cat", "a", "--type"), "option '--type' requires a value"),
+    (("cat", "a", "--ty"), "option '--type' requires a value"),
+    (("cat", "a", "-xt"), "unknown option '-x'"),
+    (("ls", "--json=1", "a"), "option '--json' takes no value"),
+    (("ls", "--json", "-xl", "a"), "unknown option '-x'"),
+    (("ls", "a", "-l", "-x"), "unknown option '-x'"),
+    (("ls", "-:", "a"), "unknown option '-:'"),
+    (("ls", "--nosuch=1", "a"), "unknown option '--nosuch'"),
+    (("ls", "--\x1b[2J", "a"), "unknown option '--?[2J'"),
+    (("checksum", "--", "-x"), None),
+    (("stage", "--che", "a", "b"), "option '--che' is ambiguous (--checkpoint, --check-there)"),
+    (("convert", "--to", "nersx", "a", "b"),
+     "--to: unknown format 'nersx' (nersc, milc, openqcd, ildg)"),
+    (("convert", "--to", "", "a", "b"), "--to: unknown format '' (nersc, milc, openqcd, ildg)"),
+    (("convert", "--precision", "48", "a", "b"), "--precision: invalid value '48' (32, 64)"),
+    (("convert", "--rows", "-1", "a", "b"), "--rows: invalid value '-1' (2, 3)"),
+    (("convert", "--sequence", "x", "a", "b"), "--sequence: invalid value 'x' (a number)"),
+    (("checksum", "-j", "0", "a"), "-j: invalid value '0' (a number from 1 to 65535)"),
+    (("checksum", "--site-bytes", "0", "a"), "--site-bytes: invalid value '0' (bytes, from 1)"),
+    (("checksum", "--lattice", "4", "--lattice", "4x", "a"),
+     "--lattice: invalid value '4x' (extents, as in 32x32x32x64)"),
+    (("cat", "--range", "x", "a", "b"), "--range: invalid value 'x' (OFF:LEN or OFF:)"),
+    (("stage", "--sums", "md5,sha", "a", "b"),
+     "--sums: unknown checksum 'sha' (cksum, adler32, md5)"),
+    (("stage", "-j", "65", "a", "b"), "-j: invalid value '65' (a number from 1 to 64)"),
+    (("stage", "--job-timeout", "0", "a", "b"),
+     "--job-timeout: invalid value '0' (seconds, 1 to 86400)"),
+    (("stage", "--checkpoint", "-1", "a", "b"),
+     "--checkpoint: invalid value '-1' (bytes, as in 64M)"),
+)
+
+# Programs with one line of message: their arguments, and what is wrong.
+OF_OTHERS = (
+    (("lime", "--foo"), 2, "unknown option '--foo'; see lime --help"),
+    (("limefs-run", "--foo", "true"), 125, "unknown option '--foo'; see limefs-run --help"),
+    (("limefs-run", "-x", "true"), 125, "unknown option '-x'; see limefs-run --help"),
+)
+
+OF_MPI = (
+    (("lime-bench", "--nosuch", "f"), 2, "unknown option '--nosuch'; try lime-bench --help"),
+    (("lime-bench", "-z", "f"), 2, "unknown option '-z'; try lime-bench --help"),
+    (("lime-bench", "--size"), 2, "option '--size' requires a value; try lime-bench --help"),
+    (("lime-bench", "model", "--nosuch"), 2, "model: unknown option '--nosuch'"),
+    (("lime-bench", "model", "--ranks"), 2, "model: option '--ranks' requires a value"),
+    (("lime-bench", "model", "--ranks", "x"), 2, "model: --ranks: invalid value 'x'"),
+    (("lime-bench", "model", "-p", "x"), 2, "model: --pattern: invalid value 'x'"),
+    (("lime-checkpoint", "info", "--nosuch", "f"), 2, "info: unknown option '--nosuch'; see "),
+    (("lime-checkpoint", "generate", "-n"), 2, "generate: option '-n' requires a value; see "),
+    (("lime-checkpoint", "generate", "-Z"), 2, "generate: unknown option '-Z'; see "),
+)
+
+
+class Options(limetest.TestCase):
+    def commands(self):
+        listed = self.run_ok(["lime", "help"]).decode()
+        return re.findall(r"^  lime (\w+)", listed, re.MULTILINE)
+
+    def test_unknown(self):
+        self.assertGreater(len(self.commands()), 15)
+        for command in self.commands():
+            for option in ("--nosuch", "-Z"):
+                done = limetest.run(["lime", command, option])
+                self.assertEqual((done.returncode, done.stdout, done.stderr.decode()), (
+                    2, b"", f"lime: {command}: unknown option '{option}'\n"
+                            f"Try 'lime {command} --help'.\n"))
+
+    def test_of_lime(self):
+        for args, message in OF_LIME:
+            done = limetest.run(["lime", *args])
+            self.assertEqual(done.returncode, 2, args)
+            if message:
+                self.assertEqual(done.stderr.decode(), f"lime: {args[0]}: {message}\n"
+                                                       f"Try 'lime {args[0]} --help'.\n")
+            else:
+                self.assertNotIn(b"option", done.stderr)
+
+    def check(self, table):
+        for args, code, message in table:
+            done = limetest.run(args, timeout=120)
+            self.assertEqual(done.returncode, code, args)
+            self.assertTrue(done.stderr.decode().startswith(f"{args[0]}: {message}"), done.stderr)
+            self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+
+    def test_of_others(self):
+        self.check(OF_OTHERS)
+
+    def test_of_programs_of_mpi(self):
+        if not shutil.which("lime-bench", path=limetest.BIN):
+            self.skipTest("built without MPI")
+        self.check(OF_MPI)
+
+
+if __name__ == "__main__":
+    limetest.main()
