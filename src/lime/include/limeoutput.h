@@ -1,0 +1,93 @@
+/*
+ * limeoutput.h - write an output file so that it appears complete or not at all, and replaces
+ * neither an input nor a container that another process writes to.
+ *
+ *     limefile_output_open     checks the target and creates a temporary file beside it
+ *     ...                      the program writes to `fd`, or any process opens `temporary`
+ *     limefile_output_commit   syncs the temporary file and gives it the target's name
+ *     limefile_output_abort    or removes it
+ *
+ * A program that runs on several ranks calls these functions on one rank; the others open
+ * `temporary` for writing and close it before the commit.
+ *
+ * The temporary file is called .TARGET.lime-tmp-HOST-XXXXXX. Its creator holds a lock on it. A
+ * process that is killed leaves it behind; limefile_output_open() removes such files from the
+ * target's directory if they belong to the same user and host and nobody holds their lock.
+ * SIGINT, SIGTERM and SIGHUP remove the file (limeguard.h). Not thread-safe.
+ *
+ * Results are 0, -errno, or a code LIMEFILE_E_OUTPUT_*, LIMEFILE_E_NOT_FILE or -EISDIR for a
+ * target that cannot be written. limefile_strerror() of these codes reads well behind "FILE: ".
+ */
+#ifndef LIMEOUTPUT_H
+#define LIMEOUTPUT_H
+
+#include "limefile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct limefile_output {
+    int fd;          /* the temporary file, O_RDWR */
+    char *temporary; /* its absolute path */
+
+    /* Private. */
+    char *directory;  /* of the target, absolute */
+    int folder;       /* the same, open */
+    char *name;       /* of the target in that directory */
+    char *unfinished; /* name of the temporary file in that directory */
+    char *identity;   /* of the existing target, or of the directory */
+    int old;          /* the existing target, locked; -1: there is none */
+    bool exists;      /* the target did at the open; `device` and `inode` are its */
+    dev_t device;
+    ino_t inode;
+    mode_t mode; /* of the file once it is committed */
+};
+
+/*
+ * Checks the target and creates the temporary file. A target that is a symbolic link to a
+ * regular file stays a link; the file that it leads to is replaced.
+ *
+ *   path    of the target
+ *   force   an existing target may be replaced; without it LIMEFILE_E_OUTPUT_EXISTS
+ *   inputs  descriptors of the `count` files that the program reads
+ *
+ * LIMEFILE_E_OUTPUT_INPUT: the target is an input (see limefile_output_is()).
+ * LIMEFILE_E_OUTPUT_LOCKED: it is a container that another process has locked
+ * (limefile_lock()); otherwise this process holds the lock until commit or abort.
+ * LIMEFILE_E_OUTPUT_LINK: it is a symbolic link that leads nowhere.
+ * After success exactly one of commit and abort must be called.
+ */
+int limefile_output_open(struct limefile_output *, const char *path, bool force,
+                         const int *inputs, size_t count);
+
+/*
+ * Returns true if fd, a file or a directory, has the target open: it is the same inode, or one
+ * of the two is the other, or a part of it, in a limefs mount. For inputs that are opened after
+ * the output.
+ */
+bool limefile_output_is(const struct limefile_output *, int fd);
+
+/*
+ * Gives the file the owner and mode of the old target, or those of a new file, syncs it,
+ * renames it, and syncs the directory. LIMEFILE_E_OUTPUT_CHANGED: the target is not the file
+ * any more that limefile_output_open() has found, or there is one now; it stays as it is. After
+ * an error the temporary file is removed, unless only the directory could not be synced: then
+ * the target is the new file.
+ */
+int limefile_output_commit(struct limefile_output *);
+
+/* Removes the temporary file. */
+void limefile_output_abort(struct limefile_output *);
+
+/* Removes the temporary files that processes of this user, killed on this host, have left in
+ * the directory `folder`, a descriptor. limefile_output_open() calls it. */
+void limefile_output_clean(int folder);
+
+/*
+ * Returns true if two open files, or directories, are the same, or have the same container
+ * behind them in limefs mounts.
+ */
+bool limefile_output_same(int fd, int other);
+
+#endif
