@@ -259,13 +259,8 @@ int limefile_output_commit(struct limefile_output *out)
         err = -errno;
     if (!err)
         err = give_name(out);
-    if (!err) {
-        /* The lock on the new file ends here, so that it can be used at once. */
-        close(out->fd);
-        out->fd = -1;
-        if (fsync(out->folder) != 0 && errno != EINVAL && errno != EBADF)
-            err = -errno;
-    }
+    if (!err && fsync(out->folder) != 0 && errno != EINVAL && errno != EBADF)
+        err = -errno;
     limefile_output_abort(out);
     return err;
 }

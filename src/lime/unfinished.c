@@ -9,10 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/xattr.h>
@@ -21,53 +22,97 @@
 #define MARK ".lime-tmp-"
 
 enum {
-    HOST_CHARS = 8,
-    RANDOM_CHARS = 6,
-    SUFFIX_CHARS = sizeof MARK - 1 + HOST_CHARS + 1 + RANDOM_CHARS,
+    SUFFIX_MAX = 64, /* of the mark and what follows it */
     TRIES = 100,
 };
 
-/* ---- names ---- */
+/* ---- processes ---- */
 
-/* The host is a part of the name because locks are local to it on some network file systems. */
-static void format_host(char text[HOST_CHARS + 1])
+/* The one that makes a file, or has made it. Its host is part of a file's name because a
+ * process of another host, or PID namespace, cannot be examined; there are file systems whose
+ * locks are local to a host, and MPI libraries that lock what they write, so that locks do not
+ * help. */
+struct maker {
+    unsigned host; /* hash of the host's name and the PID namespace */
+    int pid;
+    uint64_t start; /* when it started, as in /proc/PID/stat; 0: not known */
+};
+
+static unsigned hash(unsigned hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619U;
+    return hash;
+}
+
+static unsigned this_host(void)
 {
     struct utsname host;
-    uint32_t hash = UINT32_C(2166136261);
+    char space[64] = "";
     if (uname(&host) != 0)
         host.nodename[0] = '\0';
-    for (const char *at = host.nodename; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT32_C(16777619);
-    snprintf(text, HOST_CHARS + 1, "%08x", (unsigned)hash);
+    if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0)
+        space[0] = '\0';
+    return hash(hash(2166136261U, host.nodename), space);
 }
 
-static int format_name(const char *target, char name[NAME_MAX + 1])
+/* Returns the start of a process, 0 if it is not known. *state: a letter as in proc(5). */
+static uint64_t start_of(int pid, char *state)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
-    unsigned char bytes[RANDOM_CHARS];
-    char host[HOST_CHARS + 1], random[RANDOM_CHARS + 1] = "";
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return -errno;
-    for (size_t i = 0; i < RANDOM_CHARS; i++)
-        random[i] = letters[bytes[i] % 32];
-    format_host(host);
-    snprintf(name, NAME_MAX + 1, ".%.*s" MARK "%s-%s", NAME_MAX - 1 - (int)SUFFIX_CHARS, target,
-             host, random);
-    return 0;
+    char path[64], line[1024] = "";
+    unsigned long long start;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (fd >= 0)
+        close(fd);
+    const char *name_end = n < 0 ? NULL : strrchr(line, ')');
+    *state = '?';
+    if (!name_end || sscanf(name_end,
+                            ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                            "%*s %*s %*s %llu",
+                            state, &start) != 2)
+        return 0;
+    return start;
 }
 
-/* ".TARGET.lime-tmp-HOST-XXXXXX" of this host. */
-static bool is_ours(const char *name, const char *mark_of_host)
+static bool is_running(const struct maker *maker)
 {
-    size_t n = strlen(name);
-    if (name[0] != '.' || n < SUFFIX_CHARS + 2)
+    char state;
+    if (kill(maker->pid, 0) != 0 && errno == ESRCH)
         return false;
-    const char *suffix = name + n - SUFFIX_CHARS;
-    return strncmp(suffix, mark_of_host, strlen(mark_of_host)) == 0 &&
-           strspn(name + n - RANDOM_CHARS, "abcdefghijklmnopqrstuvwxyz234567") == RANDOM_CHARS;
+    uint64_t start = start_of(maker->pid, &state);
+    return state != 'Z' && state != 'X' && (!start || !maker->start || start == maker->start);
 }
 
-/* ---- locks ---- */
+/* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
+
+static void format_name(const char *target, char name[NAME_MAX + 1])
+{
+    static unsigned count;
+    char state;
+    snprintf(name, NAME_MAX + 1, ".%.*s" MARK "%08x-%d-%llx-%u", NAME_MAX - 1 - SUFFIX_MAX,
+             target, this_host(), (int)getpid(), (unsigned long long)start_of(getpid(), &state),
+             count++);
+}
+
+static bool parse_name(const char *name, struct maker *maker)
+{
+    unsigned long long start;
+    unsigned count;
+    int end = 0;
+    const char *mark = NULL;
+    for (const char *at = name; (at = strstr(at, MARK)); at++)
+        mark = at;
+    if (name[0] != '.' || !mark ||
+        sscanf(mark, MARK "%8x-%d-%llx-%u%n", &maker->host, &maker->pid, &start, &count,
+               &end) != 4)
+        return false;
+    maker->start = start;
+    return mark[end] == '\0' && maker->pid > 0;
+}
+
+/* ---- the lock of the target ---- */
 
 /* Needs no permission to write. */
 static int lock_shared(int fd)
@@ -78,62 +123,33 @@ static int lock_shared(int fd)
     return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
-static int open_and_lock(int folder, const char *name, int *locked)
+int limefile_output_lock(int folder, const char *name)
 {
     int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     int fd = limefile_open_at(folder, name, O_RDWR | flags, 0);
     bool writes = fd >= 0;
     if (fd == -EACCES || fd == -EPERM || fd == -EROFS || fd == -ETXTBSY)
         fd = limefile_open_at(folder, name, O_RDONLY | flags, 0);
-    if (fd >= 0)
-        *locked = writes ? limefile_lock(fd) : lock_shared(fd);
-    return fd;
-}
-
-int limefile_output_lock(int folder, const char *name)
-{
-    int locked;
-    int fd = open_and_lock(folder, name, &locked);
-    if (fd >= 0 && locked == -EBUSY) {
-        close(fd);
-        return -EBUSY;
-    }
-    return fd; /* also where the file system has no locks */
-}
-
-static bool has_name(int folder, const char *name, int fd)
-{
-    struct stat named, open;
-    return fstat(fd, &open) == 0 && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+    if (fd < 0 || (writes ? limefile_lock(fd) : lock_shared(fd)) != -EBUSY)
+        return fd; /* also where the file system has no locks */
+    close(fd);
+    return -EBUSY;
 }
 
 /* ---- the file ---- */
 
-/* A process that removes stale files can have the lock between creation and lock, and remove
- * the new file: then another name is tried. */
-static int create_locked(int folder, const char *name, mode_t mode)
-{
-    int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (fd < 0)
-        return -errno;
-    if (limefile_lock(fd) != -EBUSY && has_name(folder, name, fd))
-        return fd;
-    close(fd);
-    return -EEXIST;
-}
-
 int limefile_unfinished_create(int folder, const char *target, mode_t mode, char **name)
 {
     char text[NAME_MAX + 1];
-    int fd = -EEXIST;
-    for (int i = 0; fd == -EEXIST && i < TRIES; i++) {
-        fd = format_name(target, text);
-        if (!fd)
-            fd = create_locked(folder, text, mode);
+    int fd = -1;
+    for (int i = 0; fd < 0 && i < TRIES; i++) {
+        format_name(target, text);
+        fd = openat(folder, text, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST)
+            return -errno;
     }
     if (fd < 0)
-        return fd;
+        return -EEXIST;
     *name = strdup(text);
     if (*name)
         return fd;
@@ -142,32 +158,23 @@ int limefile_unfinished_create(int folder, const char *target, mode_t mode, char
     return -ENOMEM;
 }
 
-static void remove_stale(int folder, const char *name)
+static bool is_stale(int folder, const char *name, unsigned host)
 {
     struct stat st;
-    int locked = -1;
-    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
-        st.st_uid != geteuid())
-        return;
-    int fd = open_and_lock(folder, name, &locked);
-    if (fd < 0)
-        return;
-    if (locked == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        has_name(folder, name, fd))
-        unlinkat(folder, name, 0);
-    close(fd);
+    struct maker maker;
+    return parse_name(name, &maker) && maker.host == host &&
+           fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+           st.st_uid == geteuid() && !is_running(&maker);
 }
 
 void limefile_output_clean(int folder)
 {
-    char mark[sizeof MARK + HOST_CHARS + 1] = MARK;
+    unsigned host = this_host();
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    format_host(mark + sizeof MARK - 1);
-    strcat(mark, "-");
     for (const struct dirent *entry; dir && (entry = readdir(dir));)
-        if (is_ours(entry->d_name, mark))
-            remove_stale(folder, entry->d_name);
+        if (is_stale(folder, entry->d_name, host))
+            unlinkat(folder, entry->d_name, 0);
     if (dir)
         closedir(dir);
     else if (fd >= 0)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Creates and locks a temporary file for `target` in that folder, with a mode that the umask
+/* Creates a temporary file for `target` in that folder, with a mode that the umask
  * limits. Returns a descriptor, O_RDWR, or -errno; *name is the caller's to free. */
 int limefile_unfinished_create(int folder, const char *target, mode_t mode, char **name);
 

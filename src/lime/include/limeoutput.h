@@ -10,9 +10,9 @@
  * A program that runs on several ranks calls these functions on one rank; the others open
  * `temporary` for writing and close it before the commit.
  *
- * The temporary file is called .TARGET.lime-tmp-HOST-XXXXXX. Its creator holds a lock on it. A
- * process that is killed leaves it behind; limefile_output_open() removes such files from the
- * target's directory if they belong to the same user and host and nobody holds their lock.
+ * The temporary file is called .TARGET.lime-tmp-HOST-PID-START-COUNT. A process that is killed
+ * leaves it behind; limefile_output_open() removes such files from the target's directory if
+ * they belong to the same user and were made by a process of this host that has ended.
  * SIGINT, SIGTERM and SIGHUP remove the file (limeguard.h). Not thread-safe.
  *
  * Results are 0, -errno, or a code LIMEFILE_E_OUTPUT_*, LIMEFILE_E_NOT_FILE or -EISDIR for a
