@@ -183,16 +183,13 @@ void limefile_output_clean(int folder)
 
 /* ---- which file is it ---- */
 
-/* A limefs mount gives "DEVICE:INODE ..." of the files that an inode of it is made of. */
-#define FILES "user.lime.files"
-
 static char *read_files(const char *path)
 {
-    ssize_t n = getxattr(path, FILES, NULL, 0);
+    ssize_t n = getxattr(path, LIMEFILE_OUTPUT_FILES, NULL, 0);
     char *text = n > 0 ? malloc((size_t)n + 1) : NULL;
     if (!text)
         return NULL;
-    n = getxattr(path, FILES, text, (size_t)n);
+    n = getxattr(path, LIMEFILE_OUTPUT_FILES, text, (size_t)n);
     if (n > 0) {
         text[n] = '\0';
         return text;

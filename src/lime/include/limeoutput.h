@@ -27,6 +27,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* An attribute of every file and directory in a limefs mount: "DEVICE:INODE", in decimal, of
+ * each file of which the mount makes it, separated by spaces. It is not listed. */
+#define LIMEFILE_OUTPUT_FILES "user.limefs.files"
+
 struct limefile_output {
     int fd;          /* the temporary file, O_RDWR */
     char *temporary; /* its absolute path */
