@@ -27,6 +27,13 @@ static int split(struct limefile_output *out, char *path)
     return out->name && out->directory ? 0 : -errno;
 }
 
+static void set_old(struct limefile_output *out, const struct stat *st)
+{
+    out->exists = true;
+    out->device = st->st_dev;
+    out->inode = st->st_ino;
+}
+
 /* Finds the name and directory of the target, behind symbolic links. */
 static int find_target(struct limefile_output *out, const char *path)
 {
@@ -35,10 +42,7 @@ static int find_target(struct limefile_output *out, const char *path)
     if (stat(path, &st) == 0) {
         if (!S_ISREG(st.st_mode))
             return S_ISDIR(st.st_mode) ? -EISDIR : LIMEFILE_E_NOT_FILE;
-        out->exists = true;
-        out->device = st.st_dev;
-        out->inode = st.st_ino;
-        out->mode = st.st_mode & 0777;
+        set_old(out, &st);
         copy = realpath(path, NULL);
     } else if (errno == ENOENT) {
         if (lstat(path, &st) == 0)
@@ -66,12 +70,11 @@ static bool is_old(const struct limefile_output *out, const struct stat *st)
 
 /* Reads what identifies the target; of a new one, what identifies its directory, which may be a
  * container in a mount. */
-static int identify_target(struct limefile_output *out)
+static int identify_target(struct limefile_output *out, struct stat *st)
 {
-    struct stat st;
     int fd =
         openat(out->folder, out->exists ? out->name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) {
+    if (fd < 0 || fstat(fd, st) != 0) {
         int err = errno == ENOENT ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
         if (fd >= 0)
             close(fd);
@@ -79,7 +82,7 @@ static int identify_target(struct limefile_output *out)
     }
     out->identity = limefile_identity(fd);
     close(fd);
-    if (out->exists && !is_old(out, &st))
+    if (out->exists && !is_old(out, st))
         return LIMEFILE_E_OUTPUT_CHANGED;
     return out->identity ? 0 : -ENOMEM;
 }
@@ -100,15 +103,16 @@ static int lock_target(struct limefile_output *out)
 static int check_target(struct limefile_output *out, bool force, const int *inputs,
                         size_t count)
 {
-    int err = open_folder(out);
-    if (!err)
-        err = identify_target(out);
+    struct stat st;
+    int err = identify_target(out, &st);
     for (size_t i = 0; !err && i < count; i++)
         if (limefile_output_is(out, inputs[i]))
             err = LIMEFILE_E_OUTPUT_INPUT;
-    if (!err && out->exists)
-        err = force ? lock_target(out) : LIMEFILE_E_OUTPUT_EXISTS;
-    return err;
+    if (err || !out->exists)
+        return err;
+    if (!force)
+        return LIMEFILE_E_OUTPUT_EXISTS;
+    return S_ISREG(st.st_mode) ? lock_target(out) : 0;
 }
 
 bool limefile_output_is(const struct limefile_output *out, int fd)
@@ -143,14 +147,14 @@ static int create(struct limefile_output *out)
     struct stat st;
     int err = 0;
     limefile_guard_hold(&before);
-    out->fd = limefile_unfinished_create(out->folder, out->name, out->exists ? 0600 : 0666,
+    out->fd = limefile_unfinished_create(out->folder, out->name, out->old >= 0 ? 0600 : 0666,
                                          &out->unfinished);
     if (out->fd < 0)
         err = out->fd;
     else
         limefile_guard_set(out->folder, out->unfinished);
     limefile_guard_release(&before);
-    if (err || out->exists)
+    if (err || out->old >= 0)
         return err;
     /* The mode of a new file, which depends on the umask and the directory's default ACL. */
     if (fstat(out->fd, &st) != 0)
@@ -165,6 +169,8 @@ int limefile_output_open(struct limefile_output *out, const char *path, bool for
 {
     *out = (struct limefile_output){.fd = -1, .old = -1, .folder = -1};
     int err = find_target(out, path);
+    if (!err)
+        err = open_folder(out);
     if (!err)
         err = check_target(out, force, inputs, count);
     if (!err) {
@@ -181,12 +187,41 @@ int limefile_output_open(struct limefile_output *out, const char *path, bool for
     return err;
 }
 
+static int find_target_at(struct limefile_output *out, const char *name)
+{
+    struct stat st;
+    out->name = strdup(name);
+    if (!out->name)
+        return -ENOMEM;
+    if (fstatat(out->folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    set_old(out, &st);
+    return S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) ? 0
+           : S_ISDIR(st.st_mode)                      ? -EISDIR
+                                                      : LIMEFILE_E_NOT_FILE;
+}
+
+int limefile_output_open_at(struct limefile_output *out, int folder, const char *name,
+                            bool force, const int *inputs, size_t count)
+{
+    *out = (struct limefile_output){.fd = -1, .old = -1, .is_one_of_many = true};
+    out->folder = fcntl(folder, F_DUPFD_CLOEXEC, 3);
+    int err = out->folder < 0 ? -errno : find_target_at(out, name);
+    if (!err)
+        err = check_target(out, force, inputs, count);
+    if (!err)
+        err = create(out);
+    if (err)
+        limefile_output_abort(out);
+    return err;
+}
+
 /* Another group than the old one gets no permissions but those that everybody has. */
 static int adopt_mode(const struct limefile_output *out)
 {
     struct stat st;
     mode_t mode = out->mode;
-    if (out->exists) {
+    if (out->old >= 0) {
         if (fstat(out->old, &st) != 0)
             return -errno;
         mode = st.st_mode & 0777;
@@ -255,11 +290,12 @@ static int give_name(struct limefile_output *out)
 int limefile_output_commit(struct limefile_output *out)
 {
     int err = adopt_mode(out);
-    if (!err && fsync(out->fd) != 0)
+    if (!err && !out->without_sync && fsync(out->fd) != 0)
         err = -errno;
     if (!err)
         err = give_name(out);
-    if (!err && fsync(out->folder) != 0 && errno != EINVAL && errno != EBADF)
+    if (!err && !out->is_one_of_many && fsync(out->folder) != 0 && errno != EINVAL &&
+        errno != EBADF)
         err = -errno;
     limefile_output_abort(out);
     return err;

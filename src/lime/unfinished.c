@@ -87,13 +87,25 @@ static bool is_running(const struct maker *maker)
 
 /* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
 
+/* Another process than the last time: a child that was forked. */
+static const struct maker *this_maker(void)
+{
+    static struct maker maker;
+    char state;
+    if (maker.pid != getpid()) {
+        maker.pid = getpid();
+        maker.host = this_host();
+        maker.start = start_of(maker.pid, &state);
+    }
+    return &maker;
+}
+
 static void format_name(const char *target, char name[NAME_MAX + 1])
 {
     static unsigned count;
-    char state;
+    const struct maker *maker = this_maker();
     snprintf(name, NAME_MAX + 1, ".%.*s" MARK "%08x-%d-%llx-%u", NAME_MAX - 1 - SUFFIX_MAX,
-             target, this_host(), (int)getpid(), (unsigned long long)start_of(getpid(), &state),
-             count++);
+             target, maker->host, maker->pid, (unsigned long long)maker->start, count++);
 }
 
 static bool parse_name(const char *name, struct maker *maker)
@@ -169,7 +181,7 @@ static bool is_stale(int folder, const char *name, unsigned host)
 
 void limefile_output_clean(int folder)
 {
-    unsigned host = this_host();
+    unsigned host = this_maker()->host;
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     for (const struct dirent *entry; dir && (entry = readdir(dir));)

@@ -32,8 +32,9 @@
 #define LIMEFILE_OUTPUT_FILES "user.limefs.files"
 
 struct limefile_output {
-    int fd;          /* the temporary file, O_RDWR */
-    char *temporary; /* its absolute path */
+    int fd;            /* the temporary file, O_RDWR */
+    char *temporary;   /* its absolute path; NULL after limefile_output_open_at() */
+    bool without_sync; /* set by the caller: commit does not sync the file */
 
     /* Private. */
     char *directory;  /* of the target, absolute */
@@ -41,11 +42,12 @@ struct limefile_output {
     char *name;       /* of the target in that directory */
     char *unfinished; /* name of the temporary file in that directory */
     char *identity;   /* of the existing target, or of the directory */
-    int old;          /* the existing target, locked; -1: there is none */
+    int old;          /* the existing target, a regular file, locked; or -1 */
     bool exists;      /* the target did at the open; `device` and `inode` are its */
     dev_t device;
     ino_t inode;
-    mode_t mode; /* of the file once it is committed */
+    mode_t mode; /* of a new file once it is committed */
+    bool is_one_of_many;
 };
 
 /*
@@ -60,10 +62,19 @@ struct limefile_output {
  * LIMEFILE_E_OUTPUT_LOCKED: it is a container that another process has locked
  * (limefile_lock()); otherwise this process holds the lock until commit or abort.
  * LIMEFILE_E_OUTPUT_LINK: it is a symbolic link that leads nowhere.
- * After success exactly one of commit and abort must be called.
+ * After success commit or abort must be called. A commit that fails includes the abort.
  */
 int limefile_output_open(struct limefile_output *, const char *path, bool force,
                          const int *inputs, size_t count);
+
+/*
+ * The same for one of many files that a program writes to the directory `folder`. A symbolic
+ * link `name` is replaced, not followed. Neither removes old temporary files nor syncs the
+ * directory at the commit: the caller does so once for all files, by limefile_output_clean()
+ * and fsync(2).
+ */
+int limefile_output_open_at(struct limefile_output *, int folder, const char *name, bool force,
+                            const int *inputs, size_t count);
 
 /*
  * Returns true if fd, a file or a directory, has the target open: it is the same inode, or one
@@ -81,7 +92,7 @@ bool limefile_output_is(const struct limefile_output *, int fd);
  */
 int limefile_output_commit(struct limefile_output *);
 
-/* Removes the temporary file. */
+/* Removes the temporary file. Does nothing after a commit. */
 void limefile_output_abort(struct limefile_output *);
 
 /* Removes the temporary files that processes of this user, killed on this host, have left in

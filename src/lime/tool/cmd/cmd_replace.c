@@ -3,7 +3,7 @@
 #include "edit.h"
 #include "feed.h"
 #include "select.h"
-#include "tempfile.h"
+#include "limeguard.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static bool put(struct replacing *r, uint64_t from, uint64_t n)
 {
     for (uint64_t step; n > 0; from += step, n -= step) {
         step = n < STEP_BYTES ? n : STEP_BYTES;
-        if (guard_waits())
+        if (limefile_guard_waits())
             return false;
         r->mixed = r->mixed || from < r->record.bytes;
         if (!feed_part(r->feed, from, step, r->edit->c.fd, r->edit->c.path,
@@ -108,10 +108,10 @@ static int put_in_place(struct replacing *r, bool last)
 {
     sigset_t before;
     progress_begin(&r->progress, "replace", (uint64_t)r->feed->st.st_size);
-    guard_hold(&before);
+    limefile_guard_hold(&before);
     int status = last ? put_last(r) : put_same(r);
     progress_end(&r->progress);
-    guard_release(&before);
+    limefile_guard_release(&before);
     return status;
 }
 

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "copy.h"
+#include "limeoutput.h"
 #include "packlist.h"
-#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct output {
     const struct packing *packing;
     const char *target; /* what it will be, for messages */
     struct limefile_writer *writer;
-    int fd;
+    const struct limefile_output *file;
     bool writing; /* after a failure: it was the writing that failed */
     uint32_t message, record;
     struct progress progress;
@@ -81,7 +81,7 @@ static int put_large(struct output *out, const struct input *in)
         return err;
     struct copy copy = {
         .in = in->fd,
-        .out = out->fd,
+        .out = out->file->fd,
         .out_offset = (int64_t)offset,
         .left = (uint64_t)in->st.st_size,
         .progress = &out->progress,
@@ -113,6 +113,11 @@ static bool put_item(struct output *out, const struct pack_item *item)
     const struct packing *p = out->packing;
     if (!input_open(&in, p, item))
         return false;
+    if (limefile_output_is(out->file, in.fd)) {
+        message_output(out->target, "create", LIMEFILE_E_OUTPUT_INPUT);
+        close(in.fd);
+        return false;
+    }
     out->message += item->mb;
     out->record = item->mb ? 1 : out->record + 1;
     if (p->announce)
@@ -141,13 +146,14 @@ static uint64_t total_of(const struct packing *p)
     return total;
 }
 
-static bool put_all(const struct packing *p, int fd, const char *target)
+static bool put_all(const struct packing *p, const struct limefile_output *file,
+                    const char *target)
 {
     struct limefile_fd to;
-    struct output out = {.packing = p, .target = target, .fd = fd};
+    struct output out = {.packing = p, .target = target, .file = file};
     uint64_t size;
     bool good = true;
-    limefile_fd_init(&to, fd);
+    limefile_fd_init(&to, file->fd);
     int err = limefile_writer_new(&to.source, 0, &out.writer);
     if (!err) {
         progress_begin(&out.progress, "pack", total_of(p));
@@ -165,20 +171,49 @@ static bool put_all(const struct packing *p, int fd, const char *target)
     return good && !err;
 }
 
+static bool is_packed(const struct packing *p, const char *target)
+{
+    bool is = false;
+    int to = open(target, O_PATH | O_CLOEXEC);
+    for (size_t i = 0; to >= 0 && !is && i < p->list->count; i++) {
+        struct pack_item item;
+        packlist_get(p->list, i, &item);
+        int fd = openat(p->folder, item.path, O_PATH | O_CLOEXEC);
+        is = fd >= 0 && limefile_output_same(fd, to);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (to >= 0)
+        close(to);
+    return is;
+}
+
+/* The files themselves are compared with the output when they are opened, too. */
+static int open_output(const struct packing *p, const char *target, struct limefile_output *out)
+{
+    int list = p->list_name ? openat(p->folder, p->list_name, O_PATH | O_CLOEXEC) : -1;
+    int err = limefile_output_open(out, target, p->force, &list, list >= 0);
+    if (list >= 0)
+        close(list);
+    if (err == LIMEFILE_E_OUTPUT_EXISTS && is_packed(p, target))
+        err = LIMEFILE_E_OUTPUT_INPUT; /* -f does not help */
+    if (err)
+        message_output(target, "create", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
 int pack_to_file(const struct packing *p, const char *target)
 {
-    struct tempfile temporary;
-    int err = tempfile_open(&temporary, target);
-    if (err) {
-        message_code(target, "create", err);
+    struct limefile_output out;
+    int status = open_output(p, target, &out);
+    if (status)
+        return status;
+    if (!put_all(p, &out, target)) {
+        limefile_output_abort(&out);
         return TOOL_BAD;
     }
-    if (!put_all(p, temporary.fd, target)) {
-        tempfile_abort(&temporary);
-        return TOOL_BAD;
-    }
-    err = tempfile_commit(&temporary);
+    int err = limefile_output_commit(&out);
     if (err)
-        message_code(target, "write", err);
+        message_output(target, "write", err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
