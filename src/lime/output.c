@@ -70,11 +70,12 @@ static bool is_old(const struct limefile_output *out, const struct stat *st)
 
 /* Reads what identifies the target; of a new one, what identifies its directory, which may be a
  * container in a mount. */
-static int identify_target(struct limefile_output *out, struct stat *st)
+static int identify_target(struct limefile_output *out)
 {
+    struct stat st;
     int fd =
         openat(out->folder, out->exists ? out->name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, st) != 0) {
+    if (fd < 0 || fstat(fd, &st) != 0) {
         int err = errno == ENOENT ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
         if (fd >= 0)
             close(fd);
@@ -82,7 +83,7 @@ static int identify_target(struct limefile_output *out, struct stat *st)
     }
     out->identity = limefile_identity(fd);
     close(fd);
-    if (out->exists && !is_old(out, st))
+    if (out->exists && !is_old(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
     return out->identity ? 0 : -ENOMEM;
 }
@@ -98,21 +99,6 @@ static int lock_target(struct limefile_output *out)
     return fstat(out->old, &st) != 0 ? -errno
            : is_old(out, &st)        ? 0
                                      : LIMEFILE_E_OUTPUT_CHANGED;
-}
-
-static int check_target(struct limefile_output *out, bool force, const int *inputs,
-                        size_t count)
-{
-    struct stat st;
-    int err = identify_target(out, &st);
-    for (size_t i = 0; !err && i < count; i++)
-        if (limefile_output_is(out, inputs[i]))
-            err = LIMEFILE_E_OUTPUT_INPUT;
-    if (err || !out->exists)
-        return err;
-    if (!force)
-        return LIMEFILE_E_OUTPUT_EXISTS;
-    return S_ISREG(st.st_mode) ? lock_target(out) : 0;
 }
 
 bool limefile_output_is(const struct limefile_output *out, int fd)
@@ -164,27 +150,61 @@ static int create(struct limefile_output *out)
     return 0;
 }
 
-int limefile_output_open(struct limefile_output *out, const char *path, bool force,
-                         const int *inputs, size_t count)
+int limefile_output_find(struct limefile_output *out, const char *path)
 {
     *out = (struct limefile_output){.fd = -1, .old = -1, .folder = -1};
     int err = find_target(out, path);
     if (!err)
         err = open_folder(out);
     if (!err)
-        err = check_target(out, force, inputs, count);
-    if (!err) {
+        err = identify_target(out);
+    if (err)
+        release(out);
+    return err;
+}
+
+static int create_beside(struct limefile_output *out)
+{
+    if (!out->is_one_of_many)
         limefile_output_clean(out->folder);
-        err = create(out);
-    }
-    if (!err && asprintf(&out->temporary, "%s/%s", out->directory[1] ? out->directory : "",
-                         out->unfinished) < 0) {
+    int err = create(out);
+    if (!err && out->directory &&
+        asprintf(&out->temporary, "%s/%s", out->directory[1] ? out->directory : "",
+                 out->unfinished) < 0) {
         out->temporary = NULL;
         err = -ENOMEM;
     }
+    return err;
+}
+
+int limefile_output_create(struct limefile_output *out, bool force)
+{
+    int err = 0;
+    if (out->exists)
+        err = !force ? LIMEFILE_E_OUTPUT_EXISTS : out->is_link ? 0 : lock_target(out);
+    if (!err)
+        err = create_beside(out);
     if (err)
         limefile_output_abort(out);
     return err;
+}
+
+static int create_unless_input(struct limefile_output *out, bool force, const int *inputs,
+                               size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (limefile_output_is(out, inputs[i])) {
+            release(out);
+            return LIMEFILE_E_OUTPUT_INPUT;
+        }
+    return limefile_output_create(out, force);
+}
+
+int limefile_output_open(struct limefile_output *out, const char *path, bool force,
+                         const int *inputs, size_t count)
+{
+    int err = limefile_output_find(out, path);
+    return err ? err : create_unless_input(out, force, inputs, count);
 }
 
 static int find_target_at(struct limefile_output *out, const char *name)
@@ -196,9 +216,10 @@ static int find_target_at(struct limefile_output *out, const char *name)
     if (fstatat(out->folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : -errno;
     set_old(out, &st);
-    return S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) ? 0
-           : S_ISDIR(st.st_mode)                      ? -EISDIR
-                                                      : LIMEFILE_E_NOT_FILE;
+    out->is_link = S_ISLNK(st.st_mode);
+    return S_ISREG(st.st_mode) || out->is_link ? 0
+           : S_ISDIR(st.st_mode)               ? -EISDIR
+                                               : LIMEFILE_E_NOT_FILE;
 }
 
 int limefile_output_open_at(struct limefile_output *out, int folder, const char *name,
@@ -208,11 +229,10 @@ int limefile_output_open_at(struct limefile_output *out, int folder, const char 
     out->folder = fcntl(folder, F_DUPFD_CLOEXEC, 3);
     int err = out->folder < 0 ? -errno : find_target_at(out, name);
     if (!err)
-        err = check_target(out, force, inputs, count);
+        err = identify_target(out);
     if (!err)
-        err = create(out);
-    if (err)
-        limefile_output_abort(out);
+        return create_unless_input(out, force, inputs, count);
+    release(out);
     return err;
 }
 

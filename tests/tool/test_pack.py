@@ -125,7 +125,7 @@ class Unpack(Folders):
         data = read(path)
         done = run(["lime", "unpack", "-f", path, folder])
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"001-inner: is also the input", done.stderr)
+        self.assertIn(b": 001-inner: is also the input", done.stderr)
         self.assertEqual(read(path), data)
 
     def test_never_through_a_link(self):

@@ -46,7 +46,8 @@ struct limefile_output {
     bool exists;      /* the target did at the open; `device` and `inode` are its */
     dev_t device;
     ino_t inode;
-    mode_t mode; /* of a new file once it is committed */
+    mode_t mode;  /* of a new file once it is committed */
+    bool is_link; /* the existing target, which is replaced then, not followed */
     bool is_one_of_many;
 };
 
@@ -66,6 +67,14 @@ struct limefile_output {
  */
 int limefile_output_open(struct limefile_output *, const char *path, bool force,
                          const int *inputs, size_t count);
+
+/*
+ * The two steps of limefile_output_open(), for programs with too many inputs to have them open
+ * at once: in between, limefile_output_is() tells whether a file is the target. Nothing is
+ * created before the second step. After success commit or abort must be called.
+ */
+int limefile_output_find(struct limefile_output *, const char *path);
+int limefile_output_create(struct limefile_output *, bool force);
 
 /*
  * The same for one of many files that a program writes to the directory `folder`. A symbolic

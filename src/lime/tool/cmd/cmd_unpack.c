@@ -86,17 +86,36 @@ static bool write_manifest(const struct container *c, const struct outdir *dir)
 }
 
 /* One that is there already speaks of files that are about to be replaced. */
-static bool remove_manifest(const struct container *c, const struct outdir *dir)
+static bool remove_manifest(const struct outdir *dir)
 {
-    int fd = openat(dir->fd, MANIFEST_NAME, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    int err = fd >= 0 && limefile_output_same(fd, c->fd) ? LIMEFILE_E_OUTPUT_INPUT : 0;
+    if (unlinkat(dir->fd, MANIFEST_NAME, 0) == 0 || errno == ENOENT)
+        return true;
+    message(dir->path, MANIFEST_NAME ": remove: %s", limefile_strerror(-errno));
+    return false;
+}
+
+static bool is_input(const struct container *c, const struct outdir *dir, const char *name)
+{
+    int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    bool is = fd >= 0 && limefile_output_same(fd, c->fd);
     if (fd >= 0)
         close(fd);
-    if (!err && unlinkat(dir->fd, MANIFEST_NAME, 0) != 0 && errno != ENOENT)
-        err = -errno;
-    if (err)
-        message(dir->path, MANIFEST_NAME ": %s", limefile_strerror(err));
-    return !err;
+    if (is)
+        message(dir->path, "%s: %s", name, limefile_strerror(LIMEFILE_E_OUTPUT_INPUT));
+    return is;
+}
+
+/* Before any file is replaced. */
+static bool replaces_input(const struct container *c, const struct outdir *dir)
+{
+    struct limefile_record r;
+    char name[LIMEFILE_NAME_MAX + 1];
+    bool is = is_input(c, dir, MANIFEST_NAME);
+    for (uint64_t i = 1; !is && limefile_index_get(c->index, i, &r) == 0; i++) {
+        limefile_name_of(&r, name);
+        is = is_input(c, dir, name);
+    }
+    return is;
 }
 
 /* The manifest comes last: where it is, all files are whole. */
@@ -105,7 +124,7 @@ static bool unpack_records(const struct container *c, const struct outdir *dir, 
     struct limefile_record r;
     struct progress progress;
     char name[LIMEFILE_NAME_MAX + 1];
-    bool good = remove_manifest(c, dir);
+    bool good = !(force && replaces_input(c, dir)) && remove_manifest(dir);
     progress_begin(&progress, "unpack", limefile_index_end(c->index));
     for (uint64_t i = 1; good && limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);

@@ -113,11 +113,6 @@ static bool put_item(struct output *out, const struct pack_item *item)
     const struct packing *p = out->packing;
     if (!input_open(&in, p, item))
         return false;
-    if (limefile_output_is(out->file, in.fd)) {
-        message_output(out->target, "create", LIMEFILE_E_OUTPUT_INPUT);
-        close(in.fd);
-        return false;
-    }
     out->message += item->mb;
     out->record = item->mb ? 1 : out->record + 1;
     if (p->announce)
@@ -171,48 +166,48 @@ static bool put_all(const struct packing *p, const struct limefile_output *file,
     return good && !err;
 }
 
-static bool is_packed(const struct packing *p, const char *target)
+static bool is_packed(const struct packing *p, const char *path,
+                      const struct limefile_output *out)
 {
-    bool is = false;
-    int to = open(target, O_PATH | O_CLOEXEC);
-    for (size_t i = 0; to >= 0 && !is && i < p->list->count; i++) {
-        struct pack_item item;
-        packlist_get(p->list, i, &item);
-        int fd = openat(p->folder, item.path, O_PATH | O_CLOEXEC);
-        is = fd >= 0 && limefile_output_same(fd, to);
-        if (fd >= 0)
-            close(fd);
-    }
-    if (to >= 0)
-        close(to);
+    int fd = openat(p->folder, path, O_PATH | O_CLOEXEC);
+    bool is = fd >= 0 && limefile_output_is(out, fd);
+    if (fd >= 0)
+        close(fd);
     return is;
 }
 
-/* The files themselves are compared with the output when they are opened, too. */
+/* Nothing is created if the target is an input: it could be a part of a container in a mount.
+ */
 static int open_output(const struct packing *p, const char *target, struct limefile_output *out)
 {
-    int list = p->list_name ? openat(p->folder, p->list_name, O_PATH | O_CLOEXEC) : -1;
-    int err = limefile_output_open(out, target, p->force, &list, list >= 0);
-    if (list >= 0)
-        close(list);
-    if (err == LIMEFILE_E_OUTPUT_EXISTS && is_packed(p, target))
-        err = LIMEFILE_E_OUTPUT_INPUT; /* -f does not help */
+    int err = limefile_output_find(out, target);
     if (err)
-        message_output(target, "create", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+        return err;
+    bool is_input = p->list_name && is_packed(p, p->list_name, out);
+    for (size_t i = 0; !is_input && i < p->list->count; i++) {
+        struct pack_item item;
+        packlist_get(p->list, i, &item);
+        is_input = is_packed(p, item.path, out);
+    }
+    if (!is_input)
+        return limefile_output_create(out, p->force);
+    limefile_output_abort(out);
+    return LIMEFILE_E_OUTPUT_INPUT;
 }
 
 int pack_to_file(const struct packing *p, const char *target)
 {
     struct limefile_output out;
-    int status = open_output(p, target, &out);
-    if (status)
-        return status;
+    int err = open_output(p, target, &out);
+    if (err) {
+        message_output(target, "create", err);
+        return TOOL_BAD;
+    }
     if (!put_all(p, &out, target)) {
         limefile_output_abort(&out);
         return TOOL_BAD;
     }
-    int err = limefile_output_commit(&out);
+    err = limefile_output_commit(&out);
     if (err)
         message_output(target, "write", err);
     return err ? TOOL_BAD : TOOL_GOOD;
