@@ -101,6 +101,14 @@ static const struct error_entry table[] = {
      "a record is of a part of the lattice, and cannot be joined"},
     {LIMEFILE_E_VOLUME_NONE, "volume-none", "not a volume of a set"},
     {LIMEFILE_E_VOLUME_MANY, "volume-many", "more volumes than can be open at a time"},
+    {LIMEFILE_E_OUTPUT_EXISTS, "output-exists", "exists already; use -f to replace it"},
+    {LIMEFILE_E_OUTPUT_INPUT, "output-input", "is also the input; choose another name"},
+    {LIMEFILE_E_OUTPUT_LOCKED, "output-locked",
+     "lock: another process has this container open for writing, a read-write mount perhaps; "
+     "unmount it first"},
+    {LIMEFILE_E_OUTPUT_LINK, "output-link", "a symbolic link to a file that does not exist"},
+    {LIMEFILE_E_OUTPUT_CHANGED, "output-changed",
+     "not written: another process has created, replaced or removed it in the meantime"},
 };
 
 static const struct error_entry *find(int code)

@@ -29,7 +29,7 @@ class JoinCase(limetest.TestCase):
         self.out = os.path.join(self.tempdir(), "out.lime")
 
     def join(self, *args, status=0, words=()):
-        done = run(["lime", "join", *args])
+        done = run(["lime", "join", "-f", *args])
         self.err = done.stderr.decode()
         self.assertEqual(done.returncode, status, self.err)
         for word in words:
@@ -90,7 +90,7 @@ class Whole(JoinCase):
         for volfmt, volume in ((2, "prop.vol0000"), (3, "vol0000/prop")):
             made = Set(DIMS, fields()[:1], blocks(DIMS, (1, 1, 1, 2)), volfmt)
             made.write(self.dir)
-            self.run_ok(["lime", "join", volume, self.out], cwd=self.dir)
+            self.run_ok(["lime", "join", "-f", volume, self.out], cwd=self.dir)
             self.assertEqual(read(self.out), made.joined())
 
     def test_neighbours_are_left_alone(self):
@@ -235,7 +235,7 @@ class Broken(JoinCase):
         for volume in (0, 2):
             path = made.path(self.dir, volume)
             before = read(path)
-            self.join(first, path, status=2, words=["a volume of the set"])
+            self.join(first, path, status=1, words=["is also the input"])
             self.assertEqual(read(path), before)
 
     def test_usage(self):

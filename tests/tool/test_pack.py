@@ -125,7 +125,7 @@ class Unpack(Folders):
         data = read(path)
         done = run(["lime", "unpack", "-f", path, folder])
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"001-inner: create: it is the container that is read", done.stderr)
+        self.assertIn(b": 001-inner: is also the input", done.stderr)
         self.assertEqual(read(path), data)
 
     def test_never_through_a_link(self):
@@ -165,13 +165,8 @@ class Unpack(Folders):
             folder = limetest.tempdir()
             with subprocess.Popen([program("lime"), "unpack", path, folder],
                                   stderr=subprocess.DEVNULL) as child:
-                end = time.monotonic() + 30
-                while time.monotonic() < end:
-                    try:
-                        if os.stat(os.path.join(folder, "002-hole")).st_size:
-                            break
-                    except FileNotFoundError:
-                        time.sleep(0.002)
+                self.assertTrue(limetest._wait(
+                    lambda: any(name.startswith(".002-hole") for name in os.listdir(folder)), 30))
                 child.send_signal(number)
                 self.assertEqual(child.wait(60), -number)
             self.assertEqual(os.listdir(folder), ["001-first"])
@@ -316,14 +311,14 @@ class AllOrNothing(limetest.TestCase):
 
     def test_failure_leaves_the_old_file(self):
         self.existing()
-        done = run(["lime", "pack", "-o", self.target, "-t", "t", self.data, "-t", "t", "/none"])
+        done = run(["lime", "pack", "-fo", self.target, "-t", "t", self.data, "-t", "t", "/none"])
         self.assertEqual(done.returncode, 1)
         self.assertEqual(read(self.target), b"precious")
         self.assertEqual(os.listdir(self.folder), ["target"])
 
     def test_mode_is_kept(self):
         self.existing(0o604)
-        self.run_ok(["lime", "pack", "-o", self.target, "-t", "t", self.data])
+        self.run_ok(["lime", "pack", "-fo", self.target, "-t", "t", self.data])
         self.assertEqual(stat.S_IMODE(os.stat(self.target).st_mode), 0o604)
 
     def test_mode_of_a_new_file_is_the_umask_s(self):
@@ -334,7 +329,7 @@ class AllOrNothing(limetest.TestCase):
         self.existing()
         link = os.path.join(limetest.tempdir(), "link")
         os.symlink(self.target, link)
-        self.run_ok(["lime", "pack", "-o", link, "-t", "t", self.data])
+        self.run_ok(["lime", "pack", "-fo", link, "-t", "t", self.data])
         self.assertTrue(os.path.islink(link))
         self.assertEqual(read(self.target), container([("t", BIG)]))
 
@@ -343,7 +338,7 @@ class AllOrNothing(limetest.TestCase):
         os.symlink(self.target, link)
         done = run(["lime", "pack", "-o", link, "-t", "t", self.data])
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"link: create: No such file", done.stderr)
+        self.assertIn(b"link: a symbolic link to a file that does not exist", done.stderr)
         self.assertTrue(os.path.islink(link))
 
     def test_target_must_be_a_file(self):
@@ -352,11 +347,6 @@ class AllOrNothing(limetest.TestCase):
             self.assertEqual(done.returncode, 1)
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
 
-    def test_container_may_contain_itself(self):
-        self.existing()
-        self.run_ok(["lime", "pack", "-o", self.target, "-t", "t", self.target])
-        self.assertEqual(read(self.target), container([("t", b"precious")]))
-
     def test_data_that_change(self):
         """An input that is written to in place, of the same length as before, while it is copied."""
         folder = self.tempdir()
@@ -364,7 +354,7 @@ class AllOrNothing(limetest.TestCase):
         with open(path, "wb") as file:
             file.write(container([("t", b"old")]))
         before = read(path)
-        for command in (["pack", "-o", path, "-t", "t", self.data],
+        for command in (["pack", "-fo", path, "-t", "t", self.data],
                         ["append", path, "-t", "t", self.data]):
             os.utime(self.data, (1e9, 1e9))
             harm = faults.Faults(folder)
@@ -383,7 +373,7 @@ class AllOrNothing(limetest.TestCase):
     def test_limit_on_size(self):
         self.existing()
         done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "-", program("lime"),
-                    "pack", "-o", self.target, "-t", "t", self.data])
+                    "pack", "-fo", self.target, "-t", "t", self.data])
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.decode(), f"lime: {self.target}: write: File too large\n")
         self.assertEqual(os.listdir(self.folder), ["target"])
@@ -395,7 +385,7 @@ class AllOrNothing(limetest.TestCase):
         with open(big, "wb") as file:
             file.truncate(40 << 30)  # a hole: no disk, but longer than we wait
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with subprocess.Popen([program("lime"), "pack", "-o", self.target, "-t", "t", big],
+            with subprocess.Popen([program("lime"), "pack", "-fo", self.target, "-t", "t", big],
                                   stderr=subprocess.DEVNULL) as child:
                 end = time.monotonic() + 30
                 while len(os.listdir(self.folder)) == 1 and time.monotonic() < end:

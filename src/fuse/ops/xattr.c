@@ -5,6 +5,7 @@
 #include "descriptor.h"
 #include "faces.h"
 #include "job.h"
+#include "limeoutput.h"
 #include "tree.h"
 #include "verify.h"
 #include "view.h"
@@ -260,6 +261,8 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
         int n = limefs_job_stats(fs, stats, sizeof stats);
         return n < 0 ? n : give(stats, (size_t)n, buf, cap);
     }
+    if (strcmp(name, LIMEFILE_OUTPUT_FILES) == 0)
+        return limefs_xattr_files(fs, id, buf, cap);
     if (node && node->kind != LIMEFS_CONTAINER)
         return pass_get(fs, node, name, buf, cap);
     if (!node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)

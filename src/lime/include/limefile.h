@@ -121,6 +121,12 @@ enum limefile_error {
     LIMEFILE_E_VOLUME_PART,    /* a record of a hypercube */
     LIMEFILE_E_VOLUME_NONE,    /* a container that is no volume of a set */
     LIMEFILE_E_VOLUME_MANY,    /* more than can be open at a time */
+
+    LIMEFILE_E_OUTPUT_EXISTS,  /* (limeoutput.h) the output exists already */
+    LIMEFILE_E_OUTPUT_INPUT,   /* the output is also an input */
+    LIMEFILE_E_OUTPUT_LOCKED,  /* another process writes to the existing output */
+    LIMEFILE_E_OUTPUT_LINK,    /* the output is a symbolic link to a file that does not exist */
+    LIMEFILE_E_OUTPUT_CHANGED, /* another process has changed the output's name */
 };
 
 /* A static, lower-case sentence for any code returned here; thread-safe. */

@@ -3,7 +3,7 @@
 #include "edit.h"
 #include "feed.h"
 #include "packwords.h"
-#include "tempfile.h"
+#include "limeguard.h"
 #include "tool.h"
 
 #include <getopt.h>
@@ -42,10 +42,10 @@ static bool put_data(struct edit *edit, struct feed *feed, struct progress *prog
     limefile_editor_last(edit->editor, &last);
     if (!feed_run(feed, edit->c.fd, edit->c.path, last.data_offset, progress, &bytes))
         return false;
-    guard_hold(&before);
+    limefile_guard_hold(&before);
     int err = limefile_commit(edit->editor, bytes);
-    guard_lift();
-    guard_release(&before);
+    limefile_guard_lift();
+    limefile_guard_release(&before);
     if (err)
         message_code(edit->c.path, "append", err);
     return !err;
@@ -57,13 +57,13 @@ static bool put_record(struct edit *edit, const struct pack_item *item, struct f
     uint64_t end;
     int err = edit->c.file.source.ops->size(&edit->c.file.source, &end);
     if (!err) {
-        guard_end(edit->c.fd, end);
+        limefile_guard_end(edit->c.fd, end);
         err = limefile_append_begin(edit->editor, item->type, item->type_len);
     }
     if (!err && item->mb)
         err = limefile_append_message(edit->editor, true);
     if (err) {
-        guard_lift();
+        limefile_guard_lift();
         message_code(edit->c.path, "append", err);
         return false;
     }
@@ -89,7 +89,7 @@ static int take_back(struct edit *edit)
     while (!err && limefile_editor_last(edit->editor, &last) == 0 &&
            last.ordinal > limefile_index_count(edit->c.index))
         err = limefile_remove_last(edit->editor);
-    guard_lift();
+    limefile_guard_lift();
     if (err)
         message_code(edit->c.path, "take back what was appended", err);
     return TOOL_BAD;

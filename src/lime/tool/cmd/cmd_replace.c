@@ -3,7 +3,7 @@
 #include "edit.h"
 #include "feed.h"
 #include "select.h"
-#include "tempfile.h"
+#include "limeguard.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static bool put(struct replacing *r, const struct limefile_redo *redo)
     for (uint64_t done = 0; done < redo->bytes; done += step) {
         uint64_t left = redo->bytes - done;
         step = left < STEP_BYTES ? left : STEP_BYTES;
-        if (guard_waits() || !feed_part(r->feed, done, step, r->edit->c.fd, r->edit->c.path,
+        if (limefile_guard_waits() || !feed_part(r->feed, done, step, r->edit->c.fd, r->edit->c.path,
                                         redo->at + done, &r->progress))
             return false;
     }
@@ -78,10 +78,10 @@ static int put_in_place(struct replacing *r)
 {
     sigset_t before;
     progress_begin(&r->progress, "replace", (uint64_t)r->feed->st.st_size);
-    guard_hold(&before);
+    limefile_guard_hold(&before);
     int status = put_all(r);
     progress_end(&r->progress);
-    guard_release(&before);
+    limefile_guard_release(&before);
     return status;
 }
 

@@ -1,14 +1,20 @@
 /* cmd_unpack.c - lime unpack: a file for each record, and a manifest */
+#define _GNU_SOURCE
 #include "manifest.h"
+#include "limeoutput.h"
 #include "outdir.h"
-#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
+
+enum {
+    SYNCED_ONE_BY_ONE = 256, /* records at most; more are synced all at once */
+};
 
 static const char help[] =
     "Usage: lime unpack [-f] FILE DIR\n"
@@ -25,7 +31,7 @@ static const char help[] =
     "files are whole.\n"
     "\n"
     "Example:\n"
-    "  lime unpack conf.0042 parts; vi parts/001-xlf-info; lime pack parts conf.0042\n"
+    "  lime unpack conf.0042 parts; vi parts/001-xlf-info; lime pack -f parts conf.0042\n"
     "\n"
     "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked),\n"
     "or writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
@@ -38,15 +44,16 @@ static void add_line(FILE *manifest, const struct limefile_record *r, const char
             type_shown(r->type, r->type_len, type), name);
 }
 
-/* 0 or -errno. */
+/* 0 or -errno; closes fd. */
 static int fill_manifest(const struct container *c, int fd)
 {
     struct limefile_record r;
     char name[LIMEFILE_NAME_MAX + 1];
-    FILE *manifest = fdopen(fd, "w");
+    FILE *manifest = fd < 0 ? NULL : fdopen(fd, "w");
     if (!manifest) {
         int err = -errno;
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         return err;
     }
     fputs(MANIFEST_HEAD, manifest);
@@ -61,17 +68,18 @@ static int fill_manifest(const struct container *c, int fd)
 
 static bool write_manifest(const struct container *c, const struct outdir *dir)
 {
-    int fd = outdir_create(dir, MANIFEST_UNFINISHED, true);
-    int err = fd < 0 ? fd : 0;
+    struct limefile_output file;
+    int err = outdir_finish(dir);
+    if (!err)
+        err = limefile_output_open_at(&file, dir->fd, MANIFEST_NAME, true, &c->fd, 1);
     if (!err) {
-        guard_set(dir->fd, MANIFEST_UNFINISHED);
-        err = fill_manifest(c, fd);
-        if (!err && renameat(dir->fd, MANIFEST_UNFINISHED, dir->fd, MANIFEST_NAME) != 0)
-            err = -errno;
-        if (err)
-            unlinkat(dir->fd, MANIFEST_UNFINISHED, 0);
-        guard_lift();
+        err = fill_manifest(c, dup(file.fd));
+        if (!err)
+            err = limefile_output_commit(&file);
+        limefile_output_abort(&file);
     }
+    if (!err)
+        err = outdir_finish(dir);
     if (err)
         message(dir->path, MANIFEST_NAME ": write: %s", limefile_strerror(err));
     return !err;
@@ -86,13 +94,37 @@ static bool remove_manifest(const struct outdir *dir)
     return false;
 }
 
+static bool is_input(const struct container *c, const struct outdir *dir, const char *name)
+{
+    int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    bool is = fd >= 0 && limefile_output_same(fd, c->fd);
+    if (fd >= 0)
+        close(fd);
+    if (is)
+        message(dir->path, "%s: %s", name, limefile_strerror(LIMEFILE_E_OUTPUT_INPUT));
+    return is;
+}
+
+/* Before any file is replaced. */
+static bool replaces_input(const struct container *c, const struct outdir *dir)
+{
+    struct limefile_record r;
+    char name[LIMEFILE_NAME_MAX + 1];
+    bool is = is_input(c, dir, MANIFEST_NAME);
+    for (uint64_t i = 1; !is && limefile_index_get(c->index, i, &r) == 0; i++) {
+        limefile_name_of(&r, name);
+        is = is_input(c, dir, name);
+    }
+    return is;
+}
+
 /* The manifest comes last: where it is, all files are whole. */
 static bool unpack_records(const struct container *c, const struct outdir *dir, bool force)
 {
     struct limefile_record r;
     struct progress progress;
     char name[LIMEFILE_NAME_MAX + 1];
-    bool good = remove_manifest(dir);
+    bool good = !(force && replaces_input(c, dir)) && remove_manifest(dir);
     progress_begin(&progress, "unpack", limefile_index_end(c->index));
     for (uint64_t i = 1; good && limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);
@@ -115,6 +147,7 @@ static int unpack(const char *path, const char *folder, bool force)
                 err == -ENOTEMPTY ? "; -f to use it all the same" : "");
         status = TOOL_BAD;
     } else {
+        dir.without_sync = limefile_index_count(c.index) > SYNCED_ONE_BY_ONE;
         status = unpack_records(&c, &dir, force) ? container_fault_message(&c) : TOOL_BAD;
         outdir_close(&dir);
     }

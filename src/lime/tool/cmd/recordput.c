@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "recordput.h"
 #include "limeildg.h"
-#include "tempfile.h"
+#include "limeguard.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -26,13 +26,13 @@ static int commit(struct edit *edit, const void *data, size_t n)
     struct limefile_last last;
     limefile_editor_last(edit->editor, &last);
     int err = limefile_write_full(&edit->c.file.source, data, n, last.data_offset);
-    guard_hold(&before);
+    limefile_guard_hold(&before);
     if (!err)
         err = limefile_commit(edit->editor, n);
     if (err)
         limefile_remove_last(edit->editor);
-    guard_lift();
-    guard_release(&before);
+    limefile_guard_lift();
+    limefile_guard_release(&before);
     return err;
 }
 
@@ -43,10 +43,10 @@ static int append(struct edit *edit, const char *type, const void *data, size_t 
     int err = edit->c.file.source.ops->size(&edit->c.file.source, &end);
     if (err)
         return err;
-    guard_end(edit->c.fd, end);
+    limefile_guard_end(edit->c.fd, end);
     err = limefile_append_begin(edit->editor, type, strlen(type));
     if (err) {
-        guard_lift();
+        limefile_guard_lift();
         return err;
     }
     return commit(edit, data, n);
@@ -72,7 +72,7 @@ static int put_in_place(struct edit *edit, const struct limefile_record *record,
         return told(edit, "replace", -ENOMEM);
     memset(text, fill, all);
     memcpy(text, data, n);
-    guard_hold(&before);
+    limefile_guard_hold(&before);
     int err = limefile_redo_begin(edit->editor, record, all, &redo);
     if (!err)
         err = limefile_write_full(&edit->c.file.source, text, all, redo.at);
@@ -80,7 +80,7 @@ static int put_in_place(struct edit *edit, const struct limefile_record *record,
         limefile_redo_abandon(edit->editor);
     else
         err = limefile_redo_commit(edit->editor, &redo);
-    guard_release(&before);
+    limefile_guard_release(&before);
     free(text);
     return edit_replaced(edit, &redo, err);
 }

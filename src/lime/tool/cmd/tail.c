@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "copy.h"
 #include "repair.h"
+#include "limeguard.h"
 #include "tempfile.h"
 #include "tool.h"
 
@@ -214,13 +215,13 @@ static int keep_copy(struct repair *repair, const struct limefile_survey *survey
     int fd = limefile_create_kept(AT_FDCWD, repair->path, survey->end, repair->fd, path);
     if (fd < 0)
         return fd;
-    guard_set(AT_FDCWD, *path);
+    limefile_guard_set(AT_FDCWD, *path);
     int err = fill_copy(repair, survey, fd, *path);
     if (close(fd) != 0 && !err)
         err = -errno;
     if (err)
         unlink(*path);
-    guard_lift();
+    limefile_guard_lift();
     return err;
 }
 

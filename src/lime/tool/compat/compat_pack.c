@@ -29,7 +29,9 @@ static int run_pack(int argc, char **argv)
         struct packing packing = {
             .list = &list,
             .folder = AT_FDCWD,
+            .list_name = argv[1],
             .follow_links = true,
+            .force = true, /* as C-LIME does */
             .announce = announce,
         };
         printf("msg rec   bytes type\n");
@@ -70,6 +72,7 @@ static int unpack(struct container *c)
     if (err) {
         message_code(folder, "open", err);
     } else {
+        dir.without_sync = true; /* as C-LIME does */
         status = unpack_records(c, &dir) ? container_fault_message(c) : TOOL_BAD;
         outdir_close(&dir);
     }

@@ -1,9 +1,9 @@
 /* cmd_convert.c - lime convert: a gauge configuration into another program's format */
 #define _GNU_SOURCE
 #include "gaugefile.h"
+#include "limeoutput.h"
 #include "limephysics.h"
 #include "progress.h"
-#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -22,6 +22,7 @@ static const char help[] =
     "detected. OUT appears, or is replaced, only when all is written, and only if\n"
     "the data of IN have the checksum and plaquette that IN gives for them.\n"
     "\n"
+    "  -f, --force           replace OUT if it exists; never if it is also IN\n"
     "      --to FORMAT       ildg, nersc, milc or openqcd; without it the suffix of\n"
     "                        OUT: .ildg .lime .nersc .milc .openqcd\n"
     "      --precision BITS  32 or 64; without it that of IN, or the only one that\n"
@@ -48,12 +49,13 @@ static const char help[] =
 struct options {
     struct limefile_gauge_form form;
     const char *record;
+    bool force;
 };
 
 struct conversion {
     struct gaugefile in;
     struct limefile_gauge_image *image;
-    struct tempfile out;
+    struct limefile_output out;
     const char *out_path;
     struct progress progress;
     uint64_t site_bytes;
@@ -78,7 +80,7 @@ static int allocate(struct conversion *c)
     uint64_t size = limefile_gauge_image_size(c->image);
     if (fallocate(c->out.fd, 0, 0, (off_t)size) == 0 || errno != ENOSPC)
         return 0;
-    tempfile_abort(&c->out);
+    limefile_output_abort(&c->out);
     return -ENOSPC;
 }
 
@@ -162,14 +164,14 @@ static int write_all(struct conversion *c, const struct options *o)
     if (!err && status == TOOL_GOOD)
         err = write_rest(c, &totals);
     if (!err && status == TOOL_GOOD) {
-        err = tempfile_commit(&c->out);
+        err = limefile_output_commit(&c->out);
         if (err)
-            message_code(c->out_path, "write", err);
+            message_output(c->out_path, "write", err);
         return err ? TOOL_BAD : TOOL_GOOD;
     }
     if (err)
         message(c->out_path, "convert '%s': %s", c->in.path, limefile_strerror(err));
-    tempfile_abort(&c->out);
+    limefile_output_abort(&c->out);
     return TOOL_BAD;
 }
 
@@ -204,6 +206,13 @@ static void fill_in(struct limefile_gauge_form *form, const struct limefile_gaug
     form->text_type = type;
 }
 
+static int open_output(struct conversion *c, bool force)
+{
+    size_t count;
+    const int *inputs = gaugefile_inputs(&c->in, &count);
+    return limefile_output_open(&c->out, c->out_path, force, inputs, count);
+}
+
 static int convert(const struct options *asked, const char *in, const char *out)
 {
     struct options o = *asked;
@@ -225,11 +234,11 @@ static int convert(const struct options *asked, const char *in, const char *out)
         tell_changed(out, "ENSEMBLE_ID", o.form.ensemble_id);
         tell_changed(out, "ENSEMBLE_LABEL", o.form.ensemble_label);
     }
-    err = tempfile_open(&c.out, out);
+    err = open_output(&c, o.force);
     if (!err)
         err = allocate(&c);
     if (err)
-        message_code(out, "create", err);
+        message_output(out, "create", err);
     status = err ? TOOL_BAD : write_all(&c, &o);
     limefile_gauge_image_free(c.image);
     gaugefile_close(&c.in);
@@ -285,6 +294,8 @@ static int take_option(struct options *o, int opt, char **argv)
         good = limefile_lfn_parse(form->lfn = optarg, strlen(optarg), lfn) == 0;
     else if (opt == 'R')
         o->record = optarg;
+    else if (opt == 'f')
+        o->force = true;
     else if (opt == 'e')
         form->ensemble_id = optarg;
     else if (opt == 'l')
@@ -313,15 +324,21 @@ static const char *misplaced(const struct limefile_gauge_form *form)
 static int run(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"to", required_argument, NULL, 't'},    {"precision", required_argument, NULL, 'p'},
-        {"rows", required_argument, NULL, 'r'},  {"record", required_argument, NULL, 'R'},
-        {"lfn", required_argument, NULL, 'n'},   {"ensemble", required_argument, NULL, 'e'},
-        {"label", required_argument, NULL, 'l'}, {"sequence", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'H'},        {NULL, 0, NULL, 0},
+        {"to", required_argument, NULL, 't'},
+        {"precision", required_argument, NULL, 'p'},
+        {"rows", required_argument, NULL, 'r'},
+        {"record", required_argument, NULL, 'R'},
+        {"lfn", required_argument, NULL, 'n'},
+        {"ensemble", required_argument, NULL, 'e'},
+        {"label", required_argument, NULL, 'l'},
+        {"sequence", required_argument, NULL, 's'},
+        {"force", no_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'H'},
+        {NULL, 0, NULL, 0},
     };
     struct options o = {0};
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = read_option(argc, argv, "", longs, NULL)) != -1;) {
+    for (int opt; !status && (opt = read_option(argc, argv, "f", longs, NULL)) != -1;) {
         if (opt == 'H')
             return print_help(&cmd_convert);
         status = take_option(&o, opt, argv);

@@ -1,10 +1,9 @@
 /* cmd_join.c - lime join: a set of volumes that QIO has written, as one container */
 #define _GNU_SOURCE
 #include "container.h"
-#include "copy.h"
+#include "limeoutput.h"
 #include "progress.h"
 #include "setfile.h"
-#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -12,18 +11,18 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char help[] =
-    "Usage: lime join VOLUME OUT\n"
+    "Usage: lime join [-f] VOLUME OUT\n"
     "       lime join --info VOLUME\n"
     "Join the volumes of a set that QIO has written (PARTFILE, PARTFILE_DIR or\n"
     "MULTIFILE) to one container. VOLUME is any of them; the others are found by its\n"
     "name, NAME.vol0000 or vol0000/NAME. OUT appears, or is replaced, only when all\n"
     "is written, and only if each record has the checksum that the set gives for it.\n"
     "\n"
-    "      --info  only show what is in the set, and whether it is complete\n"
-    "      --help  this text\n"
+    "  -f, --force  replace OUT if it exists; never if it is a volume of the set\n"
+    "      --info   only show what is in the set, and whether it is complete\n"
+    "      --help   this text\n"
     "\n"
     "Examples:\n"
     "  lime join --info prop.vol0000\n"
@@ -45,8 +44,9 @@ struct joining {
     struct limefile_source *source; /* the joined container */
     struct limefile_index *index;
     struct limefile_fields fields;
-    struct tempfile out;
+    struct limefile_output out;
     const char *out_path;
+    bool force;
     unsigned char *buffer;
     struct progress progress;
 };
@@ -156,21 +156,21 @@ static int copy_all(struct joining *j)
 
 static int write_out(struct joining *j)
 {
-    int err = tempfile_open(&j->out, j->out_path);
+    int err = limefile_output_open(&j->out, j->out_path, j->force, j->in.fds, j->in.count);
     if (err) {
-        message_code(j->out_path, "create", err);
+        message_output(j->out_path, "create", err);
         return TOOL_BAD;
     }
     progress_begin(&j->progress, "join", limefile_index_size(j->index));
     int status = copy_all(j);
     progress_end(&j->progress);
     if (status != TOOL_GOOD) {
-        tempfile_abort(&j->out);
+        limefile_output_abort(&j->out);
         return status;
     }
-    err = tempfile_commit(&j->out);
+    err = limefile_output_commit(&j->out);
     if (err)
-        message_code(j->out_path, "write", err);
+        message_output(j->out_path, "write", err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
@@ -190,31 +190,14 @@ static int work(struct joining *j)
     return j->out_path ? write_out(j) : show_info(j);
 }
 
-/* It would take its place. */
-static bool is_volume(const struct setfile *set, const char *out)
+static int join(const char *volume, const char *out, bool force)
 {
-    struct stat st;
-    bool is = false;
-    if (stat(out, &st) != 0)
-        return false;
-    for (size_t i = 0; i < set->count && !is; i++)
-        is = copy_is_file(&st, set->fds[i]);
-    return is;
-}
-
-static int join(const char *volume, const char *out)
-{
-    struct joining j = {.out_path = out};
+    struct joining j = {.out_path = out, .force = force};
     int status = setfile_open(&j.in, volume);
     if (status != TOOL_GOOD)
         return status;
     j.source = limefile_volumes_source(j.in.volumes);
-    if (out && is_volume(&j.in, out)) {
-        message(out, "write: it is a volume of the set; choose another name");
-        status = TOOL_UNUSABLE;
-    } else {
-        status = work(&j);
-    }
+    status = work(&j);
     free(j.buffer);
     limefile_fields_release(&j.fields);
     limefile_index_free(j.index);
@@ -226,20 +209,22 @@ static int run(int argc, char **argv)
 {
     static const struct option longs[] = {
         {"info", no_argument, NULL, 'i'},
+        {"force", no_argument, NULL, 'f'},
         {"help", no_argument, NULL, 'H'},
         {NULL, 0, NULL, 0},
     };
-    bool info = false;
-    for (int opt; (opt = read_option(argc, argv, "", longs, NULL)) != -1;) {
+    bool info = false, force = false;
+    for (int opt; (opt = read_option(argc, argv, "f", longs, NULL)) != -1;) {
         if (opt == 'H')
             return print_help(&cmd_join);
-        if (opt != 'i')
+        if (opt != 'i' && opt != 'f')
             return option_error(&cmd_join, argv);
-        info = true;
+        info = info || opt == 'i';
+        force = force || opt == 'f';
     }
     if (argc - optind != (info ? 1 : 2))
         return usage_error(&cmd_join, info ? "one VOLUME expected" : "VOLUME and OUT expected");
-    return join(argv[optind], info ? NULL : argv[optind + 1]);
+    return join(argv[optind], info ? NULL : argv[optind + 1], force);
 }
 
 const struct command cmd_join = {"join", "volumes of a set, as one container", help, run};

@@ -1,10 +1,11 @@
 /* cmd_qcdml.c - lime qcdml: a QCDml configuration document filled in from a container */
 #define _GNU_SOURCE
 #include "configs.h"
-#include "tempfile.h"
+#include "limeoutput.h"
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@ static const char help[] =
     "it is, byte for byte.\n"
     "\n"
     "      --template T.xml  the document; what is to be filled in may be empty\n"
-    "      --out O.xml       write it there, not to standard output; T.xml may be\n"
-    "                        the same file\n"
+    "      --out O.xml       write it there, not to standard output\n"
+    "  -f, --force           replace O.xml if it exists; never if it is also an input\n"
     "      --schema X.xsd    compare the result with this schema; where it is not\n"
     "                        valid, say why and write nothing\n"
     "      --lfn LFN         the logical file name; else that of FILE\n"
@@ -47,7 +48,7 @@ static const char help[] =
 struct options {
     const char *path, *template, *out, *schema, *lfn, *plaquettes;
     unsigned threads;
-    bool help;
+    bool force, help;
 };
 
 /* ---- what is filled in ---- */
@@ -233,27 +234,42 @@ static int validate(const struct options *o, const char *xml, size_t n)
 
 /* ---- the result ---- */
 
-static int write_out(const struct options *o, const char *xml, size_t n)
+/* The inputs are opened once more, as those that were read are closed by now. */
+static int open_output(const struct options *o, struct limefile_output *out)
 {
-    struct tempfile file;
+    const char *const paths[] = {o->path, o->template, o->schema};
+    int inputs[3];
+    size_t count = 0;
+    for (size_t i = 0; i < 3; i++) {
+        int fd = paths[i] ? open(paths[i], O_PATH | O_CLOEXEC) : -1;
+        if (fd >= 0)
+            inputs[count++] = fd;
+    }
+    int err = limefile_output_open(out, o->out, o->force, inputs, count);
+    while (count > 0)
+        close(inputs[--count]);
+    if (err)
+        message_output(o->out, "create", err);
+    return err ? TOOL_BAD : TOOL_GOOD;
+}
+
+static int write_out(const struct options *o, struct limefile_output *out, const char *xml,
+                     size_t n)
+{
     if (!o->out) {
         fwrite(xml, 1, n, stdout);
         return TOOL_GOOD; /* a failure is told when stdout is flushed */
     }
-    int err = tempfile_open(&file, o->out);
-    if (!err) {
-        err = limefile_fd_write(file.fd, xml, n, 0);
-        if (err)
-            tempfile_abort(&file);
-        else
-            err = tempfile_commit(&file);
-    }
+    int err = limefile_fd_write(out->fd, xml, n, 0);
+    if (!err)
+        err = limefile_output_commit(out);
     if (err)
-        message_code(o->out, "write", err);
+        message_output(o->out, "write", err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-static int finish(const struct options *o, const struct limefile_qcdml *d)
+static int finish(const struct options *o, const struct limefile_qcdml *d,
+                  struct limefile_output *out)
 {
     char *xml;
     size_t n;
@@ -264,25 +280,36 @@ static int finish(const struct options *o, const struct limefile_qcdml *d)
     }
     int status = o->schema ? validate(o, xml, n) : TOOL_GOOD;
     if (!status)
-        status = write_out(o, xml, n);
+        status = write_out(o, out, xml, n);
     free(xml);
     return status;
+}
+
+static int work(const struct options *o, struct limefile_qcdml *document,
+                struct limefile_output *out)
+{
+    struct configs configs;
+    int status = configs_open(&configs, o->path, o->threads);
+    if (status)
+        return status;
+    status = fill(o, &configs, document);
+    configs_close(&configs);
+    return status ? status : finish(o, document, out);
 }
 
 static int make(const struct options *o, const char *text, size_t n)
 {
     struct limefile_qcdml document;
-    struct configs configs;
+    struct limefile_output out;
     int status = document_understand(o->template, text, n, &document);
     if (status)
         return status;
-    status = configs_open(&configs, o->path, o->threads);
+    status = o->out ? open_output(o, &out) : TOOL_GOOD;
     if (!status) {
-        status = fill(o, &configs, &document);
-        configs_close(&configs);
+        status = work(o, &document, &out);
+        if (o->out)
+            limefile_output_abort(&out);
     }
-    if (!status)
-        status = finish(o, &document);
     limefile_qcdml_release(&document);
     return status;
 }
@@ -307,6 +334,9 @@ static int take_option(struct options *o, int opt, char **argv)
     case 'p':
         o->plaquettes = optarg;
         return TOOL_GOOD;
+    case 'f':
+        o->force = true;
+        return TOOL_GOOD;
     case 'j':
         return threads_option(&cmd_qcdml, &o->threads);
     case 'H':
@@ -323,6 +353,7 @@ static int run(int argc, char **argv)
         {"template", required_argument, NULL, 't'},
         {"out", required_argument, NULL, 'o'},
         {"schema", required_argument, NULL, 's'},
+        {"force", no_argument, NULL, 'f'},
         {"lfn", required_argument, NULL, 'l'},
         {"plaquette", required_argument, NULL, 'p'},
         {"threads", required_argument, NULL, 'j'},
@@ -333,7 +364,7 @@ static int run(int argc, char **argv)
     char *text;
     size_t n;
     int status = TOOL_GOOD;
-    for (int opt; !status && (opt = read_option(argc, argv, "j:", longs, NULL)) != -1;)
+    for (int opt; !status && (opt = read_option(argc, argv, "fj:", longs, NULL)) != -1;)
         status = take_option(&o, opt, argv);
     if (status || o.help)
         return status ? status : print_help(&cmd_qcdml);

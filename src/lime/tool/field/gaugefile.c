@@ -113,6 +113,12 @@ void gaugefile_close(struct gaugefile *f)
     close_source(f);
 }
 
+const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
+{
+    *count = f->set.volumes ? f->set.count : 1;
+    return f->set.volumes ? f->set.fds : &f->fd;
+}
+
 static void checksum_differs(const struct gaugefile *f, const struct limefile_gauge_sums *is,
                              const struct limefile_gauge_sums *said)
 {

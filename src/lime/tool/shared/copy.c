@@ -140,12 +140,6 @@ bool copy_is_unchanged(int in, const struct stat *before)
     return limefile_state_equal(&was, &is);
 }
 
-bool copy_is_file(const struct stat *st, int fd)
-{
-    struct stat other;
-    return fstat(fd, &other) == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
-}
-
 void copy_message(const struct copy *c, const char *in_name, const char *out_name, int code)
 {
     message_code(c->writing ? out_name : in_name, c->writing ? "write" : "read", code);

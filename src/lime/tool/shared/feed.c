@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "feed.h"
 #include "copy.h"
-#include "limefile.h"
+#include "limeoutput.h"
 #include "tempfile.h"
 #include "tool.h"
 
@@ -28,7 +28,7 @@ bool feed_open(struct feed *feed, const char *path, int container)
         err = -EISDIR;
     if (err) {
         message_code(feed->name, "open", err);
-    } else if (copy_is_file(&feed->st, container)) {
+    } else if (limefile_output_same(feed->fd, container)) {
         message(feed->name, "read: that is the container itself");
     } else {
         feed->sized = !standard && S_ISREG(feed->st.st_mode);

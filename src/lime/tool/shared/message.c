@@ -73,6 +73,14 @@ void message_code(const char *file, const char *action, int code)
     message(file, "%s: %s", action, limefile_strerror(code));
 }
 
+void message_output(const char *file, const char *action, int code)
+{
+    if (code >= LIMEFILE_E_OUTPUT_EXISTS && code <= LIMEFILE_E_OUTPUT_CHANGED)
+        message(file, "%s", limefile_strerror(code));
+    else
+        message_code(file, action, code);
+}
+
 int usage_error(const struct command *command, const char *format, ...)
 {
     va_list args;

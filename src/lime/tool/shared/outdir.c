@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "outdir.h"
 #include "copy.h"
-#include "tempfile.h"
+#include "limeoutput.h"
 #include "tool.h"
 
 #include <dirent.h>
@@ -38,9 +38,10 @@ int outdir_open(struct outdir *dir, const char *path, bool must_be_empty)
 {
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return -errno;
-    *dir = (struct outdir){path, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    *dir = (struct outdir){.path = path, .fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (dir->fd < 0)
         return -errno;
+    limefile_output_clean(dir->fd);
     int err = must_be_empty ? is_empty(dir->fd) : 0;
     if (err)
         outdir_close(dir);
@@ -52,12 +53,10 @@ void outdir_close(struct outdir *dir)
     close(dir->fd);
 }
 
-int outdir_create(const struct outdir *dir, const char *name, bool replace)
+int outdir_finish(const struct outdir *dir)
 {
-    if (replace && unlinkat(dir->fd, name, 0) != 0 && errno != ENOENT)
-        return -errno;
-    int fd = openat(dir->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    return fd < 0 ? -errno : fd;
+    int err = dir->without_sync ? syncfs(dir->fd) : fsync(dir->fd);
+    return err == 0 || errno == EINVAL ? 0 : -errno;
 }
 
 bool outdir_save(const struct outdir *dir, const struct container *c,
@@ -65,37 +64,30 @@ bool outdir_save(const struct outdir *dir, const struct container *c,
                  struct progress *progress)
 {
     char path[4096 + LIMEFILE_NAME_MAX + 2];
+    struct limefile_output file;
     snprintf(path, sizeof path, "%s/%s", dir->path, name);
-    struct stat there;
-    if (replace && fstatat(dir->fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-        copy_is_file(&there, c->fd)) {
-        message(path,
-                "create: it is the container that is read; unpack it into another folder");
-        return false;
-    }
-    int fd = outdir_create(dir, name, replace);
-    if (fd < 0) {
-        message_code(path, "create", fd);
+    int err = limefile_output_open_at(&file, dir->fd, name, replace, &c->fd, 1);
+    if (err) {
+        message_output(path, "create", err);
         return false;
     }
     struct copy copy = {
         .in = c->fd,
         .in_offset = record->data_offset,
-        .out = fd,
+        .out = file.fd,
         .out_offset = 0,
         .left = record->bytes,
         .progress = progress,
     };
-    guard_set(dir->fd, name);
-    int err = copy_run(&copy);
-    if (close(fd) != 0 && !err) {
-        copy.writing = true;
-        err = -errno;
-    }
+    file.without_sync = dir->without_sync;
+    err = copy_run(&copy);
     if (err) {
         copy_message(&copy, c->path, path, err);
-        unlinkat(dir->fd, name, 0);
+        limefile_output_abort(&file);
+        return false;
     }
-    guard_lift();
+    err = limefile_output_commit(&file);
+    if (err)
+        message_output(path, "write", err);
     return !err;
 }

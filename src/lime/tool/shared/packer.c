@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "copy.h"
+#include "limeoutput.h"
 #include "packlist.h"
-#include "tempfile.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct output {
     const struct packing *packing;
     const char *target; /* what it will be, for messages */
     struct limefile_writer *writer;
-    int fd;
+    const struct limefile_output *file;
     bool writing; /* after a failure: it was the writing that failed */
     uint32_t message, record;
     struct progress progress;
@@ -81,7 +81,7 @@ static int put_large(struct output *out, const struct input *in)
         return err;
     struct copy copy = {
         .in = in->fd,
-        .out = out->fd,
+        .out = out->file->fd,
         .out_offset = (int64_t)offset,
         .left = (uint64_t)in->st.st_size,
         .progress = &out->progress,
@@ -141,13 +141,14 @@ static uint64_t total_of(const struct packing *p)
     return total;
 }
 
-static bool put_all(const struct packing *p, int fd, const char *target)
+static bool put_all(const struct packing *p, const struct limefile_output *file,
+                    const char *target)
 {
     struct limefile_fd to;
-    struct output out = {.packing = p, .target = target, .fd = fd};
+    struct output out = {.packing = p, .target = target, .file = file};
     uint64_t size;
     bool good = true;
-    limefile_fd_init(&to, fd);
+    limefile_fd_init(&to, file->fd);
     int err = limefile_writer_new(&to.source, 0, &out.writer);
     if (!err) {
         progress_begin(&out.progress, "pack", total_of(p));
@@ -165,20 +166,49 @@ static bool put_all(const struct packing *p, int fd, const char *target)
     return good && !err;
 }
 
+static bool is_packed(const struct packing *p, const char *path,
+                      const struct limefile_output *out)
+{
+    int fd = openat(p->folder, path, O_PATH | O_CLOEXEC);
+    bool is = fd >= 0 && limefile_output_is(out, fd);
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+/* Nothing is created if the target is an input: it could be a part of a container in a mount.
+ */
+static int open_output(const struct packing *p, const char *target, struct limefile_output *out)
+{
+    int err = limefile_output_find(out, target);
+    if (err)
+        return err;
+    bool is_input = p->list_name && is_packed(p, p->list_name, out);
+    for (size_t i = 0; !is_input && i < p->list->count; i++) {
+        struct pack_item item;
+        packlist_get(p->list, i, &item);
+        is_input = is_packed(p, item.path, out);
+    }
+    if (!is_input)
+        return limefile_output_create(out, p->force);
+    limefile_output_abort(out);
+    return LIMEFILE_E_OUTPUT_INPUT;
+}
+
 int pack_to_file(const struct packing *p, const char *target)
 {
-    struct tempfile temporary;
-    int err = tempfile_open(&temporary, target);
+    struct limefile_output out;
+    int err = open_output(p, target, &out);
     if (err) {
-        message_code(target, "create", err);
+        message_output(target, "create", err);
         return TOOL_BAD;
     }
-    if (!put_all(p, temporary.fd, target)) {
-        tempfile_abort(&temporary);
+    if (!put_all(p, &out, target)) {
+        limefile_output_abort(&out);
         return TOOL_BAD;
     }
-    err = tempfile_commit(&temporary);
+    err = limefile_output_commit(&out);
     if (err)
-        message_code(target, "write", err);
+        message_output(target, "write", err);
     return err ? TOOL_BAD : TOOL_GOOD;
 }

@@ -38,7 +38,4 @@ bool copy_is_unchanged(int in, const struct stat *before);
 /* The failure of a copy in words: the file that failed, and how. */
 void copy_message(const struct copy *, const char *in_name, const char *out_name, int code);
 
-/* Whether it is the file that is open as fd. */
-bool copy_is_file(const struct stat *, int fd);
-
 #endif

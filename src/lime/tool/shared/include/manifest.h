@@ -10,7 +10,6 @@
 #define MANIFEST_H
 
 #define MANIFEST_NAME       "manifest.tsv"
-#define MANIFEST_UNFINISHED ".manifest.tsv.unfinished" /* its name until it is whole */
 #define MANIFEST_HEAD       "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
 
 #endif

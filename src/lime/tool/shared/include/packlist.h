@@ -56,7 +56,10 @@ struct packing {
     const struct packlist *list;
     int folder;              /* that relative paths start from, or AT_FDCWD */
     const char *folder_name; /* its name for messages, or NULL */
-    bool follow_links;       /* a path may be a symbolic link */
+    const char
+        *list_name;    /* of the file that the list was read from, seen from there, or NULL */
+    bool follow_links; /* a path may be a symbolic link */
+    bool force;        /* an existing target is replaced */
     /* Called before each record is written, or NULL. */
     void (*announce)(uint32_t message, uint32_t record, uint64_t bytes,
                      const struct pack_item *);

@@ -56,6 +56,10 @@ __attribute__((format(printf, 2, 3))) void answer(const char *file, const char *
 /* "program: file: action: what the code means". */
 void message_code(const char *file, const char *action, int code);
 
+/* The same for an output: what the code means without an action where that is clear
+ * (LIMEFILE_E_OUTPUT_*). */
+void message_output(const char *file, const char *action, int code);
+
 /* "program: command: text" and where help is; returns TOOL_UNUSABLE. */
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
                                                       const char *format, ...);

@@ -1,0 +1,39 @@
+/*
+ * limeguard.h - unfinished files that SIGINT, SIGTERM and SIGHUP remove before they end the
+ * process.
+ *
+ * The first guard installs handlers for those of the three signals that the process neither
+ * ignores nor handles. Functions that add and remove guards are for one thread.
+ */
+#ifndef LIMEGUARD_H
+#define LIMEGUARD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    LIMEFILE_GUARDS_MAX = 8, /* files that are guarded at a time; further ones are not */
+};
+
+/* A signal removes the file `name`, relative to `folder` (a descriptor, or AT_FDCWD). `name` is
+ * not copied. */
+void limefile_guard_set(int folder, const char *name);
+
+/* Ends the guard of that file; `name` is the pointer that limefile_guard_set() got. */
+void limefile_guard_remove(const char *name);
+
+/* A signal cuts the file `fd` at byte `end`. One file at a time. */
+void limefile_guard_end(int fd, uint64_t end);
+
+/* Ends all guards. */
+void limefile_guard_lift(void);
+
+/* Delays the signals between the two calls. */
+void limefile_guard_hold(sigset_t *before);
+void limefile_guard_release(const sigset_t *before);
+
+/* Returns true if a delayed signal will end the process. */
+bool limefile_guard_waits(void);
+
+#endif

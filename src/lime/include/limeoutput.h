@@ -1,0 +1,117 @@
+/*
+ * limeoutput.h - write an output file so that it appears complete or not at all, and replaces
+ * neither an input nor a container that another process writes to.
+ *
+ *     limefile_output_open     checks the target and creates a temporary file beside it
+ *     ...                      the program writes to `fd`, or any process opens `temporary`
+ *     limefile_output_commit   syncs the temporary file and gives it the target's name
+ *     limefile_output_abort    or removes it
+ *
+ * A program that runs on several ranks calls these functions on one rank; the others open
+ * `temporary` for writing and close it before the commit.
+ *
+ * The temporary file is called .TARGET.lime-tmp-HOST-PID-START-COUNT. A process that is killed
+ * leaves it behind; limefile_output_open() removes such files from the target's directory if
+ * they belong to the same user and were made by a process of this host that has ended.
+ * SIGINT, SIGTERM and SIGHUP remove the file (limeguard.h). Not thread-safe.
+ *
+ * Results are 0, -errno, or a code LIMEFILE_E_OUTPUT_*, LIMEFILE_E_NOT_FILE or -EISDIR for a
+ * target that cannot be written. limefile_strerror() of these codes reads well behind "FILE: ".
+ */
+#ifndef LIMEOUTPUT_H
+#define LIMEOUTPUT_H
+
+#include "limefile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* An attribute of every file and directory in a limefs mount: "DEVICE:INODE", in decimal, of
+ * each file of which the mount makes it, separated by spaces. It is not listed. */
+#define LIMEFILE_OUTPUT_FILES "user.limefs.files"
+
+struct limefile_output {
+    int fd;            /* the temporary file, O_RDWR */
+    char *temporary;   /* its absolute path; NULL after limefile_output_open_at() */
+    bool without_sync; /* set by the caller: commit does not sync the file */
+
+    /* Private. */
+    char *directory;  /* of the target, absolute */
+    int folder;       /* the same, open */
+    char *name;       /* of the target in that directory */
+    char *unfinished; /* name of the temporary file in that directory */
+    char *identity;   /* of the existing target, or of the directory */
+    int old;          /* the existing target, a regular file, locked; or -1 */
+    bool exists;      /* the target did at the open; `device` and `inode` are its */
+    dev_t device;
+    ino_t inode;
+    mode_t mode;  /* of a new file once it is committed */
+    bool is_link; /* the existing target, which is replaced then, not followed */
+    bool is_one_of_many;
+};
+
+/*
+ * Checks the target and creates the temporary file. A target that is a symbolic link to a
+ * regular file stays a link; the file that it leads to is replaced.
+ *
+ *   path    of the target
+ *   force   an existing target may be replaced; without it LIMEFILE_E_OUTPUT_EXISTS
+ *   inputs  descriptors of the `count` files that the program reads
+ *
+ * LIMEFILE_E_OUTPUT_INPUT: the target is an input (see limefile_output_is()).
+ * LIMEFILE_E_OUTPUT_LOCKED: it is a container that another process has locked
+ * (limefile_lock()); otherwise this process holds the lock until commit or abort.
+ * LIMEFILE_E_OUTPUT_LINK: it is a symbolic link that leads nowhere.
+ * After success commit or abort must be called. A commit that fails includes the abort.
+ */
+int limefile_output_open(struct limefile_output *, const char *path, bool force,
+                         const int *inputs, size_t count);
+
+/*
+ * The two steps of limefile_output_open(), for programs with too many inputs to have them open
+ * at once: in between, limefile_output_is() tells whether a file is the target. Nothing is
+ * created before the second step. After success commit or abort must be called.
+ */
+int limefile_output_find(struct limefile_output *, const char *path);
+int limefile_output_create(struct limefile_output *, bool force);
+
+/*
+ * The same for one of many files that a program writes to the directory `folder`. A symbolic
+ * link `name` is replaced, not followed. Neither removes old temporary files nor syncs the
+ * directory at the commit: the caller does so once for all files, by limefile_output_clean()
+ * and fsync(2).
+ */
+int limefile_output_open_at(struct limefile_output *, int folder, const char *name, bool force,
+                            const int *inputs, size_t count);
+
+/*
+ * Returns true if fd, a file or a directory, has the target open: it is the same inode, or one
+ * of the two is the other, or a part of it, in a limefs mount. For inputs that are opened after
+ * the output.
+ */
+bool limefile_output_is(const struct limefile_output *, int fd);
+
+/*
+ * Gives the file the owner and mode of the old target, or those of a new file, syncs it,
+ * renames it, and syncs the directory. LIMEFILE_E_OUTPUT_CHANGED: the target is not the file
+ * any more that limefile_output_open() has found, or there is one now; it stays as it is. After
+ * an error the temporary file is removed, unless only the directory could not be synced: then
+ * the target is the new file.
+ */
+int limefile_output_commit(struct limefile_output *);
+
+/* Removes the temporary file. Does nothing after a commit. */
+void limefile_output_abort(struct limefile_output *);
+
+/* Removes the temporary files that processes of this user, killed on this host, have left in
+ * the directory `folder`, a descriptor. limefile_output_open() calls it. */
+void limefile_output_clean(int folder);
+
+/*
+ * Returns true if two open files, or directories, are the same, or have the same container
+ * behind them in limefs mounts.
+ */
+bool limefile_output_same(int fd, int other);
+
+#endif

@@ -1,0 +1,332 @@
+/* output.c - write output files that appear complete and replace no input */
+#define _GNU_SOURCE
+#include "limeoutput.h"
+#include "limeguard.h"
+#include "unfinished.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the target ---- */
+
+static int split(struct limefile_output *out, char *path)
+{
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (!*name)
+        return -EISDIR;
+    out->name = strdup(name);
+    if (slash)
+        slash[slash == path] = '\0';
+    out->directory = realpath(slash ? path : ".", NULL);
+    return out->name && out->directory ? 0 : -errno;
+}
+
+static void set_old(struct limefile_output *out, const struct stat *st)
+{
+    out->exists = true;
+    out->device = st->st_dev;
+    out->inode = st->st_ino;
+}
+
+/* Finds the name and directory of the target, behind symbolic links. */
+static int find_target(struct limefile_output *out, const char *path)
+{
+    struct stat st;
+    char *copy = NULL;
+    if (stat(path, &st) == 0) {
+        if (!S_ISREG(st.st_mode))
+            return S_ISDIR(st.st_mode) ? -EISDIR : LIMEFILE_E_NOT_FILE;
+        set_old(out, &st);
+        copy = realpath(path, NULL);
+    } else if (errno == ENOENT) {
+        if (lstat(path, &st) == 0)
+            return LIMEFILE_E_OUTPUT_LINK;
+        copy = strdup(path);
+    }
+    int err = copy ? split(out, copy) : -errno;
+    free(copy);
+    return err;
+}
+
+/* A directory without read permission can be written to, but neither listed nor synced. */
+static int open_folder(struct limefile_output *out)
+{
+    out->folder = open(out->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (out->folder < 0 && errno == EACCES)
+        out->folder = open(out->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return out->folder < 0 ? -errno : 0;
+}
+
+static bool is_old(const struct limefile_output *out, const struct stat *st)
+{
+    return st->st_dev == out->device && st->st_ino == out->inode;
+}
+
+/* Reads what identifies the target; of a new one, what identifies its directory, which may be a
+ * container in a mount. */
+static int identify_target(struct limefile_output *out)
+{
+    struct stat st;
+    int fd =
+        openat(out->folder, out->exists ? out->name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        int err = errno == ENOENT ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    out->identity = limefile_identity(fd);
+    close(fd);
+    if (out->exists && !is_old(out, &st))
+        return LIMEFILE_E_OUTPUT_CHANGED;
+    return out->identity ? 0 : -ENOMEM;
+}
+
+static int lock_target(struct limefile_output *out)
+{
+    struct stat st;
+    out->old = limefile_output_lock(out->folder, out->name);
+    if (out->old < 0)
+        return out->old == -EBUSY    ? LIMEFILE_E_OUTPUT_LOCKED
+               : out->old == -ENOENT ? LIMEFILE_E_OUTPUT_CHANGED
+                                     : out->old;
+    return fstat(out->old, &st) != 0 ? -errno
+           : is_old(out, &st)        ? 0
+                                     : LIMEFILE_E_OUTPUT_CHANGED;
+}
+
+bool limefile_output_is(const struct limefile_output *out, int fd)
+{
+    char *identity = limefile_identity(fd);
+    bool is = identity && limefile_identity_meets(out->identity, identity);
+    free(identity);
+    return is;
+}
+
+/* ---- the file ---- */
+
+static void release(struct limefile_output *out)
+{
+    if (out->fd >= 0)
+        close(out->fd);
+    if (out->old >= 0)
+        close(out->old);
+    if (out->folder >= 0)
+        close(out->folder);
+    free(out->temporary);
+    free(out->unfinished);
+    free(out->identity);
+    free(out->directory);
+    free(out->name);
+    *out = (struct limefile_output){.fd = -1, .old = -1, .folder = -1};
+}
+
+static int create(struct limefile_output *out)
+{
+    sigset_t before;
+    struct stat st;
+    int err = 0;
+    limefile_guard_hold(&before);
+    out->fd = limefile_unfinished_create(out->folder, out->name, out->old >= 0 ? 0600 : 0666,
+                                         &out->unfinished);
+    if (out->fd < 0)
+        err = out->fd;
+    else
+        limefile_guard_set(out->folder, out->unfinished);
+    limefile_guard_release(&before);
+    if (err || out->old >= 0)
+        return err;
+    /* The mode of a new file, which depends on the umask and the directory's default ACL. */
+    if (fstat(out->fd, &st) != 0)
+        return -errno;
+    out->mode = st.st_mode & 0777;
+    fchmod(out->fd, 0600);
+    return 0;
+}
+
+int limefile_output_find(struct limefile_output *out, const char *path)
+{
+    *out = (struct limefile_output){.fd = -1, .old = -1, .folder = -1};
+    int err = find_target(out, path);
+    if (!err)
+        err = open_folder(out);
+    if (!err)
+        err = identify_target(out);
+    if (err)
+        release(out);
+    return err;
+}
+
+static int create_beside(struct limefile_output *out)
+{
+    if (!out->is_one_of_many)
+        limefile_output_clean(out->folder);
+    int err = create(out);
+    if (!err && out->directory &&
+        asprintf(&out->temporary, "%s/%s", out->directory[1] ? out->directory : "",
+                 out->unfinished) < 0) {
+        out->temporary = NULL;
+        err = -ENOMEM;
+    }
+    return err;
+}
+
+int limefile_output_create(struct limefile_output *out, bool force)
+{
+    int err = 0;
+    if (out->exists)
+        err = !force ? LIMEFILE_E_OUTPUT_EXISTS : out->is_link ? 0 : lock_target(out);
+    if (!err)
+        err = create_beside(out);
+    if (err)
+        limefile_output_abort(out);
+    return err;
+}
+
+static int create_unless_input(struct limefile_output *out, bool force, const int *inputs,
+                               size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (limefile_output_is(out, inputs[i])) {
+            release(out);
+            return LIMEFILE_E_OUTPUT_INPUT;
+        }
+    return limefile_output_create(out, force);
+}
+
+int limefile_output_open(struct limefile_output *out, const char *path, bool force,
+                         const int *inputs, size_t count)
+{
+    int err = limefile_output_find(out, path);
+    return err ? err : create_unless_input(out, force, inputs, count);
+}
+
+static int find_target_at(struct limefile_output *out, const char *name)
+{
+    struct stat st;
+    out->name = strdup(name);
+    if (!out->name)
+        return -ENOMEM;
+    if (fstatat(out->folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : -errno;
+    set_old(out, &st);
+    out->is_link = S_ISLNK(st.st_mode);
+    return S_ISREG(st.st_mode) || out->is_link ? 0
+           : S_ISDIR(st.st_mode)               ? -EISDIR
+                                               : LIMEFILE_E_NOT_FILE;
+}
+
+int limefile_output_open_at(struct limefile_output *out, int folder, const char *name,
+                            bool force, const int *inputs, size_t count)
+{
+    *out = (struct limefile_output){.fd = -1, .old = -1, .is_one_of_many = true};
+    out->folder = fcntl(folder, F_DUPFD_CLOEXEC, 3);
+    int err = out->folder < 0 ? -errno : find_target_at(out, name);
+    if (!err)
+        err = identify_target(out);
+    if (!err)
+        return create_unless_input(out, force, inputs, count);
+    release(out);
+    return err;
+}
+
+/* Another group than the old one gets no permissions but those that everybody has. */
+static int adopt_mode(const struct limefile_output *out)
+{
+    struct stat st;
+    mode_t mode = out->mode;
+    if (out->old >= 0) {
+        if (fstat(out->old, &st) != 0)
+            return -errno;
+        mode = st.st_mode & 0777;
+        if (fchown(out->fd, st.st_uid, st.st_gid) != 0 &&
+            fchown(out->fd, (uid_t)-1, st.st_gid) != 0)
+            mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
+    }
+    return fchmod(out->fd, mode) == 0 ? 0 : -errno;
+}
+
+static int check_temporary(const struct limefile_output *out)
+{
+    struct stat named, open;
+    if (fstat(out->fd, &open) != 0 ||
+        fstatat(out->folder, out->unfinished, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        return -errno;
+    return named.st_dev == open.st_dev && named.st_ino == open.st_ino ? 0 : -ESTALE;
+}
+
+/* The lock keeps other programs of this project from replacing the target in between. */
+static int replace(const struct limefile_output *out)
+{
+    struct stat st;
+    if (fstatat(out->folder, out->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
+    if (!is_old(out, &st))
+        return LIMEFILE_E_OUTPUT_CHANGED;
+    return renameat(out->folder, out->unfinished, out->folder, out->name) == 0 ? 0 : -errno;
+}
+
+static int name_new(const struct limefile_output *out)
+{
+    struct stat st;
+    int folder = out->folder;
+    if (renameat2(folder, out->unfinished, folder, out->name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno == EEXIST ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
+    /* The file system does not support RENAME_NOREPLACE. */
+    if (linkat(folder, out->unfinished, folder, out->name, 0) == 0) {
+        unlinkat(folder, out->unfinished, 0);
+        return 0;
+    }
+    if (errno == EEXIST || fstatat(folder, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return LIMEFILE_E_OUTPUT_CHANGED;
+    /* Nor does it support hard links. */
+    return renameat(folder, out->unfinished, folder, out->name) == 0 ? 0 : -errno;
+}
+
+static int give_name(struct limefile_output *out)
+{
+    sigset_t before;
+    limefile_guard_hold(&before);
+    int err = check_temporary(out);
+    if (!err)
+        err = out->exists ? replace(out) : name_new(out);
+    if (!err) {
+        limefile_guard_remove(out->unfinished);
+        free(out->unfinished);
+        out->unfinished = NULL;
+    }
+    limefile_guard_release(&before);
+    return err;
+}
+
+int limefile_output_commit(struct limefile_output *out)
+{
+    int err = adopt_mode(out);
+    if (!err && !out->without_sync && fsync(out->fd) != 0)
+        err = -errno;
+    if (!err)
+        err = give_name(out);
+    if (!err && !out->is_one_of_many && fsync(out->folder) != 0 && errno != EINVAL &&
+        errno != EBADF)
+        err = -errno;
+    limefile_output_abort(out);
+    return err;
+}
+
+void limefile_output_abort(struct limefile_output *out)
+{
+    if (out->unfinished) {
+        if (out->fd >= 0 && check_temporary(out) == 0)
+            unlinkat(out->folder, out->unfinished, 0);
+        limefile_guard_remove(out->unfinished);
+    }
+    release(out);
+}

@@ -1,0 +1,248 @@
+/* unfinished.c - temporary files of outputs, and those that killed processes have left */
+#define _GNU_SOURCE
+#include "unfinished.h"
+#include "descriptor.h"
+#include "limeedit.h"
+#include "limeoutput.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define MARK ".lime-tmp-"
+
+enum {
+    SUFFIX_MAX = 64, /* of the mark and what follows it */
+    TRIES = 100,
+};
+
+/* ---- processes ---- */
+
+/* The one that makes a file, or has made it. Its host is part of a file's name because a
+ * process of another host, or PID namespace, cannot be examined; there are file systems whose
+ * locks are local to a host, and MPI libraries that lock what they write, so that locks do not
+ * help. */
+struct maker {
+    unsigned host; /* hash of the host's name and the PID namespace */
+    int pid;
+    uint64_t start; /* when it started, as in /proc/PID/stat; 0: not known */
+};
+
+static unsigned hash(unsigned hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619U;
+    return hash;
+}
+
+static unsigned this_host(void)
+{
+    struct utsname host;
+    char space[64] = "";
+    if (uname(&host) != 0)
+        host.nodename[0] = '\0';
+    if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0)
+        space[0] = '\0';
+    return hash(hash(2166136261U, host.nodename), space);
+}
+
+/* Returns the start of a process, 0 if it is not known. *state: a letter as in proc(5). */
+static uint64_t start_of(int pid, char *state)
+{
+    char path[64], line[1024] = "";
+    unsigned long long start;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (fd >= 0)
+        close(fd);
+    const char *name_end = n < 0 ? NULL : strrchr(line, ')');
+    *state = '?';
+    if (!name_end || sscanf(name_end,
+                            ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                            "%*s %*s %*s %llu",
+                            state, &start) != 2)
+        return 0;
+    return start;
+}
+
+static bool is_running(const struct maker *maker)
+{
+    char state;
+    if (kill(maker->pid, 0) != 0 && errno == ESRCH)
+        return false;
+    uint64_t start = start_of(maker->pid, &state);
+    return state != 'Z' && state != 'X' && (!start || !maker->start || start == maker->start);
+}
+
+/* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
+
+/* Another process than the last time: a child that was forked. */
+static const struct maker *this_maker(void)
+{
+    static struct maker maker;
+    char state;
+    if (maker.pid != getpid()) {
+        maker.pid = getpid();
+        maker.host = this_host();
+        maker.start = start_of(maker.pid, &state);
+    }
+    return &maker;
+}
+
+static void format_name(const char *target, char name[NAME_MAX + 1])
+{
+    static unsigned count;
+    const struct maker *maker = this_maker();
+    snprintf(name, NAME_MAX + 1, ".%.*s" MARK "%08x-%d-%llx-%u", NAME_MAX - 1 - SUFFIX_MAX,
+             target, maker->host, maker->pid, (unsigned long long)maker->start, count++);
+}
+
+static bool parse_name(const char *name, struct maker *maker)
+{
+    unsigned long long start;
+    unsigned count;
+    int end = 0;
+    const char *mark = NULL;
+    for (const char *at = name; (at = strstr(at, MARK)); at++)
+        mark = at;
+    if (name[0] != '.' || !mark ||
+        sscanf(mark, MARK "%8x-%d-%llx-%u%n", &maker->host, &maker->pid, &start, &count,
+               &end) != 4)
+        return false;
+    maker->start = start;
+    return mark[end] == '\0' && maker->pid > 0;
+}
+
+/* ---- the lock of the target ---- */
+
+/* Needs no permission to write. */
+static int lock_shared(int fd)
+{
+    struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &all) == 0)
+        return 0;
+    return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+int limefile_output_lock(int folder, const char *name)
+{
+    int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    int fd = limefile_open_at(folder, name, O_RDWR | flags, 0);
+    bool writes = fd >= 0;
+    if (fd == -EACCES || fd == -EPERM || fd == -EROFS || fd == -ETXTBSY)
+        fd = limefile_open_at(folder, name, O_RDONLY | flags, 0);
+    if (fd < 0 || (writes ? limefile_lock(fd) : lock_shared(fd)) != -EBUSY)
+        return fd; /* also where the file system has no locks */
+    close(fd);
+    return -EBUSY;
+}
+
+/* ---- the file ---- */
+
+int limefile_unfinished_create(int folder, const char *target, mode_t mode, char **name)
+{
+    char text[NAME_MAX + 1];
+    int fd = -1;
+    for (int i = 0; fd < 0 && i < TRIES; i++) {
+        format_name(target, text);
+        fd = openat(folder, text, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST)
+            return -errno;
+    }
+    if (fd < 0)
+        return -EEXIST;
+    *name = strdup(text);
+    if (*name)
+        return fd;
+    unlinkat(folder, text, 0);
+    close(fd);
+    return -ENOMEM;
+}
+
+static bool is_stale(int folder, const char *name, unsigned host)
+{
+    struct stat st;
+    struct maker maker;
+    return parse_name(name, &maker) && maker.host == host &&
+           fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+           st.st_uid == geteuid() && !is_running(&maker);
+}
+
+void limefile_output_clean(int folder)
+{
+    unsigned host = this_maker()->host;
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        if (is_stale(folder, entry->d_name, host))
+            unlinkat(folder, entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+}
+
+/* ---- which file is it ---- */
+
+static char *read_files(const char *path)
+{
+    ssize_t n = getxattr(path, LIMEFILE_OUTPUT_FILES, NULL, 0);
+    char *text = n > 0 ? malloc((size_t)n + 1) : NULL;
+    if (!text)
+        return NULL;
+    n = getxattr(path, LIMEFILE_OUTPUT_FILES, text, (size_t)n);
+    if (n > 0) {
+        text[n] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+char *limefile_identity(int fd)
+{
+    struct stat st;
+    char path[LIMEFILE_FD_PATH_MAX], *text;
+    limefile_fd_path(fd, path);
+    text = read_files(path);
+    if (text)
+        return text;
+    if (fstat(fd, &st) != 0)
+        return NULL;
+    return asprintf(&text, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino) < 0 ? NULL
+                                                                                      : text;
+}
+
+bool limefile_identity_meets(const char *one, const char *other)
+{
+    for (size_t n; *one; one += n + strspn(one + n, " ")) {
+        n = strcspn(one, " ");
+        for (const char *at = other; *at;) {
+            size_t m = strcspn(at, " ");
+            if (m == n && memcmp(at, one, n) == 0)
+                return true;
+            at += m + strspn(at + m, " ");
+        }
+    }
+    return false;
+}
+
+bool limefile_output_same(int fd, int other)
+{
+    char *one = limefile_identity(fd), *two = limefile_identity(other);
+    bool same = one && two && limefile_identity_meets(one, two);
+    free(one);
+    free(two);
+    return same;
+}

@@ -1,0 +1,493 @@
+"""Outputs of lime: an input is never replaced, an existing file only with -f, a locked one never;
+what is killed leaves the old file or the new one, and nothing beside it after the next run."""
+import contextlib
+import fcntl
+import os
+import random
+import re
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import scidac
+import users
+import volumelib
+from limetest import container, program, run
+
+SPACE = "http://www.lqcd.org/ildg/QCDml/config2.0"
+DOCUMENT = (f'<gaugeConfiguration xmlns="{SPACE}"><dataLFN/><precision/><markovSequence><markovStep>'
+            "<update>1</update><record><field/><crcCheckSum/><avePlaquette/></record></markovStep>"
+            "</markovSequence></gaugeConfiguration>\n")
+SCHEMA = (f'<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema" targetNamespace="{SPACE}">'
+          '<s:element name="gaugeConfiguration"/></s:schema>\n')
+INPUT = re.compile(r"\{(?!out\})([^}]+)\}")
+DATE = re.compile(rb"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")  # when it was converted
+EXISTS, LOCKED = "exists already; use -f to replace it", "another process has this container open"
+IS_INPUT = "is also the input"
+OLD = container([("old", b"what was there before")])
+
+# Each command and option that writes a file, what a mount shows of its inputs if that is another
+# file, and inputs that are not named in it.
+COMMANDS = {
+    "convert to nersc": ("lime convert -f --to nersc {conf.lime} {out}",
+                         {"conf.lime": "conf.lime/conf.nersc"}, ()),
+    "convert to ildg": ("lime convert --force --to ildg {conf.lime} {out}",
+                        {"conf.lime": "conf.lime/conf.nersc"}, ()),
+    "convert to milc": ("lime convert -f --to milc {conf.nersc} {out}", {}, ()),
+    "convert to openqcd": ("lime convert -f --to openqcd {conf.nersc} {out}", {}, ()),
+    "convert a set": ("lime convert -f --to nersc {set.vol0000} {out}", None, ("set.vol0001",)),
+    "pack": ("lime pack -f -o {out} -t a {a.txt} -t b {conf.lime}",
+             {"conf.lime": "conf.lime/003-ildg-binary-data"}, ()),
+    "pack a list": ("lime pack --force -o {out} --list {list}", {}, ("a.txt", "conf.lime")),
+    "pack a directory": ("lime pack -f parts {out}", None,
+                         ("parts/manifest.tsv", "parts/001-first")),
+    "lime_pack": ("lime_pack {list} {out}", {}, ("a.txt", "conf.lime")),
+    "join": ("lime join -f {set.vol0000} {out}", None, ("set.vol0001",)),
+    "qcdml": ("lime qcdml -f --template {t.xml} --schema {x.xsd} --out {out} {conf.lime}",
+              {"conf.lime": "conf.lime"}, ()),
+    "new": ("lime new -f {out}", {}, ()),
+}
+UNFORCED = [name for name in COMMANDS if name != "lime_pack"]
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def make_inputs(folder, lattice="4,4,4,4", fill=1000):
+    """All that the commands read."""
+    def put(name, data):
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(data)
+
+    run(["make-config", "--lattice", lattice, os.path.join(folder, "conf.lime")], check=True)
+    run(["lime", "convert", "--to", "nersc", "conf.lime", "conf.nersc"], cwd=folder, check=True)
+    put("a.txt", b"some text\n" * fill)
+    put("list", b"a.txt first\n\nconf.lime second\n")
+    put("t.xml", DOCUMENT.encode())
+    put("x.xsd", SCHEMA.encode())
+    put("inner.lime", container([("first", b"1" * fill), ("second", b"2")]))
+    run(["lime", "unpack", "inner.lime", "parts"], cwd=folder, check=True)
+    dims, unit = (4, 2, 2, 4), struct.pack(">18f", *([1] + 7 * [0]) * 2, 1, 0)
+    volumelib.Set(dims, [(288, unit * 4 * 64)], volumelib.blocks(dims, (1, 1, 1, 2)),
+                  ildg=scidac.ildg_format(dims, 32)).write(folder, "set")
+
+
+def listing(folder):
+    """What is in the tree, and which inodes."""
+    return {os.path.relpath(os.path.join(at, name), folder):
+            (os.lstat(os.path.join(at, name)).st_ino, os.lstat(os.path.join(at, name)).st_size)
+            for at, folders, names in os.walk(folder) for name in folders + names}
+
+
+def leftovers(folder):
+    return [name for name in os.listdir(folder) if ".lime-tmp-" in name]
+
+
+@contextlib.contextmanager
+def locked(path):
+    """As a writer of this project holds it."""
+    with open(path, "r+b") as file:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+        yield
+
+
+class OutputCase(limetest.TestCase):
+    def setUp(self):
+        self.dir = self.tempdir()
+
+    def path(self, *names):
+        return os.path.join(self.dir, *names)
+
+    def start(self, name, out, force=True, instead=(), **kw):
+        """The command; `instead`: other names of inputs."""
+        words = [word for word in COMMANDS[name][0].split()
+                 if force or word not in ("-f", "--force")]
+        names = {"out": out, **dict(instead)}
+        words = [re.sub(r"\{([^}]+)\}", lambda m: names.get(m[1], m[1]), word) for word in words]
+        return run(words, cwd=self.dir, **kw)
+
+    def refused(self, done, *words):
+        self.assertEqual(done.returncode, 1, done)
+        for word in words:
+            self.assertIn(word, done.stderr.decode())
+
+
+class IsInput(OutputCase):
+    def setUp(self):
+        super().setUp()
+        make_inputs(self.dir)
+        os.mkdir(self.path("sub"))
+        self.links = self.tempdir()
+
+    def inputs(self, name):
+        return INPUT.findall(COMMANDS[name][0]) + list(COMMANDS[name][2])
+
+    def check(self, name, *args, **kw):
+        before = listing(self.dir)
+        with self.subTest(name, args=args):
+            self.refused(self.start(name, *args, **kw), IS_INPUT)
+            self.assertEqual(listing(self.dir), before)
+
+    def test_names(self):
+        """The same path, links, a detour, and a descriptor; with -f and without."""
+        for name in COMMANDS:
+            for at in self.inputs(name):
+                symlink, hard = (os.path.join(self.links, f"{name} {way} {at}".replace("/", "-"))
+                                 for way in ("symlink", "hard"))
+                os.symlink(self.path(at), symlink)
+                os.link(self.path(at), hard)
+                for out in (at, self.path(at), symlink, hard, os.path.join("sub", "..", at)):
+                    self.check(name, out, True)
+                    self.check(name, out, False)
+                with open(self.path(at), "rb") as file:
+                    self.check(name, f"/proc/self/fd/{file.fileno()}", pass_fds=[file.fileno()])
+                    self.check(name, "/dev/stdin", stdin=file)
+
+    def test_standard_input(self):
+        for name in ("convert to ildg", "convert to milc", "pack a list", "qcdml"):
+            for at in INPUT.findall(COMMANDS[name][0]):
+                with open(self.path(at), "rb") as file:
+                    self.check(name, at, instead={at: "/dev/stdin"}, stdin=file)
+
+    @limetest.needs_fuse
+    def test_mount(self):
+        """The input is what a mount shows of the output, or the other way round, or both."""
+        with limetest.Mount(self.dir) as mount, limetest.Mount(self.dir, opts="rw") as other:
+            for name, (_, views, _) in COMMANDS.items():
+                for at in self.inputs(name) if views is not None else ():
+                    shown = mount.join(views.get(at, at))
+                    if at in INPUT.findall(COMMANDS[name][0]):
+                        self.check(name, at, instead={at: shown})
+                    if os.path.isdir(other.join(at)):
+                        self.check(name, other.join(at, "001-xlf-info"))
+                        self.check(name, other.join(at, "not-there"))
+                    else:
+                        self.check(name, other.join(at))
+                    if os.path.isfile(shown) and at in INPUT.findall(COMMANDS[name][0]):
+                        view = other.join(views.get(at, at))
+                        self.check(name, view, instead={at: shown})
+
+    @limetest.needs_fuse
+    def test_mounted_set(self):
+        """A file made of several."""
+        with limetest.Mount(self.dir, opts="formats") as mount:
+            for number in range(2):
+                at = f"set.vol000{number}"
+                self.check("pack", at, instead={"a.txt": mount.join("set", "001-scidac-private-"
+                                                                    "file-xml")})
+
+    def test_unpack(self):
+        for name in ("001-first", "manifest.tsv"):
+            shutil.copy(self.path("inner.lime"), self.path("parts", name))
+            before = listing(self.dir), read(self.path("parts", name))
+            self.refused(run(["lime", "unpack", "-f", f"parts/{name}", "parts"], cwd=self.dir),
+                         IS_INPUT)
+            self.assertEqual((listing(self.dir), read(self.path("parts", name))), before)
+        os.mkdir(self.path("inner.lime.contents"))
+        os.link(self.path("inner.lime"), self.path("inner.lime.contents", "msg01.rec01.first"))
+        self.refused(run(["lime_unpack", "inner.lime"], cwd=self.dir), IS_INPUT)
+        self.assertEqual(os.stat(self.path("inner.lime")).st_nlink, 2)
+
+    def test_changes(self):
+        """Commands that read a file into a container."""
+        before = listing(self.dir), read(self.path("inner.lime"))
+        os.symlink(self.path("inner.lime"), os.path.join(self.links, "link"))
+        for data in ("inner.lime", os.path.join(self.links, "link")):
+            for command in (["append", "inner.lime", "-t", "x", data],
+                            ["replace", "inner.lime", "1", data]):
+                self.refused(run(["lime", *command], cwd=self.dir), "the container itself")
+        self.assertEqual((listing(self.dir), read(self.path("inner.lime"))), before)
+
+
+class Existing(OutputCase):
+    """Outputs that are there already."""
+
+    def setUp(self):
+        super().setUp()
+        make_inputs(self.dir)
+        self.out = self.path("out")
+
+    def old(self, mode=0o640):
+        with open(self.out, "wb") as file:
+            file.write(OLD)
+        os.chmod(self.out, mode)
+
+    def untouched(self, done, *words):
+        self.refused(done, *words)
+        self.assertEqual(read(self.out), OLD)
+        self.assertEqual(leftovers(self.dir), [])
+
+    def test_force(self):
+        """Without it the file stays; with it, it has the old one's mode and may be a link's."""
+        os.symlink("out", self.path("link"))
+        for name in COMMANDS:
+            with self.subTest(name):
+                self.old()
+                if name in UNFORCED:
+                    self.untouched(self.start(name, "out", force=False), f"out: {EXISTS}")
+                inode = os.stat(self.out).st_ino
+                self.assertEqual(self.start(name, "link").returncode, 0)
+                self.assertNotEqual(os.stat(self.out).st_ino, inode)
+                self.assertNotEqual(read(self.out), OLD)
+                self.assertEqual(stat.S_IMODE(os.stat(self.out).st_mode), 0o640)
+                self.assertEqual(os.readlink(self.path("link")), "out")
+                os.unlink(self.out)
+                self.assertEqual(self.start(name, "out", force=False, umask=0o027).returncode, 0)
+                self.assertEqual(stat.S_IMODE(os.stat(self.out).st_mode), 0o640)
+                self.assertEqual(leftovers(self.dir), [])
+
+    def test_no_file(self):
+        """A FIFO, a device, a directory, a link that leads nowhere, a directory that is missing."""
+        os.mkfifo(self.path("fifo"))
+        os.symlink("nowhere", self.path("dangling"))
+        before = listing(self.dir)
+        for name in COMMANDS:
+            for out in ("fifo", "/dev/null", "parts", "dangling", "none/out", "out/"):
+                with self.subTest(name, out=out):
+                    self.refused(self.start(name, out), f"{out}: ")
+        self.assertEqual(listing(self.dir), before)
+
+    def test_locked(self):
+        """By another process, as a program of this project holds it; commands that change a
+        container in its place, too."""
+        self.old()
+        with locked(self.out):
+            for name in COMMANDS:
+                with self.subTest(name):
+                    self.untouched(self.start(name, "out"), f"out: lock: {LOCKED}")
+            for command in ("append out -t x a.txt", "replace out 1 a.txt", "rm out 1",
+                            "set out 1 --type y", "lfn --set lfn://a out", "checksum --add --site-bytes 4 out 1",
+                            "repair out"):
+                with self.subTest(command):
+                    self.untouched(run(["lime", *command.split()], cwd=self.dir), LOCKED)
+        os.makedirs(self.path("into"))
+        os.rename(self.out, self.path("into", "001-first"))
+        with locked(self.path("into", "001-first")):
+            self.refused(run(["lime", "unpack", "-f", "inner.lime", "into"], cwd=self.dir), LOCKED)
+        self.assertEqual(os.listdir(self.path("into")), ["001-first"])
+        self.assertEqual(read(self.path("into", "001-first")), OLD)
+
+    def test_read_only_target_is_locked(self):
+        """A file that this process may not open for writing."""
+        users.reach(self, self.dir)
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        self.old(0o444)
+        os.chown(self.out, 54321, 54321)
+        os.chmod(self.dir, 0o777)
+        with locked(self.out):
+            self.untouched(self.start("pack", "out", user=54321, group=54321, extra_groups=[]),
+                           LOCKED)
+        done = self.start("pack", "out", user=54321, group=54321, extra_groups=[])
+        self.assertEqual(done.returncode, 0, done)
+
+    def test_append_in_progress(self):
+        self.old()
+        with subprocess.Popen([program("lime"), "append", self.out, "-t", "x", "-"],
+                              stdin=subprocess.PIPE) as child:
+            child.stdin.write(b"first")
+            child.stdin.flush()
+            self.assertTrue(limetest._wait(lambda: os.stat(self.out).st_size > len(OLD), 60))
+            for name in COMMANDS:
+                with self.subTest(name):
+                    self.refused(self.start(name, "out"), LOCKED)
+            child.stdin.write(b" and last")
+            child.stdin.close()
+            self.assertEqual(child.wait(60), 0)
+        self.assertEqual(self.run_ok(["lime", "cat", self.out, "2"]), b"first and last")
+
+    @limetest.needs_fuse
+    def test_mounted_for_writing(self):
+        self.old()
+        with limetest.Mount(self.out, opts="rw") as mount:
+            with open(mount.join("new"), "wb") as file:
+                file.write(b"data")
+                os.fsync(file.fileno())
+                for name in COMMANDS:
+                    with self.subTest(name):
+                        self.refused(self.start(name, "out"), LOCKED)
+        self.assertEqual(self.run_ok(["lime", "cat", self.out, "2"]), b"data")
+
+    def test_other_users(self):
+        """A directory that may not be written to, another user's file, a sticky directory."""
+        users.reach(self, self.dir)
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        who = {"user": 54321, "group": 54321, "extra_groups": []}
+        for mode, of_file, names in ((0o755, 0o644, ("out", "new")), (0o777, 0o600, ("out",)),
+                                     (0o1777, 0o666, ("out",))):
+            os.chmod(self.dir, mode)
+            self.old(of_file)
+            for name in COMMANDS:
+                for out in names:
+                    with self.subTest(name, mode=oct(mode)):
+                        before = listing(self.dir)
+                        self.refused(self.start(name, out, **who), f"{out}: ",
+                                     "ermi")  # "Permission denied", "not permitted"
+                        self.assertEqual(listing(self.dir), before)
+                        self.assertEqual(read(self.out), OLD)
+
+
+class FullDisk(OutputCase):
+    def test_full(self):
+        """The old file stays, or there is none."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        make_inputs(self.dir, fill=20000)
+        small = self.path("small")
+        os.mkdir(small)
+        users.mount("none", small, "tmpfs", "size=64k")
+        self.addCleanup(limetest._detach, small)
+        with open(os.path.join(small, "fill"), "wb") as file, contextlib.suppress(OSError):
+            file.write(bytes(56 << 10))
+        with open(os.path.join(small, "old"), "wb") as file:
+            file.write(OLD)
+        with contextlib.suppress(OSError), open(os.path.join(small, "rest"), "wb") as file:
+            while True:
+                os.write(file.fileno(), bytes(1 << 10))
+        before = listing(small)
+        for name in COMMANDS:
+            for out in ("small/old", "small/new") if name != "new" else ():
+                with self.subTest(name, out=out):
+                    self.refused(self.start(name, out), f"{out}: ", "No space left on device")
+                    self.assertEqual(listing(small), before)
+        self.assertEqual(read(os.path.join(small, "old")), OLD)
+
+
+class Killed(OutputCase):
+    """By SIGKILL at any moment."""
+
+    MOMENTS = 50
+
+    def setUp(self):
+        super().setUp()
+        make_inputs(self.dir, "8,8,8,8", fill=200000)
+        self.out = self.path("out")
+
+    def holds_old_or(self, new):
+        if not os.path.exists(self.out):
+            return True
+        return DATE.sub(b"", read(self.out)) in (OLD, DATE.sub(b"", new))
+
+    def command(self, name):
+        words = COMMANDS[name][0].replace("{", "").replace("}", "").split()
+        return [program(words[0]), *words[1:]]
+
+    def kill(self, words, after):
+        with subprocess.Popen(words, cwd=self.dir, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as child:
+            time.sleep(after)
+            child.kill()
+        return child.returncode == -signal.SIGKILL
+
+    def test_random_moments(self):
+        draw, left, hit = random.Random(44), 0, 0
+        names = [name for name in COMMANDS if name != "new"]
+        for i in range(self.MOMENTS):
+            name = names[i % len(names)]
+            with self.subTest(name, i=i):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.out)
+                begun = time.monotonic()
+                self.start(name, "out", check=True)
+                took, new = time.monotonic() - begun, read(self.out)
+                os.unlink(self.out)
+                if draw.random() < 0.7:
+                    with open(self.out, "wb") as file:
+                        file.write(OLD)
+                hit += self.kill(self.command(name), draw.uniform(0, 1.1 * took))
+                self.assertTrue(self.holds_old_or(new))
+                left += len(leftovers(self.dir))
+        self.start("new", "new.lime", check=True)
+        self.assertEqual(leftovers(self.dir), [])
+        print(f"# {hit} of {self.MOMENTS} killed before their end, {left} temporary files seen")
+
+    def test_in_the_middle(self):
+        """Each surely while it writes: the input is a pipe's end, or as long as no disk is."""
+        with open(self.path("hole"), "wb") as file:
+            file.truncate(40 << 30)
+        with open(self.path("hole.lime"), "wb") as file:
+            file.write(limetest.header("hole", 40 << 30, 1, 1))
+            file.truncate(144 + (40 << 30))
+        os.mkdir(self.path("into"))
+        for folder, words in ((self.dir, ["pack", "-f", "-o", "out", "-t", "x", "hole"]),
+                              (self.path("into"), ["unpack", "hole.lime", "into"])):
+            with open(self.out, "wb") as file:
+                file.write(OLD)
+            with subprocess.Popen([program("lime"), *words], cwd=self.dir,
+                                  stderr=subprocess.DEVNULL) as child:
+                self.assertTrue(limetest._wait(lambda: leftovers(folder), 60))
+                # What is at work is no dead process's.
+                self.start("new", os.path.join(folder, "another.lime"), check=True)
+                self.assertEqual(len(leftovers(folder)), 1)
+                os.unlink(os.path.join(folder, "another.lime"))
+                child.kill()
+                self.assertEqual(child.wait(60), -signal.SIGKILL)
+            self.assertEqual(read(self.out), OLD)
+            self.assertEqual(len(leftovers(folder)), 1)
+            if folder == self.dir:
+                self.start("new", "another.lime", check=True)
+            else:
+                run(["lime", "unpack", "inner.lime", "into"], cwd=self.dir, check=True)
+            self.assertEqual(leftovers(folder), [])
+
+    def test_signals(self):
+        """Those that ask a process to end: nothing is left even before the next run."""
+        with open(self.path("hole"), "wb") as file:
+            file.truncate(40 << 30)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([program("lime"), "pack", "-o", "out", "-t", "x", "hole"],
+                                  cwd=self.dir, stderr=subprocess.DEVNULL) as child:
+                self.assertTrue(limetest._wait(lambda: leftovers(self.dir), 60))
+                child.send_signal(number)
+                self.assertEqual(child.wait(60), -number)
+            self.assertEqual(leftovers(self.dir), [])
+            self.assertFalse(os.path.exists(self.out))
+
+    def test_others_files_stay(self):
+        """What only looks like a temporary file of a dead process."""
+        mark = re.compile(r"\.lime-tmp-([0-9a-f]{8})-(\d+)-([0-9a-f]+)-(\d+)$")
+        name = self.stale()
+        host, pid, start, count = mark.search(name).groups()
+        keep = [f".a.lime-tmp-{int(host, 16) ^ 1:08x}-{pid}-{start}-{count}",  # another host
+                f".b.lime-tmp-{host}-{os.getpid()}-0-{count}",                 # alive
+                f"c.lime-tmp-{host}-{pid}-{start}-{count}",                    # not hidden
+                f".d.lime-tmp-{host}-{pid}-{start}-{count}x", ".e.lime-tmp-", ".f"]
+        for other in keep:
+            with open(self.path(other), "wb") as file:
+                file.write(b"precious")
+        os.mkdir(self.path(f".g.lime-tmp-{host}-{pid}-{start}-{count}"))
+        os.symlink("a.txt", self.path(f".h.lime-tmp-{host}-{pid}-{start}-{count}"))
+        keep += [f".g.lime-tmp-{host}-{pid}-{start}-{count}",
+                 f".h.lime-tmp-{host}-{pid}-{start}-{count}"]
+        if os.geteuid() == 0:
+            keep.append(f".i.lime-tmp-{host}-{pid}-{start}-{count}")
+            users.put(self.path(keep[-1]), b"precious", 54321)
+        # Its number is another process's by now.
+        with open(self.path(f".j.lime-tmp-{host}-{os.getpid()}-1-{count}"), "wb"):
+            pass
+        self.start("new", "new.lime", check=True)
+        self.assertEqual([other for other in keep if not os.path.lexists(self.path(other))], [])
+        self.assertEqual([other for other in leftovers(self.dir) if other not in keep], [])
+
+    def stale(self):
+        """The name of a temporary file that a killed process has left."""
+        with open(self.path("hole"), "wb") as file:
+            file.truncate(40 << 30)
+        with subprocess.Popen([program("lime"), "pack", "-o", "stale", "-t", "x", "hole"],
+                              cwd=self.dir, stderr=subprocess.DEVNULL) as child:
+            self.assertTrue(limetest._wait(lambda: leftovers(self.dir), 60))
+            child.kill()
+        return leftovers(self.dir)[0]
+
+
+if __name__ == "__main__":
+    limetest.main()
