@@ -832,6 +832,121 @@ class Others(TestCase):
                 os.unlink(self.at_target(f"c{i}"))
 
 
+class Existing(TestCase):
+    """--force replaces a file only if no other process writes to it, and never a source."""
+
+    def setUp(self):
+        super().setUp()
+        configuration(self.at_source("c"))
+        self.old = limetest.container([("a", b"acknowledged")])
+
+    def test_locked(self):
+        """Also a file that the user can't write to, and one that was locked when it was read."""
+        for mode in (0o644, 0o444):
+            os.chmod(put(self.at_target("c"), self.old), mode)
+            with open(self.at_target("c"), "r+b") as file:
+                lock(file.fileno())
+                for options in (["-f"], ["-f", "--any"]):
+                    found = self.assertFails("another process has this container open for "
+                                             "writing", *options, self.at_source("c"),
+                                             self.target)
+                    self.assertEqual(found["c"]["status"], "failed")
+                    self.assertEqual(read(self.at_target("c")), self.old)
+                    self.assertNothingLeft(["c"])
+            self.stage("-f", self.at_source("c"), self.target)
+            self.assertSame("c")
+            os.unlink(self.at_target("c"))
+
+    def test_append_in_the_meantime(self):
+        """What lime append has acknowledged is in the target, or lime stage has not replaced it."""
+        put(self.at_target("c"), self.old)
+        fault = faults.Faults(self.target)
+        fault.arm(faults.LIME, "fsync", 1, 0, faults.HANG)
+        process = subprocess.Popen([limetest.program("lime"), "stage", "-qf",
+                                    self.at_source("c"), self.target],
+                                   stdout=subprocess.DEVNULL, env=fault.environment())
+        try:
+            limetest._wait(lambda: fault.struck or process.poll() is not None,
+                           20 * limetest.SLOWNESS)
+            done = limetest.run(["lime", "append", self.at_target("c"), "-t", "b", "-"],
+                                input=b"record")
+            self.assertIn(b"another process has this container open for writing", done.stderr)
+            self.assertEqual(done.returncode, 1)
+        finally:
+            fault.disarm()
+            self.assertEqual(process.wait(60 * limetest.SLOWNESS), 0)
+        self.assertSame("c")
+        self.assertNothingLeft(["c"])
+
+    def test_replaced_in_the_meantime(self):
+        """The file that was locked is not the one that has the name at the end, or there was none
+        at the beginning."""
+        for there in (True, False):
+            if there:
+                put(self.at_target("c"), self.old)
+            fault = faults.Faults(self.target)
+            fault.arm(faults.LIME, "linkat", 1, 0, faults.HANG)
+            process = subprocess.Popen([limetest.program("lime"), "stage", "-qf",
+                                        self.at_source("c"), self.target],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                       env=fault.environment())
+            try:
+                limetest._wait(lambda f=fault, p=process: f.struck or p.poll() is not None,
+                               20 * limetest.SLOWNESS)
+                os.rename(put(self.at_source("new"), b"another"), self.at_target("c"))
+            finally:
+                fault.disarm()
+                errors = process.communicate(timeout=60 * limetest.SLOWNESS)[1]
+            self.assertEqual(process.returncode, 1)
+            self.assertIn(b"another process has made or replaced the target", errors)
+            self.assertEqual(read(self.at_target("c")), b"another")
+            self.assertNothingLeft(["c"])
+            os.unlink(self.at_target("c"))
+
+    def test_source(self):
+        """The target is the source, by six ways, or another source of the list."""
+        os.mkdir(self.at_source("d"))
+        path, old = self.at_source("c"), read(self.at_source("c"))
+        os.symlink(path, self.at_source("link"))
+        os.link(path, self.at_source("hard"))
+        with open(path, "rb") as file:
+            ways = [(path, path), (path, self.at_source("d/../c")), (path, self.at_source("link")),
+                    (self.at_source("link"), path), (path, self.at_source("hard")),
+                    (f"/proc/self/fd/{file.fileno()}", path)]
+            before = sorted(os.listdir(self.source))
+            for source, target in ways:
+                for options in ([], ["-f"], ["-f", "--any"]):
+                    self.assertFails("the source itself", *options, source, target,
+                                     pass_fds=[file.fileno()])
+            with open(path, "rb") as again:
+                self.assertFails("the source itself", "-f", "/dev/stdin", path, stdin=again)
+        self.assertEqual(sorted(os.listdir(self.source)), before)
+        self.assertTrue(os.path.islink(self.at_source("link")))
+        self.assertTrue(read(path) == old)
+        # The copy of "c" would replace what "other" leads to.
+        shutil.copy(path, self.at_target("c"))
+        os.symlink(self.at_target("c"), self.at_source("other"))
+        self.assertFails("would replace the source", "-f", path, self.at_source("other"),
+                         self.target)
+        self.assertNothingLeft(["c"])
+
+    def test_another_users(self):
+        """A file that can't be opened may be locked."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root and setpriv")
+        where = self.tempdir()
+        program = shutil.copy(limetest.program("lime"), where)
+        for folder in (where, self.source, self.target):
+            os.chmod(folder, 0o777)
+        os.chmod(put(self.at_target("c"), self.old), 0o600)
+        done = limetest.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                             program, "stage", "-f", self.at_source("c"), self.target])
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(b"the target: open it to lock it: Permission denied", done.stderr)
+        self.assertEqual(read(self.at_target("c")), self.old)
+        self.assertNothingLeft(["c"])
+
+
 class Held(TestCase):
     """Something happens while a lime stage is at one of its calls in the target's folder."""
 

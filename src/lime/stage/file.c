@@ -236,7 +236,9 @@ static int blame_name(struct stage_file *f, int err)
     switch (err) {
     case -EEXIST:
         return stage_fail(f->result, err,
-                          "somebody else has made the target meanwhile; --force replaces it");
+                          "another process has made or replaced the target in the meantime; %s",
+                          f->options->force ? "the same command again replaces it"
+                                            : "--force replaces it");
     case STAGE_TEMP_LOST:
         return stage_fail(
             f->result, -EIO,
@@ -264,7 +266,7 @@ static int give_name(struct stage_file *f, struct stage_target *t)
     err = stage_target_adopt(t, &f->st, &f->result->digest);
     if (err)
         return stage_fail(f->result, err, "mode, owner, times: %s", limefile_strerror(err));
-    err = stage_target_rename(t, f->options->force);
+    err = stage_target_rename(t, &f->existing);
     return err ? blame_name(f, err) : 0;
 }
 
@@ -423,6 +425,7 @@ void stage_file_run(struct stage_file *f)
     if (f->result->status == STAGE_STAGED || f->result->status == STAGE_THERE)
         f->result->reason[0] = '\0'; /* of a try that failed */
     f->result->seconds = now() - began;
+    stage_existing_release(&f->existing);
     stage_plan_release(&f->plan);
     stage_port_close(&f->source);
 }

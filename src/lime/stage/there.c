@@ -20,6 +20,25 @@ static const char *kept_by_all_means(const struct stat *st)
                                                         : NULL;
 }
 
+/* --force: the lock is held until the copy has got the name, so no record that another process
+ * appends in the meantime is lost. */
+static int lock_existing(struct stage_file *f, const struct stat *st)
+{
+    int err = stage_existing_lock(&f->existing, f->item->target, st);
+    if (err == -EBUSY)
+        return stage_fail(f->result, err,
+                          "the target: lock: another process has this container open for "
+                          "writing, a read-write mount perhaps; unmount it first");
+    return err ? stage_fail(f->result, err, "the target: open it to lock it: %s",
+                            limefile_strerror(err))
+               : 0;
+}
+
+static bool is_source(const struct stage_file *f, const struct stat *st)
+{
+    return st->st_dev == f->st.st_dev && st->st_ino == f->st.st_ino;
+}
+
 /* By what stat() says: 1: it may be ours; 0: it may be replaced, or there is none; < 0. */
 static int look(struct stage_file *f, struct stat *st)
 {
@@ -29,15 +48,17 @@ static int look(struct stage_file *f, struct stat *st)
         return errno == ENOENT ? 0 : stage_fail(r, -errno, "%s", strerror(errno));
     if (S_ISDIR(st->st_mode))
         return stage_fail(r, -EISDIR, "the target is a folder");
-    if (st->st_dev == f->st.st_dev && st->st_ino == f->st.st_ino)
+    if (is_source(f, st))
         return stage_fail(r, -EINVAL, "the target is the source itself");
     bool leads = S_ISLNK(st->st_mode) && stat(f->item->target, &end) == 0;
+    if (leads && is_source(f, &end))
+        return stage_fail(r, -EINVAL, "the target leads to the source itself");
     const char *what = kept_by_all_means(leads ? &end : st);
     if (what)
         return stage_fail(r, -EINVAL, "the target %s %s: it is never replaced",
                           leads ? "leads to" : "is", what);
     if (f->options->force)
-        return 0;
+        return lock_existing(f, st);
     if (S_ISLNK(st->st_mode))
         return stage_fail(r, -EEXIST,
                           "the target is a link; --force replaces it, not what it leads to");

@@ -15,6 +15,7 @@
 #include "sums.h"
 
 #include <stdio.h>
+#include <sys/types.h>
 
 enum {
     STAGE_FILES_AT_ONCE = 8,
@@ -40,6 +41,8 @@ struct stage_options {
 struct stage_item {
     char *source, *target;
     uint64_t size; /* for the progress; what the file has in the end is looked up later */
+    dev_t device;  /* of the source when the list was made; inode 0: unknown */
+    ino_t inode;
 };
 
 /* Sentences, at most STAGE_WORDS_MAX of them; `more` were left out. */
