@@ -91,6 +91,8 @@ static int compare(struct stage_file *f, struct stage_port *target, const struct
         err = stage_file_sum(f, &f->source, size, f->options->kinds, NULL, &source);
     if (err)
         return err;
+    if (has_record && !stage_digest_agrees(digest, &recorded))
+        stage_judge(f->result, LIMEFILE_BAD);
     if (!stage_digest_agrees(digest, has_record ? &recorded : &source))
         return stage_fail(f->result, -EEXIST,
                           has_record ? "the target is damaged: it is not what was staged"
