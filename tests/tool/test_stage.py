@@ -751,7 +751,7 @@ class Disks(TestCase):
         path = configuration(self.at_source("c"))
         fault = faults.Faults(self.target)
         for call, nth, code in (("pread", 1, errno.EIO), ("pread", 1, errno.ESTALE),
-                                ("fstat", 2, errno.ENOMEM)):
+                                ("fstat", 3, errno.ENOMEM)):
             fault.arm(faults.LIME, call, nth, code, lasts=call == "pread")
             found = self.assertFails("1 of 1 files failed", path, self.target,
                                      env=fault.environment())

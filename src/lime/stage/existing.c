@@ -1,35 +1,11 @@
 /* existing.c - lock the file that a copy will replace, and check that it still has the name */
 #define _GNU_SOURCE
 #include "target.h"
-#include "descriptor.h"
-#include "limeedit.h"
+#include "limeoutput.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
-
-/* A file without write permission is opened for reading; that is enough for a shared lock. */
-static int open_existing(const char *path)
-{
-    int flags = O_NOFOLLOW | O_NONBLOCK;
-    int fd = limefile_open_at(AT_FDCWD, path, O_RDWR | flags, 0);
-    if (fd == -EACCES || fd == -EPERM || fd == -EROFS || fd == -ETXTBSY)
-        fd = limefile_open_at(AT_FDCWD, path, O_RDONLY | flags, 0);
-    return fd;
-}
-
-/* Returns -EBUSY if another process holds the container lock. A file system without locks has
- * none to respect. */
-static int lock_existing(int fd)
-{
-    struct flock shared = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-    int err = limefile_lock(fd);
-    if (err == -EBADF) /* fd is read-only; the lock of a writer excludes this one too */
-        err = fcntl(fd, F_OFD_SETLK, &shared) == 0 ? 0
-              : errno == EAGAIN || errno == EACCES ? -EBUSY
-                                                   : -errno;
-    return err == -EBUSY ? err : 0;
-}
 
 static bool is_same(const struct stage_existing *e, const struct stat *st)
 {
@@ -43,8 +19,8 @@ int stage_existing_lock(struct stage_existing *e, const char *path, const struct
     *e = (struct stage_existing){true, -1, st->st_dev, st->st_ino};
     if (!S_ISREG(st->st_mode)) /* a link is replaced, not the file that it leads to */
         return 0;
-    e->fd = open_existing(path);
-    int err = e->fd < 0 ? e->fd : lock_existing(e->fd);
+    e->fd = limefile_output_lock(AT_FDCWD, path);
+    int err = e->fd < 0 ? e->fd : 0;
     if (!err && fstat(e->fd, &open_st) != 0)
         err = -errno;
     if (!err && !is_same(e, &open_st))

@@ -2,11 +2,13 @@
  * source, or something else? */
 #define _GNU_SOURCE
 #include "file.h"
+#include "limeoutput.h"
 #include "port.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,17 +28,28 @@ static int lock_existing(struct stage_file *f, const struct stat *st)
 {
     int err = stage_existing_lock(&f->existing, f->item->target, st);
     if (err == -EBUSY)
-        return stage_fail(f->result, err,
-                          "the target: lock: another process has this container open for "
-                          "writing, a read-write mount perhaps; unmount it first");
+        return stage_fail(f->result, err, "the target: %s",
+                          limefile_strerror(LIMEFILE_E_OUTPUT_LOCKED));
     return err ? stage_fail(f->result, err, "the target: open it to lock it: %s",
                             limefile_strerror(err))
                : 0;
 }
 
-static bool is_source(const struct stage_file *f, const struct stat *st)
+/* Whether the target, or the container in a mount that it would become a record of, is the
+ * source: through links and limefs mounts. */
+static bool is_source(const struct stage_file *f)
 {
-    return st->st_dev == f->st.st_dev && st->st_ino == f->st.st_ino;
+    const char *slash = strrchr(f->item->target, '/');
+    char *folder =
+        slash ? strndup(f->item->target, (size_t)(slash - f->item->target) + 1) : NULL;
+    int fd = open(f->item->target, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        fd = open(folder ? folder : ".", O_PATH | O_CLOEXEC);
+    free(folder);
+    bool same = fd >= 0 && limefile_output_same(fd, f->source.fd);
+    if (fd >= 0)
+        close(fd);
+    return same;
 }
 
 /* By what stat() says: 1: it may be ours; 0: it may be replaced, or there is none; < 0. */
@@ -44,15 +57,13 @@ static int look(struct stage_file *f, struct stat *st)
 {
     struct stage_result *r = f->result;
     struct stat end;
+    if (is_source(f))
+        return stage_fail(r, -EINVAL, "the target is the source itself");
     if (lstat(f->item->target, st) != 0)
         return errno == ENOENT ? 0 : stage_fail(r, -errno, "%s", strerror(errno));
     if (S_ISDIR(st->st_mode))
         return stage_fail(r, -EISDIR, "the target is a folder");
-    if (is_source(f, st))
-        return stage_fail(r, -EINVAL, "the target is the source itself");
     bool leads = S_ISLNK(st->st_mode) && stat(f->item->target, &end) == 0;
-    if (leads && is_source(f, &end))
-        return stage_fail(r, -EINVAL, "the target leads to the source itself");
     const char *what = kept_by_all_means(leads ? &end : st);
     if (what)
         return stage_fail(r, -EINVAL, "the target %s %s: it is never replaced",
