@@ -274,7 +274,7 @@ $(B)/lib/liblemon.so: $(call obj,$(lemon_src) $(lemon_lime_src)) src/mpi/lemon/l
 	    $(lemon_libs)
 	$(Q)ln -sf $(@F).$(LEMON_VERSION) $@.$(LEMON_MAJOR); ln -sf $(@F).$(LEMON_MAJOR) $@
 
-$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(text_obj) $(B)/lib/liblemon.a
+$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
@@ -282,11 +282,11 @@ $(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src)) $(B)/lib/liblimejob.a $(B
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -lm -pthread
 
-$(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(text_obj) $(B)/lib/liblemon.a
+$(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(B)/lib/liblemon.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) $(rival_libs) -lm
 
-$(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(text_obj) $(B)/lib/liblemon.a
+$(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(B)/lib/liblemon.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) -lm
 
