@@ -248,6 +248,7 @@ static const struct rule rules[] = {
     {"seed", 0, ALL, A_NUMBER, AT(seed), 0, INT64_MAX, "expected a number from 0", NULL},
     {"keep", 0, FILES, A_FLAG, AT(keep), 0, 0, NULL, NULL},
     {"json", 0, ALL, A_TEXT, AT(json), 0, 0, NULL, NULL},
+    {"force", 'f', ALL, A_FLAG, AT(force), 0, 0, NULL, NULL},
     {"quiet", 'q', ALL, A_FLAG, AT(quiet), 0, 0, NULL, NULL},
     {"list", 0, BENCH_MEASURE, A_FLAG, AT(list), 0, 0, NULL, NULL},
     {"help", 'h', ALL, A_FLAG, AT(help), 0, 0, NULL, NULL},
@@ -341,7 +342,7 @@ static bool take_words(int argc, char **argv, struct bench_options *o, char *rea
     make_getopt_list(list);
     opterr = 0;
     optind = 0;
-    for (int found; (found = getopt_long(argc, argv, ":b:p:qhV", list, NULL)) != -1;) {
+    for (int found; (found = getopt_long(argc, argv, ":b:p:fqhV", list, NULL)) != -1;) {
         const struct rule *rule = rule_of(found);
         const char *why = NULL, *word = argv[optind - 1];
         if (found == ':')
