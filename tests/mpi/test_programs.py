@@ -177,7 +177,7 @@ class Benchmark(TestCase):
             file.seek(0)
             self.assertEqual(file.read(), data)
         self.assertEqual(sorted(os.listdir(where)), ["c", "fifo", "link"])
-        self.benchmark(2, "-k", "-f", "c", "--force", "2", "1", where=where)
+        self.benchmark(2, "-k", "-f", path, "--force", "2", "1")
         self.assertIn(": good: 2 records", self.run_ok(["lime", "check", path]).decode())
 
     def test_a_kept_file(self):
