@@ -62,7 +62,7 @@ INC_bench := -Isrc/mpi/bench/cells/include $(INC_backend)
 INC_molecule := -Isrc/mpi/checkpoint/molecule/include $(INC_lemon)
 INC_molecules := -Isrc/mpi/checkpoint/shared/include $(INC_molecule)
 INC_md := -Isrc/mpi/checkpoint/md/include -Isrc/mpi/series/include $(INC_molecules)
-INC_stage := -Isrc/lime/stage/include $(INC_lime) $(INC_wire)
+INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_field := -Isrc/lime/tool/field/include $(INC_shared)
 INC_run := $(INC_lime) $(INC_wire)
@@ -274,7 +274,7 @@ $(B)/lib/liblemon.so: $(call obj,$(lemon_src) $(lemon_lime_src)) src/mpi/lemon/l
 	    $(lemon_libs)
 	$(Q)ln -sf $(@F).$(LEMON_VERSION) $@.$(LEMON_MAJOR); ln -sf $(@F).$(LEMON_MAJOR) $@
 
-$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(text_obj) $(B)/lib/liblemon.a
+$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
@@ -282,11 +282,11 @@ $(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src)) $(B)/lib/liblimejob.a $(B
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -lm -pthread
 
-$(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(text_obj) $(B)/lib/liblemon.a
+$(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(B)/lib/liblemon.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) $(rival_libs) -lm
 
-$(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(text_obj) $(B)/lib/liblemon.a
+$(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(B)/lib/liblemon.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) -lm
 

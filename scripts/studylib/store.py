@@ -52,14 +52,30 @@ class Store:
         self.known = {}  # results that have been read
         if self.about is None and not forget and os.path.exists(self.about_path):
             raise Refused(f"{self.about_path}: cannot be read; give --fresh to start again")
+        if not os.path.exists(self.about_path):
+            self.refuse_others()
         if self.about and self.about.get("format") != FORMAT:
             raise Refused(f"{self.about_path}: of another version of this program; give --fresh "
                           "to start again, or --out DIR for another folder")
 
+    def refuse_others(self):
+        """Files that no study has made, as there is no study.json, are neither replaced nor
+        removed."""
+        others = [self.page] if os.path.lexists(self.page) else []
+        if os.path.lexists(self.results) and (not os.path.isdir(self.results)
+                                              or os.listdir(self.results)):
+            others.append(self.results)
+        if others:
+            raise Refused(f"{others[0]}: exists already and is not of a study; give --out DIR for "
+                          "another folder")
+
     def take(self):
         """For this process alone, until it ends."""
         os.makedirs(self.results, exist_ok=True)
-        self.lock = open(os.path.join(self.folder, "lock"), "w", encoding="ascii")
+        path = os.path.join(self.folder, "lock")
+        if os.path.lexists(path) and os.lstat(path).st_size:
+            raise Refused(f"{path}: is not of a study; give --out DIR for another folder")
+        self.lock = open(path, "a", encoding="ascii")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -11,10 +11,6 @@
  * limits. Returns a descriptor, O_RDWR, or -errno; *name is the caller's to free. */
 int limefile_unfinished_create(int folder, const char *target, mode_t mode, char **name);
 
-/* Opens and locks an existing file, if it can be locked. Returns a descriptor, -EBUSY if
- * another process holds the lock, or another -errno. */
-int limefile_output_lock(int folder, const char *name);
-
 /* Returns "DEVICE:INODE ..." of the file that fd, O_PATH perhaps, has open, or of the files of
  * which a limefs mount makes it. The caller frees it. NULL: out of memory. */
 char *limefile_identity(int fd);

@@ -1,11 +1,13 @@
 """lime-bench: every back end and option on a few ranks, and what happens when something is wrong."""
 
 import concurrent.futures
+import fcntl
 import itertools
 import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 
@@ -229,15 +231,61 @@ class Files(TestCase):
         self.assertEqual(sorted(os.listdir(os.path.dirname(path))), ["f.1", "f.2", "f.3"])
 
     def test_what_is_there_is_not_overwritten(self):
-        path = self.write("f", b"a configuration")
-        words = self.run_bench(2, "-b", "posix", *SMALL, status=2,
-                               where=os.path.dirname(path)).words
-        self.assertIn(f"lime-bench: {path}: write: it exists and would be overwritten", words)
-        words = self.run_bench(2, "overlap", *LATTICE[:2], status=2,
-                               where=os.path.dirname(path)).words
-        self.assertIn("would be overwritten", words)
+        """An empty file neither, and no link."""
+        folder = self.tempdir()
+        path = os.path.join(folder, "f")
+        for make in (lambda: self.put(path, b"a configuration"), lambda: self.put(path, b""),
+                     lambda: os.symlink("nowhere", path), lambda: os.mkfifo(path)):
+            make()
+            before = os.lstat(path)
+            for args in (("-b", "posix", *SMALL), ("overlap", *LATTICE[:2])):
+                words = self.run_bench(2, *args, status=2, where=folder).words
+                self.assertIn(f"lime-bench: {path}: write: it exists and would be overwritten",
+                              words)
+            self.assertEqual(os.lstat(path)[:-3], before[:-3])
+            self.assertEqual(os.listdir(folder), ["f"])
+            os.unlink(path)
+
+    def put(self, path, data):
+        with open(path, "wb") as file:
+            file.write(data)
+
+    def test_json_replaces_nothing(self):
+        """Its file, existing, locked, a file of data, or no file: all is as it was."""
+        folder = self.tempdir()
+        path, data = os.path.join(folder, "c"), limetest.container([("a", b"data")])
+        self.put(path, data)
+        self.put(os.path.join(folder, "data"), bytes(1 << 20))
+        os.symlink("data", os.path.join(folder, "link"))
+        os.mkfifo(os.path.join(folder, "fifo"))
+        os.mkdir(os.path.join(folder, "d"))
+        names = sorted(os.listdir(folder))
+        small = ("-b", "posix", *SMALL)
+        cases = [((*small, "--json", "c", "f"), "c: exists already; use -f"),
+                 (("checksum", *LATTICE[:2], "--json", "c", "f"), "c: exists already; use -f"),
+                 ((*small, "--json", "c", "-f", "f"), "c: lock: another process has this"),
+                 ((*small, "--json", "f", "f"), "f: is also the file of data"),
+                 (("-b", "posix,lime", *SMALL, "--json", "d/../f.lime", "f"),
+                  "f.lime: is also the file of data"),
+                 ((*small, "--operations", "read", "--json", "link", "--force", "data"),
+                  "link: is also the file of data"),
+                 ((*small, "--json", "fifo", "-f", "f"), "fifo: not a regular file"),
+                 ((*small, "--json", "d", "-f", "f"), "d: Is a directory")]
+        with open(path, "r+b") as file:
+            fcntl.fcntl(file.fileno(), 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+            for args, words in cases:
+                with self.subTest(args=args):
+                    done = mpitest.mpirun(1, self.bench, *map(str, args), "--cold-file",
+                                          cwd=folder, env=benchlib.IMPATIENT)
+                    self.assertEqual(done.returncode, 1, done)
+                    self.assertRegex(done.stderr.decode(), "lime-bench: (d/../)?" + words)
+                    self.assertEqual(sorted(os.listdir(folder)), names)
         with open(path, "rb") as file:
-            self.assertEqual(file.read(), b"a configuration")
+            self.assertEqual(file.read(), data)
+        self.run_bench(1, *small, "--json", path, "--force", "-q", where=folder)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["program"], "lime-bench")
+        self.assertEqual(sorted(os.listdir(folder)), names)
 
     def test_errors_have_words(self):
         folder = self.tempdir()

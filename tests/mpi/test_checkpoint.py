@@ -3,6 +3,7 @@ bit; text in and out; what is damaged or wrong is an error on all ranks."""
 
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import math
 import os
@@ -486,7 +487,7 @@ class Names(TestCase):
     def test_only_when_complete(self):
         self.call(2, "generate", "-n", 100, "-o", "C", "-q")
         first = self.get("C")
-        self.refuse(2, "C: it exists; --force replaces it", "generate", "-n", 5, "-o", "C")
+        self.refuse(2, "C: exists already; use -f", "generate", "-n", 5, "-o", "C")
         self.assertEqual(self.get("C"), first)
         os.symlink("C", self.path("L"))
         self.call(2, "generate", "-n", 5, "-o", "L", "--force", "-q")
@@ -494,9 +495,11 @@ class Names(TestCase):
         self.assertEqual(self.read("C").count, 5)
         self.refuse(2, "X/C: create: No such file", "generate", "-n", 5, "-o", "X/C")
         os.mkdir(self.path("D"))
-        self.refuse(2, "D: create: Is a directory", "generate", "-n", 5, "-o", "D", "-f")
+        self.refuse(2, "D: Is a directory", "generate", "-n", 5, "-o", "D", "-f")
         os.chmod(self.path("C"), 0o640)
-        self.call(2, "restart", "--out", "C", "-f", "-q", "C")
+        self.call(2, "generate", "-n", 7, "-o", "C2", "-q")
+        self.call(2, "restart", "--out", "C2", "-f", "-q", "C")
+        self.call(2, "restart", "--out", "C", "-f", "-q", "C2")
         self.assertEqual(os.stat(self.path("C")).st_mode & 0o777, 0o640)
         self.assertEqual(self.read("C").count, 5)
 
@@ -515,7 +518,7 @@ class Names(TestCase):
             time.sleep(0.002)
 
     def hidden(self):
-        return [name for name in os.listdir(self.folder) if name.startswith(".lime-checkpoint-")]
+        return [name for name in os.listdir(self.folder) if ".lime-tmp-" in name]
 
     def test_killed(self):
         """No file by the name; asked to end, it leaves none by any other name either. (Not by way
@@ -532,26 +535,96 @@ class Names(TestCase):
                 self.wait_for(lambda: not self.hidden())
             else:
                 self.wait_for(lambda: not list(self.processes()))
-                for name in self.hidden():
-                    os.unlink(self.path(name))
+                self.assertEqual(os.listdir(self.folder), self.hidden())
+                self.wait_for(self.next_run_removes_them)
             self.assertEqual(os.listdir(self.folder), [])
 
+    def next_run_removes_them(self):
+        """Not yet while the process that was killed is still closing its files."""
+        self.call(1, "generate", "-n", 5, "-o", "K", "-q")
+        os.unlink(self.path("K"))
+        return not self.hidden()
+
     def test_made_meanwhile(self):
-        """A file that somebody else has made since the name was looked at stays."""
+        """A file that another process has made since then stays, with --force too."""
         for more in ((), ("--force",)):
             process = self.start(0, "generate", "-n", "3M", "-o", "K", *more,
                                  stderr=subprocess.PIPE)
             self.wait_for(self.hidden)
-            self.put("K", b"of somebody else")
+            self.put("K", b"of another process")
             said = process.communicate(timeout=60 * limetest.SLOWNESS)[1].decode()
-            if more:
-                self.assertEqual((process.returncode, os.stat(self.path("K")).st_size > 3e6 * 64),
-                                 (0, True), said)
-            else:
-                self.assertEqual((process.returncode, self.get("K")), (1, b"of somebody else"))
-                self.assertIn("K: it exists; --force replaces it", said)
+            self.assertEqual((process.returncode, self.get("K")), (1, b"of another process"))
+            self.assertIn("K: not written: another process has created", said)
             self.assertEqual(os.listdir(self.folder), ["K"])
             os.unlink(self.path("K"))
+
+    def test_refused(self):
+        """Outputs that are the input, by six ways, that another process writes to, or that are no
+        files: all is as it was."""
+        self.call(2, "generate", "-n", 20, "-o", "C", "-q")
+        self.call(2, "export", "C", "T", "-q")
+        self.call(2, "generate", "-n", 5, "-o", "locked", "-q")
+        for name in ("C", "T"):
+            os.symlink(name, self.path(name + ".link"))
+            os.link(self.path(name), self.path(name + ".hard"))
+        os.mkdir(self.path("d"))
+        os.mkfifo(self.path("fifo"))
+        os.symlink("nowhere", self.path("dangling"))
+        cases = []
+        for name, command in (("C", ["export", "-f", "{}", "{}"]), ("T", ["import", "-f", "{}", "{}"]),
+                              ("C", ["restart", "-f", "{}", "-o", "{}"])):
+            def case(out, words, command=command, name=name, force=True):
+                names = iter((name, out))
+                return ([next(names) if word == "{}" else word for word in command
+                         if force or word != "-f"], words)
+            absolute = self.path(name)
+            cases += [case(out, "is also the input")
+                      for out in (name, "d/../" + name, name + ".link", name + ".hard", absolute)]
+            cases += [case("locked", "another process has this container open for writing"),
+                      case("locked", "exists already", force=False),
+                      case("d", "Is a directory"), case("fifo", "not a regular file"),
+                      case("dangling", "a symbolic link to a file that does not exist"),
+                      case("none/x", "create: No such file")]
+        before = {name: self.get(name) for name in ("C", "T", "locked")}
+        names = sorted(os.listdir(self.folder))
+        with open(self.path("locked"), "r+b") as file:
+            fcntl.fcntl(file.fileno(), 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+            self.each(lambda i, args, words: self.refuse(1 + i % 2, words, *args, "-q"), cases)
+        for name in ("C", "T"):
+            command = "export" if name == "C" else "import"
+            with open(self.path(name), "rb") as file:
+                done = limetest.run([PROGRAM, command, "-f", "/dev/stdin", name], stdin=file,
+                                    cwd=self.folder, env=mpitest.environment_of_one())
+                again = limetest.run([PROGRAM, command, "-f", name, f"/proc/self/fd/{file.fileno()}"],
+                                     pass_fds=[file.fileno()], cwd=self.folder,
+                                     env=mpitest.environment_of_one())
+            for result in (done, again):
+                self.assertEqual(result.returncode, 1, result)
+                self.assertIn(b"is also the input", result.stderr)
+        self.assertEqual({name: self.get(name) for name in before}, before)
+        self.assertEqual(sorted(os.listdir(self.folder)), names)
+
+    @limetest.needs_fuse
+    def test_refused_through_a_mount(self):
+        self.call(1, "generate", "-n", 20, "-o", "C", "-q")
+        self.call(1, "export", "C", "T", "-q")
+        before = self.get("C"), self.get("T")
+        with limetest.Mount(self.folder, opts="rw") as mount:
+            for args in (("import", "T", f"{mount.path}/T"), ("import", f"{mount.path}/T", "T"),
+                         ("export", "C", f"{mount.path}/C/new")):
+                self.refuse(2, "is also the input", *args, "-f", "-q")
+        self.assertEqual((self.get("C"), self.get("T")), before)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["C", "T"])
+
+    def test_run_keeps_what_it_continues_from(self):
+        options = ("run", "-n", 500, "--series", "S", "--every", 5, "-o", "S.000000000005.lime")
+        self.call(2, *options[:-2], "-s", 6)
+        before = self.get("S.000000000005.lime")
+        for more, words in (((), "exists already"), (("-f",), "is also the input")):
+            self.call(2, *options, "-s", 8, "--continue", *more, status=1)
+            self.assertIn(f"S.000000000005.lime: {words}", self.said[-1])
+        self.assertEqual(self.get("S.000000000005.lime"), before)
+        os.unlink(self.path(".S.lock"))
 
     def test_progress(self):
         """On a terminal, after a second."""

@@ -1,8 +1,10 @@
 """lemon_benchmark and the sample programs."""
 
+import fcntl
 import itertools
 import os
 import re
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -83,12 +85,23 @@ class Samples(TestCase):
             sample = file.read().split("\n", 1)[1]  # after the comment that names it
         self.assertEqual("".join(shown.split()), "".join(sample.split()))
 
-    def test_a_longer_file_before_is_no_matter(self):
+    def test_a_file_that_exists_stays(self):
         where = self.tempdir()
-        with open(os.path.join(where, "parallel.test"), "wb") as file:
-            file.write(b"x" * 100000)
-        self.sample("parallel", 2, where)
-        self.check(where, "parallel.test")
+        for name in SAMPLES[1:]:  # the first is to the letter of the paper
+            path = self.put(os.path.join(where, name + ".test"), b"a file of the user")
+            done = mpirun(1, os.path.join(EXAMPLES, name), cwd=where)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"{name}.test: exists already; remove it".encode(), done.stderr)
+            self.assertEqual(self.get(path), b"a file of the user")
+
+    def put(self, path, data):
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def get(self, path):
+        with open(path, "rb") as file:
+            return file.read()
 
 
 class Benchmark(TestCase):
@@ -144,6 +157,28 @@ class Benchmark(TestCase):
             file.write(bytes([byte[0] ^ 1]))
         self.assertIn("checksum: the data have another one",
                       self.benchmark(2, "-rc", "-f", path, "1", status=1))
+
+    def test_a_file_that_exists(self):
+        """It is overwritten only with --force, and not if another process writes to it."""
+        where = self.tempdir()
+        path, data = os.path.join(where, "c"), limetest.container([("a", b"data")])
+        with open(path, "wb+") as file:
+            file.write(data)
+            file.flush()
+            os.symlink("c", os.path.join(where, "link"))
+            os.mkfifo(os.path.join(where, "fifo"))
+            fcntl.fcntl(file.fileno(), 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+            for name, force, words in (("c", [], "exists already; --force overwrites it"),
+                                       ("link", [], "exists already"),
+                                       ("c", ["--force"], "lock: another process has this container"),
+                                       ("fifo", ["--force"], "not a regular file")):
+                said = self.benchmark(2, "-f", name, *force, "2", "1", where=where, status=1)
+                self.assertIn(f"lemon_benchmark: {name}: write: {words}", said)
+            file.seek(0)
+            self.assertEqual(file.read(), data)
+        self.assertEqual(sorted(os.listdir(where)), ["c", "fifo", "link"])
+        self.benchmark(2, "-k", "-f", path, "--force", "2", "1")
+        self.assertIn(": good: 2 records", self.run_ok(["lime", "check", path]).decode())
 
     def test_a_kept_file(self):
         where = self.tempdir()

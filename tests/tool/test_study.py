@@ -272,6 +272,21 @@ class Changed(Fake):
         self.assertEqual([n for n in self.results() if n.startswith("disjoint")], [])
 
 
+    def test_a_folder_of_others(self):
+        """Without study.json nothing in it is of a study, and nothing is replaced or removed."""
+        for name in ("study.html", "results/mine.json", "lock"):
+            path = os.path.join(self.out, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="ascii") as file:
+                file.write("mine")
+            for more in ((), ("--fresh",)):
+                _, said = self.study("disjoint", *TINY, *more, status=1)
+                self.assertIn("not of a study; give --out DIR", said)
+                with open(path, encoding="ascii") as file:
+                    self.assertEqual(file.read(), "mine")
+            os.unlink(path)
+
+
 class Failures(Fake):
     def test_one_back_end(self):
         """The others are kept, it is said what failed, and the next start tries that again."""

@@ -114,4 +114,12 @@ void limefile_output_clean(int folder);
  */
 bool limefile_output_same(int fd, int other);
 
+/*
+ * For programs with temporary files of their own: opens the existing file `name` in the
+ * directory `folder`, a descriptor or AT_FDCWD, and takes its container lock, if the file
+ * system has locks. The lock ends when the descriptor is closed. Returns a descriptor, -EBUSY
+ * if another process holds the lock, or another -errno.
+ */
+int limefile_output_lock(int folder, const char *name);
+
 #endif

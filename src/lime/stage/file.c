@@ -59,6 +59,8 @@ int stage_file_blame(struct stage_file *f, const struct stage_flow *flow)
 {
     if (flow->err == -EINTR)
         return stage_fail(f->result, flow->err, "interrupted");
+    if (!flow->writing)
+        stage_judge(f->result, LIMEFILE_UNREADABLE);
     return stage_fail(f->result, flow->err, "%s: offset %" PRIu64 ": %s",
                       flow->writing ? "write" : "read", flow->err_offset,
                       limefile_strerror(flow->err));
@@ -76,6 +78,7 @@ int stage_file_judge(struct stage_file *f, struct stage_fieldsums *sums, int fd)
         return 0;
     }
     struct limefile_field field = {.kind = LIMEFILE_KIND_UNKNOWN};
+    stage_judge(f->result, LIMEFILE_BAD);
     limefile_fields_of(sums->fields, (uint64_t)bad, &field);
     return stage_fail(f->result, LIMEFILE_D_CHECKSUM,
                       "record %" PRId64 ": wrong checksum: the data have %08" PRIx32
@@ -236,7 +239,9 @@ static int blame_name(struct stage_file *f, int err)
     switch (err) {
     case -EEXIST:
         return stage_fail(f->result, err,
-                          "somebody else has made the target meanwhile; --force replaces it");
+                          "another process has made or replaced the target in the meantime; %s",
+                          f->options->force ? "the same command again replaces it"
+                                            : "--force replaces it");
     case STAGE_TEMP_LOST:
         return stage_fail(
             f->result, -EIO,
@@ -264,7 +269,7 @@ static int give_name(struct stage_file *f, struct stage_target *t)
     err = stage_target_adopt(t, &f->st, &f->result->digest);
     if (err)
         return stage_fail(f->result, err, "mode, owner, times: %s", limefile_strerror(err));
-    err = stage_target_rename(t, f->options->force);
+    err = stage_target_rename(t, &f->existing);
     return err ? blame_name(f, err) : 0;
 }
 
@@ -274,8 +279,10 @@ static int open_source(struct stage_file *f)
 {
     f->source =
         (struct stage_port){.fd = limefile_open(f->item->source, O_RDONLY), .direct = -1};
-    if (f->source.fd < 0)
+    if (f->source.fd < 0) {
+        stage_judge(f->result, LIMEFILE_UNREADABLE);
         return stage_fail(f->result, f->source.fd, "open: %s", limefile_strerror(f->source.fd));
+    }
     stage_port_open_direct(&f->source, O_RDONLY);
     return 0;
 }
@@ -421,8 +428,9 @@ void stage_file_run(struct stage_file *f)
     f->result->item = f->item;
     f->result->status = run(f);
     if (f->result->status == STAGE_STAGED || f->result->status == STAGE_THERE)
-        f->result->reason[0] = '\0'; /* of a try that failed */
+        stage_judge_copy(f->result);
     f->result->seconds = now() - began;
+    stage_existing_release(&f->existing);
     stage_plan_release(&f->plan);
     stage_port_close(&f->source);
 }

@@ -18,7 +18,8 @@ struct stage_file {
     uint64_t told; /* of moved: by this file */
 
     struct stage_port source;
-    struct stat st; /* of the source */
+    struct stat st;                 /* of the source */
+    struct stage_existing existing; /* what has the target's name, with --force */
     struct stage_plan plan;
 };
 

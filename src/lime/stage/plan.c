@@ -2,6 +2,9 @@
 #define _GNU_SOURCE
 #include "plan.h"
 
+#include "limecells.h"
+#include "limeedit.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +13,7 @@
 
 enum { ERRNO_MAX = 4095 }; /* codes beyond it tell what the bytes are */
 
-#define UNVERIFIED "record %" PRIu64 ": checksum not verified: %s"
+#define UNVERIFIED "record %" PRIu64 ": unverified: %s"
 
 /* ---- words ---- */
 
@@ -45,6 +48,26 @@ int stage_fail(struct stage_result *result, int err, const char *format, ...)
     return err < 0 ? err : -EIO;
 }
 
+void stage_judge(struct stage_result *result, enum limefile_verdict verdict)
+{
+    result->judged = true;
+    result->verdict = verdict;
+}
+
+void stage_judge_copy(struct stage_result *r)
+{
+    r->reason[0] = '\0'; /* of a try that failed */
+    r->judged = false;
+    if (!r->container) {
+        stage_judge(r, LIMEFILE_SKIPPED);
+        snprintf(r->reason, sizeof r->reason, "not a LIME container");
+    } else if (stage_unverified_count(r)) {
+        stage_judge(r, LIMEFILE_UNVERIFIED);
+    } else if (r->read) {
+        stage_judge(r, LIMEFILE_GOOD);
+    }
+}
+
 /* ---- findings ---- */
 
 struct look {
@@ -53,20 +76,24 @@ struct look {
     int err; /* of the first finding that is a failure */
 };
 
-static void take(struct look *look, const struct limefile_finding *finding, bool fails)
+/* Codes of errno are of reads that failed. */
+static int fail(const struct look *look, int code, const char *text)
 {
-    char text[256];
-    limefile_finding_text(finding, text, sizeof text);
-    if ((fails || look->options->strict) && !look->err)
-        look->err = stage_fail(look->result, finding->code, "%s", text);
-    else if (!look->err)
-        stage_words_add(&look->result->words, "%s", text);
+    stage_judge(look->result, code < -ERRNO_MAX ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
+    return stage_fail(look->result, code, "%s", text);
 }
 
 static void report(void *context, const struct limefile_finding *finding)
 {
-    if (finding->code != LIMEFILE_D_FIELD_LENGTH) /* see below */
-        take(context, finding, limefile_is_fault(finding->code));
+    struct look *look = context;
+    char text[256];
+    if (look->err)
+        return;
+    limefile_finding_text(finding, text, sizeof text);
+    if (look->options->strict || !limefile_is_harmless(finding->code))
+        look->err = fail(look, finding->code, text);
+    else
+        stage_words_add(&look->result->words, "%s", text);
 }
 
 /* The findings of the structure, one by one: the index only counts them. */
@@ -83,48 +110,51 @@ static int name_deviations(struct limefile_source *source, struct look *look)
     return look->err;
 }
 
-/* A field that has a checksum which is not compared is never passed over in silence; one that
- * has none is only minded by the strict: most containers have such. */
+static void add_unverified(struct look *look, uint64_t ordinal, const char *why)
+{
+    char text[256];
+    snprintf(text, sizeof text, UNVERIFIED, ordinal, why);
+    stage_words_add(&look->result->unverified, "%s", text);
+    if (look->options->strict && !look->err)
+        look->err = fail(look, LIMEFILE_D_CHECKSUM_MISSING, text);
+}
+
+/* ildg-binary-data without an ildg-format are bad; other data without a checksum are
+ * unverified. */
+static void take_demands(const struct stage_plan *plan, struct look *look, size_t i,
+                         uint64_t ordinal)
+{
+    struct limefile_finding findings[2];
+    unsigned count = limefile_fields_demand(&plan->fields, i, findings);
+    if (count && findings[0].code == LIMEFILE_D_FORMAT_MISSING)
+        report(look, &findings[0]);
+    else if (count)
+        add_unverified(look, ordinal, limefile_strerror(findings[0].code));
+}
+
+/* Data whose checksum is missing or cannot be compared. */
 static void name_unverified(const struct stage_plan *plan, struct look *look)
 {
     for (size_t i = 0; i < plan->fields.count; i++) {
         struct limefile_field field;
         limefile_fields_get(&plan->fields, i, &field);
         const char *why = limefile_field_why_unverified(&field);
-        if (!field.by_checksum || !why)
-            continue;
-        stage_words_add(&look->result->unverified, UNVERIFIED, field.record.ordinal, why);
-        if (look->options->strict && !look->err)
-            look->err =
-                stage_fail(look->result, -EBADMSG, UNVERIFIED, field.record.ordinal, why);
+        if (!field.by_checksum)
+            take_demands(plan, look, i, field.record.ordinal);
+        else if (why)
+            add_unverified(look, field.record.ordinal, why);
     }
 }
 
-static void demand(const struct stage_plan *plan, struct look *look)
+/* Particles have sums in their index, which are not compared here. */
+static void name_particles(const struct stage_plan *plan, struct look *look)
 {
-    struct limefile_finding findings[2];
-    for (size_t i = 0; !look->err && i < plan->fields.count; i++) {
-        unsigned n = limefile_fields_demand(&plan->fields, i, findings);
-        for (unsigned j = 0; j < n; j++)
-            report(look, &findings[j]);
-    }
-}
-
-/* Data of another length than they are described with may have been cut, unless their checksum
- * says that they are what was written. */
-static void judge_lengths(const struct stage_plan *plan, struct look *look)
-{
-    for (size_t i = 0; i < plan->fields.count; i++) {
-        struct limefile_field field, as;
-        limefile_fields_get(&plan->fields, i, &field);
-        if (limefile_field_fits(&field))
-            continue;
-        struct limefile_finding finding = {
-            LIMEFILE_D_FIELD_LENGTH, field.record.header_offset + 8,
-            field.record.ordinal,    field.record.bytes,
-            field.expected,          NULL};
-        take(look, &finding, !field.has_checksum || !limefile_field_reading(&field, 0, &as));
-    }
+    struct limefile_record record;
+    uint64_t count = limefile_index_count(plan->index);
+    for (uint64_t ordinal = 1; ordinal <= count; ordinal++)
+        if (limefile_index_get(plan->index, ordinal, &record) == 0 &&
+            strcmp(record.type, LIMECELLS_DATA_TYPE) == 0)
+            add_unverified(look, ordinal, "particles; 'lime check --data' compares them");
 }
 
 static int look_at_fields(struct stage_plan *plan, struct limefile_source *source,
@@ -137,23 +167,42 @@ static int look_at_fields(struct stage_plan *plan, struct limefile_source *sourc
     for (size_t i = 0; limefile_fields_finding(&plan->fields, i, &finding); i++)
         report(look, &finding);
     memcpy(look->result->lfn, plan->fields.lfn, sizeof look->result->lfn);
-    judge_lengths(plan, look);
     name_unverified(plan, look);
-    if (look->options->strict)
-        demand(plan, look);
+    name_particles(plan, look);
     return look->err;
 }
 
-/* What is no container, or none that anybody wants. */
-static int refuse(const struct stage_plan *plan, const struct stage_options *options,
-                  struct stage_result *result)
+/* Of a file that does not begin with a record header, returns what it was before, or NULL if it
+ * is another kind of file. */
+static const char *find_damage(struct limefile_source *source, uint64_t size)
 {
-    if (!limefile_index_is_container(plan->index))
-        return options->any ? 0 : stage_fail(result, LIMEFILE_E_MAGIC, "not a LIME container");
-    if (limefile_index_size(plan->index) == 0)
-        return options->any ? 0
-                            : stage_fail(result, LIMEFILE_E_HEADER_CUT, "the file is empty");
-    return 1;
+    static const char zeros[LIMEFILE_HEADER_BYTES];
+    char begin[LIMEFILE_HEADER_BYTES];
+    struct limefile_salvage found;
+    if (size == 0)
+        return "the file is empty";
+    ssize_t got = limefile_read_full(source, begin, sizeof begin, 0);
+    if (got > 0 && memcmp(begin, zeros, (size_t)got) == 0)
+        return "the file begins with zeros in the place of a record header";
+    return limefile_salvage_find(source, 1, size, NULL, NULL, &found) > 0
+               ? "the beginning of the container is damaged"
+               : NULL;
+}
+
+/* Returns 1 for a container, 0 for another file that is copied as it is, else the failure. */
+static int select_kind(const struct stage_plan *plan, struct limefile_source *source,
+                       struct look *look)
+{
+    uint64_t size = limefile_index_size(plan->index);
+    if (size > 0 && limefile_index_is_container(plan->index))
+        return 1;
+    if (look->options->any)
+        return 0;
+    const char *damage = find_damage(source, size);
+    if (damage)
+        return fail(look, LIMEFILE_E_MAGIC, damage);
+    stage_judge(look->result, LIMEFILE_UNREADABLE);
+    return stage_fail(look->result, LIMEFILE_E_MAGIC, "not a LIME container");
 }
 
 static int look_at_all(struct stage_plan *plan, struct limefile_source *source,
@@ -216,6 +265,7 @@ int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options
     *plan = (struct stage_plan){0};
     stage_words_release(&result->words);
     stage_words_release(&result->unverified);
+    result->judged = false;
     limefile_fd_init(&file, fd);
     int err = wait_for_room(plan, &file.source, room);
     if (err == -EINTR)
@@ -223,9 +273,10 @@ int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options
     if (!err)
         err = limefile_index_build(&file.source, &plan->index);
     if (err) {
+        stage_judge(result, LIMEFILE_UNREADABLE);
         err = stage_fail(result, err, "read: %s", limefile_strerror(err));
     } else {
-        err = refuse(plan, options, result);
+        err = select_kind(plan, &file.source, &look);
         if (err > 0)
             err = look_at_all(plan, &file.source, &look);
     }

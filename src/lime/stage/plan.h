@@ -14,10 +14,9 @@ struct stage_plan {
     uint64_t taken;
 };
 
-/* Waits for room if the file has very many records. A failure (negative) comes with its reason;
- * deviations and what cannot be verified go to the result's words, those of an earlier look go.
- * What is wrong beyond use: faults, an empty file, data of another length than the metadata
- * say. */
+/* Waits for room if the file has very many records. A failure (negative) comes with its reason
+ * and, if it is the file's, its verdict. Warnings and data that cannot be verified go to the
+ * result's words; those of an earlier call are removed. */
 int stage_plan_build(struct stage_plan *, int fd, const struct stage_options *,
                      struct stage_room *, struct stage_result *);
 void stage_plan_release(struct stage_plan *);
@@ -30,6 +29,13 @@ __attribute__((format(printf, 2, 3))) void stage_words_add(struct stage_words *,
                                                            const char *format, ...);
 
 void stage_words_release(struct stage_words *);
+
+/* Sets the verdict on the source. */
+void stage_judge(struct stage_result *, enum limefile_verdict verdict);
+
+/* The same for a file that is staged or there. What was there and was not read in this run has
+ * no verdict, unless no earlier run can have verified it either. */
+void stage_judge_copy(struct stage_result *);
 
 /* Sets the reason; returns err, or -EIO if that is not negative. */
 __attribute__((format(printf, 3, 4))) int stage_fail(struct stage_result *, int err,

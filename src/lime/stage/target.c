@@ -362,24 +362,27 @@ static int check_temp_is_ours(const struct stage_target *t)
     return lost > 0 ? STAGE_TEMP_LOST : lost;
 }
 
-static int give_name(const struct stage_target *t, bool replace)
+static int give_name(const struct stage_target *t, const struct stage_existing *existing)
 {
     int err = link_it(t);
-    if (err == 0 || (err == -EEXIST && !replace))
+    if (err == 0 || (err == -EEXIST && !existing->exists))
         return err;
     err = check_temp_is_ours(t); /* it may have failed because there is no such file any more */
     if (err)
         return err;
-    if (!replace)
+    if (!existing->exists)
         return rename_without_replacing(t);
+    err = stage_existing_check(existing, t->folder, t->name);
+    if (err)
+        return err;
     return renameat(t->folder, t->temp, t->folder, t->name) == 0 ? 0 : -errno;
 }
 
-int stage_target_rename(struct stage_target *t, bool replace)
+int stage_target_rename(struct stage_target *t, const struct stage_existing *existing)
 {
     int err = check_temp_is_ours(t);
     if (!err)
-        err = give_name(t, replace);
+        err = give_name(t, existing);
     if (err)
         return err;
     free(t->temp);

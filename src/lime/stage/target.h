@@ -31,6 +31,27 @@ bool stage_time_agrees(const struct timespec *source, const struct timespec *tar
 /* Gives a file mode, times and, as far as allowed, owner and group of the source. */
 int stage_adopt(int fd, const struct stat *source);
 
+/* ---- the file that has the target's name and will be replaced (existing.c) ---- */
+
+struct stage_existing {
+    bool exists;
+    int fd; /* holds the container lock until stage_existing_release(); -1: a symbolic link */
+    dev_t device;
+    ino_t inode;
+};
+
+/* Locks the file at `path`, of which lstat() has returned `st`. Returns 0, -EBUSY if another
+ * process has it open for writing, -ESTALE if it was replaced since, or another -errno. Release
+ * it in any case. */
+int stage_existing_lock(struct stage_existing *, const char *path, const struct stat *st);
+
+/* Returns 0 if the name leads to that file or to none, -EEXIST if it leads to another one. */
+int stage_existing_check(const struct stage_existing *, int folder, const char *name);
+
+void stage_existing_release(struct stage_existing *);
+
+/* ---- the temporary ---- */
+
 struct stage_target {
     const char *path;
     const char *name; /* in the folder: the end of path */
@@ -74,8 +95,9 @@ enum {
     STAGE_TEMP_EXCHANGED = 2, /* it was replaced so late that another file has got the name */
 };
 
-/* Gives it its name. replace: what has that name goes; else -EEXIST. > 0: one of these. */
-int stage_target_rename(struct stage_target *, bool replace);
+/* Gives it its name. Replaces only the file that `existing` has locked, if any: -EEXIST if
+ * another one has the name. Returns > 0 for one of the enum above. */
+int stage_target_rename(struct stage_target *, const struct stage_existing *existing);
 
 /* keep: it may be resumed; else, unless renamed, nothing of ours is left. */
 void stage_target_close(struct stage_target *, bool keep);

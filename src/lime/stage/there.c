@@ -2,11 +2,13 @@
  * source, or something else? */
 #define _GNU_SOURCE
 #include "file.h"
+#include "limeoutput.h"
 #include "port.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,24 +22,54 @@ static const char *kept_by_all_means(const struct stat *st)
                                                         : NULL;
 }
 
+/* --force: the lock is held until the copy has got the name, so no record that another process
+ * appends in the meantime is lost. */
+static int lock_existing(struct stage_file *f, const struct stat *st)
+{
+    int err = stage_existing_lock(&f->existing, f->item->target, st);
+    if (err == -EBUSY)
+        return stage_fail(f->result, err, "the target: %s",
+                          limefile_strerror(LIMEFILE_E_OUTPUT_LOCKED));
+    return err ? stage_fail(f->result, err, "the target: open it to lock it: %s",
+                            limefile_strerror(err))
+               : 0;
+}
+
+/* Whether the target, or the container in a mount that it would become a record of, is the
+ * source: through links and limefs mounts. */
+static bool is_source(const struct stage_file *f)
+{
+    const char *slash = strrchr(f->item->target, '/');
+    char *folder =
+        slash ? strndup(f->item->target, (size_t)(slash - f->item->target) + 1) : NULL;
+    int fd = open(f->item->target, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        fd = open(folder ? folder : ".", O_PATH | O_CLOEXEC);
+    free(folder);
+    bool same = fd >= 0 && limefile_output_same(fd, f->source.fd);
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
 /* By what stat() says: 1: it may be ours; 0: it may be replaced, or there is none; < 0. */
 static int look(struct stage_file *f, struct stat *st)
 {
     struct stage_result *r = f->result;
     struct stat end;
+    if (is_source(f))
+        return stage_fail(r, -EINVAL, "the target is the source itself");
     if (lstat(f->item->target, st) != 0)
         return errno == ENOENT ? 0 : stage_fail(r, -errno, "%s", strerror(errno));
     if (S_ISDIR(st->st_mode))
         return stage_fail(r, -EISDIR, "the target is a folder");
-    if (st->st_dev == f->st.st_dev && st->st_ino == f->st.st_ino)
-        return stage_fail(r, -EINVAL, "the target is the source itself");
     bool leads = S_ISLNK(st->st_mode) && stat(f->item->target, &end) == 0;
     const char *what = kept_by_all_means(leads ? &end : st);
     if (what)
         return stage_fail(r, -EINVAL, "the target %s %s: it is never replaced",
                           leads ? "leads to" : "is", what);
     if (f->options->force)
-        return 0;
+        return lock_existing(f, st);
     if (S_ISLNK(st->st_mode))
         return stage_fail(r, -EEXIST,
                           "the target is a link; --force replaces it, not what it leads to");
@@ -70,6 +102,8 @@ static int compare(struct stage_file *f, struct stage_port *target, const struct
         err = stage_file_sum(f, &f->source, size, f->options->kinds, NULL, &source);
     if (err)
         return err;
+    if (has_record && !stage_digest_agrees(digest, &recorded))
+        stage_judge(f->result, LIMEFILE_BAD);
     if (!stage_digest_agrees(digest, has_record ? &recorded : &source))
         return stage_fail(f->result, -EEXIST,
                           has_record ? "the target is damaged: it is not what was staged"

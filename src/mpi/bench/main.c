@@ -95,21 +95,40 @@ static bool make_absolute(const struct bench_world *world, struct bench_options 
     return true;
 }
 
-/* Where results go; on rank 0 only, NULL elsewhere. */
+/* Where results go; on rank 0 only, empty elsewhere. */
 struct output {
-    FILE *text, *json;
+    FILE *text;
+    struct bench_json json;
     struct bench_system system;
 };
 
+/* run: NULL if o->path is the only file of data. */
+static bool meets_data(const struct bench_json *json, const struct bench_options *o,
+                       const struct bench_run *run)
+{
+    char path[BENCH_PATH_BYTES];
+    if (!run)
+        return bench_json_meets(json, o->path);
+    for (int i = 0; i < run->entries * o->outputs; i++) {
+        bench_output_path(run, &run->entry[i / o->outputs], (int)(i % o->outputs), path);
+        if (bench_json_meets(json, path))
+            return true;
+    }
+    return false;
+}
+
 static bool open_output(const struct bench_world *world, const struct bench_options *o,
-                        struct output *out)
+                        const struct bench_run *run, struct output *out)
 {
     bool good = true;
     *out = (struct output){0};
     if (world->rank == 0) {
         bench_system_set(&out->system, o->path);
         if (o->json)
-            good = (out->json = bench_json_open(o->json)) != NULL;
+            good = bench_json_open(&out->json, o->json, o->force) &&
+                   !meets_data(&out->json, o, run);
+        if (!good)
+            bench_json_drop(&out->json);
         if (!o->quiet)
             out->text = o->json && strcmp(o->json, "-") == 0 ? stderr : stdout;
     }
@@ -121,7 +140,7 @@ static int measure(const struct bench_world *world, const struct bench_options *
     struct bench_run run;
     struct output out;
     int status = bench_run_set(&run, o, world);
-    if (status == BENCH_GOOD && !open_output(world, o, &out))
+    if (status == BENCH_GOOD && !open_output(world, o, &run, &out))
         status = BENCH_FAILED;
     if (status == BENCH_GOOD) {
         if (out.text)
@@ -130,7 +149,7 @@ static int measure(const struct bench_world *world, const struct bench_options *
         status = bench_run_measure(&run);
         if (out.text)
             bench_text_results(&run, out.text);
-        if (out.json && !bench_json_write(out.json, o->json, bench_json_run(&run, &out.system)))
+        if (out.json.name && !bench_json_write(&out.json, bench_json_run(&run, &out.system)))
             status = BENCH_FAILED;
     }
     bench_run_free(&run);
@@ -151,17 +170,17 @@ static int study(const struct bench_world *world, const struct bench_options *o)
     struct bench_study s;
     struct output out;
     int status = bench_study_set(&s, overlap ? "overlap" : "checksum", o, world);
-    if (status == BENCH_GOOD && !open_output(world, o, &out))
+    if (status == BENCH_GOOD && !open_output(world, o, NULL, &out))
         status = BENCH_FAILED;
     if (status == BENCH_GOOD) {
-        json_t *json = out.json ? bench_json_head(&out.system) : NULL;
+        json_t *json = out.json.name ? bench_json_head(&out.system) : NULL;
         if (json)
             json_object_set_new(json, "parameters", bench_study_parameters(&s));
         if (out.text)
             show_study(&s, out.text);
         status =
             overlap ? bench_overlap(&s, json, out.text) : bench_checksum(&s, json, out.text);
-        if (json && !bench_json_write(out.json, o->json, json))
+        if (json && !bench_json_write(&out.json, json))
             status = BENCH_FAILED;
     }
     bench_study_free(&s);

@@ -2,6 +2,7 @@
 #include "measure.h"
 #include "cache.h"
 #include "compute.h"
+#include "datafile.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -51,20 +52,15 @@ static void say_refusals(const struct bench_run *run)
         bench_say("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
 }
 
-/* What is there already and not empty is somebody's. Only rank 0 looks. */
+/* Only rank 0 checks. */
 static bool is_free(const struct bench_run *run)
 {
     for (int i = 0; i < run->entries * run->options->outputs; i++) {
         char path[BENCH_PATH_BYTES];
-        struct stat st;
         bench_output_path(run, &run->entry[i / run->options->outputs],
                           (int)(i % run->options->outputs), path);
-        if (lstat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0))
-            continue;
-        bench_say("%s: write: it exists and would be overwritten; remove it, or name another "
-                  "file",
-                  path);
-        return false;
+        if (!bench_datafile_is_free(path))
+            return false;
     }
     return true;
 }

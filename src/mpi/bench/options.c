@@ -249,6 +249,7 @@ static const struct rule rules[] = {
     {"seed", 0, ALL, A_NUMBER, AT(seed), 0, INT64_MAX, "expected a number from 0", NULL},
     {"keep", 0, FILES, A_FLAG, AT(keep), 0, 0, NULL, NULL},
     {"json", 0, ALL, A_TEXT, AT(json), 0, 0, NULL, NULL},
+    {"force", 'f', ALL, A_FLAG, AT(force), 0, 0, NULL, NULL},
     {"quiet", 'q', ALL, A_FLAG, AT(quiet), 0, 0, NULL, NULL},
     {"list", 0, BENCH_MEASURE, A_FLAG, AT(list), 0, 0, NULL, NULL},
     {"help", 'h', ALL, A_FLAG, AT(help), 0, 0, NULL, NULL},
@@ -338,7 +339,7 @@ static const struct rule *rule_of(int found)
 
 static bool take_words(int argc, char **argv, struct bench_options *o, char *reason)
 {
-    static const char shorts[] = ":b:p:qhV";
+    static const char shorts[] = ":b:p:fqhV";
     struct option list[RULES + 1];
     make_getopt_list(list);
     opterr = 0;

@@ -46,6 +46,7 @@ struct bench_options {
     bool job_ranks_given, extent_given;
     double compute;   /* seconds before each output */
     const char *json; /* NULL: none; "-": standard output */
+    bool force;       /* replace that file */
 
     struct bench_task task; /* its pattern comes from the above, see bench_options_resolve() */
 };

@@ -4,6 +4,7 @@
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
+#include "limeoutput.h"
 #include "measure.h"
 #include "system.h"
 
@@ -42,11 +43,27 @@ void bench_progress_clear(void);
 
 /* ---- JSON ---- */
 
-/* An open file for --json, or NULL after a message; standard output for "-". */
-FILE *bench_json_open(const char *name);
+/* The file of --json, or standard output for "-". */
+struct bench_json {
+    const char *name; /* as given; NULL: it is not open */
+    FILE *to;
+    struct limefile_output file; /* unless it is standard output */
+};
 
-/* False after a message. The object is given away; the file is closed. */
-bool bench_json_write(FILE *, const char *name, json_t *);
+/* Creates it beside its name (limeoutput.h). Returns false after a message: an existing file,
+ * unless `force`; a container that another process has locked. */
+bool bench_json_open(struct bench_json *, const char *name, bool force);
+
+/* Returns whether it is also the file of data `path`, whose directory is absolute and without
+ * links, after a message. */
+bool bench_json_meets(const struct bench_json *, const char *path);
+
+/* Writes the object, which is given away, and gives the file its name. Returns false after a
+ * message. */
+bool bench_json_write(struct bench_json *, json_t *);
+
+/* Removes what is unfinished, if anything is. */
+void bench_json_drop(struct bench_json *);
 
 /* "program", "version", "time" and "system": what all objects begin with. */
 json_t *bench_json_head(const struct bench_system *);

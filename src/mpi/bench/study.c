@@ -2,12 +2,12 @@
 #include "study.h"
 #include "cache.h"
 #include "data.h"
+#include "datafile.h"
 #include "guard.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static char message[BENCH_ERROR_BYTES]; /* of Lemon */
@@ -59,16 +59,6 @@ bool bench_study_verify(struct bench_study *s)
     return report(s, text);
 }
 
-static bool is_free(const struct bench_study *s)
-{
-    struct stat st;
-    if (lstat(s->options->path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0))
-        return true;
-    bench_say("%s: write: it exists and would be overwritten; remove it, or name another file",
-              s->options->path);
-    return false;
-}
-
 int bench_study_set(struct bench_study *s, const char *name,
                     const struct bench_options *options, const struct bench_world *world)
 {
@@ -77,7 +67,7 @@ int bench_study_set(struct bench_study *s, const char *name,
     *s = (struct bench_study){
         .options = options, .world = world, .name = name, .pattern = p, .cart = MPI_COMM_NULL};
     s->file = MPI_FILE_NULL;
-    if (!bench_world_agree(world->rank != 0 || is_free(s)))
+    if (!bench_world_agree(world->rank != 0 || bench_datafile_is_free(options->path)))
         return BENCH_USAGE;
     MPI_Cart_create(MPI_COMM_WORLD, BENCH_DIMS, p->grid, periods, 0, &s->cart);
     s->bytes = bench_pattern_bytes(p);

@@ -121,14 +121,15 @@ static void probe(struct bench_system *s, const char *path)
     char name[BENCH_PATH_BYTES + 8];
     MPI_File file;
     MPI_Info info;
+    struct stat st;
     int there, length;
     strcpy(s->mpi_io, "unknown");
     snprintf(name, sizeof name, "%.*s.probe", BENCH_PATH_BYTES, path);
-    if (access(name, F_OK) == 0)
+    if (lstat(name, &st) == 0)
         return;
     bench_guard_file(name);
-    if (MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
-                      &file) != MPI_SUCCESS)
+    if (MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY,
+                      MPI_INFO_NULL, &file) != MPI_SUCCESS)
         return;
     if (strncmp(s->mpi, "Open MPI", 8) == 0)
         find_component(s->mpi_io, sizeof s->mpi_io);

@@ -57,6 +57,7 @@ static const char help[] =
     "  -q, --quiet              print errors only\n"
     "      --json FILE          write the results as JSON, too; with - to standard\n"
     "                           output, and text to standard error\n"
+    "  -f, --force              replace the file of --json\n"
     "      --keep               leave the files\n"
     "      --seed N             of the data, and of the random pattern (1)\n"
     "      --list               show back ends and patterns, and why one is missing\n"
@@ -108,12 +109,13 @@ static const char cells_help[] =
     "Each reader wants the particles in its box; posix, the ceiling, reads as many,\n"
     "one after another. Ratios are of times: above 1 is slower. The other options are\n"
     "those of lime-bench: --operations, --repetitions, --alignment, --hint,\n"
-    "--no-fsync, --warm, --cold-file, --reorder, --quiet, --json, --keep, --seed.\n";
+    "--no-fsync, --warm, --cold-file, --reorder, --quiet, --json, --force, --keep,\n"
+    "--seed.\n";
 
 static const char common_help[] =
     "\n"
     "The options are those of lime-bench: --size, --lattice, --grid, --site-bytes,\n"
-    "--repetitions, --hint, --seed, --cold-file, --json, --quiet.\n";
+    "--repetitions, --hint, --seed, --cold-file, --json, --force, --quiet.\n";
 
 void bench_options_usage(enum bench_command command, bool all, FILE *to)
 {

@@ -243,9 +243,9 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
         return CHECKPOINT_USAGE;
     if (!checkpoint_input_open(world, o.names[0], &in))
         return CHECKPOINT_FAILED;
-    bool good = checkpoint_output_open(world, o.names[1], o.force, &out);
+    bool good = checkpoint_output_open(world, o.names[1], o.force, in.fd, &out);
     if (good && !(good = export_to(world, &o, &in, &out)))
-        checkpoint_output_drop(&out);
+        checkpoint_output_drop(world, &out);
     checkpoint_input_close(&in);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }

@@ -239,9 +239,9 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     int status = take_options(world, argc, argv, &o);
     if (status != CHECKPOINT_GOOD)
         return status;
-    bool good = checkpoint_output_open(world, o.to, o.force, &out);
+    bool good = checkpoint_output_open(world, o.to, o.force, -1, &out);
     if (good && !(good = generate(world, &o, &out)))
-        checkpoint_output_drop(&out);
+        checkpoint_output_drop(world, &out);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }
 

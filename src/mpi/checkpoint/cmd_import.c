@@ -57,9 +57,9 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
         return CHECKPOINT_USAGE;
     if (!checkpoint_textfile_open(world, o.names[0], &t))
         return CHECKPOINT_FAILED;
-    bool good = checkpoint_output_open(world, o.names[1], o.force, &out);
+    bool good = checkpoint_output_open(world, o.names[1], o.force, t.fd, &out);
     if (good && !(good = import(world, &o, &t, &out)))
-        checkpoint_output_drop(&out);
+        checkpoint_output_drop(world, &out);
     checkpoint_textfile_close(&t);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }

@@ -62,9 +62,9 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
         return checkpoint_misuse(world, &checkpoint_restart, "no --out");
     if (!checkpoint_input_open(world, o.from, &in))
         return CHECKPOINT_FAILED;
-    bool good = checkpoint_output_open(world, o.to, o.force, &out);
+    bool good = checkpoint_output_open(world, o.to, o.force, in.fd, &out);
     if (good && !(good = restart(world, &o, &in, &out)))
-        checkpoint_output_drop(&out);
+        checkpoint_output_drop(world, &out);
     checkpoint_input_close(&in);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }

@@ -1,9 +1,12 @@
 /* cmd_run.c - lime-checkpoint run: molecular dynamics, checkpointed while it goes on */
+#include "limefile.h"
 #include "md_series.h"
 #include "molecule.h"
 #include "options.h"
+#include "output.h"
 #include "table.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -188,21 +191,27 @@ static void print_times(const struct run *r, double seconds)
 
 /* ---- the command ---- */
 
-static bool is_taken(const struct run *r)
+/* Whether --out can be written: hours before it is. It must not be the checkpoint that a run
+ * which continues has read. */
+static bool can_save(const struct run *r)
 {
-    bool taken = r->world->rank == 0 && r->out && !r->force && access(r->out, F_OK) == 0;
-    return !checkpoint_report(r->world, r->out, taken ? "it exists; --force replaces it" : "");
+    bool has_input = r->world->rank == 0 && r->out && r->series.read[0];
+    int fd = has_input ? limefile_open(r->series.read, O_RDONLY) : -1;
+    bool good = !r->out || checkpoint_output_check(r->world, r->out, r->force, fd);
+    if (fd >= 0)
+        close(fd);
+    return good;
 }
 
 static int run_with(struct run *r)
 {
     double from = MPI_Wtime();
-    if (is_taken(r) || (r->prefix && !md_series_open(r->world, r->prefix, r->keep,
-                                                     !r->no_overlap, &r->series)))
+    if (!can_save(r) || (r->prefix && !md_series_open(r->world, r->prefix, r->keep,
+                                                      !r->no_overlap, &r->series)))
         return CHECKPOINT_FAILED;
     bool good = r->goes_on || !r->prefix || is_free(r);
     bool begun = good && (r->goes_on ? go_on(r) : begin(r));
-    good = begun && go(r);
+    good = begun && (!r->goes_on || can_save(r)) && go(r);
     if (r->prefix)
         good = md_series_close(r->world, &r->series, good) && good;
     if (good && r->out)

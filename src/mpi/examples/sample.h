@@ -18,13 +18,17 @@ static inline void sample_check(int code, char const *call)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* A new file, or an old one made empty. */
+/* Creates a new file; ends the program if there is one of this name. */
 static inline void sample_open_for_writing(MPI_Comm comm, char const *name, MPI_File *fp)
 {
-    if (MPI_File_open(comm, name, MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, fp) !=
-            MPI_SUCCESS ||
-        MPI_File_set_size(*fp, 0) != MPI_SUCCESS)
-        sample_check(LEMON_ERR_WRITE, name);
+    int mode = MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL;
+    int reason, err = MPI_File_open(comm, name, mode, MPI_INFO_NULL, fp);
+    if (err == MPI_SUCCESS)
+        return;
+    MPI_Error_class(err, &reason);
+    if (reason == MPI_ERR_FILE_EXISTS)
+        fprintf(stderr, "%s: exists already; remove it\n", name);
+    sample_check(LEMON_ERR_WRITE, name);
 }
 
 static inline void sample_open_for_reading(MPI_Comm comm, char const *name, MPI_File *fp)

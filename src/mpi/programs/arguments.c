@@ -9,8 +9,9 @@ enum {
     MEASUREMENTS_MAX = 1000000,
 };
 
-static const char usage_text[] = "usage: lemon_benchmark [-ck] [-f file] L measurements\n"
-                                 "       lemon_benchmark -r [-c] [-f file] measurements\n";
+static const char usage_text[] =
+    "usage: lemon_benchmark [-ck] [-f file] [--force] L measurements\n"
+    "       lemon_benchmark -r [-c] [-f file] measurements\n";
 
 static const char help_text[] =
     "\n"
@@ -22,7 +23,8 @@ static const char help_text[] =
     "divided.\n"
     "\n"
     "  -c, --checksum   with the SciDAC checksum, which counts as a part of both times\n"
-    "  -f, --file FILE  the file to use (benchmark.test); it is overwritten\n"
+    "  -f, --file FILE  the file to use (benchmark.test)\n"
+    "      --force      overwrite that file if it exists\n"
     "  -k, --keep       leave the file\n"
     "  -r, --read       only read and check a file that was kept; any number of processes\n"
     "  -h, --help       this text\n"
@@ -42,10 +44,13 @@ static bool parse_number(const char *text, int most, int *number)
 
 bool arguments_parse(int argc, char **argv, struct arguments *options)
 {
-    static const struct option names[] = {
-        {"checksum", no_argument, NULL, 'c'}, {"file", required_argument, NULL, 'f'},
-        {"keep", no_argument, NULL, 'k'},     {"read", no_argument, NULL, 'r'},
-        {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"checksum", no_argument, NULL, 'c'},
+                                          {"file", required_argument, NULL, 'f'},
+                                          {"keep", no_argument, NULL, 'k'},
+                                          {"read", no_argument, NULL, 'r'},
+                                          {"force", no_argument, NULL, 'F'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     *options = (struct arguments){.file = "benchmark.test"};
     opterr = 0;
     for (int c; (c = getopt_long(argc, argv, "cf:krh", names, NULL)) != -1;) {
@@ -53,6 +58,8 @@ bool arguments_parse(int argc, char **argv, struct arguments *options)
             options->checksum = true;
         else if (c == 'f')
             options->file = optarg;
+        else if (c == 'F')
+            options->force = true;
         else if (c == 'k')
             options->keep = true;
         else if (c == 'r')

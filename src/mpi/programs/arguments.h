@@ -11,7 +11,7 @@ struct arguments {
     const char *file;
     int L; /* 0 with `read` */
     int measurements;
-    bool checksum, keep, read, help;
+    bool checksum, force, keep, read, help;
 };
 
 /* False: they are wrong. */

@@ -4,6 +4,7 @@
  * Every step is agreed on by all processes: they go on together or end together.
  */
 #include "arguments.h"
+#include "existing.h"
 #include "field.h"
 #include "figures.h"
 #include "lemon.h"
@@ -117,6 +118,14 @@ static bool close_file(const struct bench *b, MPI_File *fp)
 }
 
 /* ---- writing ---- */
+
+static bool may_write(const struct bench *b)
+{
+    const struct arguments *o = &b->options;
+    int err = b->rank == 0 ? existing_check(o->file, o->force) : 0;
+    MPI_Bcast(&err, 1, MPI_INT, 0, b->cartesian);
+    return all(b, err == 0, "write", existing_reason(err));
+}
 
 static bool write_header(const struct bench *b, LemonWriter *w, int mb, int me,
                          const char *type, MPI_Offset bytes)
@@ -371,10 +380,10 @@ static bool measure(const struct bench *b, int i, bool *right)
 static bool run(struct bench *b)
 {
     int wrong = 0;
+    if (!(b->options.read ? read_info(b) : may_write(b)))
+        return false;
     if (!b->options.read)
         choose_seed(b);
-    else if (!read_info(b))
-        return false;
     if (!allocate(b))
         return false;
     say_sizes(b);

@@ -12,9 +12,11 @@
 #ifndef STAGE_H
 #define STAGE_H
 
+#include "limeverdict.h"
 #include "sums.h"
 
 #include <stdio.h>
+#include <sys/types.h>
 
 enum {
     STAGE_FILES_AT_ONCE = 8,
@@ -27,7 +29,7 @@ struct stage_options {
     unsigned kinds;         /* of enum stage_sum_kind */
     unsigned files_at_once; /* 1..STAGE_FILES_AT_ONCE_MAX */
     bool any;               /* what is no container is copied, too */
-    bool strict;            /* any deviation is a failure, and a field that is not verified */
+    bool strict;            /* a warning is a failure, and a field that is not verified */
     bool force;             /* another file that has the target's name is replaced */
     bool check_there;       /* what is there already is read and compared */
     bool verify_target;     /* what was written is read again from the disk */
@@ -40,6 +42,8 @@ struct stage_options {
 struct stage_item {
     char *source, *target;
     uint64_t size; /* for the progress; what the file has in the end is looked up later */
+    dev_t device;  /* of the source when the list was made; inode 0: unknown */
+    ino_t inode;
 };
 
 /* Sentences, at most STAGE_WORDS_MAX of them; `more` were left out. */
@@ -60,8 +64,10 @@ struct stage_result {
     enum stage_status status;
     const struct stage_item *item;
     char reason[STAGE_REASON_MAX]; /* without the file's name */
-    struct stage_words words;      /* deviations that are no failure */
-    struct stage_words unverified; /* fields whose checksum cannot be compared, and why */
+    bool judged;                   /* the next is known: the file was examined in this run */
+    enum limefile_verdict verdict; /* on the source; docs/verdicts.md */
+    struct stage_words words;      /* warnings */
+    struct stage_words unverified; /* data without a checksum that can be compared, and why */
     uint64_t size, records;
     uint64_t resumed;  /* bytes that an earlier try had left */
     uint64_t verified; /* fields whose checksum is right */
@@ -87,7 +93,7 @@ int stage_next(struct stage *, int timeout_ms, struct stage_result **out, uint64
  * may wait with them for the first item that is under way, and for nothing else. */
 void stage_result_release(struct stage_result *);
 
-/* How many fields have a checksum that cannot be compared. */
+/* How many records of data have no checksum, or one that cannot be compared. */
 uint64_t stage_unverified_count(const struct stage_result *);
 
 /* What is under way is brought to where it can be resumed, and nothing else is begun. */

@@ -31,9 +31,9 @@ static const char help[] =
     "      --files-from LIST the sources are in this file, one a line; '-': standard\n"
     "                        input\n"
     "  -0, --null            in LIST, each name ends with a NUL\n"
-    "      --any             files that are no containers, too\n"
-    "      --strict          deviations from the format are failures, and data whose\n"
-    "                        checksum is missing or cannot be verified\n"
+    "      --any             also files that are not containers (skipped)\n"
+    "      --strict          copy neither files with warnings nor data whose checksum\n"
+    "                        is missing or cannot be compared\n"
     "  -f, --force           replace what is there already\n"
     "      --check-there     read what is there already, and compare\n"
     "      --verify-target   read what was written from the disk, and compare\n"
@@ -49,8 +49,9 @@ static const char help[] =
     "\n"
     "Example: lime stage -r /scratch/run7 /data/ildg >run7.sums\n"
     "\n"
-    "Exit status: 0 all are there; 1 something failed, it is listed on standard\n"
-    "error; 2 wrong usage.\n";
+    "Exit status: 0 all are there, and what was examined is good; 3 all are there,\n"
+    "but some data could not be verified; 1 something is bad or was not copied; 2 a\n"
+    "file could not be read or is not a container, or wrong usage.\n";
 
 struct options {
     struct stage_options stage;
@@ -66,8 +67,9 @@ struct failure {
 
 /* What has come out so far. */
 struct tally {
-    size_t of[4];      /* by enum stage_status */
-    size_t unverified; /* of those that are staged or there */
+    size_t of[4];               /* by enum stage_status */
+    size_t unverified, skipped; /* of those that are staged or there */
+    int status;                 /* the worst exit status of all files */
     uint64_t bytes;
     struct failure *failed;
     size_t failed_count;
@@ -123,10 +125,12 @@ static bool take_result(struct tally *tally, struct stage_result *r, const struc
     else
         progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
     warn(r->item->source, &r->words);
-    if (stage_unverified_count(r) && (r->status == STAGE_STAGED || r->status == STAGE_THERE)) {
+    if (stage_unverified_count(r) && stageprint_is_in_place(r)) {
         tally->unverified++;
         warn(r->item->source, &r->unverified);
     }
+    tally->skipped += r->judged && r->verdict == LIMEFILE_SKIPPED;
+    tally->status = worse_status(tally->status, stageprint_exit_status(r));
     progress_hide();
     (o->json ? stageprint_json : stageprint_row)(r);
     flush_stdout();
@@ -148,15 +152,16 @@ static void tell_summary(const struct tally *tally, size_t count, double seconds
     char bytes[NUMBER_HUMAN_MAX], rate[NUMBER_HUMAN_MAX];
     size_t left =
         count - tally->of[STAGE_STAGED] - tally->of[STAGE_THERE] - tally->of[STAGE_FAILED];
-    char unverified[64] = "";
+    char unverified[64] = "", skipped[64] = "";
     if (tally->unverified)
-        snprintf(unverified, sizeof unverified, "; %zu with checksums not verified",
-                 tally->unverified);
-    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu there already, %zu failed%s%s",
+        snprintf(unverified, sizeof unverified, "; %zu unverified", tally->unverified);
+    if (tally->skipped)
+        snprintf(skipped, sizeof skipped, "; %zu skipped (no containers)", tally->skipped);
+    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu there already, %zu failed%s%s%s",
             tally->of[STAGE_STAGED], number_human(tally->bytes, bytes), seconds,
             number_human((uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)),
                          rate),
-            tally->of[STAGE_THERE], tally->of[STAGE_FAILED], unverified,
+            tally->of[STAGE_THERE], tally->of[STAGE_FAILED], unverified, skipped,
             left ? "; interrupted, the same command goes on" : "");
 }
 
@@ -267,14 +272,16 @@ static int run_list(const struct stagelist *list, const struct options *o)
     tell_failures(&tally, list->count);
     if (!o->quiet)
         tell_summary(&tally, list->count, now() - began);
-    size_t good = tally.of[STAGE_STAGED] + tally.of[STAGE_THERE];
+    size_t in_place = tally.of[STAGE_STAGED] + tally.of[STAGE_THERE];
+    if (in_place != list->count || list->bad)
+        tally.status = worse_status(tally.status, TOOL_BAD);
     release(&tally);
     if (caught) {
         finish_stdout();
         signal(caught, SIG_DFL);
         raise(caught);
     }
-    return good == list->count && !list->bad ? TOOL_GOOD : TOOL_BAD;
+    return tally.status;
 }
 
 /* ---- options ---- */
@@ -393,7 +400,7 @@ static int parse(struct options *o, int argc, char **argv)
 static int stage_named(const struct options *o, char *const *sources, size_t count,
                        const char *target)
 {
-    struct stagelist list = {.recursive = o->files.recursive};
+    struct stagelist list = {.recursive = o->files.recursive, .force = o->stage.force};
     int status = TOOL_BAD;
     if (stagelist_make(&list, sources, count, target))
         status = run_list(&list, o);

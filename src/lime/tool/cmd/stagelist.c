@@ -20,7 +20,7 @@ static bool out_of_memory(void)
 /* ---- items ---- */
 
 /* Takes both names over. */
-static bool add(struct stagelist *list, char *source, char *target, uint64_t size)
+static bool add(struct stagelist *list, char *source, char *target, const struct stat *st)
 {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -33,7 +33,9 @@ static bool add(struct stagelist *list, char *source, char *target, uint64_t siz
         list->items = more;
         list->capacity = capacity;
     }
-    list->items[list->count++] = (struct stage_item){source, target, size};
+    uint64_t size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+    list->items[list->count++] =
+        (struct stage_item){source, target, size, st->st_dev, st->st_ino};
     list->bytes += size;
     return source && target ? true : out_of_memory();
 }
@@ -82,8 +84,9 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
 {
     struct stat st;
     /* What is missing or no file is found out when its turn comes. */
-    uint64_t size = stat(source, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-    return add(list, strdup(source), target, size);
+    if (stat(source, &st) != 0)
+        st = (struct stat){0};
+    return add(list, strdup(source), target, &st);
 }
 
 /* ---- trees ---- */
@@ -224,6 +227,54 @@ static bool targets_differ(const struct stagelist *list)
     return differ;
 }
 
+static int compare_sources(const void *a, const void *b)
+{
+    const struct stage_item *x = *(struct stage_item *const *)a;
+    const struct stage_item *y = *(struct stage_item *const *)b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+/* Returns another item whose source the target of `item` is, or NULL. An item whose target is
+ * its own source fails later, and alone. */
+static const struct stage_item *find_source(const struct stage_item **sorted, size_t count,
+                                            const struct stage_item *item)
+{
+    struct stat st;
+    if (lstat(item->target, &st) != 0 ||
+        (st.st_dev == item->device && st.st_ino == item->inode))
+        return NULL;
+    const struct stage_item *key =
+        &(struct stage_item){.device = st.st_dev, .inode = st.st_ino};
+    const struct stage_item **found =
+        bsearch(&key, sorted, count, sizeof *sorted, compare_sources);
+    return found ? *found : NULL;
+}
+
+/* With --force a copy would replace a file that is still to be copied. */
+static bool targets_are_no_sources(const struct stagelist *list)
+{
+    if (!list->force)
+        return true;
+    const struct stage_item **sorted = malloc((list->count + 1) * sizeof *sorted);
+    if (!sorted)
+        return out_of_memory();
+    for (size_t i = 0; i < list->count; i++)
+        sorted[i] = &list->items[i];
+    qsort(sorted, list->count, sizeof *sorted, compare_sources);
+    const struct stage_item *source = NULL;
+    for (size_t i = 0; !source && i < list->count; i++) {
+        source = find_source(sorted, list->count, &list->items[i]);
+        if (source)
+            message(list->items[i].target,
+                    "the copy of %s would replace the source %s; nothing was staged",
+                    list->items[i].source, source->source);
+    }
+    free(sorted);
+    return !source;
+}
+
 /* Its copies would be found as further sources, without an end. */
 static bool is_inside(const char *folder, const char *tree)
 {
@@ -300,7 +351,9 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
     for (size_t i = 0; i < count; i++)
         if (!add_source(list, sources[i], target))
             return false;
-    return list->folder ? targets_differ(list) : out_of_memory();
+    if (!list->folder)
+        return out_of_memory();
+    return targets_differ(list) && targets_are_no_sources(list);
 }
 
 struct names {

@@ -10,6 +10,7 @@ struct stagelist {
     uint64_t bytes;
     char *folder;        /* one that lies on the targets' file system */
     bool recursive, bad; /* bad: something was left out, after a message */
+    bool force;          /* existing targets will be replaced */
 };
 
 /* The sources become files in the folder `target`, or the only one becomes `target`. Makes the

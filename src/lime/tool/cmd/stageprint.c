@@ -54,25 +54,27 @@ static struct words words_of(const struct stage_result *r)
     return w;
 }
 
-static bool is_good(const struct stage_result *r)
+bool stageprint_is_in_place(const struct stage_result *r)
 {
     return r->status == STAGE_STAGED || r->status == STAGE_THERE;
 }
 
-/* What became of the checksums in the file. */
-static const char *scidac_word(const struct stage_result *r)
+int stageprint_exit_status(const struct stage_result *r)
 {
-    if (is_good(r) && stage_unverified_count(r))
-        return "unverified";
-    if (!is_good(r) || !r->read)
-        return "-";
-    return r->verified ? "good" : "none";
+    if (r->judged)
+        return verdict_status(r->verdict);
+    return stageprint_is_in_place(r) ? TOOL_GOOD : TOOL_BAD;
+}
+
+static const char *verdict_word(const struct stage_result *r)
+{
+    return r->judged ? limefile_verdict_word(r->verdict) : "-";
 }
 
 void stageprint_head(void)
 {
     answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", "STATUS", "SIZE", "CKSUM",
-           "ADLER32", "MD5", "SCIDAC", "PATH", "LFN", "DATA");
+           "ADLER32", "MD5", "VERDICT", "PATH", "LFN", "DATA");
 }
 
 void stageprint_row(const struct stage_result *r)
@@ -80,7 +82,7 @@ void stageprint_row(const struct stage_result *r)
     struct words w = words_of(r);
     char data[DATA_SHOWN * 11 + 8];
     answer(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", stageprint_status(r->status),
-           w.size, w.cksum, w.adler32, w.md5, scidac_word(r), r->item->target,
+           w.size, w.cksum, w.adler32, w.md5, verdict_word(r), r->item->target,
            r->lfn[0] ? r->lfn : "-", data_words(r, data));
 }
 
@@ -129,6 +131,7 @@ void stageprint_json(const struct stage_result *r)
 {
     struct words w = words_of(r);
     printf("{\"status\": \"%s\"", stageprint_status(r->status));
+    number("verdict", verdict_word(r), "\"");
     text("lfn", r->lfn);
     number("size", w.size, "");
     number("cksum", w.cksum, "");
@@ -139,7 +142,7 @@ void stageprint_json(const struct stage_result *r)
     text("target", r->item->target);
     printf(", \"container\": %s, \"records\": %" PRIu64, r->container ? "true" : "false",
            r->records);
-    if (r->read && is_good(r))
+    if (r->read && stageprint_is_in_place(r))
         printf(", \"checksums_verified\": %" PRIu64, r->verified);
     else
         fputs(", \"checksums_verified\": null", stdout);

@@ -10,4 +10,10 @@ void stageprint_json(const struct stage_result *);
 
 const char *stageprint_status(enum stage_status);
 
+/* The target is there and whole. */
+bool stageprint_is_in_place(const struct stage_result *);
+
+/* What exit status the file alone would give. */
+int stageprint_exit_status(const struct stage_result *);
+
 #endif

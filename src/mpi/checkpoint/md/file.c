@@ -73,7 +73,7 @@ bool md_file_save(const struct checkpoint_world *world, const char *path, bool f
                   const struct md_state *s, double start)
 {
     struct checkpoint_output out;
-    if (!checkpoint_output_open(world, path, force, &out))
+    if (!checkpoint_output_open(world, path, force, -1, &out))
         return false;
     out.writer = lemonCreateWriter(&out.file, MPI_COMM_WORLD);
     bool good = checkpoint_report(world, path, out.writer ? "" : "no memory");
@@ -82,7 +82,7 @@ bool md_file_save(const struct checkpoint_world *world, const char *path, bool f
             checkpoint_lemon(world, path, "write", md_file_write(out.writer, s, start, true));
     if (good)
         return checkpoint_output_finish(world, &out);
-    checkpoint_output_drop(&out);
+    checkpoint_output_drop(world, &out);
     return false;
 }
 

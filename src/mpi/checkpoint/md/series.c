@@ -1,8 +1,8 @@
 /* series.c - checkpoints while a run goes on */
 #include "md_series.h"
 
-#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 bool md_series_open(const struct checkpoint_world *world, const char *prefix, int64_t keep,
                     bool overlap, struct md_series *s)
@@ -90,6 +90,7 @@ bool md_series_load(const struct checkpoint_world *world, struct md_series *s,
         md_state_free(state);
         return false;
     }
+    memcpy(s->read, path, sizeof s->read);
     if (world->rank == 0)
         checkpoint_say("%s: continued from step %lld", path, (long long)state->step);
     *found = true;

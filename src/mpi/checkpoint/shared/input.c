@@ -1,36 +1,44 @@
 /* input.c - open, find, read */
 #include "header.h"
 #include "input.h"
+#include "limefile.h"
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 const char *const checkpoint_decomposition_names[] = {"regular", "kd", NULL};
 
 /* Rank 0's: where it really is, as MPI libraries misunderstand some names without a folder. */
-static void find_file(const char *path, char absolute[PATH_MAX],
+static void find_file(struct checkpoint_input *in, char absolute[PATH_MAX],
                       char error[CHECKPOINT_ERROR_BYTES])
 {
-    struct stat st;
-    FILE *file = NULL;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+    in->fd = limefile_open(in->path, O_RDONLY);
+    if (in->fd == -EISDIR || in->fd == LIMEFILE_E_NOT_FILE)
         snprintf(error, CHECKPOINT_ERROR_BYTES, "not a regular file");
-    else if (!realpath(path, absolute) || !(file = fopen(absolute, "re")))
+    else if (in->fd < 0)
+        snprintf(error, CHECKPOINT_ERROR_BYTES, "open: %s", limefile_strerror(in->fd));
+    else if (!realpath(in->path, absolute))
         snprintf(error, CHECKPOINT_ERROR_BYTES, "open: %s", strerror(errno));
-    if (file)
-        fclose(file);
+}
+
+static void close_fd(struct checkpoint_input *in)
+{
+    if (in->fd >= 0)
+        close(in->fd);
+    in->fd = -1;
 }
 
 static bool open_file(const struct checkpoint_world *world, struct checkpoint_input *in)
 {
     char error[CHECKPOINT_ERROR_BYTES] = "", absolute[PATH_MAX] = "";
     if (world->rank == 0)
-        find_file(in->path, absolute, error);
+        find_file(in, absolute, error);
     if (!checkpoint_report(world, in->path, error))
         return false;
     MPI_Bcast(absolute, sizeof absolute, MPI_CHAR, 0, MPI_COMM_WORLD);
@@ -90,9 +98,11 @@ static int find(struct checkpoint_input *in)
 bool checkpoint_input_open(const struct checkpoint_world *world, const char *path,
                            struct checkpoint_input *in)
 {
-    *in = (struct checkpoint_input){.path = path, .file = MPI_FILE_NULL};
-    if (!open_file(world, in))
+    *in = (struct checkpoint_input){.path = path, .fd = -1, .file = MPI_FILE_NULL};
+    if (!open_file(world, in)) {
+        close_fd(in);
         return false;
+    }
     int code = find(in);
     if (code == LEMON_SUCCESS)
         code = lemonNextCells(in->reader, &in->cells);
@@ -108,8 +118,9 @@ void checkpoint_input_close(struct checkpoint_input *in)
         lemonFreeCells(in->cells);
     lemonDestroyReader(in->reader);
     MPI_File_close(&in->file);
+    close_fd(in);
     free(in->header);
-    *in = (struct checkpoint_input){.file = MPI_FILE_NULL};
+    *in = (struct checkpoint_input){.fd = -1, .file = MPI_FILE_NULL};
 }
 
 bool checkpoint_input_read_box(const struct checkpoint_world *world,

@@ -7,14 +7,17 @@
 #include "lemon_series.h"
 #include "md.h"
 
+#include <limits.h>
+
 /* What a checkpoint of a run has beside the particles: a record before them, in a message of
  * its own, as text. */
 #define MD_RECORD_TYPE "lime-checkpoint-run"
 
 struct md_series {
     LemonSeries *series;
-    const char *prefix; /* not owned */
-    bool overlap;       /* steps go on while one is written */
+    const char *prefix;  /* not owned */
+    char read[PATH_MAX]; /* the checkpoint that md_series_load() has read, or "" */
+    bool overlap;        /* steps go on while one is written */
     bool writing;
     int64_t count;           /* published */
     double handing, waiting; /* seconds */

@@ -16,6 +16,7 @@ extern const char *const checkpoint_decomposition_names[]; /* "regular", "kd", N
 
 struct checkpoint_input {
     const char *path; /* not owned */
+    int fd;           /* rank 0's, to compare outputs with; -1 on others */
     MPI_File file;
     LemonReader *reader;
     LemonCells *cells;

@@ -6,6 +6,7 @@
 #define CHECKPOINT_OUTPUT_H
 
 #include "lemon_cells.h"
+#include "limeoutput.h"
 #include "world.h"
 
 #include <limits.h>
@@ -15,24 +16,28 @@
 #define CHECKPOINT_HEADER_TYPE "mardyn-header"
 
 struct checkpoint_output {
-    const char *path;              /* as given; not owned */
-    char target[PATH_MAX];         /* rank 0's: what will be that */
-    char temporary[PATH_MAX + 32]; /* beside it */
-    int fd;                        /* rank 0's */
-    bool force;                    /* replace what is there */
-    MPI_File file;                 /* open for reading and writing, empty at first */
-    LemonWriter *writer;           /* NULL until the first checkpoint */
+    const char *path;                        /* as given; not owned */
+    struct limefile_output unfinished;       /* rank 0's */
+    char temporary[PATH_MAX + NAME_MAX + 2]; /* its absolute path */
+    MPI_File file;                           /* open for reading and writing, empty at first */
+    LemonWriter *writer;                     /* NULL until the first checkpoint */
 };
 
-/* All but checkpoint_output_put() are collective; if they return false rank 0 has said why and
- * nothing is left. */
+/* All but checkpoint_output_put() are collective; if they return false rank 0 has printed the
+ * reason and nothing is left. */
 
-/* Refuses a name that exists, unless force; it is refused again at the end. */
+/* Creates the temporary file. Refuses what limefile_output_open() refuses: an existing file
+ * unless force, a locked one, and the file that the program reads. input: its descriptor on
+ * rank 0; -1: there is none. */
 bool checkpoint_output_open(const struct checkpoint_world *, const char *path, bool force,
-                            struct checkpoint_output *);
+                            int input, struct checkpoint_output *);
+
+/* Returns whether checkpoint_output_open() would succeed now; creates nothing. */
+bool checkpoint_output_check(const struct checkpoint_world *, const char *path, bool force,
+                             int input);
 
 /* Ends with a failure that has been reported: removes the file. */
-void checkpoint_output_drop(struct checkpoint_output *);
+void checkpoint_output_drop(const struct checkpoint_world *, struct checkpoint_output *);
 
 /* Brings all to the disk and gives it its name. */
 bool checkpoint_output_finish(const struct checkpoint_world *, struct checkpoint_output *);

@@ -1,0 +1,13 @@
+/*
+ * datafile.h - the files of data that lime-bench creates and removes
+ */
+#ifndef BENCH_DATAFILE_H
+#define BENCH_DATAFILE_H
+
+#include <stdbool.h>
+
+/* Returns whether nothing has the name; if not, prints a message. An empty file, too, belongs
+ * to somebody, and the measurement would remove it. */
+bool bench_datafile_is_free(const char *path);
+
+#endif
