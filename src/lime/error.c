@@ -40,6 +40,8 @@ static const struct error_entry table[] = {
     {LIMEFILE_E_XML, "xml-malformed", "no XML that can be read"},
     {LIMEFILE_E_XML_VALUE, "xml-value", "an element is missing or makes no sense"},
     {LIMEFILE_D_XML, "metadata", "the metadata cannot be understood"},
+    {LIMEFILE_D_OPTIONAL, "optional",
+     "an optional element of the metadata cannot be read and is ignored"},
     {LIMEFILE_D_FORMAT_MISSING, "format-missing", "no ildg-format describes these data"},
     {LIMEFILE_D_FORMAT_LATE, "format-late",
      "an ildg-format must stand before its data, in their message"},
@@ -129,4 +131,13 @@ bool limefile_is_fault(int code)
     bool of_format = code >= LIMEFILE_D_MB_MISSING && code <= LIMEFILE_D_PAD_CUT;
     bool of_meaning = code >= LIMEFILE_D_XML && code <= LIMEFILE_D_LINK_TRACE;
     return code < 0 && !of_format && !of_meaning;
+}
+
+/* LIMEFILE_D_RESERVED is not among them: limefs marks with it a record that it moves, which can
+ * hold a mixture of old and new bytes. */
+bool limefile_is_harmless(int code)
+{
+    return code == LIMEFILE_D_PAD_NONZERO || code == LIMEFILE_D_PAD_CUT ||
+           code == LIMEFILE_D_TYPE_TAIL || code == LIMEFILE_D_FLAGS ||
+           code == LIMEFILE_D_OPTIONAL;
 }

@@ -161,6 +161,24 @@ static void test_extent(void **state)
     assert_int_equal(limefile_extent_of(UINT64_MAX - 144, 1, &end, &next), LIMEFILE_E_LENGTH);
 }
 
+static void test_harmless(void **state)
+{
+    (void)state;
+    static const int harmless[] = {LIMEFILE_D_PAD_NONZERO, LIMEFILE_D_PAD_CUT,
+                                   LIMEFILE_D_TYPE_TAIL, LIMEFILE_D_FLAGS, LIMEFILE_D_OPTIONAL};
+    const size_t count = sizeof harmless / sizeof harmless[0];
+    size_t found = 0;
+    for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_VOLUME_MANY; code++)
+        found += limefile_is_harmless(code);
+    assert_int_equal(found, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(limefile_is_harmless(harmless[i]));
+        assert_false(limefile_is_fault(harmless[i]));
+    }
+    assert_false(limefile_is_harmless(0));
+    assert_false(limefile_is_harmless(-EIO));
+}
+
 static void test_errors_have_words(void **state)
 {
     (void)state;
@@ -185,11 +203,11 @@ static void test_errors_have_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_encode_is_exact),   cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_encode_refuses),    cmocka_unit_test(test_decode_oddities),
-        cmocka_unit_test(test_decode_length),     cmocka_unit_test(test_magic),
-        cmocka_unit_test(test_padding),           cmocka_unit_test(test_extent),
-        cmocka_unit_test(test_errors_have_words),
+        cmocka_unit_test(test_encode_is_exact), cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_encode_refuses),  cmocka_unit_test(test_decode_oddities),
+        cmocka_unit_test(test_decode_length),   cmocka_unit_test(test_magic),
+        cmocka_unit_test(test_padding),         cmocka_unit_test(test_extent),
+        cmocka_unit_test(test_harmless),        cmocka_unit_test(test_errors_have_words),
     };
     return cmocka_run_group_tests_name("format", tests, NULL, NULL);
 }

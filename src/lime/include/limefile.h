@@ -34,8 +34,8 @@
  * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_RECORDS are
  * faults: the container cannot be followed any further. LIMEFILE_D_* are
  * deviations: the format is broken, but a reader can go on. Those from LIMEFILE_D_XML on are
- * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML has
- * -code in `have`, one of LIMEFILE_D_CHECKSUM suma << 32 | sumb.
+ * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML or
+ * LIMEFILE_D_OPTIONAL has -code in `have`, one of LIMEFILE_D_CHECKSUM suma << 32 | sumb.
  */
 enum limefile_error {
     LIMEFILE_E_MAGIC = -10000, /* no record header where one must be */
@@ -71,6 +71,7 @@ enum limefile_error {
     LIMEFILE_E_XML_VALUE, /* (limeildg.h) metadata without what must be in them */
 
     LIMEFILE_D_XML,            /* a metadata record that cannot be understood */
+    LIMEFILE_D_OPTIONAL,       /* an optional element of metadata that cannot be read */
     LIMEFILE_D_FORMAT_MISSING, /* ildg-binary-data that no ildg-format describes */
     LIMEFILE_D_FORMAT_LATE,    /* an ildg-format behind its data, or without any */
     LIMEFILE_D_FORMAT_DIFFERS, /* two records describe the same data differently */
@@ -123,6 +124,10 @@ const char *limefile_strerror(int code);
 
 /* True if a reader must stop at `code` (a fault or an I/O error, no deviation). */
 bool limefile_is_fault(int code);
+
+/* True if `code` is a deviation that changes nothing for any reader. Programs print it as a
+ * warning, and it leaves the verdict as it is: docs/verdicts.md. */
+bool limefile_is_harmless(int code);
 
 /* The code as a word for scripts: "data-cut", "mb-missing"; errno as "EIO". */
 const char *limefile_error_word(int code);
