@@ -26,7 +26,6 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
         return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes are there; harmless)",
                         f->have, f->want);
     case LIMEFILE_D_XML:
-    case LIMEFILE_D_OPTIONAL:
         return snprintf(buf, cap, ": %s", limefile_strerror(-(int)f->have));
     case LIMEFILE_D_FIELD_LENGTH:
         if (f->want == 0)

@@ -28,6 +28,14 @@ class Formats(limetest.TestCase):
                 self.assertIn(f"record {ordinal}: no ildg-format describes these data", err)
                 self.assertEqual(err.count("no ildg-format"), 1)
 
+    def test_an_optional_element_that_cannot_be_read(self):
+        _, err = self.lime("check", "--data", case("spins-empty.lime"), status=0)
+        self.assertIn("record 3: an optional element of the metadata cannot be read and is "
+                      "ignored: spins", err)
+        out, _ = self.lime("check", "--data", case("spins-empty.lime"), status=0)
+        self.assertIn("checksums: 1 right", out)
+        self.lime("check", "--strict", case("spins-empty.lime"), status=1)
+
 
 if __name__ == "__main__":
     limetest.main()

@@ -34,8 +34,9 @@
  * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_RECORDS are
  * faults: the container cannot be followed any further. LIMEFILE_D_* are
  * deviations: the format is broken, but a reader can go on. Those from LIMEFILE_D_XML on are
- * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML or
- * LIMEFILE_D_OPTIONAL has -code in `have`, one of LIMEFILE_D_CHECKSUM suma << 32 | sumb.
+ * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML has
+ * -code in `have`, one of LIMEFILE_D_OPTIONAL the element's name in `why`, one of
+ * LIMEFILE_D_CHECKSUM suma << 32 | sumb.
  */
 enum limefile_error {
     LIMEFILE_E_MAGIC = -10000, /* no record header where one must be */
