@@ -220,3 +220,12 @@ void gauge_sum(const struct limefile_gauge *g, const void *sites, uint64_t first
     else if (g->format == LIMEFILE_GAUGE_NERSC)
         sums->nersc += limefile_gauge_nersc_sum(at, count, g->sites.precision, g->rows);
 }
+
+void gauge_merge_sums(struct limefile_gauge_sums *sums, const struct limefile_gauge_sums *other)
+{
+    sums->nersc += other->nersc;
+    sums->sum29 ^= other->sum29;
+    sums->sum31 ^= other->sum31;
+    sums->scidac.suma ^= other->scidac.suma;
+    sums->scidac.sumb ^= other->scidac.sumb;
+}

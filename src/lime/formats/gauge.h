@@ -64,4 +64,7 @@ int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);
 void gauge_sum(const struct limefile_gauge *, const void *sites, uint64_t first, uint64_t count,
                struct limefile_gauge_sums *);
 
+/* Adds sums that another thread has taken of other sites. */
+void gauge_merge_sums(struct limefile_gauge_sums *, const struct limefile_gauge_sums *other);
+
 #endif
