@@ -305,6 +305,22 @@ class Damage(ConvertCase):
         os.unlink(self.path("a.nersc"))
         self.refused(data, "--rows 3", args=("--to", "nersc", "--rows", "2"))
 
+    def test_links_far_from_su3(self):
+        """A format gets them if it can hold them, and lime can read them back."""
+        for factor, holds in ((0.5, "nersc milc openqcd ildg"), (1.7, "nersc milc ildg"),
+                              (1e4, "milc ildg")):
+            data = scidac.gauge((4, 2, 2, 4), gaugelib.reals(factor * self.u, ">f8").tobytes())
+            for to in ("nersc", "milc", "openqcd", "ildg"):
+                with self.subTest(factor=factor, to=to):
+                    if to in holds.split():
+                        self.made(data, "a." + to, words=["warning: 256 links deviate"])
+                        self.convert(self.path("a." + to), self.path("b.ildg"),
+                                     words=["warning: 256 links deviate"])
+                        os.unlink(self.path("b.ildg"))
+                        os.unlink(self.path("a." + to))
+                    else:
+                        self.refused(data, "do not fit into this format", args=("--to", to))
+
     def test_nan(self):
         for value in (numpy.nan, numpy.inf):
             self.u[1, 1, 1, 1, 2, 2, 2] = value

@@ -106,6 +106,7 @@ enum limefile_error {
     LIMEFILE_E_GAUGE_ORDER,   /* data whose byte order cannot be told */
     LIMEFILE_E_GAUGE_FORM,    /* a precision or number of rows that a format has not */
     LIMEFILE_E_GAUGE_NAN,     /* figures of the data that are no numbers */
+    LIMEFILE_E_GAUGE_RANGE,   /* figures of the data that a format's header cannot have */
     LIMEFILE_E_GAUGE_CHECKSUM,
     LIMEFILE_E_GAUGE_PLAQUETTE,
     LIMEFILE_E_GAUGE_TRACE, /* data that are not what their header says */

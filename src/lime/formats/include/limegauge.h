@@ -124,7 +124,8 @@ uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *);
 
 struct limefile_gauge_totals;
 
-/* Puts checksums and plaquette into the header. LIMEFILE_E_GAUGE_NAN: they are no numbers. */
+/* Puts checksums and plaquette into the header. LIMEFILE_E_GAUGE_NAN: they are no numbers;
+ * LIMEFILE_E_GAUGE_RANGE: no reader would accept them in this format. */
 int limefile_gauge_image_seal(struct limefile_gauge_image *,
                               const struct limefile_gauge_totals *);
 
@@ -189,7 +190,8 @@ struct limefile_gauge_pass {
     bool without_plaquette; /* nobody wants it */
     unsigned threads;       /* 0: as many as there are processors */
     /* Bytes that it may take, roughly; 0: 512 MiB. Where that is too little for a few planes of
-     * the lattice it takes more, up to 2000 MiB; -ENOMEM for a lattice that needs more yet. */
+     * the lattice it takes more, up to 640 MiB; a lattice that needs more yet, one that is long
+     * in x, is read twice in small pieces. */
     size_t memory;
 };
 
