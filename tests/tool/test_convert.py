@@ -463,28 +463,46 @@ class Checked(ConvertCase):
 class Hostile(ConvertCase):
     def test_nersc(self):
         u = gaugelib.random_links((2, 2, 2, 2))
-        value, header = "missing, given twice or makes no sense", "no end or is not text"
-        lattice, length = "cannot have such a lattice", "size is not what"
+        header, length = "no end or is not text", "that its header describes"
+        reads = "; lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3"
+        for key, value, words in (
+                ("DIMENSION_1", "-2", "not a number of sites"),
+                ("DIMENSION_1", "two", "not a number of sites"),
+                ("DIMENSION_4", None, ""), ("DIMENSION_1", "2 2", "not a number of sites"),
+                ("DIMENSION_1", "0x2", "not a number of sites"), ("DIMENSION_2", "", ""),
+                ("DIMENSION_1", str(1 << 64), "not a number of sites"),
+                ("DATATYPE", "4D_SU2_GAUGE", "not SU(3)" + reads),
+                ("DATATYPE", "4D_SU(N)_GAUGE", "not SU(3)" + reads),
+                ("DATATYPE", "4D_SU4_GAUGE_4x4", "not SU(3)" + reads),
+                ("DATATYPE", "4D_U1_GAUGE", "not SU(3)" + reads),
+                ("DATATYPE", "5D_SU3_GAUGE", "unknown" + reads),
+                ("DATATYPE", "4D_SU3_GAUGE_3x", "unknown" + reads), ("DATATYPE", None, ""),
+                ("FLOATING_POINT", "IEEE16BIG", "unknown; lime reads IEEE32, IEEE64"),
+                ("FLOATING_POINT", "IEEE64BIGGER", "unknown; lime reads IEEE32, IEEE64"),
+                ("CHECKSUM", "xyz", "not a hexadecimal number of 32 bits"),
+                ("CHECKSUM", "-1", "not a hexadecimal number of 32 bits"),
+                ("CHECKSUM", "100000000", "not a hexadecimal number of 32 bits"),
+                ("PLAQUETTE", "nan", "not a number"), ("PLAQUETTE", "0.5.5", "not a number"),
+                ("LINK_TRACE", "inf", "not a number")):
+            with self.subTest(key=key, value=value):
+                data = gaugelib.write_nersc(u, **{key: value})
+                expected = f"{key} = {value}: {words}" if value else f"the header has no {key}"
+                self.refused(data, expected, status=2)
+                checked = run(["lime", "check", "--data", self.write("in", data)])
+                self.assertIn(expected, checked.stderr.decode())
+        lattice = "not a lattice that can be stored"
         for words, changed in (
-                (value, {"DIMENSION_1": "-2"}), (value, {"DIMENSION_1": "two"}),
-                (value, {"DIMENSION_4": None}), (value, {"DIMENSION_1": "2 2"}),
-                (value, {"DIMENSION_1": "0x2"}), (value, {"DIMENSION_2": ""}),
-                (value, {"DIMENSION_1": str(1 << 64)}), (lattice, {"DIMENSION_1": 0}),
-                (lattice, {"DIMENSION_1": 1 << 62}), (lattice, {"DIMENSION_1": 1 << 53}),
-                (length, {"DIMENSION_1": 4}), (length, {"DIMENSION_1": 1}),
-                (value, {"DATATYPE": "4D_SU2_GAUGE"}), (value, {"DATATYPE": None}),
-                (value, {"FLOATING_POINT": "IEEE16BIG"}), (value, {"FLOATING_POINT": "IEEE64BIGGER"}),
-                (length, {"FLOATING_POINT": "IEEE32BIG"}), (length, {"DATATYPE": "4D_SU3_GAUGE"}),
-                (value, {"CHECKSUM": "xyz"}), (value, {"CHECKSUM": "-1"}),
-                (value, {"CHECKSUM": "100000000"}), (value, {"PLAQUETTE": "nan"}),
-                (value, {"PLAQUETTE": "0.5.5"}), (value, {"LINK_TRACE": "inf"}),
-                (value, {"ENSEMBLE_ID": "x" * 300})):
+                (lattice, {"DIMENSION_1": 0}), (lattice, {"DIMENSION_1": 1 << 62}),
+                (lattice, {"DIMENSION_1": 1 << 53}), (length, {"DIMENSION_1": 4}),
+                (length, {"DIMENSION_1": 1}), (length, {"FLOATING_POINT": "IEEE32BIG"}),
+                (length, {"DATATYPE": "4D_SU3_GAUGE"}),
+                ("ENSEMBLE_ID has more than 255 characters", {"ENSEMBLE_ID": "x" * 300})):
             with self.subTest(changed=changed):
                 self.refused(gaugelib.write_nersc(u, **changed), words, status=2)
         good = gaugelib.write_nersc(u)
         for words, data in (
-                (value, gaugelib.write_nersc(u, more=["DIMENSION_1 = 2"])),
-                (value, gaugelib.write_nersc(u, more=["CHECKSUM = 0"])),
+                ("DIMENSION_1 twice", gaugelib.write_nersc(u, more=["DIMENSION_1 = 2"])),
+                ("CHECKSUM twice", gaugelib.write_nersc(u, more=["CHECKSUM = 0"])),
                 (header, gaugelib.write_nersc(u, more=["no sign"])),
                 (header, gaugelib.write_nersc(u, more=["NUL = \0"])),
                 (header, good.replace(b"END_HEADER", b"END_HEADEX")),
@@ -499,11 +517,12 @@ class Hostile(ConvertCase):
         u = gaugelib.random_links((2, 2, 2, 2), dtype="complex64")
         good = gaugelib.write_milc(u)
         for words, at, value in (
-                ("lattice", 4, 0), ("lattice", 4, -2), ("size", 4, 4), ("lattice", 8, 1 << 30),
-                ("size", 84, 1), ("checksum", 88, 0), ("checksum", 92, 0)):
+                ("nx = 0: not a number of sites", 4, 0), ("nx = -2: not a number", 4, -2),
+                ("header describes (4 x 2 x 2 x 2 sites", 4, 4), ("too many sites", 8, 1 << 30),
+                ("header describes", 84, 1), ("checksum", 88, 0), ("checksum", 92, 0)):
             changed = bytearray(good)
             changed[at:at + 4] = struct.pack("<i", value)
-            if words == "lattice" and value == 1 << 30:  # times 2^30, and more
+            if value == 1 << 30:  # times 2^30, and more
                 changed[12:20] = struct.pack("<2i", value, value)
             self.refused(bytes(changed), words, status=1 if at >= 88 else 2)
         for n in (4, 50, 95, 96, len(good) - 1):

@@ -74,6 +74,14 @@ int limefile_gauge_open(struct limefile_source *, uint64_t ordinal,
                         struct limefile_gauge **out);
 void limefile_gauge_close(struct limefile_gauge *); /* NULL: nothing happens */
 
+/* The same. If it fails because of a value in a header, `why` names the key, the value and what
+ * is supported, as "DATATYPE = 4D_SU2_GAUGE: not SU(3); ..."; it is "" otherwise. Parts of it
+ * are from the file: they can contain any bytes but NUL. */
+#define LIMEFILE_GAUGE_WHY_MAX 512
+int limefile_gauge_open_explained(struct limefile_source *, uint64_t ordinal,
+                                  struct limefile_gauge **out,
+                                  char why[LIMEFILE_GAUGE_WHY_MAX]);
+
 /* A field of a container whose data are in `source` from field->record.data_offset on.
  * LIMEFILE_E_GAUGE_NONE if it is no SU(3) configuration of four dimensions. */
 int limefile_gauge_open_field(struct limefile_source *, const struct limefile_field *,

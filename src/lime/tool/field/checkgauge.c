@@ -156,7 +156,10 @@ static int check_open(struct gauge_check *out, const struct field_check *check,
 int gauge_check(struct gauge_check *out, const struct field_check *check)
 {
     struct limefile_gauge *g;
-    int err = limefile_gauge_open(check->c->source, 0, &g);
+    char why[LIMEFILE_GAUGE_WHY_MAX];
+    int err = limefile_gauge_open_explained(check->c->source, 0, &g, why);
+    if (err && *why)
+        message(check->path, "%s", why);
     if (err)
         return err;
     err = check_open(out, check, g);
