@@ -37,11 +37,12 @@ static void open_message(const char *path, int err, const char *why)
         message_code(path, "open", err);
 }
 
-/* A volume stands for its set. */
+/* A volume stands for its set; a configuration is a record of the whole lattice. */
 static int open_source(struct gaugefile *f)
 {
+    static const struct limefile_volumes_options whole = {.skips_parts = true};
     if (setfile_is(f->path)) {
-        int status = setfile_open(&f->set, f->path);
+        int status = setfile_open(&f->set, f->path, &whole);
         if (status == TOOL_GOOD)
             f->source = limefile_volumes_source(f->set.volumes);
         return status;
