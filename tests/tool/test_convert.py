@@ -380,20 +380,19 @@ class Checked(ConvertCase):
                 self.assertLess(abs(result["plaquette"] - gaugelib.plaquette(u)), within)
                 self.assertLess(abs(result["link_trace"] - gaugelib.link_trace(u)), within)
                 self.assertEqual((said["format"], said["verdict"], result["state"]),
-                                 (name, "good", "ok"))
+                                 (name, "good", "good"))
                 self.assertEqual([s["name"] for s in result["stated"]],
                                  {"nersc": ["link_trace", "plaquette"], "milc": [],
                                   "openqcd": ["plaq"]}[name])
                 self.assertTrue(all(s["agrees"] for s in result["stated"]))
-                self.assertIn(f"good: {name} file, {len(data)} bytes; checksums: 1 "
-                              f"{'unverified' if name == 'openqcd' else 'right'}; "
+                self.assertIn(f"good: {name} file, {len(data)} bytes; checksums: 1 right; "
                               "configurations: 1 good\n", self.words)
                 self.assertNotIn("physics", self.check(data, "--data"))
         for rows in (2, 3):
             self.check(gaugelib.write_nersc(u, "<f4", rows), "--physics")
 
     def test_checksums_as_of_containers(self):
-        """What became of them; with --strict there must be one."""
+        """What became of them, the plaquette among them; with --strict there must be one."""
         raw = gaugelib.reals(self.u, ">f8").tobytes()
         milc = numpy.frombuffer(gaugelib.reals(self.u.astype("complex64"), "<f4").tobytes(), "<u4")
         sums = {"sum29": f"{gaugelib.rotated(milc, 29):08x}",
@@ -401,18 +400,22 @@ class Checked(ConvertCase):
         nersc = {"sum": f"{gaugelib.nersc_sum(raw, '>'):08x}"}
         none = {"state": "unverified", "reason": "no checksum"}
         for data, want, strict in (
-                (gaugelib.write_nersc(self.u), {"state": "ok", **nersc}, 0),
+                (gaugelib.write_nersc(self.u), {"state": "good", **nersc}, 0),
                 (gaugelib.write_nersc(self.u, CHECKSUM="1"), {"state": "bad", **nersc}, 1),
-                (gaugelib.write_nersc(self.u, CHECKSUM=None), {**none, **nersc}, 1),
-                (gaugelib.write_milc(self.u.astype("complex64")), {"state": "ok", **sums}, 0),
-                (gaugelib.write_openqcd(self.u), none, 1)):
-            said = self.check(data, "--data", status=int(want["state"] == "bad"))
+                (gaugelib.write_nersc(self.u, CHECKSUM=None), {"state": "good", **nersc}, 0),
+                (gaugelib.write_nersc(self.u, CHECKSUM=None, PLAQUETTE=None), {**none, **nersc}, 1),
+                (gaugelib.write_milc(self.u.astype("complex64")), {"state": "good", **sums}, 0),
+                (gaugelib.write_openqcd(self.u), {"state": "good"}, 0),
+                (gaugelib.write_openqcd(self.u, 0.5), {"state": "bad"}, 1)):
+            said = self.check(data, "--data",
+                              status={"good": 0, "bad": 1, "unverified": 3}[want["state"]])
             self.assertEqual(said["checksums"], [{"ordinal": 0, **want}])
             self.assertEqual("unverified: no checksum" in self.words, want["state"] == "unverified")
             for option in ("--data", "--physics"):
                 said = self.check(data, option, "--strict", status=strict)
                 self.assertEqual([f["code"] for f in said["findings"]],
-                                 {"ok": [], "bad": ["checksum"],
+                                 {"good": [],
+                                  "bad": ["plaquette" if want == {"state": "bad"} else "checksum"],
                                   "unverified": ["checksum-missing"]}[want["state"]])
 
     def test_header(self):
@@ -424,10 +427,10 @@ class Checked(ConvertCase):
                 ("checksum", gaugelib.write_nersc(u, CHECKSUM="12")),
                 ("checksum", gaugelib.write_milc(u, sums=(1, 2))),
                 ("plaquette", gaugelib.write_openqcd(u, 3 * gaugelib.plaquette(u) + 4e-9))):
-            finding, = self.check(data, "--physics", status=1)["findings"]
-            self.assertEqual(finding["code"], code)
-            self.assertIn(finding["message"], self.err)
-        self.check(gaugelib.write_nersc(u, PLAQUETTE="0.5"), "--data")
+            for options in ["--physics"], ["--data"], ["--physics", "--data"]:
+                finding, = self.check(data, *options, status=1)["findings"]
+                self.assertEqual(finding["code"], code)
+                self.assertIn(finding["message"], self.err)
 
     def test_links(self):
         self.u[2, 1, 1, 3, 3] *= 1.02
@@ -443,7 +446,8 @@ class Checked(ConvertCase):
         good = gaugelib.write_nersc(self.u)
         for data in (good[:-1], good.replace(b"DATATYPE", b"DATATYPX"),
                      gaugelib.write_milc(self.u)[:-4]):
-            self.assertEqual(self.check(data, "--physics", status=2)["verdict"], "unreadable")
+            for option in "--physics", "--data":
+                self.assertEqual(self.check(data, option, status=1)["verdict"], "bad")
         self.assertEqual(run(["lime", "check", self.write("in", good)]).returncode, 2)
 
     def test_which_plaquette(self):

@@ -31,7 +31,7 @@
 /* ---- errors (error.c) ------------------------------------------------------------- */
 
 /*
- * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_RECORDS are
+ * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_BEGINNING are
  * faults: the container cannot be followed any further. LIMEFILE_D_* are
  * deviations: the format is broken, but a reader can go on. Those from LIMEFILE_D_XML on are
  * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML has
@@ -46,6 +46,8 @@ enum limefile_error {
     LIMEFILE_E_DATA_CUT,       /* the file ends inside a record's data */
     LIMEFILE_E_TRAILING,       /* bytes after the last record that are no record */
     LIMEFILE_E_RECORDS,        /* more records than an ordinal can number */
+    LIMEFILE_E_ZEROS,          /* (limebeginning.h) zeros instead of the first header */
+    LIMEFILE_E_BEGINNING,      /* (limebeginning.h) a damaged first header */
 
     LIMEFILE_D_MB_MISSING,  /* a message begins without the MB flag */
     LIMEFILE_D_MB_INSIDE,   /* MB although the message before has not ended */
@@ -82,7 +84,7 @@ enum limefile_error {
 
     LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
     LIMEFILE_D_UNDESCRIBED,      /* (lime check --strict) data that nothing describes */
-    LIMEFILE_D_EMPTY, /* (lime check) a file of no bytes where a container was meant */
+    LIMEFILE_D_EMPTY,            /* (limebeginning.h) a file of no bytes */
 
     LIMEFILE_D_CELLS_TEXT,  /* a checkpoint's text is missing or differs from its index */
     LIMEFILE_D_CELLS_INDEX, /* an index of cells that is damaged */

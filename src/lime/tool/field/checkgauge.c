@@ -1,5 +1,5 @@
-/* checkgauge.c - lime check --physics of a NERSC, MILC or openQCD file: its links, and what its
- * header says of them */
+/* checkgauge.c - lime check --data and --physics of a NERSC, MILC or openQCD file: its data,
+ * and the checksum, plaquette and link trace in its header */
 #define _GNU_SOURCE
 #include "checkphysics.h"
 #include "limegauge.h"
@@ -12,15 +12,17 @@
 
 enum { HEAD_BYTES = 128 };
 
-bool gauge_check_is(const struct container *c)
+const char *gauge_check_format(const struct container *c)
 {
     unsigned char head[HEAD_BYTES];
     uint64_t size;
     if (c->fd < 0 || c->source->ops->size(c->source, &size) != 0)
-        return false;
+        return NULL;
     ssize_t n = limefile_read_full(c->source, head, sizeof head, 0);
-    return n >= 4 && !limefile_header_is_magic(head, (size_t)n) &&
-           limefile_gauge_guess(head, (size_t)n, size) != LIMEFILE_GAUGE_NONE;
+    if (n < 4 || limefile_header_is_magic(head, (size_t)n))
+        return NULL;
+    enum limefile_gauge_format format = limefile_gauge_guess(head, (size_t)n, size);
+    return format == LIMEFILE_GAUGE_NONE ? NULL : limefile_gauge_format_name(format);
 }
 
 /* ---- what the header says ---- */
@@ -65,6 +67,12 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
                                              : two_words(sums->sum29, sums->sum31);
 }
 
+/* The plaquette in the header is a checksum, too. */
+static bool has_proof(const struct limefile_gauge *g)
+{
+    return g->has_checksum || g->has_plaquette;
+}
+
 static void keep_sum(struct sums_check *sums, const struct limefile_gauge *g,
                      const struct limefile_gauge_sums *is, bool right)
 {
@@ -76,10 +84,10 @@ static void keep_sum(struct sums_check *sums, const struct limefile_gauge *g,
                  ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
                  is->sum31);
     snprintf(sums->whole, sizeof sums->whole, "{\"ordinal\": 0, \"state\": \"%s\"%s%s}",
-             !g->has_checksum ? "unverified"
-             : right          ? "ok"
-                              : "bad",
-             g->has_checksum ? "" : ", \"reason\": \"no checksum\"", sum);
+             !has_proof(g) ? "unverified"
+             : right       ? "good"
+                           : "bad",
+             has_proof(g) ? "" : ", \"reason\": \"no checksum\"", sum);
 }
 
 /* That of data which are not compared with one. */
@@ -94,8 +102,10 @@ static void tell_unverified(const struct gauge_check *out, const struct field_ch
         check->report(check->context, &finding);
 }
 
+/* `agree`: the plaquette and the link trace in the header are those of the data. */
 static void compare_sum(const struct gauge_check *out, const struct field_check *check,
-                        const struct limefile_gauge *g, const struct limefile_gauge_sums *is)
+                        const struct limefile_gauge *g, const struct limefile_gauge_sums *is,
+                        bool agree)
 {
     struct sums_check *sums = out->sums;
     struct limefile_finding finding = {
@@ -104,15 +114,15 @@ static void compare_sum(const struct gauge_check *out, const struct field_check 
         .have = sum_of(g, is),
         .want = sum_of(g, &g->sums),
     };
-    bool right = finding.have == finding.want;
-    sums->verified += g->has_checksum && right;
-    sums->wrong += g->has_checksum && !right;
-    sums->unverified += !g->has_checksum;
-    if (g->has_checksum && !right)
+    bool same = !g->has_checksum || finding.have == finding.want;
+    sums->verified += has_proof(g) && same && agree;
+    sums->wrong += !same || !agree;
+    sums->unverified += !has_proof(g) && agree;
+    if (!same)
         check->report(check->context, &finding);
-    else if (!g->has_checksum)
+    if (!has_proof(g))
         tell_unverified(out, check, g);
-    keep_sum(sums, g, is, right);
+    keep_sum(sums, g, is, same && agree);
 }
 
 /* A field, as far as findings name it. */
@@ -122,6 +132,14 @@ static void describe(const struct limefile_gauge *g, struct limefile_field *f)
     f->record.data_offset = g->data_offset;
     f->sites = limefile_sites_count(&g->sites);
     f->site_bytes = g->data_bytes / f->sites;
+}
+
+static bool all_agree(const struct physics_result *result)
+{
+    for (int i = 0; i < result->stated_count; i++)
+        if (!limefile_physics_agrees(&result->is, &result->stated[i], result->precision))
+            return false;
+    return true;
 }
 
 static int check_open(struct gauge_check *out, const struct field_check *check,
@@ -137,20 +155,38 @@ static int check_open(struct gauge_check *out, const struct field_check *check,
         .progress = tell,
         .context = &telling,
         .threads = check->threads,
-        .without_plaquette = !out->physical,
+        .without_plaquette = !out->physical && !g->has_plaquette,
     };
     describe(g, &field);
     telling.site_bytes = field.site_bytes;
-    out->format = limefile_gauge_format_name(g->format);
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;
-    compare_sum(out, check, g, &totals.source);
-    if (!out->physical)
-        return 0;
     result.is = totals.physics;
     err = take_stated(g, &result);
-    return physics_conclude(out->physics, check, &field, &result, err);
+    if (err)
+        return err;
+    compare_sum(out, check, g, &totals.source, all_agree(&result));
+    if (out->physical)
+        return physics_conclude(out->physics, check, &field, &result, 0);
+    physics_report_stated(check, &field, &result);
+    free(result.stated);
+    return 0;
+}
+
+/* The header or the data contradict the format. */
+static bool is_damage(int err)
+{
+    return err == LIMEFILE_E_GAUGE_HEADER || err == LIMEFILE_E_GAUGE_VALUE ||
+           err == LIMEFILE_E_GAUGE_LATTICE || err == LIMEFILE_E_GAUGE_LENGTH ||
+           err == LIMEFILE_E_GAUGE_LIST || err == LIMEFILE_E_GAUGE_NAN;
+}
+
+/* The file is in the format, but of a kind that cannot be read here. */
+static bool is_unknown(int err)
+{
+    return err == LIMEFILE_E_GAUGE_FORM || err == LIMEFILE_E_GAUGE_ORDER ||
+           err == LIMEFILE_E_GAUGE_NONE || err == LIMEFILE_E_GAUGE_UNKNOWN;
 }
 
 int gauge_check(struct gauge_check *out, const struct field_check *check)
@@ -158,11 +194,17 @@ int gauge_check(struct gauge_check *out, const struct field_check *check)
     struct limefile_gauge *g;
     char why[LIMEFILE_GAUGE_WHY_MAX];
     int err = limefile_gauge_open_explained(check->c->source, 0, &g, why);
-    if (err && *why)
-        message(check->path, "%s", why);
-    if (err)
-        return err;
-    err = check_open(out, check, g);
-    limefile_gauge_close(g);
-    return err;
+    const char *reason = *why ? why : NULL;
+    if (!err) {
+        err = check_open(out, check, g);
+        limefile_gauge_close(g);
+    }
+    if (is_damage(err)) {
+        check->report(check->context, &(struct limefile_finding){.code = err, .why = reason});
+    } else if (is_unknown(err)) {
+        out->unexamined = true;
+        if (!check->quiet)
+            answer(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
+    }
+    return is_damage(err) || is_unknown(err) ? 0 : err;
 }
