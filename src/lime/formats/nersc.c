@@ -121,7 +121,8 @@ static bool real(const char *text, double *out)
     return end != text && *end == '\0' && isfinite(*out);
 }
 
-/* `expected` completes a sentence: "KEY = VALUE: expected". */
+/* LIMEFILE_E_GAUGE_VALUE: the value is missing or not valid. `expected` completes a sentence:
+ * "KEY = VALUE: expected". */
 static int refuse(const struct limefile_gauge *g, const struct values *v, enum key k,
                   const char *expected)
 {
@@ -175,6 +176,14 @@ static bool is_other_group(const char *type)
            strncmp(type, "4D_SU3_", 7) != 0;
 }
 
+/* A file of another kind than is read here is not damaged: it gets another code. */
+static int refuse_kind(const struct limefile_gauge *g, const struct values *v, enum key k,
+                       const char *expected, int code)
+{
+    int err = refuse(g, v, k, expected);
+    return v->there[k] ? code : err;
+}
+
 /* *unclear: the word says nothing of the order of bytes, and readers differ. */
 static int take_form(const struct limefile_gauge *g, struct links_form *form,
                      const struct values *v, bool *unclear)
@@ -187,16 +196,17 @@ static int take_form(const struct limefile_gauge *g, struct links_form *form,
     const char *type = v->value[K_DATATYPE], *number = v->value[K_FLOATING_POINT];
     form->rows = strcmp(type, "4D_SU3_GAUGE_3x3") == 0 ? 3 : 2;
     if (form->rows == 2 && strcmp(type, "4D_SU3_GAUGE") != 0)
-        return refuse(g, v, K_DATATYPE, is_other_group(type) ? other : unknown);
+        return refuse_kind(g, v, K_DATATYPE, is_other_group(type) ? other : unknown,
+                           LIMEFILE_E_GAUGE_NONE);
     number = v->there[K_FLOATING_POINT] ? number : "IEEE32BIG";
     form->precision = strncmp(number, "IEEE64", 6) == 0 ? 64 : 32;
     if (form->precision == 32 && strncmp(number, "IEEE32", 6) != 0)
-        return refuse(g, v, K_FLOATING_POINT, numbers);
+        return refuse_kind(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
     number += 6;
     *unclear = *number == '\0';
     form->little = strcmp(number, "LITTLE") == 0 || strcmp(number, "SMALL") == 0;
     bool known = *unclear || form->little || strcmp(number, "BIG") == 0;
-    return known ? 0 : refuse(g, v, K_FLOATING_POINT, numbers);
+    return known ? 0 : refuse_kind(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
 }
 
 /* ---- an order that is not said ---- */
