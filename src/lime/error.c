@@ -44,6 +44,8 @@ static const struct error_entry table[] = {
     {LIMEFILE_D_XML, "metadata", "the metadata cannot be understood"},
     {LIMEFILE_D_OPTIONAL, "optional",
      "an optional element of the metadata cannot be read and is ignored"},
+    {LIMEFILE_D_DATATYPE, "datatype",
+     "the prefix of the datatype is not known; its sizes describe the field"},
     {LIMEFILE_D_FORMAT_MISSING, "format-missing", "no ildg-format describes these data"},
     {LIMEFILE_D_FORMAT_LATE, "format-late",
      "an ildg-format must stand before its data, in their message"},
@@ -143,5 +145,5 @@ bool limefile_is_harmless(int code)
 {
     return code == LIMEFILE_D_PAD_NONZERO || code == LIMEFILE_D_PAD_CUT ||
            code == LIMEFILE_D_TYPE_TAIL || code == LIMEFILE_D_FLAGS ||
-           code == LIMEFILE_D_OPTIONAL;
+           code == LIMEFILE_D_OPTIONAL || code == LIMEFILE_D_DATATYPE;
 }

@@ -98,6 +98,13 @@ static uint64_t format_bytes(enum limefile_fieldkind kind, const struct limefile
     return reals * format->precision / 8;
 }
 
+static void describe_data(struct limefile_field *f, const struct limefile_scidac_record *record)
+{
+    f->datacount = record->datacount;
+    f->colors = record->colors;
+    f->spins = record->spins;
+}
+
 static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind kind,
                                const struct field_words *words)
 {
@@ -107,6 +114,8 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
     f->site_bytes = format_bytes(kind, words->format);
     if (f->site_bytes == 0 && words->record)
         f->site_bytes = datum_bytes(words->record);
+    if (words->record)
+        describe_data(f, words->record);
     f->disputed = words->record && (words->record->recordtype != LIMEFILE_FIELD ||
                                     datum_bytes(words->record) != f->site_bytes);
     bool part = words->file && words->file->volfmt != 0; /* of the lattice */
@@ -137,8 +146,10 @@ static void describe_by_record(struct limefile_field *f, const struct field_word
     const struct limefile_scidac_record *record = words->record;
     bool part = words->file && words->file->volfmt != 0;
     memcpy(f->name, record->datatype, sizeof f->name);
-    f->precision = record->precision;
+    f->precision =
+        record->precision ? record->precision : limefile_datatype_precision(record->datatype);
     f->site_bytes = datum_bytes(record);
+    describe_data(f, record);
     if (record->recordtype == LIMEFILE_GLOBAL) {
         f->sites = 1;
         return;
@@ -153,9 +164,18 @@ static void describe_by_record(struct limefile_field *f, const struct field_word
         f->sites = 0;
 }
 
+bool field_has_links(const struct limefile_field *f)
+{
+    struct limefile_siteshape site;
+    limefile_siteshape_of(f, &site);
+    return limefile_siteshape_is_links(&site);
+}
+
 bool field_is_of_grid(const struct limefile_field *f)
 {
-    return f->kind == LIMEFILE_KIND_SCIDAC && strncmp(f->name, "GRID_", 5) == 0;
+    return !f->by_format &&
+           (f->kind == LIMEFILE_KIND_SCIDAC || f->kind == LIMEFILE_KIND_GAUGE) &&
+           strncmp(f->name, "GRID_", 5) == 0;
 }
 
 /*
@@ -167,6 +187,7 @@ static void describe_by_length(struct limefile_field *f)
 {
     unsigned x = f->lattice.dims > 4 ? 1 : 0;
     uint64_t whole, bytes = f->record.bytes;
+    f->datacount = 0; /* typesize is not always that of one datum */
     if (f->boxed || f->sites == 0 || bytes == 0 ||
         __builtin_mul_overflow(f->sites, f->site_bytes, &whole))
         return;
@@ -200,6 +221,8 @@ int field_describe(struct limefile_field *f, enum limefile_fieldkind kind,
     if (kind == LIMEFILE_KIND_SCIDAC && !words->format && !out.boxed && !words->file &&
         out.record.bytes % out.site_bytes == 0)
         out.sites = out.record.bytes / out.site_bytes;
+    if (out.kind == LIMEFILE_KIND_SCIDAC && words->record && field_has_links(&out))
+        out.kind = LIMEFILE_KIND_GAUGE;
     *f = out;
     return 0;
 }

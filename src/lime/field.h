@@ -20,6 +20,9 @@ struct field_words {
 int field_describe(struct limefile_field *, enum limefile_fieldkind,
                    const struct field_words *);
 
+/* True if its sites are four square colour matrices. */
+bool field_has_links(const struct limefile_field *);
+
 /* True if its private record calls it what Grid calls things. */
 bool field_is_of_grid(const struct limefile_field *);
 

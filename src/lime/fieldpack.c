@@ -8,7 +8,7 @@
 
 enum {
     NUMBER_MAX = 10, /* bytes of a packed number */
-    NUMBERS_MAX = 3 * LIMEFILE_DIMS_MAX + 8,
+    NUMBERS_MAX = 3 * LIMEFILE_DIMS_MAX + 11,
     DESCRIPTION_MAX = NUMBERS_MAX * NUMBER_MAX + LIMEFILE_WORD_MAX,
 
     HALVED = 1,
@@ -55,6 +55,9 @@ static size_t pack(unsigned char *begin, const struct limefile_field *f)
     put(&to, f->sites);
     put(&to, f->site_bytes);
     put(&to, f->expected);
+    put(&to, f->datacount);
+    put(&to, f->colors);
+    put(&to, f->spins);
     return (size_t)(to - begin);
 }
 
@@ -107,4 +110,7 @@ void fieldpack_get(const struct fieldpack *p, uint64_t where, struct limefile_fi
     f->sites = get(&from);
     f->site_bytes = get(&from);
     f->expected = get(&from);
+    f->datacount = get(&from);
+    f->colors = (unsigned)get(&from);
+    f->spins = (unsigned)get(&from);
 }

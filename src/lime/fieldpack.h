@@ -13,8 +13,9 @@ struct fieldpack {
 
 /*
  * Packs what describes the field: kind, name, precision, lattice, box, sites, site_bytes,
- * expected, disputed. Neighbours with the same description share it. *where: what
- * fieldpack_get() takes, never 0. The box of a field without a lattice is not kept.
+ * expected, datacount, colors, spins, disputed. Neighbours with the same description share it.
+ * *where: what fieldpack_get() takes, never 0. The box of a field without a lattice is not
+ * kept.
  */
 int fieldpack_put(struct fieldpack *, const struct limefile_field *, uint64_t *where);
 

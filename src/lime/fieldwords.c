@@ -140,7 +140,8 @@ int fields_describe_gauge(struct builder *b, struct limefile_field *f,
     if (!err && !field_agrees_with_file(f, &words))
         err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
     struct limefile_gaugename gauge;
-    if (!limefile_gaugename_parse(f->name, &gauge) && !strcasestr(f->name, "gauge"))
+    if (!limefile_gaugename_parse(f->name, &gauge) && !strcasestr(f->name, "gauge") &&
+        !field_has_links(f))
         f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG has no other fields; programs have */
     return err;
 }
@@ -157,6 +158,8 @@ int fields_describe_scidac(struct builder *b, struct limefile_field *f)
                        f->by_record);
     if (!err && f->boxed && words.file && f->lattice.dims == 0)
         err = fields_note(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+    if (!err && f->lattice.dims && !limefile_datatype_is_known(f->name))
+        err = fields_note(b, LIMEFILE_D_DATATYPE, f->by_record, 0);
     return err;
 }
 

@@ -1,4 +1,4 @@
-/* sites.c - the sites of an SU(3) configuration in a container */
+/* sites.c - which fields are SU(3) gauge configurations, and their sites */
 
 #include "limesites.h"
 
@@ -6,6 +6,7 @@
 
 enum {
     BITS_OF_SITES = 55,
+    COLOURS = 3,
 };
 
 static int read_field(void *context, uint64_t first, uint64_t count, void *out)
@@ -19,15 +20,84 @@ static int read_field(void *context, uint64_t first, uint64_t count, void *out)
     return (size_t)came == n ? 0 : LIMEFILE_E_SHRUNK;
 }
 
+/* ---- which fields are configurations ---- */
+
+static bool is_su3_name(const char *name)
+{
+    struct limefile_gaugename gauge;
+    if (!limefile_gaugename_parse(name, &gauge))
+        return true; /* a datatype of QIO */
+    return gauge.group == LIMEFILE_GROUP_SU && gauge.n == COLOURS && !gauge.variant;
+}
+
+/* Why a gauge field cannot be read as a configuration; NULL if it can. */
+static const char *why_not_read(const struct limefile_field *f)
+{
+    struct limefile_siteshape site;
+    limefile_siteshape_of(f, &site);
+    bool links = limefile_siteshape_is_links(&site);
+    if (!is_su3_name(f->name) || (links && site.extent[1] != COLOURS))
+        return "a gauge field, but not of SU(3)";
+    if (f->disputed)
+        return "its descriptions contradict each other";
+    if (!links)
+        return "a gauge field, but its metadata do not describe 4 colour matrices a site";
+    if (f->halved)
+        return "4 colour matrices a site, but only of every second site";
+    if (f->boxed)
+        return "4 colour matrices a site, but only of a part of the lattice";
+    if (f->lattice.dims == 0)
+        return "4 colour matrices a site, but no record describes the lattice";
+    if (f->lattice.dims != 4)
+        return "4 colour matrices a site, but the lattice does not have 4 dimensions";
+    if (f->sites == 0)
+        return LIMEFILE_WHY_VOLUME;
+    if (!limefile_field_is_summable(f) || f->sites >> BITS_OF_SITES != 0)
+        return "4 colour matrices a site, but its length is not that of the lattice";
+    return NULL;
+}
+
+/* True if a private record gives a site the bytes of four matrices, but not the numbers of four
+ * matrices: its precision, or the size of a datum, is missing or wrong. */
+static bool has_bytes_of_links(const struct limefile_field *f)
+{
+    struct limefile_siteshape site;
+    const uint64_t single = 4 * COLOURS * COLOURS * 8, datum = COLOURS * COLOURS * 2;
+    if (f->kind != LIMEFILE_KIND_SCIDAC || f->datacount == 0 ||
+        (f->site_bytes != single && f->site_bytes != 2 * single))
+        return false;
+    limefile_siteshape_of(f, &site);
+    bool matrices = site.dims == 3 && strcmp(site.name[2], "b") == 0;
+    return !site.known ||
+           (matrices && f->site_bytes / f->datacount != datum * f->precision / 8);
+}
+
+enum limefile_configuration limefile_field_configuration(const struct limefile_field *f,
+                                                         const char **why)
+{
+    const char *reason = NULL;
+    if (f->kind == LIMEFILE_KIND_GAUGE)
+        reason = why_not_read(f);
+    else if (f->kind == LIMEFILE_KIND_UNKNOWN)
+        reason = f->by_format || f->by_record ? "the metadata that describe it cannot be read"
+                                              : "no metadata describe it";
+    else if (has_bytes_of_links(f))
+        reason =
+            "it has the bytes of 4 colour matrices a site, but its precision or typesize is "
+            "another";
+    if (why)
+        *why = reason;
+    return reason                           ? LIMEFILE_CONFIGURATION_UNKNOWN
+           : f->kind == LIMEFILE_KIND_GAUGE ? LIMEFILE_CONFIGURATION
+                                            : LIMEFILE_NO_CONFIGURATION;
+}
+
+/* ---- their sites ---- */
+
 int limefile_sites_of_field(struct limefile_source *source, const struct limefile_field *field,
                             struct limefile_sites_field *context, struct limefile_sites *out)
 {
-    if (field->kind != LIMEFILE_KIND_GAUGE || strcmp(field->name, "su3gauge") != 0 ||
-        field->lattice.dims != 4 || field->boxed || field->halved || field->disputed ||
-        (field->precision != 32 && field->precision != 64) ||
-        field->site_bytes != (uint64_t)LIMEFILE_SITE_REALS * (field->precision / 8) ||
-        field->sites == 0 || field->sites >> BITS_OF_SITES != 0 ||
-        !limefile_field_is_summable(field))
+    if (limefile_field_configuration(field, NULL) != LIMEFILE_CONFIGURATION)
         return LIMEFILE_E_STATE;
     context->source = source;
     context->data_offset = field->record.data_offset;

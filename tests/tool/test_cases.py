@@ -1,17 +1,108 @@
 """Inputs on which a released version failed (tests/data/cases), and what is right for them."""
 
+import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
-from limetest import run
+from limetest import needs_fuse, run
 
 CASES = os.path.join(limetest.REPO, "tests", "data", "cases")
 
 
 def case(name):
     return os.path.join(CASES, name)
+
+
+class Gauge(limetest.TestCase):
+    PLAQUETTE, SPACE, TIME, TRACE = 0.0005445170, 0.0115649148, -0.0104758809, -0.1693366103
+
+    def physics(self, path, status=0):
+        done = run(["lime", "check", "--physics", "--json", path])
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        told = json.loads(done.stdout)["physics"]
+        self.assertEqual(len(told), 1)
+        return told[0]
+
+    def assert_usqcd(self, path):
+        """In single precision, so that the sums of another program agree to about 1e-9."""
+        result = self.physics(path)
+        self.assertEqual(result["state"], "good")
+        for name, value in (("plaquette", self.PLAQUETTE), ("space", self.SPACE),
+                            ("time", self.TIME), ("link_trace", self.TRACE)):
+            self.assertAlmostEqual(result[name], value, 8, (path, name))
+
+    def assert_header(self, data):
+        """Of a NERSC file."""
+        for key, value in ("PLAQUETTE", self.PLAQUETTE), ("LINK_TRACE", self.TRACE):
+            self.assertAlmostEqual(float(re.search(rb"%s = (\S+)" % key.encode(), data)[1]), value, 8)
+
+    def shape(self, path):
+        (field,) = json.loads(self.run_ok(["lime", "info", "--json", path]))["fields"]
+        head = self.run_ok(["lime", "cat", "--range", "0:128", path, f"{field['ordinal']}.npy"])
+        text = ", ".join(map(str, field["array"]["shape"]))
+        self.assertIn(f"'shape': ({text}), ".encode(), head)
+        self.assertIn(f"'descr': '{field['array']['dtype']}'".encode(), head)
+        return field["kind"], field["array"]["dtype"], field["array"]["shape"]
+
+    def test_usqcd(self):
+        path = case("usqcd-f3.lime")
+        self.assert_usqcd(path)
+        self.assertEqual(self.shape(path), ("gauge", ">c8", [4, 4, 4, 4, 4, 3, 3]))
+        self.assertIn(b"\ngauge configuration USQCD_F3_ColorMatrix (record 5)\n",
+                      self.run_ok(["lime", "info", path]))
+        for kind in "nersc", "milc", "openqcd", "ildg":
+            out = os.path.join(self.tempdir(), "out")
+            self.run_ok(["lime", "convert", "--to", kind, path, out])
+            self.assert_usqcd(out)
+        self.assert_header(self.run_ok(["lime", "cat", path, "5.nersc"]))
+
+    @needs_fuse
+    def test_usqcd_in_a_mount(self):
+        mount = self.mount(case("usqcd-f3.lime"))
+        self.assert_usqcd(mount.path)
+        for name in "conf.nersc", "conf.milc", "conf.openqcd", "scidac-binary-data.nersc":
+            with open(mount.join(name), "rb") as file:
+                path = self.write("copy", file.read())
+            self.assert_usqcd(path)
+        with open(mount.join("conf.nersc"), "rb") as file:
+            self.assert_header(file.read())
+        with open(mount.join("scidac-binary-data.npy"), "rb") as file:
+            self.assertIn(b"'shape': (4, 4, 4, 4, 4, 3, 3)", file.read(128))
+
+    def test_bad_link(self):
+        path = case("qdp-d3-badlink.lime")
+        result = self.physics(path, status=1)
+        self.assertEqual((result["state"], result["bad_links"]), ("bad", 1))
+        bad = result["first_bad"]
+        self.assertEqual((bad["site"], bad["direction"]), ([0, 2, 0, 0], "z"))
+        self.assertAlmostEqual(bad["deviation"], 55.8, 1)
+        done = run(["lime", "check", "--physics", path])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"site 0 2 0 0 (x y z t), direction z", done.stderr)
+        self.assertIn(b"configurations: 1 bad\n", done.stdout)
+        self.run_ok(["lime", "check", "--data", path])  # its checksum is right
+
+    def test_fat(self):
+        """Links that are 1.7 times unitary."""
+        result = self.physics(case("fat.lime"), status=1)
+        self.assertEqual((result["state"], result["bad_links"]), ("bad", 1024))
+
+    def test_spinor(self):
+        path = case("quda-spinor.lime")
+        self.assertEqual(self.shape(path), ("field", ">c16", [4, 4, 4, 4, 4, 3]))
+        self.assertIn(b"configurations: none\n", self.run_ok(["lime", "check", "--physics", path]))
+
+    def test_not_examined(self):
+        """Data that nothing describes can be a configuration."""
+        for name, ordinal in ("only-data.ildg", 1), ("xlf-and-data.ildg", 2):
+            done = run(["lime", "check", "--physics", case(name)])
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f": record {ordinal}: unverified: no metadata describe it\n".encode(),
+                          done.stdout)
+            self.assertIn(b"; configurations: 1 unverified\n", done.stdout)
 
 
 class Formats(limetest.TestCase):

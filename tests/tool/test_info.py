@@ -263,7 +263,7 @@ class Json(InfoCase):
             "clime_pack_multi", "tm_clime_prop_4444_p32_n1", "qio_test1_scidac_n1")}
         self.assertEqual(kinds, {"clime_pack_multi": ["unknown", "unknown"],
                                  "tm_clime_prop_4444_p32_n1": ["propagator"],
-                                 "qio_test1_scidac_n1": ["field", "field", "global", "field"]})
+                                 "qio_test1_scidac_n1": ["field", "field", "global", "gauge"]})
         box = self.json(corpus("qio_test1_scidac_n1"))["fields"][1]
         self.assertEqual((box["lattice"], box["lower"], box["upper"], box["sites"]),
                          ([8, 4, 4, 4], [1, 0, 0, 2], [2, 3, 3, 2], 32))

@@ -330,19 +330,25 @@ class Physics(limetest.TestCase):
     def test_others_are_not_examined(self):
         data = encode(LINKS)
         other = scidac.ildg_format(DIMS).replace(b"su3gauge", b"su2gauge")
-        for records, states in (
-                ([("ildg-format", other), ("ildg-binary-data", data)], ["unverified"]),
-                ([("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", data[:-576])],
-                 ["unverified"]),
-                ([("ildg-binary-data", data)], []), ([("xlf-info", b"plaquette = 1")], [])):
+        for records, status, reasons in (
+                ([("ildg-format", other), ("ildg-binary-data", data)], 1,
+                 ["a gauge field, but not of SU(3)"]),
+                ([("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", data[:-576])], 1,
+                 ["4 colour matrices a site, but its length is not that of the lattice"]),
+                ([("ildg-binary-data", data)], 3, ["no metadata describe it"]),
+                ([("xlf-info", b"plaquette = 1")], 0, [])):
             path = self.write("c", container([records]))
             done = run(["lime", "check", "--physics", "--json", path])
-            self.assertEqual([p["state"] for p in json.loads(done.stdout)["physics"]], states)
+            physics = json.loads(done.stdout)["physics"]
+            self.assertEqual([(p["state"], p["reason"]) for p in physics],
+                             [("unverified", reason) for reason in reasons])
+            self.assertEqual(done.returncode, status)
             done = run(["lime", "check", "--physics", path])
-            self.assertIn(f"; configurations: {'1 unexamined' if states else 'none'}\n".encode(),
+            self.assertEqual(done.returncode, status)
+            self.assertIn(f"; configurations: {'1 unverified' if reasons else 'none'}\n".encode(),
                           done.stdout)
-            wrong = b"length" in done.stderr
-            self.assertEqual(done.returncode, 1 if wrong else 3 if states else 0)
+            for reason in reasons:
+                self.assertIn(f": unverified: {reason}\n".encode(), done.stdout)
 
     def test_with_sums(self):
         data = encode(LINKS)

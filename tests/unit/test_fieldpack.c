@@ -31,6 +31,9 @@ static void any_field(struct limefile_field *f)
     f->sites = any_number();
     f->site_bytes = any_number();
     f->expected = any_number();
+    f->datacount = any_number();
+    f->colors = (unsigned)any_number();
+    f->spins = (unsigned)any_number();
 }
 
 static void assert_same(const struct limefile_field *f, const struct limefile_field *g)
@@ -44,7 +47,8 @@ static void assert_same(const struct limefile_field *f, const struct limefile_fi
     assert_memory_equal(f->lower, g->lower, sizeof f->lower);
     assert_memory_equal(f->upper, g->upper, sizeof f->upper);
     assert_true(f->sites == g->sites && f->site_bytes == g->site_bytes);
-    assert_true(f->expected == g->expected);
+    assert_true(f->expected == g->expected && f->datacount == g->datacount);
+    assert_true(f->colors == g->colors && f->spins == g->spins);
 }
 
 static void test_any(void **state)

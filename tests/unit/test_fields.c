@@ -187,7 +187,7 @@ static const struct expected corpus[] = {
      8, 0, 7, 1, 10, 0, 0xf791abfd, 0xcfafa402},
     {"qio_test1_scidac_n1.lime", 13, LIMEFILE_KIND_GLOBAL, "QLA_F_Real", 32, "", false, 1, 12,
      0, 11, 1, 14, 0, 0x343a3571, 0x343a3571},
-    {"qio_test1_scidac_n1.lime", 17, LIMEFILE_KIND_SCIDAC, "QDP_F3_ColorMatrix", 32, "8 4 4 4",
+    {"qio_test1_scidac_n1.lime", 17, LIMEFILE_KIND_GAUGE, "QDP_F3_ColorMatrix", 32, "8 4 4 4",
      false, 512, 288, 0, 15, 1, 18, 0, 0x92249621, 0xbbac102e},
     {"tm_clime_gauge_4444_p64_n1.lime", 3, LIMEFILE_KIND_GAUGE, "su3gauge", 64, "4 4 4 4",
      false, 256, 576, 2, 0, 0, 4, 0, 0xf17ba6db, 0xebc2d919},

@@ -165,7 +165,8 @@ static void test_harmless(void **state)
 {
     (void)state;
     static const int harmless[] = {LIMEFILE_D_PAD_NONZERO, LIMEFILE_D_PAD_CUT,
-                                   LIMEFILE_D_TYPE_TAIL, LIMEFILE_D_FLAGS, LIMEFILE_D_OPTIONAL};
+                                   LIMEFILE_D_TYPE_TAIL,   LIMEFILE_D_FLAGS,
+                                   LIMEFILE_D_OPTIONAL,    LIMEFILE_D_DATATYPE};
     const size_t count = sizeof harmless / sizeof harmless[0];
     size_t found = 0;
     for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_VOLUME_MANY; code++)

@@ -36,7 +36,8 @@ uint64_t limefs_face_digest(const struct limefile_field *field)
         field->lattice.dims,   field->halved,         field->boxed,
         field->sites,          field->site_bytes,     field->expected,
         field->has_checksum,   field->checksum.suma,  field->checksum.sumb,
-        field->record.ordinal, field->disputed,       field->by_format != 0};
+        field->record.ordinal, field->disputed,       field->by_format != 0,
+        field->datacount,      field->colors,         field->spins};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         hash = add(hash, values[i]);
     for (unsigned i = 0; i < field->lattice.dims && i < LIMEFILE_DIMS_MAX; i++) {

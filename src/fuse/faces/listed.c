@@ -24,9 +24,7 @@ enum {
 
 bool limefs_face_is_configuration(const struct limefile_field *field)
 {
-    struct limefile_sites_field where;
-    struct limefile_sites sites;
-    return limefile_sites_of_field(NULL, field, &where, &sites) == 0;
+    return limefile_field_configuration(field, NULL) == LIMEFILE_CONFIGURATION;
 }
 
 /* The i-th name of a field; false: it has not so many. */

@@ -1,5 +1,5 @@
 /* physics.c - user.lime.physics: what a job's ranks measure of a configuration */
-#include "faces.h"
+#include "face.h"
 #include "fields.h"
 #include "job.h"
 #include "verify.h"
@@ -20,7 +20,7 @@ static int describe(struct limefs *fs, struct limefs_view *view, uint64_t ordina
     if (err)
         return err;
     bool found = limefile_fields_of(&(*fields)->fields, ordinal, field) &&
-                 field->kind == LIMEFILE_KIND_GAUGE;
+                 limefs_face_is_configuration(field);
     return found ? 0 : -ENODATA;
 }
 

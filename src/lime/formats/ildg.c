@@ -3,18 +3,9 @@
 
 /* ---- one field ---- */
 
-/* ILDG's, or four colour matrices a site as QIO's users write them. */
 static bool is_gauge(const struct limefile_field *f)
 {
-    static const char *const names[] = {"QDP_F3_ColorMatrix", "QDP_D3_ColorMatrix",
-                                        "QUDA_FNc3_GaugeField", "QUDA_DNc3_GaugeField"};
-    bool named = f->kind == LIMEFILE_KIND_GAUGE && strcmp(f->name, "su3gauge") == 0;
-    for (size_t i = 0; f->kind == LIMEFILE_KIND_SCIDAC && i < 4; i++)
-        named = named || strcmp(f->name, names[i]) == 0;
-    return named && f->lattice.dims == 4 && !f->boxed && !f->halved && !f->disputed &&
-           (f->site_bytes == 288 || f->site_bytes == 576) &&
-           (f->precision == 0 || f->site_bytes == 9 * f->precision) &&
-           gauge_count_sites(f->lattice.extent) && limefile_field_is_summable(f);
+    return limefile_field_configuration(f, NULL) == LIMEFILE_CONFIGURATION;
 }
 
 int gauge_field_open(struct limefile_gauge *g, const struct limefile_field *field)
@@ -29,7 +20,7 @@ int gauge_field_open(struct limefile_gauge *g, const struct limefile_field *fiel
     g->has_checksum = field->has_checksum;
     g->sums.scidac = field->checksum;
     memcpy(g->sites.extent, field->lattice.extent, sizeof g->sites.extent);
-    g->sites.precision = field->site_bytes == 576 ? 64 : 32;
+    g->sites.precision = field->precision;
     g->sites.read = gauge_read_plain;
     g->sites.context = g;
     g->kept->form = links_ildg(g->sites.precision);

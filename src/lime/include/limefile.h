@@ -31,12 +31,10 @@
 /* ---- errors (error.c) ------------------------------------------------------------- */
 
 /*
- * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_BEGINNING are
- * faults: the container cannot be followed any further. LIMEFILE_D_* are
- * deviations: the format is broken, but a reader can go on. Those from LIMEFILE_D_XML on are
- * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML has
- * -code in `have`, one of LIMEFILE_D_OPTIONAL the element's name in `why`, one of
- * LIMEFILE_D_CHECKSUM suma << 32 | sumb.
+ * The codes in addition to errno. LIMEFILE_E_MAGIC to LIMEFILE_E_BEGINNING are faults, at which
+ * a reader must stop. LIMEFILE_D_* are deviations: a reader can go on. Those from
+ * LIMEFILE_D_XML on are about what records mean (limeildg.h, limecheckpoint.h); LIMEFILE_D_XML
+ * has -code in `have`, _OPTIONAL the element in `why`, _CHECKSUM suma << 32 | sumb.
  */
 enum limefile_error {
     LIMEFILE_E_MAGIC = -10000, /* no record header where one must be */
@@ -75,6 +73,7 @@ enum limefile_error {
 
     LIMEFILE_D_XML,            /* a metadata record that cannot be understood */
     LIMEFILE_D_OPTIONAL,       /* an optional element of metadata that cannot be read */
+    LIMEFILE_D_DATATYPE,       /* a datatype of a private record with an unknown prefix */
     LIMEFILE_D_FORMAT_MISSING, /* ildg-binary-data that no ildg-format describes */
     LIMEFILE_D_FORMAT_LATE,    /* an ildg-format behind its data, or without any */
     LIMEFILE_D_FORMAT_DIFFERS, /* two records describe the same data differently */
@@ -241,8 +240,7 @@ int limefile_check_fd(int fd);
 /* Of offset, length and memory of a direct read or write, for any device. */
 #define LIMEFILE_DIRECT_ALIGN 4096
 
-/* Fewer bytes than that profit from the kernel's read-ahead, and from its gathering of writes.
- */
+/* The kernel's read-ahead and its gathering of writes make fewer bytes faster. */
 #define LIMEFILE_DIRECT_MIN (512 * 1024)
 
 /* Of x86-64 and arm64 with small pages of 4 KiB: buffers that the kernel pins for each reply,

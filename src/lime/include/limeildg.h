@@ -116,12 +116,13 @@ int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX]);
 /* What a binary record is said to be. */
 enum limefile_fieldkind {
     LIMEFILE_KIND_UNKNOWN,    /* nothing describes it */
-    LIMEFILE_KIND_GAUGE,      /* ildg-binary-data with an ildg-format, its field a gauge one */
+    LIMEFILE_KIND_GAUGE,      /* ildg-binary-data with an ildg-format, its field a gauge one; or
+                                 four square colour matrices a site by a private record */
     LIMEFILE_KIND_PROPAGATOR, /* scidac-binary-data with an etmc- or quda-propagator-format */
     LIMEFILE_KIND_SOURCE,     /* the same with an etmc-source-format */
-    LIMEFILE_KIND_SCIDAC,     /* with a scidac-private-record-xml alone, cvc's format, or an
-                                 ildg-format of something else */
-    LIMEFILE_KIND_GLOBAL,     /* the same, of recordtype 1: no lattice */
+    LIMEFILE_KIND_SCIDAC, /* another field with a scidac-private-record-xml alone, with cvc's
+                             format, or with an ildg-format of something else */
+    LIMEFILE_KIND_GLOBAL, /* the same, of recordtype 1: no lattice */
 };
 
 /* One record of type ildg-binary-data or scidac-binary-data, and all that is known of it.
@@ -135,10 +136,12 @@ struct limefile_field {
     bool halved; /* every second site of it (Grid): the ranks are those of this hypercube */
     bool boxed;  /* a hypercube of it only: */
     uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX]; /* of each dimension of it */
-    uint64_t sites;                /* in the record; 0: not known */
-    uint64_t site_bytes;           /* 0: not known */
-    uint64_t expected;             /* data length by lattice and precision; 0: not known */
-    bool disputed;                 /* another description gives a site another size */
+    uint64_t sites;         /* in the record; 0: not known */
+    uint64_t site_bytes;    /* 0: not known */
+    uint64_t expected;      /* data length by lattice and precision; 0: not known */
+    uint64_t datacount;     /* equal data of a site, by the private record; 0: not known */
+    unsigned colors, spins; /* by the private record; 0: not stated */
+    bool disputed;          /* another description gives a site another size */
     uint64_t by_format, by_record; /* ildg/etmc format, private record */
     uint64_t by_file;              /* private file XML, grid-format */
     uint64_t by_checksum, by_lfn;
@@ -152,6 +155,32 @@ bool limefile_field_fits(const struct limefile_field *);
 /* True if sites and site_bytes are known and agree with the record's length, so that a sum can
  * be taken. */
 bool limefile_field_is_summable(const struct limefile_field *);
+
+/* ---- what a site of a field holds (siteshape.c) ---- */
+
+#define LIMEFILE_SITE_DIMS_MAX 5
+
+/* The array that one site is, row-major: four links are (4, 3, 3), a spinor is (4, 3). */
+struct limefile_siteshape {
+    unsigned dims; /* 0: a single number */
+    uint64_t extent[LIMEFILE_SITE_DIMS_MAX];
+    const char *name[LIMEFILE_SITE_DIMS_MAX]; /* "mu", "a", "b", "spin", "colour"; all differ */
+    unsigned precision;                       /* bits of a real number; 0: they are bytes */
+    bool complex;                             /* a number is two real ones */
+    bool known; /* false: only the number of real numbers, or of bytes, is known */
+};
+void limefile_siteshape_of(const struct limefile_field *, struct limefile_siteshape *out);
+
+/* True if the site is four square colour matrices. */
+bool limefile_siteshape_is_links(const struct limefile_siteshape *);
+
+/* The precision in a datatype as "QDP_F3_ColorMatrix": 32 or 64; 0: it has none. */
+unsigned limefile_datatype_precision(const char *datatype);
+
+/* False if the datatype has a prefix, as "QDP_", that is not in the list of docs/format.md. */
+bool limefile_datatype_is_known(const char *datatype);
+
+/* ---- whether data can be compared with a checksum ---- */
 
 /*
  * Whether the data can be compared with their checksum (proof.c). Where the length contradicts

@@ -39,9 +39,30 @@ static inline size_t limefile_sites_bytes(const struct limefile_sites *sites)
     return (size_t)LIMEFILE_SITE_REALS * (sites->precision / 8);
 }
 
+/* ---- configurations in containers ---- */
+
+/*
+ * Whether a field is an SU(3) gauge configuration: ILDG's su3gauge, or a QIO field of four 3x3
+ * colour matrices a site, whatever the prefix of its datatype. All programs ask this function.
+ */
+enum limefile_configuration {
+    LIMEFILE_CONFIGURATION,         /* it is one, and can be read */
+    LIMEFILE_CONFIGURATION_UNKNOWN, /* it is or can be a gauge field, but it cannot be examined
+                                     */
+    LIMEFILE_NO_CONFIGURATION,      /* it is something else, such as a propagator */
+};
+
+#define LIMEFILE_WHY_VOLUME \
+    "one volume of a partitioned set; 'lime join' makes one container of the set"
+
+/* *why: the reason for LIMEFILE_CONFIGURATION_UNKNOWN, static; NULL otherwise. why may be NULL.
+ */
+enum limefile_configuration limefile_field_configuration(const struct limefile_field *,
+                                                         const char **why);
+
 /* The sites of a field in a container: `context` must stay where it is as long as they are
  * used, and the source must bear several threads (as a descriptor does). LIMEFILE_E_STATE if
- * the field is no SU(3) configuration of four dimensions whose length fits its description. */
+ * the field is not LIMEFILE_CONFIGURATION. */
 struct limefile_sites_field {
     struct limefile_source *source;
     uint64_t data_offset;

@@ -26,9 +26,9 @@
 
 /* ---- the array that a field is (array.c) -------------------------------------------- */
 
-#define LIMEFILE_ARRAY_DIMS_MAX (LIMEFILE_DIMS_MAX + 5)
+#define LIMEFILE_ARRAY_DIMS_MAX (LIMEFILE_DIMS_MAX + LIMEFILE_SITE_DIMS_MAX)
 
-/* Row-major; the lattice's dimensions first, t slowest, then those of a site: su3gauge has
+/* Row-major; the lattice's dimensions first, t slowest, then those of a site: four links are
  * (T, Z, Y, X, 4, 3, 3), a spinor (T, Z, Y, X, 4, 3). Of a hypercube only its box. Data of a
  * halved lattice, or of one that is not known but whose sites are, have one dimension of sites.
  */

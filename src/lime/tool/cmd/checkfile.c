@@ -247,7 +247,7 @@ static int verify(struct look *look)
         err = physics_check(&look->physics, &look->field);
     check->physical = look->physics.good;
     check->unphysical = look->physics.wrong;
-    check->unexamined = look->physics.unknown;
+    check->unexamined = look->physics.unverified;
     return err;
 }
 

@@ -86,7 +86,7 @@ static void sums_text(const struct check *c, char buf[COUNTS_MAX])
 
 static void physics_text(const struct check *c, char buf[COUNTS_MAX])
 {
-    static const char *const names[] = {"good", "bad", "unexamined"};
+    static const char *const names[] = {"good", "bad", "unverified"};
     const uint64_t counts[] = {c->physical, c->unphysical, c->unexamined};
     if (c->options->physics)
         counts_text("configurations", names, counts, "none", buf);

@@ -16,8 +16,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static const char *const state_words[] = {"good", "bad", "unverified", "unreadable"};
-
 static int keep(struct physics_check *p, const struct physics_result *result)
 {
     if (p->results == p->room) {
@@ -201,16 +199,13 @@ static void conclude(struct physics_check *p, const struct field_check *check,
                      const struct limefile_field *f, struct physics_result *result, int err)
 {
     if (err == LIMEFILE_E_STATE) {
-        bool other = strcmp(f->name, "su3gauge") != 0;
-        result->state = PHYSICS_UNKNOWN;
-        result->reason = other ? "not an SU(3) configuration"
-                               : "its length or its lattice is not that of a configuration";
-        p->unknown++;
+        result->verdict = LIMEFILE_UNVERIFIED;
+        p->unverified++;
         if (!check->quiet)
-            answer(check->path, "record %" PRIu64 ": unexamined: %s", result->ordinal,
+            answer(check->path, "record %" PRIu64 ": unverified: %s", result->ordinal,
                    result->reason);
     } else if (err) {
-        result->state = PHYSICS_UNREADABLE;
+        result->verdict = LIMEFILE_UNREADABLE;
         result->reason = limefile_strerror(err);
         p->wrong++;
         check->report(check->context, &(struct limefile_finding){
@@ -222,7 +217,7 @@ static void conclude(struct physics_check *p, const struct field_check *check,
         if (!check->quiet)
             print(check, result);
         bool good = report(check, f, result);
-        result->state = good ? PHYSICS_OK : PHYSICS_BAD;
+        result->verdict = good ? LIMEFILE_GOOD : LIMEFILE_BAD;
         p->good += good;
         p->wrong += !good;
     }
@@ -240,16 +235,41 @@ int physics_conclude(struct physics_check *p, const struct field_check *check,
     return err;
 }
 
+/* The metadata are in the master volume, so the others do not describe their data. */
+static bool is_volume(const struct field_check *check)
+{
+    static const char type[] = "scidac-sitelist";
+    struct limefile_record first;
+    uint64_t count;
+    return limefile_index_by_type(check->c->index, type, sizeof type - 1, &first, &count) == 0;
+}
+
+static int check_field(struct physics_check *p, const struct field_check *check,
+                       const struct limefile_field *f)
+{
+    struct physics_result result = {.ordinal = f->record.ordinal, .precision = f->precision};
+    int err = LIMEFILE_E_STATE;
+    switch (limefile_field_configuration(f, &result.reason)) {
+    case LIMEFILE_NO_CONFIGURATION:
+        return 0;
+    case LIMEFILE_CONFIGURATION:
+        err = compare(check, f, &result);
+        break;
+    case LIMEFILE_CONFIGURATION_UNKNOWN:
+        if (f->kind == LIMEFILE_KIND_UNKNOWN && is_volume(check))
+            result.reason = LIMEFILE_WHY_VOLUME;
+        break;
+    }
+    return physics_conclude(p, check, f, &result, err);
+}
+
 int physics_check(struct physics_check *p, const struct field_check *check)
 {
     int err = 0;
     for (size_t i = 0; !err && i < check->fields->count; i++) {
         struct limefile_field f;
         limefile_fields_get(check->fields, i, &f);
-        if (f.kind != LIMEFILE_KIND_GAUGE)
-            continue;
-        struct physics_result result = {.ordinal = f.record.ordinal, .precision = f.precision};
-        err = physics_conclude(p, check, &f, &result, compare(check, &f, &result));
+        err = check_field(p, check, &f);
     }
     return err;
 }
@@ -304,7 +324,7 @@ void physics_check_json(const struct physics_check *p)
     for (size_t i = 0; i < p->results; i++) {
         const struct physics_result *r = &p->result[i];
         printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "", r->ordinal,
-               state_words[r->state]);
+               limefile_verdict_word(r->verdict));
         if (r->reason) {
             printf(", \"reason\": \"%s\"}", r->reason);
             continue;

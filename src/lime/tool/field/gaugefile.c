@@ -25,16 +25,45 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
     return found ? TOOL_GOOD : TOOL_BAD;
 }
 
+enum { NAMED_MAX = 8 };
+
+/* Names the first fields that can be configurations but cannot be read as one: record
+ * `ordinal`, or any for 0. Returns false if there are none. */
+static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
+{
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    unsigned named = 0;
+    if (limefile_index_build(f->source, &index) != 0)
+        return false;
+    if (limefile_fields_build(f->source, index, &fields) == 0) {
+        for (size_t i = 0; i < fields.count && named < NAMED_MAX; i++) {
+            struct limefile_field field;
+            const char *why;
+            limefile_fields_get(&fields, i, &field);
+            if ((ordinal && field.record.ordinal != ordinal) ||
+                limefile_field_configuration(&field, &why) != LIMEFILE_CONFIGURATION_UNKNOWN)
+                continue;
+            message(f->path, "record %" PRIu64 ": no SU(3) gauge configuration: %s",
+                    field.record.ordinal, why);
+            named++;
+        }
+        limefile_fields_release(&fields);
+    }
+    limefile_index_free(index);
+    return named > 0;
+}
+
 /* why: "", or what is wrong with the header. */
-static void open_message(const char *path, int err, const char *why)
+static void open_message(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
 {
     if (err == LIMEFILE_E_GAUGE_SEVERAL)
-        message(path,
+        message(f->path,
                 "several configurations; choose one with --record ('lime info' lists them)");
     else if (*why)
-        message(path, "open: %s", why);
-    else
-        message_code(path, "open", err);
+        message(f->path, "open: %s", why);
+    else if (err != LIMEFILE_E_GAUGE_NONE || !name_unknown(f, ordinal))
+        message_code(f->path, "open", err);
 }
 
 /* A volume stands for its set; a configuration is a record of the whole lattice. */
@@ -75,7 +104,7 @@ int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
         status = select_ordinal(f, record, &ordinal);
     int err = status ? 0 : limefile_gauge_open_explained(f->source, ordinal, &f->gauge, why);
     if (err) {
-        open_message(path, err, why);
+        open_message(f, ordinal, err, why);
         status = TOOL_UNUSABLE;
     }
     if (status != TOOL_GOOD)

@@ -46,8 +46,8 @@ void sums_check_release(struct sums_check *);
 
 /* Zero to begin with; released whatever it was. */
 struct physics_check {
-    uint64_t good, wrong, unknown; /* unknown: gauge fields that cannot be examined */
-    struct physics_result *result; /* one for each gauge field */
+    uint64_t good, wrong, unverified; /* unverified: gauge fields that cannot be examined */
+    struct physics_result *result;    /* one for each gauge field */
     size_t results, room;
 };
 
@@ -71,9 +71,9 @@ struct gauge_check {
     bool unexamined; /* set if it is of a kind of its format that cannot be read */
 };
 
-/* Compares the data with the checksum in the header and, if `physical`, the links and the figures
- * there; check->fields is not used. A header that is damaged is reported. Returns 0, or why the
- * file cannot be read. */
+/* Compares the data with the checksum in the header and, if `physical`, the links and the
+ * figures there; check->fields is not used. A header that is damaged is reported. Returns 0, or
+ * why the file cannot be read. */
 int gauge_check(struct gauge_check *, const struct field_check *);
 
 #endif

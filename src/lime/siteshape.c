@@ -1,0 +1,325 @@
+/*
+ * siteshape.c - the array of numbers that one site of a field is
+ *
+ * The name tells it: ILDG's gauge fields, tmLQCD's spinors, the types of QIO's users (QDP, QLA,
+ * USQCD, QUDA, Grid). Where QIO's datatype has no word that is known here, the sizes in the
+ * private record tell it.
+ */
+#define _GNU_SOURCE
+#include "limeildg.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    COLOURS = 3,
+    SPINS = 4,
+    DIRECTIONS = 4,
+    EXTENT_MAX = 100, /* of an extent in a name; a larger one does not count */
+};
+
+static bool add_dim(struct limefile_siteshape *s, uint64_t extent, const char *name)
+{
+    if (s->dims == LIMEFILE_SITE_DIMS_MAX)
+        return false;
+    s->extent[s->dims] = extent;
+    s->name[s->dims++] = name;
+    return true;
+}
+
+static uint64_t count_numbers(const struct limefile_siteshape *s)
+{
+    uint64_t count = 1;
+    for (unsigned i = 0; i < s->dims; i++)
+        if (__builtin_mul_overflow(count, s->extent[i], &count))
+            return 0;
+    return count;
+}
+
+/* Adds dimensions for letters: c colour, s spin, h one half of the spins, l direction. Returns
+ * false if there are too many. */
+static bool add_letters(struct limefile_siteshape *s, const char *letters, uint64_t colours,
+                        uint64_t spins)
+{
+    static const struct {
+        char letter;
+        const char *alone, *first, *second;
+    } names[] = {
+        {'c', "colour", "a", "b"},
+        {'s', "spin", "spin", "spin2"},
+        {'h', "spin", "spin", "spin2"},
+        {'l', "mu", "mu", "nu"},
+    };
+    bool good = true;
+    for (const char *at = letters; *at; at++) {
+        size_t i = 0;
+        while (names[i].letter != *at)
+            i++;
+        uint64_t extent = *at == 'c'   ? colours
+                          : *at == 's' ? spins
+                          : *at == 'h' ? SPINS / 2
+                                       : DIRECTIONS;
+        const char *name = strchr(letters, *at) != at    ? names[i].second
+                           : strchr(at + 1, *at) != NULL ? names[i].first
+                                                         : names[i].alone;
+        good = good && add_dim(s, extent, name);
+    }
+    return good;
+}
+
+/* Several data of a site are one more dimension, before the others; four matrices are the links
+ * of a site. Returns false if `values` is not a multiple of the shape. */
+static bool fill(struct limefile_siteshape *s, uint64_t values)
+{
+    uint64_t size = count_numbers(s);
+    if (size == 0 || values == 0 || values % size != 0)
+        return false;
+    if (values == size)
+        return true;
+    if (s->dims == LIMEFILE_SITE_DIMS_MAX)
+        return false;
+    memmove(s->extent + 1, s->extent, s->dims * sizeof *s->extent);
+    memmove(s->name + 1, s->name, s->dims * sizeof *s->name);
+    s->extent[0] = values / size;
+    bool links = s->dims == 2 && s->name[2][0] == 'b' && s->extent[0] == DIRECTIONS;
+    s->name[0] = links ? "mu" : "datum";
+    s->dims++;
+    return true;
+}
+
+/* ---- by the name of an ILDG field ---- */
+
+static uint64_t parse_extent(const char *digits)
+{
+    unsigned long n = *digits >= '0' && *digits <= '9' ? strtoul(digits, NULL, 10) : 0;
+    return n <= EXTENT_MAX ? n : 0;
+}
+
+/* "su3gauge": (links, 3, 3). */
+static bool shape_by_gauge_name(const char *field, uint64_t numbers,
+                                struct limefile_siteshape *s)
+{
+    size_t letters = strcspn(field, "0123456789"), digits;
+    uint64_t n = letters == 1 || letters == 2 ? parse_extent(field + letters) : 0;
+    digits = strspn(field + letters, "0123456789");
+    if (n == 0 || strncasecmp(field + letters + digits, "gauge", 5) != 0 ||
+        numbers % (n * n) != 0)
+        return false;
+    return add_dim(s, numbers / (n * n), "mu") && add_dim(s, n, "a") && add_dim(s, n, "b");
+}
+
+/* The cvc formats stand with scidac-binary-data; an ildg-format of something else does not tell
+ * what its numbers are. */
+static bool is_etmc(const struct limefile_field *f)
+{
+    return f->by_format &&
+           (f->kind == LIMEFILE_KIND_PROPAGATOR || f->kind == LIMEFILE_KIND_SOURCE ||
+            (f->kind == LIMEFILE_KIND_SCIDAC &&
+             strcmp(f->record.type, "scidac-binary-data") == 0));
+}
+
+static bool shape_by_etmc(const struct limefile_field *f, uint64_t numbers,
+                          struct limefile_siteshape *s)
+{
+    if (numbers == SPINS * COLOURS && f->kind != LIMEFILE_KIND_SCIDAC)
+        return add_letters(s, "sc", COLOURS, SPINS);
+    return add_dim(s, numbers, "component");
+}
+
+/* ---- by QIO's datatype: "QDP_F3_ColorMatrix", "QUDA_DNs4Nc3_ColorSpinorField",
+ * "GRID_D_LorentzVector4_ColourMatrix3" ---- */
+
+/* QDP and QLA store the colour of a fermion before its spin, others the spin first. */
+static const struct {
+    const char *word, *letters, *letters_of_qla;
+} words[] = {
+    {"Real", "", ""},
+    {"Complex", "", ""},
+    {"ColorVector", "c", "c"},
+    {"ColourVector", "c", "c"},
+    {"ColorMatrix", "cc", "cc"},
+    {"ColourMatrix", "cc", "cc"},
+    {"GaugeField", "lcc", "lcc"},
+    {"HalfFermion", "hc", "ch"},
+    {"DiracFermion", "sc", "cs"},
+    {"ColorSpinorField", "sc", "sc"},
+    {"DiracPropagator", "sscc", "cscs"},
+    {"SpinVector", "s", "s"},
+    {"SpinMatrix", "ss", "ss"},
+    {"LorentzVector", "l", "l"},
+    {"LorentzMatrix", "ll", "ll"},
+};
+
+/* Returns the subscript of the word at `at`, which digits or '_' end, or -1. */
+static int find_word(const char *at)
+{
+    size_t len = strcspn(at, "_0123456789");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i].word) == len && strncmp(words[i].word, at, len) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Returns what follows the next '_', or NULL. */
+static const char *next_part(const char *at)
+{
+    const char *line = strchr(at, '_');
+    return line ? line + 1 : NULL;
+}
+
+/* Returns the first part that is a word, or NULL; *before is the part before it, or "". */
+static const char *first_word(const char *name, const char **before)
+{
+    const char *at = name;
+    *before = "";
+    while (at && find_word(at) < 0) {
+        *before = at;
+        at = next_part(at);
+    }
+    return at;
+}
+
+/* "F", "D3", "DNs4Nc3", and what follows the next '_'. */
+static bool is_precision(const char *part)
+{
+    return (*part == 'F' || *part == 'D') && part[1] && strchr("_N0123456789", part[1]);
+}
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return strncmp(name, prefix, n) == 0 && name[n] == '_';
+}
+
+/* The number behind "Nc" or "Ns" in "DNs4Nc3". */
+static uint64_t number_behind(const char *part, const char *letters)
+{
+    size_t len = strcspn(part, "_");
+    const char *at = memmem(part, len, letters, strlen(letters));
+    return at ? parse_extent(at + strlen(letters)) : 0;
+}
+
+/* Adds the dimensions of one word; those of a number behind it have that extent. */
+static bool add_word(struct limefile_siteshape *s, const char *at, bool qla, uint64_t colours,
+                     uint64_t spins)
+{
+    int i = find_word(at);
+    if (i < 0)
+        return false;
+    uint64_t number = parse_extent(at + strlen(words[i].word));
+    const char *letters = qla ? words[i].letters_of_qla : words[i].letters;
+    unsigned first = s->dims;
+    if (spins == 1 && strcmp(letters, "sc") == 0)
+        letters = "c"; /* staggered */
+    if (!add_letters(s, letters, colours, spins))
+        return false;
+    for (unsigned d = first; number && d < s->dims; d++)
+        s->extent[d] = number;
+    if (strcmp(words[i].word, "Real") == 0)
+        s->complex = false;
+    return true;
+}
+
+/* Returns false if the name has no such words, or others behind them. */
+static bool shape_by_words(const struct limefile_field *f, struct limefile_siteshape *s)
+{
+    const char *before, *at = first_word(f->name, &before);
+    bool qla = has_prefix(f->name, "QDP") || has_prefix(f->name, "QLA");
+    uint64_t colours = number_behind(before, "Nc"), spins = number_behind(before, "Ns");
+    if (!colours && *before)
+        colours = parse_extent(before + 1); /* "F3" */
+    if (!colours)
+        colours = f->colors ? f->colors : COLOURS;
+    bool known = at != NULL;
+    for (; known && at; at = next_part(at))
+        known = add_word(s, at, qla, colours, spins ? spins : SPINS);
+    return known;
+}
+
+/* ---- by the sizes in a private record ---- */
+
+/* Returns the letters of a datum of so many complex numbers, or NULL. */
+static const char *letters_by_size(uint64_t numbers, uint64_t colours, uint64_t spins)
+{
+    uint64_t matrix = colours * colours;
+    return numbers == 1                        ? ""
+           : numbers == colours                ? "c"
+           : numbers == matrix                 ? "cc"
+           : numbers == spins * colours        ? "sc"
+           : numbers == spins * spins * matrix ? "sscc"
+           : numbers == DIRECTIONS * matrix    ? "lcc"
+                                               : NULL;
+}
+
+static bool shape_by_sizes(const struct limefile_field *f, uint64_t numbers,
+                           struct limefile_siteshape *s)
+{
+    uint64_t colours = f->colors ? f->colors : COLOURS, spins = f->spins ? f->spins : SPINS;
+    if (f->datacount == 0 || numbers % f->datacount || colours > EXTENT_MAX ||
+        spins > EXTENT_MAX)
+        return false;
+    const char *letters = letters_by_size(numbers / f->datacount, colours, spins);
+    return letters && add_letters(s, letters, colours, spins);
+}
+
+/* ---- all of them ---- */
+
+static bool shape_numbers(const struct limefile_field *f, uint64_t reals,
+                          struct limefile_siteshape *s)
+{
+    const struct limefile_siteshape none = {.precision = s->precision, .complex = true};
+    bool pairs = reals % 2 == 0;
+    *s = none;
+    if (pairs && shape_by_gauge_name(f->name, reals / 2, s))
+        return true;
+    *s = none;
+    if (pairs && is_etmc(f))
+        return shape_by_etmc(f, reals / 2, s);
+    if (shape_by_words(f, s) && (pairs || !s->complex) &&
+        fill(s, s->complex ? reals / 2 : reals))
+        return true;
+    *s = none;
+    return pairs && shape_by_sizes(f, reals / 2, s) && fill(s, reals / 2);
+}
+
+void limefile_siteshape_of(const struct limefile_field *f, struct limefile_siteshape *s)
+{
+    unsigned size = f->precision / 8;
+    *s = (struct limefile_siteshape){.precision = 0};
+    if ((f->precision == 32 || f->precision == 64) && f->site_bytes % size == 0) {
+        s->precision = f->precision;
+        s->known = shape_numbers(f, f->site_bytes / size, s);
+        if (s->known)
+            return;
+        *s = (struct limefile_siteshape){.precision = f->precision};
+        add_dim(s, f->site_bytes / size, "component");
+        return;
+    }
+    add_dim(s, f->site_bytes, "byte");
+}
+
+bool limefile_siteshape_is_links(const struct limefile_siteshape *s)
+{
+    return s->known && s->complex && s->dims == 3 && s->extent[0] == DIRECTIONS &&
+           strcmp(s->name[1], "a") == 0 && strcmp(s->name[2], "b") == 0 &&
+           s->extent[1] == s->extent[2];
+}
+
+unsigned limefile_datatype_precision(const char *datatype)
+{
+    const char *before;
+    if (!first_word(datatype, &before) || !is_precision(before))
+        return 0;
+    return *before == 'F' ? 32 : 64;
+}
+
+bool limefile_datatype_is_known(const char *datatype)
+{
+    static const char *const prefixes[] = {"QDP", "QLA",  "USQCD", "QUDA",
+                                           "QIO", "MILC", "GRID"};
+    bool known = !next_part(datatype) || find_word(datatype) >= 0 || is_precision(datatype);
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        known = known || has_prefix(datatype, prefixes[i]);
+    return known;
+}

@@ -1,0 +1,240 @@
+/* test_siteshape.c - the array that a site of a QIO field is; whether a field is a
+ * configuration */
+#include "limesites.h"
+#include "unit.h"
+
+static struct limefile_field field_of(const char *name, unsigned precision, uint64_t site_bytes)
+{
+    struct limefile_field f = {
+        .kind = LIMEFILE_KIND_SCIDAC, .precision = precision, .site_bytes = site_bytes};
+    f.record.type = "scidac-binary-data";
+    snprintf(f.name, sizeof f.name, "%s", name);
+    return f;
+}
+
+/* By the words of QIO's datatypes with any prefix, and by sizes where there are none. */
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        unsigned precision;
+        uint64_t typesize, datacount;
+        unsigned colors, spins;
+        bool complex;
+        unsigned dims;
+        uint64_t site[5];
+    } fields[] = {
+        {"QUDA_DNs4Nc3_ColorSpinorField", 64, 192, 1, 3, 4, true, 2, {4, 3}},
+        {"QUDA_FNs4Nc3_ColorSpinorField", 32, 96, 12, 3, 4, true, 3, {12, 4, 3}},
+        {"QUDA_FNs1Nc3_ColorSpinorField", 32, 24, 1, 3, 1, true, 1, {3}},
+        {"QUDA_FNs2Nc24_ColorSpinorField", 32, 384, 1, 24, 2, true, 2, {2, 24}},
+        {"QIO_DNs4Nc3_ColorSpinorField", 64, 192, 1, 3, 4, true, 2, {4, 3}},
+        {"ABC_D3_DiracFermion", 64, 192, 1, 3, 4, true, 2, {4, 3}},
+        {"DiracFermion", 64, 192, 1, 0, 0, true, 2, {4, 3}},
+        {"USQCD_F3_ColorVector", 32, 24, 1, 3, 0, true, 1, {3}},
+        {"USQCD_F3_ColorVector", 32, 24, 3, 3, 0, true, 2, {3, 3}},
+        {"USQCD_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {4, 4, 3, 3}},
+        {"ABC_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {4, 4, 3, 3}},
+        {"QDP_F3_DiracPropagator", 32, 1152, 1, 3, 4, true, 4, {3, 4, 3, 4}},
+        {"QDP_F3_HalfFermion", 32, 48, 1, 3, 4, true, 2, {3, 2}},
+        {"QDP_F_ColorMatrix", 32, 32, 1, 2, 0, true, 2, {2, 2}},
+        {"QLA_F_Real", 32, 4, 1, 0, 0, false, 0, {0}},
+        {"Lattice", 32, 8, 1, 3, 4, true, 0, {0}},
+        {"Lattice", 32, 24, 1, 3, 4, true, 1, {3}},
+        {"Lattice", 32, 72, 1, 3, 4, true, 2, {3, 3}},
+        {"Lattice", 32, 96, 1, 3, 4, true, 2, {4, 3}},
+        {"Lattice", 64, 2304, 1, 3, 4, true, 4, {4, 4, 3, 3}},
+        {"Lattice", 64, 192, 12, 3, 4, true, 3, {12, 4, 3}},
+        {"Lattice", 64, 64, 4, 2, 4, true, 3, {4, 2, 2}},
+        {"Lattice", 64, 64, 1, 2, 1, true, 2, {2, 2}},
+        {"", 64, 192, 1, 3, 4, true, 2, {4, 3}},
+        {"mine", 64, 192, 1, 0, 0, true, 2, {4, 3}},
+        {"Lattice", 32, 20, 1, 3, 4, false, 1, {5}},            /* none of these */
+        {"Lattice", 32, 28, 1, 3, 4, false, 1, {7}},            /* an odd number of reals */
+        {"USQCD_F3_Fermions", 32, 40, 1, 3, 4, false, 1, {10}}, /* not a word */
+        {"Lattice", 32, 24, 1, 4000000000, 4000000000, false, 1, {6}},
+    };
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        struct limefile_siteshape site;
+        struct limefile_field f = field_of(fields[i].name, fields[i].precision,
+                                           fields[i].typesize * fields[i].datacount);
+        f.datacount = fields[i].datacount;
+        f.colors = fields[i].colors;
+        f.spins = fields[i].spins;
+        limefile_siteshape_of(&f, &site);
+        assert_int_equal(site.precision, fields[i].precision);
+        assert_int_equal(site.complex, fields[i].complex);
+        assert_int_equal(site.dims, fields[i].dims);
+        assert_memory_equal(site.extent, fields[i].site, sizeof site.extent);
+    }
+}
+
+/* All dimensions of a site have names, which differ. */
+static void test_names_of_dimensions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t site_bytes;
+        const char *names;
+    } fields[] = {
+        {"USQCD_F3_ColorMatrix", 288, "mu a b"},
+        {"QUDA_FNc3_GaugeField", 288, "mu a b"},
+        {"QDP_F3_ColorMatrix", 216, "datum a b"},
+        {"QDP_F3_DiracPropagator", 1152, "a spin b spin2"},
+        {"USQCD_F3_DiracPropagator", 1152, "spin spin2 a b"},
+        {"QUDA_FNs4Nc3_ColorSpinorField", 1152, "datum spin colour"},
+        {"GRID_F_LorentzMatrix4_SpinMatrix4", 2048, "mu nu spin spin2"},
+    };
+    for (size_t i = 0; i < COUNT(fields); i++) {
+        struct limefile_field f = field_of(fields[i].name, 32, fields[i].site_bytes);
+        struct limefile_siteshape site;
+        char names[64] = "";
+        limefile_siteshape_of(&f, &site);
+        assert_true(site.known);
+        for (unsigned d = 0; d < site.dims; d++) {
+            strcat(names, d ? " " : "");
+            strcat(names, site.name[d]);
+        }
+        assert_string_equal(names, fields[i].names);
+    }
+}
+
+static void test_datatypes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        unsigned precision;
+        bool known;
+    } types[] = {
+        {"QDP_F3_ColorMatrix", 32, true},
+        {"USQCD_D3_ColorMatrix", 64, true},
+        {"QUDA_DNc3_GaugeField", 64, true},
+        {"QLA_F_Real", 32, true},
+        {"GRID_D_LorentzVector4_ColourMatrix3", 64, true},
+        {"ABC_F3_ColorMatrix", 32, false},
+        {"ABC_ColorMatrix", 0, false},
+        {"FAT_ColorMatrix", 0, false},
+        {"D3_ColorMatrix", 64, true},
+        {"Lattice", 0, true},
+        {"ColorMatrix", 0, true},
+        {"", 0, true},
+        {"QDP_GenericType", 0, true},
+        {"_", 0, false},
+        {"my_field", 0, false},
+        {"USQCDX_F3_ColorMatrix", 32, false},
+    };
+    for (size_t i = 0; i < COUNT(types); i++) {
+        assert_int_equal(limefile_datatype_precision(types[i].name), types[i].precision);
+        assert_int_equal(limefile_datatype_is_known(types[i].name), types[i].known);
+    }
+}
+
+/* ---- configurations ---- */
+
+static struct limefile_field configuration_of(const char *name)
+{
+    struct limefile_field f = field_of(name, 32, 288);
+    f.kind = LIMEFILE_KIND_GAUGE;
+    f.lattice = (struct limefile_lattice){4, {2, 3, 4, 5}};
+    f.sites = 120;
+    f.record.bytes = f.expected = f.sites * f.site_bytes;
+    return f;
+}
+
+static void assert_class(const struct limefile_field *f, enum limefile_configuration is,
+                         const char *reason)
+{
+    const char *why = "";
+    struct limefile_sites_field where;
+    struct limefile_sites sites;
+    assert_int_equal(limefile_field_configuration(f, &why), is);
+    assert_int_equal(limefile_field_configuration(f, NULL), is);
+    assert_true(reason ? why && strstr(why, reason) : !why);
+    assert_int_equal(limefile_sites_of_field(NULL, f, &where, &sites),
+                     is == LIMEFILE_CONFIGURATION ? 0 : LIMEFILE_E_STATE);
+}
+
+static void test_configurations(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"su3gauge", "SU3Gauge", "USQCD_F3_ColorMatrix",
+                                       "ABC_F3_ColorMatrix", "QUDA_FNc3_GaugeField"};
+    static const char *const other[] = {"su3gauge#a1", "su3gauge_b", "so3gauge", "u3gauge",
+                                        "u1phase",     "su2gauge",   "sp4gauge"};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct limefile_field f = configuration_of(good[i]);
+        assert_class(&f, LIMEFILE_CONFIGURATION, NULL);
+    }
+    for (size_t i = 0; i < COUNT(other); i++) {
+        struct limefile_field f = configuration_of(other[i]);
+        assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "not of SU(3)");
+    }
+}
+
+static void test_not_examined(void **state)
+{
+    (void)state;
+    struct limefile_field f = configuration_of("su3gauge");
+    f.disputed = true;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "contradict");
+    f = configuration_of("su3gauge");
+    f.site_bytes = 292;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "do not describe 4 colour matrices");
+    f = configuration_of("su3gauge");
+    f.boxed = f.halved = true;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "every second site");
+    f.halved = false;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "a part of the lattice");
+    f = configuration_of("su3gauge");
+    f.lattice.dims = 0;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "no record describes the lattice");
+    f.lattice.dims = 3;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "4 dimensions");
+    f = configuration_of("su3gauge");
+    f.sites = 0;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "volume");
+    f = configuration_of("su3gauge");
+    f.record.bytes -= 288;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "its length");
+    f = (struct limefile_field){.record = {.type = "ildg-binary-data", .bytes = 288}};
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "no metadata");
+    f.by_format = 1;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "cannot be read");
+}
+
+static void test_others(void **state)
+{
+    (void)state;
+    static const enum limefile_fieldkind kinds[] = {LIMEFILE_KIND_PROPAGATOR,
+                                                    LIMEFILE_KIND_SOURCE, LIMEFILE_KIND_GLOBAL};
+    struct limefile_field f = configuration_of("diracFermion");
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        f.kind = kinds[i];
+        assert_class(&f, LIMEFILE_NO_CONFIGURATION, NULL);
+    }
+    f = configuration_of("USQCD_F3_ColorMatrix"); /* 8 matrices in single precision */
+    f.kind = LIMEFILE_KIND_SCIDAC;
+    f.site_bytes = 576;
+    f.datacount = 8;
+    assert_class(&f, LIMEFILE_NO_CONFIGURATION, NULL);
+    f.datacount = 4; /* 4 data of twice the bytes of a matrix */
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "typesize");
+    f = configuration_of("Lattice"); /* no precision */
+    f.kind = LIMEFILE_KIND_SCIDAC;
+    f.precision = 0;
+    f.datacount = 4;
+    assert_class(&f, LIMEFILE_CONFIGURATION_UNKNOWN, "precision");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),       cmocka_unit_test(test_names_of_dimensions),
+        cmocka_unit_test(test_datatypes),    cmocka_unit_test(test_configurations),
+        cmocka_unit_test(test_not_examined), cmocka_unit_test(test_others),
+    };
+    return cmocka_run_group_tests_name("siteshape", tests, NULL, NULL);
+}
