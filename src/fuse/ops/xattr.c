@@ -47,6 +47,19 @@ static int number(char *value, uint64_t n)
     return snprintf(value, VALUE_MAX, "%" PRIu64, n);
 }
 
+/* The header as it is in the container, for programs that examine it. A record that is being
+ * written may be elsewhere. */
+static int header_value(const struct limefs_view *view, const struct limefile_record *record,
+                        char *value)
+{
+    struct limefile_fd file;
+    if (view->writer)
+        return -ENODATA;
+    ssize_t got = limefile_read_full(limefs_view_source(view, &file), value,
+                                     LIMEFILE_HEADER_BYTES, record->header_offset);
+    return got == LIMEFILE_HEADER_BYTES ? (int)got : got < 0 ? (int)got : -ESTALE;
+}
+
 /* The value's length, or -ENODATA. What is only shown as a container (view->guise) has no data
  * at that offset. */
 static int record_value(const struct limefs_view *view, const struct limefile_record *record,
@@ -64,6 +77,8 @@ static int record_value(const struct limefs_view *view, const struct limefile_re
         return number(value, record->mb);
     if (strcmp(key, "me") == 0)
         return number(value, record->me);
+    if (strcmp(key, "header") == 0)
+        return header_value(view, record, value);
     if (strcmp(key, "offset") == 0 && !view->guise)
         return number(value, record->data_offset);
     return -ENODATA;
@@ -78,6 +93,11 @@ static int container_value(const struct limefile_index *index, const char *key, 
         return number(value, limefile_index_messages(index));
     if (strcmp(key, "fault") == 0 && fault)
         return limefile_finding_text(fault, value, VALUE_MAX);
+    if (strcmp(key, "fault_code") == 0 && fault) /* for programs; not listed */
+        return snprintf(value, VALUE_MAX,
+                        "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                        limefile_error_word(fault->code), fault->offset, fault->ordinal,
+                        fault->have, fault->want, limefile_index_size(index));
     return -ENODATA;
 }
 

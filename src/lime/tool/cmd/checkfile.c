@@ -11,7 +11,6 @@
 #include "container.h"
 #include "fieldcheck.h"
 #include "jsonout.h"
-#include "mounted.h"
 #include "several.h"
 #include "tool.h"
 
@@ -75,18 +74,6 @@ static void report(struct check *check, const struct limefile_finding *finding)
     } else if (!check->options->quiet) {
         finding_message(check->path, finding);
     }
-}
-
-/* Where the records of a mounted container end. */
-static void report_shown(struct check *check, const char *fault)
-{
-    begin_finding(check);
-    check->faults++;
-    check->fault = LIMEFILE_E_TRAILING; /* one that ends it */
-    if (check->options->json)
-        jsonout_shown_fault(stdout, fault);
-    else if (!check->options->quiet)
-        message(check->path, "%s", fault);
 }
 
 static int compare_findings(const struct limefile_finding *x, const struct limefile_finding *y)
@@ -213,8 +200,6 @@ static int report_all(struct look *look)
     report_waiting(look, UINT64_MAX);
     if (look->cells < 0)
         return look->cells;
-    if (look->c.mounted && mounted_fault(look->c.mounted))
-        report_shown(check, mounted_fault(look->c.mounted));
     if (check->size == 0 && is_meant(check->path))
         report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
     return 0;

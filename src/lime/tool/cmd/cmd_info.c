@@ -1,7 +1,6 @@
 /* cmd_info.c - lime info: what is in containers, the way a physicist wants to see it */
 #define _GNU_SOURCE
 #include "info.h"
-#include "mounted.h"
 #include "pathlist.h"
 #include "several.h"
 #include "tool.h"
@@ -100,11 +99,7 @@ static int info_of(struct info *info, bool json)
     }
     int status = json ? info_json(info) : info_tell(info);
     limefile_fields_release(&info->fields);
-    const char *shown = info->c.mounted ? mounted_fault(info->c.mounted) : NULL;
-    int fault = shown ? TOOL_BAD : container_fault_message(&info->c);
-    if (shown)
-        message(info->c.path, "%s", shown);
-    return worse_status(status, fault);
+    return worse_status(status, container_fault_message(&info->c));
 }
 
 static int info_one(const char *path, bool json)

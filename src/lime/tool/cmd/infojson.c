@@ -4,7 +4,6 @@
 #include "cells.h"
 #include "fieldjson.h"
 #include "jsonout.h"
-#include "mounted.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -140,15 +139,6 @@ static int json_checkpoints(struct info *info)
     return info_status(info, got);
 }
 
-static void json_fault(const struct info *info)
-{
-    const char *shown = info->c.mounted ? mounted_fault(info->c.mounted) : NULL;
-    if (shown)
-        jsonout_shown_fault(stdout, shown);
-    else
-        jsonout_finding(stdout, limefile_index_fault(info->c.index));
-}
-
 int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
@@ -158,7 +148,7 @@ int info_json(struct info *info)
            ", \"fault\": ",
            limefile_index_size(index), limefile_index_count(index),
            limefile_index_messages(index));
-    json_fault(info);
+    jsonout_finding(stdout, limefile_index_fault(index));
     jsonout_word("lfn", info->fields.lfn);
     int status = json_deviations(info);
     fputs("], \"fields\": [", stdout);
