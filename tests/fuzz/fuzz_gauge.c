@@ -70,7 +70,7 @@ static void check_gauge(const struct limefile_gauge *g)
     HOLDS(!g->has_plaquette || g->plaquette == g->plaquette);
     if (sites > SITES_MAX)
         return;
-    int err = limefile_gauge_verify(g, 1, count_sites, &seen, &totals);
+    int err = limefile_gauge_verify(g, 1, 0, count_sites, &seen, &totals);
     HOLDS(err == 0 || err == LIMEFILE_E_GAUGE_CHECKSUM || err == LIMEFILE_E_GAUGE_PLAQUETTE ||
           err == LIMEFILE_E_GAUGE_TRACE);
     HOLDS(seen == sites && totals.physics.first.site < sites && totals.physics.unitarity >= 0);

@@ -370,29 +370,34 @@ class Checked(ConvertCase):
                                   "openqcd": ["plaq"]}[name])
                 self.assertTrue(all(s["agrees"] for s in result["stated"]))
                 self.assertIn(f"good: {name} file, {len(data)} bytes; checksums: 1 "
-                              f"{'unverified' if name == 'openqcd' else 'right'}; "
-                              "configurations: 1 good\n", self.words)
+                              "right; configurations: 1 good\n", self.words)
                 self.assertNotIn("physics", self.check(data, "--data"))
         for rows in (2, 3):
             self.check(gaugelib.write_nersc(u, "<f4", rows), "--physics")
 
     def test_checksums_as_of_containers(self):
-        """What became of them; with --strict there must be one."""
+        """The checksum, or the plaquette and link trace, of the header; with --strict there must be
+        one of them."""
         raw = gaugelib.reals(self.u, ">f8").tobytes()
         milc = numpy.frombuffer(gaugelib.reals(self.u.astype("complex64"), "<f4").tobytes(), "<u4")
         sums = {"sum29": f"{gaugelib.rotated(milc, 29):08x}",
                 "sum31": f"{gaugelib.rotated(milc, 31):08x}"}
         nersc = {"sum": f"{gaugelib.nersc_sum(raw, '>'):08x}"}
-        none = {"state": "unverified", "reason": "no checksum"}
+        none = {"state": "unverified", "reason": "the header has no usable sum"}
+        nothing = {"CHECKSUM": None, "PLAQUETTE": None, "LINK_TRACE": None}
+        single = self.u.astype("complex64")
         for data, want, strict in (
                 (gaugelib.write_nersc(self.u), {"state": "ok", **nersc}, 0),
                 (gaugelib.write_nersc(self.u, CHECKSUM="1"), {"state": "bad", **nersc}, 1),
-                (gaugelib.write_nersc(self.u, CHECKSUM=None), {**none, **nersc}, 1),
-                (gaugelib.write_milc(self.u.astype("complex64")), {"state": "ok", **sums}, 0),
-                (gaugelib.write_openqcd(self.u), none, 1)):
+                (gaugelib.write_nersc(self.u, CHECKSUM=None), {"state": "ok", **nersc}, 0),
+                (gaugelib.write_nersc(self.u, **nothing), {**none, **nersc}, 1),
+                (gaugelib.write_milc(single), {"state": "ok", **sums}, 0),
+                (gaugelib.write_milc(single, sums=(0, 0)), {**none, **sums}, 1),
+                (gaugelib.write_openqcd(self.u), {"state": "ok"}, 0)):
             said = self.check(data, "--data", status=int(want["state"] == "bad"))
             self.assertEqual(said["checksums"], [{"ordinal": 0, **want}])
-            self.assertEqual("unverified: no checksum" in self.words, want["state"] == "unverified")
+            self.assertEqual("unverified: the header has no usable sum" in self.words,
+                             want["state"] == "unverified")
             for option in ("--data", "--physics"):
                 said = self.check(data, option, "--strict", status=strict)
                 self.assertEqual([f["code"] for f in said["findings"]],
@@ -408,10 +413,10 @@ class Checked(ConvertCase):
                 ("checksum", gaugelib.write_nersc(u, CHECKSUM="12")),
                 ("checksum", gaugelib.write_milc(u, sums=(1, 2))),
                 ("plaquette", gaugelib.write_openqcd(u, 3 * gaugelib.plaquette(u) + 4e-9))):
-            finding, = self.check(data, "--physics", status=1)["findings"]
-            self.assertEqual(finding["code"], code)
-            self.assertIn(finding["message"], self.err)
-        self.check(gaugelib.write_nersc(u, PLAQUETTE="0.5"), "--data")
+            for options in ("--physics",), ("--data",), ("--data", "--physics"):
+                finding, = self.check(data, *options, status=1)["findings"]
+                self.assertEqual(finding["code"], code)
+                self.assertIn(finding["message"], self.err)
 
     def test_links(self):
         self.u[2, 1, 1, 3, 3] *= 1.02

@@ -159,7 +159,7 @@ static void check_back(const struct memory *m, const struct limefile_gauge_image
     assert_int_equal(limefile_gauge_image_read(image, whole, size, 0), size);
     limefile_memory_lend(&file, whole, size);
     assert_int_equal(limefile_gauge_open(&file.source, 0, &g), 0);
-    assert_int_equal(limefile_gauge_verify(g, 2, NULL, NULL, &totals), 0);
+    assert_int_equal(limefile_gauge_verify(g, 2, 0, NULL, NULL, &totals), 0);
     assert_int_equal(g->rows, rows);
     uint64_t sites = limefile_sites_count(&g->sites);
     if (g->sites.precision == m->sites.precision && rows == 3) {

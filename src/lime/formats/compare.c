@@ -1,7 +1,9 @@
 /* compare.c - whether the data are what their header says */
 #include "limegauge.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 static bool agrees(double is, double said, double tolerance)
 {
@@ -27,7 +29,47 @@ int limefile_gauge_compare(const struct limefile_gauge *g,
     return 0;
 }
 
-int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads,
+static void checksum_difference(const struct limefile_gauge *g,
+                                const struct limefile_gauge_sums *is,
+                                char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
+{
+    static const char two[] = "checksum %08" PRIx32 " %08" PRIx32 ", not %08" PRIx32
+                              " %08" PRIx32 " as in the header";
+    const struct limefile_gauge_sums *stated = &g->sums;
+    size_t cap = LIMEFILE_GAUGE_DIFFERENCE_MAX;
+    if (g->format == LIMEFILE_GAUGE_NERSC)
+        snprintf(text, cap, "checksum %08" PRIx32 ", not %08" PRIx32 " as in the header",
+                 is->nersc, stated->nersc);
+    else if (g->format == LIMEFILE_GAUGE_MILC)
+        snprintf(text, cap, two, is->sum29, is->sum31, stated->sum29, stated->sum31);
+    else
+        snprintf(text, cap, two, is->scidac.suma, is->scidac.sumb, stated->scidac.suma,
+                 stated->scidac.sumb);
+}
+
+void limefile_gauge_difference(const struct limefile_gauge *g,
+                               const struct limefile_gauge_totals *totals, int code,
+                               char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
+{
+    static const char figures[] = "%s %.12g, not %.12g as in the header";
+    if (code == LIMEFILE_E_GAUGE_CHECKSUM)
+        checksum_difference(g, &totals->source, text);
+    else if (code == LIMEFILE_E_GAUGE_PLAQUETTE)
+        snprintf(text, LIMEFILE_GAUGE_DIFFERENCE_MAX, figures, "plaquette",
+                 totals->physics.plaquette, g->plaquette);
+    else
+        snprintf(text, LIMEFILE_GAUGE_DIFFERENCE_MAX, figures, "link trace",
+                 totals->physics.trace, g->link_trace);
+}
+
+const char *limefile_gauge_why_unverified(const struct limefile_gauge *g)
+{
+    if (g->has_checksum || g->has_plaquette || g->has_trace)
+        return NULL;
+    return "the header has no usable sum";
+}
+
+int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads, size_t memory,
                           bool (*progress)(void *, uint64_t), void *context,
                           struct limefile_gauge_totals *out)
 {
@@ -38,6 +80,7 @@ int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads,
         .context = context,
         .threads = threads,
         .without_plaquette = !g->has_plaquette,
+        .memory = memory,
     };
     int err = limefile_gauge_run(&pass, out);
     return err ? err : limefile_gauge_compare(g, out);

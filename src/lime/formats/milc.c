@@ -114,9 +114,9 @@ static int take_sums(struct limefile_gauge *g)
 {
     unsigned char raw[8];
     int err = gauge_read(g->kept->source, raw, sizeof raw, g->data_offset - sizeof raw);
-    g->has_checksum = true;
     g->sums.sum29 = get32(raw, g->little);
     g->sums.sum31 = get32(raw + 4, g->little);
+    g->has_checksum = g->sums.sum29 || g->sums.sum31; /* both 0: the writer computed none */
     return err;
 }
 

@@ -220,11 +220,15 @@ static bool is_data(const struct limefile_record *record)
 static const struct {
     const char *type;
     bool xml, same_message;
+    double scale; /* of all figures */
 } sources[] = {
-    {"xlf-info", false, false},
-    {"scidac-record-xml", true, true},
-    {"qcdml", true, true},
-    {"ildg-qcdml", true, true},
+    {"xlf-info", false, false, 1},
+    {"scidac-record-xml", true, true, 1},
+    {"qcdml", true, true, 1},
+    {"ildg-qcdml", true, true, 1},
+    /* The header of the file that the configuration comes from: limegauge.h. */
+    {"nersc-header", false, false, 1},
+    {"openqcd-header", false, false, 3},
 };
 
 /* Whether it stands after other data in their message. */
@@ -273,6 +277,7 @@ int limefile_physics_stated_of(struct limefile_source *source,
     int err = 0;
     for (size_t i = 0; !err && i < sizeof sources / sizeof sources[0]; i++) {
         list.where = sources[i].type;
+        list.scale = sources[i].scale;
         if (find(index, &field->record, list.where, sources[i].same_message, &record))
             err = add_record(&list, source, sources[i].xml);
     }

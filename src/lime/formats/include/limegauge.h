@@ -165,6 +165,9 @@ int limefile_gauge_has_guise(int fd);
 int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out);
 void limefile_gauge_guise_close(struct limefile_gauge_guise *); /* NULL: nothing happens */
 
+/* The file as it is; it lives as long as the guise. */
+const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *);
+
 /* Read only; bears several threads. Memory it takes, roughly. */
 struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise *);
 size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *);
@@ -204,8 +207,19 @@ int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge
 #define LIMEFILE_GAUGE_TOLERANCE_OPENQCD 1e-9
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
 
-/* Both: reads all data and compares them with what the header says. */
-int limefile_gauge_verify(const struct limefile_gauge *, unsigned threads,
+/* Writes what limefile_gauge_compare() has found as text: "plaquette 0.58..., not 0.12... as in
+ * the header". It begins with "checksum", "plaquette" or "link trace". */
+#define LIMEFILE_GAUGE_DIFFERENCE_MAX 128
+void limefile_gauge_difference(const struct limefile_gauge *,
+                               const struct limefile_gauge_totals *, int code,
+                               char text[LIMEFILE_GAUGE_DIFFERENCE_MAX]);
+
+/* Returns why the header has nothing that the data can be compared with; NULL if it has a
+ * checksum, a plaquette or a link trace. */
+const char *limefile_gauge_why_unverified(const struct limefile_gauge *);
+
+/* Reads all data and compares them with the header; `memory` as in limefile_gauge_pass. */
+int limefile_gauge_verify(const struct limefile_gauge *, unsigned threads, size_t memory,
                           bool (*progress)(void *context, uint64_t sites_more), void *context,
                           struct limefile_gauge_totals *out);
 

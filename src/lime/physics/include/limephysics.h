@@ -221,7 +221,7 @@ double limefile_physics_value(const struct limefile_physics *, enum limefile_phy
 /* "plaquette", "space plaquette", "time plaquette", "link trace" */
 const char *limefile_physics_quantity_name(enum limefile_physics_quantity);
 
-enum { LIMEFILE_PHYSICS_STATED_MAX = 8 };
+enum { LIMEFILE_PHYSICS_STATED_MAX = 12 };
 
 /*
  * What the records of a container say of a field: the last xlf-info before it, or one after it

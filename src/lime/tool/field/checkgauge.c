@@ -65,54 +65,76 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
                                              : two_words(sums->sum29, sums->sum31);
 }
 
+/* why: NULL if the header has something that the data are compared with. */
 static void keep_sum(struct sums_check *sums, const struct limefile_gauge *g,
-                     const struct limefile_gauge_sums *is, bool right)
+                     const struct limefile_gauge_sums *is, const char *why, bool right)
 {
-    char sum[64] = "";
+    char sum[64] = "", reason[64] = "";
     if (g->format == LIMEFILE_GAUGE_NERSC)
         snprintf(sum, sizeof sum, ", \"sum\": \"%08" PRIx32 "\"", is->nersc);
     else if (g->format == LIMEFILE_GAUGE_MILC)
         snprintf(sum, sizeof sum,
                  ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
                  is->sum31);
+    if (why)
+        snprintf(reason, sizeof reason, ", \"reason\": \"%s\"", why);
     snprintf(sums->whole, sizeof sums->whole, "{\"ordinal\": 0, \"state\": \"%s\"%s%s}",
-             !g->has_checksum ? "unverified"
-             : right          ? "ok"
-                              : "bad",
-             g->has_checksum ? "" : ", \"reason\": \"no checksum\"", sum);
+             why     ? "unverified"
+             : right ? "ok"
+                     : "bad",
+             reason, sum);
 }
 
-/* That of data which are not compared with one. */
+/* The data cannot be compared with anything. */
 static void tell_unverified(const struct gauge_check *out, const struct field_check *check,
-                            const struct limefile_gauge *g)
+                            const struct limefile_gauge *g, const char *why)
 {
     const struct limefile_finding finding = {.code = LIMEFILE_D_CHECKSUM_MISSING,
                                              .offset = g->data_offset};
     if (out->summed && !check->quiet)
-        answer(check->path, "unverified: no checksum");
+        answer(check->path, "unverified: %s", why);
     if (out->strict)
         check->report(check->context, &finding);
 }
 
-static void compare_sum(const struct gauge_check *out, const struct field_check *check,
-                        const struct limefile_gauge *g, const struct limefile_gauge_sums *is)
+/* --physics reports plaquette and link trace itself. */
+static void tell_wrong(const struct gauge_check *out, const struct field_check *check,
+                       const struct limefile_gauge *g,
+                       const struct limefile_gauge_totals *totals, int code)
+{
+    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
+    struct limefile_finding finding = {.offset = g->data_offset};
+    if (code == LIMEFILE_E_GAUGE_CHECKSUM) {
+        finding.code = LIMEFILE_D_CHECKSUM;
+        finding.have = sum_of(g, &totals->source);
+        finding.want = sum_of(g, &g->sums);
+    } else {
+        finding.code =
+            code == LIMEFILE_E_GAUGE_TRACE ? LIMEFILE_D_LINK_TRACE : LIMEFILE_D_PLAQUETTE;
+        limefile_gauge_difference(g, totals, code, text);
+        finding.why = text;
+    }
+    if (code == LIMEFILE_E_GAUGE_CHECKSUM || !out->physical)
+        check->report(check->context, &finding);
+}
+
+/* Compares the data with the checksum in the header and, as far as they have been computed,
+ * with the plaquette and the link trace there. */
+static void compare_header(const struct gauge_check *out, const struct field_check *check,
+                           const struct limefile_gauge *g,
+                           const struct limefile_gauge_totals *totals)
 {
     struct sums_check *sums = out->sums;
-    struct limefile_finding finding = {
-        .code = LIMEFILE_D_CHECKSUM,
-        .offset = g->data_offset,
-        .have = sum_of(g, is),
-        .want = sum_of(g, &g->sums),
-    };
-    bool right = finding.have == finding.want;
-    sums->verified += g->has_checksum && right;
-    sums->wrong += g->has_checksum && !right;
-    sums->unverified += !g->has_checksum;
-    if (g->has_checksum && !right)
-        check->report(check->context, &finding);
-    else if (!g->has_checksum)
-        tell_unverified(out, check, g);
-    keep_sum(sums, g, is, right);
+    const char *why = limefile_gauge_why_unverified(g);
+    int code = limefile_gauge_compare(g, totals);
+    sums->verified += !why && !code;
+    sums->wrong += !why && code;
+    sums->unverified += why != NULL;
+    if (why)
+        tell_unverified(out, check, g, why);
+    else if (code)
+        tell_wrong(out, check, g, totals, code);
+    keep_sum(sums, g, &totals->source, why, !code);
 }
 
 /* A field, as far as findings name it. */
@@ -137,7 +159,7 @@ static int check_open(struct gauge_check *out, const struct field_check *check,
         .progress = tell,
         .context = &telling,
         .threads = check->threads,
-        .without_plaquette = !out->physical,
+        .without_plaquette = !out->physical && !g->has_plaquette,
     };
     describe(g, &field);
     telling.site_bytes = field.site_bytes;
@@ -145,7 +167,7 @@ static int check_open(struct gauge_check *out, const struct field_check *check,
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;
-    compare_sum(out, check, g, &totals.source);
+    compare_header(out, check, g, &totals);
     if (!out->physical)
         return 0;
     result.is = totals.physics;

@@ -33,7 +33,7 @@ int field_check_open(const struct field_check *, const struct limefile_field *,
 struct sums_check {
     uint64_t verified, wrong, unverified;
     struct sum_result *result; /* one for each field */
-    char whole[128];           /* JSON of a file in another format; "" of a container */
+    char whole[160];           /* JSON of a file in another format; "" of a container */
 };
 
 int sums_check(struct sums_check *, const struct field_check *); /* -ENOMEM */
