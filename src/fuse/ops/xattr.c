@@ -149,22 +149,23 @@ static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t
     return len;
 }
 
-/* Of a record that has a checksum. */
+/* Of the data of a field. */
 static int verdict_value(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                          const char *key, char *value)
 {
-    enum limefs_verdict verdict;
-    const char *why;
-    bool wanted = strcmp(key, CHECKSUM) == 0, progress = strcmp(key, "verifying") == 0;
-    if (strcmp(key, REASON) == 0) {
-        int err = limefs_verify_why(fs, view, ordinal, &why);
-        return err ? err : snprintf(value, VALUE_MAX, "%s", why);
-    }
-    int err = wanted || progress ? limefs_verify_ask(fs, view, ordinal, &verdict) : -ENODATA;
+    enum limefile_verdict verdict;
+    char reason[LIMEFS_REASON_MAX];
+    bool is_verdict = strcmp(key, CHECKSUM) == 0, is_progress = strcmp(key, "verifying") == 0;
+    if (!is_verdict && !is_progress && strcmp(key, REASON) != 0)
+        return -ENODATA;
+    int err = limefs_verify_describe(fs, view, ordinal, &verdict, reason);
     if (err)
         return err;
-    return progress ? number(value, limefs_verify_progress(fs, view, ordinal))
-                    : snprintf(value, VALUE_MAX, "%s", limefs_verdict_word(verdict));
+    if (is_verdict)
+        return snprintf(value, VALUE_MAX, "%s", limefile_verdict_word(verdict));
+    if (is_progress)
+        return number(value, limefs_verify_progress(fs, view, ordinal));
+    return *reason ? snprintf(value, VALUE_MAX, "%s", reason) : -ENODATA;
 }
 
 static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,

@@ -172,9 +172,9 @@ int limefile_extent_of(uint64_t header_offset, uint64_t bytes, uint64_t *data_en
 /* ---- where bytes come from and go to (source.c) ------------------------------------ */
 
 /*
- * The only way in which this library touches a container. read and write behave like pread and
- * pwrite: they may move fewer bytes; read gives 0 at the end; failure is -errno. fault gives the
- * fault that ends a container at that offset. All but read may be NULL if it is read only.
+ * The only way in which this library touches a container. read and write behave like pread
+ * and pwrite: they may move fewer bytes; read gives 0 at the end; failure is -errno. fault
+ * gives the fault that ends a container there. All but read may be NULL if it is read only.
  */
 struct limefile_source;
 struct limefile_finding;

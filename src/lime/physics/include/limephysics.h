@@ -225,10 +225,10 @@ enum { LIMEFILE_PHYSICS_STATED_MAX = 12 };
 
 /*
  * What the records of a container say of a field: the last xlf-info before it, or one after it
- * in its message; and of its message the last scidac-record-xml or QCDml document: USQCD's
- * <plaq> and <linktr>, what NERSC and MILC give in its <info>, and <avePlaquette>. A record
- * belongs to the next binary record only, so where one xlf-info is followed by many
- * configurations the first is compared with it.
+ * in its message, nersc-header and openqcd-header in the same way; and of its message the last
+ * scidac-record-xml or QCDml document: USQCD's <plaq> and <linktr>, what NERSC and MILC give in
+ * its <info>, and <avePlaquette>. A record belongs to the next binary record only, so where one
+ * xlf-info is followed by many configurations the first is compared with it.
  *
  * How many there are; -errno or LIMEFILE_E_SHRUNK. Metadata that cannot be read give none.
  */

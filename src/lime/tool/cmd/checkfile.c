@@ -250,6 +250,8 @@ static void begin_data(struct look *look)
         .here = o->here,
         .quiet = o->quiet || o->json,
         .keep = o->json,
+        .summed = o->data,
+        .physical = o->physics,
         .progress = count_bytes,
         .report = report_data,
         .context = check,
@@ -262,6 +264,8 @@ static int verify(struct look *look)
     const struct check_options *o = check->options;
     begin_data(look);
     int err = o->data ? sums_check(&look->sums, &look->field) : 0;
+    if (!o->data && o->physics)
+        sums_check_headers(&look->sums, &look->field);
     check->verified = look->sums.verified;
     check->wrong = look->sums.wrong;
     check->unverified = look->sums.unverified;

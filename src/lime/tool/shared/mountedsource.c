@@ -16,7 +16,7 @@
 
 #define ATTRIBUTE "user.lime."
 
-enum { FAULT_MAX = 128, TYPE_AT = 16 };
+enum { FAULT_MAX = 128, /* as in the format of read_fault() */ TYPE_AT = 16 };
 
 struct entry {
     uint64_t ordinal, offset; /* of its header */
@@ -290,7 +290,7 @@ static int read_fault(struct mounted *m)
     if (n < 0)
         return errno == ENODATA ? 0 : -errno;
     text[n] = '\0';
-    if (sscanf(text, "%s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word,
+    if (sscanf(text, "%127s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word,
                &fault->offset, &fault->ordinal, &fault->have, &fault->want, &m->size) != 6)
         return -EPROTO;
     fault->code = -EIO; /* also for the word of another errno */
