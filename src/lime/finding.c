@@ -13,8 +13,14 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
         return snprintf(buf, cap, " (%" PRIu64 " bytes)", f->have);
     case LIMEFILE_E_HEADER_CUT:
     case LIMEFILE_E_DATA_CUT:
+    case LIMEFILE_D_PAD_CUT:
         return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes are there)", f->have,
                         f->want);
+    case LIMEFILE_E_ZEROS:
+    case LIMEFILE_E_BEGINNING:
+        if (f->have == 0)
+            return snprintf(buf, cap, "%s", "");
+        return snprintf(buf, cap, " (a record header follows at offset %" PRIu64 ")", f->have);
     case LIMEFILE_E_TRAILING:
     case LIMEFILE_E_RECORDS:
         return snprintf(buf, cap, " (%" PRIu64 ")", f->have);
@@ -22,11 +28,7 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
     case LIMEFILE_D_RESERVED:
     case LIMEFILE_D_PAD_NONZERO:
         return snprintf(buf, cap, " (0x%02" PRIx64 ", not 0x%02" PRIx64 ")", f->have, f->want);
-    case LIMEFILE_D_PAD_CUT:
-        return snprintf(buf, cap, " (%" PRIu64 " of %" PRIu64 " bytes are there; harmless)",
-                        f->have, f->want);
     case LIMEFILE_D_XML:
-    case LIMEFILE_D_OPTIONAL:
         return snprintf(buf, cap, ": %s", limefile_strerror(-(int)f->have));
     case LIMEFILE_D_FIELD_LENGTH:
         if (f->want == 0)

@@ -102,7 +102,7 @@ class Tool(limetest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertEqual(done.stderr.decode().count(words), 1, done.stderr)
             told = json.loads(run(["lime", "check", "--json", mount.path]).stdout)
-            self.assertEqual((told["verdict"], told["faults"], told["records"]), ("fault", 1, 3))
+            self.assertEqual((told["verdict"], told["faults"], told["records"]), ("bad", 1, 3))
             self.assertEqual([f["code"] for f in told["findings"]], ["fault"])
             told = json.loads(run(["lime", "info", "--json", mount.path]).stdout)
             self.assertEqual(told["fault"]["code"], "fault")

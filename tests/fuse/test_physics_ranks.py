@@ -60,7 +60,7 @@ class Physics(TestCase):
                 with self.subTest(ranks=ranks, dims=dims), \
                         self.mount(f"ranks={ranks}", "forward_from=4K") as mount:
                     serving(mount)
-                    self.assertEqual(self.same(mount)["state"], "ok")
+                    self.assertEqual(self.same(mount)["state"], "good")
 
     def test_the_first_bad_link(self):
         dims, precision = SHAPES[0]
@@ -89,11 +89,11 @@ class Physics(TestCase):
             self.result(mount.path, "-j", "1")  # by this host
             self.assertEqual(stats(mount)["measured_bytes"], before)
         with limetest.Mount(self.container, timeout=60) as mount:
-            self.assertEqual(self.same(mount, measured=False)["state"], "ok")
+            self.assertEqual(self.same(mount, measured=False)["state"], "good")
         path = os.path.join(self.tempdir(), "socket")
         with FakeJob(path), self.mount(f"job={path}", "forward_from=4K") as mount:
             serving(mount)
-            self.assertEqual(self.same(mount, measured=False)["state"], "ok")
+            self.assertEqual(self.same(mount, measured=False)["state"], "good")
 
     def test_wrong_replies(self):
         """Half a reply, sums of too few steps, and a link that is none of the lattice's."""
@@ -112,7 +112,7 @@ class Physics(TestCase):
                 with self.subTest(reply[:60]), \
                         self.mount(f"job={path}", "forward_from=4K") as mount:
                     serving(mount)
-                    self.assertEqual(self.same(mount, measured=False)["state"], "ok")
+                    self.assertEqual(self.same(mount, measured=False)["state"], "good")
 
     def test_a_rank_that_is_killed(self):
         """In the middle, at the beginning, or after the end: the result is the same."""

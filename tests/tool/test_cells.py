@@ -31,9 +31,11 @@ class CellsCase(limetest.TestCase):
         return (done.stderr.decode().replace(f"lime: {path}: ", ""),
                 done.stdout.decode().replace(f"{path}: ", ""))
 
-    def info(self, data, *options):
+    def info(self, data, *options, status=0):
         path = self.write("c.lime", data)
-        return run(["lime", "info", *options, path], check=True).stdout.decode().replace(path, "c")
+        done = run(["lime", "info", *options, path])
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout.decode().replace(path, "c")
 
     def findings(self, data, *options):
         return [(f["code"], f["ordinal"]) for f in self.check(data, *options, status=1)["findings"]]
@@ -100,10 +102,11 @@ checkpoint of particles (record 3)
                 ([text, index, (data[0], data[1][:-1])],
                  ["size              1.2K (1279 bytes), but should be 1.2K (1280 bytes)",
                   "the length is not that of the particles (1279 bytes, not 1280)"])):
-            told = self.info(container(records))
+            told = self.info(container(records), status=1)
             for word in [*words, "what is wrong with it"]:
                 self.assertIn(word, told)
-            told = json.loads(self.info(container(records), "--json"))
+            told = json.loads(self.info(container(records), "--json", status=1))
+            self.assertEqual(told["verdict"], "bad")
             self.assertTrue(told["deviations"])
             self.assertFalse(told["checkpoints"][0]["whole"])
 
@@ -116,7 +119,7 @@ class Index(CellsCase):
                   Checkpoint(9, fields=(("position", "float32", 3, 1),), particle_bytes=13)):
             told = self.check(c.container(), "--data")
             self.assertEqual((told["verdict"], told["findings"]), ("good", []))
-            self.assertEqual(told["checkpoints"], [{"ordinal": 3, "state": "ok", "bad": 0,
+            self.assertEqual(told["checkpoints"], [{"ordinal": 3, "state": "good", "bad": 0,
                                                     "cells": len(c.members)}])
             told = self.check(c.container())
             self.assertEqual(told["verdict"], "good")
@@ -297,7 +300,7 @@ class Particles(CellsCase):
         data = c.container() + self.harmed(other, 5) + container([c.records()[2:]])
         told = self.check(data, "--data", status=1)
         self.assertEqual([(r["ordinal"], r["state"]) for r in told["checkpoints"]],
-                         [(3, "ok"), (6, "bad"), (7, "unverified")])
+                         [(3, "good"), (6, "bad"), (7, "unverified")])
         _, summary = self.words(data, "--data")
         self.assertIn("record 7: unverified: no index of cells", summary)
         self.assertIn("checksums: 1 right, 1 wrong, 1 unverified", summary)
@@ -311,7 +314,7 @@ class Particles(CellsCase):
                 file.write(data)
         done = run(["lime", "check", "--data", "-r", folder])
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"2 files: 1 good, 1 bad, 0 unverified, 1 passed over", done.stdout)
+        self.assertIn(b"3 files: 1 good, 1 bad, 0 unverified, 0 unreadable, 1 skipped", done.stdout)
 
 
 class Memory(CellsCase):

@@ -44,6 +44,7 @@ BROKEN = {
     "version 2": (ONE + header("t", 0, 1, 1, version=2), "version", 156, 2),
 }
 FAULTS = {"header-cut", "data-cut", "length", "trailing", "version"}
+WARNINGS = {"reserved-flags", "type-tail", "padding-nonzero", "padding-cut"}
 
 
 class Check(limetest.TestCase):
@@ -55,21 +56,33 @@ class Check(limetest.TestCase):
                                                f"{len(GOOD)} bytes\n")
 
     def test_empty(self):
-        done = run(["lime", "check", self.write("empty", b"")])
-        self.assertEqual(done.returncode, 0)
-        self.assertIn(b"good: 0 records in 0 messages, 0 bytes", done.stdout)
+        for name in "empty", "empty.lime":
+            path = self.write(name, b"")
+            done = run(["lime", "check", path])
+            self.assertEqual((done.returncode, done.stderr.decode()),
+                             (1, f"lime: {path}: the file is empty\n"))
+            self.assertIn(b"bad: 1 deviation: 0 records in 0 messages, 0 bytes", done.stdout)
 
     def test_each_finding(self):
         for name, (data, code, offset, ordinal) in BROKEN.items():
             with self.subTest(name):
                 path = self.write("broken", data)
                 done = run(["lime", "check", path])
-                self.assertEqual(done.returncode, 1)
+                warning = "warning: " * (code in WARNINGS)
+                self.assertEqual(done.returncode, 0 if warning else 1)
                 self.assertTrue(done.stderr.decode().startswith(
-                    f"lime: {path}: offset {offset}: record {ordinal}: "), done.stderr)
+                    f"lime: {path}: {warning}offset {offset}: record {ordinal}: "), done.stderr)
                 self.assertEqual(done.stderr.count(b"\n"), 1)
-                self.assertIn(f"{path}: 1 deviation".encode(), done.stdout)
+                if warning:
+                    self.assertIn(f"{path}: good: ".encode(), done.stdout)
+                    self.assertTrue(done.stdout.endswith(b" bytes; 1 warning\n"), done.stdout)
+                else:
+                    self.assertIn(f"{path}: bad: 1 deviation".encode(), done.stdout)
                 self.assertEqual(b"ends the container" in done.stdout, code in FAULTS)
+                done = run(["lime", "check", "--strict", path])
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"{path}: bad: 1 deviation".encode(), done.stdout)
+                self.assertNotIn(b"warning", done.stdout + done.stderr)
 
     def test_each_finding_in_json(self):
         paths = [self.write("broken", data) for data, *_ in BROKEN.values()]
@@ -78,10 +91,12 @@ class Check(limetest.TestCase):
         results = json.loads(done.stdout)
         for result, path, (data, code, offset, ordinal) in zip(results, paths, BROKEN.values(),
                                                                strict=True):
+            harmless = code in WARNINGS
             self.assertEqual((result["file"], result["size"]), (path, len(data)))
-            self.assertEqual(result["verdict"], "fault" if code in FAULTS else "deviations")
-            self.assertEqual([(f["code"], f["offset"], f["ordinal"])
-                              for f in result["findings"]], [(code, offset, ordinal)])
+            self.assertEqual((result["verdict"], result["warnings"], result["faults"]),
+                             ("good" if harmless else "bad", harmless, code in FAULTS))
+            self.assertEqual([(f["code"], f["offset"], f["ordinal"], f["harmless"])
+                              for f in result["findings"]], [(code, offset, ordinal, harmless)])
             self.assertTrue(result["findings"][0]["message"])
 
     def test_have_and_want(self):
@@ -92,34 +107,37 @@ class Check(limetest.TestCase):
     def test_json_of_a_good_file(self):
         path = self.write("good.lime", GOOD)
         self.assertEqual(json.loads(self.run_ok(["lime", "check", "--json", path])),
-                         {"file": path, "findings": [], "deviations": 0, "faults": 0,
+                         {"file": path, "findings": [], "deviations": 0, "faults": 0, "warnings": 0,
                           "records": 3, "messages": 2, "size": len(GOOD), "verdict": "good"})
 
     def test_ten_thousand_are_all_named(self):
         path = self.write("many", record("t", b"", 1, 1, reserved=1) * 10000)
         done = run(["lime", "check", path])
         self.assertEqual(done.stderr.count(b"reserved byte"), 10000)
-        self.assertIn(b": 10000 deviations: 10000 records in 10000 messages", done.stdout)
+        self.assertIn(b": bad: 10000 deviations: 10000 records in 10000 messages", done.stdout)
         findings = json.loads(run(["lime", "check", "--json", path]).stdout)["findings"]
         self.assertEqual(findings[-1]["offset"], 9999 * 144 + 7)
 
     def test_unusable(self):
         fifo = os.path.join(limetest.tempdir(), "fifo")
         os.mkfifo(fifo)
-        for path, verdict in ((self.write("f", b"text" * 99), "not-a-container"),
-                              (self.write("f", header("t", 0, 1, 1, version=2)),
-                               "not-a-container"),
-                              (fifo, "unreadable"), (limetest.tempdir(), "unreadable"),
-                              ("/dev/zero", "unreadable"), ("/nonexistent", "unreadable")):
-            done = run(["lime", "check", path])
-            self.assertEqual(done.returncode, 2, path)
-            self.assertIn(f"lime: {path}: ".encode(), done.stderr)
-            done = run(["lime", "check", "--json", path])
+        for path, why in ((self.write("f", b"text" * 99),
+                           "not a LIME container (no record header at offset 0)"),
+                          (fifo, ""), (limetest.tempdir(), "open: Is a directory"),
+                          ("/dev/zero", ""), ("/nonexistent", "open: No such file or directory")):
+            for quiet in [], ["-q"]:
+                done = run(["lime", "check", *quiet, path])
+                self.assertEqual((done.returncode, done.stdout), (2, b""), path)
+                self.assertIn(f"lime: {path}: {why}".encode(), done.stderr)
+            done = run(["lime", "check", "--json", "--data", "--physics", path])
             self.assertEqual(done.returncode, 2)
-            self.assertEqual(json.loads(done.stdout)["verdict"], verdict)
+            result = json.loads(done.stdout)
+            self.assertEqual((result["verdict"], result["checksums"], result["physics"]),
+                             ("unreadable", [], []))
+            self.assertTrue(result["error"])
 
     def test_quiet(self):
-        for data, status in ((GOOD, 0), (BROKEN["padding"][0], 1), (b"text" * 50, 2)):
+        for data, status in ((GOOD, 0), (BROKEN["padding"][0], 0), (BROKEN["data cut"][0], 1)):
             done = run(["lime", "check", "-q", self.write("f", data)])
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, b"", b""))
 
@@ -129,7 +147,7 @@ class Check(limetest.TestCase):
         self.assertIn(b"-r checks the containers in it", done.stderr)
 
     def test_worst_of_all(self):
-        good, bad = self.write("g", GOOD), self.write("b", BROKEN["padding"][0])
+        good, bad = self.write("g", GOOD), self.write("b", BROKEN["me missing"][0])
         self.assertEqual(run(["lime", "check", good, bad, good]).returncode, 1)
         self.assertEqual(run(["lime", "check", good, "/none", bad]).returncode, 2)
 
@@ -137,8 +155,8 @@ class Check(limetest.TestCase):
         for path in {row["path"] for row in limetest.manifest()}:
             done = run(["lime", "check", path])
             cut = os.path.getsize(path) % 8 != 0
-            self.assertEqual(done.returncode, 1 if cut else 0)
-            self.assertEqual(b"harmless" in done.stderr, cut)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(b"warning: " in done.stderr, cut)
 
 
 def read(path):
@@ -160,8 +178,12 @@ class Meaning(limetest.TestCase):
     def codes(self, data, *args):
         done = run(["lime", "check", "--json", *args, self.write("f.lime", data)])
         result = json.loads(done.stdout)
-        self.assertEqual(done.returncode, 1 if result["findings"] else 0)
-        self.assertEqual(result["deviations"] + result["faults"], len(result["findings"]))
+        self.assertEqual((done.returncode, result["verdict"]),
+                         (1, "bad") if result["deviations"] + result["faults"] else
+                         (3, "unverified") if "unverified" in done.stdout.decode() else
+                         (0, "good"))
+        self.assertEqual(result["deviations"] + result["faults"] + result["warnings"],
+                         len(result["findings"]))
         return [(f["code"], f["ordinal"]) for f in result["findings"]]
 
     def test_plain_containers_are_good(self):
@@ -225,9 +247,9 @@ class Data(limetest.TestCase):
     def test_corpus(self):
         paths = sorted({row["path"] for row in limetest.manifest()})
         done = run(["lime", "check", "--data", "--json", *paths])
-        self.assertEqual(done.returncode, 1)  # the padding that a writer left out
+        self.assertEqual(done.returncode, 3)
         states = [c["state"] for file in json.loads(done.stdout) for c in file["checksums"]]
-        self.assertEqual((states.count("ok"), states.count("unverified")), (9, 2))
+        self.assertEqual((states.count("good"), states.count("unverified")), (9, 2))
         self.assertEqual(len(states), 11)
         for file in json.loads(done.stdout):
             self.assertNotIn("checksum", {f["code"] for f in file["findings"]})
@@ -254,7 +276,7 @@ class Data(limetest.TestCase):
                          ("checksum", 2, self.at))
         self.assertEqual(finding["want"], right[0] << 32 | right[1])
         self.assertEqual(finding["have"], wrong[0] << 32 | wrong[1])
-        self.assertEqual(result["verdict"], "deviations")
+        self.assertEqual(result["verdict"], "bad")
         self.assertEqual(result["checksums"], [{"ordinal": 2, "state": "bad", "suma":
                          f"{wrong[0]:08x}", "sumb": f"{wrong[1]:08x}"}])
         text = self.check(bytes(data))[2]
@@ -274,7 +296,9 @@ class Data(limetest.TestCase):
                           out)
             self.assertIn(why, out)
             self.assertIn("; checksums: 1 unverified\n", out)
-            self.assertEqual(status, 0 if why in ("no checksum",) or "not known" in why else 1)
+            self.assertEqual(status, 3 if why in ("no checksum",) or "not known" in why else 1)
+            self.assertIn(": unverified: " if status == 3 else ": bad: ", out.splitlines()[-1])
+            self.assertEqual(self.check(container([message]), "--strict")[0], 1)
             result = json.loads(self.check(container([message]), "--json")[1])
             self.assertEqual(result["checksums"][0]["state"], "unverified")
             self.assertIn(why, result["checksums"][0]["reason"])
@@ -306,11 +330,11 @@ class Data(limetest.TestCase):
         other = [scidac.private_file((4, 4, 4, 8)), scidac.private_record(16),
                  ("scidac-binary-data", data[1]), sums]
         for message, state in (
-                ([("ildg-format", scidac.ildg_format((4, 4, 4, 4))), data, sums], "ok"),
-                ([("ildg-format", scidac.ildg_format((4, 4, 8, 8))), data, sums], "ok"),
-                ([("ildg-format", scidac.ildg_format((4, 4, 4, 7))), data, sums], "ok"),
-                ([("ildg-format", scidac.ildg_format((4, 4, 4, 8), 32)), data, sums], "ok"),
-                (other, "ok"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 4, 4))), data, sums], "good"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 8, 8))), data, sums], "good"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 4, 7))), data, sums], "good"),
+                ([("ildg-format", scidac.ildg_format((4, 4, 4, 8), 32)), data, sums], "good"),
+                (other, "good"),
                 ([("ildg-format", scidac.ildg_format((4, 4, 4, 8))),
                   (data[0], data[1] + bytes(576)), sums], "bad"),
                 ([("ildg-format", scidac.ildg_format((4, 4, 4, 8))),
@@ -354,9 +378,12 @@ class Data(limetest.TestCase):
     def test_it_is_not_read_without_data(self):
         data = bytearray(self.good)
         data[self.at] ^= 1
-        done = run(["lime", "check", self.write("f.lime", bytes(data))])
+        path = self.write("f.lime", bytes(data))
+        done = run(["lime", "check", path])
         self.assertEqual((done.returncode, done.stderr), (0, b""))
-        self.assertNotIn(b"checksums", done.stdout)
+        self.assertTrue(done.stdout.endswith(b" bytes; data not read\n"), done.stdout)
+        done = run(["lime", "check", "--physics", path])
+        self.assertIn(b" bytes; checksums not compared; configurations: ", done.stdout)
 
     def test_threads(self):
         path = self.write("f.lime", self.good)
@@ -377,7 +404,7 @@ class Many(limetest.TestCase):
         bad[2000] ^= 1
         for name, data in (("a/1.lime", self.good), ("a/b/2.lime", self.good),
                            ("c/wrong.lime", bytes(bad)), ("c/notes.txt", b"text"),
-                           ("a/nothing", b""), ("plain.lime", GOOD),
+                           ("a/other", b"PK\3\4"), ("plain.lime", GOOD),
                            ("c/bare", scidac.gauge((2, 2, 2, 4), SMALL, checksum=False))):
             with open(os.path.join(self.top, name), "wb") as file:
                 file.write(data)
@@ -397,11 +424,11 @@ class Many(limetest.TestCase):
                                                        "c/wrong.lime", "plain.lime")])
         size = 4 * len(self.good) - len(record(*scidac.records((2, 2, 2, 4), SMALL)[2], 0, 1)) \
             + len(GOOD)
-        self.assertEqual(out[-1], "5 files: 5 good, 0 bad, 0 unverified, 2 passed over (1 empty); "
+        self.assertEqual(out[-1], "7 files: 5 good, 0 bad, 0 unverified, 0 unreadable, 2 skipped; "
                                   f"{size} bytes")
         self.assertEqual(err, "")
         out, err = self.lime("-r", "--data", self.top, status=1)
-        self.assertIn("5 files: 3 good, 1 bad, 1 unverified, 2 passed over", out[-1])
+        self.assertIn("7 files: 3 good, 1 bad, 1 unverified, 0 unreadable, 2 skipped; ", out[-1])
         self.assertIn("c/wrong.lime: offset", err)
         self.assertEqual(self.lime("-q", "-r", "--data", self.top, status=1), ([], ""))
 
@@ -414,38 +441,53 @@ class Many(limetest.TestCase):
             out, _ = self.lime("-r", mount.path, status=0)
             self.assertEqual([line.split(": ")[0] for line in out[:-1]], names)
             out, err = self.lime("-r", "--data", mount.path, status=1)
-            self.assertIn("5 files: 3 good, 1 bad, 1 unverified, 2 passed over (1 empty)", out[-1])
+            self.assertIn("7 files: 3 good, 1 bad, 1 unverified, 0 unreadable, 2 skipped", out[-1])
             self.assertIn("c/wrong.lime: offset", err)
             info = json.loads(self.run_ok(["lime", "info", "-r", "--json", mount.path]))
             self.assertEqual([one["file"] for one in info], names)
             out, _ = self.lime("-r", names[0], names[1], status=0)
             self.assertIn("2 files: 2 good", out[-1])
 
-    def test_empty(self):
-        """What is called a container is to be one; others are counted."""
-        with open(self.put("a/b/lost.lime"), "wb"):
-            pass
-        out, err = self.lime("-r", self.top, status=1)
-        self.assertEqual(err, f"lime: {self.put('a/b/lost.lime')}: the file is empty\n")
-        self.assertIn(f"{self.put('a/b/lost.lime')}: 1 deviation: 0 records", "\n".join(out))
-        self.assertIn("6 files: 5 good, 1 bad, 0 unverified, 2 passed over (1 empty);", out[-1])
-        self.assertEqual(self.lime(self.put("a/b/lost.lime"), status=1)[1], err)
-        self.lime(self.put("a/nothing"), status=0)
-        lines = [json.loads(line) for line in self.lime("--json", "-r", self.top, status=1)[0]]
-        self.assertEqual([f["code"] for line in lines[:-1] for f in line["findings"]], ["empty"])
-        self.assertEqual((lines[-1]["summary"]["passed_over"], lines[-1]["summary"]["empty"]),
-                         (2, 1))
+    def test_what_is_skipped(self):
+        """It is counted; with --list-skipped it is named, with the reason; with --all a file is
+        bad."""
+        os.symlink(self.put("c/wrong.lime"), self.put("a/link"))
+        os.mkfifo(self.put("a/fifo"))
+        for name in ".1.lime.limefs-stage", ".1.lime.limefs-journal":
+            with open(self.put(f"a/{name}"), "wb") as file:
+                file.write(self.good[:1000])
+        want = [("a/.1.lime.limefs-journal", "unfinished file of lime stage"),
+                ("a/.1.lime.limefs-stage", "unfinished file of lime stage"),
+                ("a/fifo", "not a regular file"), ("a/link", "symbolic link"),
+                ("a/other", "not a LIME container"), ("c/notes.txt", "not a LIME container")]
+        out, err = self.lime("-r", self.top, status=0)
+        self.assertIn("11 files: 5 good, 0 bad, 0 unverified, 0 unreadable, 6 skipped", out[-1])
+        self.assertEqual((err, [line for line in out if "skipped: " in line]), ("", []))
+        out, err = self.lime("-r", "--list-skipped", self.top, status=0)
+        self.assertEqual([line for line in out if "skipped: " in line],
+                         [f"{self.put(name)}: skipped: {why}" for name, why in want])
+        self.assertEqual(self.lime("-r", "-q", "--list-skipped", self.top, status=0), ([], ""))
+        out, err = self.lime("-r", "--all", self.top, status=1)
+        self.assertIn("11 files: 5 good, 2 bad, 0 unverified, 0 unreadable, 4 skipped", out[-1])
+        self.assertEqual(err, "".join(f"lime: {self.put(name)}: {why}\n" for name, why in want[4:]))
+        out, _ = self.lime("-r", "--json", "--list-skipped", self.top, status=0)
+        lines = [json.loads(line) for line in out]
+        self.assertEqual([(line["file"], line["reason"]) for line in lines[:-1]
+                          if line["verdict"] == "skipped"],
+                         [(self.put(name), why) for name, why in want])
+        self.assertEqual(lines[-1]["summary"]["skipped"], 6)
+        self.lime(self.put("a/.1.lime.limefs-stage"), status=1)
 
     def test_json_lines(self):
         out, _ = self.lime("--json", "--data", "-r", self.top, status=1)
         lines = [json.loads(line) for line in out]
         self.assertEqual([line["verdict"] for line in lines[:-1]],
-                         ["good", "good", "good", "deviations", "good"])
+                         ["good", "good", "unverified", "bad", "good"])
         summary = lines[-1]["summary"]
         self.assertEqual({k: summary[k] for k in ("files", "good", "bad", "unverified",
-                                                  "passed_over", "summed")},
-                         {"files": 5, "good": 3, "bad": 1, "unverified": 1, "passed_over": 2,
-                          "summed": 3 * len(SMALL)})
+                                                  "unreadable", "skipped", "warnings", "summed")},
+                         {"files": 7, "good": 3, "bad": 1, "unverified": 1, "unreadable": 0,
+                          "skipped": 2, "warnings": 0, "summed": 3 * len(SMALL)})
 
     def test_links_and_circles(self):
         os.symlink(self.top, self.put("a/circle"))
@@ -453,20 +495,10 @@ class Many(limetest.TestCase):
         os.symlink("/nonexistent", self.put("a/nowhere"))
         os.mkfifo(self.put("a/fifo"))
         out, _ = self.lime("-r", self.top, status=0)
-        self.assertIn("5 files: 5 good, 0 bad, 0 unverified, 6 passed over", out[-1])
+        self.assertIn("11 files: 5 good, 0 bad, 0 unverified, 0 unreadable, 6 skipped", out[-1])
         # What is named is followed.
         out, _ = self.lime("-r", "--data", self.put("a/circle"), self.put("a/link"), status=1)
-        self.assertIn("6 files: 3 good, 2 bad, 1 unverified, 6 passed over", out[-1])
-
-    def test_of_lime_stage(self):
-        """What it is about to write, or has left, is no container yet."""
-        for name in (".1.lime.limefs-stage", ".1.lime.limefs-journal"):
-            with open(self.put(f"a/{name}"), "wb") as file:
-                file.write(self.good[:1000])
-        out, err = self.lime("-r", self.top, status=0)
-        self.assertIn("5 files: 5 good, 0 bad, 0 unverified, 4 passed over", out[-1])
-        self.assertEqual(err, "")
-        self.lime(self.put("a/.1.lime.limefs-stage"), status=1)
+        self.assertIn("12 files: 3 good, 2 bad, 1 unverified, 0 unreadable, 6 skipped", out[-1])
 
     def test_a_link_in_the_place_of_a_folder(self):
         """It is not followed either, whenever it gets there."""
@@ -490,9 +522,9 @@ class Many(limetest.TestCase):
             ended.set()
             other.join()
 
-    def test_named_files_are_never_passed_over(self):
+    def test_named_files_are_never_skipped(self):
         _, err = self.lime("-r", self.put("c/notes.txt"), status=2)
-        self.assertIn("no record header here", err)
+        self.assertIn("not a LIME container (no record header at offset 0)", err)
         self.lime("-r", self.put("none"), status=2)
         self.lime("-r", self.put("a/1.lime"), self.put("none"), status=2)
         self.lime(self.put("a"), status=2)
@@ -508,7 +540,12 @@ class Many(limetest.TestCase):
         done = run(command)
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"a/b: read: Permission denied", done.stderr)
-        self.assertIn(b"4 files: 4 good", done.stdout)
+        self.assertIn(b"7 files: 4 good, 0 bad, 0 unverified, 1 unreadable, 2 skipped",
+                      done.stdout)
+        done = run([*command, "--json"])
+        self.assertIn((self.put("a/b"), "unreadable"),
+                      [(one["file"], one["verdict"])
+                       for one in map(json.loads, done.stdout.splitlines()[:-1])])
 
     def test_files_from(self):
         names = [self.put("a/1.lime"), self.put("c/wrong.lime"), self.put("plain.lime")]
@@ -516,17 +553,17 @@ class Many(limetest.TestCase):
             for last in ("", end):
                 text = (end.join(names) + last).encode()
                 out, _ = self.lime("--data", *args, "--files-from", "-", status=1, input=text)
-                self.assertIn("3 files: 2 good, 1 bad, 0 unverified;", out[-1])
+                self.assertIn("3 files: 2 good, 1 bad, 0 unverified, 0", out[-1])
                 out, _ = self.lime("--data", *args, "--files-from", self.write("list", text),
                                    self.put("c/bare"), status=1)
-                self.assertIn("4 files: 2 good, 1 bad, 1 unverified;", out[-1])
+                self.assertIn("4 files: 2 good, 1 bad, 1 unverified, 0", out[-1])
         odd = self.put("a\nb")
         os.rename(self.put("plain.lime"), odd)
         out, _ = self.lime("-0", "--files-from", "-", status=0, input=odd.encode() + b"\0")
         self.assertEqual(len(out), 2)
         self.lime("--files-from", "-", status=2, input=odd.encode())
         out, _ = self.lime("--files-from", "-", "-r", status=0, input=self.top.encode())
-        self.assertIn("5 files: 5 good", out[-1])
+        self.assertIn("7 files: 5 good", out[-1])
         out, _ = self.lime("--files-from", "-", status=0, input=b"\n\n")
         self.assertIn("0 files", out[-1])
         for args in (["--files-from", "/nonexistent"], ["--files-from", self.top], ["-0", "x"],
@@ -536,7 +573,7 @@ class Many(limetest.TestCase):
     def test_several_named(self):
         names = [self.put("a/1.lime"), self.put("plain.lime")]
         out, _ = self.lime("--data", *names, status=0)
-        self.assertIn("2 files: 2 good, 0 bad, 0 unverified;", out[-1])
+        self.assertIn("2 files: 2 good, 0 bad, 0 unverified, 0 unreadable, 0 skipped;", out[-1])
         self.assertEqual(len(json.loads("\n".join(self.lime("--json", *names, status=0)[0]))), 2)
 
     def test_head(self):

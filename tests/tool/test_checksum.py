@@ -101,7 +101,7 @@ class Print(SumCase):
             if not stored:
                 continue
             lines = self.lime(path)
-            self.assertEqual([line.split()[2] for line in lines], ["ok"] * len(stored))
+            self.assertEqual([line.split()[2] for line in lines], ["good"] * len(stored))
             for line in lines:  # as written into the record behind, whoever wrote it
                 ordinal = int(line.split()[3])
                 later = min(r["ordinal"] for r in stored if r["ordinal"] > ordinal)
@@ -114,16 +114,17 @@ class Print(SumCase):
 
     def test_states(self):
         path = self.write("f.lime", container([[FORMAT, DATA, SUM]]))
-        self.assertEqual(self.lime(path), [f"{SUMS} ok   2 ildg-binary-data"])
+        self.assertEqual(self.lime(path), [f"{SUMS} good       2 ildg-binary-data"])
         path = self.write("f.lime", container([[FORMAT, DATA]]))
-        self.assertEqual(self.lime(path), [f"{SUMS} none 2 ildg-binary-data"])
+        self.assertEqual(self.lime(path, status=3),
+                         [f"{SUMS} unverified 2 ildg-binary-data  (no checksum)"])
         wrong = ("scidac-checksum", scidac.checksum_xml((1, 0xabc)))
         path = self.write("f.lime", container([[FORMAT, DATA, wrong]]))
         self.assertEqual(self.lime(path, status=1),
-                         [f"{SUMS} bad  2 ildg-binary-data  (record 3 says 00000001 00000abc)"])
+                         [f"{SUMS} bad        2 ildg-binary-data  (record 3 says 00000001 00000abc)"])
         path = self.write("f.lime", container([[FORMAT, DATA, ("scidac-checksum", b"?")]]))
         self.assertEqual(self.lime(path, status=1),
-                         [f"{SUMS} bad  2 ildg-binary-data  (record 3 cannot be understood)"])
+                         [f"{SUMS} bad        2 ildg-binary-data  (record 3 cannot be understood)"])
 
     def test_json(self):
         path = self.write("f.lime", container([[FORMAT, DATA, SUM]]))
@@ -131,11 +132,11 @@ class Print(SumCase):
         self.assertEqual(json.loads("\n".join(self.lime("--json", path))), {
             "file": path, "records": [{
                 "ordinal": 2, "type": "ildg-binary-data", "bytes": len(SMALL), "sites": 32,
-                "site_bytes": 576, "state": "ok", "suma": a, "sumb": b,
+                "site_bytes": 576, "state": "good", "suma": a, "sumb": b,
                 "stored": {"ordinal": 3, "suma": a, "sumb": b}}]})
         path = self.write("f.lime", container([("scidac-binary-data", b"x" * 80)]))
         result, = json.loads("\n".join(self.lime("--json", path, status=1)))["records"]
-        self.assertEqual(result["state"], "failed")
+        self.assertEqual((result["state"], "suma" in result), ("unverified", False))
 
     def test_json_of_nothing(self):
         for path in (self.write("f", container([[("text", b"x")]])), "nowhere", os.devnull):
@@ -149,12 +150,14 @@ class Print(SumCase):
         path = self.write("f.lime", container([[("a", b"x"), ("text", data), ("e", b"")]]))
         for size in (1, 4, 7, 8, 28, 30 * 7, len(data)):
             want = "%08x %08x" % scidac.checksum(data, size)
-            self.assertEqual(self.lime("--site-bytes", str(size), path, "text"),
-                             [f"{want} none 2 text"])
-            self.assertEqual(self.lime("--lattice", f"{len(data) // size}", path, "text"),
-                             [f"{want} none 2 text"])
+            self.assertEqual(self.lime("--site-bytes", str(size), path, "text", status=3),
+                             [f"{want} unverified 2 text  (no checksum)"])
+            self.assertEqual(self.lime("--lattice", f"{len(data) // size}", path, "text",
+                                       status=3),
+                             [f"{want} unverified 2 text  (no checksum)"])
         want = "%08x %08x" % scidac.checksum(data, 28)
-        self.assertEqual(self.lime("--lattice", "5x1x3x2", path, "2"), [f"{want} none 2 text"])
+        self.assertEqual(self.lime("--lattice", "5x1x3x2", path, "2", status=3),
+                         [f"{want} unverified 2 text  (no checksum)"])
         self.lime("--site-bytes", "9", path, "text", status=1)
         self.assertIn("record 2: its 840 bytes are no multiple of 9", self.err)
         self.lime("--site-bytes", "8", path, "e", status=1)
@@ -181,8 +184,8 @@ class Print(SumCase):
         for dims, precision in (((2, 2, 2, 2), 64), ((2, 2, 4, 4), 64), (DIMS, 32)):
             form = ("ildg-format", scidac.ildg_format(dims, precision))
             path = self.write("f.lime", container([[form, DATA, SUM]]))
-            self.assertEqual(self.lime(path), [f"{SUMS} ok   2 ildg-binary-data"])
-            self.assertEqual(self.lime("--add", path), [f"{SUMS} ok   2 ildg-binary-data"])
+            self.assertEqual(self.lime(path), [f"{SUMS} good       2 ildg-binary-data"])
+            self.assertEqual(self.lime("--add", path), [f"{SUMS} good       2 ildg-binary-data"])
             wrong = ("scidac-checksum", scidac.checksum_xml((1, 2)))
             for last in wrong, ("scidac-checksum", b"?"):
                 path = self.write("f.lime", container([[form, DATA, last]]))
@@ -223,18 +226,19 @@ class Print(SumCase):
             [("scidac-private-record-xml", xml("scidacRecord", private)),
              ("scidac-binary-data", data)]]))
         want = "%08x %08x" % scidac.checksum(data, 16, ranks)
-        self.assertEqual(self.lime(path), [f"{want} none 3 scidac-binary-data"])
+        self.assertEqual(self.lime(path, status=3),
+                         [f"{want} unverified 3 scidac-binary-data  (no checksum)"])
 
     def test_threads(self):
         data = scidac.field((8, 8, 8, 16), 576, seed=6)
         path = self.write("f.lime", scidac.gauge((8, 8, 8, 16), data))
         lines = {self.lime("-j", str(n), path)[0] for n in range(1, 17)}
-        self.assertEqual(lines, {"%08x %08x ok   2 ildg-binary-data"
+        self.assertEqual(lines, {"%08x %08x good       2 ildg-binary-data"
                                  % scidac.checksum(data, 576)})
 
     def test_behind_a_fault(self):
         path = self.write("f.lime", container([[FORMAT, DATA, SUM]]) + b"trailing")
-        self.assertEqual(self.lime(path, status=1), [f"{SUMS} ok   2 ildg-binary-data"])
+        self.assertEqual(self.lime(path, status=1), [f"{SUMS} good       2 ildg-binary-data"])
 
     def test_usage(self):
         path = self.write("f.lime", container([[FORMAT, DATA, SUM]]))
@@ -268,11 +272,11 @@ class Add(SumCase):
             got = self.add([*others, message])
             self.assertEqual(got, parse(container([*others, [*message, new]])))
             self.assertEqual(self.out.splitlines(),
-                             [f"{SUMS} none {len(others) + 2} ildg-binary-data  (added)"])
+                             [f"{SUMS} good       {len(others) + 2} ildg-binary-data  (added)"])
             inode = os.stat(self.path).st_ino
             before = read(self.path)
             self.assertEqual(self.lime("--add", self.path),
-                             [f"{SUMS} ok   {len(others) + 2} ildg-binary-data"])
+                             [f"{SUMS} good       {len(others) + 2} ildg-binary-data"])
             self.assertEqual((read(self.path), os.stat(self.path).st_ino),
                              (before, inode))
             self.check(self.path, "--strict")
@@ -332,11 +336,11 @@ class Add(SumCase):
             copy = self.write("f.lime", read(path))
             for ordinal in reversed(stored):
                 self.run_ok(["lime", "rm", copy, str(ordinal)])
-            self.assertEqual([line.split()[:3] for line in self.lime(copy)],
-                             [w + ["none"] for w in want])
+            self.assertEqual([line.split()[:3] for line in self.lime(copy, status=3)],
+                             [w + ["unverified"] for w in want])
             self.lime("--add", copy)
             self.assertEqual([line.split()[:3] for line in self.lime(copy)],
-                             [w + ["ok"] for w in want])
+                             [w + ["good"] for w in want])
             self.check(copy, "--strict")
             kept = [r[:2] for r in parse(read(path) + bytes(-os.path.getsize(path) % 8))
                     if r[0] != "scidac-checksum"]
@@ -385,7 +389,7 @@ class Add(SumCase):
         self.lime("--add", path, status=1)
         self.assertEqual(read(path), unknown)
         self.lime("--add", "--site-bytes", "8", path)
-        self.assertEqual(self.lime("--site-bytes", "8", path)[0].split()[2], "ok")
+        self.assertEqual(self.lime("--site-bytes", "8", path)[0].split()[2], "good")
         for data in (container([[FORMAT, DATA]]) + b"x",
                      record(*FORMAT, 1, 1) + record(*DATA, 0, 1)):
             path = self.write("f.lime", data)
@@ -408,9 +412,9 @@ class Add(SumCase):
     def test_json(self):
         path = self.write("f.lime", container([[FORMAT, DATA]]))
         result, = json.loads("\n".join(self.lime("--json", "--add", path)))["records"]
-        self.assertEqual((result["state"], result["action"]), ("none", "added"))
+        self.assertEqual((result["state"], result["action"]), ("good", "added"))
         result, = json.loads("\n".join(self.lime("--json", "--add", path)))["records"]
-        self.assertEqual((result["state"], "action" in result), ("ok", False))
+        self.assertEqual((result["state"], "action" in result), ("good", False))
 
     def test_no_room(self):
         big = container([[FORMAT, DATA], [("t", bytes(200000))]])

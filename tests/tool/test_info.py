@@ -40,9 +40,9 @@ class InfoCase(limetest.TestCase):
         self.assertTrue(done.stdout.isascii())
         return json.loads(done.stdout)
 
-    def of(self, *items):
+    def of(self, *items, status=0):
         """The JSON of a container of these records."""
-        return self.json(self.write("f.lime", container(items)))
+        return self.json(self.write("f.lime", container(items)), status=status)
 
 
 class Text(InfoCase):
@@ -122,12 +122,13 @@ gauge configuration su3gauge (record 3)
     def test_lattices(self):
         for dims, text in (((24, 24, 24, 48), "24^3 x 48"), ((4, 4, 4, 4), "4^3 x 4"),
                            ((2, 3, 4, 5), "2 x 3 x 4 x 5"), ((4, 4, 5, 4), "4 x 4 x 5 x 4")):
-            out = self.info(self.write("f", container([ildg(*dims), ("ildg-binary-data", b"")])))
+            path = self.write("f", container([ildg(*dims), ("ildg-binary-data", b"")]))
+            out = self.info(path, status=1)
             self.assertIn(f"  lattice           {text}\n", out)
 
     def test_what_is_wrong(self):
         data = container([ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)), checksum("x", 1)])
-        out = self.info(self.write("f", data))
+        out = self.info(self.write("f", data), status=1)
         self.assertIn("  size              100 bytes, but should be 4.5K (4608 bytes)\n", out)
         self.assertIn("  checksum          cannot be understood\n", out)
         wrong = out.split("what is wrong with it\n")[1].splitlines()
@@ -138,17 +139,17 @@ gauge configuration su3gauge (record 3)
 
     def test_much_is_wrong(self):
         data = container([[checksum(1, 2)]] * 50)
-        out = self.info(self.write("f", data))
+        out = self.info(self.write("f", data), status=1)
         self.assertIn("record 20: ", out)
         self.assertNotIn("record 21: ", out)
         self.assertTrue(out.endswith("  ... and 30 more; 'lime check' names all\n"))
-        self.assertEqual(len(self.json(self.write("f", data))["deviations"]), 50)
+        got = self.json(self.write("f", data), status=1)
+        self.assertEqual((len(got["deviations"]), got["verdict"]), (50, "bad"))
 
     def test_plain_containers(self):
         out = self.info(corpus("lemon_canonical_n1"))
         self.assertEqual(len(out.splitlines()), 2)
         self.assertNotIn("wrong", self.info(corpus("clime_pack_multi")))
-        self.assertIn("0 bytes, 0 records in 0 messages", self.info(self.write("empty", b"")))
 
     def test_several_files(self):
         paths = [corpus("lemon_canonical_n1"), corpus("qio_nersc_ildg")]
@@ -240,14 +241,15 @@ class Json(InfoCase):
             "checksum_record": 8, "lfn": "lfn://test/lfn", "lfn_record": 6}])
         self.assertEqual({k: v for k, v in got.items() if k not in ("fields", "info")}, {
             "file": path, "size": os.path.getsize(path), "records": 8, "messages": 2,
-            "fault": None, "lfn": "lfn://test/lfn", "deviations": [], "checkpoints": []})
+            "fault": None, "lfn": "lfn://test/lfn", "deviations": [], "checkpoints": [],
+            "verdict": "good"})
         self.assertEqual([i["type"] for i in got["info"]],
                          ["scidac-file-xml", "scidac-record-xml"])
         self.assertEqual(got["info"][1]["facts"]["ENSEMBLE_ID"], "test")
 
     def test_arrays(self):
         """Of what is no array, or not known."""
-        cut = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)))["fields"][0]
+        cut = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)), status=1)["fields"][0]
         self.assertIsNone(cut["array"])
         plain = self.of(("ildg-binary-data", bytes(100)))["fields"][0]
         self.assertIsNone(plain["array"])
@@ -276,7 +278,7 @@ class Json(InfoCase):
         self.assertIn("only sites        every second, a checkerboard\n", self.info(path))
 
     def test_deviations(self):
-        got = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)))
+        got = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)), status=1)
         self.assertEqual([(d["code"], d["ordinal"], d["have"], d["want"])
                           for d in got["deviations"]], [("field-length", 2, 100, 4608)])
 
@@ -303,7 +305,34 @@ class Failures(InfoCase):
         self.assertIn("gauge configuration", out)
         self.assertIn("record 3: the file ends inside the data", self.err)
         got = self.json(path, status=1)
-        self.assertEqual((got["fault"]["code"], len(got["fields"])), ("data-cut", 1))
+        self.assertEqual((got["fault"]["code"], len(got["fields"]), got["verdict"]),
+                         ("data-cut", 1, "bad"))
+
+    def test_structure(self):
+        """Its deviations are counted; a warning changes nothing."""
+        for broken, status in ({"reserved": 1}, 1), ({"flags": 0xc1}, 0):
+            path = self.write("f", record("t", b"", 1, 1, **broken))
+            out = self.info(path, status=status)
+            self.assertEqual("1 deviation of the structure; 'lime check' names all" in out,
+                             status == 1)
+            self.assertEqual(self.json(path, status=status)["verdict"], ["good", "bad"][status])
+
+    def test_damaged_beginnings(self):
+        """A file that was a container is bad, an empty one, too; others are not containers."""
+        good = container([ildg(1, 1, 1, 1), ("ildg-binary-data", bytes(288))])
+        for data, words, verdict in (
+                (b"", "the file is empty", "bad"),
+                (bytes(1000), "the file begins with zeros instead of a record header", "bad"),
+                (b"XX" + good[2:], "the first record header is damaged", "bad"),
+                (b"text" * 99, "not a LIME container (no record header at offset 0)",
+                 "unreadable")):
+            path = self.write("f", data)
+            status = 1 if verdict == "bad" else 2
+            self.info(path, status=status)
+            self.assertIn(f"lime: {path}: {words}", self.err)
+            self.assertEqual(self.json(path, status=status)["verdict"], verdict)
+            got = self.json("-r", os.path.dirname(path), status=1 if status == 1 else 0)
+            self.assertEqual([one["verdict"] for one in got], ["bad"] * (status == 1))
 
     def test_unusable(self):
         self.assertEqual(self.info("/nonexistent", status=2), "")

@@ -54,7 +54,8 @@ class Text(limetest.TestCase):
         path = self.write("\x1b[2J\n\x9b", TWO)
         for args in (["ls", path, path], ["check", path], ["repair", path], ["repair", "-n", path],
                      ["check", self.write("\x1bjunk", b"junk")]):
-            out = run(["lime", *args]).stdout
+            done = run(["lime", *args])
+            out = done.stdout + done.stderr
             self.assertIn(b"/?", out)
             self.assertNotIn(b"\x1b", out)
             self.assertNotIn("\x9b".encode(), out)
@@ -142,7 +143,9 @@ class Failures(limetest.TestCase):
 
     def test_no_container(self):
         self.check(self.write("text", b"hello, world\n" * 20), 2, "not a LIME container")
-        self.check(self.write("v2", header("x", 0, 1, 1, version=2)), 2, "version 2")
+        self.check(self.write("v2", header("x", 0, 1, 1, version=2)), 1, "version 2")
+        self.check(self.write("zeros", bytes(1000)), 1, "zeros instead of a record header")
+        self.check(self.write("bit", b"\x44" + TWO[1:]), 1, "first record header is damaged")
         self.check(limetest.tempdir(), 2, "directory")
         self.check("/nonexistent", 2, "No such file")
 

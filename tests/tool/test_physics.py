@@ -124,7 +124,7 @@ class Physics(limetest.TestCase):
                     self.assertEqual((result["ordinal"], result["state"], result["bad_links"],
                                       result["bad_sites"], result["nonfinite"], result["stated"],
                                       result["first_bad"], result["bound"]),
-                                     (2, "ok", 0, 0, 0, [], None,
+                                     (2, "good", 0, 0, 0, [], None,
                                       1e-6 if precision == 64 else 1e-4))
 
     def test_corpus(self):
@@ -133,7 +133,7 @@ class Physics(limetest.TestCase):
             if row["type"] != "ildg-binary-data" or row["file"] == "clime_pack_multi.lime":
                 continue  # that one's are no field
             result, = json_of(row["path"])["physics"]
-            self.assertEqual(result["state"], "ok", row["path"])
+            self.assertEqual(result["state"], "good", row["path"])
             with open(row["path"], "rb") as file:
                 text = re.search(rb"plaquette = (\d\.\d+)|<plaq>([^<]+)", file.read())
             stated = float(text[1] or text[2])
@@ -183,7 +183,7 @@ class Physics(limetest.TestCase):
         self.assertEqual((finding["code"], finding["ordinal"]), ("links", 2))
         self.assertEqual(finding["offset"], data.index(encode(links, precision))
                          + (4 * site + direction) * 18 * precision // 8)
-        self.assertEqual(result["verdict"], "deviations")
+        self.assertEqual(result["verdict"], "bad")
         first = result["physics"][0]["first_bad"]
         at = [site % 3, site // 3 % 2, site // 6 % 1, site // 6]
         self.assertEqual((first["site"], first["direction"]), (at, "xyzt"[direction]))
@@ -321,7 +321,7 @@ class Physics(limetest.TestCase):
         result = json_of(path, status=1)
         self.assertEqual([(p["ordinal"], p["state"], len(p["stated"]))
                           for p in result["physics"]],
-                         [(3, "ok", 1), (5, "ok", 0), (8, "ok", 1), (10, "bad", 0)])
+                         [(3, "good", 1), (5, "good", 0), (8, "good", 1), (10, "bad", 0)])
         self.assertEqual([(f["ordinal"], f["code"]) for f in result["findings"]],
                          [(10, "links")])
         self.assertIn(b"; configurations: 3 good, 1 bad\n",
@@ -331,9 +331,9 @@ class Physics(limetest.TestCase):
         data = encode(LINKS)
         other = scidac.ildg_format(DIMS).replace(b"su3gauge", b"su2gauge")
         for records, states in (
-                ([("ildg-format", other), ("ildg-binary-data", data)], ["unexamined"]),
+                ([("ildg-format", other), ("ildg-binary-data", data)], ["unverified"]),
                 ([("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", data[:-576])],
-                 ["unexamined"]),
+                 ["unverified"]),
                 ([("ildg-binary-data", data)], []), ([("xlf-info", b"plaquette = 1")], [])):
             path = self.write("c", container([records]))
             done = run(["lime", "check", "--physics", "--json", path])
@@ -341,6 +341,8 @@ class Physics(limetest.TestCase):
             done = run(["lime", "check", "--physics", path])
             self.assertIn(f"; configurations: {'1 unexamined' if states else 'none'}\n".encode(),
                           done.stdout)
+            wrong = b"length" in done.stderr
+            self.assertEqual(done.returncode, 1 if wrong else 3 if states else 0)
 
     def test_with_sums(self):
         data = encode(LINKS)
@@ -350,7 +352,7 @@ class Physics(limetest.TestCase):
         self.assertIn(b"; checksums: 1 right; configurations: 1 good\n", done.stdout)
         result = json_of(path, "--data")
         self.assertEqual((result["checksums"][0]["state"], result["physics"][0]["state"]),
-                         ("ok", "ok"))
+                         ("good", "good"))
 
     def test_a_tree(self):
         folder = self.tempdir()
@@ -360,7 +362,7 @@ class Physics(limetest.TestCase):
         done = run(["lime", "check", "--physics", "-r", "--json", folder])
         self.assertEqual(done.returncode, 1)
         *files, totals = map(json.loads, done.stdout.splitlines())
-        self.assertEqual([f["physics"][0]["state"] for f in files], ["ok", "bad"])
+        self.assertEqual([f["physics"][0]["state"] for f in files], ["good", "bad"])
         self.assertEqual((totals["summary"]["good"], totals["summary"]["bad"],
                           totals["summary"]["summed"]), (1, 1, 2 * len(encode(LINKS))))
 

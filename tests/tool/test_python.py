@@ -422,7 +422,7 @@ class Stacks(Case):
                     ("ildg-format", scidac.ildg_format((2, 2, 2, 2))),
                     ("ildg-binary-data", data), ("log", b"text")]))
         shutil.copy(os.path.join(limetest.CORPUS, "tm_lemon_prop_4444_p64_n1.lime"), self.folder)
-        for name, data in (("README", b"not LIME"), ("empty", b"")):
+        for name, data in (("README", b"not LIME"), ("other", b"PK\3\4")):
             with open(os.path.join(self.folder, name), "wb") as file:
                 file.write(data)
         os.mkfifo(os.path.join(self.folder, "fifo"))
@@ -561,11 +561,23 @@ class Stacks(Case):
         self.assertEqual(limefs.stack(chosen).paths, chosen)
         self.assertRaisesWith("README: not a LIME container", limefs.stack,
                               [*chosen, os.path.join(self.folder, "README")])
-        self.assertRaisesWith("no lattice data", limefs.stack,
-                              [os.path.join(self.folder, "empty")])
         self.assertRaisesWith("not a file", limefs.stack, [os.path.join(self.folder, "fifo")])
         self.assertRaisesWith("nothing to stack", limefs.stack, [])
         self.assertEqual(limefs.tree(chosen[0]).paths, chosen[:1])
+
+    def test_damaged(self):
+        """What was a container, or was to become one, is not left out in silence."""
+        path = os.path.join(self.folder, "conf.12")
+        with open(os.path.join(self.folder, "conf.9"), "rb") as file:
+            good = file.read()
+        for data, words in ((b"", "conf.12: the file is empty"),
+                            (bytes(500), "conf.12: the file begins with zeros"),
+                            (b"X" + good[1:],
+                             "conf.12: the first record header is damaged")):
+            with open(path, "wb") as file:
+                file.write(data)
+            self.assertRaisesWith(words, self.tree)
+            self.assertRaisesWith(words, limefs.stack, [path])
 
     def test_what_cannot_be_read(self):
         os.symlink("/nowhere", os.path.join(self.folder, "conf.12"))

@@ -131,10 +131,10 @@ class Several(limetest.TestCase):
                 lambda: [pid for pid in workers(check) if reads(pid, bad)], 60)
             os.kill(found[0], signal.SIGKILL)
             out = check.communicate(timeout=300)[0].splitlines()
-        self.assertEqual(check.returncode, 1)
+        self.assertEqual(check.returncode, 2)
         self.assertEqual(out[0].decode(), f"lime: {bad}: check: its process was ended by signal 9")
         self.assertEqual(sum(b"checksums: 1 right" in line for line in out), 26)
-        self.assertIn(b"31 files: 26 good, 5 bad", out[-1])
+        self.assertIn(b"31 files: 26 good, 4 bad, 0 unverified, 1 unreadable", out[-1])
         self.assertEqual(len(paths), 30)
 
     def lose_a_worker(self, command, *args):
@@ -150,7 +150,7 @@ class Several(limetest.TestCase):
                 lambda: [pid for pid in workers(process) if reads(pid, paths[1])], 60)
             os.kill(found[0], signal.SIGKILL)
             out, err = process.communicate(timeout=300)
-        self.assertEqual(process.returncode, 1)
+        self.assertEqual(process.returncode, 2)
         self.assertIn(f"{paths[1]}: {command}: its process was ended by signal 9", err.decode())
         return paths, out
 
@@ -166,11 +166,12 @@ class Several(limetest.TestCase):
             alone = run(["lime", command, "--json", paths[0]]).stdout
             self.assertEqual(files[0], json.loads(alone))
         self.assertEqual([one["verdict"] for one in files],
-                         ["deviations", "unreadable", "deviations"])
+                         ["bad", "unreadable", "bad"])
         paths, out = self.lose_a_worker("check", "-r", self.folder)
         lines = [json.loads(line) for line in out.splitlines()]
         self.assertEqual([one.get("error") for one in lines], [None, why, None, None])
-        self.assertEqual(lines[-1]["summary"]["bad"], 3)
+        summary = lines[-1]["summary"]
+        self.assertEqual((summary["bad"], summary["unreadable"]), (2, 1))
 
     def test_none_is_left_behind(self):
         """Whoever ends the command ends its workers, also those that SIGTERM does not end."""

@@ -293,22 +293,25 @@ static int verify_header(struct limefs *fs, struct limefs_view *view,
     struct limefile_gauge_totals totals;
     struct reading reading = {.proof = proof, .stop = stop};
     char text[LIMEFILE_GAUGE_DIFFERENCE_MAX] = "";
-    int err = limefile_gauge_verify(gauge, 0, MEMORY, note_sites, &reading, &totals);
-    bool differs = err == LIMEFILE_E_GAUGE_CHECKSUM || err == LIMEFILE_E_GAUGE_PLAQUETTE ||
-                   err == LIMEFILE_E_GAUGE_TRACE;
-    if (differs) {
-        limefile_gauge_difference(gauge, &totals, err, text);
-        err = 0;
-    }
+    const struct limefile_gauge_pass pass = {
+        .sites = &gauge->sites,
+        .source = gauge,
+        .progress = note_sites,
+        .context = &reading,
+        .without_plaquette = !gauge->has_plaquette,
+        .memory = MEMORY,
+    };
+    int err = limefile_gauge_run(&pass, &totals);
+    bool agrees = !err && limefile_gauge_agrees(gauge, &totals, text);
     if (!err)
         err = limefs_view_check(fs, view, &proof->field.record, NULL);
     limefs_lock(&proofs->lock);
     if (is_read(fs, proofs, proof, &err)) {
         memcpy(proofs->difference, text, sizeof text);
-        limefs_proof_conclude(fs, proofs, proof, !differs);
+        limefs_proof_conclude(fs, proofs, proof, agrees);
     }
     limefs_unlock(&proofs->lock);
-    if (!err && differs)
+    if (!err && !agrees)
         limefs_proof_report_bad(fs, view, proof, text);
     return err;
 }

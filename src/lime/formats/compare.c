@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool agrees(double is, double said, double tolerance)
 {
@@ -47,19 +48,39 @@ static void checksum_difference(const struct limefile_gauge *g,
                  stated->scidac.sumb);
 }
 
-void limefile_gauge_difference(const struct limefile_gauge *g,
-                               const struct limefile_gauge_totals *totals, int code,
-                               char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
+int limefile_gauge_stated(const struct limefile_gauge *g,
+                          struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
 {
-    static const char figures[] = "%s %.12g, not %.12g as in the header";
-    if (code == LIMEFILE_E_GAUGE_CHECKSUM)
+    bool openqcd = g->format == LIMEFILE_GAUGE_OPENQCD;
+    if (!g->has_plaquette && !g->has_trace)
+        return 0;
+    int count =
+        limefile_physics_stated_text(g->text, strlen(g->text), openqcd ? 3 : 1, "header", out);
+    for (int i = 0; openqcd && i < count; i++)
+        out[i].tolerance = LIMEFILE_GAUGE_TOLERANCE_OPENQCD;
+    return count;
+}
+
+bool limefile_gauge_agrees(const struct limefile_gauge *g,
+                           const struct limefile_gauge_totals *totals,
+                           char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
+{
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
+    int count = limefile_gauge_stated(g, stated);
+    *text = '\0';
+    if (limefile_gauge_compare(g, totals) == LIMEFILE_E_GAUGE_CHECKSUM) {
         checksum_difference(g, &totals->source, text);
-    else if (code == LIMEFILE_E_GAUGE_PLAQUETTE)
-        snprintf(text, LIMEFILE_GAUGE_DIFFERENCE_MAX, figures, "plaquette",
-                 totals->physics.plaquette, g->plaquette);
-    else
-        snprintf(text, LIMEFILE_GAUGE_DIFFERENCE_MAX, figures, "link trace",
-                 totals->physics.trace, g->link_trace);
+        return false;
+    }
+    for (int i = 0; i < count; i++)
+        if (!limefile_physics_agrees(&totals->physics, &stated[i], g->sites.precision)) {
+            snprintf(text, LIMEFILE_GAUGE_DIFFERENCE_MAX, "%s %.12g, not %s as in the header",
+                     limefile_physics_quantity_name(stated[i].quantity),
+                     limefile_physics_value(&totals->physics, stated[i].quantity),
+                     stated[i].text);
+            return false;
+        }
+    return true;
 }
 
 const char *limefile_gauge_why_unverified(const struct limefile_gauge *g)
@@ -69,7 +90,7 @@ const char *limefile_gauge_why_unverified(const struct limefile_gauge *g)
     return "the header has no usable sum";
 }
 
-int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads, size_t memory,
+int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads,
                           bool (*progress)(void *, uint64_t), void *context,
                           struct limefile_gauge_totals *out)
 {
@@ -80,7 +101,6 @@ int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads, size
         .context = context,
         .threads = threads,
         .without_plaquette = !g->has_plaquette,
-        .memory = memory,
     };
     int err = limefile_gauge_run(&pass, out);
     return err ? err : limefile_gauge_compare(g, out);

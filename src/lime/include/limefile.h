@@ -31,11 +31,12 @@
 /* ---- errors (error.c) ------------------------------------------------------------- */
 
 /*
- * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_RECORDS are
+ * The codes beside errno. LIMEFILE_E_MAGIC to LIMEFILE_E_BEGINNING are
  * faults: the container cannot be followed any further. LIMEFILE_D_* are
  * deviations: the format is broken, but a reader can go on. Those from LIMEFILE_D_XML on are
- * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML or
- * LIMEFILE_D_OPTIONAL has -code in `have`, one of LIMEFILE_D_CHECKSUM suma << 32 | sumb.
+ * of what the records mean (limeildg.h, limecheckpoint.h); a finding of LIMEFILE_D_XML has
+ * -code in `have`, one of LIMEFILE_D_OPTIONAL the element's name in `why`, one of
+ * LIMEFILE_D_CHECKSUM suma << 32 | sumb.
  */
 enum limefile_error {
     LIMEFILE_E_MAGIC = -10000, /* no record header where one must be */
@@ -45,6 +46,8 @@ enum limefile_error {
     LIMEFILE_E_DATA_CUT,       /* the file ends inside a record's data */
     LIMEFILE_E_TRAILING,       /* bytes after the last record that are no record */
     LIMEFILE_E_RECORDS,        /* more records than an ordinal can number */
+    LIMEFILE_E_ZEROS,          /* (limebeginning.h) zeros instead of the first header */
+    LIMEFILE_E_BEGINNING,      /* (limebeginning.h) a damaged first header */
 
     LIMEFILE_D_MB_MISSING,  /* a message begins without the MB flag */
     LIMEFILE_D_MB_INSIDE,   /* MB although the message before has not ended */
@@ -81,7 +84,7 @@ enum limefile_error {
 
     LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
     LIMEFILE_D_UNDESCRIBED,      /* (lime check --strict) data that nothing describes */
-    LIMEFILE_D_EMPTY, /* (lime check) a file of no bytes where a container was meant */
+    LIMEFILE_D_EMPTY,            /* (limebeginning.h) a file of no bytes */
 
     LIMEFILE_D_CELLS_TEXT,  /* a checkpoint's text is missing or differs from its index */
     LIMEFILE_D_CELLS_INDEX, /* an index of cells that is damaged */
@@ -105,6 +108,7 @@ enum limefile_error {
     LIMEFILE_E_GAUGE_ORDER,   /* data whose byte order cannot be told */
     LIMEFILE_E_GAUGE_FORM,    /* a precision or number of rows that a format has not */
     LIMEFILE_E_GAUGE_NAN,     /* figures of the data that are no numbers */
+    LIMEFILE_E_GAUGE_RANGE,   /* figures of the data that a format's header cannot have */
     LIMEFILE_E_GAUGE_CHECKSUM,
     LIMEFILE_E_GAUGE_PLAQUETTE,
     LIMEFILE_E_GAUGE_TRACE, /* data that are not what their header says */

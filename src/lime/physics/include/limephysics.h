@@ -207,9 +207,10 @@ void limefile_physics_state(struct limefile_physics_stated *out, enum limefile_p
  * digit that is written (but no more than 1e-3) if it is more. 1e-5 is what Grid and QDP++
  * allow; values for data in double precision may come from programs that compute in single
  * precision. */
-#define LIMEFILE_PHYSICS_TOLERANCE_SINGLE 1e-5
-#define LIMEFILE_PHYSICS_TOLERANCE_DOUBLE 1e-7
-#define LIMEFILE_PHYSICS_DIGIT_MAX        1e-3
+#define LIMEFILE_PHYSICS_TOLERANCE_SINGLE  1e-5
+#define LIMEFILE_PHYSICS_TOLERANCE_DOUBLE  1e-7
+#define LIMEFILE_PHYSICS_TOLERANCE_OPENQCD 1e-9 /* of openQCD's header, with its own data */
+#define LIMEFILE_PHYSICS_DIGIT_MAX         1e-3
 
 /* Whether the data, of 32 or 64 bits, have what is stated of them; no number: false. */
 bool limefile_physics_agrees(const struct limefile_physics *,

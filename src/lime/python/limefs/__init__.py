@@ -8,6 +8,8 @@
     conf.text("xlf-info")
     u = conf.array()                           # memory map, (T, Z, Y, X, 4, 3, 3), '>c16'
 
+    limefs.check("conf.0100")["verdict"]       # "good", "unverified", "bad" or "unreadable"
+
     runs = limefs.tree("/data/runs", "ildg-binary-data")
     runs.shape                                 # (300, T, Z, Y, X, 4, 3, 3); nothing is read
     runs[17, 0]                                # one time slice of one configuration
@@ -17,9 +19,9 @@ in $LIME, beside this package in a build tree or an installation, and in PATH.
 """
 
 from ._container import Container, Field, Record, attributes, open
-from ._program import Error, NotFound, find_lime
+from ._program import Error, NotFound, check, find_lime
 from ._stack import Stack, stack, tree
 
 __version__ = "0.1.0"
 __all__ = ["Container", "Error", "Field", "NotFound", "Record", "Stack", "attributes",
-           "find_lime", "open", "stack", "tree"]
+           "check", "find_lime", "open", "stack", "tree"]

@@ -169,6 +169,11 @@ class Container:
         return {field.ordinal: field for field in self.fields}
 
     @property
+    def verdict(self):
+        """On structure and metadata: "good" or "bad". limefs.check() examines the data, too."""
+        return self._told()["verdict"]
+
+    @property
     def lfn(self):
         """The logical file name, or None."""
         return self._told()["lfn"]

@@ -45,11 +45,13 @@ def find_lime():
     return found
 
 
-def _run(command, paths):
-    """The objects that `lime command --json` prints, one for each path, and its messages."""
+def _run(command, paths, options=()):
+    """The objects that `lime command --json` prints, one for each path, and its messages. Its exit
+    status is that of the worst file, and says nothing that the objects do not."""
     program = find_lime()
     try:
-        done = subprocess.run([program, command, "--json", "--", *map(os.fspath, paths)],
+        done = subprocess.run([program, command, "--json", *options, "--",
+                               *map(os.fspath, paths)],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False)
     except (OSError, ValueError) as error:  # ValueError: a NUL in a path
@@ -73,6 +75,20 @@ def tell(command, path):
     if "error" in told:
         raise Error(words or f"{os.fspath(path)}: {told['error']}")
     return told
+
+
+def check(path, data=True, physics=False, strict=False):
+    """Checks a container, or a NERSC, MILC or openQCD file: a dict, as `lime check --json` prints it.
+
+    Its "verdict" is "good", "unverified" (data have no checksum, or one that cannot be compared),
+    "bad" or "unreadable" (then "error" has the reason); "findings" is what is wrong, each with a
+    "message".
+    data: also read the data, and compare them with their checksums. physics: also compute
+    plaquette and link trace of gauge configurations, and find links that are not in SU(3).
+    strict: warnings and what is unverified are bad."""
+    options = [option for option, wanted in (("--data", data), ("--physics", physics),
+                                             ("--strict", strict)) if wanted]
+    return _run("check", [path], options)[0][0]
 
 
 def tell_all(command, paths):

@@ -235,7 +235,8 @@ def _slots(paths, type, strict):
                 raise Error(f"{path}: it has changed while it was listed")
             continue
         if told["fault"]:
-            raise Error(f"{path}: {told['fault']['message']}; 'lime repair -n' tells more")
+            more = "" if told["size"] == 0 else "; 'lime repair -n' tells more"
+            raise Error(f"{path}: {told['fault']['message']}{more}")
         place_of = _places(path, told, stamps[path], listed.get(path))
         found = slots_of(path, [field_of(one) for one in told["fields"]], type, place_of)
         if strict and not found:
@@ -267,7 +268,7 @@ def stack(paths, type=None):
 def tree(folder, type=None, pattern="*"):
     """A Stack of the fields (of that record type) of all containers in a folder, or in a mount
     of one, in the order of their names, conf.9 before conf.10. Other files, and containers
-    without such a field, are left out; a damaged container is an error.
+    without such a field, are left out; a damaged container and an empty file are errors.
 
     pattern: of the names of files, as the shell has it, "conf.0[12]*"."""
     folder = os.fspath(folder)

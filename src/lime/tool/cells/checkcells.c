@@ -14,7 +14,7 @@ struct cells_result {
     enum state { CELLS_OK, CELLS_BAD, CELLS_UNVERIFIED, CELLS_UNREADABLE } state;
 };
 
-static const char *const state_words[] = {"ok", "bad", "unverified", "unreadable"};
+static const char *const state_words[] = {"good", "bad", "unverified", "unreadable"};
 
 static int keep(struct cells_check *check, const struct cells_result *result)
 {

@@ -17,6 +17,14 @@ bool cells_is_type(const char *type)
            strcmp(type, LIMECELLS_INDEX_TYPE) == 0 || strcmp(type, LIMECELLS_DATA_TYPE) == 0;
 }
 
+bool cells_any(const struct limefile_index *index)
+{
+    struct limefile_record first;
+    uint64_t count;
+    return limefile_index_by_type(index, LIMECELLS_DATA_TYPE, strlen(LIMECELLS_DATA_TYPE),
+                                  &first, &count) == 0;
+}
+
 /* No more digits than it takes to read the same number. */
 static const char *number(double x, char out[NUMBER_MAX])
 {

@@ -2,7 +2,8 @@
 #ifndef CHECK_H
 #define CHECK_H
 
-#include "limeildg.h"
+#include "limefile.h"
+#include "limeverdict.h"
 #include "progress.h"
 #include "qcdmlcheck.h"
 
@@ -11,10 +12,12 @@
 
 struct check_options {
     bool quiet, json;
-    bool lines;   /* JSON: an object a line */
-    bool data;    /* sums too */
-    bool physics; /* configurations too: plaquette, link trace, SU(3) */
-    bool strict;  /* data without a checksum or a description are deviations */
+    bool lines;        /* JSON: an object a line */
+    bool data;         /* compare checksums, too */
+    bool physics;      /* compute plaquette and link trace of configurations, too */
+    bool strict;       /* warnings and what is unverified are bad */
+    bool list_skipped; /* name the files that are skipped */
+    bool all;          /* a file in a directory that is not a container is bad */
     unsigned threads;
     bool here; /* by this host's processors, though a mount may have ranks */
 };
@@ -25,32 +28,40 @@ struct check {
     const struct check_options *options;
     struct qcdml_check *qcdml; /* or NULL; compared by who prints it */
     struct progress *progress; /* of this one */
-    bool optional;             /* if it does not begin like a container, it is passed over */
+    bool optional;             /* if it is not a container, it is skipped */
 
-    const char *format; /* if it is no container: "nersc", "milc", "openqcd" */
-    const char *error;  /* why it could not be looked at, or NULL; not owned */
-    bool passed_over, empty;
-    uint64_t deviations, faults;
+    enum limefile_verdict verdict;
+    const char *format;  /* if it is not a container: "nersc", "milc", "openqcd" */
+    const char *error;   /* why it could not be read, or NULL; not owned */
+    const char *skipped; /* why it is skipped, or NULL; not owned */
+    uint64_t warnings, deviations, faults;
     uint64_t records, size;
     uint32_t messages;
     int fault;                                 /* the code that ended the container, or 0 */
+    bool read_failed;                          /* a part of it cannot be read */
+    bool has_data;                             /* that --data would have read */
     uint64_t verified, wrong, unverified;      /* sums */
     uint64_t physical, unphysical, unexamined; /* configurations */
     uint64_t summed; /* bytes that were read for sums and for physics */
 };
 
-/* Checks the file, and says what it finds, but for the end of the line. An exit status. */
-int check_file(struct check *);
+/* Examines the file and prints all about it; sets its verdict. */
+void check_file(struct check *);
 
-/* What has been found out: false if it is no container; a line; a word for scripts. */
-bool check_is_container(const struct check *);
+/* ---- what is printed of it (checkwords.c) ---- */
+
+/* Counts and prints a finding. */
+void check_report(struct check *, const struct limefile_finding *);
+
+/* The line at the end. */
 void check_summary(const struct check *);
-const char *check_verdict(const struct check *);
 
-/* The JSON of a file of which nothing is known but `error`. */
-void check_lost_json(struct check *);
+/* Prints the verdict on a file that was not examined: `error` or `skipped` says why. */
+void check_unexamined(struct check *);
+
+void check_begin_json(const struct check *);
 
 /* The verdict, and what a document says, which end the JSON of a file. */
-void check_end_json(const struct check *, const char *verdict);
+void check_end_json(const struct check *);
 
 #endif

@@ -11,6 +11,7 @@
 #include "container.h"
 #include "fieldcheck.h"
 #include "jsonout.h"
+#include "limebeginning.h"
 #include "several.h"
 #include "tool.h"
 
@@ -18,7 +19,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* One file while it is open. */
@@ -46,35 +46,14 @@ struct look {
     int cells;                        /* 1; 0: there are no more; < 0: an error */
     struct cells_check particles;
 
+    struct limefile_finding beginning; /* of a file that does not begin with a header */
+
     struct field_check field;
     struct sums_check sums;
     struct physics_check physics;
 };
 
 /* ---- findings ---- */
-
-static void begin_finding(const struct check *check)
-{
-    bool first = check->deviations + check->faults == 0;
-    if (check->options->json && check->options->lines)
-        fputs(first ? "" : ", ", stdout);
-    else if (check->options->json)
-        fputs(first ? "\n " : ",\n ", stdout);
-}
-
-static void report(struct check *check, const struct limefile_finding *finding)
-{
-    begin_finding(check);
-    if (limefile_is_fault(finding->code))
-        check->faults++;
-    else
-        check->deviations++;
-    if (check->options->json) {
-        jsonout_finding(stdout, finding);
-    } else if (!check->options->quiet) {
-        finding_message(check->path, finding);
-    }
-}
 
 static int compare_findings(const struct limefile_finding *x, const struct limefile_finding *y)
 {
@@ -136,7 +115,7 @@ static void report_waiting(struct look *look, uint64_t before)
 {
     struct limefile_finding finding;
     while (take_waiting(look, before, &finding))
-        report(look->check, &finding);
+        check_report(look->check, &finding);
 }
 
 /* ---- structure and meaning ---- */
@@ -175,13 +154,6 @@ static int understand(struct look *look)
     return err ? err : limefile_fields_build(source, look->c.index, &look->fields);
 }
 
-/* Of an empty file only its name tells what it should have become. */
-static bool is_meant(const char *path)
-{
-    size_t n = strlen(path), ending = strlen(".lime");
-    return n > ending && strcmp(path + n - ending, ".lime") == 0;
-}
-
 /* In the order of the file. */
 static int report_all(struct look *look)
 {
@@ -193,15 +165,16 @@ static int report_all(struct look *look)
     check->records = limefile_index_count(look->c.index);
     check->messages = limefile_index_messages(look->c.index);
     check->fault = fault ? fault->code : 0;
+    check->has_data = look->fields.count > 0 || cells_any(look->c.index);
     for (size_t i = 0; i < look->found_count; i++) {
         report_waiting(look, look->found[i].offset);
-        report(check, &look->found[i]);
+        check_report(check, &look->found[i]);
     }
     report_waiting(look, UINT64_MAX);
     if (look->cells < 0)
         return look->cells;
-    if (check->size == 0 && is_meant(check->path))
-        report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
+    if (check->size == 0)
+        check_report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
     return 0;
 }
 
@@ -217,7 +190,7 @@ static bool count_bytes(void *context, uint64_t more)
 
 static void report_data(void *context, const struct limefile_finding *finding)
 {
-    report(context, finding);
+    check_report(context, finding);
 }
 
 static int verify_cells(struct look *look)
@@ -294,30 +267,23 @@ static int verify_gauge(struct look *look)
     begin_data(look);
     if (!err)
         err = gauge_check(&gauge, &look->field);
-    check->format = gauge.format;
     check->verified = look->sums.verified;
     check->wrong = look->sums.wrong;
     check->unverified = check->options->data ? look->sums.unverified : 0;
     check->physical = look->physics.good;
     check->unphysical = look->physics.wrong;
+    check->unexamined = gauge.unexamined;
     return err;
 }
 
 /* ---- JSON ---- */
 
-static void begin_json(const char *path)
-{
-    printf("{\"file\": ");
-    jsonout_text(stdout, path, strlen(path));
-    printf(", \"findings\": [");
-}
-
-static void end_json(const struct look *look, const char *verdict)
+static void end_json(const struct look *look)
 {
     const struct check *c = look->check;
-    printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"records\": %" PRIu64
-           ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64,
-           c->deviations, c->faults, c->records, c->messages, c->size);
+    printf("], \"deviations\": %" PRIu64 ", \"faults\": %" PRIu64 ", \"warnings\": %" PRIu64
+           ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32 ", \"size\": %" PRIu64,
+           c->deviations, c->faults, c->warnings, c->records, c->messages, c->size);
     if (c->format)
         printf(", \"format\": \"%s\"", c->format);
     if (c->options->data) {
@@ -330,40 +296,88 @@ static void end_json(const struct look *look, const char *verdict)
         fputs(", \"physics\": ", stdout);
         physics_check_json(&look->physics);
     }
-    check_end_json(c, verdict);
+    check_end_json(c);
 }
 
-void check_lost_json(struct check *check)
+/* ---- the kind of the file ---- */
+
+/* Finds out what there is to examine: a container (1); a file in another format, or one whose
+ * beginning is damaged (0, with check->format or look->beginning); or nothing (0, with the
+ * reason in check->skipped or check->error). Returns < 0 if it cannot be read. */
+static int classify(struct look *look)
 {
-    begin_json(check->path);
-    end_json(&(struct look){.check = check}, "unreadable");
+    static const char container[] = "not a LIME container";
+    struct check *check = look->check;
+    const struct check_options *o = check->options;
+    if (look->c.mounted)
+        return 1;
+    const char *format = gauge_check_format(&look->c);
+    if (format && (o->data || o->physics)) {
+        check->format = format;
+        return 0;
+    }
+    int kind = format ? 0 : limefile_beginning(look->c.source, &look->beginning);
+    if (kind < 0)
+        return look->beginning.code ? 0 : kind;
+    if (kind == 0 && check->optional)
+        check->skipped =
+            format ? "another format, which --data or --physics examines" : container;
+    else if (kind == 0)
+        check->error = container;
+    if (check->error && format)
+        message(check->path, "%s, but a %s file: --data or --physics examines it", container,
+                format);
+    else if (check->error)
+        message(check->path, "%s", CONTAINER_FOREIGN);
+    return kind;
 }
 
 /* ---- all of it ---- */
 
-static int look_at(struct look *look)
+static int examine_container(struct look *look)
 {
-    struct check *check = look->check;
-    const struct check_options *o = check->options;
-    int err;
-    if ((o->data || o->physics) && gauge_check_is(&look->c)) {
-        err = verify_gauge(look);
-    } else {
-        err = understand(look);
-        if (!err)
-            err = report_all(look);
-        if (!err)
-            err = verify(look);
-    }
-    if (err)
-        message_code(check->path, "check", err);
-    return err;
+    int err = understand(look);
+    if (!err)
+        err = report_all(look);
+    return err ? err : verify(look);
 }
 
-/* An empty file is a container, but is not looked for. */
-static bool is_wanted(struct check *check, int fd)
+/* What classify() has called 0. */
+static int examine_other(struct look *look)
 {
-    return container_begins(fd, &check->empty) || (check->empty && is_meant(check->path));
+    struct check *check = look->check;
+    if (check->format)
+        return verify_gauge(look);
+    check_report(check, &look->beginning);
+    return look->c.source->ops->size(look->c.source, &check->size);
+}
+
+static enum limefile_verdict judge(const struct check *check)
+{
+    if (check->error || check->read_failed)
+        return LIMEFILE_UNREADABLE;
+    if (check->deviations + check->faults + check->wrong + check->unphysical)
+        return LIMEFILE_BAD;
+    if (check->unverified + check->unexamined == 0)
+        return LIMEFILE_GOOD;
+    return check->options->strict ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
+}
+
+static void examine(struct look *look, bool container)
+{
+    struct check *check = look->check;
+    if (check->options->json)
+        check_begin_json(check);
+    int err = container ? examine_container(look) : examine_other(look);
+    if (err) {
+        message_code(check->path, "check", err);
+        check->error = limefile_strerror(err);
+    }
+    check->verdict = judge(check);
+    if (check->options->json)
+        end_json(look);
+    else if (!err && !check->options->quiet)
+        check_summary(check);
 }
 
 static void close_it(struct look *look)
@@ -378,30 +392,20 @@ static void close_it(struct look *look)
         limefile_index_free(look->c.index);
 }
 
-int check_file(struct check *check)
+void check_file(struct check *check)
 {
-    const struct check_options *o = check->options;
     struct look look = {.check = check};
-    int err = container_open_source(&look.c, check->path);
+    int kind, err = container_open_source(&look.c, check->path);
     if (err == -EISDIR)
         message(check->path, "-r checks the containers in it");
-    if (!err && check->optional && !is_wanted(check, look.c.fd)) {
-        check->passed_over = true;
-        close_it(&look);
-        return TOOL_GOOD;
-    }
-    if (o->json)
-        begin_json(check->path);
-    if (!err)
-        err = look_at(&look);
-    if (err)
-        check->error = limefile_strerror(err);
-    if (o->json)
-        end_json(&look, err ? "unreadable" : check_verdict(check));
-    else if (!err && !o->quiet)
-        check_summary(check);
+    kind = err ? err : classify(&look);
+    if (!err && kind < 0)
+        message_code(check->path, "read", kind);
+    if (kind < 0)
+        check->error = limefile_strerror(kind);
+    if (check->error || check->skipped)
+        check_unexamined(check);
+    else
+        examine(&look, kind == 1);
     close_it(&look);
-    if (err || !check_is_container(check))
-        return TOOL_UNUSABLE;
-    return check->deviations + check->faults ? TOOL_BAD : TOOL_GOOD;
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const state_words[] = {"failed", "ok", "bad", "none", "cksum"};
+static const char *const state_words[] = {"unreadable", "good", "bad", "unverified", "cksum"};
 static const char *const action_words[] = {"", "added", "replaced"};
 
 /* ---- the list ---- */
@@ -49,7 +49,7 @@ int sum_items_add(struct sum_items *items, const struct limefile_field *field)
         items->item = bigger;
         items->capacity = more;
     }
-    struct sum_item item = {.state = SUM_FAILED};
+    struct sum_item item = {.state = SUM_UNREADABLE};
     int err = keep_type(items, &field->record, &item.type);
     if (err)
         return err;
@@ -99,7 +99,7 @@ static void print(const struct sum_items *items, const struct sum_item *item)
     if (item->state == SUM_CKSUM)
         answer(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu32 " %s", item->cksum, item->bytes,
                item->ordinal, type_shown(type, strlen(type), shown));
-    if (item->state == SUM_FAILED || item->state == SUM_CKSUM)
+    if (item->state == SUM_CKSUM || !item->summed)
         return;
     if (item->action)
         snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
@@ -109,7 +109,9 @@ static void print(const struct sum_items *items, const struct sum_item *item)
     else if (item->state == SUM_BAD)
         snprintf(more, sizeof more, "  (record %" PRIu32 " cannot be understood)",
                  item->by_checksum);
-    answer(NULL, "%08x %08x %-4s %" PRIu32 " %s%s", item->sum.suma, item->sum.sumb,
+    else if (item->state == SUM_UNVERIFIED)
+        snprintf(more, sizeof more, "  (no checksum)");
+    answer(NULL, "%08x %08x %-10s %" PRIu32 " %s%s", item->sum.suma, item->sum.sumb,
            state_words[item->state], item->ordinal, type_shown(type, strlen(type), shown),
            more);
 }
@@ -126,7 +128,7 @@ static void print_json(const struct sum_items *items, const struct sum_item *ite
     printf(", \"bytes\": %" PRIu64 ", \"sites\": %" PRIu64 ", \"site_bytes\": %" PRIu64
            ", \"state\": \"%s\"",
            item->bytes, item->sites, item->site_bytes, state_words[item->state]);
-    if (item->state != SUM_FAILED)
+    if (item->summed)
         printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", item->sum.suma, item->sum.sumb);
     if (item->has_stored)
         printf(", \"stored\": {\"ordinal\": %" PRIu32

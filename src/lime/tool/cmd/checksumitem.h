@@ -7,8 +7,9 @@
 
 #include "limeildg.h"
 
-/* Failed: after a message. CKSUM: that was asked for, and nothing is compared. */
-enum sum_state { SUM_FAILED, SUM_OK, SUM_BAD, SUM_NONE, SUM_CKSUM };
+/* What has become of a record: its verdict (docs/verdicts.md), or CKSUM, which is compared with
+ * nothing. */
+enum sum_state { SUM_UNREADABLE, SUM_GOOD, SUM_BAD, SUM_UNVERIFIED, SUM_CKSUM };
 enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
 
 /* Small: a container may have a million. */
@@ -21,6 +22,7 @@ struct sum_item {
     uint32_t by_checksum; /* the record that says `stored`; 0: none */
     uint32_t type;        /* subscript of types */
     bool has_stored;      /* it can be understood */
+    bool summed;          /* `sum` is known; if not, after a message */
     uint8_t state, action;
 };
 
@@ -33,7 +35,7 @@ struct sum_items {
     uint64_t bytes; /* of all items */
 };
 
-/* One more, that has failed as yet. -ENOMEM. */
+/* Adds a record, which is unreadable until it has been read. -ENOMEM. */
 int sum_items_add(struct sum_items *, const struct limefile_field *);
 void sum_items_release(struct sum_items *);
 void sum_items_sort(struct sum_items *); /* by ordinal */

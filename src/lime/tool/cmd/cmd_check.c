@@ -13,47 +13,49 @@
 
 static const char help[] =
     "Usage: lime check [-q] [--json] [--data] [--physics] [--strict] [-j N] FILE...\n"
-    "       lime check [OPTION]... -r DIR...\n"
+    "       lime check [OPTION]... [--list-skipped] [--all] -r DIR...\n"
     "       lime check [OPTION]... --files-from LIST [-0]\n"
     "       lime check [OPTION]... --qcdml DOC.xml FILE\n"
-    "Check LIME containers: their structure, what ILDG and SciDAC records say of the\n"
-    "data, and the indexes of checkpoints of particles. Each deviation is named with\n"
-    "its offset.\n"
+    "Check LIME containers: their structure, their ILDG and SciDAC metadata, and the\n"
+    "indexes of checkpoints of particles. Each deviation is printed with its offset,\n"
+    "then a line with the verdict on the file: good, unverified, bad.\n"
     "\n"
     "      --data             also read the data, and compare them with their\n"
-    "                         SciDAC checksums; of a checkpoint, each cell with\n"
-    "                         its checksum, each particle's position with its cell\n"
-    "      --physics          also of each su3gauge configuration of ILDG: compute\n"
-    "                         plaquette and link trace, compare them with those in\n"
-    "                         xlf-info, scidac-record-xml and qcdml; name the first\n"
-    "                         link that is not a unitary matrix of determinant 1.\n"
-    "                         FILE may be a NERSC, MILC or openQCD file, with its\n"
-    "                         header\n"
-    "      --strict           data without a checksum, or that nothing describes,\n"
-    "                         are deviations\n"
+    "                         SciDAC checksums; in a checkpoint, compare each cell\n"
+    "                         with its checksum, each particle's position with its\n"
+    "                         cell\n"
+    "      --physics          also compute plaquette and link trace of each gauge\n"
+    "                         configuration, compare them with those in xlf-info,\n"
+    "                         scidac-record-xml and qcdml, and name the first link\n"
+    "                         that is not a unitary matrix of determinant 1\n"
+    "      --strict           warnings and data that are unverified are bad\n"
     "      --qcdml DOC.xml    also compare FILE with its QCDml document: dataLFN,\n"
     "                         precision, and of each record field, crcCheckSum and\n"
     "                         avePlaquette; for it the data are read\n"
-    "  -r, --recursive        of a folder, all files that begin like containers,\n"
-    "                         and all containers if it is in a mount; others are\n"
-    "                         counted, an empty *.lime is a deviation\n"
-    "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
-    "                         input\n"
+    "  -r, --recursive        check all containers in a directory and below it; with\n"
+    "                         --data or --physics also NERSC, MILC and openQCD\n"
+    "                         files; other files are skipped and counted\n"
+    "      --list-skipped     with -r, also name the files that are skipped\n"
+    "      --all              with -r, a file that is not a container is bad\n"
+    "      --files-from LIST  check the files that LIST names, one a line; '-':\n"
+    "                         standard input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
-    "  -j, --threads N        processors to use, on several files at once; all\n"
-    "                         of them without it\n"
-    "  -q, --quiet            say nothing about deviations; the exit status tells\n"
-    "      --json             for scripts: all of it, as JSON; with -r or\n"
+    "  -j, --threads N        use N processors, for several files at once (default:\n"
+    "                         all)\n"
+    "  -q, --quiet            print errors only; the exit status has the verdict\n"
+    "      --json             print all of it as JSON, for scripts; with -r or\n"
     "                         --files-from, a line for each file and one for all\n"
-    "      --help             this text\n"
+    "      --help             print this text\n"
     "\n"
-    "Without --data and --physics it reads headers and metadata: checking 20 GB\n"
-    "takes a moment.\n"
-    "Data without a checksum, or whose sites have no known size, are 'unverified'.\n"
-    "'lime repair' mends most of what is wrong with the structure.\n"
+    "Without --data and --physics, lime check reads headers and metadata only.\n"
+    "FILE may be a NERSC, MILC or openQCD file if --data or --physics is given: its\n"
+    "data are compared with its header.\n"
+    "A file is unverified if data that were to be compared have no checksum, or one\n"
+    "that cannot be compared. An empty file, and one whose beginning is damaged or\n"
+    "zero, is bad. 'lime repair' repairs most deviations of the structure.\n"
     "\n"
     "Examples:\n"
-    "  lime check --data conf.0042\n"
+    "  lime check --data conf.0042 && solver conf.0042\n"
     "  lime check --data -r /data/runs\n"
     "  lime check --physics conf.0042\n"
     "  lime check --qcdml conf.0042.xml conf.0042\n"
@@ -62,8 +64,8 @@ static const char help[] =
     "A crcCheckSum that is not the data's cksum, but NERSC's checksum, or whose data\n"
     "have the right SciDAC checksum, is a warning; with --strict a difference.\n"
     "\n"
-    "Exit status, the worst of all files: 0 good; 1 deviations, a fault, a wrong sum\n"
-    "or another document; 2 a file cannot be read or is no container, or wrong\n"
+    "Exit status, the worst of all files: 0 good (or skipped); 3 unverified; 1 bad,\n"
+    "or another document; 2 a file cannot be read or is not a container, or wrong\n"
     "usage.\n";
 
 struct options {
@@ -75,7 +77,8 @@ struct options {
 
 /* Of all files. */
 struct totals {
-    uint64_t files, good, bad, unverified, passed_over, empty, bytes, summed;
+    uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
+    uint64_t files, warnings, bytes, summed;
     double began;
 };
 
@@ -90,48 +93,37 @@ static double now(void)
 
 /* Of one file. */
 struct outcome {
-    bool passed_over, empty, unverified;
-    uint64_t size, summed;
+    bool examined; /* false of a file whose process has ended too early */
+    enum limefile_verdict verdict;
+    uint64_t warnings, size, summed;
 };
-
-static void count(struct totals *t, const struct outcome *one, int status)
-{
-    t->files++;
-    t->bytes += one->size;
-    t->summed += one->summed;
-    if (status != TOOL_GOOD)
-        t->bad++;
-    else if (one->unverified)
-        t->unverified++;
-    else
-        t->good++;
-}
 
 static void print_totals(const struct options *o, const struct totals *t)
 {
-    char passed[96] = "", empty[48] = "", rate[64] = "", human[NUMBER_HUMAN_MAX];
+    const uint64_t *n = t->verdicts;
+    char rate[64] = "", warnings[48] = "", human[NUMBER_HUMAN_MAX];
     double seconds = now() - t->began;
-    if (t->empty)
-        snprintf(empty, sizeof empty, " (%" PRIu64 " empty)", t->empty);
-    if (t->passed_over)
-        snprintf(passed, sizeof passed, ", %" PRIu64 " passed over%s", t->passed_over, empty);
+    if (t->warnings)
+        snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", t->warnings,
+                 t->warnings == 1 ? "" : "s");
     if ((o->check.data || o->check.physics) && seconds > 0 && isatty(STDOUT_FILENO))
         snprintf(rate, sizeof rate, ", %s/s",
                  number_human((uint64_t)((double)t->summed / seconds), human));
     answer(NULL,
            "%" PRIu64 " file%s: %" PRIu64 " good, %" PRIu64 " bad, %" PRIu64
-           " unverified%s; %" PRIu64 " bytes%s",
-           t->files, t->files == 1 ? "" : "s", t->good, t->bad, t->unverified, passed, t->bytes,
-           rate);
+           " unverified, %" PRIu64 " unreadable, %" PRIu64 " skipped%s; %" PRIu64 " bytes%s",
+           t->files, t->files == 1 ? "" : "s", n[LIMEFILE_GOOD], n[LIMEFILE_BAD],
+           n[LIMEFILE_UNVERIFIED], n[LIMEFILE_UNREADABLE], n[LIMEFILE_SKIPPED], warnings,
+           t->bytes, rate);
 }
 
 static void print_totals_json(const struct totals *t)
 {
-    printf("{\"summary\": {\"files\": %" PRIu64 ", \"good\": %" PRIu64 ", \"bad\": %" PRIu64
-           ", \"unverified\": %" PRIu64 ", \"passed_over\": %" PRIu64 ", \"empty\": %" PRIu64
-           ", \"bytes\": %" PRIu64 ", \"summed\": %" PRIu64 "}}\n",
-           t->files, t->good, t->bad, t->unverified, t->passed_over, t->empty, t->bytes,
-           t->summed);
+    printf("{\"summary\": {\"files\": %" PRIu64, t->files);
+    for (enum limefile_verdict v = LIMEFILE_GOOD; v <= LIMEFILE_UNREADABLE; v++)
+        printf(", \"%s\": %" PRIu64, limefile_verdict_word(v), t->verdicts[v]);
+    printf(", \"warnings\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"summed\": %" PRIu64 "}}\n",
+           t->warnings, t->bytes, t->summed);
 }
 
 /* How often the data are read, for the progress bar. */
@@ -171,6 +163,8 @@ static int check_one(void *context, size_t i, unsigned threads, struct progress 
         .options = &options,
         .progress = progress,
         .optional = item->found,
+        .skipped = item->skipped,
+        .error = item->error ? limefile_strerror(-item->error) : NULL,
     };
     struct qcdml_check qcdml = {
         .document = o->qcdml,
@@ -180,19 +174,24 @@ static int check_one(void *context, size_t i, unsigned threads, struct progress 
         .silent = o->check.quiet || o->check.json,
     };
     check.qcdml = o->qcdml ? &qcdml : NULL;
-    int status = check_file(&check);
-    if (o->qcdml && !o->check.json && status != TOOL_UNUSABLE)
+    if (item->error)
+        message_code(item->path, "read", -item->error);
+    if (item->error || item->skipped)
+        check_unexamined(&check);
+    else
+        check_file(&check);
+    if (o->qcdml && !o->check.json && check.verdict != LIMEFILE_UNREADABLE)
         qcdml_check(&qcdml);
     qcdml_check_release(&qcdml);
     progress_to(progress, item->size * passes(o));
     *(struct outcome *)result = (struct outcome){
-        .passed_over = check.passed_over,
-        .empty = check.empty,
-        .unverified = check.unverified || check.unexamined,
+        .examined = true,
+        .verdict = check.verdict,
+        .warnings = check.warnings,
         .size = check.size,
         .summed = check.summed,
     };
-    return worse_status(qcdml.status, status);
+    return worse_status(qcdml.status, verdict_status(check.verdict));
 }
 
 static void tell_lost(void *context, size_t i, const char *why)
@@ -200,26 +199,25 @@ static void tell_lost(void *context, size_t i, const char *why)
     const struct checks *all = context;
     struct check check = {
         .path = name_of(context, i), .options = &all->options->check, .error = why};
-    check_lost_json(&check);
+    check_unexamined(&check);
 }
 
 static int take_one(void *context, size_t i, int status, const void *result)
 {
-    struct checks *all = context;
+    struct totals *t = &((struct checks *)context)->totals;
     const struct outcome *one = result;
     (void)i;
-    if (!one->passed_over) {
-        count(&all->totals, one, status);
-        return status;
-    }
-    all->totals.passed_over++;
-    all->totals.empty += one->empty;
-    return TOOL_GOOD;
+    t->files++;
+    t->verdicts[one->examined ? one->verdict : LIMEFILE_UNREADABLE]++;
+    t->warnings += one->warnings;
+    t->bytes += one->size;
+    t->summed += one->summed;
+    return one->examined ? status : TOOL_UNUSABLE;
 }
 
 static int check_all(const struct pathlist *list, const struct options *o)
 {
-    struct checks all = {list, o, {.passed_over = list->skipped, .began = now()}};
+    struct checks all = {list, o, {.began = now()}};
     bool array = !o->check.lines && list->count > 1;
     const struct several several = {
         .count = list->count,
@@ -240,8 +238,6 @@ static int check_all(const struct pathlist *list, const struct options *o)
     if (o->check.json && array)
         fputs("[", stdout);
     int worst = several_run(&several);
-    if (list->incomplete)
-        worst = TOOL_UNUSABLE;
     if (o->check.lines)
         print_totals_json(&all.totals);
     else if (o->check.json)
@@ -253,7 +249,16 @@ static int check_all(const struct pathlist *list, const struct options *o)
 
 /* ---- the command line ---- */
 
-enum { OPT_JSON = 256, OPT_DATA, OPT_PHYSICS, OPT_STRICT, OPT_QCDML, OPT_HELP };
+enum {
+    OPT_JSON = 256,
+    OPT_DATA,
+    OPT_PHYSICS,
+    OPT_STRICT,
+    OPT_QCDML,
+    OPT_LIST,
+    OPT_ALL,
+    OPT_HELP
+};
 
 static int take_option(struct options *o, int opt, char **argv)
 {
@@ -279,6 +284,12 @@ static int take_option(struct options *o, int opt, char **argv)
     case OPT_QCDML:
         o->qcdml = optarg;
         return TOOL_GOOD;
+    case OPT_LIST:
+        o->check.list_skipped = true;
+        return TOOL_GOOD;
+    case OPT_ALL:
+        o->check.all = true;
+        return TOOL_GOOD;
     case OPT_HELP:
         o->help = true;
         return TOOL_GOOD;
@@ -296,6 +307,8 @@ static int parse(struct options *o, int argc, char **argv)
         {"physics", no_argument, NULL, OPT_PHYSICS},
         {"strict", no_argument, NULL, OPT_STRICT},
         {"qcdml", required_argument, NULL, OPT_QCDML},
+        {"list-skipped", no_argument, NULL, OPT_LIST},
+        {"all", no_argument, NULL, OPT_ALL},
         PATHLIST_LONG_OPTIONS,
         {"threads", required_argument, NULL, 'j'},
         {"help", no_argument, NULL, OPT_HELP},
@@ -314,7 +327,7 @@ static int parse(struct options *o, int argc, char **argv)
 
 static int run(int argc, char **argv)
 {
-    struct options o = {.qcdml = NULL};
+    struct options o = {.files.all = true};
     struct pathlist list;
     int status = parse(&o, argc, argv);
     if (status || o.help)

@@ -23,8 +23,8 @@ static const char help[] =
     "\n"
     "  suma sumb STATE ORDINAL TYPE\n"
     "\n"
-    "where STATE says how that compares with the checksum in the file: 'ok', 'bad',\n"
-    "or 'none', if there is none.\n"
+    "where STATE says how that compares with the checksum in the file: 'good',\n"
+    "'bad', or 'unverified' if there is none.\n"
     "\n"
     "      --cksum         instead, what cksum(1) prints of the data, as QCDml's\n"
     "                      crcCheckSum has it: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
@@ -46,9 +46,9 @@ static const char help[] =
     "  lime checksum --cksum conf.0042\n"
     "  lime checksum --site-bytes 576 conf.0042 links\n"
     "\n"
-    "Exit status: 0 all sums are computed, and none is bad; 1 a sum is bad, or could\n"
-    "not be computed or added; 2 wrong usage, or FILE cannot be opened or is no\n"
-    "container.\n";
+    "Exit status: 0 all sums are computed, and good; 3 there is none to compare one\n"
+    "with; 1 a sum is bad, or could not be computed or added; 2 wrong usage, or FILE\n"
+    "cannot be read or is not a container. --cksum and --add compare nothing: 0.\n";
 
 /* ---- which records ---- */
 
@@ -181,7 +181,20 @@ static int take_sum(const struct checksum_options *o, const struct container *c,
     if (err)
         message(c->path, "record %" PRIu64 ": read: %s", f->record.ordinal,
                 limefile_strerror(err));
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return err ? TOOL_UNUSABLE : TOOL_GOOD;
+}
+
+/* The state of a record whose sum take_sum() has given, or has failed to give. */
+static enum sum_state judge(const struct sum_item *item, const struct limefile_field *f,
+                            int status)
+{
+    if (status != TOOL_GOOD)
+        return status == TOOL_UNUSABLE     ? SUM_UNREADABLE
+               : limefile_field_why_bad(f) ? SUM_BAD
+                                           : SUM_UNVERIFIED;
+    if (!f->by_checksum)
+        return SUM_UNVERIFIED;
+    return f->has_checksum && limefile_field_matches(f, &item->sum) ? SUM_GOOD : SUM_BAD;
 }
 
 static int sum_one(const struct checksum_options *o, const struct container *c,
@@ -189,11 +202,13 @@ static int sum_one(const struct checksum_options *o, const struct container *c,
 {
     int status = take_sum(o, c, f, &item->sum, progress);
     sum_item_set(item, f);
-    if (status == TOOL_GOOD)
-        item->state = !f->by_checksum                                            ? SUM_NONE
-                      : f->has_checksum && limefile_field_matches(f, &item->sum) ? SUM_OK
-                                                                                 : SUM_BAD;
-    return item->state == SUM_BAD ? TOOL_BAD : status;
+    item->summed = status == TOOL_GOOD;
+    item->state = judge(item, f, status);
+    if (status != TOOL_GOOD)
+        return status;
+    return item->state == SUM_BAD          ? TOOL_BAD
+           : item->state == SUM_UNVERIFIED ? TOOL_UNVERIFIED
+                                           : TOOL_GOOD;
 }
 
 /* The bytes alone, whatever they mean. */
@@ -207,7 +222,7 @@ static int cksum_one(const struct checksum_options *o, const struct container *c
                 limefile_strerror(err));
     else
         item->state = SUM_CKSUM;
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
 /* Where there is nothing else to print. */
@@ -232,9 +247,10 @@ static int sum_all(const struct checksum_options *o, const struct container *c,
     for (size_t i = 0; i < items->count; i++) {
         struct limefile_field field;
         struct sum_item *item = &items->item[i];
-        if (!look_at(o, c, fields, item->ordinal, &field) ||
-            (o->cksum ? cksum_one : sum_one)(o, c, item, &field, &progress) != TOOL_GOOD)
-            worst = TOOL_BAD;
+        int status = TOOL_BAD;
+        if (look_at(o, c, fields, item->ordinal, &field))
+            status = (o->cksum ? cksum_one : sum_one)(o, c, item, &field, &progress);
+        worst = worse_status(worst, status);
     }
     progress_end(&progress);
     sum_items_print(items, o->path, o->json);
@@ -246,7 +262,7 @@ static int understand(struct container *c, struct limefile_fields *fields)
     int err = limefile_fields_build(&c->file.source, c->index, fields);
     if (err)
         message_code(c->path, "checksum", err);
-    return err ? TOOL_BAD : TOOL_GOOD;
+    return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
 static int print_sums(const struct checksum_options *o)
@@ -264,7 +280,7 @@ static int print_sums(const struct checksum_options *o)
         status = worse_status(done, status);
         limefile_fields_release(&fields);
     } else {
-        status = json_failure(o, TOOL_BAD);
+        status = json_failure(o, TOOL_UNUSABLE);
     }
     sum_items_release(&items);
     container_close(&c);
@@ -304,14 +320,16 @@ static int put(const struct checksum_options *o, struct edit *edit,
                const struct limefile_fields *fields, const struct limefile_field *f,
                struct sum_item *item)
 {
-    if (item->state == SUM_OK)
+    if (item->state == SUM_GOOD)
         return TOOL_GOOD;
     if (f->by_checksum && !o->replace)
         return refuse(&edit->c, item);
     int status = f->by_checksum ? checksum_replace(edit, f->by_checksum, &item->sum)
                                 : checksum_add(edit, fields, f, &item->sum);
-    if (status == TOOL_GOOD)
+    if (status == TOOL_GOOD) {
         item->action = f->by_checksum ? SUM_REPLACED : SUM_ADDED;
+        item->state = SUM_GOOD;
+    }
     return status;
 }
 
@@ -343,7 +361,7 @@ static int add_in(const struct checksum_options *o, struct edit *edit, struct su
         apply(o, &f);
         sum_one(o, &edit->c, item, &f, progress);
         progress_hide();
-        if (item->state != SUM_FAILED)
+        if (item->summed)
             status = put(o, edit, &fields, &f, item);
     }
     limefile_fields_release(&fields);

@@ -1,6 +1,7 @@
 /* cmd_info.c - lime info: what is in containers, the way a physicist wants to see it */
 #define _GNU_SOURCE
 #include "info.h"
+#include "limebeginning.h"
 #include "pathlist.h"
 #include "several.h"
 #include "tool.h"
@@ -21,28 +22,29 @@ static const char help[] =
     "ensemble, inverter and date; checkpoints of particles with domain, cells, step\n"
     "and fields.\n"
     "\n"
-    "  -r, --recursive        of a folder, all files that begin like containers,\n"
-    "                         and all containers if it is in a mount\n"
-    "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
-    "                         input\n"
+    "  -r, --recursive        describe all containers in a directory and below it;\n"
+    "                         other files are skipped\n"
+    "      --files-from LIST  describe the files that LIST names, one a line; '-':\n"
+    "                         standard input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
-    "  -j, --threads N        look at N files at once; as many as there are\n"
-    "                         processors without it, and at least 4\n"
-    "      --json             for scripts: all of it, as JSON\n"
-    "      --help             this text\n"
+    "  -j, --threads N        read N files at once (default: as many as there are\n"
+    "                         processors, and at least 4)\n"
+    "      --json             print all of it as JSON, for scripts\n"
+    "      --help             print this text\n"
     "\n"
-    "It reads metadata, not the data: 'lime check --data' verifies checksums. What\n"
-    "contradicts the ILDG and SciDAC formats, or an index of cells, is named at the\n"
-    "end, as by 'lime check'. FILE may be a container as limefs shows it, a folder.\n"
+    "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
+    "What contradicts the ILDG and SciDAC formats, or an index of cells, is printed\n"
+    "at the end, as by 'lime check'. FILE may be a container in a limefs mount: a\n"
+    "directory.\n"
     "\n"
     "Examples:\n"
     "  lime info conf.0042\n"
     "  lime info --json conf.* | jq -r '.[].lfn'\n"
     "  lime info -r /data/runs\n"
     "\n"
-    "Exit status: 0 all told; 1 a container ends at a fault (what stands before it\n"
-    "is told), or cannot be read; 2 a file cannot be opened or is no container, or\n"
-    "wrong usage.\n";
+    "Exit status, the worst of all files: 0 good; 1 structure or metadata are bad\n"
+    "(what can be read is printed); 2 a file cannot be read or is not a container,\n"
+    "or wrong usage.\n";
 
 /* What a private record XML says; false if it is not there or cannot be understood. */
 bool info_private_record(struct info *info, uint64_t ordinal,
@@ -77,7 +79,24 @@ int info_status(struct info *info, int code)
 {
     if (code < 0)
         message_code(info->c.path, "read", code);
-    return code < 0 ? TOOL_BAD : TOOL_GOOD;
+    return code < 0 ? TOOL_UNUSABLE : TOOL_GOOD;
+}
+
+const struct limefile_finding *info_fault(const struct info *info,
+                                          struct limefile_finding *empty)
+{
+    *empty = (struct limefile_finding){.code = LIMEFILE_D_EMPTY};
+    return limefile_index_size(info->c.index) ? limefile_index_fault(info->c.index) : empty;
+}
+
+int info_judge(const struct info *info, int status)
+{
+    struct limefile_finding empty;
+    const struct limefile_finding *fault = info_fault(info, &empty);
+    bool bad = fault || info->deviations;
+    if (fault && finding_is_unreadable(fault))
+        status = TOOL_UNUSABLE;
+    return worse_status(status, bad ? TOOL_BAD : TOOL_GOOD);
 }
 
 int info_read_facts(struct info *info, const struct limefile_record *record,
@@ -90,16 +109,21 @@ int info_read_facts(struct info *info, const struct limefile_record *record,
 
 static int info_of(struct info *info, bool json)
 {
+    struct limefile_finding empty;
     int err = limefile_fields_build(info->c.source, info->c.index, &info->fields);
     if (err) {
         message_code(info->c.path, "read", err);
         if (json)
-            info_json_failure(info->c.path, container_failure_text(&info->c));
-        return TOOL_BAD;
+            info_json_failure(info->c.path, limefile_strerror(err), LIMEFILE_UNREADABLE);
+        return TOOL_UNUSABLE;
     }
+    info->deviations = info->c.deviations;
     int status = json ? info_json(info) : info_tell(info);
     limefile_fields_release(&info->fields);
-    return worse_status(status, container_fault_message(&info->c));
+    const struct limefile_finding *fault = info_fault(info, &empty);
+    if (fault)
+        finding_message(info->c.path, fault);
+    return info_judge(info, status);
 }
 
 static int info_one(const char *path, bool json)
@@ -108,15 +132,16 @@ static int info_one(const char *path, bool json)
     if (!info) {
         message_code(path, "info", -ENOMEM);
         if (json)
-            info_json_failure(path, limefile_strerror(-ENOMEM));
-        return TOOL_BAD;
+            info_json_failure(path, limefile_strerror(-ENOMEM), LIMEFILE_UNREADABLE);
+        return TOOL_UNUSABLE;
     }
     int status = container_open_shown(&info->c, path);
     if (status == TOOL_GOOD) {
         status = info_of(info, json);
         container_close_shown(&info->c);
     } else if (json) {
-        info_json_failure(path, container_failure_text(&info->c));
+        info_json_failure(path, container_failure_text(&info->c),
+                          status == TOOL_BAD ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
     }
     free(info);
     return status;
@@ -132,15 +157,19 @@ static const char *name_of(void *context, size_t i)
     return ((const struct infos *)context)->list->items[i].path;
 }
 
+/* Whether the file is a container, also a damaged one, or cannot be read. */
 static bool is_wanted(const struct pathlist_item *item)
 {
-    bool empty;
+    struct limefile_finding finding;
+    struct limefile_fd file;
     if (!item->found)
         return true;
     int fd = limefile_open(item->path, O_RDONLY);
-    bool wanted = fd < 0 || container_begins(fd, &empty);
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return true;
+    limefile_fd_init(&file, fd);
+    bool wanted = limefile_beginning(&file.source, &finding) != 0;
+    close(fd);
     return wanted;
 }
 
@@ -151,13 +180,21 @@ static int work(void *context, size_t i, unsigned threads, struct progress *prog
     const struct pathlist_item *item = &all->list->items[i];
     (void)threads;
     (void)progress;
-    (void)result;
+    *(bool *)result = true;
     return is_wanted(item) ? info_one(item->path, all->json) : TOOL_GOOD;
+}
+
+/* `result` is false of a file whose process has ended too early. */
+static int end_one(void *context, size_t i, int status, const void *result)
+{
+    (void)context;
+    (void)i;
+    return *(const bool *)result ? status : TOOL_UNUSABLE;
 }
 
 static void tell_lost(void *context, size_t i, const char *why)
 {
-    info_json_failure(name_of(context, i), why);
+    info_json_failure(name_of(context, i), why, LIMEFILE_UNREADABLE);
 }
 
 static int info_all(const struct pathlist *list, unsigned at_once, bool json)
@@ -171,10 +208,12 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
         .whole = json,
         .action = "info",
         .between = json ? ",\n" : "\n\n",
+        .result_size = sizeof(bool),
         .context = &all,
         .name = name_of,
         .work = work,
         .lost = json ? tell_lost : NULL,
+        .done = end_one,
     };
     if (json && several)
         fputs("[", stdout);

@@ -6,20 +6,29 @@
 #include "facts.h"
 #include "limecheckpoint.h"
 #include "limeildg.h"
+#include "limeverdict.h"
 
 struct info {
     struct container c;
     struct limefile_fields fields;
     struct facts facts; /* of the record that is being told */
     struct limecheckpoint_walk walk;
+    uint64_t deviations; /* that have been told, of structure and metadata; without warnings */
 };
+
+/* What ends the container too early, or NULL. *empty is filled in if that is that it is empty.
+ */
+const struct limefile_finding *info_fault(const struct info *, struct limefile_finding *empty);
+
+/* The exit status for a container, whose reading has given `status`. */
+int info_judge(const struct info *, int status);
 
 /* Both print all of it; an exit status, after a message if it is not GOOD. */
 int info_tell(struct info *);
 int info_json(struct info *);
 
 /* What stands in the place of a container that cannot be told. */
-void info_json_failure(const char *path, const char *why);
+void info_json_failure(const char *path, const char *why, enum limefile_verdict);
 
 /* Fills `facts`; the caller releases them. An exit status, after a message if it is not GOOD.
  */

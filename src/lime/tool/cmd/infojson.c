@@ -106,6 +106,13 @@ static int json_info(struct info *info)
     return status;
 }
 
+static void json_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+{
+    info->deviations += !limefile_is_harmless(finding->code);
+    fputs(i ? ",\n " : "\n ", stdout);
+    jsonout_finding(stdout, finding);
+}
+
 static int json_deviations(struct info *info)
 {
     struct limefile_finding finding;
@@ -113,15 +120,11 @@ static int json_deviations(struct info *info)
     size_t i = 0;
     int got;
     fputs(", \"deviations\": [", stdout);
-    for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
-        fputs(i ? ",\n " : "\n ", stdout);
-        jsonout_finding(stdout, &finding);
-    }
+    for (; limefile_fields_finding(&info->fields, i, &finding); i++)
+        json_finding(info, &finding, i);
     limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
-    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++) {
-        fputs(i ? ",\n " : "\n ", stdout);
-        jsonout_finding(stdout, &finding);
-    }
+    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++)
+        json_finding(info, &finding, i);
     return info_status(info, got);
 }
 
@@ -139,16 +142,24 @@ static int json_checkpoints(struct info *info)
     return info_status(info, got);
 }
 
+static const char *verdict_of(int status)
+{
+    return limefile_verdict_word(status == TOOL_GOOD  ? LIMEFILE_GOOD
+                                 : status == TOOL_BAD ? LIMEFILE_BAD
+                                                      : LIMEFILE_UNREADABLE);
+}
+
 int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
+    struct limefile_finding empty;
     fputs("{\"file\": ", stdout);
     jsonout_text(stdout, info->c.path, strlen(info->c.path));
     printf(", \"size\": %" PRIu64 ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32
            ", \"fault\": ",
            limefile_index_size(index), limefile_index_count(index),
            limefile_index_messages(index));
-    jsonout_finding(stdout, limefile_index_fault(index));
+    jsonout_finding(stdout, info_fault(info, &empty));
     jsonout_word("lfn", info->fields.lfn);
     int status = json_deviations(info);
     fputs("], \"fields\": [", stdout);
@@ -158,15 +169,17 @@ int info_json(struct info *info)
         limefile_fields_get(&info->fields, i, &field);
         json_field(info, &field);
     }
-    int checkpoints = json_checkpoints(info), facts = json_info(info);
-    fputs("]}", stdout);
-    return status ? status : checkpoints ? checkpoints : facts;
+    status = worse_status(status, json_checkpoints(info));
+    status = worse_status(status, json_info(info));
+    printf("], \"verdict\": \"%s\"}", verdict_of(info_judge(info, status)));
+    return status;
 }
 
-void info_json_failure(const char *path, const char *why)
+void info_json_failure(const char *path, const char *why, enum limefile_verdict verdict)
 {
     fputs("{\"file\": ", stdout);
     jsonout_text(stdout, path, strlen(path));
     jsonout_word("error", why);
-    fputs(", \"fields\": [], \"info\": []}", stdout);
+    printf(", \"fields\": [], \"info\": [], \"verdict\": \"%s\"}",
+           limefile_verdict_word(verdict));
 }

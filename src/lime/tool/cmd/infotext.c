@@ -164,17 +164,31 @@ static void tell_file(const struct info *info)
 }
 
 /* The i-th of all; at most FINDINGS_TOLD are. */
-static void tell_finding(const struct limefile_finding *finding, size_t i)
+static void tell_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     char text[512];
-    if (i == 0) {
+    bool warning = limefile_is_harmless(finding->code);
+    info->deviations += !warning;
+    if (i == 0 && !info->c.deviations) {
         putchar('\n');
         tell_heading("what is wrong with it");
     }
     if (i >= FINDINGS_TOLD)
         return;
     limefile_finding_text(finding, text, sizeof text);
-    printf("  %s\n", text);
+    printf("  %s%s\n", warning ? "warning: " : "", text);
+}
+
+/* Those of the structure are counted only. */
+static void tell_structure(const struct info *info)
+{
+    uint64_t n = info->c.deviations;
+    if (n == 0)
+        return;
+    putchar('\n');
+    tell_heading("what is wrong with it");
+    printf("  %" PRIu64 " deviation%s of the structure; 'lime check' names all\n", n,
+           plural(n));
 }
 
 static int tell_findings(struct info *info)
@@ -183,11 +197,12 @@ static int tell_findings(struct info *info)
     struct limecheckpoint_findings cells;
     size_t i = 0;
     int got;
+    tell_structure(info);
     for (; limefile_fields_finding(&info->fields, i, &finding); i++)
-        tell_finding(&finding, i);
+        tell_finding(info, &finding, i);
     limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
     while ((got = limecheckpoint_findings_next(&cells, &finding)) == 1)
-        tell_finding(&finding, i++);
+        tell_finding(info, &finding, i++);
     if (i > FINDINGS_TOLD)
         printf("  ... and %zu more; 'lime check' names all\n", i - FINDINGS_TOLD);
     return info_status(info, got);

@@ -1,5 +1,5 @@
-/* checkgauge.c - lime check --physics of a NERSC, MILC or openQCD file: its links, and what its
- * header says of them */
+/* checkgauge.c - lime check --data and --physics of a NERSC, MILC or openQCD file: its data,
+ * and the checksum, plaquette and link trace in its header */
 #define _GNU_SOURCE
 #include "checkphysics.h"
 #include "limegauge.h"
@@ -12,32 +12,32 @@
 
 enum { HEAD_BYTES = 128 };
 
-bool gauge_check_is(const struct container *c)
+const char *gauge_check_format(const struct container *c)
 {
     unsigned char head[HEAD_BYTES];
     uint64_t size;
     if (c->fd < 0 || c->source->ops->size(c->source, &size) != 0)
-        return false;
+        return NULL;
     ssize_t n = limefile_read_full(c->source, head, sizeof head, 0);
-    return n >= 4 && !limefile_header_is_magic(head, (size_t)n) &&
-           limefile_gauge_guess(head, (size_t)n, size) != LIMEFILE_GAUGE_NONE;
+    if (n < 4 || limefile_header_is_magic(head, (size_t)n))
+        return NULL;
+    enum limefile_gauge_format format = limefile_gauge_guess(head, (size_t)n, size);
+    return format == LIMEFILE_GAUGE_NONE ? NULL : limefile_gauge_format_name(format);
 }
 
 /* ---- what the header says ---- */
 
-/* The header's words, as its lines have them; MILC's has no figures. */
 static int take_stated(const struct limefile_gauge *g, struct physics_result *r)
 {
-    bool openqcd = g->format == LIMEFILE_GAUGE_OPENQCD;
-    if (!g->has_plaquette && !g->has_trace)
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
+    int count = limefile_gauge_stated(g, stated);
+    if (count == 0)
         return 0;
-    r->stated = calloc(LIMEFILE_PHYSICS_STATED_MAX, sizeof *r->stated);
+    r->stated = calloc((size_t)count, sizeof *r->stated);
     if (!r->stated)
         return -ENOMEM;
-    r->stated_count = limefile_physics_stated_text(g->text, strlen(g->text), openqcd ? 3 : 1,
-                                                   "header", r->stated);
-    for (int i = 0; openqcd && i < r->stated_count; i++)
-        r->stated[i].tolerance = LIMEFILE_GAUGE_TOLERANCE_OPENQCD;
+    memcpy(r->stated, stated, (size_t)count * sizeof *stated);
+    r->stated_count = count;
     return 0;
 }
 
@@ -79,9 +79,9 @@ static void keep_sum(struct sums_check *sums, const struct limefile_gauge *g,
     if (why)
         snprintf(reason, sizeof reason, ", \"reason\": \"%s\"", why);
     snprintf(sums->whole, sizeof sums->whole, "{\"ordinal\": 0, \"state\": \"%s\"%s%s}",
-             why     ? "unverified"
-             : right ? "ok"
-                     : "bad",
+             !right ? "bad"
+             : why  ? "unverified"
+                    : "good",
              reason, sum);
 }
 
@@ -97,44 +97,28 @@ static void tell_unverified(const struct gauge_check *out, const struct field_ch
         check->report(check->context, &finding);
 }
 
-/* --physics reports plaquette and link trace itself. */
-static void tell_wrong(const struct gauge_check *out, const struct field_check *check,
-                       const struct limefile_gauge *g,
-                       const struct limefile_gauge_totals *totals, int code)
-{
-    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
-    struct limefile_finding finding = {.offset = g->data_offset};
-    if (code == LIMEFILE_E_GAUGE_CHECKSUM) {
-        finding.code = LIMEFILE_D_CHECKSUM;
-        finding.have = sum_of(g, &totals->source);
-        finding.want = sum_of(g, &g->sums);
-    } else {
-        finding.code =
-            code == LIMEFILE_E_GAUGE_TRACE ? LIMEFILE_D_LINK_TRACE : LIMEFILE_D_PLAQUETTE;
-        limefile_gauge_difference(g, totals, code, text);
-        finding.why = text;
-    }
-    if (code == LIMEFILE_E_GAUGE_CHECKSUM || !out->physical)
-        check->report(check->context, &finding);
-}
-
-/* Compares the data with the checksum in the header and, as far as they have been computed,
- * with the plaquette and the link trace there. */
-static void compare_header(const struct gauge_check *out, const struct field_check *check,
-                           const struct limefile_gauge *g,
-                           const struct limefile_gauge_totals *totals)
+/* `agree`: the plaquette and the link trace in the header are those of the data. */
+static void compare_sum(const struct gauge_check *out, const struct field_check *check,
+                        const struct limefile_gauge *g, const struct limefile_gauge_sums *is,
+                        bool agree)
 {
     struct sums_check *sums = out->sums;
+    struct limefile_finding finding = {
+        .code = LIMEFILE_D_CHECKSUM,
+        .offset = g->data_offset,
+        .have = sum_of(g, is),
+        .want = sum_of(g, &g->sums),
+    };
     const char *why = limefile_gauge_why_unverified(g);
-    int code = limefile_gauge_compare(g, totals);
-    sums->verified += !why && !code;
-    sums->wrong += !why && code;
+    bool same = !g->has_checksum || finding.have == finding.want;
+    sums->verified += !why && same && agree;
+    sums->wrong += !same || !agree;
     sums->unverified += why != NULL;
+    if (!same)
+        check->report(check->context, &finding);
     if (why)
         tell_unverified(out, check, g, why);
-    else if (code)
-        tell_wrong(out, check, g, totals, code);
-    keep_sum(sums, g, &totals->source, why, !code);
+    keep_sum(sums, g, is, why, same && agree);
 }
 
 /* A field, as far as findings name it. */
@@ -144,6 +128,14 @@ static void describe(const struct limefile_gauge *g, struct limefile_field *f)
     f->record.data_offset = g->data_offset;
     f->sites = limefile_sites_count(&g->sites);
     f->site_bytes = g->data_bytes / f->sites;
+}
+
+static bool all_agree(const struct physics_result *result)
+{
+    for (int i = 0; i < result->stated_count; i++)
+        if (!limefile_physics_agrees(&result->is, &result->stated[i], result->precision))
+            return false;
+    return true;
 }
 
 static int check_open(struct gauge_check *out, const struct field_check *check,
@@ -163,25 +155,52 @@ static int check_open(struct gauge_check *out, const struct field_check *check,
     };
     describe(g, &field);
     telling.site_bytes = field.site_bytes;
-    out->format = limefile_gauge_format_name(g->format);
     int err = limefile_gauge_run(&pass, &totals);
     if (err)
         return err;
-    compare_header(out, check, g, &totals);
-    if (!out->physical)
-        return 0;
     result.is = totals.physics;
     err = take_stated(g, &result);
-    return physics_conclude(out->physics, check, &field, &result, err);
+    if (err)
+        return err;
+    compare_sum(out, check, g, &totals.source, all_agree(&result));
+    if (out->physical)
+        return physics_conclude(out->physics, check, &field, &result, 0);
+    physics_report_stated(check, &field, &result);
+    free(result.stated);
+    return 0;
+}
+
+/* The header or the data contradict the format. */
+static bool is_damage(int err)
+{
+    return err == LIMEFILE_E_GAUGE_HEADER || err == LIMEFILE_E_GAUGE_VALUE ||
+           err == LIMEFILE_E_GAUGE_LATTICE || err == LIMEFILE_E_GAUGE_LENGTH ||
+           err == LIMEFILE_E_GAUGE_LIST || err == LIMEFILE_E_GAUGE_NAN;
+}
+
+/* The file is in the format, but of a kind that cannot be read here. */
+static bool is_unknown(int err)
+{
+    return err == LIMEFILE_E_GAUGE_FORM || err == LIMEFILE_E_GAUGE_ORDER ||
+           err == LIMEFILE_E_GAUGE_NONE || err == LIMEFILE_E_GAUGE_UNKNOWN;
 }
 
 int gauge_check(struct gauge_check *out, const struct field_check *check)
 {
     struct limefile_gauge *g;
-    int err = limefile_gauge_open(check->c->source, 0, &g);
-    if (err)
-        return err;
-    err = check_open(out, check, g);
-    limefile_gauge_close(g);
-    return err;
+    char why[LIMEFILE_GAUGE_WHY_MAX];
+    int err = limefile_gauge_open_explained(check->c->source, 0, &g, why);
+    const char *reason = *why ? why : NULL;
+    if (!err) {
+        err = check_open(out, check, g);
+        limefile_gauge_close(g);
+    }
+    if (is_damage(err)) {
+        check->report(check->context, &(struct limefile_finding){.code = err, .why = reason});
+    } else if (is_unknown(err)) {
+        out->unexamined = true;
+        if (!check->quiet)
+            answer(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
+    }
+    return is_damage(err) || is_unknown(err) ? 0 : err;
 }

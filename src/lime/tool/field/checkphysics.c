@@ -16,7 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static const char *const state_words[] = {"ok", "bad", "unexamined", "unreadable"};
+static const char *const state_words[] = {"good", "bad", "unverified", "unreadable"};
 
 static int keep(struct physics_check *p, const struct physics_result *result)
 {
@@ -76,13 +76,10 @@ static void report_stated(const struct field_check *check, const struct limefile
     check->report(check->context, &finding);
 }
 
-/* Whether all is as it should be. */
-static bool report(const struct field_check *check, const struct limefile_field *f,
-                   const struct physics_result *result)
+bool physics_report_stated(const struct field_check *check, const struct limefile_field *f,
+                           const struct physics_result *result)
 {
-    bool good = result->is.bad_links == 0;
-    if (!good)
-        report_links(check, f, &result->is);
+    bool good = true;
     for (int i = 0; i < result->stated_count; i++) {
         const struct limefile_physics_stated *s = &result->stated[i];
         if (limefile_physics_agrees(&result->is, s, result->precision))
@@ -91,6 +88,16 @@ static bool report(const struct field_check *check, const struct limefile_field 
         good = false;
     }
     return good;
+}
+
+/* Whether all is as it should be. */
+static bool report(const struct field_check *check, const struct limefile_field *f,
+                   const struct physics_result *result)
+{
+    bool good = result->is.bad_links == 0;
+    if (!good)
+        report_links(check, f, &result->is);
+    return physics_report_stated(check, f, result) && good;
 }
 
 /* ---- one field ---- */

@@ -21,4 +21,8 @@ struct physics_result {
 int physics_conclude(struct physics_check *, const struct field_check *,
                      const struct limefile_field *, struct physics_result *, int err);
 
+/* Reports each figure that differs from that of the data. Returns whether all agree. */
+bool physics_report_stated(const struct field_check *, const struct limefile_field *,
+                           const struct physics_result *);
+
 #endif

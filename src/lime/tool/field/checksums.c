@@ -20,7 +20,7 @@ struct sum_result {
     char *reason; /* from a mount; or NULL */
 };
 
-static const char *const state_words[] = {"ok", "bad", "unverified", "unreadable"};
+static const char *const state_words[] = {"good", "bad", "unverified", "unreadable"};
 
 int field_check_open(const struct field_check *check, const struct limefile_field *f,
                      struct limefile_field *here)

@@ -1,5 +1,6 @@
 /* container.c - opening containers and telling what is wrong with them */
 #include "container.h"
+#include "limebeginning.h"
 #include "mounted.h"
 #include "several.h"
 #include "tool.h"
@@ -23,36 +24,79 @@ void finding_message(const char *path, const struct limefile_finding *finding)
     message(path, "%s", text);
 }
 
+void warning_message(const char *path, const struct limefile_finding *finding)
+{
+    char text[512];
+    limefile_finding_text(finding, text, sizeof text);
+    message(path, "warning: %s", text);
+}
+
+bool finding_is_unreadable(const struct limefile_finding *finding)
+{
+    return finding->code >= -4095 || finding->code == LIMEFILE_E_SHRUNK;
+}
+
+/* What is counted while a container is indexed. */
+struct counts {
+    uint64_t records, deviations;
+};
+
 static void count_record(void *context, uint64_t done, uint64_t size)
 {
-    uint64_t *records = context;
+    struct counts *counts = context;
     (void)done;
     (void)size;
-    several_need_room(++*records);
+    several_need_room(++counts->records);
+}
+
+static void count_finding(void *context, const struct limefile_finding *finding)
+{
+    struct counts *counts = context;
+    if (!limefile_is_fault(finding->code) && !limefile_is_harmless(finding->code))
+        counts->deviations++;
+}
+
+/* The file does not begin with a record header: says on stderr what it is instead. */
+static int refuse_beginning(struct container *c, struct limefile_source *source)
+{
+    struct limefile_finding finding;
+    c->beginning = limefile_beginning(source, &finding);
+    if (c->beginning == 0) {
+        message(c->path, "%s", CONTAINER_FOREIGN);
+        return TOOL_UNUSABLE;
+    }
+    if (c->beginning == 1) { /* of another version */
+        finding = *limefile_index_fault(c->index);
+        c->beginning = finding.code;
+    }
+    if (finding.code)
+        finding_message(c->path, &finding);
+    else
+        message_code(c->path, "read", c->beginning);
+    return finding.code ? TOOL_BAD : TOOL_UNUSABLE;
 }
 
 /* Closes nothing that it has not made. */
 static int build_index(struct container *c, struct limefile_source *source)
 {
-    uint64_t records = 0;
-    int err = limefile_index_scan(source, NULL, count_record, &records, &c->index);
-    c->foreign = !err && !limefile_index_is_container(c->index);
+    struct counts counts = {0};
+    int err = limefile_index_scan(source, count_finding, count_record, &counts, &c->index);
     if (err) {
         message_code(c->path, "index", err);
-        return TOOL_BAD;
+        return TOOL_UNUSABLE;
     }
-    if (!c->foreign)
+    c->deviations = counts.deviations;
+    if (limefile_index_is_container(c->index))
         return TOOL_GOOD;
-    container_fault_message(c);
-    message(c->path, "not a LIME container");
+    int status = refuse_beginning(c, source);
     limefile_index_free(c->index);
-    return TOOL_UNUSABLE;
+    return status;
 }
 
 int container_open(struct container *c, const char *path)
 {
     c->path = path;
-    c->foreign = false;
+    c->beginning = 1;
     c->fd = open_with_message(path, O_RDONLY);
     if (c->fd < 0)
         return TOOL_UNUSABLE;
@@ -63,19 +107,11 @@ int container_open(struct container *c, const char *path)
     return status;
 }
 
-bool container_begins(int fd, bool *empty)
-{
-    unsigned char start[4];
-    ssize_t got = limefile_fd_read(fd, start, sizeof start, 0);
-    *empty = got == 0;
-    return got < 0 || (got > 0 && limefile_header_is_magic(start, (size_t)got));
-}
-
 int container_open_source(struct container *c, const char *path)
 {
     int err = 0;
     c->path = path;
-    c->foreign = false;
+    c->beginning = 1;
     c->mounted = NULL;
     c->source = &c->file.source;
     if (!mounted_is(path)) {
@@ -123,7 +159,9 @@ void container_close_shown(struct container *c)
 
 const char *container_failure_text(const struct container *c)
 {
-    return c->foreign ? "not a LIME container" : "cannot be opened or read";
+    return c->beginning == 0  ? "not a LIME container"
+           : c->beginning < 0 ? limefile_strerror(c->beginning)
+                              : "cannot be opened or read";
 }
 
 int container_fault_message(const struct container *c)
@@ -132,7 +170,7 @@ int container_fault_message(const struct container *c)
     if (!fault)
         return TOOL_GOOD;
     finding_message(c->path, fault);
-    return TOOL_BAD;
+    return finding_is_unreadable(fault) ? TOOL_UNUSABLE : TOOL_BAD;
 }
 
 const char *type_shown(const char *type, size_t len, char out[TYPE_SHOWN_MAX])

@@ -74,8 +74,9 @@ void jsonout_finding(FILE *out, const struct limefile_finding *f)
     }
     fprintf(out,
             "{\"code\": \"%s\", \"offset\": %" PRIu64 ", \"ordinal\": %" PRIu64
-            ", \"have\": %" PRIu64 ", \"want\": %" PRIu64 ", \"message\": ",
-            limefile_error_word(f->code), f->offset, f->ordinal, f->have, f->want);
+            ", \"have\": %" PRIu64 ", \"want\": %" PRIu64 ", \"harmless\": %s, \"message\": ",
+            limefile_error_word(f->code), f->offset, f->ordinal, f->have, f->want,
+            limefile_is_harmless(f->code) ? "true" : "false");
     limefile_finding_text(f, text, sizeof text);
     jsonout_text(out, text, strlen(text));
     putc('}', out);

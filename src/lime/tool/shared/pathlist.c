@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool put(struct pathlist *list, const char *path, uint64_t size, bool found)
+/* Adds the item with a copy of its path. */
+static bool put(struct pathlist *list, struct pathlist_item item)
 {
     if (list->count == list->capacity) {
         size_t more = list->capacity + list->capacity / 2 + 16;
@@ -22,34 +23,54 @@ static bool put(struct pathlist *list, const char *path, uint64_t size, bool fou
             list->capacity = more;
         }
     }
-    char *copy = list->count < list->capacity ? strdup(path) : NULL;
+    char *copy = list->count < list->capacity ? strdup(item.path) : NULL;
     if (!copy) {
-        message_code(path, "list", -ENOMEM);
+        message_code(item.path, "list", -ENOMEM);
         return false;
     }
-    list->items[list->count++] = (struct pathlist_item){copy, size, found};
+    item.path = copy;
+    list->items[list->count++] = item;
     return true;
 }
 
 /* ---- folders ---- */
 
+static bool put_fault(struct pathlist *list, const struct walk_entry *entry)
+{
+    list->incomplete = true;
+    if (list->all)
+        return put(list,
+                   (struct pathlist_item){.path = (char *)entry->path, .error = entry->error});
+    message_code(entry->path, "read", -entry->error);
+    return true;
+}
+
+static bool put_skipped(struct pathlist *list, const struct walk_entry *entry)
+{
+    const char *why = entry->kind == WALK_LINK         ? "symbolic link"
+                      : entry->kind == WALK_UNFINISHED ? "unfinished file of lime stage"
+                                                       : "not a regular file";
+    return !list->all ||
+           put(list, (struct pathlist_item){.path = (char *)entry->path, .skipped = why});
+}
+
 static bool take(void *context, const struct walk_entry *entry)
 {
     struct pathlist *list = context;
+    struct pathlist_item item = {.path = (char *)entry->path};
     switch (entry->kind) {
     case WALK_FILE:
-        return put(list, entry->path, (uint64_t)entry->st->st_size, true);
+        item.size = (uint64_t)entry->st->st_size;
+        item.found = true;
+        return put(list, item);
     case WALK_FOLDER:
         return true;
     case WALK_WHOLE:
-        return put(list, entry->path, 0, false);
+        return put(list, item);
     case WALK_FAULT:
-        message_code(entry->path, "read", -entry->error);
-        list->incomplete = true;
-        return true;
+        return put_fault(list, entry);
     default:
-        list->skipped++;
-        return true;
+        return put_skipped(list, entry);
     }
 }
 
@@ -61,7 +82,10 @@ static bool add(struct pathlist *list, const char *path)
     bool known = stat(path, &st) == 0;
     if (list->walk && known && S_ISDIR(st.st_mode))
         return walk(path, mounted_is, take, list);
-    return put(list, path, known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, false);
+    return put(list, (struct pathlist_item){
+                         .path = (char *)path,
+                         .size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0,
+                     });
 }
 
 static bool add_line(void *context, const char *line)
@@ -120,7 +144,8 @@ int pathlist_make(struct pathlist *list, const struct pathlist_options *o,
                   const struct command *command, int argc, char **argv)
 {
     bool good = true;
-    *list = (struct pathlist){.walk = o->recursive, .open_ended = o->recursive || o->list};
+    *list = (struct pathlist){
+        .walk = o->recursive, .all = o->all, .open_ended = o->recursive || o->list};
     if (o->nul && !o->list)
         return usage_error(command, "-0 is for --files-from");
     if (optind == argc && !o->list)

@@ -7,6 +7,9 @@
 /* True of the records that checkpoints consist of. */
 bool cells_is_type(const char *type);
 
+/* Whether the container has data of checkpoints. */
+bool cells_any(const struct limefile_index *);
+
 /* A paragraph for people; a JSON object. */
 void cells_tell(const struct limecheckpoint *);
 void cells_json(const struct limecheckpoint *);
@@ -32,7 +35,7 @@ struct cells_check {
  * shorter, is a finding of its data; other errors, as of memory, are returned. */
 int cells_check(struct cells_check *, struct limefile_source *, const struct limefile_index *);
 
-/* [{"ordinal": 3, "state": "ok", ...}, ...] */
+/* [{"ordinal": 3, "state": "good", ...}, ...] */
 void cells_check_json(const struct cells_check *);
 void cells_check_release(struct cells_check *);
 

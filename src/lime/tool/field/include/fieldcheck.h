@@ -47,7 +47,7 @@ void sums_check_headers(struct sums_check *, const struct field_check *);
 /* True if a mount does not give out the data as they are bad, which has been reported then. */
 bool sums_check_withheld(const struct field_check *, const struct limefile_field *);
 
-/* [{"ordinal": 3, "state": "ok", ...}, ...] */
+/* [{"ordinal": 3, "state": "good", ...}, ...] */
 void sums_check_json(const struct sums_check *, const struct field_check *);
 void sums_check_release(struct sums_check *);
 
@@ -62,26 +62,27 @@ struct physics_check {
 
 int physics_check(struct physics_check *, const struct field_check *); /* -ENOMEM */
 
-/* [{"ordinal": 3, "state": "ok", "plaquette": ...}, ...] */
+/* [{"ordinal": 3, "state": "good", "plaquette": ...}, ...] */
 void physics_check_json(const struct physics_check *);
 void physics_check_release(struct physics_check *);
 
 /* ---- files in other formats (checkgauge.c) ---- */
 
-/* Whether it begins like a NERSC, MILC or openQCD file, and not like a container. */
-bool gauge_check_is(const struct container *);
+/* Returns "nersc", "milc" or "openqcd" if the file begins like one; NULL for any other file. */
+const char *gauge_check_format(const struct container *);
 
 struct gauge_check {
     struct sums_check *sums;
     struct physics_check *physics;
-    bool summed;        /* --data */
-    bool physical;      /* --physics */
-    bool strict;        /* without a checksum: a deviation */
-    const char *format; /* what it is */
+    bool summed;     /* --data */
+    bool physical;   /* --physics */
+    bool strict;     /* without a checksum: a deviation */
+    bool unexamined; /* set if it is of a kind of its format that cannot be read */
 };
 
-/* Its data with the checksum in its header and, if `physical`, its links and the figures there;
- * check->fields is not used. 0, or why it cannot be opened or read. */
+/* Compares the data with the checksum in the header and, if `physical`, the links and the
+ * figures there; check->fields is not used. A header that is damaged is reported. Returns 0, or
+ * why the file cannot be read. */
 int gauge_check(struct gauge_check *, const struct field_check *);
 
 #endif

@@ -9,7 +9,9 @@ struct container {
     int fd;
     struct limefile_fd file;
     struct limefile_index *index;
-    bool foreign; /* it could be read, and is no container */
+    uint64_t
+        deviations; /* of the structure, without warnings; of an index that was built here */
+    int beginning;  /* as limefile_beginning() returns it; 1: a container, or not known */
 
     /* Of those that container_open_shown() has opened. */
     struct limefile_source *source;
@@ -31,18 +33,24 @@ void container_close_shown(struct container *);
 int container_open_source(struct container *, const char *path);
 void container_close_source(struct container *);
 
-/* The file begins like a container, or cannot be read, which is for others to tell. An empty
- * file does not. */
-bool container_begins(int fd, bool *empty);
+/* What a message says of a file that is not a container. */
+#define CONTAINER_FOREIGN "not a LIME container (no record header at offset 0)"
 
 /* For a script: why the container could not be opened. */
 const char *container_failure_text(const struct container *);
 
-/* Says on stderr why and where the index ends, if it does: TOOL_BAD then, or TOOL_GOOD. */
+/* Says on stderr why and where the index ends, if it does. Returns TOOL_GOOD if it does not,
+ * TOOL_UNUSABLE if the file could not be read there, else TOOL_BAD. */
 int container_fault_message(const struct container *);
+
+/* Whether the finding is that a part of the file cannot be read. */
+bool finding_is_unreadable(const struct limefile_finding *);
 
 /* "FILE: offset N: record R: reason", on stderr. */
 void finding_message(const char *path, const struct limefile_finding *);
+
+/* The same of a deviation that is a warning: "FILE: warning: offset N: ...". */
+void warning_message(const char *path, const struct limefile_finding *);
 
 /* The type as people may see it: %XX for what a terminal or a table cannot bear. */
 #define TYPE_SHOWN_MAX (3 * LIMEFILE_TYPE_BYTES + 1)

@@ -11,17 +11,22 @@ struct command;
 struct pathlist_item {
     char *path;    /* owned by the list */
     uint64_t size; /* 0 if it cannot be told */
-    bool found;    /* in a folder, and wanted only if it begins like a container */
+    bool found;    /* in a directory: it need not be a container */
+
+    /* Only in a list with pathlist_options.all: what is not a file to be examined. */
+    const char *skipped; /* why not: a symbolic link ... */
+    int error;           /* errno: the file or directory could not be read */
 };
 
 /* Filled by pathlist_make(). */
 struct pathlist {
     struct pathlist_item *items;
     size_t count, capacity;
-    uint64_t skipped; /* links, sockets and the like, found in folders */
-    bool incomplete;  /* something could not be read, after a message */
-    bool walk;        /* a folder means all regular files below it, and mounted containers */
-    bool open_ended;  /* by -r or --files-from: there may be any number of files */
+    bool incomplete; /* something could not be read: after a message, or there is an item for it
+                      */
+    bool walk;       /* a directory means all regular files below it, and mounted containers */
+    bool all;        /* as in pathlist_options */
+    bool open_ended; /* by -r or --files-from: there may be any number of files */
 };
 
 /* ---- the options that name them ---- */
@@ -29,6 +34,7 @@ struct pathlist {
 struct pathlist_options {
     const char *list; /* --files-from; '-': standard input */
     bool nul, recursive;
+    bool all; /* the list also has what is skipped or cannot be read */
 };
 
 /* For getopt_long(), with 'r' and '0' among the short ones. */

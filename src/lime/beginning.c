@@ -1,0 +1,127 @@
+/* beginning.c - what the beginning of a file is: a container's, a damaged one's, another file's
+ */
+#include "limebeginning.h"
+#include "bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FIRST_BYTES = 512, /* enough for the first header, and for every signature below */
+    SEARCH_BYTES =
+        1 << 20, /* in which a record header after a damaged beginning is looked for */
+};
+
+/* Files that can hold a whole container, and are not one. */
+static const struct signature {
+    size_t at;
+    const char *text;
+    size_t n;
+} archives[] = {
+    {257, "ustar", 5},
+    {0, "PK\3\4", 4},
+    {0, "!<arch>\n", 8},
+    {0, "0707", 4},
+    {0, "\x89HDF\r\n", 6},
+    {0, "\x93NUMPY", 6},
+    {0,
+     "\x7f"
+     "ELF",
+     4},
+    {0, "SQLite format", 13},
+    {0, "BEGIN_HEADER\n", 13},
+};
+
+static bool is_archive(const unsigned char *first, size_t n)
+{
+    for (size_t i = 0; i < sizeof archives / sizeof archives[0]; i++) {
+        const struct signature *s = &archives[i];
+        if (s->at + s->n <= n && memcmp(first + s->at, s->text, s->n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_zero(const unsigned char *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+/* Whether the header after its magic number and version is one that a writer makes for a record
+ * at `at` that is whole in a file of `size` bytes. */
+static bool is_plausible(const unsigned char *raw, uint64_t at, uint64_t size)
+{
+    const char *type = (const char *)raw + AT_TYPE;
+    size_t len = strnlen(type, LIMEFILE_TYPE_BYTES);
+    return size - at >= LIMEFILE_HEADER_BYTES &&
+           get_be64(raw + AT_BYTES) <= size - at - LIMEFILE_HEADER_BYTES &&
+           (raw[AT_FLAGS] & ~(FLAG_MB | FLAG_ME)) == 0 && raw[AT_RESERVED] == 0 && len > 0 &&
+           len < LIMEFILE_TYPE_BYTES && limefile_type_printable(type, len) == len &&
+           is_zero(raw + AT_TYPE + len, LIMEFILE_TYPE_BYTES - len);
+}
+
+/* Returns 1 and where the first record header in the bytes is, behind their beginning; 0: none.
+ */
+static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint64_t *at)
+{
+    unsigned char wanted[AT_FLAGS];
+    put_be32(wanted + AT_MAGIC, LIMEFILE_MAGIC);
+    put_be16(wanted + AT_VERSION, LIMEFILE_VERSION);
+    for (size_t i = 1; i + LIMEFILE_HEADER_BYTES <= n; i++) {
+        const unsigned char *next =
+            memchr(bytes + i, wanted[0], n - LIMEFILE_HEADER_BYTES + 1 - i);
+        if (!next)
+            return 0;
+        i = (size_t)(next - bytes);
+        if (memcmp(next, wanted, sizeof wanted) == 0 && is_plausible(next, i, size)) {
+            *at = i;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Like find_header(), in the file; or -errno. */
+static int search(struct limefile_source *source, uint64_t size, uint64_t *at)
+{
+    size_t n = size < SEARCH_BYTES ? (size_t)size : SEARCH_BYTES;
+    unsigned char *bytes = malloc(n);
+    ssize_t got = bytes ? limefile_read_full(source, bytes, n, 0) : -ENOMEM;
+    int found = got < 0 ? (int)got : find_header(bytes, (size_t)got, size, at);
+    free(bytes);
+    return found;
+}
+
+static int judge(struct limefile_source *source, const unsigned char *first, size_t n,
+                 uint64_t size, struct limefile_finding *out)
+{
+    bool zeros = is_zero(first, n < LIMEFILE_HEADER_BYTES ? n : LIMEFILE_HEADER_BYTES);
+    if (!zeros && is_archive(first, n))
+        return 0;
+    int found = search(source, size, &out->have);
+    if (found < 0)
+        return found;
+    if (!zeros && !found && !(n >= LIMEFILE_HEADER_BYTES && is_plausible(first, 0, size)))
+        return 0;
+    out->code = zeros ? LIMEFILE_E_ZEROS : LIMEFILE_E_BEGINNING;
+    return out->code;
+}
+
+int limefile_beginning(struct limefile_source *source, struct limefile_finding *out)
+{
+    unsigned char first[FIRST_BYTES];
+    uint64_t size;
+    *out = (struct limefile_finding){.code = 0};
+    int err = source->ops->size(source, &size);
+    ssize_t n = err ? err : limefile_read_full(source, first, sizeof first, 0);
+    if (n < 0)
+        return (int)n;
+    if (n == 0) {
+        out->code = LIMEFILE_D_EMPTY;
+        return out->code;
+    }
+    return limefile_header_is_magic(first, (size_t)n)
+               ? 1
+               : judge(source, first, (size_t)n, size, out);
+}

@@ -1,0 +1,251 @@
+"""The verdict and the exit status of lime check, lime info and Python on each kind of damage:
+docs/verdicts.md. The files: tests/lib/damage.py."""
+import errno
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import numpython
+
+numpython.need("numpy")
+import damage
+import faults
+import limetest
+from limetest import container, header, run
+
+sys.path.insert(0, os.path.join(limetest.REPO, "src", "lime", "python"))
+sys.dont_write_bytecode = True
+import limefs
+
+STATUS = {"good": 0, "skipped": 0, "unverified": 3, "bad": 1, "unreadable": 2}
+
+# What is bad whatever is examined, as the structure or the metadata are.
+BAD = [*damage.cuts(), *damage.beginnings(), "bit in the XML", "bit in the lattice",
+       "bit in the magic of the data", "version of the header of the data",
+       "low bit of the length of the data", "high bit of the length of the data",
+       "top bit of the length of the data", "bit in the type of the data",
+       "top bit in the type of metadata", "message begins twice", "message does not end",
+       "reserved byte", "checksum that cannot be read", "checksum of no data",
+       "trailing garbage", "trailing zeros"]
+
+# name: (check, check --data, check --data --physics). Files in other formats are not containers
+# to lime check and lime info alone.
+VERDICTS = {
+    "good": ("good", "good", "good"),
+    **{name: ("bad", "bad", "bad") for name in BAD},
+    **{name: ("good", "good", "good") for name in damage.harmless()},
+    "bit in the data": ("good", "bad", "bad"),
+    "bit in the last link": ("good", "bad", "bad"),
+    "bit in the checksum": ("good", "bad", "bad"),
+    "no checksum": ("good", "unverified", "unverified"),
+    "bad link": ("good", "good", "bad"),
+    "wrong plaquette": ("good", "good", "bad"),
+    "good.nersc": ("unreadable", "good", "good"),
+    "sum.nersc": ("unreadable", "bad", "bad"),
+    "bit.nersc": ("unreadable", "bad", "bad"),
+    "plaquette.nersc": ("unreadable", "bad", "bad"),
+    "link.nersc": ("unreadable", "good", "bad"),
+    "cut.nersc": ("unreadable", "bad", "bad"),
+    "good.milc": ("unreadable", "good", "good"),
+    "sum.milc": ("unreadable", "bad", "bad"),
+    "bit.milc": ("unreadable", "bad", "bad"),
+    "link.milc": ("unreadable", "good", "bad"),
+    "cut.milc": ("unreadable", "bad", "bad"),
+    "good.openqcd": ("unreadable", "good", "good"),
+    "plaquette.openqcd": ("unreadable", "bad", "bad"),
+    "cut.openqcd": ("unreadable", "unreadable", "unreadable"),  # only its length tells the format
+}
+OPTIONS = ([], ["--data"], ["--data", "--physics"])
+
+
+def strict(verdict, name):
+    """With --strict warnings and what is unverified are bad."""
+    return "bad" if verdict == "unverified" or name in damage.harmless() else verdict
+
+
+def worst(verdicts):
+    return max(verdicts, key=["good", "skipped", "unverified", "bad", "unreadable"].index)
+
+
+class Verdicts(limetest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.tempdir()
+        self.files = {}
+        for i, (name, data) in enumerate(damage.kinds().items()):
+            path = os.path.join(self.folder, f"{i:02}-{name.replace(' ', '-')}")
+            with open(path, "wb") as file:
+                file.write(data)
+            self.files[name] = path
+
+    def test_all_kinds_are_in_the_table(self):
+        self.assertEqual(set(VERDICTS), set(damage.kinds()))
+
+    def test_check(self):
+        for name, path in self.files.items():
+            for options, verdict in zip(OPTIONS, VERDICTS[name], strict=True):
+                with self.subTest(name, options=options):
+                    done = run(["lime", "check", *options, path])
+                    self.assertEqual(done.returncode, STATUS[verdict], done.stderr)
+                    if verdict == "unreadable":
+                        self.assertIn(b": not a LIME container", done.stderr)
+                    else:
+                        self.assertIn(f"{path}: {verdict}: ", done.stdout.decode().splitlines()[-1])
+                    # Something is said of what is not good, and of warnings.
+                    self.assertEqual(bool(done.stderr) or b": unverified: " in done.stdout,
+                                     verdict != "good" or name in damage.harmless())
+                    done = run(["lime", "check", "-q", *options, path])
+                    self.assertEqual((done.returncode, done.stdout), (STATUS[verdict], b""))
+
+    def test_strict(self):
+        for options, column in zip(OPTIONS[1:], (1, 2)):
+            done = run(["lime", "check", "--json", "--strict", *options, *self.files.values()])
+            self.assertEqual([one["verdict"] for one in json.loads(done.stdout)],
+                             [strict(VERDICTS[name][column], name) for name in self.files])
+
+    def test_json_of_all(self):
+        """The status is the worst: 2, 1, 3, 0."""
+        for options, column in zip(OPTIONS, (0, 1, 2)):
+            wanted = [VERDICTS[name][column] for name in self.files]
+            done = run(["lime", "check", "--json", *options, *self.files.values()])
+            got = json.loads(done.stdout)
+            self.assertEqual([one["verdict"] for one in got], wanted)
+            self.assertEqual(done.returncode, 2)
+            for one in got:
+                counted = one["deviations"] + one["faults"] > 0
+                self.assertEqual(counted, one["verdict"] == "bad", one)
+                self.assertEqual("error" in one, one["verdict"] == "unreadable", one)
+                self.assertEqual(one["warnings"], sum(f["harmless"] for f in one["findings"]))
+        for names in (["good", "no checksum"], ["no checksum", "bad link", "bit in the data"],
+                      ["good.nersc", "good"]):
+            done = run(["lime", "check", "-q", "--data", *(self.files[name] for name in names)])
+            self.assertEqual(done.returncode, STATUS[worst(VERDICTS[name][1] for name in names)])
+
+    def test_recursive(self):
+        """What is not a container is skipped, the cut openQCD file among them; --all makes it bad."""
+        for options, column in zip(OPTIONS, (0, 1, 2)):
+            wanted = ["skipped" if VERDICTS[name][column] == "unreadable" else VERDICTS[name][column]
+                      for name in self.files]
+            for skipped, more in ("skipped", ["--list-skipped"]), ("bad", ["--all"]):
+                done = run(["lime", "check", "-r", "--json", *options, *more, self.folder])
+                self.assertEqual(done.returncode, 1)
+                *got, totals = map(json.loads, done.stdout.splitlines())
+                verdicts = [skipped if verdict == "skipped" else verdict for verdict in wanted]
+                self.assertEqual([(one["file"], one["verdict"]) for one in got],
+                                 list(zip(self.files.values(), verdicts, strict=True)))
+                self.assertEqual({word: totals["summary"][word] for word in STATUS},
+                                 {word: verdicts.count(word) for word in STATUS})
+
+    def test_info(self):
+        """It examines structure and metadata, as lime check does without --data."""
+        done = run(["lime", "info", "--json", *self.files.values()])
+        self.assertEqual(done.returncode, 2)
+        for name, one in zip(self.files, json.loads(done.stdout), strict=True):
+            self.assertEqual(one["verdict"], VERDICTS[name][0], name)
+        for name in ("good", "empty", "zeros", "bit in the first magic", "cut in the data",
+                     "bit in the lattice", "reserved byte", "padding missing", "good.nersc"):
+            with self.subTest(name):
+                done = run(["lime", "info", self.files[name]])
+                self.assertEqual(done.returncode, STATUS[VERDICTS[name][0]], done.stderr)
+                self.assertEqual(b"wrong with it" in done.stdout or bool(done.stderr),
+                                 VERDICTS[name][0] != "good")
+        done = run(["lime", "info", "-r", "--json", self.folder])
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([one["file"] for one in json.loads(done.stdout)],
+                         [path for name, path in self.files.items()
+                          if VERDICTS[name][0] != "unreadable"])
+
+    def test_python(self):
+        for name, path in self.files.items():
+            with self.subTest(name):
+                self.assertEqual(limefs.check(path)["verdict"], VERDICTS[name][1])
+        for name in "no checksum", "padding missing", "bad link", "empty":
+            path = self.files[name]
+            self.assertEqual(limefs.check(path, data=False)["verdict"], VERDICTS[name][0])
+            self.assertEqual(limefs.check(path, physics=True)["verdict"], VERDICTS[name][2])
+            self.assertEqual(limefs.check(path, strict=True)["verdict"],
+                             strict(VERDICTS[name][1], name))
+            self.assertEqual(limefs.open(path).verdict, VERDICTS[name][0])
+        self.assertEqual(limefs.check("/nonexistent")["verdict"], "unreadable")
+        with self.assertRaisesRegex(limefs.Error, "the first record header is damaged"):
+            limefs.open(self.files["bit in the first magic"])
+
+
+class Unreadable(limetest.TestCase):
+    def test_a_disk_that_fails(self):
+        """Whatever part of the file cannot be read, the file is unreadable, exit status 2."""
+        path = self.write("c.lime", damage.configuration())
+        harm = faults.Faults(os.path.dirname(path))
+        for command in (["check"], ["check", "--data"], ["check", "--data", "--physics"],
+                        ["check", "--data", "-r"], ["info"], ["checksum"]):
+            target = os.path.dirname(path) if "-r" in command else path
+            harm.count(faults.LIME)
+            run(["lime", *command, target], env=harm.environment(), check=True)
+            reads = harm.counts()["pread"]
+            for nth in range(1, reads + 1):
+                harm.arm(faults.LIME, "pread", nth, errno.EIO, lasts=True)
+                done = run(["lime", *command, "--json", target], env=harm.environment())
+                with self.subTest(command, nth=nth):
+                    self.assertGreater(harm.struck, 0)
+                    self.assertEqual(done.returncode, 2, done)
+                    if command[0] != "checksum":
+                        self.assertIn(b'"verdict": "unreadable"', done.stdout)
+
+
+class Beginnings(limetest.TestCase):
+    """A damaged beginning is told from another file."""
+
+    def check(self, data):
+        """The finding, and the offset that it names; None of another file."""
+        folder = self.tempdir()
+        with open(os.path.join(folder, "f"), "wb") as file:
+            file.write(data)
+        done = run(["lime", "check", "-r", "--json", "--list-skipped", folder])
+        one = json.loads(done.stdout.splitlines()[0])
+        self.assertEqual(done.returncode, STATUS[one["verdict"]])
+        return (one["findings"][0]["code"], one["findings"][0]["have"]) if one["findings"] else None
+
+    def test_damaged(self):
+        good = damage.configuration()
+        second = damage.places()[1][1]
+        alone = container([("text", b"12345678" * 100)])
+        for data, wanted in (
+                (good, None), (bytes(4) + good[4:], ("beginning", second)),
+                (bytes(200) + good[200:], ("zeros", damage.places()[2][1])),
+                (b"\xff" * 16 + good[16:], ("beginning", second)),
+                # One record, whose header is the only one.
+                (b"F" + alone[1:], ("beginning", 0)), (b"F" * 6 + alone[6:], ("beginning", 0)),
+                # The first bytes are lost.
+                (good[77:], ("beginning", second - 77)),
+                # Far behind, within the first MiB.
+                (b"x" * 1000000 + good, ("beginning", 1000000)), (b"x" * 1100000 + good, None),
+                (bytes(5 << 20) + good, ("zeros", 0)), (bytes(1), ("zeros", 0)),
+                (bytes(143), ("zeros", 0))):
+            self.assertEqual(self.check(data), wanted)
+
+    def test_others(self):
+        good = damage.configuration()
+        tar = (b"c.lime".ljust(257, b"\0") + b"ustar\x0000").ljust(512, b"\0") + good
+        for data in (tar, b"PK\3\4" + bytes(26) + good, b"text, not LIME\n" * 1000,
+                     bytes(range(256)) * 1000, b"\1", b"!<arch>\n" + good,
+                     # Like a header, but: too long, type without an end, flags, version.
+                     b"abc\n" + header("t", 1 << 40, 1, 1)[4:],
+                     b"abc\n" + header("t" * 128, 0, 1, 1)[4:],
+                     b"abc\n" + header("t", 0, 1, 1, flags=0x81)[4:],
+                     b"some text\n" * 20 + header("t", 0, 1, 1, version=2)):
+            self.assertIsNone(self.check(data), data[:20])
+
+    def test_a_sparse_beginning(self):
+        """Gigabytes of zeros are not read."""
+        folder = self.tempdir()
+        with open(os.path.join(folder, "f"), "wb") as file:
+            file.seek(1 << 36)
+            file.write(damage.configuration())
+        done = run(["lime", "check", "-r", folder])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"f: the file begins with zeros instead of a record header\n", done.stderr)
+
+
+if __name__ == "__main__":
+    limetest.main()
