@@ -1,16 +1,15 @@
 /* cmd_verify.c - lime verify: have a mount verify its records; the daemon or its job reads */
 #define _GNU_SOURCE
-#include "container.h"
 #include "jsonout.h"
-#include "limeildg.h"
+#include "limefile.h"
 #include "mounted.h"
 #include "progress.h"
+#include "structure.h"
 #include "tool.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -176,58 +175,15 @@ static int verify_record(struct options *o, const char *path, uint64_t bytes)
     return print(o, path, verdict_of(asking.verdict), reason);
 }
 
-/* ---- a container ---- */
+/* ---- a container, or another file ---- */
 
-struct structure {
-    uint64_t bad; /* deviations, but for harmless ones */
-    char first[VALUE_MAX];
-};
-
-static void note_finding(void *context, const struct limefile_finding *finding)
-{
-    struct structure *structure = context;
-    if (limefile_is_harmless(finding->code))
-        return;
-    if (structure->bad++ == 0)
-        limefile_finding_text(finding, structure->first, sizeof structure->first);
-}
-
-static int examine(struct container *c, struct structure *structure)
-{
-    struct limefile_fields fields;
-    struct limefile_finding finding;
-    int err = limefile_index_scan(c->source, note_finding, NULL, structure, &c->index);
-    if (err)
-        return err;
-    err = limefile_fields_build(c->source, c->index, &fields);
-    if (!err) {
-        for (size_t i = 0; limefile_fields_finding(&fields, i, &finding); i++)
-            note_finding(structure, &finding);
-        limefile_fields_release(&fields);
-    }
-    limefile_index_free(c->index);
-    return err;
-}
-
-/* Examines what 'lime check' examines without --data. */
 static int verify_structure(const struct options *o, const char *path)
 {
-    struct container c;
-    struct structure structure = {.bad = 0};
-    char reason[VALUE_MAX + 64];
-    if (container_open_source(&c, path) != 0)
-        return TOOL_UNUSABLE;
-    int err = examine(&c, &structure);
-    container_close_source(&c);
-    if (err)
-        return print(o, path, LIMEFILE_UNREADABLE, limefile_strerror(err));
-    if (structure.bad == 0)
-        return TOOL_GOOD;
-    snprintf(reason, sizeof reason, "%s", structure.first);
-    if (structure.bad > 1)
-        snprintf(reason, sizeof reason, "%s, and %" PRIu64 " more", structure.first,
-                 structure.bad - 1);
-    return print(o, path, LIMEFILE_BAD, reason);
+    char reason[STRUCTURE_REASON_MAX];
+    enum limefile_verdict verdict = structure_verdict(path, reason);
+    return verdict == LIMEFILE_GOOD || verdict == LIMEFILE_SKIPPED
+               ? TOOL_GOOD
+               : print(o, path, verdict, reason);
 }
 
 /* ---- what is named ---- */
@@ -300,9 +256,16 @@ static char *inside(const char *directory, const char *name)
     return asprintf(&path, "%s%s%s", directory, slash ? "" : "/", name) < 0 ? NULL : path;
 }
 
-/* True if it is neither a directory nor a data record: there may be a million. Plain files of a
- * tree are not in a container. */
-static bool is_skipped(const char *path, unsigned char type, bool in_container)
+/* What the files of a directory are. */
+enum place { OUTSIDE, IN_TREE, IN_CONTAINER };
+
+static enum place place_of(const char *directory)
+{
+    return mounted_is(directory) ? IN_CONTAINER : is_in_limefs(directory) ? IN_TREE : OUTSIDE;
+}
+
+/* True if there is nothing to examine: there may be a million. */
+static bool is_skipped(const char *path, unsigned char type, enum place place)
 {
     struct stat st;
     char value[VALUE_MAX];
@@ -310,30 +273,31 @@ static bool is_skipped(const char *path, unsigned char type, bool in_container)
         type = IFTODT(st.st_mode);
     if (type != DT_REG)
         return type != DT_DIR && type != DT_UNKNOWN;
-    return !in_container || attribute(path, ATTR_CHECKSUM, value) == -ENODATA;
+    return place == OUTSIDE ||
+           (place == IN_CONTAINER && attribute(path, ATTR_CHECKSUM, value) == -ENODATA);
 }
 
-static int take_entry(struct names *names, const char *directory, bool in_container,
+static int take_entry(struct names *names, const char *directory, enum place place,
                       const struct dirent *entry)
 {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
         return 0;
     char *path = inside(directory, entry->d_name);
-    int err = !path                                           ? -ENOMEM
-              : is_skipped(path, entry->d_type, in_container) ? 0
-                                                              : add_name(names, entry->d_name);
+    int err = !path                                    ? -ENOMEM
+              : is_skipped(path, entry->d_type, place) ? 0
+                                                       : add_name(names, entry->d_name);
     free(path);
     return err;
 }
 
 /* In the order of their names. */
-static int read_directory(const char *path, bool in_container, struct names *names)
+static int read_directory(const char *path, enum place place, struct names *names)
 {
     DIR *dir = opendir(path);
     const struct dirent *entry;
     int err = dir ? 0 : -errno;
     while (!err && (errno = 0, entry = readdir(dir)))
-        err = take_entry(names, path, in_container, entry);
+        err = take_entry(names, path, place, entry);
     if (!err && errno)
         err = -errno;
     if (dir)
@@ -343,7 +307,8 @@ static int read_directory(const char *path, bool in_container, struct names *nam
     return err;
 }
 
-static int verify_found(struct options *o, const char *directory, const char *name)
+static int verify_found(struct options *o, const char *directory, enum place place,
+                        const char *name)
 {
     struct stat st;
     char *path = inside(directory, name);
@@ -352,8 +317,10 @@ static int verify_found(struct options *o, const char *directory, const char *na
         status = print(o, path ? path : directory, LIMEFILE_UNREADABLE, limefile_strerror(err));
     else if (S_ISDIR(st.st_mode))
         status = verify_directory(o, path);
-    else if (S_ISREG(st.st_mode))
+    else if (S_ISREG(st.st_mode) && place == IN_CONTAINER)
         status = verify_record(o, path, (uint64_t)st.st_size);
+    else if (S_ISREG(st.st_mode) && place == IN_TREE)
+        status = verify_structure(o, path);
     free(path);
     return status;
 }
@@ -361,13 +328,13 @@ static int verify_found(struct options *o, const char *directory, const char *na
 static int verify_directory(struct options *o, const char *path)
 {
     struct names names = {.count = 0};
-    bool is_container = mounted_is(path);
-    int worst = is_container ? verify_structure(o, path) : TOOL_GOOD;
-    int err = read_directory(path, is_container, &names);
+    enum place place = place_of(path);
+    int worst = place == IN_CONTAINER ? verify_structure(o, path) : TOOL_GOOD;
+    int err = read_directory(path, place, &names);
     if (err)
         worst = print(o, path, LIMEFILE_UNREADABLE, limefile_strerror(err));
     for (size_t i = 0; i < names.count; i++) {
-        int status = err ? worst : verify_found(o, path, names.name[i]);
+        int status = err ? worst : verify_found(o, path, place, names.name[i]);
         worst = worse_status(status, worst);
         free(names.name[i]);
     }
