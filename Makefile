@@ -223,6 +223,7 @@ $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_run_plan.o: INC_first := -Isrc/run
 $(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics
+$(B)/obj/tests/unit/test_gauge.o: INC_first := -Isrc/lime/formats
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_bench_particle.o: INC_first := -Isrc/mpi/bench/cells/include
 $(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include

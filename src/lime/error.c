@@ -84,6 +84,8 @@ static const struct error_entry table[] = {
     {LIMEFILE_E_GAUGE_FORM, "gauge-form",
      "the format does not have this precision or number of rows"},
     {LIMEFILE_E_GAUGE_NAN, "gauge-nan", "the links contain NaN or infinity"},
+    {LIMEFILE_E_GAUGE_RANGE, "gauge-range",
+     "plaquette or link trace are beyond what the format allows"},
     {LIMEFILE_E_GAUGE_CHECKSUM, "gauge-checksum",
      "the data do not have the checksum in the header"},
     {LIMEFILE_E_GAUGE_PLAQUETTE, "gauge-plaquette",

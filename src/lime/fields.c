@@ -248,9 +248,20 @@ static int take_all(struct builder *b)
     return err;
 }
 
-/* Grid writes any field as ildg-binary-data, and says in the private record what it is: ILDG
- * has no format for it. In a container without any metadata of ours "ildg-binary-data" is a
- * word like others. */
+/*
+ * True if ILDG requires an ildg-format for this ildg-binary-data. Grid's fields are an
+ * exception: Grid writes any field as ildg-binary-data, and its private record describes fields
+ * for which ILDG has no format. In a container without ILDG or SciDAC metadata, data that are
+ * not whole complex numbers cannot be a configuration: there "ildg-binary-data" is a word like
+ * any other.
+ */
+static bool requires_format(const struct limefile_fields *fields,
+                            const struct limefile_field *f)
+{
+    enum { COMPLEX_BYTES = 8 }; /* single precision */
+    return !field_is_of_grid(f) && (fields->described || f->record.bytes % COMPLEX_BYTES == 0);
+}
+
 static int note_formless(struct builder *b)
 {
     int err = 0;
@@ -258,12 +269,12 @@ static int note_formless(struct builder *b)
     for (size_t i = 0; i < FIELD_TYPES; i++)
         if (types[i].role == ROLE_ILDG_DATA)
             ildg_data = b->of_type[i];
-    for (size_t i = 0; b->out->described && !err && i < b->out->count; i++) {
+    for (size_t i = 0; !err && i < b->out->count; i++) {
         struct limefile_field f;
         if (b->out->kept->field[i].by_format)
             continue;
         limefile_fields_get(b->out, i, &f);
-        if (f.record.type == ildg_data && !field_is_of_grid(&f))
+        if (f.record.type == ildg_data && requires_format(b->out, &f))
             err = fields_note(b, LIMEFILE_D_FORMAT_MISSING, f.record.ordinal, 0);
     }
     return err;
@@ -360,9 +371,8 @@ unsigned limefile_fields_demand(const struct limefile_fields *fields, size_t i,
     struct limefile_finding finding = {.offset = f.record.header_offset,
                                        .ordinal = f.record.ordinal};
     finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
-    /* Of an ILDG container, note_formless() has said it. */
     if (f.kind == LIMEFILE_KIND_UNKNOWN && !f.by_format && !f.by_record &&
-        !(ildg && fields->described))
+        !(ildg && requires_format(fields, &f))) /* note_formless() has reported those */
         out[n++] = finding;
     finding.code = LIMEFILE_D_CHECKSUM_MISSING;
     if (!f.by_checksum)

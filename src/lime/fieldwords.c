@@ -44,48 +44,57 @@ static bool is_blank(const char *text, size_t n)
     return true;
 }
 
+/* Parses n bytes of b->text into `value`. *ignored: an optional element that cannot be read, or
+ * NULL. */
+static int parse(struct builder *b, enum role role, size_t n, void *value, const char **ignored)
+{
+    int err;
+    *ignored = NULL;
+    switch (role) {
+    case ROLE_PRIVATE_FILE:
+        err = limefile_scidac_file_parse(b->text, n, value);
+        *ignored = err ? NULL : ((struct limefile_scidac_file *)value)->ignored;
+        return err;
+    case ROLE_PRIVATE_RECORD:
+        err = limefile_scidac_record_parse(b->text, n, value);
+        *ignored = err ? NULL : ((struct limefile_scidac_record *)value)->ignored;
+        return err;
+    case ROLE_CHECKSUM:
+        return limefile_checksum_parse(b->text, n, value);
+    case ROLE_GRID_FORMAT:
+        return limefile_grid_parse(b->text, n, value);
+    case ROLE_LFN:
+        return limefile_lfn_parse(b->text, n, value);
+    default:
+        err = role == ROLE_CVC_FORMAT ? limefile_cvc_parse(b->text, n, value)
+                                      : limefile_ildg_parse(b->text, n, value);
+        *ignored = err ? NULL : ((struct limefile_ildg *)value)->ignored;
+        return err;
+    }
+}
+
 int fields_hear(struct builder *b, const struct limefile_record *record, enum role role,
                 struct said *said, void *value)
 {
     size_t n = 0;
+    const char *ignored = NULL;
     *said = (struct said){.ordinal = record->ordinal, .message = b->message};
     int err = read_text(b, record, &n);
-    if (!err) {
-        switch (role) {
-        case ROLE_PRIVATE_FILE:
-            err = limefile_scidac_file_parse(b->text, n, value);
-            break;
-        case ROLE_PRIVATE_RECORD:
-            err = limefile_scidac_record_parse(b->text, n, value);
-            break;
-        case ROLE_CHECKSUM:
-            err = limefile_checksum_parse(b->text, n, value);
-            break;
-        case ROLE_GRID_FORMAT: /* need not say anything */
-            err = limefile_grid_parse(b->text, n, value);
-            if (err == LIMEFILE_E_XML_VALUE) {
-                *said = (struct said){.ordinal = 0};
-                return 0;
-            }
-            break;
-        case ROLE_CVC_FORMAT:
-            err = limefile_cvc_parse(b->text, n, value);
-            break;
-        case ROLE_LFN: /* an empty one is none: Grid writes it where it has no name */
-            if (is_blank(b->text, n)) {
-                *said = (struct said){.ordinal = 0};
-                return 0;
-            }
-            err = limefile_lfn_parse(b->text, n, value);
-            break;
-        default:
-            err = limefile_ildg_parse(b->text, n, value);
-            break;
-        }
+    bool is_read = !err;
+    if (!err)
+        err = parse(b, role, n, value, &ignored);
+    /* Grid writes a grid-format that contains nothing, and an empty LFN where it has no name.
+     */
+    if (is_read && ((role == ROLE_GRID_FORMAT && err == LIMEFILE_E_XML_VALUE) ||
+                    (role == ROLE_LFN && is_blank(b->text, n)))) {
+        *said = (struct said){.ordinal = 0};
+        return 0;
     }
     said->good = err == 0;
     if (err == LIMEFILE_E_XML || err == LIMEFILE_E_XML_VALUE)
         return fields_note(b, LIMEFILE_D_XML, record->ordinal, (uint64_t)-err);
+    if (!err && ignored)
+        err = fields_note(b, LIMEFILE_D_OPTIONAL, record->ordinal, (uintptr_t)ignored);
     return err;
 }
 

@@ -68,8 +68,10 @@ void findings_get(const struct findings *f, const struct limefile_index *index, 
         .code = kept->code,
         .offset = record.header_offset + place_of(kept->code),
         .ordinal = kept->ordinal,
-        .have = kept->value,
+        .have = kept->code == LIMEFILE_D_OPTIONAL ? 0 : kept->value,
     };
+    if (kept->code == LIMEFILE_D_OPTIONAL)
+        out->why = (const char *)(uintptr_t)kept->value;
     if (kept->code == LIMEFILE_D_FIELD_LENGTH) {
         out->have = record.bytes;
         out->want = kept->value;

@@ -9,7 +9,9 @@ struct kept_finding {
     uint32_t ordinal;
     int code : 31;
     unsigned at_next : 1; /* where the next record begins, as this one is empty */
-    uint64_t value;       /* D_XML: what it has; D_FIELD_LENGTH: what it wants; else 0 */
+    /* D_XML: what it has; D_OPTIONAL: a pointer to the element's static name; D_FIELD_LENGTH:
+     * what it wants; else 0 */
+    uint64_t value;
 };
 
 struct findings {

@@ -38,6 +38,20 @@ static bool number(const struct xmlread_value *value, uint64_t least, uint64_t m
            *out >= least && *out <= most;
 }
 
+/*
+ * Reads an element that need not be there: a number of [least, most]. One that is there and
+ * cannot be read leaves *out as it is, and its name is kept in *ignored if it is the first.
+ */
+static void optional(const struct xmlread_value *value, uint64_t least, uint64_t most,
+                     uint64_t *out, const char **ignored)
+{
+    uint64_t read;
+    if (number(value, least, most, &read))
+        *out = read;
+    else if (value->found && !*ignored)
+        *ignored = value->name;
+}
+
 /* "4 4 4 8 ", with commas or spaces: how many; 0 if that is not what it says. */
 static unsigned numbers(const struct xmlread_value *value, uint64_t least,
                         uint64_t out[LIMEFILE_DIMS_MAX])
@@ -142,8 +156,7 @@ static int ildg_values(const struct xmlread_value *v, struct limefile_ildg *out)
     word(&v[0], out->version, sizeof out->version);
     word(&v[1], out->field, sizeof out->field);
     out->precision = precision_of(&v[2]);
-    if (v[3].found && !number(&v[3], 1, 1000, &flavours))
-        return LIMEFILE_E_XML_VALUE;
+    optional(&v[3], 1, 1000, &flavours, &out->ignored);
     out->flavours = (unsigned)flavours;
     if (!four_extents(&v[4], &out->lattice))
         return LIMEFILE_E_XML_VALUE;
@@ -187,7 +200,7 @@ int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out)
     word(&v[0], cvc.field, sizeof cvc.field);
     cvc.precision = precision_of(&v[1]);
     bool good = cvc.precision != 0;
-    if (v[2].found)
+    if (v[2].found) /* it gives the size of a site */
         good = good && number(&v[2], 1, UINT32_MAX, &cvc.components);
     for (unsigned i = 0; i < 4; i++)
         good = good && number(&v[3 + i], 1, INT64_MAX, &cvc.lattice.extent[i]);
@@ -211,10 +224,10 @@ int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac
     file.lattice.dims = numbers(&v[1], 1, file.lattice.extent);
     if (!lattice_is_good(&file.lattice))
         return LIMEFILE_E_XML_VALUE;
-    if (v[0].found &&
-        (!number(&v[0], 1, UINT32_MAX, &spacetime) || spacetime != file.lattice.dims))
-        return LIMEFILE_E_XML_VALUE;
-    if (v[2].found && !number(&v[2], 0, UINT32_MAX, &volfmt))
+    spacetime = file.lattice.dims;
+    optional(&v[0], 1, UINT32_MAX, &spacetime, &file.ignored);
+    optional(&v[2], 0, UINT32_MAX, &volfmt, &file.ignored);
+    if (spacetime != file.lattice.dims)
         return LIMEFILE_E_XML_VALUE;
     file.volfmt = (unsigned)volfmt;
     *out = file;
@@ -249,16 +262,18 @@ static bool box_is_good(const struct xmlread_value *v, struct limefile_scidac_re
             __builtin_mul_overflow(sites, out->upper[i] - out->lower[i] + 1, &sites) ||
             sites > INT64_MAX)
             return false;
-    return !v[V_SPACETIME].found ||
-           (number(&v[V_SPACETIME], 1, UINT32_MAX, &spacetime) && spacetime == out->box_dims);
+    spacetime = out->box_dims;
+    optional(&v[V_SPACETIME], 1, UINT32_MAX, &spacetime, &out->ignored);
+    return spacetime == out->box_dims;
 }
 
 static int record_values(const struct xmlread_value *v, struct limefile_scidac_record *out)
 {
     uint64_t type = 0, colors = 0, spins = 0, site;
     const struct xmlread_value *said = &v[v[V_RECORDTYPE].found ? V_RECORDTYPE : V_GLOBALDATA];
-    if (said->found && !number(said, 0, said == &v[V_RECORDTYPE] ? 2 : 1, &type))
-        return LIMEFILE_E_XML_VALUE;
+    optional(said, 0, UINT64_MAX, &type, &out->ignored);
+    if (type > (said == &v[V_RECORDTYPE] ? LIMEFILE_HYPERCUBE : LIMEFILE_GLOBAL))
+        return LIMEFILE_E_XML_VALUE; /* a kind of record that is not known */
     out->recordtype = (enum limefile_recordtype)type;
     word(&v[V_DATATYPE], out->datatype, sizeof out->datatype);
     word(&v[V_DATE], out->date, sizeof out->date);
@@ -267,9 +282,8 @@ static int record_values(const struct xmlread_value *v, struct limefile_scidac_r
         !number(&v[V_DATACOUNT], 1, INT64_MAX, &out->datacount) ||
         __builtin_mul_overflow(out->typesize, out->datacount, &site) || site > INT64_MAX)
         return LIMEFILE_E_XML_VALUE;
-    if ((v[V_COLORS].found && !number(&v[V_COLORS], 0, UINT32_MAX, &colors)) ||
-        (v[V_SPINS].found && !number(&v[V_SPINS], 0, UINT32_MAX, &spins)))
-        return LIMEFILE_E_XML_VALUE;
+    optional(&v[V_COLORS], 0, UINT32_MAX, &colors, &out->ignored);
+    optional(&v[V_SPINS], 0, UINT32_MAX, &spins, &out->ignored);
     out->colors = (unsigned)colors;
     out->spins = (unsigned)spins;
     if (out->recordtype == LIMEFILE_HYPERCUBE && !box_is_good(v, out))

@@ -2,6 +2,7 @@
 import os
 import struct
 
+import scidac
 from limetest import container
 from scidac import checksum, checksum_xml
 
@@ -14,9 +15,12 @@ def private_file(dims, volfmt):
             f"<volfmt>{volfmt}</volfmt></scidacFile>").encode() + b"\0"
 
 
-def private_record(typesize, datacount=1, recordtype=0, datatype="QDP_F3_DiracFermion"):
+def private_record(typesize, datacount=1, recordtype=0, datatype="QDP_F3_DiracFermion", box=None):
+    corners = "" if box is None else f"<spacetime>{len(box[0])}</spacetime>" + "".join(
+        f"<hyper{name}>{' '.join(map(str, corner))} </hyper{name}>"
+        for name, corner in zip(("lower", "upper"), box))
     return ('<?xml version="1.0" encoding="UTF-8"?><scidacRecord><version>1.1</version>'
-            f"<date>Thu</date><recordtype>{recordtype}</recordtype><datatype>{datatype}</datatype>"
+            f"<date>Thu</date><recordtype>{recordtype}</recordtype>{corners}<datatype>{datatype}</datatype>"
             "<precision>F</precision><colors>3</colors><spins>4</spins>"
             f"<typesize>{typesize}</typesize><datacount>{datacount}</datacount>"
             "</scidacRecord>").encode() + b"\0"
@@ -34,10 +38,12 @@ class Set:
         self.lists = [list(part) for part in parts]
         self.master = 0
         self.sums = {}  # of a field, others than are right
+        self.boxes = {}  # corners of a field that is a part of the lattice
 
-    def sites(self, volume, site_bytes, data):
+    def sites(self, volume, site_bytes, data, box=None):
+        inside = box and set(scidac.box_ranks(self.dims, *box))
         return b"".join(data[rank * site_bytes:(rank + 1) * site_bytes]
-                        for rank in self.parts[volume])
+                        for rank in self.parts[volume] if not box or rank in inside)
 
     def sitelist(self, volume):
         return b"".join(struct.pack(self.list_format, rank) for rank in self.lists[volume])
@@ -46,7 +52,9 @@ class Set:
         """A message of the master's, and of the joined container."""
         site_bytes, data = self.fields[number]
         sums = self.sums.get(number) or checksum(data, site_bytes or len(data))
-        private = private_record(site_bytes or len(data), recordtype=int(site_bytes is None))
+        box = self.boxes.get(number)
+        private = private_record(site_bytes or len(data), box=box,
+                                 recordtype=2 if box else int(site_bytes is None))
         if site_bytes in (288, 576) and self.ildg:
             private = private_record(site_bytes // 4, 4, datatype="QDP_F3_ColorMatrix")
         kind = "ildg-binary-data" if self.ildg else "scidac-binary-data"
@@ -54,23 +62,28 @@ class Set:
                 *([("ildg-format", self.ildg)] if self.ildg else []),
                 (kind, binary), ("scidac-checksum", checksum_xml(sums))]
 
-    def joined(self):
-        """What it would be in one file."""
+    def joined(self, only=None):
+        """What it would be in one file; only: the numbers of these fields."""
         return container([[("scidac-private-file-xml", private_file(self.dims, 0)),
                            ("scidac-file-xml", b"file\0")]]
-                         + [self.record(i, data) for i, (_, data) in enumerate(self.fields)])
+                         + [self.record(i, data) for i, (_, data) in enumerate(self.fields)
+                            if only is None or i in only])
 
     def volume(self, volume):
         if volume == self.master:
             return container(
                 [[("scidac-private-file-xml", private_file(self.dims, self.volfmt)),
                   ("scidac-sitelist", self.sitelist(volume)), ("scidac-file-xml", b"file\0")]]
-                + [self.record(i, data if size is None else self.sites(volume, size, data))
+                + [self.record(i, data if size is None else self.of_field(volume, i))
                    for i, (size, data) in enumerate(self.fields)])
         kind = "ildg-binary-data" if self.ildg else "scidac-binary-data"
         return container([[("scidac-sitelist", self.sitelist(volume))]]
-                         + [[(kind, self.sites(volume, size, data))]
-                            for size, data in self.fields if size is not None])
+                         + [[(kind, self.of_field(volume, i))]
+                            for i, (size, _) in enumerate(self.fields) if size is not None])
+
+    def of_field(self, volume, number):
+        box = self.boxes.get(number)
+        return self.sites(volume, *self.fields[number], *([box] if box else []))
 
     def path(self, folder, volume, name="prop"):
         number = self.numbers[volume]

@@ -305,6 +305,22 @@ class Damage(ConvertCase):
         os.unlink(self.path("a.nersc"))
         self.refused(data, "--rows 3", args=("--to", "nersc", "--rows", "2"))
 
+    def test_links_far_from_su3(self):
+        """A format gets them if it can hold them, and lime can read them back."""
+        for factor, holds in ((0.5, "nersc milc openqcd ildg"), (1.7, "nersc milc ildg"),
+                              (1e4, "milc ildg")):
+            data = scidac.gauge((4, 2, 2, 4), gaugelib.reals(factor * self.u, ">f8").tobytes())
+            for to in ("nersc", "milc", "openqcd", "ildg"):
+                with self.subTest(factor=factor, to=to):
+                    if to in holds.split():
+                        self.made(data, "a." + to, words=["warning: 256 links deviate"])
+                        self.convert(self.path("a." + to), self.path("b.ildg"),
+                                     words=["warning: 256 links deviate"])
+                        os.unlink(self.path("b.ildg"))
+                        os.unlink(self.path("a." + to))
+                    else:
+                        self.refused(data, "do not fit into this format", args=("--to", to))
+
     def test_nan(self):
         for value in (numpy.nan, numpy.inf):
             self.u[1, 1, 1, 1, 2, 2, 2] = value
@@ -383,19 +399,23 @@ class Checked(ConvertCase):
         sums = {"sum29": f"{gaugelib.rotated(milc, 29):08x}",
                 "sum31": f"{gaugelib.rotated(milc, 31):08x}"}
         nersc = {"sum": f"{gaugelib.nersc_sum(raw, '>'):08x}"}
-        none = {"state": "unverified", "reason": "no checksum"}
+        none = {"state": "unverified", "reason": "the header has no usable sum"}
+        nothing = {"CHECKSUM": None, "PLAQUETTE": None, "LINK_TRACE": None}
+        single = self.u.astype("complex64")
         for data, want, strict in (
                 (gaugelib.write_nersc(self.u), {"state": "good", **nersc}, 0),
                 (gaugelib.write_nersc(self.u, CHECKSUM="1"), {"state": "bad", **nersc}, 1),
                 (gaugelib.write_nersc(self.u, CHECKSUM=None), {"state": "good", **nersc}, 0),
-                (gaugelib.write_nersc(self.u, CHECKSUM=None, PLAQUETTE=None), {**none, **nersc}, 1),
-                (gaugelib.write_milc(self.u.astype("complex64")), {"state": "good", **sums}, 0),
+                (gaugelib.write_nersc(self.u, **nothing), {**none, **nersc}, 1),
+                (gaugelib.write_milc(single), {"state": "good", **sums}, 0),
+                (gaugelib.write_milc(single, sums=(0, 0)), {**none, **sums}, 1),
                 (gaugelib.write_openqcd(self.u), {"state": "good"}, 0),
                 (gaugelib.write_openqcd(self.u, 0.5), {"state": "bad"}, 1)):
             said = self.check(data, "--data",
                               status={"good": 0, "bad": 1, "unverified": 3}[want["state"]])
             self.assertEqual(said["checksums"], [{"ordinal": 0, **want}])
-            self.assertEqual("unverified: no checksum" in self.words, want["state"] == "unverified")
+            self.assertEqual("unverified: the header has no usable sum" in self.words,
+                             want["state"] == "unverified")
             for option in ("--data", "--physics"):
                 said = self.check(data, option, "--strict", status=strict)
                 self.assertEqual([f["code"] for f in said["findings"]],
@@ -452,28 +472,48 @@ class Checked(ConvertCase):
 class Hostile(ConvertCase):
     def test_nersc(self):
         u = gaugelib.random_links((2, 2, 2, 2))
-        value, header = "missing, given twice or makes no sense", "no end or is not text"
-        lattice, length = "cannot have such a lattice", "size is not what"
+        header, length = "no end or is not text", "that its header describes"
+        reads = "; lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3"
+        for key, value, words in (
+                ("DIMENSION_1", "-2", "not a number of sites"),
+                ("DIMENSION_1", "two", "not a number of sites"),
+                ("DIMENSION_4", None, ""), ("DIMENSION_1", "2 2", "not a number of sites"),
+                ("DIMENSION_1", "0x2", "not a number of sites"), ("DIMENSION_2", "", ""),
+                ("DIMENSION_1", str(1 << 64), "not a number of sites"),
+                ("DATATYPE", "4D_SU2_GAUGE", "not SU(3)" + reads),
+                ("DATATYPE", "4D_SU(N)_GAUGE", "not SU(3)" + reads),
+                ("DATATYPE", "4D_SU4_GAUGE_4x4", "not SU(3)" + reads),
+                ("DATATYPE", "4D_U1_GAUGE", "not SU(3)" + reads),
+                ("DATATYPE", "5D_SU3_GAUGE", "unknown" + reads),
+                ("DATATYPE", "4D_SU3_GAUGE_3x", "unknown" + reads), ("DATATYPE", None, ""),
+                ("FLOATING_POINT", "IEEE16BIG", "unknown; lime reads IEEE32, IEEE64"),
+                ("FLOATING_POINT", "IEEE64BIGGER", "unknown; lime reads IEEE32, IEEE64"),
+                ("CHECKSUM", "xyz", "not a hexadecimal number of 32 bits"),
+                ("CHECKSUM", "-1", "not a hexadecimal number of 32 bits"),
+                ("CHECKSUM", "100000000", "not a hexadecimal number of 32 bits"),
+                ("PLAQUETTE", "nan", "not a number"), ("PLAQUETTE", "0.5.5", "not a number"),
+                ("LINK_TRACE", "inf", "not a number")):
+            with self.subTest(key=key, value=value):
+                data = gaugelib.write_nersc(u, **{key: value})
+                expected = f"{key} = {value}: {words}" if value else f"the header has no {key}"
+                self.refused(data, expected, status=2)
+                checked = run(["lime", "check", "--data", self.write("in", data)])
+                kind = value and key in ("DATATYPE", "FLOATING_POINT")
+                self.assertEqual(checked.returncode, 3 if kind else 1)
+                self.assertIn(expected, (checked.stdout if kind else checked.stderr).decode())
+        lattice = "not a lattice that can be stored"
         for words, changed in (
-                (value, {"DIMENSION_1": "-2"}), (value, {"DIMENSION_1": "two"}),
-                (value, {"DIMENSION_4": None}), (value, {"DIMENSION_1": "2 2"}),
-                (value, {"DIMENSION_1": "0x2"}), (value, {"DIMENSION_2": ""}),
-                (value, {"DIMENSION_1": str(1 << 64)}), (lattice, {"DIMENSION_1": 0}),
-                (lattice, {"DIMENSION_1": 1 << 62}), (lattice, {"DIMENSION_1": 1 << 53}),
-                (length, {"DIMENSION_1": 4}), (length, {"DIMENSION_1": 1}),
-                (value, {"DATATYPE": "4D_SU2_GAUGE"}), (value, {"DATATYPE": None}),
-                (value, {"FLOATING_POINT": "IEEE16BIG"}), (value, {"FLOATING_POINT": "IEEE64BIGGER"}),
-                (length, {"FLOATING_POINT": "IEEE32BIG"}), (length, {"DATATYPE": "4D_SU3_GAUGE"}),
-                (value, {"CHECKSUM": "xyz"}), (value, {"CHECKSUM": "-1"}),
-                (value, {"CHECKSUM": "100000000"}), (value, {"PLAQUETTE": "nan"}),
-                (value, {"PLAQUETTE": "0.5.5"}), (value, {"LINK_TRACE": "inf"}),
-                (value, {"ENSEMBLE_ID": "x" * 300})):
+                (lattice, {"DIMENSION_1": 0}), (lattice, {"DIMENSION_1": 1 << 62}),
+                (lattice, {"DIMENSION_1": 1 << 53}), (length, {"DIMENSION_1": 4}),
+                (length, {"DIMENSION_1": 1}), (length, {"FLOATING_POINT": "IEEE32BIG"}),
+                (length, {"DATATYPE": "4D_SU3_GAUGE"}),
+                ("ENSEMBLE_ID has more than 255 characters", {"ENSEMBLE_ID": "x" * 300})):
             with self.subTest(changed=changed):
                 self.refused(gaugelib.write_nersc(u, **changed), words, status=2)
         good = gaugelib.write_nersc(u)
         for words, data in (
-                (value, gaugelib.write_nersc(u, more=["DIMENSION_1 = 2"])),
-                (value, gaugelib.write_nersc(u, more=["CHECKSUM = 0"])),
+                ("DIMENSION_1 twice", gaugelib.write_nersc(u, more=["DIMENSION_1 = 2"])),
+                ("CHECKSUM twice", gaugelib.write_nersc(u, more=["CHECKSUM = 0"])),
                 (header, gaugelib.write_nersc(u, more=["no sign"])),
                 (header, gaugelib.write_nersc(u, more=["NUL = \0"])),
                 (header, good.replace(b"END_HEADER", b"END_HEADEX")),
@@ -488,11 +528,12 @@ class Hostile(ConvertCase):
         u = gaugelib.random_links((2, 2, 2, 2), dtype="complex64")
         good = gaugelib.write_milc(u)
         for words, at, value in (
-                ("lattice", 4, 0), ("lattice", 4, -2), ("size", 4, 4), ("lattice", 8, 1 << 30),
-                ("size", 84, 1), ("checksum", 88, 0), ("checksum", 92, 0)):
+                ("nx = 0: not a number of sites", 4, 0), ("nx = -2: not a number", 4, -2),
+                ("header describes (4 x 2 x 2 x 2 sites", 4, 4), ("too many sites", 8, 1 << 30),
+                ("header describes", 84, 1), ("checksum", 88, 0), ("checksum", 92, 0)):
             changed = bytearray(good)
             changed[at:at + 4] = struct.pack("<i", value)
-            if words == "lattice" and value == 1 << 30:  # times 2^30, and more
+            if value == 1 << 30:  # times 2^30, and more
                 changed[12:20] = struct.pack("<2i", value, value)
             self.refused(bytes(changed), words, status=1 if at >= 88 else 2)
         for n in (4, 50, 95, 96, len(good) - 1):

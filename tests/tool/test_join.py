@@ -34,7 +34,7 @@ class JoinCase(limetest.TestCase):
         self.assertEqual(done.returncode, status, self.err)
         for word in words:
             self.assertIn(word, self.err)
-        if status == 0:
+        if status == 0 and not words:
             self.assertEqual(self.err, "")
         return done.stdout.decode()
 
@@ -123,6 +123,89 @@ class Whole(JoinCase):
             converted.append((done.returncode, done.stderr.replace(source.encode(), b"IN").replace(
                 path.encode(), b"OUT")))
         self.assertEqual(converted[0], converted[1])  # random bytes: no links
+
+
+class Parts(JoinCase):
+    """Sets with a record of a part of the lattice, as QIO writes hypercubes."""
+
+    BOX = ((1, 0, 0, 2), (2, 1, 3, 2))
+
+    def made(self, parts=(0,), **kw):
+        made = Set(DIMS, fields(), blocks(DIMS, (1, 1, 2, 2)), **kw)
+        made.boxes = {i: self.BOX for i in parts}
+        return made
+
+    def test_info(self):
+        first = self.made(parts=(2,)).write(self.dir)
+        told = self.join("--info", first)
+        for word in ("fields    2", "prop.vol0000: record 14: not joined: a part of the lattice "
+                     "(QDP_F3_DiracFermion, sites 1 0 0 2 to 2 1 3 2)"):
+            self.assertIn(word, told)
+        self.run_ok(["lime", "info", first])
+
+    def test_refused(self):
+        first = self.made().write(self.dir)
+        self.join(first, self.out, status=1,
+                  words=["prop.vol0000: record 6: not joined: a part of the lattice",
+                         "--skip-parts", "--record", "not written"])
+        self.assertEqual(os.listdir(os.path.dirname(self.out)), [])
+
+    def test_without_parts(self):
+        for volfmt in 1, 2, 3:
+            for parts in (0,), (2,), (3,), (0, 3):
+                with self.subTest(volfmt=volfmt, parts=parts):
+                    made = self.made(parts, volfmt=volfmt)
+                    first = made.write(self.tempdir())
+                    self.join("--skip-parts", first, self.out, words=["warning: record"])
+                    self.assertEqual(self.err.count("not joined"), len(parts))
+                    self.assertEqual(read(self.out), made.joined(
+                        [i for i in range(4) if i not in parts]))
+                    self.run_ok(["lime", "check", "-q", "--data", self.out])
+                    os.unlink(self.out)
+
+    def test_volumes_without_a_site_of_the_part(self):
+        """They have no record of it, in files of some writers."""
+        made = self.made()
+        first = made.write(self.dir)
+        other = self.made()
+        other.fields, other.boxes = other.fields[1:], {}
+        with open(made.path(self.dir, 3), "wb") as file:
+            file.write(other.volume(3))
+        self.join("--skip-parts", first, self.out, words=["warning: record"])
+        self.assertEqual(read(self.out), made.joined([1, 2, 3]))
+
+    def test_records(self):
+        """Numbers are those of --info: here two of the file, four of each field."""
+        for parts in (), (0,):
+            made = self.made(parts)
+            first = made.write(self.tempdir())
+            left = [i for i in range(4) if i not in parts]
+            for number, fields_of in ((5, left[:1]), (3, left[:1]), (1, []), (9, left[1:2]),
+                                      (14, left[2:3])):
+                self.assertEqual(self.join("--record", str(number), first, self.out), "")
+                self.assertEqual(read(self.out), made.joined(fields_of), (parts, number))
+                os.unlink(self.out)
+            self.join("--record", "14", "--record", "5", first, self.out)
+            self.assertEqual(read(self.out), made.joined([left[0], left[2]]))
+            os.unlink(self.out)
+            for number in 100, 4 * len(left) + 3:
+                self.join("--record", "5", "--record", str(number), first, self.out, status=1,
+                          words=["no such record"])
+            for number in "0", "-1", "x", "1.2":
+                self.join("--record", number, first, self.out, status=2)
+
+    def test_only_parts(self):
+        made = self.made(parts=(0, 2, 3))
+        first = made.write(self.dir)
+        for args in (first, self.out), ("--skip-parts", first, self.out), ("--info", first):
+            self.join(*args, status=1, words=["prop.vol0000", "cannot be joined"])
+
+    def test_convert(self):
+        made = Set(DIMS, [(24, scidac.field(DIMS, 24, 2)), (288, bytes(288 * 192))],
+                   blocks(DIMS, (1, 1, 2, 2)), ildg=scidac.ildg_format(DIMS, 32))
+        made.boxes = {0: self.BOX}
+        done = run(["lime", "convert", made.write(self.dir), self.out])
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Broken(JoinCase):

@@ -639,6 +639,17 @@ static void test_format_missing(void **state)
     assert_int_equal(l.field[0].kind, LIMEFILE_KIND_SCIDAC);
     assert_true(limefile_field_is_summable(&l.field[0]));
     assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 3);
+    /* No other metadata is in the container. */
+    static const struct row alone[] = {
+        TEXT("xlf-info", "plaquette = 0.5\n", MB | ME),
+        DATA("ildg-binary-data", GAUGE_2222, MB | ME),
+    };
+    LOOK(&l, alone);
+    assert_false(l.fields.described);
+    assert_ends(&l, LIMEFILE_D_FORMAT_MISSING, 2);
+    static const struct row word[] = {DATA("ildg-binary-data", GAUGE_2222 - 1, MB | ME)};
+    LOOK(&l, word);
+    assert_ends(&l, 0, 0);
 }
 
 static void test_format_late(void **state)

@@ -156,8 +156,6 @@ static void test_ildg_senseless(void **state)
         ILDG("<precision>64</precision>" FOUR("4", "4", "4", "8")),
         ILDG("<field></field><precision>64</precision>" FOUR("4", "4", "4", "8")),
         ILDG("<field>su3gauge</field>" FOUR("4", "4", "4", "8")),
-        GOOD(FOUR("4", "4", "4", "8") "<flavours>0</flavours>"),
-        GOOD(FOUR("4", "4", "4", "8") "<flavours>two</flavours>"),
         "<a>" GOOD(FOUR("4", "4", "4", "")) FOUR("4", "4", "4", "8") "</a>",
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -255,7 +253,6 @@ static void test_scidac_file(void **state)
         "<scidacFile><dims>4x4</dims></scidacFile>",
         "<scidacFile><dims>1 2 3 4 5 6 7 8 9</dims></scidacFile>",
         "<scidacFile><spacetime>4</spacetime><dims>4 4 4</dims></scidacFile>",
-        "<scidacFile><dims>4 4 4 4</dims><volfmt>x</volfmt></scidacFile>",
         "<scidacFile><dims>4294967296 4294967296</dims></scidacFile>",
     };
     for (size_t i = 0; i < COUNT(bad); i++)
@@ -316,8 +313,7 @@ static void test_scidac_record_senseless(void **state)
         RECORD("<typesize>72</typesize><datacount>-4</datacount>"),
         RECORD("<typesize>4294967296</typesize><datacount>4294967296</datacount>"),
         RECORD("<recordtype>3</recordtype>" SITE),
-        RECORD("<recordtype>field</recordtype>" SITE),
-        RECORD("<colors>three</colors>" SITE),
+        RECORD("<globaldata>2</globaldata>" SITE),
         RECORD("<recordtype>2</recordtype>" SITE),
         RECORD("<recordtype>2</recordtype><hyperlower>0 0</hyperlower>" SITE),
         RECORD("<recordtype>2</recordtype><hyperlower>0 2</hyperlower><hyperupper>1 1"
@@ -334,6 +330,53 @@ static void test_scidac_record_senseless(void **state)
     struct limefile_scidac_record r;
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(scidac_record(bad[i], &r), LIMEFILE_E_XML_VALUE);
+}
+
+/* An optional number that cannot be read counts as missing, and its name is given. */
+static void test_optional_elements(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "", " ", "x", "-1", "3.0", "3 3", "99999999999999999999"};
+    static const char *const of_record[] = {"recordtype", "globaldata", "colors", "spins"};
+    static const char *const of_file[] = {"spacetime", "volfmt"};
+    static const char *const of_format[] = {"flavours"};
+    const struct {
+        const char *before, *after, *const *names;
+        size_t count;
+    } kinds[] = {
+        {"<scidacRecord>", SITE "</scidacRecord>", of_record, COUNT(of_record)},
+        {"<scidacFile>", "<dims>4 4 4 8</dims></scidacFile>", of_file, COUNT(of_file)},
+        {"<etmcFormat><field>f</field><precision>64</precision>",
+         FOUR("4", "4", "4", "8") "</etmcFormat>", of_format, COUNT(of_format)},
+    };
+    for (size_t kind = 0; kind < COUNT(kinds); kind++)
+        for (size_t i = 0; i < kinds[kind].count * COUNT(texts); i++) {
+            const char *name = kinds[kind].names[i / COUNT(texts)];
+            const char *text = texts[i % COUNT(texts)];
+            struct limefile_scidac_record record = {.precision = 0};
+            struct limefile_scidac_file file = {.volfmt = 9};
+            struct limefile_ildg format = {.precision = 0};
+            char xml[512];
+            size_t n = (size_t)snprintf(xml, sizeof xml, "%s<%s>%s</%s>%s", kinds[kind].before,
+                                        name, text, name, kinds[kind].after);
+            int err = kind == 0   ? limefile_scidac_record_parse(xml, n, &record)
+                      : kind == 1 ? limefile_scidac_file_parse(xml, n, &file)
+                                  : limefile_ildg_parse(xml, n, &format);
+            const char *ignored = kind == 0   ? record.ignored
+                                  : kind == 1 ? file.ignored
+                                              : format.ignored;
+            assert_int_equal(err, 0);
+            assert_non_null(ignored);
+            assert_string_equal(ignored, name);
+            assert_int_equal(record.recordtype, LIMEFILE_FIELD);
+            assert_int_equal(record.colors + record.spins, 0);
+            assert_int_equal(file.volfmt, kind == 1 ? 0 : 9);
+            assert_int_equal(format.flavours, kind == 2);
+        }
+    struct limefile_scidac_record record;
+    assert_int_equal(scidac_record(RECORD("<colors>3</colors>" SITE), &record), 0);
+    assert_null(record.ignored);
 }
 
 /* What is too long is cut, between characters. */
@@ -582,14 +625,23 @@ static void test_no_slow_case(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ildg_values),   cmocka_unit_test(test_ildg_tolerance),
-        cmocka_unit_test(test_precisions),    cmocka_unit_test(test_ildg_senseless),
-        cmocka_unit_test(test_no_xml),        cmocka_unit_test(test_scidac_file),
-        cmocka_unit_test(test_scidac_record), cmocka_unit_test(test_scidac_record_senseless),
-        cmocka_unit_test(test_long_words),    cmocka_unit_test(test_checksum),
-        cmocka_unit_test(test_checksum_xml),  cmocka_unit_test(test_lfn),
-        cmocka_unit_test(test_facts),         cmocka_unit_test(test_facts_beyond_the_limit),
-        cmocka_unit_test(test_limits),        cmocka_unit_test(test_no_slow_case),
+        cmocka_unit_test(test_ildg_values),
+        cmocka_unit_test(test_ildg_tolerance),
+        cmocka_unit_test(test_precisions),
+        cmocka_unit_test(test_ildg_senseless),
+        cmocka_unit_test(test_no_xml),
+        cmocka_unit_test(test_scidac_file),
+        cmocka_unit_test(test_scidac_record),
+        cmocka_unit_test(test_scidac_record_senseless),
+        cmocka_unit_test(test_optional_elements),
+        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_checksum),
+        cmocka_unit_test(test_checksum_xml),
+        cmocka_unit_test(test_lfn),
+        cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_facts_beyond_the_limit),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_no_slow_case),
     };
     return cmocka_run_group_tests_name("ildgxml", tests, NULL, NULL);
 }

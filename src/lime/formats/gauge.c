@@ -2,6 +2,9 @@
 #include "gauge.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const names[] = {
@@ -68,6 +71,31 @@ int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
     return err;
 }
 
+/* ---- what is wrong ---- */
+
+int gauge_refuse(const struct limefile_gauge *g, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (g->kept->why)
+        vsnprintf(g->kept->why, LIMEFILE_GAUGE_WHY_MAX, format, args);
+    va_end(args);
+    return code;
+}
+
+int gauge_check_size(const struct limefile_gauge *g, uint64_t size)
+{
+    const uint64_t *l = g->sites.extent, stated = g->data_offset + g->data_bytes;
+    if (size == stated)
+        return 0;
+    return gauge_refuse(g, LIMEFILE_E_GAUGE_LENGTH,
+                        "the file has %" PRIu64 " bytes, not the %" PRIu64
+                        " that its header describes (%" PRIu64 " x %" PRIu64 " x %" PRIu64
+                        " x %" PRIu64 " sites, %u rows of a link, %u bits)",
+                        size, stated, l[0], l[1], l[2], l[3], g->kept->form.rows,
+                        g->kept->form.precision);
+}
+
 /* ---- which format ---- */
 
 static bool is_milc(const unsigned char *head)
@@ -128,13 +156,15 @@ static struct limefile_gauge *new_gauge(struct limefile_source *source)
 }
 
 static int open_to(struct limefile_source *source, uint64_t ordinal, enum gauge_depth depth,
-                   struct limefile_gauge **out)
+                   struct limefile_gauge **out, char *why)
 {
     struct limefile_gauge *g = new_gauge(source);
     if (!g)
         return -ENOMEM;
     g->kept->depth = depth;
+    g->kept->why = why;
     int err = open_as(g, ordinal);
+    g->kept->why = NULL;
     if (err)
         limefile_gauge_close(g);
     else
@@ -145,13 +175,20 @@ static int open_to(struct limefile_source *source, uint64_t ordinal, enum gauge_
 int limefile_gauge_open(struct limefile_source *source, uint64_t ordinal,
                         struct limefile_gauge **out)
 {
-    return open_to(source, ordinal, GAUGE_ALL, out);
+    return open_to(source, ordinal, GAUGE_ALL, out, NULL);
+}
+
+int limefile_gauge_open_explained(struct limefile_source *source, uint64_t ordinal,
+                                  struct limefile_gauge **out, char why[LIMEFILE_GAUGE_WHY_MAX])
+{
+    *why = '\0';
+    return open_to(source, ordinal, GAUGE_ALL, out, why);
 }
 
 int gauge_open_guise(struct limefile_source *source, enum gauge_depth depth,
                      struct limefile_gauge **out)
 {
-    return open_to(source, 0, depth, out);
+    return open_to(source, 0, depth, out, NULL);
 }
 
 int limefile_gauge_open_field(struct limefile_source *source,
@@ -219,4 +256,13 @@ void gauge_sum(const struct limefile_gauge *g, const void *sites, uint64_t first
         sum_milc(g, at, first, count, sums);
     else if (g->format == LIMEFILE_GAUGE_NERSC)
         sums->nersc += limefile_gauge_nersc_sum(at, count, g->sites.precision, g->rows);
+}
+
+void gauge_merge_sums(struct limefile_gauge_sums *sums, const struct limefile_gauge_sums *other)
+{
+    sums->nersc += other->nersc;
+    sums->sum29 ^= other->sum29;
+    sums->sum31 ^= other->sum31;
+    sums->scidac.suma ^= other->scidac.suma;
+    sums->scidac.sumb ^= other->scidac.sumb;
 }

@@ -29,6 +29,7 @@ enum gauge_depth {
 struct limefile_gauge_kept {
     struct limefile_source *source;
     enum gauge_depth depth;
+    char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_refuse(); or NULL */
     struct links_form form;
     struct limefile_index *index;      /* of a container */
     struct limefile_sites_field field; /* the same */
@@ -44,6 +45,13 @@ int gauge_milc_open(struct limefile_gauge *, const unsigned char *head, uint64_t
 int gauge_openqcd_open(struct limefile_gauge *, const unsigned char *head, uint64_t size);
 int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
 int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
+
+/* Writes the reason into kept->why, if the caller wants it. Returns the code. */
+int gauge_refuse(const struct limefile_gauge *, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* LIMEFILE_E_GAUGE_LENGTH: the file has another size than header and data together. */
+int gauge_check_size(const struct limefile_gauge *, uint64_t size);
 
 /* True if the first 24 bytes can be openQCD's in a file of that size. */
 bool gauge_is_openqcd(const unsigned char *head, uint64_t size);
@@ -63,5 +71,8 @@ int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);
 /* The sums of `count` sites as the file stores them, out of their ILDG form. */
 void gauge_sum(const struct limefile_gauge *, const void *sites, uint64_t first, uint64_t count,
                struct limefile_gauge_sums *);
+
+/* Adds sums that another thread has taken of other sites. */
+void gauge_merge_sums(struct limefile_gauge_sums *, const struct limefile_gauge_sums *other);
 
 #endif

@@ -134,12 +134,27 @@ void limefile_gauge_image_free(struct limefile_gauge_image *image)
     free(image);
 }
 
+/* openQCD's files have no magic number: the range of the plaquette tells what they are. NERSC's
+ * figures have digits up to 1e-5, the tolerance of readers, if they are not larger than that.
+ */
+static bool has_readable_header(const struct limefile_gauge_image *image,
+                                const struct limefile_physics *is)
+{
+    static const double largest = 1e9;
+    if (image->format == LIMEFILE_GAUGE_OPENQCD)
+        return gauge_is_openqcd(image->header, limefile_gauge_image_size(image));
+    return image->format != LIMEFILE_GAUGE_NERSC ||
+           (fabs(is->plaquette) < largest && fabs(is->trace) < largest);
+}
+
 int limefile_gauge_image_seal(struct limefile_gauge_image *image,
                               const struct limefile_gauge_totals *totals)
 {
     if (!isfinite(totals->physics.plaquette) || !isfinite(totals->physics.trace))
         return LIMEFILE_E_GAUGE_NAN;
     int err = make_header(image, totals);
+    if (!err && !has_readable_header(image, &totals->physics))
+        err = LIMEFILE_E_GAUGE_RANGE;
     image->sealed = !err;
     return err;
 }

@@ -2,6 +2,7 @@
 #include "gauge.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -97,26 +98,31 @@ static int take_lattice(struct limefile_gauge *g, const unsigned char *head, uin
     for (int i = 0; i < 4; i++) {
         uint32_t extent = get32(head + AT_EXTENT + 4 * i, g->little);
         if (extent == 0 || extent > INT32_MAX)
-            return LIMEFILE_E_GAUGE_LATTICE;
+            return gauge_refuse(g, LIMEFILE_E_GAUGE_LATTICE, "n%c = %d: not a number of sites",
+                                "xyzt"[i], (int32_t)extent);
         g->sites.extent[i] = extent;
     }
     uint64_t sites = gauge_count_sites(g->sites.extent);
     g->data_bytes = gauge_data_bytes(g->sites.extent, &g->kept->form);
+    const uint64_t *l = g->sites.extent;
     if (!sites || !g->data_bytes || (g->listed && sites > INT32_MAX))
-        return LIMEFILE_E_GAUGE_LATTICE;
+        return gauge_refuse(g, LIMEFILE_E_GAUGE_LATTICE,
+                            "nx ny nz nt = %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                            ": too many sites",
+                            l[0], l[1], l[2], l[3]);
     if (g->listed && g->kept->depth != GAUGE_ALL && sites > GAUGE_LIST_MAX)
         return LIMEFILE_E_GAUGE_LIST;
     g->data_offset = GAUGE_MILC_HEADER + (g->listed ? 4 * sites : 0) + 8;
-    return size == g->data_offset + g->data_bytes ? 0 : LIMEFILE_E_GAUGE_LENGTH;
+    return gauge_check_size(g, size);
 }
 
 static int take_sums(struct limefile_gauge *g)
 {
     unsigned char raw[8];
     int err = gauge_read(g->kept->source, raw, sizeof raw, g->data_offset - sizeof raw);
-    g->has_checksum = true;
     g->sums.sum29 = get32(raw, g->little);
     g->sums.sum31 = get32(raw + 4, g->little);
+    g->has_checksum = g->sums.sum29 || g->sums.sum31; /* both 0: the writer computed none */
     return err;
 }
 

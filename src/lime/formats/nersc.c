@@ -51,7 +51,8 @@ static void trim(const char **text, size_t *n)
 }
 
 /* Unknown keys are nobody's business; a known one is there once and has a value of a length. */
-static int take_line(struct values *v, const char *line, size_t n)
+static int take_line(const struct limefile_gauge *g, struct values *v, const char *line,
+                     size_t n)
 {
     const char *sign = memchr(line, '=', n), *name = line;
     trim(&line, &n);
@@ -66,8 +67,12 @@ static int take_line(struct values *v, const char *line, size_t n)
     for (int k = 0; k < K_COUNT; k++) {
         if (strlen(keys[k]) != name_len || memcmp(keys[k], name, name_len) != 0)
             continue;
-        if (v->there[k] || len >= LIMEFILE_GAUGE_WORD_MAX)
-            return LIMEFILE_E_GAUGE_VALUE;
+        if (v->there[k])
+            return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "the header contains %s twice",
+                                keys[k]);
+        if (len >= LIMEFILE_GAUGE_WORD_MAX)
+            return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "%s has more than %d characters",
+                                keys[k], LIMEFILE_GAUGE_WORD_MAX - 1);
         memcpy(v->value[k], value, len);
         v->there[k] = len > 0;
     }
@@ -75,7 +80,8 @@ static int take_line(struct values *v, const char *line, size_t n)
 }
 
 /* *end: the first byte of the data. */
-static int take_lines(struct values *v, const char *text, size_t n, size_t *end)
+static int take_lines(const struct limefile_gauge *g, struct values *v, const char *text,
+                      size_t n, size_t *end)
 {
     static const char last[] = "END_HEADER";
     for (size_t at = 0, number = 0;; number++) {
@@ -89,7 +95,7 @@ static int take_lines(struct values *v, const char *text, size_t n, size_t *end)
             *end = at;
             return 0;
         }
-        int err = number ? take_line(v, line, len) : len == 12 ? 0 : LIMEFILE_E_GAUGE_HEADER;
+        int err = number ? take_line(g, v, line, len) : len == 12 ? 0 : LIMEFILE_E_GAUGE_HEADER;
         if (err)
             return err;
     }
@@ -115,13 +121,31 @@ static bool real(const char *text, double *out)
     return end != text && *end == '\0' && isfinite(*out);
 }
 
+/* LIMEFILE_E_GAUGE_VALUE: the value is missing or not valid. `expected` completes a sentence:
+ * "KEY = VALUE: expected". */
+static int refuse(const struct limefile_gauge *g, const struct values *v, enum key k,
+                  const char *expected)
+{
+    if (!v->there[k])
+        return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "the header has no %s", keys[k]);
+    return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "%s = %s: %s", keys[k], v->value[k],
+                        expected);
+}
+
 static int take_lattice(struct limefile_gauge *g, const struct values *v)
 {
-    for (int i = 0; i < 4; i++)
-        if (!v->there[K_DIMENSION_1 + i] ||
-            !integer(v->value[K_DIMENSION_1 + i], 10, INT64_MAX, &g->sites.extent[i]))
-            return LIMEFILE_E_GAUGE_VALUE;
-    return gauge_count_sites(g->sites.extent) ? 0 : LIMEFILE_E_GAUGE_LATTICE;
+    for (enum key k = K_DIMENSION_1; k <= K_DIMENSION_4; k++) {
+        uint64_t *extent = &g->sites.extent[k - K_DIMENSION_1];
+        if (!v->there[k] || !integer(v->value[k], 10, INT64_MAX, extent))
+            return refuse(g, v, k, "not a number of sites");
+    }
+    if (gauge_count_sites(g->sites.extent))
+        return 0;
+    return gauge_refuse(
+        g, LIMEFILE_E_GAUGE_LATTICE,
+        "DIMENSION_1 to DIMENSION_4 = %s %s %s %s: not a lattice that can be stored",
+        v->value[K_DIMENSION_1], v->value[K_DIMENSION_2], v->value[K_DIMENSION_3],
+        v->value[K_DIMENSION_4]);
 }
 
 static int take_figures(struct limefile_gauge *g, const struct values *v)
@@ -130,10 +154,12 @@ static int take_figures(struct limefile_gauge *g, const struct values *v)
     g->has_plaquette = v->there[K_PLAQUETTE];
     g->has_trace = v->there[K_LINK_TRACE];
     g->has_checksum = v->there[K_CHECKSUM];
-    if ((g->has_plaquette && !real(v->value[K_PLAQUETTE], &g->plaquette)) ||
-        (g->has_trace && !real(v->value[K_LINK_TRACE], &g->link_trace)) ||
-        (g->has_checksum && !integer(v->value[K_CHECKSUM], 16, UINT32_MAX, &sum)))
-        return LIMEFILE_E_GAUGE_VALUE;
+    if (g->has_plaquette && !real(v->value[K_PLAQUETTE], &g->plaquette))
+        return refuse(g, v, K_PLAQUETTE, "not a number");
+    if (g->has_trace && !real(v->value[K_LINK_TRACE], &g->link_trace))
+        return refuse(g, v, K_LINK_TRACE, "not a number");
+    if (g->has_checksum && !integer(v->value[K_CHECKSUM], 16, UINT32_MAX, &sum))
+        return refuse(g, v, K_CHECKSUM, "not a hexadecimal number of 32 bits");
     if (g->has_checksum)
         g->sums.nersc = (uint32_t)sum;
     g->has_sequence = integer(v->value[K_SEQUENCE_NUMBER], 10, INT64_MAX, &g->sequence);
@@ -143,21 +169,44 @@ static int take_figures(struct limefile_gauge *g, const struct values *v)
     return 0;
 }
 
-/* *unclear: the word says nothing of the order of bytes, and readers differ. */
-static int take_form(struct links_form *form, const struct values *v, bool *unclear)
+/* "4D_SU2_GAUGE", "4D_SU4_GAUGE_4x4", "4D_U1_GAUGE": links of another group. */
+static bool is_other_group(const char *type)
 {
+    return strncmp(type, "4D_", 3) == 0 && strstr(type, "_GAUGE") != NULL &&
+           strncmp(type, "4D_SU3_", 7) != 0;
+}
+
+/* A file of another kind than is read here is not damaged: it gets another code. */
+static int refuse_kind(const struct limefile_gauge *g, const struct values *v, enum key k,
+                       const char *expected, int code)
+{
+    int err = refuse(g, v, k, expected);
+    return v->there[k] ? code : err;
+}
+
+/* *unclear: the word says nothing of the order of bytes, and readers differ. */
+static int take_form(const struct limefile_gauge *g, struct links_form *form,
+                     const struct values *v, bool *unclear)
+{
+    static const char other[] = "not SU(3); lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3";
+    static const char unknown[] = "unknown; lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3";
+    static const char numbers[] =
+        "unknown; lime reads IEEE32, IEEE64, and both with BIG, LITTLE "
+        "or SMALL behind it";
     const char *type = v->value[K_DATATYPE], *number = v->value[K_FLOATING_POINT];
     form->rows = strcmp(type, "4D_SU3_GAUGE_3x3") == 0 ? 3 : 2;
     if (form->rows == 2 && strcmp(type, "4D_SU3_GAUGE") != 0)
-        return LIMEFILE_E_GAUGE_VALUE;
+        return refuse_kind(g, v, K_DATATYPE, is_other_group(type) ? other : unknown,
+                           LIMEFILE_E_GAUGE_NONE);
     number = v->there[K_FLOATING_POINT] ? number : "IEEE32BIG";
     form->precision = strncmp(number, "IEEE64", 6) == 0 ? 64 : 32;
     if (form->precision == 32 && strncmp(number, "IEEE32", 6) != 0)
-        return LIMEFILE_E_GAUGE_VALUE;
+        return refuse_kind(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
     number += 6;
     *unclear = *number == '\0';
     form->little = strcmp(number, "LITTLE") == 0 || strcmp(number, "SMALL") == 0;
-    return *unclear || form->little || strcmp(number, "BIG") == 0 ? 0 : LIMEFILE_E_GAUGE_VALUE;
+    bool known = *unclear || form->little || strcmp(number, "BIG") == 0;
+    return known ? 0 : refuse_kind(g, v, K_FLOATING_POINT, numbers, LIMEFILE_E_GAUGE_FORM);
 }
 
 /* ---- an order that is not said ---- */
@@ -227,11 +276,11 @@ static int take_header(struct limefile_gauge *g, const char *text, size_t n, boo
     struct values v = {0};
     struct links_form *form = &g->kept->form;
     size_t end;
-    int err = take_lines(&v, text, n, &end);
+    int err = take_lines(g, &v, text, n, &end);
     if (!err)
         err = take_lattice(g, &v);
     if (!err)
-        err = take_form(form, &v, unclear);
+        err = take_form(g, form, &v, unclear);
     if (!err)
         err = take_figures(g, &v);
     if (err)
@@ -250,8 +299,8 @@ int gauge_nersc_open(struct limefile_gauge *g, uint64_t size)
     ssize_t n = limefile_read_full(g->kept->source, text, HEADER_MAX, 0);
     int err = n < 0 ? (int)n : take_header(g, text, (size_t)n, &unclear);
     free(text);
-    if (!err && size != g->data_offset + g->data_bytes)
-        err = LIMEFILE_E_GAUGE_LENGTH;
+    if (!err)
+        err = gauge_check_size(g, size);
     if (err)
         return err;
     g->format = LIMEFILE_GAUGE_NERSC;

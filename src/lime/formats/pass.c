@@ -11,6 +11,7 @@
 #include "gauge.h"
 #include "imagekept.h"
 #include "openqcd.h"
+#include "piecepass.h"
 #include "threads.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ enum {
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY = 512 << 20,
-    MEMORY_MOST = 2000 << 20, /* if one plane of the lattice takes more than was given */
+    MEMORY_MOST = 640 << 20, /* if a few planes of the lattice take more than was given */
 };
 
 /* Units of a step that somebody has begun. */
@@ -331,15 +332,8 @@ static void *run(void *context)
     pthread_mutex_lock(&w->lock);
     if (me.figures)
         limefile_physics_planes_merge(w->figures, me.figures);
-    struct limefile_gauge_sums *to[] = {&w->source, &w->image},
-                               *from[] = {&me.source, &me.image};
-    for (int i = 0; i < 2; i++) {
-        to[i]->nersc += from[i]->nersc;
-        to[i]->sum29 ^= from[i]->sum29;
-        to[i]->sum31 ^= from[i]->sum31;
-        to[i]->scidac.suma ^= from[i]->scidac.suma;
-        to[i]->scidac.sumb ^= from[i]->scidac.sumb;
-    }
+    gauge_merge_sums(&w->source, &me.source);
+    gauge_merge_sums(&w->image, &me.image);
     pthread_mutex_unlock(&w->lock);
     limefile_physics_planes_free(me.figures);
     return NULL;
@@ -389,7 +383,7 @@ static uint64_t all_memory(const struct work *w, uint64_t slice)
     return all;
 }
 
-/* A whole slice, or blocks of an even number of planes. */
+/* A whole slice, or blocks of an even number of planes. -ENOMEM: they take too much. */
 static int plan(struct work *w)
 {
     const struct limefile_gauge_pass *pass = w->pass;
@@ -412,6 +406,13 @@ static int plan(struct work *w)
     return 0;
 }
 
+static void release(struct work *w)
+{
+    limefile_physics_planes_free(w->figures);
+    for (int i = 0; i < SLICES; i++)
+        free(w->ring[i]);
+}
+
 int limefile_gauge_run(const struct limefile_gauge_pass *pass,
                        struct limefile_gauge_totals *out)
 {
@@ -426,6 +427,10 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
     w.threads = pass->threads ? pass->threads : limefile_processors();
     w.threads = w.threads < THREADS_MAX ? w.threads : THREADS_MAX;
     int err = plan(&w);
+    if (err == -ENOMEM) {
+        release(&w);
+        return piecepass_run(pass, out);
+    }
     if (!err)
         err = limefile_physics_planes_new(w.extent, pass->sites->precision, &w.figures);
     if (!err)
@@ -434,8 +439,6 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
         *out = (struct limefile_gauge_totals){.source = w.source, .image = w.image};
         limefile_physics_planes_tell(w.figures, &out->physics);
     }
-    limefile_physics_planes_free(w.figures);
-    for (int i = 0; i < SLICES; i++)
-        free(w.ring[i]);
+    release(&w);
     return err;
 }

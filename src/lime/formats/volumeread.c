@@ -13,16 +13,23 @@ static bool is_list(const struct limefile_record *r)
     return strcmp(r->type, "scidac-sitelist") == 0;
 }
 
+/* True if the record has the master's data of that field. */
+static bool is_field(const struct limefile_volumes *set, const struct limefile_record *r,
+                     uint64_t field)
+{
+    return field < set->fields && volumes_is_data(r) &&
+           set->volume[set->master].data[field] == r->data_offset;
+}
+
 /* Which field the next data are; global data are the master's alone. */
 static int add(struct limefile_volumes *set, const struct limefile_record *r, uint64_t *field)
 {
     struct joined *j = &set->record[set->records];
-    const struct volume *master = &set->volume[set->master];
     *j = (struct joined){
         .offset = set->size, .bytes = r->bytes, .ordinal = (uint32_t)r->ordinal};
     if (j->ordinal == set->text_ordinal)
         j->bytes = set->text_bytes;
-    if (volumes_is_data(r) && *field < set->fields && master->data[*field] == r->data_offset) {
+    if (is_field(set, r, *field)) {
         if (__builtin_mul_overflow(set->sites, set->site_bytes[*field], &j->bytes))
             return LIMEFILE_E_LENGTH;
         j->field = (uint32_t)++ * field;
@@ -34,18 +41,54 @@ static int add(struct limefile_volumes *set, const struct limefile_record *r, ui
     return err ? err : limefile_extent_of(j->offset, j->bytes, &end, &set->size);
 }
 
-int volumes_join(struct limefile_volumes *set)
+static bool has_part(const struct limefile_volumes *set, uint32_t message)
+{
+    for (size_t i = 0; i < set->parts; i++)
+        if (set->part[i].message == message)
+            return true;
+    return false;
+}
+
+/* True if the record is in the joined container when all records are. */
+static bool is_joinable(const struct limefile_volumes *set, const struct limefile_record *r)
+{
+    return !is_list(r) && !has_part(set, r->message);
+}
+
+/* Marks the messages of the records that the caller has chosen, and that of the file. */
+static int choose_messages(const struct limefile_volumes *set, bool *chosen)
 {
     const struct limefile_index *index = set->volume[set->master].index;
     struct limefile_record r;
-    uint64_t field = 0, count = limefile_index_count(index);
-    uint32_t message = 0;
-    set->record = calloc((size_t)count + 1, sizeof *set->record);
-    int err = set->record ? 0 : -ENOMEM;
-    for (uint64_t i = 1; !err && i <= count; i++) {
-        err = limefile_index_get(index, i, &r);
-        if (err || is_list(&r))
+    size_t found = 0;
+    uint64_t number = 0;
+    for (uint64_t i = 1; limefile_index_get(index, i, &r) == 0; i++) {
+        if (r.ordinal == set->text_ordinal)
+            chosen[r.message] = true;
+        if (!is_joinable(set, &r))
             continue;
+        number++;
+        for (size_t j = 0; j < set->options.record_count; j++)
+            if (set->options.records[j] == number) {
+                chosen[r.message] = true;
+                found++;
+            }
+    }
+    return found == set->options.record_count ? 0 : LIMEFILE_E_NO_RECORD;
+}
+
+static int join_messages(struct limefile_volumes *set, const bool *chosen)
+{
+    const struct limefile_index *index = set->volume[set->master].index;
+    struct limefile_record r;
+    uint64_t field = 0;
+    uint32_t message = 0;
+    int err = 0;
+    for (uint64_t i = 1; !err && limefile_index_get(index, i, &r) == 0; i++) {
+        if (!is_joinable(set, &r) || (chosen && !chosen[r.message])) {
+            field += is_field(set, &r, field);
+            continue;
+        }
         struct joined *j = &set->record[set->records];
         err = add(set, &r, &field);
         j->mb = j->me = true; /* until another of its message follows */
@@ -53,6 +96,28 @@ int volumes_join(struct limefile_volumes *set)
             j->mb = j[-1].me = false;
         message = r.message;
     }
+    return err;
+}
+
+int volumes_join(struct limefile_volumes *set)
+{
+    const struct limefile_index *index = set->volume[set->master].index;
+    struct limefile_record file;
+    bool *chosen = NULL;
+    int err = limefile_index_get(index, set->text_ordinal, &file);
+    if (!err && has_part(set, file.message))
+        return LIMEFILE_E_VOLUME_PART;
+    set->record = calloc((size_t)limefile_index_count(index) + 1, sizeof *set->record);
+    if (!err && set->options.records)
+        chosen = calloc((size_t)limefile_index_messages(index) + 1, sizeof *chosen);
+    if (!err && (!set->record || (set->options.records && !chosen)))
+        err = -ENOMEM;
+    if (!err && chosen)
+        err = choose_messages(set, chosen);
+    if (!err)
+        err = join_messages(set, chosen);
+    free(chosen);
+    set->options.records = NULL;
     return err;
 }
 

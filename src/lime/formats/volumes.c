@@ -61,10 +61,38 @@ static int take_file(struct limefile_volumes *set, const struct limefile_record 
 
 /* ---- the master ---- */
 
+/* The next data of the other volumes are of that field; 0: of a part. */
+static int add_order(struct limefile_volumes *set, uint64_t field)
+{
+    void *order = reallocarray(set->order, set->fields + set->parts + 1, sizeof *set->order);
+    if (!order)
+        return -ENOMEM;
+    set->order = order;
+    set->order[set->fields + set->parts] = field;
+    return 0;
+}
+
+static int add_part(struct limefile_volumes *set, const struct limefile_record *data,
+                    const struct limefile_scidac_record *stated)
+{
+    if (!set->options.skips_parts)
+        return LIMEFILE_E_VOLUME_PART;
+    int err = add_order(set, 0);
+    void *parts = err ? NULL : reallocarray(set->part, set->parts + 1, sizeof *set->part);
+    if (!parts)
+        return -ENOMEM;
+    set->part = parts;
+    set->part[set->parts++] = (struct part){(uint32_t)data->ordinal, data->message, *stated};
+    return 0;
+}
+
 static int add_field(struct limefile_volumes *set, const struct limefile_record *data,
                      const struct limefile_scidac_record *said)
 {
     struct volume *master = &set->volume[set->master];
+    int err = add_order(set, set->fields + 1);
+    if (err)
+        return err;
     void *offsets = reallocarray(master->data, set->fields + 1, sizeof *master->data);
     if (!offsets)
         return -ENOMEM;
@@ -96,7 +124,7 @@ static int take_data(struct limefile_volumes *set, const struct limefile_record 
     if (said.recordtype == LIMEFILE_GLOBAL)
         return 0;
     return said.recordtype == LIMEFILE_FIELD ? add_field(set, data, &said)
-                                             : LIMEFILE_E_VOLUME_PART;
+                                             : add_part(set, data, &said);
 }
 
 static int take_master(struct limefile_volumes *set)
@@ -114,7 +142,10 @@ static int take_master(struct limefile_volumes *set)
             by.ordinal = 0;
         }
     }
-    return err ? err : set->fields && set->sites ? 0 : LIMEFILE_E_VOLUME_RECORDS;
+    return err                         ? err
+           : set->fields && set->sites ? 0
+           : set->parts                ? LIMEFILE_E_VOLUME_PART
+                                       : LIMEFILE_E_VOLUME_RECORDS;
 }
 
 static int find_master(struct limefile_volumes *set)
@@ -147,37 +178,66 @@ static int open_volume(struct volume *v)
     return err || count != 1 ? LIMEFILE_E_VOLUME_LIST : 0;
 }
 
-/* As many data as the master has fields; global ones are in the master alone. */
-static int find_data(struct limefile_volumes *set, struct volume *v, bool master)
+static int take_field_data(struct limefile_volumes *set, struct volume *v, uint64_t field,
+                           const struct limefile_record *r)
+{
+    uint64_t n = r->bytes / set->site_bytes[field];
+    if (r->bytes % set->site_bytes[field] || (field && n != v->sites) || n > set->sites)
+        return LIMEFILE_E_VOLUME_RECORDS;
+    v->sites = n;
+    v->data[field] = r->data_offset;
+    return 0;
+}
+
+/* The master's data are known by their descriptions. */
+static int find_master_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
-    const struct volume *first = &set->volume[set->master];
-    uint64_t found = 0, at = 0;
-    if (!master) {
-        v->data = calloc((size_t)set->fields, sizeof *v->data);
-        if (!v->data)
-            return -ENOMEM;
-    }
-    for (uint64_t i = 1; limefile_index_get(v->index, i, &r) == 0; i++) {
-        if (!volumes_is_data(&r) ||
-            (master && (at >= set->fields || first->data[at] != r.data_offset)))
+    uint64_t at = 0;
+    int err = 0;
+    for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++)
+        if (at < set->fields && v->data[at] == r.data_offset && volumes_is_data(&r))
+            err = take_field_data(set, v, at++, &r);
+    return err;
+}
+
+static uint64_t count_data(const struct volume *v)
+{
+    struct limefile_record r;
+    uint64_t count = 0;
+    for (uint64_t i = 1; limefile_index_get(v->index, i, &r) == 0; i++)
+        count += volumes_is_data(&r);
+    return count;
+}
+
+/* The others have as many data as the master has fields and parts, in the same order; or no
+ * parts, where they have no site of these. Global data are in the master alone. */
+static int find_data(struct limefile_volumes *set, struct volume *v)
+{
+    struct limefile_record r;
+    uint64_t count = count_data(v), at = 0;
+    bool has_parts = count == set->fields + set->parts;
+    int err = 0;
+    if (!has_parts && count != set->fields)
+        return LIMEFILE_E_VOLUME_RECORDS;
+    v->data = calloc((size_t)set->fields, sizeof *v->data);
+    if (!v->data)
+        return -ENOMEM;
+    for (uint64_t i = 1; !err && limefile_index_get(v->index, i, &r) == 0; i++) {
+        if (!volumes_is_data(&r))
             continue;
-        if (at == set->fields)
-            return LIMEFILE_E_VOLUME_RECORDS;
-        uint64_t n = r.bytes / set->site_bytes[at];
-        if (r.bytes % set->site_bytes[at] || (found && n != v->sites) || n > set->sites)
-            return LIMEFILE_E_VOLUME_RECORDS;
-        v->sites = n;
-        v->data[at++] = r.data_offset;
-        found++;
+        uint64_t field = has_parts ? set->order[at] : at + 1;
+        at++;
+        if (field)
+            err = take_field_data(set, v, field - 1, &r);
     }
-    return found == set->fields ? 0 : LIMEFILE_E_VOLUME_RECORDS;
+    return err;
 }
 
 static int take_volume(struct limefile_volumes *set, size_t number)
 {
     struct volume *v = &set->volume[number];
-    int err = find_data(set, v, number == set->master);
+    int err = number == set->master ? find_master_data(set, v) : find_data(set, v);
     if (err)
         return err;
     if (v->sites > UINT64_MAX / 8 ||
@@ -243,13 +303,15 @@ static int take_lists(struct limefile_volumes *set, size_t *bad)
 }
 
 static int begin(struct limefile_source *const *volumes, size_t count,
-                 struct limefile_volumes **out, size_t *bad)
+                 const struct limefile_volumes_options *options, struct limefile_volumes **out,
+                 size_t *bad)
 {
     struct limefile_volumes *set = calloc(1, sizeof *set);
     *bad = count;
     if (!set)
         return -ENOMEM;
     set->source.ops = &volumes_ops;
+    set->options = *options;
     set->volume = calloc(count ? count : 1, sizeof *set->volume);
     set->count = set->volume ? count : 0;
     *out = set;
@@ -258,11 +320,12 @@ static int begin(struct limefile_source *const *volumes, size_t count,
                                                : take_all(set, volumes, bad);
 }
 
-int limefile_volumes_open_within(struct limefile_source *const *volumes, size_t count,
-                                 size_t memory, struct limefile_volumes **out, size_t *bad)
+static int open_set(struct limefile_source *const *volumes, size_t count, size_t memory,
+                    const struct limefile_volumes_options *options,
+                    struct limefile_volumes **out, size_t *bad)
 {
     struct limefile_volumes *set = NULL;
-    int err = begin(volumes, count, &set, bad);
+    int err = begin(volumes, count, options, &set, bad);
     if (!err) {
         set->runs_max = memory / sizeof *set->run;
         err = take_lists(set, bad);
@@ -274,16 +337,31 @@ int limefile_volumes_open_within(struct limefile_source *const *volumes, size_t 
     return err;
 }
 
+static const struct limefile_volumes_options all;
+
 int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
                           struct limefile_volumes **out, size_t *bad)
 {
-    return limefile_volumes_open_within(volumes, count, SIZE_MAX, out, bad);
+    return open_set(volumes, count, SIZE_MAX, &all, out, bad);
+}
+
+int limefile_volumes_open_within(struct limefile_source *const *volumes, size_t count,
+                                 size_t memory, struct limefile_volumes **out, size_t *bad)
+{
+    return open_set(volumes, count, memory, &all, out, bad);
+}
+
+int limefile_volumes_open_with(struct limefile_source *const *volumes, size_t count,
+                               const struct limefile_volumes_options *options,
+                               struct limefile_volumes **out, size_t *bad)
+{
+    return open_set(volumes, count, SIZE_MAX, options, out, bad);
 }
 
 int limefile_volumes_look(struct limefile_source *const *volumes, size_t count, size_t *bad)
 {
     struct limefile_volumes *set = NULL;
-    int err = begin(volumes, count, &set, bad);
+    int err = begin(volumes, count, &all, &set, bad);
     limefile_volumes_close(set);
     return err;
 }
@@ -298,6 +376,8 @@ void limefile_volumes_close(struct limefile_volumes *set)
     }
     free(set->volume);
     free(set->site_bytes);
+    free(set->order);
+    free(set->part);
     free(set->run);
     free(set->record);
     free(set->text);
@@ -308,7 +388,7 @@ size_t limefile_volumes_memory(const struct limefile_volumes *set)
 {
     size_t bytes = sizeof *set + set->count * sizeof *set->volume +
                    set->capacity * sizeof *set->run + set->records * sizeof *set->record +
-                   set->text_bytes;
+                   set->parts * sizeof *set->part + set->text_bytes;
     for (size_t i = 0; i < set->count; i++)
         bytes += limefile_index_memory(set->volume[i].index) + set->fields * sizeof(uint64_t);
     return bytes;
@@ -328,7 +408,15 @@ void limefile_volumes_facts(const struct limefile_volumes *set,
         .volumes = set->count,
         .master = set->master,
         .fields = set->fields,
+        .parts = set->parts,
     };
+}
+
+uint64_t limefile_volumes_part(const struct limefile_volumes *set, size_t i,
+                               const struct limefile_scidac_record **stated)
+{
+    *stated = &set->part[i].stated;
+    return set->part[i].ordinal;
 }
 
 uint64_t limefile_volumes_sites(const struct limefile_volumes *set, size_t volume)

@@ -12,6 +12,12 @@ struct volume {
     uint64_t *data; /* offsets of the data of the fields that are joined */
 };
 
+/* A record of a part of the lattice, which is not joined. */
+struct part {
+    uint32_t ordinal, message; /* in the master */
+    struct limefile_scidac_record stated;
+};
+
 /* Sites that follow each other in the lattice and in a volume. */
 struct run {
     uint64_t rank, at; /* at: in the volume's data, in sites */
@@ -35,6 +41,11 @@ struct limefile_volumes {
     uint64_t sites; /* of the lattice */
     uint64_t fields;
     uint64_t *site_bytes; /* of each field */
+    uint64_t *order; /* of the data in a volume other than the master: number + 1 of the field,
+                      * 0: a part */
+    struct part *part;
+    size_t parts;
+    struct limefile_volumes_options options;
     struct run *run;
     size_t runs, capacity, runs_max;
     struct joined *record;

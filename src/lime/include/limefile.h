@@ -1,5 +1,5 @@
 /*
- * limefile.h - the LIME container format: headers, index, names, check, writer.
+ * limefile.h - the LIME container format (docs/format.md): headers, index, names, check, writer.
  *
  * Knows no MPI and no FUSE. Nothing here prints, and nothing here has global
  * state, so different objects may be used from different threads at once; one
@@ -10,8 +10,6 @@
  *
  * Offsets and lengths are bytes, 64 bits wide, from the start of the container.
  * Ordinals, message numbers and record numbers are counted from 1.
- *
- * The format itself: docs/format.md.
  */
 #ifndef LIMEFILE_H
 #define LIMEFILE_H
@@ -34,7 +32,7 @@
  * The codes in addition to errno. LIMEFILE_E_MAGIC to LIMEFILE_E_BEGINNING are faults, at which
  * a reader must stop. LIMEFILE_D_* are deviations: a reader can go on. Those from
  * LIMEFILE_D_XML on are about what records mean (limeildg.h, limecheckpoint.h); LIMEFILE_D_XML
- * and _OPTIONAL have -code in `have`, LIMEFILE_D_CHECKSUM suma << 32 | sumb.
+ * has -code in `have`, _OPTIONAL the element in `why`, _CHECKSUM suma << 32 | sumb.
  */
 enum limefile_error {
     LIMEFILE_E_MAGIC = -10000, /* no record header where one must be */
@@ -109,6 +107,7 @@ enum limefile_error {
     LIMEFILE_E_GAUGE_ORDER,   /* data whose byte order cannot be told */
     LIMEFILE_E_GAUGE_FORM,    /* a precision or number of rows that a format has not */
     LIMEFILE_E_GAUGE_NAN,     /* figures of the data that are no numbers */
+    LIMEFILE_E_GAUGE_RANGE,   /* figures of the data that a format's header cannot have */
     LIMEFILE_E_GAUGE_CHECKSUM,
     LIMEFILE_E_GAUGE_PLAQUETTE,
     LIMEFILE_E_GAUGE_TRACE, /* data that are not what their header says */
@@ -182,17 +181,19 @@ int limefile_extent_of(uint64_t header_offset, uint64_t bytes, uint64_t *data_en
 /* ---- where bytes come from and go to (source.c) ------------------------------------ */
 
 /*
- * The only way in which this library touches a container. All calls but read may be
- * NULL in a source that is read only. read and write behave like pread and pwrite:
- * they may move fewer bytes than asked for; read gives 0 at the end; failure is -errno.
+ * The only way in which this library touches a container. read and write behave like pread
+ * and pwrite: they may move fewer bytes; read gives 0 at the end; failure is -errno. fault
+ * gives the fault that ends a container there. All but read may be NULL if it is read only.
  */
 struct limefile_source;
+struct limefile_finding;
 struct limefile_source_ops {
     ssize_t (*read)(struct limefile_source *, void *buf, size_t n, uint64_t offset);
     int (*size)(struct limefile_source *, uint64_t *size);
     ssize_t (*write)(struct limefile_source *, const void *buf, size_t n, uint64_t offset);
     int (*truncate)(struct limefile_source *, uint64_t size);
     int (*sync)(struct limefile_source *);
+    bool (*fault)(struct limefile_source *, uint64_t offset, struct limefile_finding *out);
 };
 struct limefile_source {
     const struct limefile_source_ops *ops;

@@ -23,7 +23,9 @@
  * All take the record's data as they stand: NULs and white space at both ends are no part of
  * the XML; names of elements are compared without their namespace. LIMEFILE_E_XML: it
  * cannot be parsed; LIMEFILE_E_XML_VALUE: an element that must be there is not, or says
- * nothing that makes sense (a lattice of no sites, a precision of 65 bits).
+ * nothing that makes sense (a lattice of no sites, a precision of 65 bits). A number that need
+ * not be there and cannot be read counts as missing; `ignored` is the name of the first such
+ * element, or NULL.
  */
 
 /* A lattice; the extents in sites, x first, t last. Their product fits 63 bits. */
@@ -41,6 +43,7 @@ struct limefile_ildg {
     unsigned flavours;             /* 1 unless it says otherwise */
     uint64_t components;           /* cvc, stag: complex numbers of a site; else 0 */
     struct limefile_lattice lattice;
+    const char *ignored;
 };
 int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out);
 
@@ -69,6 +72,7 @@ int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out);
 struct limefile_scidac_file {
     struct limefile_lattice lattice;
     unsigned volfmt; /* 0: one file; others: a part of a lattice */
+    const char *ignored;
 };
 int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac_file *out);
 
@@ -87,6 +91,7 @@ struct limefile_scidac_record {
     uint64_t typesize, datacount;
     unsigned box_dims; /* HYPERCUBE */
     uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX];
+    const char *ignored;
 };
 int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scidac_record *out);
 

@@ -74,6 +74,14 @@ int limefile_gauge_open(struct limefile_source *, uint64_t ordinal,
                         struct limefile_gauge **out);
 void limefile_gauge_close(struct limefile_gauge *); /* NULL: nothing happens */
 
+/* The same. If it fails because of a value in a header, `why` names the key, the value and what
+ * is supported, as "DATATYPE = 4D_SU2_GAUGE: not SU(3); ..."; it is "" otherwise. Parts of it
+ * are from the file: they can contain any bytes but NUL. */
+#define LIMEFILE_GAUGE_WHY_MAX 512
+int limefile_gauge_open_explained(struct limefile_source *, uint64_t ordinal,
+                                  struct limefile_gauge **out,
+                                  char why[LIMEFILE_GAUGE_WHY_MAX]);
+
 /* A field of a container whose data are in `source` from field->record.data_offset on.
  * LIMEFILE_E_GAUGE_NONE if it is no SU(3) configuration of four dimensions. */
 int limefile_gauge_open_field(struct limefile_source *, const struct limefile_field *,
@@ -124,7 +132,8 @@ uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *);
 
 struct limefile_gauge_totals;
 
-/* Puts checksums and plaquette into the header. LIMEFILE_E_GAUGE_NAN: they are no numbers. */
+/* Puts checksums and plaquette into the header. LIMEFILE_E_GAUGE_NAN: they are no numbers;
+ * LIMEFILE_E_GAUGE_RANGE: no reader would accept them in this format. */
 int limefile_gauge_image_seal(struct limefile_gauge_image *,
                               const struct limefile_gauge_totals *);
 
@@ -165,6 +174,9 @@ int limefile_gauge_has_guise(int fd);
 int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out);
 void limefile_gauge_guise_close(struct limefile_gauge_guise *); /* NULL: nothing happens */
 
+/* The file as it is; it lives as long as the guise. */
+const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *);
+
 /* Read only; bears several threads. Memory it takes, roughly. */
 struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise *);
 size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *);
@@ -189,7 +201,8 @@ struct limefile_gauge_pass {
     bool without_plaquette; /* nobody wants it */
     unsigned threads;       /* 0: as many as there are processors */
     /* Bytes that it may take, roughly; 0: 512 MiB. Where that is too little for a few planes of
-     * the lattice it takes more, up to 2000 MiB; -ENOMEM for a lattice that needs more yet. */
+     * the lattice it takes more, up to 640 MiB; a lattice that needs more yet, one that is long
+     * in x, is read twice in small pieces. */
     size_t memory;
 };
 
@@ -201,10 +214,26 @@ int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge
  * a plaquette with few digits within one of the last, but at most LIMEFILE_PHYSICS_DIGIT_MAX.
  */
 #define LIMEFILE_GAUGE_TOLERANCE         1e-5
-#define LIMEFILE_GAUGE_TOLERANCE_OPENQCD 1e-9
+#define LIMEFILE_GAUGE_TOLERANCE_OPENQCD LIMEFILE_PHYSICS_TOLERANCE_OPENQCD
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
 
-/* Both: reads all data and compares them with what the header says. */
+/* Compares the data with all that the header states, as exactly as its figures are written
+ * (limefile_physics_agrees()). Returns true if they agree; else text is the first difference:
+ * "plaquette 0.58..., not 0.12... as in the header". It begins with "checksum", "plaquette" or
+ * "link trace". */
+#define LIMEFILE_GAUGE_DIFFERENCE_MAX 160
+bool limefile_gauge_agrees(const struct limefile_gauge *, const struct limefile_gauge_totals *,
+                           char text[LIMEFILE_GAUGE_DIFFERENCE_MAX]);
+
+/* The plaquette and the link trace that the header states. Returns how many there are. */
+int limefile_gauge_stated(const struct limefile_gauge *,
+                          struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
+
+/* Returns why the header has nothing that the data can be compared with; NULL if it has a
+ * checksum, a plaquette or a link trace. */
+const char *limefile_gauge_why_unverified(const struct limefile_gauge *);
+
+/* Both limefile_gauge_run() and limefile_gauge_compare(). */
 int limefile_gauge_verify(const struct limefile_gauge *, unsigned threads,
                           bool (*progress)(void *context, uint64_t sites_more), void *context,
                           struct limefile_gauge_totals *out);

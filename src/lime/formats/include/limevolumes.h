@@ -31,6 +31,24 @@ void limefile_volumes_close(struct limefile_volumes *);
 int limefile_volumes_open_within(struct limefile_source *const *volumes, size_t count,
                                  size_t memory, struct limefile_volumes **out, size_t *bad);
 
+/* Which records are joined. */
+struct limefile_volumes_options {
+    /* Leave out messages with a record of a part of the lattice (a hypercube), which cannot be
+     * joined. Without it such a record is LIMEFILE_E_VOLUME_PART. */
+    bool skips_parts;
+
+    /* Join only these records, as they are numbered in the container that is joined without
+     * them, with their messages and the private file XML's. NULL: all. LIMEFILE_E_NO_RECORD.
+     * The array is the caller's, and not used after the open. */
+    const uint64_t *records;
+    size_t record_count;
+};
+
+/* limefile_volumes_open() with options. */
+int limefile_volumes_open_with(struct limefile_source *const *volumes, size_t count,
+                               const struct limefile_volumes_options *,
+                               struct limefile_volumes **out, size_t *bad);
+
 /* Whether they look like a whole set: metadata, lengths and the number of sites fit together.
  * The lists are not read. 0, or what limefile_volumes_open() would return. */
 int limefile_volumes_look(struct limefile_source *const *volumes, size_t count, size_t *bad);
@@ -46,9 +64,14 @@ struct limefile_volumes_facts {
     unsigned volfmt; /* 1 MULTIFILE, 2 PARTFILE, 3 PARTFILE_DIR */
     struct limefile_lattice lattice;
     size_t volumes, master; /* master: its number */
-    uint64_t fields;        /* records that are joined */
+    uint64_t fields;        /* records of the whole lattice */
+    size_t parts;           /* records that are left out by skips_parts */
 };
 void limefile_volumes_facts(const struct limefile_volumes *, struct limefile_volumes_facts *);
+/* The i-th record that is left out, from 0: its ordinal in the master, and what describes it.
+ */
+uint64_t limefile_volumes_part(const struct limefile_volumes *, size_t i,
+                               const struct limefile_scidac_record **stated);
 uint64_t limefile_volumes_sites(const struct limefile_volumes *, size_t volume);
 
 /* True if a name is a volume's: "NAME.vol0012" (*stem: the length of NAME), or the folder

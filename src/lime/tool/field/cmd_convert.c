@@ -1,6 +1,6 @@
 /* cmd_convert.c - lime convert: a gauge configuration into another program's format */
 #define _GNU_SOURCE
-#include "gaugefile.h"
+#include "convertcheck.h"
 #include "limeoutput.h"
 #include "limephysics.h"
 #include "progress.h"
@@ -20,7 +20,8 @@ static const char help[] =
     "LIME container (ILDG, or QIO's four colour matrices), a volume of a set that\n"
     "QIO has written, or a NERSC, MILC (version 5) or openQCD file; its format is\n"
     "detected. OUT appears, or is replaced, only when all is written, and only if\n"
-    "the data of IN have the checksum and plaquette that IN gives for them.\n"
+    "the data of IN have the checksum and plaquette that IN gives for them, and lime\n"
+    "can read OUT back.\n"
     "\n"
     "  -f, --force           replace OUT if it exists; never if it is also IN\n"
     "      --to FORMAT       ildg, nersc, milc or openqcd; without it the suffix of\n"
@@ -30,6 +31,9 @@ static const char help[] =
     "      --rows ROWS       2: leave out the third row of each link, 3: keep it\n"
     "                        (the default); 2 for nersc only\n"
     "      --record RECORD   which record of a container with several\n"
+    "      --ignore-checksum  convert IN although the data do not have the checksum or\n"
+    "                        plaquette that IN gives, or although a MILC header has no\n"
+    "                        sum (both are 0); the header of IN is not kept\n"
     "      --lfn NAME        ildg: the logical file name; without it that of IN\n"
     "      --ensemble ID     nersc: ENSEMBLE_ID; without it that of IN\n"
     "      --label TEXT      nersc: ENSEMBLE_LABEL; without it that of IN\n"
@@ -44,12 +48,14 @@ static const char help[] =
     "  lime convert --lfn lfn://ldg/us/run/conf.0042 l4896f.0042 conf.0042.lime\n"
     "\n"
     "Exit status: 0 done; 1 the data of IN are not what IN says, or OUT could not be\n"
-    "written; 2 wrong usage, or IN cannot be opened or has no configuration.\n";
+    "written or cannot hold the data; 2 wrong usage, or IN cannot be opened or has no\n"
+    "configuration.\n";
 
 struct options {
     struct limefile_gauge_form form;
     const char *record;
     bool force;
+    bool ignores_checksum;
 };
 
 struct conversion {
@@ -91,42 +97,6 @@ static bool show_progress(void *context, uint64_t sites)
     return true;
 }
 
-static void tell_deviation(const struct conversion *c, const struct limefile_physics *is)
-{
-    double most = is->unitarity > is->determinant ? is->unitarity : is->determinant;
-    const uint64_t *at = is->first.at;
-    message(c->in.path,
-            "warning: %" PRIu64 " link%s from SU(3) by up to %.2e (more than %.0e); the first "
-            "is at site %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 ", direction %c",
-            is->bad_links, is->bad_links == 1 ? " deviates" : "s deviate", most, is->bound,
-            at[0], at[1], at[2], at[3], "xyzt"[is->first.direction]);
-}
-
-/* Two rows say all only of a link in SU(3). */
-static int judge(const struct conversion *c, const struct limefile_gauge_totals *totals,
-                 unsigned rows)
-{
-    const struct limefile_physics *is = &totals->physics;
-    int err = limefile_gauge_compare(c->in.gauge, totals);
-    if (is->nonfinite) {
-        message(c->in.path, "%" PRIu64 " number%s NaN or infinite; not converted",
-                is->nonfinite, is->nonfinite == 1 ? " is" : "s are");
-        return TOOL_BAD;
-    }
-    if (err) {
-        gaugefile_differs(&c->in, totals, err);
-        message(c->out_path, "not written: the data of '%s' may be damaged", c->in.path);
-        return TOOL_BAD;
-    }
-    if (is->bad_links == 0)
-        return TOOL_GOOD;
-    tell_deviation(c, is);
-    if (rows != 2)
-        return TOOL_GOOD;
-    message(c->out_path, "not written: third rows cannot be left out; use --rows 3");
-    return TOOL_BAD;
-}
-
 static int write_rest(struct conversion *c, const struct limefile_gauge_totals *totals)
 {
     size_t n, tail;
@@ -160,16 +130,22 @@ static int write_all(struct conversion *c, const struct options *o)
     progress_begin(&c->progress, "convert", limefile_sites_count(pass.sites) * c->site_bytes);
     int err = limefile_gauge_run(&pass, &totals);
     progress_end(&c->progress);
-    int status = err ? TOOL_GOOD : judge(c, &totals, o->form.rows);
+    int status = err ? TOOL_GOOD
+                     : convert_judge_input(&c->in, c->out_path, &totals, o->form.rows,
+                                           o->ignores_checksum);
     if (!err && status == TOOL_GOOD)
         err = write_rest(c, &totals);
+    if (!err && status == TOOL_GOOD)
+        status = convert_judge_output(c->out.fd, c->out_path, o->form.format, &totals);
     if (!err && status == TOOL_GOOD) {
         err = limefile_output_commit(&c->out);
         if (err)
             message_output(c->out_path, "write", err);
         return err ? TOOL_BAD : TOOL_GOOD;
     }
-    if (err)
+    if (err == LIMEFILE_E_GAUGE_RANGE)
+        convert_refuse(c->out_path, err, &totals);
+    else if (err)
         message(c->out_path, "convert '%s': %s", c->in.path, limefile_strerror(err));
     limefile_output_abort(&c->out);
     return TOOL_BAD;
@@ -202,7 +178,6 @@ static void fill_in(struct limefile_gauge_form *form, const struct limefile_gaug
     form->creator = "lime convert";
     if (!form->has_sequence)
         form->sequence = in->sequence;
-    form->text = in->text;
     form->text_type = type;
 }
 
@@ -223,6 +198,8 @@ static int convert(const struct options *asked, const char *in, const char *out)
         return status;
     snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(c.in.gauge->format));
     fill_in(&o.form, c.in.gauge, now, type);
+    if (!o.ignores_checksum) /* the header may state what the data do not have */
+        o.form.text = c.in.gauge->text;
     int err = limefile_gauge_image_new(&c.in.gauge->sites, &o.form, &c.image);
     if (err) {
         message(out, "--to %s: %s", limefile_gauge_format_name(o.form.format),
@@ -296,6 +273,8 @@ static int take_option(struct options *o, int opt, char **argv)
         o->record = optarg;
     else if (opt == 'f')
         o->force = true;
+    else if (opt == 'i')
+        o->ignores_checksum = true;
     else if (opt == 'e')
         form->ensemble_id = optarg;
     else if (opt == 'l')
@@ -333,6 +312,7 @@ static int run(int argc, char **argv)
         {"label", required_argument, NULL, 'l'},
         {"sequence", required_argument, NULL, 's'},
         {"force", no_argument, NULL, 'f'},
+        {"ignore-checksum", no_argument, NULL, 'i'},
         {"help", no_argument, NULL, 'H'},
         {NULL, 0, NULL, 0},
     };

@@ -13,16 +13,20 @@
 #include <string.h>
 
 static const char help[] =
-    "Usage: lime join [-f] VOLUME OUT\n"
+    "Usage: lime join [-f] [--record N]... [--skip-parts] VOLUME OUT\n"
     "       lime join --info VOLUME\n"
     "Join the volumes of a set that QIO has written (PARTFILE, PARTFILE_DIR or\n"
     "MULTIFILE) to one container. VOLUME is any of them; the others are found by its\n"
     "name, NAME.vol0000 or vol0000/NAME. OUT appears, or is replaced, only when all\n"
     "is written, and only if each record has the checksum that the set gives for it.\n"
     "\n"
-    "  -f, --force  replace OUT if it exists; never if it is a volume of the set\n"
-    "      --info   only show what is in the set, and whether it is complete\n"
-    "      --help   this text\n"
+    "  -f, --force        replace OUT if it exists; never if it is a volume of the set\n"
+    "      --info         only show what is in the set, and whether it is complete\n"
+    "      --record N     join only the record with this number in the list of --info,\n"
+    "                     with its metadata; may be given more than once\n"
+    "      --skip-parts   leave out records of a part of the lattice, which cannot be\n"
+    "                     joined; without it and --record nothing is written then\n"
+    "      --help         this text\n"
     "\n"
     "Examples:\n"
     "  lime join --info prop.vol0000\n"
@@ -31,12 +35,18 @@ static const char help[] =
     "\n"
     "'lime convert' takes VOLUME, too, where the set is a gauge configuration.\n"
     "\n"
-    "Exit status: 0 done; 1 volumes are missing or do not fit together, a checksum\n"
-    "is wrong, or OUT could not be written; 2 wrong usage, or VOLUME cannot be\n"
-    "opened or is not a volume.\n";
+    "Exit status: 0 done; 1 volumes are missing or do not fit together, a record\n"
+    "cannot be joined or does not exist, a checksum is wrong, or OUT could not be\n"
+    "written; 2 wrong usage, or VOLUME cannot be opened or is not a volume.\n";
 
 enum {
     BUFFER_BYTES = 8 << 20,
+};
+
+struct options {
+    bool info, force, skips_parts;
+    uint64_t *records;
+    size_t record_count;
 };
 
 struct joining {
@@ -72,6 +82,11 @@ static int show_info(struct joining *j)
         char shown[TYPE_SHOWN_MAX];
         printf("%4" PRIu64 "  %-28s %12" PRIu64 " bytes\n", i,
                type_shown(r.type, r.type_len, shown), r.bytes);
+    }
+    for (size_t i = 0; i < facts.parts; i++) {
+        char part[SETFILE_PART_MAX];
+        setfile_part_text(&j->in, i, part);
+        answer(j->in.names[facts.master], "%s", part);
     }
     return TOOL_GOOD;
 }
@@ -190,14 +205,37 @@ static int work(struct joining *j)
     return j->out_path ? write_out(j) : show_info(j);
 }
 
-static int join(const char *volume, const char *out, bool force)
+/* Records of a part of the lattice are left out. That needs the user's consent. */
+static int judge_parts(const struct joining *j, const struct options *o)
 {
-    struct joining j = {.out_path = out, .force = force};
-    int status = setfile_open(&j.in, volume);
+    struct limefile_volumes_facts facts;
+    limefile_volumes_facts(j->in.volumes, &facts);
+    if (!j->out_path || o->records || !facts.parts)
+        return TOOL_GOOD;
+    for (size_t i = 0; i < facts.parts; i++) {
+        char part[SETFILE_PART_MAX];
+        setfile_part_text(&j->in, i, part);
+        message(j->in.names[facts.master], "%s%s", o->skips_parts ? "warning: " : "", part);
+    }
+    if (o->skips_parts)
+        return TOOL_GOOD;
+    message(j->out_path, "not written: --skip-parts leaves such records out, --record chooses "
+                         "others ('lime join --info' lists them)");
+    return TOOL_BAD;
+}
+
+static int join(const char *volume, const char *out, const struct options *o)
+{
+    struct joining j = {.out_path = out, .force = o->force};
+    const struct limefile_volumes_options options = {
+        .skips_parts = true, .records = o->records, .record_count = o->record_count};
+    int status = setfile_open(&j.in, volume, &options);
     if (status != TOOL_GOOD)
         return status;
     j.source = limefile_volumes_source(j.in.volumes);
-    status = work(&j);
+    status = judge_parts(&j, o);
+    if (status == TOOL_GOOD)
+        status = work(&j);
     free(j.buffer);
     limefile_fields_release(&j.fields);
     limefile_index_free(j.index);
@@ -205,26 +243,70 @@ static int join(const char *volume, const char *out, bool force)
     return status;
 }
 
+static int take_record(struct options *o)
+{
+    uint64_t *more = reallocarray(o->records, o->record_count + 1, sizeof *more);
+    if (!more) {
+        message(NULL, "out of memory");
+        return TOOL_BAD;
+    }
+    o->records = more;
+    if (!number_parse(optarg, strlen(optarg), &more[o->record_count]) ||
+        more[o->record_count] == 0)
+        return usage_error(&cmd_join, "--record: '%s' is not a number of a record", optarg);
+    o->record_count++;
+    return TOOL_GOOD;
+}
+
+static int take_option(struct options *o, int opt, char **argv)
+{
+    switch (opt) {
+    case 'i':
+        o->info = true;
+        return TOOL_GOOD;
+    case 'f':
+        o->force = true;
+        return TOOL_GOOD;
+    case 's':
+        o->skips_parts = true;
+        return TOOL_GOOD;
+    case 'R':
+        return take_record(o);
+    default:
+        return option_error(&cmd_join, argv);
+    }
+}
+
 static int run(int argc, char **argv)
 {
     static const struct option longs[] = {
         {"info", no_argument, NULL, 'i'},
         {"force", no_argument, NULL, 'f'},
+        {"record", required_argument, NULL, 'R'},
+        {"skip-parts", no_argument, NULL, 's'},
         {"help", no_argument, NULL, 'H'},
         {NULL, 0, NULL, 0},
     };
-    bool info = false, force = false;
-    for (int opt; (opt = read_option(argc, argv, "f", longs, NULL)) != -1;) {
-        if (opt == 'H')
+    struct options o = {.records = NULL};
+    int status = TOOL_GOOD;
+    for (int opt; !status && (opt = read_option(argc, argv, "f", longs, NULL)) != -1;) {
+        if (opt == 'H') {
+            free(o.records);
             return print_help(&cmd_join);
-        if (opt != 'i' && opt != 'f')
-            return option_error(&cmd_join, argv);
-        info = info || opt == 'i';
-        force = force || opt == 'f';
+        }
+        status = take_option(&o, opt, argv);
     }
-    if (argc - optind != (info ? 1 : 2))
-        return usage_error(&cmd_join, info ? "one VOLUME expected" : "VOLUME and OUT expected");
-    return join(argv[optind], info ? NULL : argv[optind + 1], force);
+    if (!status && argc - optind != (o.info ? 1 : 2))
+        status =
+            usage_error(&cmd_join, o.info ? "one VOLUME expected" : "VOLUME and OUT expected");
+    if (!status && o.info && (o.records || o.skips_parts))
+        status =
+            usage_error(&cmd_join, "--info lists all records; --record and --skip-parts are "
+                                   "for joining");
+    if (!status)
+        status = join(argv[optind], o.info ? NULL : argv[optind + 1], &o);
+    free(o.records);
+    return status;
 }
 
 const struct command cmd_join = {"join", "volumes of a set, as one container", help, run};

@@ -54,20 +54,24 @@ static bool name_unknown(const struct gaugefile *f, uint64_t ordinal)
     return named > 0;
 }
 
-static void open_message(const struct gaugefile *f, uint64_t ordinal, int err)
+/* why: "", or what is wrong with the header. */
+static void open_message(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
 {
     if (err == LIMEFILE_E_GAUGE_SEVERAL)
         message(f->path,
                 "several configurations; choose one with --record ('lime info' lists them)");
+    else if (*why)
+        message(f->path, "open: %s", why);
     else if (err != LIMEFILE_E_GAUGE_NONE || !name_unknown(f, ordinal))
         message_code(f->path, "open", err);
 }
 
-/* A volume stands for its set. */
+/* A volume stands for its set; a configuration is a record of the whole lattice. */
 static int open_source(struct gaugefile *f)
 {
+    static const struct limefile_volumes_options whole = {.skips_parts = true};
     if (setfile_is(f->path)) {
-        int status = setfile_open(&f->set, f->path);
+        int status = setfile_open(&f->set, f->path, &whole);
         if (status == TOOL_GOOD)
             f->source = limefile_volumes_source(f->set.volumes);
         return status;
@@ -90,6 +94,7 @@ static void close_source(struct gaugefile *f)
 
 int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
 {
+    char why[LIMEFILE_GAUGE_WHY_MAX];
     uint64_t ordinal = 0;
     *f = (struct gaugefile){.path = path, .fd = -1};
     int status = open_source(f);
@@ -97,9 +102,9 @@ int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
         return status;
     if (record)
         status = select_ordinal(f, record, &ordinal);
-    int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge);
+    int err = status ? 0 : limefile_gauge_open_explained(f->source, ordinal, &f->gauge, why);
     if (err) {
-        open_message(f, ordinal, err);
+        open_message(f, ordinal, err, why);
         status = TOOL_UNUSABLE;
     }
     if (status != TOOL_GOOD)

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +156,7 @@ static int open_files(struct setfile *f)
     return TOOL_GOOD;
 }
 
-static int join(struct setfile *f)
+static int join(struct setfile *f, const struct limefile_volumes_options *options)
 {
     struct limefile_source **sources = calloc(f->count, sizeof *sources);
     size_t bad;
@@ -165,11 +166,13 @@ static int join(struct setfile *f)
     }
     for (size_t i = 0; i < f->count; i++)
         sources[i] = &f->files[i].source;
-    int err = limefile_volumes_open(sources, f->count, &f->volumes, &bad);
+    int err = limefile_volumes_open_with(sources, f->count, options, &f->volumes, &bad);
     free(sources);
     if (!err)
         return TOOL_GOOD;
-    if (bad < f->count)
+    if (err == LIMEFILE_E_NO_RECORD)
+        message(f->path, "--record: no such record; 'lime join --info' lists them");
+    else if (bad < f->count)
         message_code(f->names[bad], "join", err);
     else
         message(f->path, "join %zu volumes: %s", f->count, limefile_strerror(err));
@@ -218,17 +221,41 @@ static int find_names(struct setfile *f)
     return status;
 }
 
-int setfile_open(struct setfile *f, const char *path)
+int setfile_open(struct setfile *f, const char *path,
+                 const struct limefile_volumes_options *options)
 {
     *f = (struct setfile){.path = path};
     int status = find_names(f);
     if (status == TOOL_GOOD)
         status = open_files(f);
     if (status == TOOL_GOOD)
-        status = join(f);
+        status = join(f, options);
     if (status != TOOL_GOOD)
         setfile_close(f);
     return status;
+}
+
+/* "sites 0 0 0 2 to 3 3 3 2". */
+static void describe_box(const struct limefile_scidac_record *stated, char *text, size_t cap)
+{
+    size_t used = 0;
+    for (unsigned corner = 0; corner < 2; corner++) {
+        const uint64_t *at = corner ? stated->upper : stated->lower;
+        used += (size_t)snprintf(text + used, cap - used, "%s", corner ? " to" : "sites");
+        for (unsigned i = 0; i < stated->box_dims; i++)
+            used += (size_t)snprintf(text + used, cap - used, " %" PRIu64, at[i]);
+    }
+}
+
+void setfile_part_text(const struct setfile *f, size_t i, char text[SETFILE_PART_MAX])
+{
+    const struct limefile_scidac_record *stated;
+    char box[2 * LIMEFILE_DIMS_MAX * 21 + 16];
+    uint64_t ordinal = limefile_volumes_part(f->volumes, i, &stated);
+    describe_box(stated, box, sizeof box);
+    snprintf(text, SETFILE_PART_MAX,
+             "record %" PRIu64 ": not joined: a part of the lattice (%s%s%s)", ordinal,
+             stated->datatype, *stated->datatype ? ", " : "", box);
 }
 
 void setfile_close(struct setfile *f)

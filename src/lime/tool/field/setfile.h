@@ -17,7 +17,11 @@ struct setfile {
 bool setfile_is(const char *path);
 
 /* An exit status, after a message if it is not GOOD; setfile_close() only after GOOD. */
-int setfile_open(struct setfile *, const char *path);
+int setfile_open(struct setfile *, const char *path, const struct limefile_volumes_options *);
 void setfile_close(struct setfile *);
+
+/* Writes which record of the master is left out, the i-th by skips_parts, and why. */
+enum { SETFILE_PART_MAX = 512 };
+void setfile_part_text(const struct setfile *, size_t i, char text[SETFILE_PART_MAX]);
 
 #endif
