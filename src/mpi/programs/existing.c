@@ -1,4 +1,4 @@
-/* existing.c - refuse to overwrite a file that somebody may need */
+/* existing.c - refuse to overwrite a file that existed before */
 #include "existing.h"
 #include "limeoutput.h"
 
