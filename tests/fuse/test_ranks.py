@@ -350,8 +350,8 @@ class Faults(TestCase):
             serving(mount)
         self.assertEqual(folders(daemon), [])
 
-    def test_no_mpirun(self):
-        with self.mount("ranks=2", "mpirun=/nowhere/mpirun") as mount:
+    def test_mpirun_fails(self):
+        with self.mount("ranks=2", "mpirun=false") as mount:
             with open(mount.join("data-0"), "rb") as file:
                 self.assertEqual(sha256(file.read()), sha256(self.data[0]))
             self.assertEqual(stats(mount)["forwarded_bytes"], 0)

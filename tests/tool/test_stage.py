@@ -280,7 +280,7 @@ class Bad(TestCase):
             self.stage(*args, code=2)
         for sums in ("", ",", "md5,", "md5,,cksum", "md5 ", "MD5"):
             _, errors = self.stage("--sums", sums, self.at_source("c"), self.target, code=2)
-            self.assertIn("--sums: '", errors)
+            self.assertIn("--sums: unknown checksum '", errors)
         self.stage("--sums=md5,md5", self.at_source("c"), self.at_target("twice"))
         self.assertFails("not a folder", self.at_source("c"), self.at_source("c"),
                          self.at_target("twice"))
