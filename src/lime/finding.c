@@ -36,6 +36,8 @@ static int numbers(const struct limefile_finding *f, char *buf, size_t cap)
                             f->have);
         return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
     case LIMEFILE_D_CHECKSUM:
+        if (f->why) /* a mount's, which has the numbers */
+            return snprintf(buf, cap, "%s", "");
         if (f->ordinal == 0 && (f->have | f->want) <= UINT32_MAX) /* of NERSC's format */
             return snprintf(buf, cap, " (%08x, not %08x)", (unsigned)f->have,
                             (unsigned)f->want);

@@ -189,11 +189,27 @@ static int judge_padding(struct limefile_scan *scan, uint64_t data_end, unsigned
     return 0;
 }
 
+/* A source that shows a damaged container knows the fault without its bytes: 0, or its code. */
+static int judge_shown(struct limefile_scan *scan)
+{
+    struct limefile_source *source = scan->source;
+    struct limefile_finding fault;
+    if (!source->ops->fault || !source->ops->fault(source, scan->next, &fault))
+        return 0;
+    scan->fault = fault;
+    if (scan->report)
+        scan->report(scan->context, &fault);
+    return fault.code;
+}
+
 /* The header at scan->next; 1 if there is one, 0 at the end of the file. */
 static int read_header(struct limefile_scan *scan, struct limefile_header *header)
 {
     const unsigned char *bytes;
     size_t got;
+    int shown = judge_shown(scan);
+    if (shown)
+        return shown;
     int err = window(scan, scan->next, LIMEFILE_HEADER_BYTES, &bytes, &got);
     if (err)
         return fail(scan, err, scan->next, 0, 0);

@@ -95,7 +95,8 @@ class Corpus(limetest.TestCase):
         for mount, rows in self.each():
             for row in rows:
                 path = mount.join(name_of(row))
-                self.assertEqual(sorted(set(os.listxattr(path)) - {"user.lime.checksum"}), sorted(
+                verdict = {"user.lime.checksum", "user.lime.reason"}
+                self.assertEqual(sorted(set(os.listxattr(path)) - verdict), sorted(
                     f"user.lime.{key}"
                     for key in ("type", "message", "record", "mb", "me", "offset")))
                 for key, want in (("type", row["type"]), ("message", row["message"]),

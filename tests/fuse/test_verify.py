@@ -19,6 +19,7 @@ import test_ranks
 from test_ranks import serving, stats, until
 
 CHECKSUM, VERIFY = "user.lime.checksum", "user.lime.verify"
+REASON = "user.lime.reason"
 MIB = 1 << 20
 PATIENT = "job_timeout=30"  # on a busy machine, too
 
@@ -95,11 +96,16 @@ class OnRequest(Files):
                 path = mount.join(row["file"], f"{row['ordinal']:03}-{row['type']}")
                 has = row["type"] in ("ildg-binary-data", "scidac-binary-data") and \
                     not row["file"].startswith("clime_pack")
-                self.assertEqual(CHECKSUM in os.listxattr(path), has, path)
-                if has:
+                is_data = row["type"].endswith("-binary-data")
+                self.assertEqual(CHECKSUM in os.listxattr(path), is_data, path)
+                if is_data and not has:
+                    for name in CHECKSUM, VERIFY:
+                        self.assertEqual(os.getxattr(path, name), b"unverified")
+                    self.assertEqual(os.getxattr(path, REASON), b"no checksum")
+                elif has:
                     self.assertEqual(verdict(path), "unverified")
-                    self.assertEqual(os.getxattr(path, VERIFY), b"ok", path)
-                    self.assertEqual(verdict(path), "ok")
+                    self.assertEqual(os.getxattr(path, VERIFY), b"good", path)
+                    self.assertEqual(verdict(path), "good")
                     count += 1
                 else:
                     for name in CHECKSUM, VERIFY:
@@ -145,7 +151,7 @@ class OnRequest(Files):
                 with self.subTest(opts, n=len(harmed)), limetest.Mount(path, opts=opts) as mount:
                     record = mount.join("ildg-binary-data")
                     self.assertEqual(verdict(record), "bad" if why else "unverified")
-                    self.assertEqual("user.lime.reason" in os.listxattr(record), bool(why))
+                    self.assertEqual(REASON in os.listxattr(record), bool(why))
                     if opts == "verify=stream" and harmed:
                         self.assertEqual(read_to_the_end(record)[1], errno.EIO)
                         self.assertEqual(verdict(record), "bad")
@@ -153,9 +159,10 @@ class OnRequest(Files):
                         self.assertRaises(OSError, os.open, record, os.O_RDONLY)
                     self.assertEqual(os.getxattr(record, VERIFY), b"bad")
                     self.assertEqual(verdict(record), "bad")
-                    self.assertEqual(self.lime(mount.path, status=1),
-                                     f"{record}: bad{': ' + why if why else ''}\n".replace(
-                                         "/ildg", "/002-ildg"))
+                    reason = os.getxattr(record, REASON).decode()
+                    self.assertTrue(reason == why or not why and "checksum" in reason, reason)
+                    self.assertIn(f"{record}: bad: {reason}\n".replace("/ildg", "/002-ildg"),
+                                  self.lime(mount.path, status=1))
 
     def test_other_sites_than_described(self):
         """The data are what was written, although the lattice or the precision is another."""
@@ -168,44 +175,59 @@ class OnRequest(Files):
                     record = mount.join("ildg-binary-data")
                     self.assertEqual(verdict(record), "unverified")
                     if opts == "verify=off":
-                        self.assertEqual(self.lime("-q", mount.path), "")
+                        self.assertEqual(self.lime("-q", record), "")
+                        self.assertIn(": bad: ", self.lime(mount.path, status=1))
                     for block in 131072, 1000, 1 << 20:
                         self.assertEqual(read_to_the_end(record, block), (data, 0))
-                    self.assertEqual(verdict(record), "ok")
+                    self.assertEqual(verdict(record), "good")
 
     def test_unverifiable(self):
-        """Whatever has a checksum has a verdict, and the reason of what is none."""
+        """All data have a verdict, and the reason if they cannot be verified."""
         form, (kind, data), sums = configuration((4, 4, 4, 8))
         self.folder = self.tempdir()
         cases = {"a": ([("scidac-binary-data", data), sums], "the size of a site is not known"),
                  "b": ([form, (kind, data), ("scidac-checksum", b"<x/>")],
                        "its checksum cannot be understood"),
                  "c": ([scidac.private_record(288), form, (kind, data * 2), sums],
-                       "its descriptions disagree on the size of a site")}
+                       "its descriptions disagree on the size of a site"),
+                 "d": ([("note", b"text"), form, (kind, data)], "no checksum")}
         for name, (records, _) in cases.items():
             self.put(records, name)
-        self.put([("note", b"text"), form, (kind, data)], "none")
+        self.put([("note", b"text"), ("note", b"more")], "none")
         for opts in "verify=off", "verify=stream", "verify=open":
             with limetest.Mount(self.folder, opts=opts) as mount:
                 said = []
                 for name, (records, why) in cases.items():
-                    ordinal = len(records) - 1
-                    path = mount.join(name, f"{ordinal:03}-{records[-2][0]}")
+                    ordinal = 1 + max(i for i, (type, _) in enumerate(records)
+                                      if type.endswith("-binary-data"))
+                    path = mount.join(name, f"{ordinal:03}-{records[ordinal - 1][0]}")
                     said.append((path, why))
                     self.assertEqual(verdict(path), "unverified")
                     self.assertEqual(os.getxattr(path, "user.lime.reason").decode(), why)
-                    self.assertEqual(read_to_the_end(path), (records[-2][1], 0))
+                    self.assertEqual(read_to_the_end(path), (records[ordinal - 1][1], 0))
                     self.assertEqual(os.getxattr(path, VERIFY), b"unverified")
-                    self.assertEqual(self.lime(path, status=1), f"{path}: unverified: {why}\n")
-                lines = [f"{path}: unverified: {why}\n" for path, why in said]
-                self.assertEqual(self.lime(mount.path, status=1), "".join(lines))
-                self.assertEqual(self.lime("-q", mount.path, status=1), "".join(lines))
+                    self.assertEqual(self.lime(path, status=3), f"{path}: unverified: {why}\n")
+                for args in (["-q"], []):  # metadata of "b" and "c" are bad as well
+                    lines = self.lime(*args, mount.path, status=1).splitlines()
+                    self.assertEqual([line for line in lines if ": unverified: " in line],
+                                     [f"{path}: unverified: {why}" for path, why in said])
+                    self.assertEqual([line.split(": bad: ")[0] for line in lines
+                                      if ": bad: " in line], [mount.join(name) for name in "bc"])
                 found = [json.loads(line)
                          for line in self.lime("--json", mount.path, status=1).splitlines()]
-                self.assertEqual(found, [{"file": path, "checksum": "unverified", "reason": why}
-                                         for path, why in said])
-                self.assertIn("no record with a checksum", self.lime(mount.join("none")))
-                self.assertNotIn("user.lime.reason", os.listxattr(mount.join("none", "001-note")))
+                self.assertEqual([one for one in found if one["verdict"] != "bad"],
+                                 [{"file": path, "verdict": "unverified", "reason": why}
+                                  for path, why in said])
+                none = mount.join("none")
+                for args in (["-q"], []):
+                    self.assertEqual(self.lime(*args, none, status=3),
+                                     f"{none}: unverified: no record with data to verify\n")
+                self.assertEqual(json.loads(self.lime("--json", none, status=3)),
+                                 {"file": none, "verdict": "unverified",
+                                  "reason": "no record with data to verify"})
+                note = mount.join("none", "001-note")
+                self.assertIn("not the data of a field", self.lime(note, status=3))
+                self.assertFalse({CHECKSUM, REASON} & set(os.listxattr(note)))
 
     def test_others_in_a_stream(self):
         """Records without a checksum are opened and closed; the others' proofs stay."""
@@ -214,21 +236,23 @@ class OnRequest(Files):
             for _ in range(5):
                 read_to_the_end(mount.join("ildg-format"))
             self.assertEqual(read_to_the_end(mount.join("ildg-binary-data")), (data, 0))
-            self.assertEqual(verdict(mount.join("ildg-binary-data")), "ok")
+            self.assertEqual(verdict(mount.join("ildg-binary-data")), "good")
 
     def test_no_checksum(self):
         path, _data = self.conf(checksum=False)
         with limetest.Mount(path) as mount:
-            self.assertNotIn(CHECKSUM, os.listxattr(mount.join("ildg-binary-data")))
-            self.assertIn("no checksum", self.lime(mount.join("ildg-binary-data"), status=1))
-            self.assertIn("no record with a checksum", self.lime(mount.path))
+            record = mount.join("ildg-binary-data")
+            self.assertEqual(verdict(record), "unverified")
+            for asked in record, mount.path:
+                self.assertIn("unverified: no checksum", self.lime(asked, status=3))
+            self.assertEqual(stats(mount)["verified_bytes"], 0)
 
     def test_verdicts_are_for_one_state(self):
         """What changes from outside is another record, which nobody has verified."""
         path, data = self.conf()
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
             record = mount.join("ildg-binary-data")
-            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(os.getxattr(record, VERIFY), b"good")
             with open(path, "rb") as file:
                 at = file.read().index(data) + 1_000_000
             with open(path, "r+b") as file:
@@ -247,7 +271,7 @@ class OnRequest(Files):
             self.assertIn(b'user.lime.checksum="unverified"', done.stdout)
             self.assertEqual(stats(mount)["verified_bytes"], 0)
             done = limetest.run(["getfattr", "--only-values", "-n", VERIFY, record], check=True)
-            self.assertEqual(done.stdout, b"ok")
+            self.assertEqual(done.stdout, b"good")
 
     def test_command(self):
         good, _data = self.conf("good.lime")
@@ -258,16 +282,24 @@ class OnRequest(Files):
             out.write("no container")
         with limetest.Mount(self.folder) as mount:
             record = mount.join("good.lime", "ildg-binary-data")
-            self.assertEqual(self.lime(record), f"{record}: ok\n")
+            self.assertEqual(self.lime(record), f"{record}: good\n")
             self.assertEqual(self.lime("-q", record), "")
             self.assertEqual(self.lime("--json", record),
-                             json.dumps({"file": record, "checksum": "ok"}) + "\n")
+                             json.dumps({"file": record, "verdict": "good"}) + "\n")
             bad = mount.join("bad.lime", "002-ildg-binary-data")
-            self.assertEqual(self.lime("-q", mount.path, status=1), f"{bad}: bad\n")
-            self.assertEqual(self.lime(mount.path, status=1),
-                             f"{bad}: bad\n{mount.join('good.lime', '002-ildg-binary-data')}: ok\n")
+            plain = mount.join("plain.lime", "002-ildg-binary-data")
+            said = self.lime("-q", mount.path, status=1)
+            lines = [f"{bad}: bad: {os.getxattr(bad, REASON).decode()}\n",
+                     f"{plain}: unverified: no checksum\n"]
+            self.assertRegex(lines[0], "bad: checksum [0-9a-f]{8} [0-9a-f]{8}, not [0-9a-f]{8} "
+                                       "[0-9a-f]{8} as in the container")
+            self.assertEqual(said, "".join(lines))
+            lines.insert(1, f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
+            self.assertEqual(self.lime(mount.path, status=1), "".join(lines))
+            self.assertIn("not a record of a limefs mount",
+                          self.lime(mount.join("notes.txt"), status=2))
         self.assertIn("not a record of a limefs mount", self.lime(good, status=2))
-        self.assertIn("no limefs mount", self.lime(self.tempdir(), status=2))
+        self.assertIn("not in a limefs mount", self.lime(self.tempdir(), status=2))
         self.assertIn("No such file", self.lime(mount.join("none"), status=2))
         self.lime(status=2)
 
@@ -292,7 +324,7 @@ class OnRequest(Files):
                         file.seek(seen * 1000)
                         self.assertEqual(file.read(100), data[seen * 1000:seen * 1000 + 100])
                 stop.set()
-                self.assertEqual([one.result() for one in asked], [{b"ok"}] * 4)
+                self.assertEqual([one.result() for one in asked], [{b"good"}] * 4)
 
     def test_interrupted(self):
         """Who asks and goes leaves nothing running; nor does the mount's end."""
@@ -306,7 +338,7 @@ class OnRequest(Files):
                   asking.poll() is not None)
             asking.send_signal(signal.SIGINT)
             asking.wait(20)
-            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(os.getxattr(record, VERIFY), b"good")
 
 
 @limetest.needs_fuse
@@ -315,7 +347,7 @@ class AtOpen(Files):
         path, data = self.conf()
         with limetest.Mount(path, opts="verify=open") as mount:
             with open(mount.join("ildg-binary-data"), "rb") as file:
-                self.assertEqual(verdict(file.name), "ok")
+                self.assertEqual(verdict(file.name), "good")
                 self.assertTrue(file.read() == data)
             for _ in range(3):
                 with open(mount.join("ildg-binary-data"), "rb") as file:
@@ -369,7 +401,7 @@ class WhileRead(Files):
             record = mount.join("ildg-binary-data")
             self.assertEqual(verdict(record), "unverified")
             self.readers(record, data, True)
-            self.assertEqual(verdict(record), "ok")
+            self.assertEqual(verdict(record), "good")
             self.assertEqual(stats(mount)["verified_bytes"], len(data))
 
     def test_wrong(self):
@@ -454,7 +486,7 @@ class WhileRead(Files):
                     self.assertTrue(all(one == (data, 0) for one in done))
                 else:
                     self.assertEqual({one[1] for one in done}, {errno.EIO})
-                self.assertEqual(verdict(record), "ok" if harm is None else "bad")
+                self.assertEqual(verdict(record), "good" if harm is None else "bad")
 
     def last_part(self, path, size):
         """Reads the greater part, of which no verdict comes, to the end, which waits for one."""
@@ -542,8 +574,8 @@ class Writing(Files):
         path, data = self.conf()
         with limetest.Mount(path, opts="rw") as mount:
             record = mount.join("002-ildg-binary-data")
-            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
-            self.assertEqual(verdict(record), "ok")
+            self.assertEqual(os.getxattr(record, VERIFY), b"good")
+            self.assertEqual(verdict(record), "good")
             fd = os.open(record, os.O_RDWR)
             os.pwrite(fd, bytes([data[1000] ^ 1]), 1000)
             os.fsync(fd)
@@ -551,24 +583,24 @@ class Writing(Files):
             self.assertEqual(os.getxattr(record, VERIFY), b"bad")
             os.pwrite(fd, data[1000:1001], 1000)
             os.fsync(fd)
-            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(os.getxattr(record, VERIFY), b"good")
             os.close(fd)
             with open(mount.join("log"), "wb") as out:
                 out.write(b"more")
-            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(os.getxattr(record, VERIFY), b"good")
 
     def test_replaced(self):
         path, data = self.conf()
         other = configuration(self.LATTICE, seed=5)
         with limetest.Mount(path, opts="rw") as mount:
             record = mount.join("002-ildg-binary-data")
-            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(os.getxattr(record, VERIFY), b"good")
             with open(record, "wb") as out:
                 out.write(other[1][1])
             self.assertEqual(os.getxattr(record, VERIFY), b"bad")
             with open(mount.join("003-scidac-checksum"), "wb") as out:
                 out.write(other[2][1])
-            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(os.getxattr(record, VERIFY), b"good")
             with open(record, "wb") as out:
                 out.write(data)
             self.assertEqual(os.getxattr(record, VERIFY), b"bad")
@@ -584,7 +616,7 @@ class Writing(Files):
             record = mount.join("new.lime", "ildg-binary-data")
             with open(record, "rb") as file:
                 self.assertTrue(file.read() == records[1][1])
-            self.assertEqual(verdict(record), "ok")
+            self.assertEqual(verdict(record), "good")
 
 
 @limetest.needs_fuse
@@ -599,7 +631,7 @@ class Job(test_ranks.TestCase, Files):
                 with self.subTest(ranks=ranks, harm=harm), \
                         self.mount(f"ranks={ranks}", PATIENT, source=path) as mount:
                     record = serving(mount).join("ildg-binary-data")
-                    self.assertEqual(os.getxattr(record, VERIFY), b"bad" if harm else b"ok")
+                    self.assertEqual(os.getxattr(record, VERIFY), b"bad" if harm else b"good")
                     now = stats(mount)
                     self.assertEqual(now["summed_bytes"], len(data))
                     self.assertEqual(now["local_bytes"], 0)
@@ -612,7 +644,7 @@ class Job(test_ranks.TestCase, Files):
                 got, err = read_to_the_end(record)
                 self.assertEqual(err, errno.EIO if harm else 0)
                 self.assertTrue(data.startswith(got))
-                self.assertEqual(verdict(record), "bad" if harm else "ok")
+                self.assertEqual(verdict(record), "bad" if harm else "good")
                 self.assertGreater(stats(mount)["forwarded_bytes"], len(data) // 2)
 
     def test_killed(self):
@@ -625,14 +657,14 @@ class Job(test_ranks.TestCase, Files):
                 with concurrent.futures.ThreadPoolExecutor() as pool:
                     asked = pool.submit(os.getxattr, record, VERIFY)
                     os.kill(test_ranks.pids_of(mount, "limefs-io")[0], signal.SIGKILL)
-                    self.assertEqual(asked.result(60), b"ok")
+                    self.assertEqual(asked.result(60), b"good")
 
     def test_stopped(self):
         path, _data = self.conf()
         with self.mount("ranks=2", source=path) as mount:
             record = serving(mount).join("ildg-binary-data")
             os.kill(test_ranks.pids_of(mount, "limefs-io")[1], signal.SIGSTOP)
-            self.assertEqual(os.getxattr(record, VERIFY), b"ok")
+            self.assertEqual(os.getxattr(record, VERIFY), b"good")
             self.assertEqual(stats(mount)["summed_bytes"], 0)
 
 

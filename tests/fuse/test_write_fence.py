@@ -379,7 +379,7 @@ class Fake(TestCase):
             job.handle = handle
             mount = self.mounted(job, 2)
             record = mount.join("a/ildg-binary-data")
-            self.assertEqual(os.getxattr(record, "user.lime.verify"), b"ok")
+            self.assertEqual(os.getxattr(record, "user.lime.verify"), b"good")
             self.assertTrue(sums)
             with open(record, "rb+") as file:
                 file.write(bytes([data[0] ^ 1]))
@@ -387,7 +387,7 @@ class Fake(TestCase):
             self.assertEqual(os.getxattr(record, "user.lime.verify"), b"bad")
             with open(record, "rb+") as file:
                 file.write(data[:1])
-            self.assertEqual(os.getxattr(record, "user.lime.verify"), b"ok")
+            self.assertEqual(os.getxattr(record, "user.lime.verify"), b"good")
             mount.stop()
 
 

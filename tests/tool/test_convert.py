@@ -398,19 +398,23 @@ class Checked(ConvertCase):
         sums = {"sum29": f"{gaugelib.rotated(milc, 29):08x}",
                 "sum31": f"{gaugelib.rotated(milc, 31):08x}"}
         nersc = {"sum": f"{gaugelib.nersc_sum(raw, '>'):08x}"}
-        none = {"state": "unverified", "reason": "no checksum"}
+        none = {"state": "unverified", "reason": "the header has no usable sum"}
+        nothing = {"CHECKSUM": None, "PLAQUETTE": None, "LINK_TRACE": None}
+        single = self.u.astype("complex64")
         for data, want, strict in (
                 (gaugelib.write_nersc(self.u), {"state": "good", **nersc}, 0),
                 (gaugelib.write_nersc(self.u, CHECKSUM="1"), {"state": "bad", **nersc}, 1),
                 (gaugelib.write_nersc(self.u, CHECKSUM=None), {"state": "good", **nersc}, 0),
-                (gaugelib.write_nersc(self.u, CHECKSUM=None, PLAQUETTE=None), {**none, **nersc}, 1),
-                (gaugelib.write_milc(self.u.astype("complex64")), {"state": "good", **sums}, 0),
+                (gaugelib.write_nersc(self.u, **nothing), {**none, **nersc}, 1),
+                (gaugelib.write_milc(single), {"state": "good", **sums}, 0),
+                (gaugelib.write_milc(single, sums=(0, 0)), {**none, **sums}, 1),
                 (gaugelib.write_openqcd(self.u), {"state": "good"}, 0),
                 (gaugelib.write_openqcd(self.u, 0.5), {"state": "bad"}, 1)):
             said = self.check(data, "--data",
                               status={"good": 0, "bad": 1, "unverified": 3}[want["state"]])
             self.assertEqual(said["checksums"], [{"ordinal": 0, **want}])
-            self.assertEqual("unverified: no checksum" in self.words, want["state"] == "unverified")
+            self.assertEqual("unverified: the header has no usable sum" in self.words,
+                             want["state"] == "unverified")
             for option in ("--data", "--physics"):
                 said = self.check(data, option, "--strict", status=strict)
                 self.assertEqual([f["code"] for f in said["findings"]],

@@ -170,10 +170,8 @@ class Lime(Harmless):
                 os.setxattr(path, "user.lime." + name, value)
         except OSError:
             self.skipTest("no attributes here")
-        self.tame("lime", "verify", path)
-        done = run(["lime", "verify", "--json", path])
-        self.assertIsNone(harm_in(done.stdout))
-        self.assertEqual(json.loads(done.stdout)["checksum"].encode(), b"ok" + UTF8)
+        for args in ([], ["-q"], ["--json"]):  # they do not make it a record of a mount
+            self.tame("lime", "verify", *args, path, status=2)
 
     def test_old_names(self):
         path, folder = self.file(FILE), self.folder()

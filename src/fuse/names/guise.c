@@ -56,6 +56,11 @@ size_t limefs_guise_memory(const struct limefs_guise *guise)
                                        : limefile_gauge_guise_memory(guise->file));
 }
 
+const struct limefile_gauge *limefs_guise_gauge(const struct limefs_guise *guise)
+{
+    return guise && guise->file ? limefile_gauge_guise_file(guise->file) : NULL;
+}
+
 const struct limefs_joined *limefs_guise_set(const struct limefs_guise *guise)
 {
     return guise ? guise->set : NULL;

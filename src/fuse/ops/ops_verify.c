@@ -25,6 +25,8 @@ static void settle_interrupts(struct limefs_errand *errand)
 static void reply_open(struct limefs *fs, fuse_req_t req, struct limefs_file *file,
                        struct fuse_file_info *info, int err)
 {
+    if (limefs_verify_is_bad(&file->reader)) /* whatever the kernel has of it */
+        info->keep_cache = 0;
     if (err) {
         limefs_file_close(fs, file);
         fuse_reply_err(req, limefs_errno(err));
@@ -40,7 +42,16 @@ static int err_of(int err, enum limefs_verdict verdict)
     return err ? err : verdict == LIMEFS_BAD ? -EIO : 0;
 }
 
-/* 0, or why it cannot be opened. */
+/* Opening the file waits until its record is verified. */
+static bool waits(const struct limefs *fs, const struct limefs_file *file)
+{
+    return file->view && !file->target &&
+           (fs->options.verify == LIMEFS_VERIFY_OPEN || limefs_verify_precedes(&file->reader));
+}
+
+/* 0, or why it cannot be opened. With verify=stream a reader gets the verdict at the record's
+ * end.
+ */
 static int verify_file(struct limefs *fs, const struct limefs_file *file,
                        const atomic_bool *stop)
 {
@@ -51,6 +62,8 @@ static int verify_file(struct limefs *fs, const struct limefs_file *file,
         return 0;
     if (!err && verdict == LIMEFS_UNVERIFIED) /* nobody has done it in the meantime */
         err = limefs_verify_now(fs, file->view, ordinal, stop, &verdict);
+    if (fs->options.verify == LIMEFS_VERIFY_STREAM)
+        return err == -EINTR ? err : 0;
     return err_of(err, verdict);
 }
 
@@ -65,7 +78,7 @@ static void run_open(struct limefs *fs, struct limefs_errand *errand)
 static void run_prepare(struct limefs *fs, struct limefs_errand *errand)
 {
     int err = 0;
-    if (fs->options.verify == LIMEFS_VERIFY_OPEN)
+    if (waits(fs, errand->file))
         err = verify_file(fs, errand->file, &errand->stop);
     if (!err)
         err = limefs_face_prepare(fs, errand->file->face, &errand->stop);
@@ -92,9 +105,7 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
             reply_open(fs, req, file, info, err);
         return;
     }
-    if (limefs_verify_is_bad(&file->reader)) /* whatever the kernel has of it */
-        info->keep_cache = 0;
-    if (fs->options.verify == LIMEFS_VERIFY_OPEN && file->view && !file->target) {
+    if (waits(fs, file)) {
         err = limefs_verify_ask(fs, file->view, file->record.ordinal, &verdict);
         if (err == -ENODATA)
             err = 0;
@@ -106,7 +117,8 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
                 return;
         }
     }
-    reply_open(fs, req, file, info, err_of(err, verdict));
+    bool tells = fs->options.verify == LIMEFS_VERIFY_OPEN;
+    reply_open(fs, req, file, info, tells ? err_of(err, verdict) : 0);
 }
 
 /* ---- getxattr of user.lime.verify, user.lime.cksum and user.lime.physics ---- */
@@ -127,8 +139,12 @@ static void reply_answer(struct limefs *fs, struct limefs_errand *errand, int er
 static void run_verify(struct limefs *fs, struct limefs_errand *errand)
 {
     enum limefs_verdict verdict;
+    enum limefile_verdict is = LIMEFILE_UNVERIFIED;
+    char reason[LIMEFS_REASON_MAX];
     int err = limefs_verify_now(fs, errand->view, errand->ordinal, &errand->stop, &verdict);
-    reply_answer(fs, errand, err, err ? "" : limefs_verdict_word(verdict));
+    if (!err || err == -ENODATA)
+        err = limefs_verify_describe(fs, errand->view, errand->ordinal, &is, reason);
+    reply_answer(fs, errand, err, limefile_verdict_word(is));
 }
 
 static void run_cksum(struct limefs *fs, struct limefs_errand *errand)
@@ -154,9 +170,10 @@ static void run_physics(struct limefs *fs, struct limefs_errand *errand)
 static int ask_verify(struct limefs *fs, const struct limefs_errand *errand,
                       char answer[ANSWER_MAX])
 {
-    enum limefs_verdict verdict;
-    snprintf(answer, ANSWER_MAX, "%s", limefs_verdict_word(LIMEFS_UNVERIFIED));
-    return limefs_verify_ask(fs, errand->view, errand->ordinal, &verdict);
+    enum limefile_verdict verdict;
+    char reason[LIMEFS_REASON_MAX];
+    snprintf(answer, ANSWER_MAX, "%s", limefile_verdict_word(LIMEFILE_UNVERIFIED));
+    return limefs_verify_describe(fs, errand->view, errand->ordinal, &verdict, reason);
 }
 
 static int ask_cksum(struct limefs *fs, const struct limefs_errand *errand,

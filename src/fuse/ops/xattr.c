@@ -47,6 +47,19 @@ static int number(char *value, uint64_t n)
     return snprintf(value, VALUE_MAX, "%" PRIu64, n);
 }
 
+/* The header as it is in the container, for programs that examine it. A record that is being
+ * written may be elsewhere. */
+static int header_value(const struct limefs_view *view, const struct limefile_record *record,
+                        char *value)
+{
+    struct limefile_fd file;
+    if (view->writer)
+        return -ENODATA;
+    ssize_t got = limefile_read_full(limefs_view_source(view, &file), value,
+                                     LIMEFILE_HEADER_BYTES, record->header_offset);
+    return got == LIMEFILE_HEADER_BYTES ? (int)got : got < 0 ? (int)got : -ESTALE;
+}
+
 /* The value's length, or -ENODATA. What is only shown as a container (view->guise) has no data
  * at that offset. */
 static int record_value(const struct limefs_view *view, const struct limefile_record *record,
@@ -64,6 +77,8 @@ static int record_value(const struct limefs_view *view, const struct limefile_re
         return number(value, record->mb);
     if (strcmp(key, "me") == 0)
         return number(value, record->me);
+    if (strcmp(key, "header") == 0)
+        return header_value(view, record, value);
     if (strcmp(key, "offset") == 0 && !view->guise)
         return number(value, record->data_offset);
     return -ENODATA;
@@ -78,6 +93,11 @@ static int container_value(const struct limefile_index *index, const char *key, 
         return number(value, limefile_index_messages(index));
     if (strcmp(key, "fault") == 0 && fault)
         return limefile_finding_text(fault, value, VALUE_MAX);
+    if (strcmp(key, "fault_code") == 0 && fault) /* for programs; not listed */
+        return snprintf(value, VALUE_MAX,
+                        "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                        limefile_error_word(fault->code), fault->offset, fault->ordinal,
+                        fault->have, fault->want, limefile_index_size(index));
     return -ENODATA;
 }
 
@@ -129,22 +149,23 @@ static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t
     return len;
 }
 
-/* Of a record that has a checksum. */
+/* Of the data of a field. */
 static int verdict_value(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                          const char *key, char *value)
 {
-    enum limefs_verdict verdict;
-    const char *why;
-    bool wanted = strcmp(key, CHECKSUM) == 0, progress = strcmp(key, "verifying") == 0;
-    if (strcmp(key, REASON) == 0) {
-        int err = limefs_verify_why(fs, view, ordinal, &why);
-        return err ? err : snprintf(value, VALUE_MAX, "%s", why);
-    }
-    int err = wanted || progress ? limefs_verify_ask(fs, view, ordinal, &verdict) : -ENODATA;
+    enum limefile_verdict verdict;
+    char reason[LIMEFS_REASON_MAX];
+    bool is_verdict = strcmp(key, CHECKSUM) == 0, is_progress = strcmp(key, "verifying") == 0;
+    if (!is_verdict && !is_progress && strcmp(key, REASON) != 0)
+        return -ENODATA;
+    int err = limefs_verify_describe(fs, view, ordinal, &verdict, reason);
     if (err)
         return err;
-    return progress ? number(value, limefs_verify_progress(fs, view, ordinal))
-                    : snprintf(value, VALUE_MAX, "%s", limefs_verdict_word(verdict));
+    if (is_verdict)
+        return snprintf(value, VALUE_MAX, "%s", limefile_verdict_word(verdict));
+    if (is_progress)
+        return number(value, limefs_verify_progress(fs, view, ordinal));
+    return *reason ? snprintf(value, VALUE_MAX, "%s", reason) : -ENODATA;
 }
 
 static int value_of_record(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,

@@ -5,22 +5,27 @@
 #ifndef LIMEFS_PROOFS_H
 #define LIMEFS_PROOFS_H
 
+#include "limegauge.h"
 #include "tally.h"
 #include "verify.h"
 #include "view.h"
 
 enum {
     LIMEFS_PROOF_TYPE_BYTES = 32,
-    LIMEFS_READINGS = 2, /* ways to read a field */
+    LIMEFS_READINGS = 2,            /* ways to read a field */
+    LIMEFS_PROOFS_MAX = 100 * 1000, /* of a container; more would take too much memory */
 };
 
 struct limefs_proof {
     struct limefile_field field; /* its type is the next */
     char type[LIMEFS_PROOF_TYPE_BYTES];
     enum limefs_verdict verdict;
-    const char *why;           /* it has this verdict without a sum; NULL: it takes one */
-    _Atomic uint64_t done;     /* bytes of a verification that is under way */
-    unsigned serving, waiting; /* reads under way; of these, at the end */
+    const char *why;              /* it has this verdict without a sum; NULL: it takes one */
+    bool by_header;               /* compared with the header of a file in another format */
+    struct limefile_checksum sum; /* BAD: of the data; not if it is by_header */
+    int error;                    /* why the last verification could not read the data, or 0 */
+    _Atomic uint64_t done;        /* bytes of a verification that is under way */
+    unsigned serving, waiting;    /* reads under way; of these, at the end */
 
     /* Of what was served, one for each way to read the field; none: nothing yet. */
     unsigned tallies;
@@ -41,15 +46,18 @@ struct limefs_proofs {
     bool dropped;               /* the container has changed */
     struct limefs_cksum *cksum; /* those that have been taken, */
     size_t cksums;              /* so many */
+    bool too_many;              /* more records have a checksum than there can be proofs */
+    char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX]; /* by_header and BAD: from the header */
     size_t count;
     struct limefs_proof proof[]; /* by ordinal */
 };
 
 /* Of a pinned view's record: its proof, and those it is among, which the caller releases.
- * -ENODATA: it has no checksum. */
+ * -ENODATA: it has nothing to be compared with. */
 int limefs_proof_of(struct limefs *, struct limefs_view *, uint64_t ordinal,
                     struct limefs_proofs **, struct limefs_proof **);
-void limefs_proofs_release(struct limefs_proofs *); /* or NULL */
+void limefs_proofs_release(struct limefs_proofs *);                               /* or NULL */
+struct limefs_proof *limefs_proof_find(struct limefs_proofs *, uint64_t ordinal); /* or NULL */
 
 /* Those of a pinned view, which keeps them; the caller releases them. */
 int limefs_proofs_of(struct limefs *, struct limefs_view *, struct limefs_proofs **);
@@ -58,9 +66,16 @@ void limefs_proof_drop_tallies(struct limefs_proof *);
 
 bool limefs_proof_is_right(const struct limefs_proof *, const struct limefile_checksum *);
 
-/* That is its sum. With the proofs' lock held. */
+/* Gives the verdict that follows from the sum of the data, or that was found otherwise. With
+ * the proofs' lock held. */
 void limefs_proof_judge(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
                         const struct limefile_checksum *);
+void limefs_proof_conclude(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
+                           bool is_right);
+
+/* A line in the log: the record is bad. Without any lock. */
+void limefs_proof_report_bad(struct limefs *, const struct limefs_view *,
+                             const struct limefs_proof *, const char *reason);
 
 /* A line in the log if it is wrong: `what` has that sum. Without any lock. */
 void limefs_proof_report(struct limefs *, const struct limefs_view *,

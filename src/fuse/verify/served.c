@@ -58,6 +58,11 @@ void limefs_verify_detach(struct limefs_verify_reader *reader)
     reader->proof = NULL;
 }
 
+bool limefs_verify_precedes(const struct limefs_verify_reader *reader)
+{
+    return reader->proof && reader->proof->by_header;
+}
+
 bool limefs_verify_is_bad(const struct limefs_verify_reader *reader)
 {
     if (!reader->proof)
@@ -154,7 +159,7 @@ static int look_at(struct limefs *fs, const struct limefs_verify_reader *reader,
 {
     struct limefs_proofs *proofs = reader->proofs;
     struct limefs_proof *proof = reader->proof;
-    if (proof->verdict == LIMEFS_UNVERIFIED && !proof->tallies)
+    if (proof->verdict == LIMEFS_UNVERIFIED && !proof->tallies && !proof->by_header)
         begin_tallies(proof);
     for (int i = 0; i < count; offset += iov[i++].iov_len)
         for (unsigned j = 0; j < LIMEFS_READINGS; j++)

@@ -1,206 +1,21 @@
-/* verify.c - verdicts on records with a checksum */
+/* verify.c - verdicts on the data of records */
 #define _GNU_SOURCE
 #include "proofs.h"
+#include "guise.h"
 #include "job.h"
 #include "tree.h"
 #include "writer.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 
 enum {
-    FIELDS_MAX = 100 * 1000, /* of a container; more would take too much memory */
+    MEMORY = 64 << 20, /* bytes that a comparison with a header may take */
 };
-
-const char *limefs_verdict_word(enum limefs_verdict verdict)
-{
-    static const char *const words[] = {"unverified", "ok", "bad", "unverified"};
-    return words[verdict];
-}
-
-/* ---- proofs ---- */
-
-void limefs_proof_drop_tallies(struct limefs_proof *proof)
-{
-    while (proof->tallies)
-        limefs_tally_free(proof->tally[--proof->tallies]);
-}
-
-void limefs_proofs_release(struct limefs_proofs *proofs)
-{
-    if (!proofs || atomic_fetch_sub(&proofs->holders, 1) > 1)
-        return;
-    for (size_t i = 0; i < proofs->count; i++)
-        limefs_proof_drop_tallies(&proofs->proof[i]);
-    limefs_lock_destroy(&proofs->lock);
-    pthread_cond_destroy(&proofs->changed);
-    free(proofs->cksum);
-    free(proofs);
-}
-
-static bool has_proof(const struct limefile_field *field)
-{
-    return field->by_checksum && field->record.type_len < LIMEFS_PROOF_TYPE_BYTES;
-}
-
-static void begin_proof(struct limefs_proof *proof, const struct limefile_field *field)
-{
-    const char *bad = limefile_field_why_bad(field);
-    proof->field = *field;
-    memcpy(proof->type, field->record.type, field->record.type_len);
-    proof->field.record.type = proof->type;
-    proof->why = bad ? bad : limefile_field_why_unverified(field);
-    proof->verdict = bad ? LIMEFS_BAD : proof->why ? LIMEFS_UNVERIFIABLE : LIMEFS_UNVERIFIED;
-}
-
-static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fields)
-{
-    struct limefile_field field;
-    size_t count = 0;
-    for (size_t i = 0; i < fields->count; i++) {
-        limefile_fields_get(fields, i, &field);
-        count += has_proof(&field);
-    }
-    if (count > FIELDS_MAX)
-        count = 0;
-    struct limefs_proofs *proofs = calloc(1, sizeof *proofs + count * sizeof proofs->proof[0]);
-    if (!proofs)
-        return NULL;
-    atomic_init(&proofs->holders, 1);
-    limefs_lock_init(&proofs->lock, LIMEFS_LOCK_PROOFS);
-    limefs_condition_init(&proofs->changed);
-    for (size_t i = 0; i < fields->count && proofs->count < count; i++) {
-        limefile_fields_get(fields, i, &field);
-        if (has_proof(&field))
-            begin_proof(&proofs->proof[proofs->count++], &field);
-    }
-    return proofs;
-}
-
-static void report_unsummed(struct limefs *fs, const struct limefs_view *view,
-                            const struct limefs_proof *proof)
-{
-    char label[PATH_MAX];
-    const struct limefile_field *field = &proof->field;
-    limefs_log(LOG_ERR, "%s: record %llu: verify: bad: %s (%llu bytes)",
-               limefs_tree_label(fs, view->node, label, sizeof label),
-               (unsigned long long)field->record.ordinal, proof->why,
-               (unsigned long long)field->record.bytes);
-}
-
-/* From the metadata, as the index shows them. */
-static int make_proofs(struct limefs *fs, struct limefs_view *view, struct limefs_proofs **out)
-{
-    struct limefile_fd file;
-    struct limefile_fields fields;
-    struct limefile_index *index = limefs_view_index(fs, view);
-    int err = limefile_fields_build(limefs_view_source(view, &file), index, &fields);
-    if (!err) {
-        *out = proofs_of_fields(&fields);
-        err = *out ? 0 : -ENOMEM;
-        for (size_t i = 0; !err && i < (*out)->count; i++)
-            if ((*out)->proof[i].verdict == LIMEFS_BAD)
-                report_unsummed(fs, view, &(*out)->proof[i]);
-        limefile_fields_release(&fields);
-    }
-    limefile_index_free(index);
-    return err;
-}
-
-static struct limefs_proofs *hold(struct limefs *fs, struct limefs_view *view,
-                                  uint64_t *changes)
-{
-    limefs_lock(&fs->lock);
-    struct limefs_proofs *proofs = view->proofs;
-    if (proofs)
-        atomic_fetch_add(&proofs->holders, 1);
-    *changes = view->proof_changes;
-    limefs_unlock(&fs->lock);
-    return proofs;
-}
-
-int limefs_proofs_of(struct limefs *fs, struct limefs_view *view, struct limefs_proofs **out)
-{
-    uint64_t changes;
-    struct limefs_proofs *proofs = hold(fs, view, &changes);
-    int err = proofs ? 0 : make_proofs(fs, view, &proofs);
-    if (err)
-        return err;
-    struct limefs_proofs *superfluous = NULL;
-    limefs_lock(&fs->lock);
-    if (changes != view->proof_changes) {
-        proofs->dropped = true; /* good for nothing but to say what there was */
-    } else if (!view->proofs) {
-        atomic_fetch_add(&proofs->holders, 1);
-        view->proofs = proofs;
-    } else if (view->proofs != proofs) { /* somebody else has made them meanwhile */
-        superfluous = proofs;
-        proofs = view->proofs;
-        atomic_fetch_add(&proofs->holders, 1);
-    }
-    limefs_unlock(&fs->lock);
-    limefs_proofs_release(superfluous);
-    *out = proofs;
-    return 0;
-}
-
-static void forget(struct limefs_view *view)
-{
-    struct limefs_proofs *proofs = view->proofs;
-    view->proof_changes++;
-    view->proofs = NULL;
-    if (!proofs)
-        return;
-    limefs_lock(&proofs->lock);
-    proofs->dropped = true;
-    pthread_cond_broadcast(&proofs->changed);
-    limefs_unlock(&proofs->lock);
-    limefs_proofs_release(proofs);
-}
-
-void limefs_verify_forget(struct limefs *fs, struct limefs_view *view)
-{
-    limefs_lock(&fs->lock); /* a proof may be in the making */
-    forget(view);
-    limefs_unlock(&fs->lock);
-}
-
-void limefs_verify_begin(struct limefs *fs)
-{
-    static const struct limefs_view_watch watch = {.changed = forget, .freed = forget};
-    limefs_view_watch(fs, &watch);
-}
-
-static struct limefs_proof *find(struct limefs_proofs *proofs, uint64_t ordinal)
-{
-    size_t low = 0, high = proofs->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (proofs->proof[middle].field.record.ordinal < ordinal)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < proofs->count && proofs->proof[low].field.record.ordinal == ordinal;
-    return found ? &proofs->proof[low] : NULL;
-}
-
-int limefs_proof_of(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                    struct limefs_proofs **proofs, struct limefs_proof **proof)
-{
-    int err = limefs_proofs_of(fs, view, proofs);
-    if (err)
-        return err;
-    *proof = find(*proofs, ordinal);
-    if (*proof)
-        return 0;
-    limefs_proofs_release(*proofs);
-    *proofs = NULL;
-    return -ENODATA;
-}
 
 /* ---- verdicts ---- */
 
@@ -213,7 +28,15 @@ bool limefs_proof_is_right(const struct limefs_proof *proof,
 void limefs_proof_judge(struct limefs *fs, struct limefs_proofs *proofs,
                         struct limefs_proof *proof, const struct limefile_checksum *sum)
 {
-    proof->verdict = limefs_proof_is_right(proof, sum) ? LIMEFS_OK : LIMEFS_BAD;
+    proof->sum = *sum;
+    limefs_proof_conclude(fs, proofs, proof, limefs_proof_is_right(proof, sum));
+}
+
+void limefs_proof_conclude(struct limefs *fs, struct limefs_proofs *proofs,
+                           struct limefs_proof *proof, bool is_right)
+{
+    proof->error = 0;
+    proof->verdict = is_right ? LIMEFS_OK : LIMEFS_BAD;
     pthread_cond_broadcast(&proofs->changed);
     atomic_fetch_add_explicit(proof->verdict == LIMEFS_OK ? &fs->verified_ok
                                                           : &fs->verified_bad,
@@ -252,17 +75,76 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     return 0;
 }
 
-int limefs_verify_why(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
-                      const char **why)
+/* ---- what users are told ---- */
+
+static bool is_data(const struct limefile_record *record)
+{
+    return strcmp(record->type, "ildg-binary-data") == 0 ||
+           strcmp(record->type, "scidac-binary-data") == 0;
+}
+
+/* Of a record without a proof. */
+static int describe_unproved(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                             bool too_many, char reason[LIMEFS_REASON_MAX])
+{
+    struct limefile_record record;
+    struct limefile_index *index = limefs_view_index(fs, view);
+    int err = limefile_index_get(index, ordinal, &record);
+    if (!err && !is_data(&record))
+        err = -ENODATA;
+    limefile_index_free(index);
+    if (too_many)
+        snprintf(reason, LIMEFS_REASON_MAX, "more than %d records have a checksum",
+                 LIMEFS_PROOFS_MAX);
+    else
+        snprintf(reason, LIMEFS_REASON_MAX, "no checksum");
+    return err;
+}
+
+/* With the proofs' lock held. */
+static enum limefile_verdict describe(const struct limefs_proofs *proofs,
+                                      const struct limefs_proof *proof,
+                                      char reason[LIMEFS_REASON_MAX])
+{
+    const struct limefile_checksum *is = &proof->sum, *want = &proof->field.checksum;
+    bool is_bad = proof->verdict == LIMEFS_BAD;
+    *reason = '\0';
+    if (proof->why)
+        snprintf(reason, LIMEFS_REASON_MAX, "%s", proof->why);
+    else if (is_bad && proof->by_header)
+        snprintf(reason, LIMEFS_REASON_MAX, "%s", proofs->difference);
+    else if (is_bad)
+        snprintf(reason, LIMEFS_REASON_MAX,
+                 "checksum %08x %08x, not %08x %08x as in the container", is->suma, is->sumb,
+                 want->suma, want->sumb);
+    else if (proof->verdict == LIMEFS_UNVERIFIED && proof->error)
+        snprintf(reason, LIMEFS_REASON_MAX, "%s", limefile_strerror(proof->error));
+    return is_bad                        ? LIMEFILE_BAD
+           : proof->verdict == LIMEFS_OK ? LIMEFILE_GOOD
+           : proof->error                ? LIMEFILE_UNREADABLE
+                                         : LIMEFILE_UNVERIFIED;
+}
+
+int limefs_verify_describe(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
+                           enum limefile_verdict *verdict, char reason[LIMEFS_REASON_MAX])
 {
     struct limefs_proofs *proofs;
-    struct limefs_proof *proof;
-    int err = limefs_proof_of(fs, view, ordinal, &proofs, &proof);
+    *verdict = LIMEFILE_UNVERIFIED;
+    *reason = '\0';
+    int err = limefs_proofs_of(fs, view, &proofs);
     if (err)
         return err;
-    *why = proof->why;
+    const struct limefs_proof *proof = limefs_proof_find(proofs, ordinal);
+    if (!proof) {
+        err = describe_unproved(fs, view, ordinal, proofs->too_many, reason);
+    } else if (limefs_view_check(fs, view, &proof->field.record, NULL) == 0) {
+        limefs_lock(&proofs->lock);
+        if (!proofs->dropped)
+            *verdict = describe(proofs, proof, reason);
+        limefs_unlock(&proofs->lock);
+    }
     limefs_proofs_release(proofs);
-    return *why ? 0 : -ENODATA;
+    return err;
 }
 
 uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_view *view, uint64_t ordinal)
@@ -360,8 +242,23 @@ static int read_all(struct limefs *fs, struct limefs_view *view, struct reading 
     return err;
 }
 
-static int verify(struct limefs *fs, struct limefs_view *view, struct limefs_proofs *proofs,
-                  struct limefs_proof *proof, const atomic_bool *stop)
+/* With the proofs' lock held. *err: of reading, or of finding that the container has changed.
+ */
+static bool is_read(struct limefs *fs, struct limefs_proofs *proofs, struct limefs_proof *proof,
+                    int *err)
+{
+    if (!*err && proofs->dropped)
+        *err = -ESTALE;
+    if (!*err)
+        atomic_fetch_add_explicit(&fs->verified_bytes, proof->field.record.bytes,
+                                  memory_order_relaxed);
+    else if (*err == -EIO || *err == LIMEFILE_E_SHRUNK)
+        proof->error = *err;
+    return !*err;
+}
+
+static int verify_sum(struct limefs *fs, struct limefs_view *view, struct limefs_proofs *proofs,
+                      struct limefs_proof *proof, const atomic_bool *stop)
 {
     struct limefile_checksum sum = {0};
     struct reading reading = {.proof = proof, .stop = stop};
@@ -372,16 +269,50 @@ static int verify(struct limefs *fs, struct limefs_view *view, struct limefs_pro
     if (!err)
         err = limefs_view_check(fs, view, &proof->field.record, NULL);
     limefs_lock(&proofs->lock);
-    if (!err && proofs->dropped)
-        err = -ESTALE;
-    if (!err) {
-        atomic_fetch_add_explicit(&fs->verified_bytes, proof->field.record.bytes,
-                                  memory_order_relaxed);
+    if (is_read(fs, proofs, proof, &err))
         limefs_proof_judge(fs, proofs, proof, &sum);
-    }
     limefs_unlock(&proofs->lock);
     if (!err)
         limefs_proof_report(fs, view, proof, &sum, what);
+    return err;
+}
+
+/* ---- a file in another format ---- */
+
+static bool note_sites(void *context, uint64_t more)
+{
+    const struct reading *reading = context;
+    return note_progress(context, more * reading->proof->field.site_bytes);
+}
+
+static int verify_header(struct limefs *fs, struct limefs_view *view,
+                         struct limefs_proofs *proofs, struct limefs_proof *proof,
+                         const atomic_bool *stop)
+{
+    const struct limefile_gauge *gauge = limefs_guise_gauge(view->guise);
+    struct limefile_gauge_totals totals;
+    struct reading reading = {.proof = proof, .stop = stop};
+    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX] = "";
+    const struct limefile_gauge_pass pass = {
+        .sites = &gauge->sites,
+        .source = gauge,
+        .progress = note_sites,
+        .context = &reading,
+        .without_plaquette = !gauge->has_plaquette,
+        .memory = MEMORY,
+    };
+    int err = limefile_gauge_run(&pass, &totals);
+    bool agrees = !err && limefile_gauge_agrees(gauge, &totals, text);
+    if (!err)
+        err = limefs_view_check(fs, view, &proof->field.record, NULL);
+    limefs_lock(&proofs->lock);
+    if (is_read(fs, proofs, proof, &err)) {
+        memcpy(proofs->difference, text, sizeof text);
+        limefs_proof_conclude(fs, proofs, proof, agrees);
+    }
+    limefs_unlock(&proofs->lock);
+    if (!err && !agrees)
+        limefs_proof_report_bad(fs, view, proof, text);
     return err;
 }
 
@@ -393,7 +324,8 @@ int limefs_verify_now(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     int err = limefs_proof_of(fs, view, ordinal, &proofs, &proof);
     if (err)
         return err;
-    err = proof->why ? 0 : verify(fs, view, proofs, proof, stop);
+    if (!proof->why)
+        err = (proof->by_header ? verify_header : verify_sum)(fs, view, proofs, proof, stop);
     limefs_lock(&proofs->lock);
     *verdict = proof->verdict;
     atomic_store(&proof->done, 0);

@@ -1,7 +1,10 @@
 /* compare.c - whether the data are what their header says */
 #include "limegauge.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 static bool agrees(double is, double said, double tolerance)
 {
@@ -25,6 +28,66 @@ int limefile_gauge_compare(const struct limefile_gauge *g,
     if (g->has_trace && !agrees(totals->physics.trace, g->link_trace, tolerance))
         return LIMEFILE_E_GAUGE_TRACE;
     return 0;
+}
+
+static void checksum_difference(const struct limefile_gauge *g,
+                                const struct limefile_gauge_sums *is,
+                                char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
+{
+    static const char two[] = "checksum %08" PRIx32 " %08" PRIx32 ", not %08" PRIx32
+                              " %08" PRIx32 " as in the header";
+    const struct limefile_gauge_sums *stated = &g->sums;
+    size_t cap = LIMEFILE_GAUGE_DIFFERENCE_MAX;
+    if (g->format == LIMEFILE_GAUGE_NERSC)
+        snprintf(text, cap, "checksum %08" PRIx32 ", not %08" PRIx32 " as in the header",
+                 is->nersc, stated->nersc);
+    else if (g->format == LIMEFILE_GAUGE_MILC)
+        snprintf(text, cap, two, is->sum29, is->sum31, stated->sum29, stated->sum31);
+    else
+        snprintf(text, cap, two, is->scidac.suma, is->scidac.sumb, stated->scidac.suma,
+                 stated->scidac.sumb);
+}
+
+int limefile_gauge_stated(const struct limefile_gauge *g,
+                          struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
+{
+    bool openqcd = g->format == LIMEFILE_GAUGE_OPENQCD;
+    if (!g->has_plaquette && !g->has_trace)
+        return 0;
+    int count =
+        limefile_physics_stated_text(g->text, strlen(g->text), openqcd ? 3 : 1, "header", out);
+    for (int i = 0; openqcd && i < count; i++)
+        out[i].tolerance = LIMEFILE_GAUGE_TOLERANCE_OPENQCD;
+    return count;
+}
+
+bool limefile_gauge_agrees(const struct limefile_gauge *g,
+                           const struct limefile_gauge_totals *totals,
+                           char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
+{
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
+    int count = limefile_gauge_stated(g, stated);
+    *text = '\0';
+    if (limefile_gauge_compare(g, totals) == LIMEFILE_E_GAUGE_CHECKSUM) {
+        checksum_difference(g, &totals->source, text);
+        return false;
+    }
+    for (int i = 0; i < count; i++)
+        if (!limefile_physics_agrees(&totals->physics, &stated[i], g->sites.precision)) {
+            snprintf(text, LIMEFILE_GAUGE_DIFFERENCE_MAX, "%s %.12g, not %s as in the header",
+                     limefile_physics_quantity_name(stated[i].quantity),
+                     limefile_physics_value(&totals->physics, stated[i].quantity),
+                     stated[i].text);
+            return false;
+        }
+    return true;
+}
+
+const char *limefile_gauge_why_unverified(const struct limefile_gauge *g)
+{
+    if (g->has_checksum || g->has_plaquette || g->has_trace)
+        return NULL;
+    return "the header has no usable sum";
 }
 
 int limefile_gauge_verify(const struct limefile_gauge *g, unsigned threads,

@@ -79,6 +79,11 @@ struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise 
     return &guise->source;
 }
 
+const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *guise)
+{
+    return guise->gauge;
+}
+
 /* A list of sites is most of it. */
 size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *guise)
 {

@@ -175,17 +175,19 @@ int limefile_extent_of(uint64_t header_offset, uint64_t bytes, uint64_t *data_en
 /* ---- where bytes come from and go to (source.c) ------------------------------------ */
 
 /*
- * The only way in which this library touches a container. All calls but read may be
- * NULL in a source that is read only. read and write behave like pread and pwrite:
- * they may move fewer bytes than asked for; read gives 0 at the end; failure is -errno.
+ * The only way in which this library touches a container. read and write behave like pread
+ * and pwrite: they may move fewer bytes; read gives 0 at the end; failure is -errno. fault
+ * gives the fault that ends a container there. All but read may be NULL if it is read only.
  */
 struct limefile_source;
+struct limefile_finding;
 struct limefile_source_ops {
     ssize_t (*read)(struct limefile_source *, void *buf, size_t n, uint64_t offset);
     int (*size)(struct limefile_source *, uint64_t *size);
     ssize_t (*write)(struct limefile_source *, const void *buf, size_t n, uint64_t offset);
     int (*truncate)(struct limefile_source *, uint64_t size);
     int (*sync)(struct limefile_source *);
+    bool (*fault)(struct limefile_source *, uint64_t offset, struct limefile_finding *out);
 };
 struct limefile_source {
     const struct limefile_source_ops *ops;

@@ -220,11 +220,16 @@ static bool is_data(const struct limefile_record *record)
 static const struct {
     const char *type;
     bool xml, same_message;
+    double scale;     /* of all figures */
+    double tolerance; /* of data in double precision; 0: the usual one */
 } sources[] = {
-    {"xlf-info", false, false},
-    {"scidac-record-xml", true, true},
-    {"qcdml", true, true},
-    {"ildg-qcdml", true, true},
+    {"xlf-info", false, false, 1, 0},
+    {"scidac-record-xml", true, true, 1, 0},
+    {"qcdml", true, true, 1, 0},
+    {"ildg-qcdml", true, true, 1, 0},
+    /* The header of the file that the configuration comes from: limegauge.h. */
+    {"nersc-header", false, false, 1, 0},
+    {"openqcd-header", false, false, 3, LIMEFILE_PHYSICS_TOLERANCE_OPENQCD},
 };
 
 /* Whether it stands after other data in their message. */
@@ -273,8 +278,12 @@ int limefile_physics_stated_of(struct limefile_source *source,
     int err = 0;
     for (size_t i = 0; !err && i < sizeof sources / sizeof sources[0]; i++) {
         list.where = sources[i].type;
+        list.scale = sources[i].scale;
+        int before = list.count;
         if (find(index, &field->record, list.where, sources[i].same_message, &record))
             err = add_record(&list, source, sources[i].xml);
+        for (int k = before; field->precision == 64 && k < list.count; k++)
+            out[k].tolerance = sources[i].tolerance;
     }
     return err ? err : list.count;
 }

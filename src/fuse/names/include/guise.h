@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+struct limefile_gauge;
 struct limefs_guise;
 struct limefs_joined;
 
@@ -22,6 +23,9 @@ int limefs_guise_of_set(struct limefs_joined *, struct limefs_guise **);
 void limefs_guise_close(struct limefs_guise *); /* NULL: nothing happens */
 struct limefile_source *limefs_guise_source(const struct limefs_guise *);
 size_t limefs_guise_memory(const struct limefs_guise *);
+
+/* The configuration in another format; NULL if the guise is of volumes, or there is none. */
+const struct limefile_gauge *limefs_guise_gauge(const struct limefs_guise *);
 
 /* The volumes, or NULL. */
 const struct limefs_joined *limefs_guise_set(const struct limefs_guise *);

@@ -1,16 +1,21 @@
 /*
- * verify.h - whether a record with a SciDAC checksum is right: its verdict.
+ * verify.h - whether the data of a record are right: its verdict.
  *
  * Of a view's records, those that have a checksum have a proof each, made from the container's
  * metadata when first asked for. Of some, these tell the verdict: a length that no sites have
  * is bad, and without the size of a site there is none. Else it is found by reading the whole
  * record, by the job's ranks or by this host's processors; or, with -o verify=stream, on the
  * way, from the very bytes that readers are served. It holds until the container changes.
+ *
+ * The configuration of a file in another format is compared with the checksum, plaquette and
+ * link trace in the header of that file, which this host reads as it is. With -o verify=stream
+ * that is done before the record is opened first.
  */
 #ifndef LIMEFS_VERIFY_H
 #define LIMEFS_VERIFY_H
 
 #include "limefs.h"
+#include "limeverdict.h"
 
 #include <stdatomic.h>
 #include <sys/uio.h>
@@ -26,19 +31,18 @@ enum limefs_verdict {
     LIMEFS_UNVERIFIABLE, /* and will stay so */
 };
 
-/* "unverified", "ok", "bad", "unverified" */
-const char *limefs_verdict_word(enum limefs_verdict);
-
 /* Before anything is mounted: verdicts go when views change. */
 void limefs_verify_begin(struct limefs *);
 
-/* What is known of a record of a pinned view. -ENODATA: it has no checksum. */
+/* What is known of a record of a pinned view. -ENODATA: it has nothing to be compared with. */
 int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       enum limefs_verdict *);
 
-/* Why it has its verdict without a sum, or has none, in words. -ENODATA: it takes a sum. */
-int limefs_verify_why(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                      const char **why);
+/* What users are told of it, also if it has no checksum: the verdict, and the reason if it is
+ * bad, unreadable, or cannot be verified, else "". -ENODATA: it is not the data of a field. */
+#define LIMEFS_REASON_MAX 256
+int limefs_verify_describe(struct limefs *, struct limefs_view *, uint64_t ordinal,
+                           enum limefile_verdict *, char reason[LIMEFS_REASON_MAX]);
 
 /* What the container holds of the record is what readers get: nothing of it is on its way, or
  * elsewhere. -EBUSY if it is. */
@@ -75,6 +79,10 @@ struct limefs_verify_reader {
 void limefs_verify_attach(struct limefs *, struct limefs_view *, uint64_t ordinal,
                           struct limefs_verify_reader *);
 void limefs_verify_detach(struct limefs_verify_reader *);
+
+/* True if it is attached, and what is served does not tell whether it is right: it must be
+ * verified before it is read. */
+bool limefs_verify_precedes(const struct limefs_verify_reader *);
 
 /* True if it is attached, and known to be wrong. */
 bool limefs_verify_is_bad(const struct limefs_verify_reader *);

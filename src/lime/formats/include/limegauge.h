@@ -174,6 +174,9 @@ int limefile_gauge_has_guise(int fd);
 int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out);
 void limefile_gauge_guise_close(struct limefile_gauge_guise *); /* NULL: nothing happens */
 
+/* The file as it is; it lives as long as the guise. */
+const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *);
+
 /* Read only; bears several threads. Memory it takes, roughly. */
 struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise *);
 size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *);
@@ -211,10 +214,26 @@ int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge
  * a plaquette with few digits within one of the last, but at most LIMEFILE_PHYSICS_DIGIT_MAX.
  */
 #define LIMEFILE_GAUGE_TOLERANCE         1e-5
-#define LIMEFILE_GAUGE_TOLERANCE_OPENQCD 1e-9
+#define LIMEFILE_GAUGE_TOLERANCE_OPENQCD LIMEFILE_PHYSICS_TOLERANCE_OPENQCD
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
 
-/* Both: reads all data and compares them with what the header says. */
+/* Compares the data with all that the header states, as exactly as its figures are written
+ * (limefile_physics_agrees()). Returns true if they agree; else text is the first difference:
+ * "plaquette 0.58..., not 0.12... as in the header". It begins with "checksum", "plaquette" or
+ * "link trace". */
+#define LIMEFILE_GAUGE_DIFFERENCE_MAX 160
+bool limefile_gauge_agrees(const struct limefile_gauge *, const struct limefile_gauge_totals *,
+                           char text[LIMEFILE_GAUGE_DIFFERENCE_MAX]);
+
+/* The plaquette and the link trace that the header states. Returns how many there are. */
+int limefile_gauge_stated(const struct limefile_gauge *,
+                          struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
+
+/* Returns why the header has nothing that the data can be compared with; NULL if it has a
+ * checksum, a plaquette or a link trace. */
+const char *limefile_gauge_why_unverified(const struct limefile_gauge *);
+
+/* Both limefile_gauge_run() and limefile_gauge_compare(). */
 int limefile_gauge_verify(const struct limefile_gauge *, unsigned threads,
                           bool (*progress)(void *context, uint64_t sites_more), void *context,
                           struct limefile_gauge_totals *out);

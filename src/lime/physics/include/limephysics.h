@@ -207,9 +207,10 @@ void limefile_physics_state(struct limefile_physics_stated *out, enum limefile_p
  * digit that is written (but no more than 1e-3) if it is more. 1e-5 is what Grid and QDP++
  * allow; values for data in double precision may come from programs that compute in single
  * precision. */
-#define LIMEFILE_PHYSICS_TOLERANCE_SINGLE 1e-5
-#define LIMEFILE_PHYSICS_TOLERANCE_DOUBLE 1e-7
-#define LIMEFILE_PHYSICS_DIGIT_MAX        1e-3
+#define LIMEFILE_PHYSICS_TOLERANCE_SINGLE  1e-5
+#define LIMEFILE_PHYSICS_TOLERANCE_DOUBLE  1e-7
+#define LIMEFILE_PHYSICS_TOLERANCE_OPENQCD 1e-9 /* of openQCD's header, with its own data */
+#define LIMEFILE_PHYSICS_DIGIT_MAX         1e-3
 
 /* Whether the data, of 32 or 64 bits, have what is stated of them; no number: false. */
 bool limefile_physics_agrees(const struct limefile_physics *,
@@ -221,14 +222,14 @@ double limefile_physics_value(const struct limefile_physics *, enum limefile_phy
 /* "plaquette", "space plaquette", "time plaquette", "link trace" */
 const char *limefile_physics_quantity_name(enum limefile_physics_quantity);
 
-enum { LIMEFILE_PHYSICS_STATED_MAX = 8 };
+enum { LIMEFILE_PHYSICS_STATED_MAX = 12 };
 
 /*
  * What the records of a container say of a field: the last xlf-info before it, or one after it
- * in its message; and of its message the last scidac-record-xml or QCDml document: USQCD's
- * <plaq> and <linktr>, what NERSC and MILC give in its <info>, and <avePlaquette>. A record
- * belongs to the next binary record only, so where one xlf-info is followed by many
- * configurations the first is compared with it.
+ * in its message, nersc-header and openqcd-header in the same way; and of its message the last
+ * scidac-record-xml or QCDml document: USQCD's <plaq> and <linktr>, what NERSC and MILC give in
+ * its <info>, and <avePlaquette>. A record belongs to the next binary record only, so where one
+ * xlf-info is followed by many configurations the first is compared with it.
  *
  * How many there are; -errno or LIMEFILE_E_SHRUNK. Metadata that cannot be read give none.
  */

@@ -88,7 +88,7 @@ class Record:
 
     @property
     def attributes(self):
-        """user.lime.* in a mount: {"checksum": "ok", ...}; empty below it."""
+        """user.lime.* in a mount: {"checksum": "good", ...}; empty below it."""
         return attributes(self.place.file)
 
     @property

@@ -53,9 +53,6 @@ void check_file(struct check *);
 /* Counts and prints a finding. */
 void check_report(struct check *, const struct limefile_finding *);
 
-/* The same of where the records of a mounted container end. */
-void check_report_shown(struct check *, const char *fault);
-
 /* The line at the end. */
 void check_summary(const struct check *);
 

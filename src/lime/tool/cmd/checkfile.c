@@ -12,7 +12,6 @@
 #include "fieldcheck.h"
 #include "jsonout.h"
 #include "limebeginning.h"
-#include "mounted.h"
 #include "several.h"
 #include "tool.h"
 
@@ -174,9 +173,7 @@ static int report_all(struct look *look)
     report_waiting(look, UINT64_MAX);
     if (look->cells < 0)
         return look->cells;
-    if (look->c.mounted && mounted_fault(look->c.mounted))
-        check_report_shown(check, mounted_fault(look->c.mounted));
-    else if (check->size == 0)
+    if (check->size == 0)
         check_report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
     return 0;
 }
@@ -226,6 +223,8 @@ static void begin_data(struct look *look)
         .here = o->here,
         .quiet = o->quiet || o->json,
         .keep = o->json,
+        .summed = o->data,
+        .physical = o->physics,
         .progress = count_bytes,
         .report = report_data,
         .context = check,
@@ -238,6 +237,8 @@ static int verify(struct look *look)
     const struct check_options *o = check->options;
     begin_data(look);
     int err = o->data ? sums_check(&look->sums, &look->field) : 0;
+    if (!o->data && o->physics)
+        sums_check_headers(&look->sums, &look->field);
     check->verified = look->sums.verified;
     check->wrong = look->sums.wrong;
     check->unverified = look->sums.unverified;

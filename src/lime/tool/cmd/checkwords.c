@@ -39,17 +39,6 @@ void check_report(struct check *check, const struct limefile_finding *finding)
         (warning ? warning_message : finding_message)(check->path, finding);
 }
 
-void check_report_shown(struct check *check, const char *fault)
-{
-    begin_finding(check);
-    check->faults++;
-    check->fault = LIMEFILE_E_TRAILING; /* one that ends it */
-    if (check->options->json)
-        jsonout_shown_fault(stdout, fault);
-    else if (!check->options->quiet)
-        message(check->path, "%s", fault);
-}
-
 /* ---- the line at the end ---- */
 
 static const char *plural(uint64_t n)

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "info.h"
 #include "limebeginning.h"
-#include "mounted.h"
 #include "pathlist.h"
 #include "several.h"
 #include "tool.h"
@@ -94,7 +93,7 @@ int info_judge(const struct info *info, int status)
 {
     struct limefile_finding empty;
     const struct limefile_finding *fault = info_fault(info, &empty);
-    bool bad = fault || info->deviations || (info->c.mounted && mounted_fault(info->c.mounted));
+    bool bad = fault || info->deviations;
     if (fault && finding_is_unreadable(fault))
         status = TOOL_UNUSABLE;
     return worse_status(status, bad ? TOOL_BAD : TOOL_GOOD);
@@ -121,11 +120,8 @@ static int info_of(struct info *info, bool json)
     info->deviations = info->c.deviations;
     int status = json ? info_json(info) : info_tell(info);
     limefile_fields_release(&info->fields);
-    const char *shown = info->c.mounted ? mounted_fault(info->c.mounted) : NULL;
     const struct limefile_finding *fault = info_fault(info, &empty);
-    if (shown)
-        message(info->c.path, "%s", shown);
-    else if (fault)
+    if (fault)
         finding_message(info->c.path, fault);
     return info_judge(info, status);
 }

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "jsonout.h"
-#include "mounted.h"
 #include "tool.h"
 
 #include <getopt.h>
@@ -125,15 +124,7 @@ static void print_record_json(const struct limefile_record *r)
            r->header_offset, r->data_offset, r->bytes, r->padding, truth(r->mb), truth(r->me));
 }
 
-static void print_fault_json(const struct container *c, const char *shown)
-{
-    if (shown)
-        jsonout_shown_fault(stdout, shown);
-    else
-        jsonout_finding(stdout, limefile_index_fault(c->index));
-}
-
-static void print_json(const struct container *c, const char *shown)
+static void print_json(const struct container *c)
 {
     struct limefile_record r;
     printf("{\"file\": ");
@@ -142,7 +133,7 @@ static void print_json(const struct container *c, const char *shown)
            ", \"fault\": ",
            limefile_index_size(c->index), limefile_index_messages(c->index),
            limefile_index_deviations(c->index));
-    print_fault_json(c, shown);
+    jsonout_finding(stdout, limefile_index_fault(c->index));
     printf(", \"records\": [");
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
         fputs(i == 1 ? "\n " : ",\n ", stdout);
@@ -168,17 +159,14 @@ static int list_one(const char *path, const struct options *o, bool several)
             print_json_failure(&c);
         return status;
     }
-    const char *shown = c.mounted ? mounted_fault(c.mounted) : NULL;
     if (o->json) {
-        print_json(&c, shown);
+        print_json(&c);
     } else {
         if (several)
             answer(NULL, "%s:", path);
         print_table(&c, o);
     }
-    status = shown ? TOOL_BAD : container_fault_message(&c);
-    if (shown)
-        message(path, "%s", shown);
+    status = container_fault_message(&c);
     container_close_shown(&c);
     return status;
 }

@@ -1,12 +1,16 @@
-/* cmd_verify.c - lime verify: has a mount verify its records; the daemon, or its job, reads */
+/* cmd_verify.c - lime verify: have a mount verify its records; the daemon or its job reads */
 #define _GNU_SOURCE
 #include "jsonout.h"
+#include "limefile.h"
+#include "mounted.h"
 #include "progress.h"
+#include "structure.h"
 #include "tool.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <libgen.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,42 +21,44 @@
 
 static const char help[] =
     "Usage: lime verify [-q] [--json] FILE...\n"
-    "Verify records of a limefs mount by their SciDAC checksums. FILE is a record,\n"
-    "or a folder: then all records in it, and below it, that have a checksum.\n"
+    "Verify the data of records in a limefs mount. FILE is a record, or a directory:\n"
+    "then all data records in it and below it, and the structure of each container.\n"
     "\n"
-    "  -q, --quiet  say nothing of what is right\n"
-    "      --json   for scripts: an object on a line for each record\n"
-    "      --help   this text\n"
+    "  -q, --quiet  print only what is not good\n"
+    "      --json   print an object on a line for each record, for scripts\n"
+    "      --help   print this text\n"
     "\n"
-    "The mount's job reads and sums, where it has one (-o ranks=N, -o job=SOCKET):\n"
-    "each rank its share. What was found is remembered until the container changes:\n"
-    "'getfattr -n user.lime.checksum FILE' tells it. 'lime check --data' verifies\n"
+    "The verdict on a record is good, bad, unverified or unreadable, with a reason.\n"
+    "Data are compared with their SciDAC checksum; those of a NERSC, MILC or openQCD\n"
+    "file, with the checksum, plaquette and link trace in its header. A container is\n"
+    "bad if it is damaged, for example cut short.\n"
+    "\n"
+    "The mount reads the data, with the ranks of its job if it has one (-o ranks=N,\n"
+    "-o job=SOCKET). It keeps the verdict until the container changes:\n"
+    "'getfattr -n user.lime.checksum FILE' shows it. 'lime check --data' verifies\n"
     "containers that are not mounted.\n"
-    "\n"
-    "A record whose checksum cannot be compared is 'unverified', with the reason:\n"
-    "nothing says how many bytes a site has, for example.\n"
     "\n"
     "Example: lime verify /mnt/cfg && solver /mnt/cfg/ildg-binary-data\n"
     "\n"
-    "Exit status, the worst of all: 0 right; 1 a record is bad, unverified, cannot\n"
-    "be read, or has no checksum although it is named; 2 FILE is in no limefs mount,\n"
-    "or wrong usage.\n";
+    "Exit status: 0 everything is good; 1 something is bad; 2 something cannot be\n"
+    "read or FILE is not in a limefs mount, or wrong usage; 3 data have no checksum\n"
+    "that they can be compared with, or there are no data. Of several, the worst:\n"
+    "2, 1, 3, 0.\n";
 
 /* As the daemon has them; see limefs(1). */
-#define ATTR_TYPE      "user.lime.type"
 #define ATTR_CHECKSUM  "user.lime.checksum"
 #define ATTR_REASON    "user.lime.reason"
 #define ATTR_VERIFY    "user.lime.verify"
 #define ATTR_VERIFYING "user.lime.verifying"
 
 enum {
-    VALUE_MAX = 128,
+    VALUE_MAX = 512,
     LOOK_MS = 200, /* at how far it is */
 };
 
 struct options {
     bool quiet, json;
-    uint64_t seen; /* records with a checksum */
+    uint64_t seen; /* data records */
 };
 
 /* The attribute as a string: its length, or -errno. */
@@ -97,7 +103,7 @@ static void look(const char *path, struct progress *progress)
         progress_to(progress, done);
 }
 
-/* Until there is an answer. */
+/* Shows progress until there is an answer. */
 static void watch(struct asking *asking, uint64_t bytes)
 {
     struct progress progress;
@@ -120,23 +126,32 @@ static void watch(struct asking *asking, uint64_t bytes)
     progress_end(&progress);
 }
 
-/* reason: "" if the sum tells */
-static void print(const struct options *o, const char *path, const char *verdict,
-                  const char *reason)
+/* Prints the verdict, with the reason unless that is "". Returns its exit status. */
+static int print(const struct options *o, const char *path, enum limefile_verdict verdict,
+                 const char *reason)
 {
+    const char *word = limefile_verdict_word(verdict);
     if (o->json) {
         fputs("{\"file\": ", stdout);
         jsonout_text(stdout, path, strlen(path));
-        fputs(", \"checksum\": ", stdout);
-        jsonout_text(stdout, verdict, strlen(verdict));
+        printf(", \"verdict\": \"%s\"", word);
         if (*reason) {
             fputs(", \"reason\": ", stdout);
             jsonout_text(stdout, reason, strlen(reason));
         }
         puts("}");
-    } else if (!o->quiet || strcmp(verdict, "ok") != 0) {
-        answer(path, "%s%s%s", verdict, *reason ? ": " : "", reason);
+    } else if (!o->quiet || verdict != LIMEFILE_GOOD) {
+        answer(path, "%s%s%s", word, *reason ? ": " : "", reason);
     }
+    return verdict_status(verdict);
+}
+
+static enum limefile_verdict verdict_of(const char *word)
+{
+    for (enum limefile_verdict v = LIMEFILE_GOOD; v < LIMEFILE_UNREADABLE; v++)
+        if (strcmp(word, limefile_verdict_word(v)) == 0)
+            return v;
+    return LIMEFILE_UNREADABLE;
 }
 
 static int verify_record(struct options *o, const char *path, uint64_t bytes)
@@ -151,51 +166,61 @@ static int verify_record(struct options *o, const char *path, uint64_t bytes)
     } else {
         ask(&asking);
     }
-    if (asking.len < 0) {
-        message_code(path, "verify", asking.len);
-        if (!o->quiet)
-            print(o, path, "unverified", "");
-        return TOOL_BAD;
-    }
+    if (asking.len == -EBUSY || asking.len == -ESTALE)
+        return print(o, path, LIMEFILE_UNVERIFIED, "the record is being changed");
+    if (asking.len < 0)
+        return print(o, path, LIMEFILE_UNREADABLE, limefile_strerror(asking.len));
     char reason[VALUE_MAX];
     attribute(path, ATTR_REASON, reason);
-    print(o, path, asking.verdict, reason);
-    return strcmp(asking.verdict, "ok") == 0 ? TOOL_GOOD : TOOL_BAD;
+    return print(o, path, verdict_of(asking.verdict), reason);
+}
+
+/* ---- a container, or another file ---- */
+
+static int verify_structure(const struct options *o, const char *path)
+{
+    char reason[STRUCTURE_REASON_MAX];
+    enum limefile_verdict verdict = structure_verdict(path, reason);
+    return verdict == LIMEFILE_GOOD || verdict == LIMEFILE_SKIPPED
+               ? TOOL_GOOD
+               : print(o, path, verdict, reason);
 }
 
 /* ---- what is named ---- */
 
-static int has_no_checksum(const char *path)
-{
-    char value[VALUE_MAX];
-    if (attribute(path, ATTR_TYPE, value) >= 0) {
-        message(path, "verify: the record has no checksum; 'lime info' tells more of the "
-                      "container");
-        return TOOL_BAD;
-    }
-    message(path, "verify: not a record of a limefs mount; 'lime check --data' verifies "
-                  "containers");
-    return TOOL_UNUSABLE;
-}
+static int verify_directory(struct options *o, const char *path);
 
-static int verify_folder(struct options *o, const char *path);
+/* True if the file is in the directory of a mounted container. A copy of a record on another
+ * file system can have the same attributes. */
+static bool is_record(const char *path)
+{
+    char *real = realpath(path, NULL);
+    bool is = real && mounted_is(dirname(real));
+    free(real);
+    return is;
+}
 
 static int verify_path(struct options *o, const char *path)
 {
     struct stat st;
     char value[VALUE_MAX];
     if (stat(path, &st) != 0) {
-        message_code(path, "verify", -errno);
+        message_code(path, "open", -errno);
         return TOOL_UNUSABLE;
     }
     if (S_ISDIR(st.st_mode))
-        return verify_folder(o, path);
-    if (S_ISREG(st.st_mode) && attribute(path, ATTR_CHECKSUM, value) >= 0)
+        return verify_directory(o, path);
+    if (!is_record(path)) {
+        message(path,
+                "not a record of a limefs mount; 'lime check --data' verifies containers");
+        return TOOL_UNUSABLE;
+    }
+    if (attribute(path, ATTR_CHECKSUM, value) >= 0)
         return verify_record(o, path, (uint64_t)st.st_size);
-    return has_no_checksum(path);
+    return print(o, path, LIMEFILE_UNVERIFIED, "the record is not the data of a field");
 }
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 struct names {
     char **name;
@@ -224,15 +249,23 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static char *inside(const char *folder, const char *name)
+static char *inside(const char *directory, const char *name)
 {
     char *path;
-    bool slash = folder[0] && folder[strlen(folder) - 1] == '/';
-    return asprintf(&path, "%s%s%s", folder, slash ? "" : "/", name) < 0 ? NULL : path;
+    bool slash = directory[0] && directory[strlen(directory) - 1] == '/';
+    return asprintf(&path, "%s%s%s", directory, slash ? "" : "/", name) < 0 ? NULL : path;
 }
 
-/* True of what is neither a folder nor a record with a checksum: there may be a million. */
-static bool is_passed_over(const char *path, unsigned char type)
+/* What the files of a directory are. */
+enum place { OUTSIDE, IN_TREE, IN_CONTAINER };
+
+static enum place place_of(const char *directory)
+{
+    return mounted_is(directory) ? IN_CONTAINER : is_in_limefs(directory) ? IN_TREE : OUTSIDE;
+}
+
+/* True if there is nothing to examine: there may be a million. */
+static bool is_skipped(const char *path, unsigned char type, enum place place)
 {
     struct stat st;
     char value[VALUE_MAX];
@@ -240,30 +273,31 @@ static bool is_passed_over(const char *path, unsigned char type)
         type = IFTODT(st.st_mode);
     if (type != DT_REG)
         return type != DT_DIR && type != DT_UNKNOWN;
-    int len = attribute(path, ATTR_CHECKSUM, value);
-    return len == -ENODATA || len == -ENOTSUP;
+    return place == OUTSIDE ||
+           (place == IN_CONTAINER && attribute(path, ATTR_CHECKSUM, value) == -ENODATA);
 }
 
-static int take_entry(struct names *names, const char *folder, const struct dirent *entry)
+static int take_entry(struct names *names, const char *directory, enum place place,
+                      const struct dirent *entry)
 {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
         return 0;
-    char *path = inside(folder, entry->d_name);
-    int err = !path                                 ? -ENOMEM
-              : is_passed_over(path, entry->d_type) ? 0
-                                                    : add_name(names, entry->d_name);
+    char *path = inside(directory, entry->d_name);
+    int err = !path                                    ? -ENOMEM
+              : is_skipped(path, entry->d_type, place) ? 0
+                                                       : add_name(names, entry->d_name);
     free(path);
     return err;
 }
 
 /* In the order of their names. */
-static int read_folder(const char *path, struct names *names)
+static int read_directory(const char *path, enum place place, struct names *names)
 {
     DIR *dir = opendir(path);
     const struct dirent *entry;
     int err = dir ? 0 : -errno;
     while (!err && (errno = 0, entry = readdir(dir)))
-        err = take_entry(names, path, entry);
+        err = take_entry(names, path, place, entry);
     if (!err && errno)
         err = -errno;
     if (dir)
@@ -273,33 +307,34 @@ static int read_folder(const char *path, struct names *names)
     return err;
 }
 
-static int verify_found(struct options *o, const char *folder, const char *name)
+static int verify_found(struct options *o, const char *directory, enum place place,
+                        const char *name)
 {
     struct stat st;
-    char *path = inside(folder, name);
+    char *path = inside(directory, name);
     int status = TOOL_GOOD, err = !path ? -ENOMEM : lstat(path, &st) != 0 ? -errno : 0;
-    if (err) {
-        message_code(path ? path : folder, "verify", err);
-        status = TOOL_BAD;
-    } else if (S_ISDIR(st.st_mode)) {
-        status = verify_folder(o, path);
-    } else if (S_ISREG(st.st_mode)) {
+    if (err)
+        status = print(o, path ? path : directory, LIMEFILE_UNREADABLE, limefile_strerror(err));
+    else if (S_ISDIR(st.st_mode))
+        status = verify_directory(o, path);
+    else if (S_ISREG(st.st_mode) && place == IN_CONTAINER)
         status = verify_record(o, path, (uint64_t)st.st_size);
-    }
+    else if (S_ISREG(st.st_mode) && place == IN_TREE)
+        status = verify_structure(o, path);
     free(path);
     return status;
 }
 
-static int verify_folder(struct options *o, const char *path)
+static int verify_directory(struct options *o, const char *path)
 {
     struct names names = {.count = 0};
-    int worst = TOOL_GOOD, err = read_folder(path, &names);
-    if (err) {
-        message_code(path, "verify", err);
-        worst = TOOL_BAD;
-    }
+    enum place place = place_of(path);
+    int worst = place == IN_CONTAINER ? verify_structure(o, path) : TOOL_GOOD;
+    int err = read_directory(path, place, &names);
+    if (err)
+        worst = print(o, path, LIMEFILE_UNREADABLE, limefile_strerror(err));
     for (size_t i = 0; i < names.count; i++) {
-        int status = err ? worst : verify_found(o, path, names.name[i]);
+        int status = err ? worst : verify_found(o, path, place, names.name[i]);
         worst = worse_status(status, worst);
         free(names.name[i]);
     }
@@ -307,16 +342,13 @@ static int verify_folder(struct options *o, const char *path)
     return worst;
 }
 
-/* Where nothing is mounted, by mistake perhaps, nothing is right. */
-static int nothing_found(const struct options *o, const char *folder)
+/* If nothing is mounted, by mistake perhaps, nothing is good. */
+static int nothing_found(const struct options *o, const char *directory)
 {
-    if (!is_in_limefs(folder)) {
-        message(folder, "verify: no limefs mount; 'lime check --data -r' verifies containers");
-        return TOOL_UNUSABLE;
-    }
-    if (!o->quiet && !o->json)
-        answer(folder, "no record with a checksum in it");
-    return TOOL_GOOD;
+    if (is_in_limefs(directory))
+        return print(o, directory, LIMEFILE_UNVERIFIED, "no record with data to verify");
+    message(directory, "not in a limefs mount; 'lime check --data -r' verifies containers");
+    return TOOL_UNUSABLE;
 }
 
 static int verify_named(struct options *o, const char *path)

@@ -4,7 +4,6 @@
 #include "cells.h"
 #include "fieldjson.h"
 #include "jsonout.h"
-#include "mounted.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -143,16 +142,6 @@ static int json_checkpoints(struct info *info)
     return info_status(info, got);
 }
 
-static void json_fault(const struct info *info)
-{
-    const char *shown = info->c.mounted ? mounted_fault(info->c.mounted) : NULL;
-    struct limefile_finding empty;
-    if (shown)
-        jsonout_shown_fault(stdout, shown);
-    else
-        jsonout_finding(stdout, info_fault(info, &empty));
-}
-
 static const char *verdict_of(int status)
 {
     return limefile_verdict_word(status == TOOL_GOOD  ? LIMEFILE_GOOD
@@ -163,13 +152,14 @@ static const char *verdict_of(int status)
 int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
+    struct limefile_finding empty;
     fputs("{\"file\": ", stdout);
     jsonout_text(stdout, info->c.path, strlen(info->c.path));
     printf(", \"size\": %" PRIu64 ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32
            ", \"fault\": ",
            limefile_index_size(index), limefile_index_count(index),
            limefile_index_messages(index));
-    json_fault(info);
+    jsonout_finding(stdout, info_fault(info, &empty));
     jsonout_word("lfn", info->fields.lfn);
     int status = json_deviations(info);
     fputs("], \"fields\": [", stdout);

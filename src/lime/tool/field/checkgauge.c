@@ -27,19 +27,17 @@ const char *gauge_check_format(const struct container *c)
 
 /* ---- what the header says ---- */
 
-/* The header's words, as its lines have them; MILC's has no figures. */
 static int take_stated(const struct limefile_gauge *g, struct physics_result *r)
 {
-    bool openqcd = g->format == LIMEFILE_GAUGE_OPENQCD;
-    if (!g->has_plaquette && !g->has_trace)
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
+    int count = limefile_gauge_stated(g, stated);
+    if (count == 0)
         return 0;
-    r->stated = calloc(LIMEFILE_PHYSICS_STATED_MAX, sizeof *r->stated);
+    r->stated = calloc((size_t)count, sizeof *r->stated);
     if (!r->stated)
         return -ENOMEM;
-    r->stated_count = limefile_physics_stated_text(g->text, strlen(g->text), openqcd ? 3 : 1,
-                                                   "header", r->stated);
-    for (int i = 0; openqcd && i < r->stated_count; i++)
-        r->stated[i].tolerance = LIMEFILE_GAUGE_TOLERANCE_OPENQCD;
+    memcpy(r->stated, stated, (size_t)count * sizeof *stated);
+    r->stated_count = count;
     return 0;
 }
 
@@ -67,37 +65,34 @@ static uint64_t sum_of(const struct limefile_gauge *g, const struct limefile_gau
                                              : two_words(sums->sum29, sums->sum31);
 }
 
-/* The plaquette in the header is a checksum, too. */
-static bool has_proof(const struct limefile_gauge *g)
-{
-    return g->has_checksum || g->has_plaquette;
-}
-
+/* why: NULL if the header has something that the data are compared with. */
 static void keep_sum(struct sums_check *sums, const struct limefile_gauge *g,
-                     const struct limefile_gauge_sums *is, bool right)
+                     const struct limefile_gauge_sums *is, const char *why, bool right)
 {
-    char sum[64] = "";
+    char sum[64] = "", reason[64] = "";
     if (g->format == LIMEFILE_GAUGE_NERSC)
         snprintf(sum, sizeof sum, ", \"sum\": \"%08" PRIx32 "\"", is->nersc);
     else if (g->format == LIMEFILE_GAUGE_MILC)
         snprintf(sum, sizeof sum,
                  ", \"sum29\": \"%08" PRIx32 "\", \"sum31\": \"%08" PRIx32 "\"", is->sum29,
                  is->sum31);
+    if (why)
+        snprintf(reason, sizeof reason, ", \"reason\": \"%s\"", why);
     snprintf(sums->whole, sizeof sums->whole, "{\"ordinal\": 0, \"state\": \"%s\"%s%s}",
-             !has_proof(g) ? "unverified"
-             : right       ? "good"
-                           : "bad",
-             has_proof(g) ? "" : ", \"reason\": \"no checksum\"", sum);
+             !right ? "bad"
+             : why  ? "unverified"
+                    : "good",
+             reason, sum);
 }
 
-/* That of data which are not compared with one. */
+/* The data cannot be compared with anything. */
 static void tell_unverified(const struct gauge_check *out, const struct field_check *check,
-                            const struct limefile_gauge *g)
+                            const struct limefile_gauge *g, const char *why)
 {
     const struct limefile_finding finding = {.code = LIMEFILE_D_CHECKSUM_MISSING,
                                              .offset = g->data_offset};
     if (out->summed && !check->quiet)
-        answer(check->path, "unverified: no checksum");
+        answer(check->path, "unverified: %s", why);
     if (out->strict)
         check->report(check->context, &finding);
 }
@@ -114,15 +109,16 @@ static void compare_sum(const struct gauge_check *out, const struct field_check 
         .have = sum_of(g, is),
         .want = sum_of(g, &g->sums),
     };
+    const char *why = limefile_gauge_why_unverified(g);
     bool same = !g->has_checksum || finding.have == finding.want;
-    sums->verified += has_proof(g) && same && agree;
+    sums->verified += !why && same && agree;
     sums->wrong += !same || !agree;
-    sums->unverified += !has_proof(g) && agree;
+    sums->unverified += why != NULL;
     if (!same)
         check->report(check->context, &finding);
-    if (!has_proof(g))
-        tell_unverified(out, check, g);
-    keep_sum(sums, g, is, same && agree);
+    if (why)
+        tell_unverified(out, check, g, why);
+    keep_sum(sums, g, is, why, same && agree);
 }
 
 /* A field, as far as findings name it. */

@@ -1,6 +1,7 @@
 /* checksums.c - lime check --data: the data of each field against their SciDAC checksum */
 #define _GNU_SOURCE
 #include "fieldcheck.h"
+#include "jsonout.h"
 #include "mounted.h"
 #include "tool.h"
 
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What became of the sum of a field. */
@@ -15,6 +17,7 @@ struct sum_result {
     struct limefile_checksum is;
     enum sum_state { SUM_OK, SUM_BAD, SUM_UNVERIFIED, SUM_UNREADABLE } state;
     bool known;
+    char *reason; /* from a mount; or NULL */
 };
 
 static const char *const state_words[] = {"good", "bad", "unverified", "unreadable"};
@@ -50,6 +53,87 @@ static int verify(const struct field_check *check, const struct limefile_field *
     return right;
 }
 
+/* ---- what a mount has found out ---- */
+
+/* The deviation that the mount's reason is about: it begins with the quantity. */
+static int code_of(const char *reason)
+{
+    return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
+           : strncmp(reason, "link trace", 10) == 0 ? LIMEFILE_D_LINK_TRACE
+                                                    : LIMEFILE_D_CHECKSUM;
+}
+
+static bool is_verdict(const char *word, enum limefile_verdict verdict)
+{
+    return strcmp(word, limefile_verdict_word(verdict)) == 0;
+}
+
+static void report_shown(const struct field_check *check, const struct limefile_field *f,
+                         const char *reason)
+{
+    const struct limefile_finding finding = {
+        .code = code_of(reason),
+        .offset = f->record.data_offset,
+        .ordinal = f->record.ordinal,
+        .why = reason,
+    };
+    check->report(check->context, &finding);
+}
+
+/* The mount verifies what this program can't: a file in another format, whose sum it shows as
+ * text, and data that it does not give out as they are bad. False if it has no verdict either.
+ */
+static bool ask_mount(struct sums_check *sums, const struct field_check *check,
+                      const struct limefile_field *f, struct sum_result *sum)
+{
+    char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
+    const struct mounted *m = check->c->mounted;
+    if (!m || mounted_attribute(m, f->record.ordinal, "verify", word) < 0)
+        return false;
+    mounted_attribute(m, f->record.ordinal, "reason", reason);
+    if (is_verdict(word, LIMEFILE_GOOD)) {
+        sum->state = SUM_OK;
+        sums->verified++;
+        return true;
+    }
+    if (*reason)
+        sum->reason = strdup(reason);
+    if (!is_verdict(word, LIMEFILE_BAD))
+        return false;
+    sum->state = SUM_BAD;
+    sums->wrong++;
+    if (code_of(reason) == LIMEFILE_D_CHECKSUM || !check->physical) /* else --physics does it */
+        report_shown(check, f, reason);
+    return true;
+}
+
+bool sums_check_withheld(const struct field_check *check, const struct limefile_field *f)
+{
+    char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
+    const struct mounted *m = check->c->mounted;
+    if (!m || mounted_attribute(m, f->record.ordinal, "checksum", word) < 0 ||
+        !is_verdict(word, LIMEFILE_BAD))
+        return false;
+    mounted_attribute(m, f->record.ordinal, "reason", reason);
+    if (code_of(reason) != LIMEFILE_D_CHECKSUM || (!check->summed && f->by_checksum))
+        report_shown(check, f, reason);
+    return true;
+}
+
+void sums_check_headers(struct sums_check *sums, const struct field_check *check)
+{
+    for (size_t i = 0; check->c->mounted && i < check->fields->count; i++) {
+        struct limefile_field f;
+        struct sum_result sum = {.state = SUM_UNVERIFIED};
+        limefile_fields_get(check->fields, i, &f);
+        if (!f.by_checksum)
+            ask_mount(sums, check, &f, &sum);
+        free(sum.reason);
+    }
+}
+
+/* ---- one field ---- */
+
 static void compare(struct sums_check *sums, const struct field_check *check,
                     const struct limefile_field *f, struct sum_result *sum)
 {
@@ -58,6 +142,8 @@ static void compare(struct sums_check *sums, const struct field_check *check,
         .ordinal = f->record.ordinal,
     };
     int right = verify(check, f, sum);
+    if (right == -EIO && ask_mount(sums, check, f, sum))
+        return;
     sum->known = right >= 0;
     sum->state = right < 0 ? SUM_UNREADABLE : right ? SUM_OK : SUM_BAD;
     if (right == 1) {
@@ -74,22 +160,26 @@ static void compare(struct sums_check *sums, const struct field_check *check,
 }
 
 /* Why there is no sum; NULL if there is one. */
-static const char *reason_of(const struct limefile_field *f)
+static const char *reason_of(const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *bad = limefile_field_why_bad(f);
-    return bad ? bad : limefile_field_why_unverified(f);
+    return sum->reason            ? sum->reason
+           : sum->state == SUM_OK ? NULL
+           : bad                  ? bad
+                                  : limefile_field_why_unverified(f);
 }
 
 /* Without a sum: its length has been reported. */
 static void judge(struct sums_check *sums, const struct field_check *check,
                   const struct limefile_field *f, struct sum_result *sum)
 {
-    const char *reason = reason_of(f);
-    bool bad = limefile_field_why_bad(f);
-    if (!reason) {
+    bool bad = limefile_field_why_bad(f), unverified = limefile_field_why_unverified(f);
+    if (!bad && !unverified) {
         compare(sums, check, f, sum);
         return;
     }
+    if (!f->by_checksum && ask_mount(sums, check, f, sum))
+        return;
     sum->state = bad ? SUM_BAD : SUM_UNVERIFIED;
     if (bad)
         sums->wrong++;
@@ -97,7 +187,7 @@ static void judge(struct sums_check *sums, const struct field_check *check,
         sums->unverified++;
     if (!check->quiet)
         answer(check->path, "record %" PRIu64 ": %s: %s", f->record.ordinal,
-               state_words[sum->state], reason);
+               state_words[sum->state], reason_of(f, sum));
 }
 
 int sums_check(struct sums_check *sums, const struct field_check *check)
@@ -109,11 +199,13 @@ int sums_check(struct sums_check *sums, const struct field_check *check)
     }
     for (size_t i = 0; i < check->fields->count; i++) {
         struct limefile_field f;
-        struct sum_result sum = {.known = false};
+        struct sum_result sum = {.state = SUM_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
         judge(sums, check, &f, &sum);
         if (sums->result)
-            sums->result[i] = sum;
+            sums->result[sums->results++] = sum;
+        else
+            free(sum.reason);
     }
     return 0;
 }
@@ -122,15 +214,15 @@ void sums_check_json(const struct sums_check *sums, const struct field_check *ch
 {
     putchar('[');
     fputs(sums->whole, stdout);
-    for (size_t i = 0; sums->result && i < check->fields->count; i++) {
+    for (size_t i = 0; i < sums->results; i++) {
         const struct sum_result *s = &sums->result[i];
         struct limefile_field f;
         limefile_fields_get(check->fields, i, &f);
-        const char *reason = reason_of(&f);
+        const char *reason = reason_of(&f, s);
         printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "",
                f.record.ordinal, state_words[s->state]);
         if (reason)
-            printf(", \"reason\": \"%s\"", reason);
+            jsonout_word("reason", reason);
         if (s->known)
             printf(", \"suma\": \"%08x\", \"sumb\": \"%08x\"", s->is.suma, s->is.sumb);
         putchar('}');
@@ -140,6 +232,8 @@ void sums_check_json(const struct sums_check *sums, const struct field_check *ch
 
 void sums_check_release(struct sums_check *sums)
 {
+    while (sums->results)
+        free(sums->result[--sums->results].reason);
     free(sums->result);
     sums->result = NULL;
 }

@@ -34,15 +34,6 @@ static int list(struct configs *configs)
     return 0;
 }
 
-static int fault_of(const struct configs *configs)
-{
-    const struct mounted *mounted = configs->c.mounted;
-    const char *shown = mounted ? mounted_fault(mounted) : NULL;
-    if (shown)
-        message(configs->c.path, "%s", shown);
-    return shown ? TOOL_BAD : container_fault_message(&configs->c);
-}
-
 int configs_open(struct configs *configs, const char *path, unsigned threads)
 {
     *configs = (struct configs){.threads = threads};
@@ -54,7 +45,7 @@ int configs_open(struct configs *configs, const char *path, unsigned threads)
         err = list(configs);
     if (err)
         message_code(path, "read", err);
-    status = err ? TOOL_BAD : fault_of(configs);
+    status = err ? TOOL_BAD : container_fault_message(&configs->c);
     if (!status && configs->count == 0) {
         message(path, "no record is ildg-binary-data: it holds no configuration of ILDG");
         status = TOOL_BAD;

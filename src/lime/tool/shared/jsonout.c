@@ -82,13 +82,6 @@ void jsonout_finding(FILE *out, const struct limefile_finding *f)
     putc('}', out);
 }
 
-void jsonout_shown_fault(FILE *out, const char *text)
-{
-    fputs("{\"code\": \"fault\", \"message\": ", out);
-    jsonout_text(out, text, strlen(text));
-    putc('}', out);
-}
-
 void jsonout_word(const char *name, const char *text)
 {
     printf(", \"%s\": ", name);

@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +16,7 @@
 
 #define ATTRIBUTE "user.lime."
 
-enum { FAULT_MAX = 512, TYPE_AT = 16 };
+enum { FAULT_MAX = 128, /* as in the format of read_fault() */ TYPE_AT = 16 };
 
 struct entry {
     uint64_t ordinal, offset; /* of its header */
@@ -27,8 +29,9 @@ struct mounted {
     int folder;
     struct entry *entry; /* in their order, one a record */
     size_t count, room;
-    char fault[FAULT_MAX]; /* "" if there is none */
-    size_t open;           /* whose data `fd` has; SIZE_MAX: none */
+    struct limefile_finding fault; /* code 0: none */
+    uint64_t size;                 /* with what follows the fault */
+    size_t open;                   /* whose data `fd` has; SIZE_MAX: none */
     int fd;
 };
 
@@ -124,6 +127,7 @@ static int measure(struct mounted *m)
             return err;
         offset = e->next;
     }
+    m->size = offset;
     return 0;
 }
 
@@ -134,6 +138,19 @@ int mounted_data(const struct mounted *m, uint64_t ordinal)
     int fd = openat(m->folder, m->entry[ordinal - 1].name,
                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
+}
+
+/* With -o verify=open, data that are bad cannot be opened: so this goes by the record's path.
+ */
+int mounted_attribute(const struct mounted *m, uint64_t ordinal, const char *name,
+                      char value[MOUNTED_VALUE_MAX])
+{
+    char path[PATH_MAX], attribute[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", m->folder, m->entry[ordinal - 1].name);
+    snprintf(attribute, sizeof attribute, ATTRIBUTE "%s", name);
+    ssize_t len = lgetxattr(path, attribute, value, MOUNTED_VALUE_MAX - 1);
+    value[len < 0 ? 0 : len] = '\0';
+    return len < 0 ? -errno : (int)len;
 }
 
 /* Its data, kept open for the next call. */
@@ -151,32 +168,45 @@ static int open_data(struct mounted *m, size_t i)
     return fd;
 }
 
-static int flag(int fd, const char *name)
+static int flag(const struct mounted *m, size_t i, const char *name)
 {
-    char value[8];
-    ssize_t len = fgetxattr(fd, name, value, sizeof value);
-    return len < 0 ? -errno : len == 1 && value[0] == '1';
+    char value[MOUNTED_VALUE_MAX];
+    int len = mounted_attribute(m, i + 1, name, value);
+    return len < 0 ? len : strcmp(value, "1") == 0;
 }
 
-/* As in the container, but that its reserved parts are as they should be. */
-static int put_header(struct mounted *m, size_t i, unsigned char raw[LIMEFILE_HEADER_BYTES])
+/* Its reserved parts are as they should be. */
+static int make_header(const struct mounted *m, size_t i,
+                       unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
-    char type[LIMEFILE_TYPE_BYTES] = "";
+    char type[MOUNTED_VALUE_MAX];
     struct limefile_header header;
-    int fd = open_data(m, i);
-    if (fd < 0)
-        return fd;
-    ssize_t len = fgetxattr(fd, ATTRIBUTE "type", type, sizeof type);
-    if (len < 0)
-        return -errno;
-    int mb = flag(fd, ATTRIBUTE "mb"), me = flag(fd, ATTRIBUTE "me");
+    int len = mounted_attribute(m, i + 1, "type", type);
+    if (len < 0 || len > LIMEFILE_TYPE_BYTES)
+        return len < 0 ? len : -EPROTO;
+    int mb = flag(m, i, "mb"), me = flag(m, i, "me");
     int err = mb < 0 ? mb : me < 0 ? me : 0;
     if (!err)
         err = limefile_header_init(&header, "", 0, m->entry[i].bytes, mb, me);
     if (!err)
         err = limefile_header_encode(&header, raw);
-    memcpy(raw + TYPE_AT, type, sizeof type); /* also one of 128 bytes */
+    if (!err)
+        memcpy(raw + TYPE_AT, type, (size_t)len); /* also one of 128 bytes */
     return err;
+}
+
+/* As it is in the container, unless that is being written to. */
+static int put_header(const struct mounted *m, size_t i,
+                      unsigned char raw[LIMEFILE_HEADER_BYTES])
+{
+    char value[MOUNTED_VALUE_MAX];
+    int len = mounted_attribute(m, i + 1, "header", value);
+    if (len == -ENODATA)
+        return make_header(m, i, raw);
+    if (len != LIMEFILE_HEADER_BYTES)
+        return len < 0 ? len : -EPROTO;
+    memcpy(raw, value, LIMEFILE_HEADER_BYTES);
+    return 0;
 }
 
 /* ---- the source ---- */
@@ -195,7 +225,7 @@ static size_t find(const struct mounted *m, uint64_t offset)
     return low;
 }
 
-static ssize_t read_header(struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
+static ssize_t read_header(const struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     int err = put_header(m, i, raw);
@@ -233,13 +263,42 @@ static ssize_t read_mounted(struct limefile_source *source, void *buf, size_t n,
 static int size_mounted(struct limefile_source *source, uint64_t *size)
 {
     const struct mounted *m = (const struct mounted *)source;
-    *size = m->count ? m->entry[m->count - 1].next : 0;
+    *size = m->size;
     return 0;
 }
 
-static const struct limefile_source_ops ops = {.read = read_mounted, .size = size_mounted};
+/* Behind the last record that the mount shows. */
+static bool fault_of_mounted(struct limefile_source *source, uint64_t offset,
+                             struct limefile_finding *out)
+{
+    const struct mounted *m = (const struct mounted *)source;
+    *out = m->fault;
+    return m->fault.code && offset == (m->count ? m->entry[m->count - 1].next : 0);
+}
+
+static const struct limefile_source_ops ops = {
+    .read = read_mounted, .size = size_mounted, .fault = fault_of_mounted};
 
 /* ---- all of it ---- */
+
+/* The attribute has the fault's word, offset, ordinal, have and want, and the file's size. */
+static int read_fault(struct mounted *m)
+{
+    char text[FAULT_MAX], word[FAULT_MAX];
+    struct limefile_finding *fault = &m->fault;
+    ssize_t n = fgetxattr(m->folder, ATTRIBUTE "fault_code", text, sizeof text - 1);
+    if (n < 0)
+        return errno == ENODATA ? 0 : -errno;
+    text[n] = '\0';
+    if (sscanf(text, "%127s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word,
+               &fault->offset, &fault->ordinal, &fault->have, &fault->want, &m->size) != 6)
+        return -EPROTO;
+    fault->code = -EIO; /* also for the word of another errno */
+    for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_RECORDS; code++)
+        if (strcmp(limefile_error_word(code), word) == 0)
+            fault->code = code;
+    return 0;
+}
 
 int mounted_open(const char *folder, struct mounted **out)
 {
@@ -252,8 +311,8 @@ int mounted_open(const char *folder, struct mounted **out)
     int err = m->folder < 0 ? -errno : list(m);
     if (!err)
         err = measure(m);
-    if (!err && fgetxattr(m->folder, ATTRIBUTE "fault", m->fault, sizeof m->fault - 1) < 0)
-        m->fault[0] = '\0';
+    if (!err)
+        err = read_fault(m);
     if (err)
         mounted_close(m);
     else
@@ -278,9 +337,4 @@ void mounted_close(struct mounted *m)
 struct limefile_source *mounted_source(struct mounted *m)
 {
     return &m->source;
-}
-
-const char *mounted_fault(const struct mounted *m)
-{
-    return m->fault[0] ? m->fault : NULL;
 }

@@ -14,9 +14,10 @@ struct field_check {
     const struct container *c; /* with its index */
     const struct limefile_fields *fields;
     unsigned threads;
-    bool here;  /* not by a mount's ranks */
-    bool quiet; /* answers nothing; findings are reported all the same */
-    bool keep;  /* for JSON: the result of each field */
+    bool here;             /* not by a mount's ranks */
+    bool quiet;            /* answers nothing; findings are reported all the same */
+    bool keep;             /* for JSON: the result of each field */
+    bool summed, physical; /* --data, --physics */
     limefile_sum_progress_fn *progress;
     void (*report)(void *context, const struct limefile_finding *);
     void *context; /* of both */
@@ -33,10 +34,18 @@ int field_check_open(const struct field_check *, const struct limefile_field *,
 struct sums_check {
     uint64_t verified, wrong, unverified;
     struct sum_result *result; /* one for each field */
-    char whole[128];           /* JSON of a file in another format; "" of a container */
+    size_t results;
+    char whole[160]; /* JSON of a file in another format; "" of a container */
 };
 
 int sums_check(struct sums_check *, const struct field_check *); /* -ENOMEM */
+
+/* The same of the configuration in a file in another format that a mount shows as a container:
+ * its data with its header. Nothing happens for any other field. */
+void sums_check_headers(struct sums_check *, const struct field_check *);
+
+/* True if a mount does not give out the data as they are bad, which has been reported then. */
+bool sums_check_withheld(const struct field_check *, const struct limefile_field *);
 
 /* [{"ordinal": 3, "state": "good", ...}, ...] */
 void sums_check_json(const struct sums_check *, const struct field_check *);

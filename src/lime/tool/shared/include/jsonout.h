@@ -27,7 +27,4 @@ void jsonout_hex(FILE *, const char *bytes, size_t len);
 /* {"code": "data-cut", "offset": ..., ...}; null for NULL */
 void jsonout_finding(FILE *, const struct limefile_finding *);
 
-/* {"code": "fault", "message": ...}: what a mount says of where its records end */
-void jsonout_shown_fault(FILE *, const char *text);
-
 #endif

@@ -1,9 +1,9 @@
 /*
- * mounted.h - a container that limefs shows as a folder, as the bytes that it has: headers are
- * put together from the attributes of its records, their data are read from the files.
+ * mounted.h - a container that limefs shows as a directory, as the bytes that it has: headers
+ * are attributes of its records, their data are read from the files.
  *
- * What is wrong with headers and padding below the mount is not seen; records, their types, and
- * the flags of messages are. Records after a fault are not there.
+ * Damage to padding below the mount is not visible; damage to headers, and the fault that ends
+ * the list of records, are.
  */
 #ifndef MOUNTED_H
 #define MOUNTED_H
@@ -25,7 +25,10 @@ struct limefile_source *mounted_source(struct mounted *);
 /* The data of a record, from its first byte: a descriptor that the caller closes, or -errno. */
 int mounted_data(const struct mounted *, uint64_t ordinal);
 
-/* Why the list of records ends early, as the mount says; NULL if it does not. */
-const char *mounted_fault(const struct mounted *);
+/* The attribute user.lime.NAME of a record, whether or not its data can be opened: its length,
+ * or -errno. The value is NUL-terminated. */
+#define MOUNTED_VALUE_MAX 512
+int mounted_attribute(const struct mounted *, uint64_t ordinal, const char *name,
+                      char value[MOUNTED_VALUE_MAX]);
 
 #endif

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""Verdicts that a mount gives on damaged files: lime verify and lime check of the mount, its
+attributes, -o verify=open|stream. docs/verdicts.md has the table."""
+
+import errno
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import numpython
+numpython.need("numpy")
+import damage
+import faults
+import limetest
+import test_verify
+from test_ranks import serving
+
+CHECKSUM, REASON = "user.lime.checksum", "user.lime.reason"
+PLAIN = "a plain file"
+NO_DATA = None
+
+# The verdict on the data, and the exit status of lime verify of the container.
+TABLE = {
+    "good": ("good", 0),
+    "cut in the first magic": PLAIN,
+    "cut in the first header": PLAIN,
+    "cut behind the first header": (NO_DATA, 1),
+    "cut in metadata": (NO_DATA, 1),
+    "cut between metadata and data": (NO_DATA, 1),
+    "cut in the header of the data": (NO_DATA, 1),
+    "cut behind the header of the data": (NO_DATA, 1),
+    "cut in the data": (NO_DATA, 1),
+    "cut one byte off the data": (NO_DATA, 1),
+    "cut between data and checksum": ("unverified", 1),
+    "cut in the last header": ("unverified", 1),
+    "cut in the checksum": ("unverified", 1),
+    "empty": PLAIN,
+    "zeros": PLAIN,
+    "zeros before the second header": PLAIN,
+    "a block of zeros": PLAIN,
+    "bit in the first magic": PLAIN,
+    "version of the first header": PLAIN,
+    "garbage before the second header": PLAIN,
+    "length of the first header": (NO_DATA, 1),
+    "first header and half its data": PLAIN,
+    "bit in the data": ("bad", 1),
+    "bit in the last link": ("bad", 1),
+    "bit in the XML": ("unverified", 1),
+    "bit in the lattice": ("good", 1),
+    "bit in the magic of the data": (NO_DATA, 1),
+    "version of the header of the data": (NO_DATA, 1),
+    "low bit of the length of the data": ("unverified", 1),
+    "high bit of the length of the data": (NO_DATA, 1),
+    "top bit of the length of the data": (NO_DATA, 1),
+    "bit in the type of the data": (NO_DATA, 1),
+    "top bit in the type of metadata": ("unverified", 1),
+    "message begins twice": ("good", 1),
+    "message does not end": ("good", 1),
+    "reserved byte": ("good", 1),
+    "bit in the checksum": ("bad", 1),
+    "no checksum": ("unverified", 3),
+    "checksum that cannot be read": ("unverified", 1),
+    "checksum of no data": (NO_DATA, 1),
+    "bad link": ("good", 0),
+    "wrong plaquette": ("good", 0),
+    "trailing garbage": ("good", 1),
+    "trailing zeros": ("good", 1),
+    "padding not zero": ("good", 0),
+    "padding missing": ("good", 0),
+    "padding cut": ("good", 0),
+    "bytes behind the type": ("good", 0),
+    "reserved bits": ("good", 0),
+    "good.nersc": ("good", 0),
+    "sum.nersc": ("bad", 1),
+    "bit.nersc": ("bad", 1),
+    "plaquette.nersc": ("bad", 1),
+    "link.nersc": ("good", 0),
+    "cut.nersc": PLAIN,
+    "good.milc": ("good", 0),
+    "sum.milc": ("bad", 1),
+    "bit.milc": ("bad", 1),
+    "link.milc": ("good", 0),
+    "cut.milc": PLAIN,
+    "good.openqcd": ("good", 0),
+    "plaquette.openqcd": ("bad", 1),
+    "cut.openqcd": PLAIN,
+}
+
+# Files in other formats, which the mount does not show as containers.
+SKIPPED = "cut.nersc", "cut.milc", "cut.openqcd"
+
+# Files of the cases: the verdict on the data, and its reason.
+CASES = {
+    "bad-sum.nersc": ("bad", "checksum 8b1942b0, not 8b1942b1 as in the header"),
+    "bad-plaq.nersc": ("bad", "plaquette 0.000544516767399, not 0.1234445170 as in the header"),
+    "zero-sums.milc": ("unverified", "the header has no usable sum"),
+    "usqcd-f3.lime": ("good", None),
+    "only-data.ildg": ("unverified", "no checksum"),
+}
+CASES_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "cases")
+
+
+def attribute(path, name):
+    try:
+        return os.getxattr(path, name).decode()
+    except OSError as error:
+        assert error.errno == errno.ENODATA, error
+        return None
+
+
+def data_record(folder):
+    """The path of the record with the data; None if there is none."""
+    found = [name for name in os.listdir(folder)
+             if name[0].isdigit() and name.endswith("-binary-data")]
+    return os.path.join(folder, found[0]) if found else None
+
+
+def opens(path):
+    """The errno of an attempt to open it for reading, or 0."""
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def checked(names, *options):
+    """What lime check says of each: its findings, and the state of its checksums."""
+    done = limetest.run(["lime", "check", "--json", *options, *names])
+    return json.loads(done.stdout)
+
+
+@limetest.needs_fuse
+class Damaged(limetest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = limetest.tempdir()
+        for name, content in damage.kinds().items():
+            path = os.path.join(cls.folder, name)
+            with open(path, "wb") as file:
+                file.write(content)
+            os.utime(path, (1e9, 1e9))
+
+    def shown(self, mount):
+        """[(name, the path of its directory, verdict, status)]"""
+        self.assertEqual(list(TABLE), list(damage.kinds()))
+        for name, row in TABLE.items():
+            path = mount.join(name)
+            self.assertEqual(os.path.isfile(path), row is PLAIN, name)
+            if row is not PLAIN:
+                yield name, path, *row
+
+    def assert_verify(self, folder, verdict, status):
+        """What lime verify says of a container."""
+        done = limetest.run(["lime", "verify", "--json", folder])
+        said = {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
+        self.assertEqual((done.returncode, done.stderr), (status, b""))
+        record = data_record(folder)
+        if record:
+            self.assertEqual(said[record]["verdict"], verdict)
+            self.assertEqual("reason" in said.pop(record), verdict != "good")
+        bad_structure = status == 1 and verdict != "bad"
+        self.assertEqual([line["verdict"] for line in said.values()], ["bad"] * bad_structure)
+
+    def test_on_request(self):
+        with limetest.Mount(self.folder, opts="formats") as mount:
+            for name, path, verdict, status in self.shown(mount):
+                with self.subTest(name):
+                    record = data_record(path)
+                    self.assertEqual(record is None, verdict is NO_DATA)
+                    if record:
+                        self.assertEqual(attribute(record, CHECKSUM), "unverified")
+                        self.assertEqual(opens(record), 0)
+                    self.assert_verify(path, verdict, status)
+                    if record:
+                        self.assertEqual(attribute(record, CHECKSUM), verdict)
+                        self.assertEqual(attribute(record, REASON) is None, verdict == "good")
+                        listed = REASON in os.listxattr(record)
+                        self.assertEqual(listed, verdict != "good")
+            done = limetest.run(["lime", "verify", "--json", mount.path])
+            self.assertEqual(done.returncode, 1)
+            said = {os.path.basename(line["file"]): line["verdict"]
+                    for line in map(json.loads, done.stdout.splitlines())}
+            for name, row in TABLE.items():  # what is left of containers is not passed over
+                if row is PLAIN:
+                    self.assertEqual(said.get(name), None if name in SKIPPED else "bad", name)
+
+    def test_before_it_is_opened(self):
+        with limetest.Mount(self.folder, opts="formats,verify=open") as mount:
+            for name, path, verdict, status in self.shown(mount):
+                with self.subTest(name):
+                    record = data_record(path)
+                    if record:
+                        want = errno.EIO if verdict == "bad" else 0
+                        self.assertEqual(opens(record), want)
+                        self.assertEqual(attribute(record, CHECKSUM), verdict)
+                        face = record + ".npy"
+                        if os.path.exists(face):
+                            self.assertEqual(opens(face), want)
+                    self.assert_verify(path, verdict, status)
+
+    def test_at_the_end_of_a_stream(self):
+        with limetest.Mount(self.folder, opts="formats") as mount:
+            content = {name: test_verify.read_to_the_end(data_record(path))[0]
+                       for name, path, verdict, _ in self.shown(mount) if verdict}
+        with limetest.Mount(self.folder, opts="formats,verify=stream") as mount:
+            for name, path, verdict, _ in self.shown(mount):
+                if verdict is NO_DATA:
+                    continue
+                with self.subTest(name):
+                    record = data_record(path)
+                    for block in 1000, 131072, 1 << 20:
+                        data, error = test_verify.read_to_the_end(record, block)
+                        if verdict == "bad":
+                            self.assertEqual(error, errno.EIO)
+                            self.assertLess(len(data), len(content[name]))
+                            self.assertTrue(content[name].startswith(data))
+                        else:
+                            self.assertEqual((data, error), (content[name], 0))
+                    self.assertEqual(attribute(record, CHECKSUM), verdict)
+
+    def test_with_a_job(self):
+        names = [name for name in TABLE if name in ("good", "bit in the data", "sum.nersc",
+                                                    "cut in the data", "no checksum")]
+        with limetest.Mount(self.folder, opts="formats,ranks=1,job_timeout=60") as mount:
+            serving(mount)
+            for name in names:
+                with self.subTest(name):
+                    self.assert_verify(mount.join(name), *TABLE[name])
+
+    def assert_same_findings(self, mount, options):
+        """lime check finds in the mount what it finds in the file, but for padding. A file in
+        another format has a header there and not a record, and its own words."""
+        names = [name for name, *_ in self.shown(mount)]
+        if not options:  # it does not examine other formats
+            names = [name for name in names if not name.endswith(("nersc", "milc", "openqcd"))]
+        files = checked([os.path.join(self.folder, name) for name in names], *options)
+        shown = checked([mount.join(name) for name in names], *options)
+        for name, file, container in zip(names, files, shown):
+            with self.subTest(name, options=options):
+                for findings in file["findings"], container["findings"]:
+                    findings[:] = [one for one in findings if "padding" not in one["code"]]
+                is_container = "format" not in file
+                keys = ("code", "message", "offset") if is_container else ("code",)
+                self.assertEqual(*([[one[key] for key in keys] for one in report["findings"]]
+                                   for report in (container, file)))
+                if is_container and not name.startswith("padding"):
+                    for key in "verdict", "records", "messages", "size":
+                        self.assertEqual(container[key], file[key])
+                for part in "checksums", "physics":
+                    self.assertEqual(*([one["state"] for one in report.get(part, ())]
+                                       for report in (container, file)))
+
+    def test_check(self):
+        with limetest.Mount(self.folder, opts="formats") as mount:
+            for options in (), ("--data",), ("--physics",), ("--data", "--physics"):
+                self.assert_same_findings(mount, options)
+
+    def test_check_where_data_are_withheld(self):
+        """Data that are bad cannot be opened, or not read to the end: lime check knows that they
+        are bad, and not merely unreadable."""
+        for verify in "open", "stream":
+            with limetest.Mount(self.folder, opts=f"formats,verify={verify}") as mount:
+                self.assert_same_findings(mount, ())
+                for name, path, verdict, _ in self.shown(mount):
+                    if verdict != "bad":
+                        continue
+                    for options in ("--data",), ("--physics",), ("--data", "--physics"):
+                        with self.subTest(name, verify=verify, options=options):
+                            report = checked([path], *options)
+                            codes = [one["code"] for one in report["findings"]]
+                            want = "plaquette" if name.startswith("plaquette") else "checksum"
+                            self.assertEqual(codes, [want])
+                            for part in "checksums", "physics":
+                                self.assertIn([one["state"] for one in report.get(part, ())],
+                                              ([], ["bad"]))
+                            done = limetest.run(["lime", "check", "-q", *options, path])
+                            self.assertEqual(done.returncode, 1)
+
+
+@limetest.needs_fuse
+class Cases(limetest.TestCase):
+    def test_all(self):
+        with limetest.Mount(CASES_FOLDER, opts="formats") as mount:
+            for name, (verdict, reason) in CASES.items():
+                with self.subTest(name):
+                    record = data_record(mount.join(name))
+                    done = limetest.run(["lime", "verify", record])
+                    self.assertEqual(done.stdout.decode(), f"{record}: {verdict}"
+                                     + (f": {reason}\n" if reason else "\n"))
+                    self.assertEqual(done.returncode, {"good": 0, "bad": 1, "unverified": 3}[verdict])
+                    self.assertEqual((attribute(record, CHECKSUM), attribute(record, REASON)),
+                                     (verdict, reason))
+            for options in ("--data",), ("--physics",), ("--data", "--physics"):
+                for name in "bad-sum.nersc", "bad-plaq.nersc":
+                    done = limetest.run(["lime", "check", *options, "-r", mount.join(name)])
+                    self.assertEqual(done.returncode, 1, (name, options, done))
+
+    def test_figures_are_compared_as_in_a_file(self):
+        """openQCD's plaquette within 1e-9, NERSC's in double precision within 1e-7."""
+        u, folder = damage.links(), self.tempdir()
+        plaquette = damage.gaugelib.plaquette(u)
+        for name, data, good in (
+                ("a", damage.gaugelib.write_openqcd(u, 3 * plaquette + 4e-9), False),
+                ("b", damage.gaugelib.write_openqcd(u, 3 * plaquette + 1e-9), True),
+                ("c", damage.gaugelib.write_nersc(u, PLAQUETTE=f"{plaquette + 1e-6:.9f}"), False),
+                ("d", damage.gaugelib.write_nersc(u, PLAQUETTE=f"{plaquette + 5e-8:.9f}"), True)):
+            path = os.path.join(folder, name)
+            with open(path, "wb") as file:
+                file.write(data)
+            with limetest.Mount(path) as mount:
+                done = limetest.run(["lime", "verify", mount.path])
+                self.assertEqual(done.returncode, int(not good), (name, done))
+                for options in ("--data",), ("--physics",), ("--data", "--physics"):
+                    for checked_path in path, mount.path:
+                        report = checked([checked_path], *options)
+                        self.assertEqual([one["code"] for one in report["findings"]],
+                                         [] if good else ["plaquette"], (name, options))
+                        done = limetest.run(["lime", "check", "-q", *options, checked_path])
+                        self.assertEqual(done.returncode, int(not good), (name, options))
+
+
+@limetest.needs_fuse
+class Unreadable(limetest.TestCase):
+    def test_a_disk_that_fails(self):
+        """What cannot be read is not called bad, and is verified when it can be read again."""
+        folder = self.tempdir()
+        for name in "good", "good.nersc":
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(damage.kinds()[name])
+            os.utime(os.path.join(folder, name), (1e9, 1e9))
+        store = faults.Faults(folder)
+        with limetest.Mount(folder, opts="formats", env=store.environment(later=100)) as mount:
+            for name in "good", "good.nersc":
+                record = data_record(mount.join(name))
+                attribute(record, CHECKSUM)  # its metadata have been read
+                store.arm(faults.DAEMON, "pread", 1, errno.EIO, lasts=True)
+                done = limetest.run(["lime", "verify", record])
+                store.disarm()
+                self.assertEqual((done.returncode, done.stdout.decode()),
+                                 (2, f"{record}: unreadable: Input/output error\n"))
+                self.assertEqual(attribute(record, CHECKSUM), "unreadable")
+                self.assertEqual(attribute(record, REASON), "Input/output error")
+                done = limetest.run(["lime", "verify", record])
+                self.assertEqual(done.stdout.decode(), f"{record}: good\n")
+                self.assertEqual(attribute(record, CHECKSUM), "good")
+
+
+if __name__ == "__main__":
+    limetest.main()
