@@ -1,6 +1,6 @@
 /* error.c - one table of all codes that limefile functions return */
 #define _GNU_SOURCE
-#include "limefile.h"
+#include "limeerror.h"
 
 #include <string.h>
 
