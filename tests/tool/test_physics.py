@@ -335,7 +335,7 @@ class Physics(limetest.TestCase):
                  ["a gauge field, but not of SU(3)"]),
                 ([("ildg-format", scidac.ildg_format(DIMS)), ("ildg-binary-data", data[:-576])], 1,
                  ["4 colour matrices a site, but its length is not that of the lattice"]),
-                ([("ildg-binary-data", data)], 3, ["no metadata describe it"]),
+                ([("ildg-binary-data", data)], 1, ["no metadata describe it"]),
                 ([("xlf-info", b"plaquette = 1")], 0, [])):
             path = self.write("c", container([records]))
             done = run(["lime", "check", "--physics", "--json", path])

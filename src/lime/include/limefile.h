@@ -1,9 +1,8 @@
 /*
  * limefile.h - the LIME container format: headers, index, names, check, writer.
  *
- * Knows no MPI and no FUSE. Nothing here prints, and nothing here has global
- * state, so different objects may be used from different threads at once; one
- * object belongs to one thread at a time unless said otherwise.
+ * Knows no MPI and no FUSE. Nothing here prints or has global state, so threads may use
+ * different objects at once; one object belongs to one thread at a time unless said otherwise.
  *
  * Results are int: 0 (or a count, where said) is success; failure is negative,
  * either -errno or one of enum limefile_error. limefile_strerror() knows both.
@@ -128,8 +127,7 @@ const char *limefile_strerror(int code);
 /* True if a reader must stop at `code` (a fault or an I/O error, no deviation). */
 bool limefile_is_fault(int code);
 
-/* True if `code` is a deviation that changes nothing for any reader. Programs print it as a
- * warning, and it leaves the verdict as it is: docs/verdicts.md. */
+/* True if `code` is a deviation that changes nothing for any reader: docs/verdicts.md. */
 bool limefile_is_harmless(int code);
 
 /* The code as a word for scripts: "data-cut", "mb-missing"; errno as "EIO". */

@@ -205,7 +205,7 @@ static void conclude(struct physics_check *p, const struct field_check *check,
             answer(check->path, "record %" PRIu64 ": unverified: %s", result->ordinal,
                    result->reason);
     } else if (err == -EIO && sums_check_withheld(check, f)) {
-        result->state = PHYSICS_BAD;
+        result->verdict = LIMEFILE_BAD;
         result->reason = "the mount does not give out data that are bad";
         p->wrong++;
     } else if (err) {
