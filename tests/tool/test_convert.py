@@ -126,6 +126,20 @@ class Corpus(ConvertCase):
         self.assertLess(abs(again - u).max(), 1e-14)
 
 
+class Info(ConvertCase):
+    def test_text_is_kept(self):
+        """From ILDG to ILDG; so is the header of another format that the container keeps."""
+        source = os.path.join(limetest.CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
+        info = dict(gaugelib.records(read(source)))["xlf-info"]
+        single = self.made(source, "a.lime", "--precision", "32")
+        self.assertEqual(dict(gaugelib.records(single))["xlf-info"], info)
+        nersc = self.made(source, "a.nersc")
+        first = dict(gaugelib.records(self.made(nersc, "b.lime")))["nersc-header"]
+        self.assertIn(b"PLAQUETTE", first)
+        again = self.made(self.path("b.lime"), "c.lime", "--lfn", "lfn://x/y")
+        self.assertEqual(dict(gaugelib.records(again))["nersc-header"], first)
+
+
 class Large(ConvertCase):
     """Several threads have something to do in each time slice."""
 

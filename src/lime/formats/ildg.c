@@ -1,6 +1,13 @@
 /* ildg.c - configurations in LIME containers */
 #include "gauge.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    INFO_MAX = 1 << 20, /* bytes of a text that a conversion keeps */
+};
+
 /* ---- one field ---- */
 
 static bool is_gauge(const struct limefile_field *f)
@@ -77,6 +84,31 @@ static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
     return err;
 }
 
+/* Keeps the text about the configuration that no other field of `g` has, so that a conversion
+ * to ILDG does not lose it. */
+static int read_info(struct limefile_gauge *g, const struct limefile_field *field)
+{
+    static const char *const types[] = {"xlf-info", "nersc-header", "milc-header",
+                                        "openqcd-header"};
+    const struct limefile_gauge_kept *kept = g->kept;
+    struct limefile_record r;
+    for (size_t i = 0; i < sizeof types / sizeof types[0] && !g->text; i++) {
+        if (!limefile_physics_find_text(kept->index, field, types[i], &r) || r.bytes > INFO_MAX)
+            continue;
+        char *text = calloc(1, (size_t)r.bytes + 1);
+        if (!text)
+            return -ENOMEM;
+        int err = gauge_read(kept->source, text, (size_t)r.bytes, r.data_offset);
+        if (err || strlen(text) + 1 < r.bytes) { /* more than a NUL at the end is not text */
+            free(text);
+            return err;
+        }
+        g->text = text;
+        g->text_type = types[i];
+    }
+    return 0;
+}
+
 int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
 {
     struct limefile_gauge_kept *kept = g->kept;
@@ -95,5 +127,7 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
         err = limefile_index_fault(kept->index)->code;
     if (!err)
         err = read_lfn(g, field.by_lfn);
+    if (!err)
+        err = read_info(g, &field);
     return err ? err : read_plaquette(g, &field);
 }

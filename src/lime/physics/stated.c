@@ -268,6 +268,13 @@ static bool find(const struct limefile_index *index, const struct limefile_recor
     return false;
 }
 
+bool limefile_physics_find_text(const struct limefile_index *index,
+                                const struct limefile_field *field, const char *type,
+                                struct limefile_record *out)
+{
+    return find(index, &field->record, type, false, out);
+}
+
 int limefile_physics_stated_of(struct limefile_source *source,
                                const struct limefile_index *index,
                                const struct limefile_field *field,

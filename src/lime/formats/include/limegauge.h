@@ -58,7 +58,9 @@ struct limefile_gauge {
     char ensemble_id[LIMEFILE_GAUGE_WORD_MAX], ensemble_label[LIMEFILE_GAUGE_WORD_MAX];
     char date[LIMEFILE_GAUGE_WORD_MAX];
     char lfn[LIMEFILE_LFN_MAX];
-    char *text; /* the header as lines of text, NUL-terminated; NULL: ILDG */
+    char *text; /* the header as lines of text, NUL-terminated; ILDG: that of xlf-info, or of the
+                   header of another format, in the container; NULL: there is none */
+    const char *text_type; /* ILDG: the type of the record that has the text; otherwise NULL */
 
     struct limefile_gauge_kept *kept; /* the library's own */
 };

@@ -237,6 +237,11 @@ int limefile_physics_stated_of(struct limefile_source *, const struct limefile_i
                                const struct limefile_field *,
                                struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
+/* Finds the record of a type, xlf-info for example, that belongs to the field, by the rule
+ * above. Returns false if there is none. */
+bool limefile_physics_find_text(const struct limefile_index *, const struct limefile_field *,
+                                const char *type, struct limefile_record *out);
+
 /* What a header of another format says, line by line; `where` stays the caller's, and must live
  * as long as `out`. `scale`: what a plaquette is there where all links are 1. How many. */
 int limefile_physics_stated_text(

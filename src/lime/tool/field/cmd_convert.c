@@ -197,7 +197,7 @@ static int convert(const struct options *asked, const char *in, const char *out)
     if (status != TOOL_GOOD)
         return status;
     snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(c.in.gauge->format));
-    fill_in(&o.form, c.in.gauge, now, type);
+    fill_in(&o.form, c.in.gauge, now, c.in.gauge->text_type ? c.in.gauge->text_type : type);
     if (!o.ignores_checksum) /* the header may state what the data do not have */
         o.form.text = c.in.gauge->text;
     int err = limefile_gauge_image_new(&c.in.gauge->sites, &o.form, &c.image);
@@ -303,18 +303,12 @@ static const char *misplaced(const struct limefile_gauge_form *form)
 static int run(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"to", required_argument, NULL, 't'},
-        {"precision", required_argument, NULL, 'p'},
-        {"rows", required_argument, NULL, 'r'},
-        {"record", required_argument, NULL, 'R'},
-        {"lfn", required_argument, NULL, 'n'},
-        {"ensemble", required_argument, NULL, 'e'},
-        {"label", required_argument, NULL, 'l'},
-        {"sequence", required_argument, NULL, 's'},
-        {"force", no_argument, NULL, 'f'},
-        {"ignore-checksum", no_argument, NULL, 'i'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
+        {"to", required_argument, NULL, 't'},    {"precision", required_argument, NULL, 'p'},
+        {"rows", required_argument, NULL, 'r'},  {"record", required_argument, NULL, 'R'},
+        {"lfn", required_argument, NULL, 'n'},   {"ensemble", required_argument, NULL, 'e'},
+        {"label", required_argument, NULL, 'l'}, {"sequence", required_argument, NULL, 's'},
+        {"force", no_argument, NULL, 'f'},       {"ignore-checksum", no_argument, NULL, 'i'},
+        {"help", no_argument, NULL, 'H'},        {NULL, 0, NULL, 0},
     };
     struct options o = {0};
     int status = TOOL_GOOD;
