@@ -81,7 +81,7 @@ static int identify_target(struct limefile_output *out)
             close(fd);
         return err;
     }
-    out->identity = limefile_identity(fd);
+    out->identity = limefile_identity(fd, !out->exists);
     close(fd);
     if (out->exists && !is_old(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
@@ -103,7 +103,9 @@ static int lock_target(struct limefile_output *out)
 
 bool limefile_output_is(const struct limefile_output *out, int fd)
 {
-    char *identity = limefile_identity(fd);
+    if (!out->identity || !*out->identity)
+        return false;
+    char *identity = limefile_identity(fd, false);
     bool is = identity && limefile_identity_meets(out->identity, identity);
     free(identity);
     return is;
@@ -140,7 +142,7 @@ static int create(struct limefile_output *out)
     else
         limefile_guard_set(out->folder, out->unfinished);
     limefile_guard_release(&before);
-    if (err || out->old >= 0)
+    if (err || out->old >= 0 || out->is_one_of_many)
         return err;
     /* The mode of a new file, which depends on the umask and the directory's default ACL. */
     if (fstat(out->fd, &st) != 0)
@@ -228,7 +230,7 @@ int limefile_output_open_at(struct limefile_output *out, int folder, const char 
     *out = (struct limefile_output){.fd = -1, .old = -1, .is_one_of_many = true};
     out->folder = fcntl(folder, F_DUPFD_CLOEXEC, 3);
     int err = out->folder < 0 ? -errno : find_target_at(out, name);
-    if (!err)
+    if (!err && out->exists)
         err = identify_target(out);
     if (!err)
         return create_unless_input(out, force, inputs, count);
@@ -241,6 +243,8 @@ static int adopt_mode(const struct limefile_output *out)
 {
     struct stat st;
     mode_t mode = out->mode;
+    if (out->is_one_of_many && out->old < 0)
+        return 0; /* it has the mode of a new file */
     if (out->old >= 0) {
         if (fstat(out->old, &st) != 0)
             return -errno;

@@ -210,7 +210,7 @@ static char *read_files(const char *path)
     return NULL;
 }
 
-char *limefile_identity(int fd)
+char *limefile_identity(int fd, bool only_mounted)
 {
     struct stat st;
     char path[LIMEFILE_FD_PATH_MAX], *text;
@@ -218,6 +218,8 @@ char *limefile_identity(int fd)
     text = read_files(path);
     if (text)
         return text;
+    if (only_mounted)
+        return strdup("");
     if (fstat(fd, &st) != 0)
         return NULL;
     return asprintf(&text, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino) < 0 ? NULL
@@ -240,7 +242,7 @@ bool limefile_identity_meets(const char *one, const char *other)
 
 bool limefile_output_same(int fd, int other)
 {
-    char *one = limefile_identity(fd), *two = limefile_identity(other);
+    char *one = limefile_identity(fd, false), *two = limefile_identity(other, false);
     bool same = one && two && limefile_identity_meets(one, two);
     free(one);
     free(two);

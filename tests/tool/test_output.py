@@ -176,6 +176,18 @@ class IsInput(OutputCase):
                         self.check(name, view, instead={at: shown})
 
     @limetest.needs_fuse
+    def test_unpack_into_a_mount(self):
+        os.mkdir(self.path("inner.lime.contents"))
+        before = listing(self.dir)
+        with limetest.Mount(self.dir, opts="rw") as mount:
+            self.refused(run(["lime", "unpack", "-f", self.path("inner.lime"),
+                              mount.join("inner.lime")]), IS_INPUT)
+        for opts in ("rw", None):
+            with limetest.Mount(self.path("inner.lime"), self.path("inner.lime.contents"), opts):
+                self.refused(run(["lime_unpack", "inner.lime"], cwd=self.dir), IS_INPUT)
+        self.assertEqual(listing(self.dir), before)
+
+    @limetest.needs_fuse
     def test_mounted_set(self):
         """A file made of several."""
         with limetest.Mount(self.dir, opts="formats") as mount:

@@ -78,9 +78,10 @@ int limefile_output_create(struct limefile_output *, bool force);
 
 /*
  * The same for one of many files that a program writes to the directory `folder`. A symbolic
- * link `name` is replaced, not followed. Neither removes old temporary files nor syncs the
- * directory at the commit: the caller does so once for all files, by limefile_output_clean()
- * and fsync(2).
+ * link `name` is replaced, not followed. The caller has made sure by limefile_output_same()
+ * that the directory is not what a mount shows of an input. Neither removes old temporary files
+ * nor syncs the directory at the commit: the caller does so once for all files, by
+ * limefile_output_clean() and fsync(2).
  */
 int limefile_output_open_at(struct limefile_output *, int folder, const char *name, bool force,
                             const int *inputs, size_t count);
