@@ -31,7 +31,7 @@ static const char help[] =
     "files are whole.\n"
     "\n"
     "Example:\n"
-    "  lime unpack conf.0042 parts; vi parts/001-xlf-info; lime pack -f parts conf.0042\n"
+    "  lime unpack conf.0042 parts; vi parts/001-*; lime pack -f parts conf.0042\n"
     "\n"
     "Exit status: 0 done; 1 FILE has a fault (the records before it are unpacked),\n"
     "or writing failed; 2 wrong usage, or FILE cannot be opened or is no container.\n";
