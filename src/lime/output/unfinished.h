@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Creates a temporary file for `target` in that folder, with a mode that the umask
+/* Creates a temporary file for `target` in the directory `dir_fd`, with a mode that the umask
  * limits. Returns a descriptor, O_RDWR, or -errno; *name is the caller's to free. */
-int limefile_unfinished_create(int folder, const char *target, mode_t mode, char **name);
+int limefile_unfinished_create(int dir_fd, const char *target, mode_t mode, char **name);
 
 /* Opens and locks an existing file, if it can be locked. Returns a descriptor, -EBUSY if
  * another process holds the lock, or another -errno. */
-int limefile_output_lock(int folder, const char *name);
+int limefile_output_lock(int dir_fd, const char *name);
 
 /* Returns "DEVICE:INODE ..." of the file that fd, O_PATH perhaps, has open, or of the files of
  * which a limefs mount makes it. only_mounted: "" for a file that is not in a limefs mount. The
