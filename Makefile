@@ -71,7 +71,7 @@ INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 fuse_rooms := base names job write verify faces file ops process
 fuse_cflags = $(INC_faces) $(INC_jobphysics) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
-lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c cells/*.c checkpoint/*.c faces/*.c formats/*.c physics/*.c))
+lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c output/*.c cells/*.c checkpoint/*.c faces/*.c formats/*.c physics/*.c))
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
 qcdml_src := $(wildcard src/lime/qcdml/*.c)
@@ -191,6 +191,7 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 endef
 $(eval $(call compile,src/lime,$(INC_lime) -fPIC))
 $(eval $(call compile,src/lime/edit,$(INC_lime)))
+$(eval $(call compile,src/lime/output,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
 # Loops over numbers want vectors, also where it is not known how many there are.

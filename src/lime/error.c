@@ -1,6 +1,7 @@
-/* error.c - one table of all codes that limefile functions return */
+/* error.c - the texts of error codes, and the words for verdicts */
 #define _GNU_SOURCE
 #include "limeerror.h"
+#include "limeverdict.h"
 
 #include <string.h>
 
@@ -157,4 +158,23 @@ bool limefile_is_harmless(int code)
     return code == LIMEFILE_D_PAD_NONZERO || code == LIMEFILE_D_PAD_CUT ||
            code == LIMEFILE_D_TYPE_TAIL || code == LIMEFILE_D_FLAGS ||
            code == LIMEFILE_D_OPTIONAL || code == LIMEFILE_D_DATATYPE;
+}
+
+/* ---- verdicts ---- */
+
+const char *limefile_verdict_word(enum limefile_verdict verdict)
+{
+    static const char *const words[] = {
+        [LIMEFILE_GOOD] = "good",
+        [LIMEFILE_SKIPPED] = "skipped",
+        [LIMEFILE_UNVERIFIED] = "unverified",
+        [LIMEFILE_BAD] = "bad",
+        [LIMEFILE_UNREADABLE] = "unreadable",
+    };
+    return words[verdict];
+}
+
+enum limefile_verdict limefile_verdict_worse(enum limefile_verdict a, enum limefile_verdict b)
+{
+    return a > b ? a : b;
 }

@@ -14,6 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import faults
 import limetest
 import scidac
 import users
@@ -176,6 +177,18 @@ class IsInput(OutputCase):
                         self.check(name, view, instead={at: shown})
 
     @limetest.needs_fuse
+    def test_unpack_into_a_mount(self):
+        os.mkdir(self.path("inner.lime.contents"))
+        before = listing(self.dir)
+        with limetest.Mount(self.dir, opts="rw") as mount:
+            self.refused(run(["lime", "unpack", "-f", self.path("inner.lime"),
+                              mount.join("inner.lime")]), IS_INPUT)
+        for opts in ("rw", None):
+            with limetest.Mount(self.path("inner.lime"), self.path("inner.lime.contents"), opts):
+                self.refused(run(["lime_unpack", "inner.lime"], cwd=self.dir), IS_INPUT)
+        self.assertEqual(listing(self.dir), before)
+
+    @limetest.needs_fuse
     def test_mounted_set(self):
         """A file made of several."""
         with limetest.Mount(self.dir, opts="formats") as mount:
@@ -303,6 +316,36 @@ class Existing(OutputCase):
             child.stdin.close()
             self.assertEqual(child.wait(60), 0)
         self.assertEqual(self.run_ok(["lime", "cat", self.out, "2"]), b"first and last")
+
+    def test_changed_in_the_meantime(self):
+        """Another program creates, replaces or removes the target while the command runs."""
+        other = container([("other", b"another program's")])
+        with open(self.path("big"), "wb") as file:
+            file.write(bytes(1 << 20))
+        for before, then in ((False, True), (True, True), (True, False)):
+            with self.subTest(before=before, then=then), contextlib.suppress(FileNotFoundError):
+                os.unlink(self.out)
+            if before:
+                self.old()
+            harm = faults.Faults(self.dir)
+            harm.arm(faults.LIME, "copy_file_range", 1, 0, faults.HANG)
+            with subprocess.Popen([program("lime"), "pack", "-fo", self.out, "-t", "x", "big"],
+                                  env=harm.environment(), stderr=subprocess.PIPE,
+                                  cwd=self.dir) as child:
+                self.assertTrue(limetest._wait(lambda: harm.struck, 60))
+                if then:
+                    with open(self.path("another"), "wb") as file:
+                        file.write(other)
+                    os.rename(self.path("another"), self.out)
+                else:
+                    os.unlink(self.out)
+                harm.disarm()
+                words = child.communicate(timeout=60 * limetest.SLOWNESS)[1]
+            self.assertEqual(child.returncode, 1)
+            self.assertIn(b"out: not written: another process has", words)
+            self.assertEqual(os.path.exists(self.out), then)
+            self.assertTrue(not then or read(self.out) == other)
+            self.assertEqual(leftovers(self.dir), [])
 
     @limetest.needs_fuse
     def test_mounted_for_writing(self):

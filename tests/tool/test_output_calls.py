@@ -12,8 +12,7 @@ CALLS = re.compile(r"\b(O_CREAT|O_WRONLY|O_RDWR|O_TMPFILE)\b|\b(fopen|freopen|mk
                    r"rename|renameat|renameat2|link|linkat|creat|MPI_File_open)\(")
 READS = re.compile(r'fopen\([^;]*"re?"\)|MPI_MODE_RDONLY')
 REASONS = {
-    "src/lime/output.c": "outputs",
-    "src/lime/unfinished.c": "outputs: their temporary files, the lock of an existing file",
+    "src/lime/output": "outputs",
     "src/lime/edit/rewrite.c": "a container that is locked, written again beside itself",
     "src/lime/edit/recover.c": "lime repair: a new file with what is cut, never over another",
     "src/lime/tool/shared/edit.c": "a container that is changed in its place, locked",

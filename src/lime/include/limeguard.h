@@ -16,9 +16,9 @@ enum {
     LIMEFILE_GUARDS_MAX = 8, /* files that are guarded at a time; further ones are not */
 };
 
-/* A signal removes the file `name`, relative to `folder` (a descriptor, or AT_FDCWD). `name` is
+/* A signal removes the file `name`, relative to `dir_fd` (a descriptor, or AT_FDCWD). `name` is
  * not copied. */
-void limefile_guard_set(int folder, const char *name);
+void limefile_guard_set(int dir_fd, const char *name);
 
 /* Ends the guard of that file; `name` is the pointer that limefile_guard_set() got. */
 void limefile_guard_remove(const char *name);

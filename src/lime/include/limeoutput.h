@@ -38,7 +38,7 @@ struct limefile_output {
 
     /* Private. */
     char *directory;  /* of the target, absolute */
-    int folder;       /* the same, open */
+    int dir_fd;       /* the same, open */
     char *name;       /* of the target in that directory */
     char *unfinished; /* name of the temporary file in that directory */
     char *identity;   /* of the existing target, or of the directory */
@@ -77,12 +77,13 @@ int limefile_output_find(struct limefile_output *, const char *path);
 int limefile_output_create(struct limefile_output *, bool force);
 
 /*
- * The same for one of many files that a program writes to the directory `folder`. A symbolic
- * link `name` is replaced, not followed. Neither removes old temporary files nor syncs the
- * directory at the commit: the caller does so once for all files, by limefile_output_clean()
- * and fsync(2).
+ * The same for one of many files that a program writes to the directory `dir_fd`. A symbolic
+ * link `name` is replaced, not followed. The caller has made sure by limefile_output_same()
+ * that the directory is not what a mount shows of an input. Neither removes old temporary files
+ * nor syncs the directory at the commit: the caller does so once for all files, by
+ * limefile_output_clean() and fsync(2).
  */
-int limefile_output_open_at(struct limefile_output *, int folder, const char *name, bool force,
+int limefile_output_open_at(struct limefile_output *, int dir_fd, const char *name, bool force,
                             const int *inputs, size_t count);
 
 /*
@@ -105,8 +106,8 @@ int limefile_output_commit(struct limefile_output *);
 void limefile_output_abort(struct limefile_output *);
 
 /* Removes the temporary files that processes of this user, killed on this host, have left in
- * the directory `folder`, a descriptor. limefile_output_open() calls it. */
-void limefile_output_clean(int folder);
+ * the directory `dir_fd`, a descriptor. limefile_output_open() calls it. */
+void limefile_output_clean(int dir_fd);
 
 /*
  * Returns true if two open files, or directories, are the same, or have the same container

@@ -107,12 +107,12 @@ static bool is_input(const struct container *c, const struct outdir *dir, const 
 }
 
 /* Before any file is replaced. */
-static bool replaces_input(const struct container *c, const struct outdir *dir)
+static bool replaces_input(const struct container *c, const struct outdir *dir, bool force)
 {
     struct limefile_record r;
     char name[LIMEFILE_NAME_MAX + 1];
-    bool is = is_input(c, dir, MANIFEST_NAME);
-    for (uint64_t i = 1; !is && limefile_index_get(c->index, i, &r) == 0; i++) {
+    bool is = is_input(c, dir, ".") || is_input(c, dir, MANIFEST_NAME);
+    for (uint64_t i = 1; !is && force && limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);
         is = is_input(c, dir, name);
     }
@@ -125,7 +125,7 @@ static bool unpack_records(const struct container *c, const struct outdir *dir, 
     struct limefile_record r;
     struct progress progress;
     char name[LIMEFILE_NAME_MAX + 1];
-    bool good = !(force && replaces_input(c, dir)) && remove_manifest(dir);
+    bool good = !replaces_input(c, dir, force) && remove_manifest(dir);
     progress_begin(&progress, "unpack", limefile_index_end(c->index));
     for (uint64_t i = 1; good && limefile_index_get(c->index, i, &r) == 0; i++) {
         limefile_name_of(&r, name);

@@ -1,6 +1,7 @@
 /* compat_pack.c - lime_pack and lime_unpack */
 #define _GNU_SOURCE
 #include "compat.h"
+#include "limeoutput.h"
 #include "outdir.h"
 #include "packlist.h"
 #include "tool.h"
@@ -71,6 +72,9 @@ static int unpack(struct container *c)
     int err = outdir_open(&dir, folder, false);
     if (err) {
         message_code(folder, "open", err);
+    } else if (limefile_output_same(dir.fd, c->fd)) {
+        message_output(folder, "open", LIMEFILE_E_OUTPUT_INPUT);
+        outdir_close(&dir);
     } else {
         dir.without_sync = true; /* as C-LIME does */
         status = unpack_records(c, &dir) ? container_fault_message(c) : TOOL_BAD;

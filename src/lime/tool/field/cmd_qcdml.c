@@ -21,7 +21,7 @@ static const char help[] =
     "\n"
     "      --template T.xml  the document; what is to be filled in may be empty\n"
     "      --out O.xml       write it there, not to standard output\n"
-    "  -f, --force           replace O.xml if it exists; never if it is also an input\n"
+    "  -f, --force           replace O.xml if it exists; never if it is an input\n"
     "      --schema X.xsd    compare the result with this schema; where it is not\n"
     "                        valid, say why and write nothing\n"
     "      --lfn LFN         the logical file name; else that of FILE\n"

@@ -9,7 +9,7 @@
 #ifndef MANIFEST_H
 #define MANIFEST_H
 
-#define MANIFEST_NAME       "manifest.tsv"
-#define MANIFEST_HEAD       "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
+#define MANIFEST_NAME "manifest.tsv"
+#define MANIFEST_HEAD "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
 
 #endif

@@ -7,13 +7,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Creates a temporary file for `target` in that folder, with a mode that the umask
+/* Creates a temporary file for `target` in the directory `dir_fd`, with a mode that the umask
  * limits. Returns a descriptor, O_RDWR, or -errno; *name is the caller's to free. */
-int limefile_unfinished_create(int folder, const char *target, mode_t mode, char **name);
+int limefile_unfinished_create(int dir_fd, const char *target, mode_t mode, char **name);
 
 /* Returns "DEVICE:INODE ..." of the file that fd, O_PATH perhaps, has open, or of the files of
- * which a limefs mount makes it. The caller frees it. NULL: out of memory. */
-char *limefile_identity(int fd);
+ * which a limefs mount makes it. only_mounted: "" for a file that is not in a limefs mount. The
+ * caller frees it. NULL: out of memory. */
+char *limefile_identity(int fd, bool only_mounted);
 
 /* Returns true if the two identities have a file in common. */
 bool limefile_identity_meets(const char *one, const char *other);

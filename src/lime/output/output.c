@@ -55,12 +55,12 @@ static int find_target(struct limefile_output *out, const char *path)
 }
 
 /* A directory without read permission can be written to, but neither listed nor synced. */
-static int open_folder(struct limefile_output *out)
+static int open_directory(struct limefile_output *out)
 {
-    out->folder = open(out->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (out->folder < 0 && errno == EACCES)
-        out->folder = open(out->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return out->folder < 0 ? -errno : 0;
+    out->dir_fd = open(out->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (out->dir_fd < 0 && errno == EACCES)
+        out->dir_fd = open(out->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return out->dir_fd < 0 ? -errno : 0;
 }
 
 static bool is_old(const struct limefile_output *out, const struct stat *st)
@@ -74,14 +74,14 @@ static int identify_target(struct limefile_output *out)
 {
     struct stat st;
     int fd =
-        openat(out->folder, out->exists ? out->name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        openat(out->dir_fd, out->exists ? out->name : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0) {
         int err = errno == ENOENT ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
         if (fd >= 0)
             close(fd);
         return err;
     }
-    out->identity = limefile_identity(fd);
+    out->identity = limefile_identity(fd, !out->exists);
     close(fd);
     if (out->exists && !is_old(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
@@ -91,7 +91,7 @@ static int identify_target(struct limefile_output *out)
 static int lock_target(struct limefile_output *out)
 {
     struct stat st;
-    out->old = limefile_output_lock(out->folder, out->name);
+    out->old = limefile_output_lock(out->dir_fd, out->name);
     if (out->old < 0)
         return out->old == -EBUSY    ? LIMEFILE_E_OUTPUT_LOCKED
                : out->old == -ENOENT ? LIMEFILE_E_OUTPUT_CHANGED
@@ -103,7 +103,9 @@ static int lock_target(struct limefile_output *out)
 
 bool limefile_output_is(const struct limefile_output *out, int fd)
 {
-    char *identity = limefile_identity(fd);
+    if (!out->identity || !*out->identity)
+        return false;
+    char *identity = limefile_identity(fd, false);
     bool is = identity && limefile_identity_meets(out->identity, identity);
     free(identity);
     return is;
@@ -117,14 +119,14 @@ static void release(struct limefile_output *out)
         close(out->fd);
     if (out->old >= 0)
         close(out->old);
-    if (out->folder >= 0)
-        close(out->folder);
+    if (out->dir_fd >= 0)
+        close(out->dir_fd);
     free(out->temporary);
     free(out->unfinished);
     free(out->identity);
     free(out->directory);
     free(out->name);
-    *out = (struct limefile_output){.fd = -1, .old = -1, .folder = -1};
+    *out = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
 }
 
 static int create(struct limefile_output *out)
@@ -133,14 +135,14 @@ static int create(struct limefile_output *out)
     struct stat st;
     int err = 0;
     limefile_guard_hold(&before);
-    out->fd = limefile_unfinished_create(out->folder, out->name, out->old >= 0 ? 0600 : 0666,
+    out->fd = limefile_unfinished_create(out->dir_fd, out->name, out->old >= 0 ? 0600 : 0666,
                                          &out->unfinished);
     if (out->fd < 0)
         err = out->fd;
     else
-        limefile_guard_set(out->folder, out->unfinished);
+        limefile_guard_set(out->dir_fd, out->unfinished);
     limefile_guard_release(&before);
-    if (err || out->old >= 0)
+    if (err || out->old >= 0 || out->is_one_of_many)
         return err;
     /* The mode of a new file, which depends on the umask and the directory's default ACL. */
     if (fstat(out->fd, &st) != 0)
@@ -152,10 +154,10 @@ static int create(struct limefile_output *out)
 
 int limefile_output_find(struct limefile_output *out, const char *path)
 {
-    *out = (struct limefile_output){.fd = -1, .old = -1, .folder = -1};
+    *out = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
     int err = find_target(out, path);
     if (!err)
-        err = open_folder(out);
+        err = open_directory(out);
     if (!err)
         err = identify_target(out);
     if (err)
@@ -166,7 +168,7 @@ int limefile_output_find(struct limefile_output *out, const char *path)
 static int create_beside(struct limefile_output *out)
 {
     if (!out->is_one_of_many)
-        limefile_output_clean(out->folder);
+        limefile_output_clean(out->dir_fd);
     int err = create(out);
     if (!err && out->directory &&
         asprintf(&out->temporary, "%s/%s", out->directory[1] ? out->directory : "",
@@ -213,7 +215,7 @@ static int find_target_at(struct limefile_output *out, const char *name)
     out->name = strdup(name);
     if (!out->name)
         return -ENOMEM;
-    if (fstatat(out->folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(out->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : -errno;
     set_old(out, &st);
     out->is_link = S_ISLNK(st.st_mode);
@@ -222,13 +224,13 @@ static int find_target_at(struct limefile_output *out, const char *name)
                                                : LIMEFILE_E_NOT_FILE;
 }
 
-int limefile_output_open_at(struct limefile_output *out, int folder, const char *name,
+int limefile_output_open_at(struct limefile_output *out, int dir_fd, const char *name,
                             bool force, const int *inputs, size_t count)
 {
     *out = (struct limefile_output){.fd = -1, .old = -1, .is_one_of_many = true};
-    out->folder = fcntl(folder, F_DUPFD_CLOEXEC, 3);
-    int err = out->folder < 0 ? -errno : find_target_at(out, name);
-    if (!err)
+    out->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
+    int err = out->dir_fd < 0 ? -errno : find_target_at(out, name);
+    if (!err && out->exists)
         err = identify_target(out);
     if (!err)
         return create_unless_input(out, force, inputs, count);
@@ -241,6 +243,8 @@ static int adopt_mode(const struct limefile_output *out)
 {
     struct stat st;
     mode_t mode = out->mode;
+    if (out->is_one_of_many && out->old < 0)
+        return 0; /* it has the mode of a new file */
     if (out->old >= 0) {
         if (fstat(out->old, &st) != 0)
             return -errno;
@@ -256,7 +260,7 @@ static int check_temporary(const struct limefile_output *out)
 {
     struct stat named, open;
     if (fstat(out->fd, &open) != 0 ||
-        fstatat(out->folder, out->unfinished, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        fstatat(out->dir_fd, out->unfinished, &named, AT_SYMLINK_NOFOLLOW) != 0)
         return -errno;
     return named.st_dev == open.st_dev && named.st_ino == open.st_ino ? 0 : -ESTALE;
 }
@@ -265,30 +269,30 @@ static int check_temporary(const struct limefile_output *out)
 static int replace(const struct limefile_output *out)
 {
     struct stat st;
-    if (fstatat(out->folder, out->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(out->dir_fd, out->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
     if (!is_old(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
-    return renameat(out->folder, out->unfinished, out->folder, out->name) == 0 ? 0 : -errno;
+    return renameat(out->dir_fd, out->unfinished, out->dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
 static int name_new(const struct limefile_output *out)
 {
     struct stat st;
-    int folder = out->folder;
-    if (renameat2(folder, out->unfinished, folder, out->name, RENAME_NOREPLACE) == 0)
+    int dir_fd = out->dir_fd;
+    if (renameat2(dir_fd, out->unfinished, dir_fd, out->name, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return errno == EEXIST ? LIMEFILE_E_OUTPUT_CHANGED : -errno;
     /* The file system does not support RENAME_NOREPLACE. */
-    if (linkat(folder, out->unfinished, folder, out->name, 0) == 0) {
-        unlinkat(folder, out->unfinished, 0);
+    if (linkat(dir_fd, out->unfinished, dir_fd, out->name, 0) == 0) {
+        unlinkat(dir_fd, out->unfinished, 0);
         return 0;
     }
-    if (errno == EEXIST || fstatat(folder, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+    if (errno == EEXIST || fstatat(dir_fd, out->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return LIMEFILE_E_OUTPUT_CHANGED;
     /* Nor does it support hard links. */
-    return renameat(folder, out->unfinished, folder, out->name) == 0 ? 0 : -errno;
+    return renameat(dir_fd, out->unfinished, dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
 static int give_name(struct limefile_output *out)
@@ -314,7 +318,7 @@ int limefile_output_commit(struct limefile_output *out)
         err = -errno;
     if (!err)
         err = give_name(out);
-    if (!err && !out->is_one_of_many && fsync(out->folder) != 0 && errno != EINVAL &&
+    if (!err && !out->is_one_of_many && fsync(out->dir_fd) != 0 && errno != EINVAL &&
         errno != EBADF)
         err = -errno;
     limefile_output_abort(out);
@@ -325,7 +329,7 @@ void limefile_output_abort(struct limefile_output *out)
 {
     if (out->unfinished) {
         if (out->fd >= 0 && check_temporary(out) == 0)
-            unlinkat(out->folder, out->unfinished, 0);
+            unlinkat(out->dir_fd, out->unfinished, 0);
         limefile_guard_remove(out->unfinished);
     }
     release(out);

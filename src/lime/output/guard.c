@@ -12,7 +12,7 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 /* The handler reads an entry only if its name is set, which is therefore written last. */
 static struct {
-    volatile int folder;
+    volatile int dir_fd;
     const char *volatile name;
 } guarded[LIMEFILE_GUARDS_MAX];
 static volatile int guarded_fd = -1;
@@ -22,7 +22,7 @@ static void remove_and_die(int number)
 {
     for (size_t i = 0; i < LIMEFILE_GUARDS_MAX; i++)
         if (guarded[i].name)
-            unlinkat(guarded[i].folder, guarded[i].name, 0);
+            unlinkat(guarded[i].dir_fd, guarded[i].name, 0);
     if (guarded_fd >= 0 && ftruncate(guarded_fd, guarded_end) != 0)
         guarded_fd = -1; /* lime repair cuts it */
     signal(number, SIG_DFL);
@@ -40,7 +40,7 @@ static void catch_signals(void)
     done = true;
 }
 
-void limefile_guard_set(int folder, const char *name)
+void limefile_guard_set(int dir_fd, const char *name)
 {
     size_t i = 0;
     catch_signals();
@@ -48,7 +48,7 @@ void limefile_guard_set(int folder, const char *name)
         i++;
     if (i == LIMEFILE_GUARDS_MAX)
         return;
-    guarded[i].folder = folder;
+    guarded[i].dir_fd = dir_fd;
     guarded[i].name = name;
 }
 

@@ -135,13 +135,13 @@ static int lock_shared(int fd)
     return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
-int limefile_output_lock(int folder, const char *name)
+int limefile_output_lock(int dir_fd, const char *name)
 {
     int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    int fd = limefile_open_at(folder, name, O_RDWR | flags, 0);
+    int fd = limefile_open_at(dir_fd, name, O_RDWR | flags, 0);
     bool writes = fd >= 0;
     if (fd == -EACCES || fd == -EPERM || fd == -EROFS || fd == -ETXTBSY)
-        fd = limefile_open_at(folder, name, O_RDONLY | flags, 0);
+        fd = limefile_open_at(dir_fd, name, O_RDONLY | flags, 0);
     if (fd < 0 || (writes ? limefile_lock(fd) : lock_shared(fd)) != -EBUSY)
         return fd; /* also where the file system has no locks */
     close(fd);
@@ -150,13 +150,13 @@ int limefile_output_lock(int folder, const char *name)
 
 /* ---- the file ---- */
 
-int limefile_unfinished_create(int folder, const char *target, mode_t mode, char **name)
+int limefile_unfinished_create(int dir_fd, const char *target, mode_t mode, char **name)
 {
     char text[NAME_MAX + 1];
     int fd = -1;
     for (int i = 0; fd < 0 && i < TRIES; i++) {
         format_name(target, text);
-        fd = openat(folder, text, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        fd = openat(dir_fd, text, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST)
             return -errno;
     }
@@ -165,28 +165,28 @@ int limefile_unfinished_create(int folder, const char *target, mode_t mode, char
     *name = strdup(text);
     if (*name)
         return fd;
-    unlinkat(folder, text, 0);
+    unlinkat(dir_fd, text, 0);
     close(fd);
     return -ENOMEM;
 }
 
-static bool is_stale(int folder, const char *name, unsigned host)
+static bool is_stale(int dir_fd, const char *name, unsigned host)
 {
     struct stat st;
     struct maker maker;
     return parse_name(name, &maker) && maker.host == host &&
-           fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+           fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
            st.st_uid == geteuid() && !is_running(&maker);
 }
 
-void limefile_output_clean(int folder)
+void limefile_output_clean(int dir_fd)
 {
     unsigned host = this_maker()->host;
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     for (const struct dirent *entry; dir && (entry = readdir(dir));)
-        if (is_stale(folder, entry->d_name, host))
-            unlinkat(folder, entry->d_name, 0);
+        if (is_stale(dir_fd, entry->d_name, host))
+            unlinkat(dir_fd, entry->d_name, 0);
     if (dir)
         closedir(dir);
     else if (fd >= 0)
@@ -210,7 +210,7 @@ static char *read_files(const char *path)
     return NULL;
 }
 
-char *limefile_identity(int fd)
+char *limefile_identity(int fd, bool only_mounted)
 {
     struct stat st;
     char path[LIMEFILE_FD_PATH_MAX], *text;
@@ -218,6 +218,8 @@ char *limefile_identity(int fd)
     text = read_files(path);
     if (text)
         return text;
+    if (only_mounted)
+        return strdup("");
     if (fstat(fd, &st) != 0)
         return NULL;
     return asprintf(&text, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino) < 0 ? NULL
@@ -240,7 +242,7 @@ bool limefile_identity_meets(const char *one, const char *other)
 
 bool limefile_output_same(int fd, int other)
 {
-    char *one = limefile_identity(fd), *two = limefile_identity(other);
+    char *one = limefile_identity(fd, false), *two = limefile_identity(other, false);
     bool same = one && two && limefile_identity_meets(one, two);
     free(one);
     free(two);
