@@ -355,9 +355,11 @@ class Untouched(RepairCase):
         self.assertEqual(self.repair(GOOD, "-n"), GOOD)
 
     def test_no_container(self):
-        for data in (b"text", b"text" * 100, header("t", 0, 1, 1, version=2), b"\0"):
-            self.assertEqual(self.repair(data, status=2), data)
-            self.assertEqual(self.repair(data, "--force", status=2), data)
+        """Of what was a container, or was to become one, the status is that of lime check."""
+        for data, status in ((b"text", 2), (b"text" * 100, 2), (header("t", 0, 1, 1, version=2), 1),
+                             (b"\0", 1)):
+            self.assertEqual(self.repair(data, status=status), data)
+            self.assertEqual(self.repair(data, "--force", status=status), data)
             self.assertEqual(self.copies(), {})
 
     def test_not_a_file(self):

@@ -1,4 +1,4 @@
-"""The verdict and the exit status of lime check, lime info and Python on each kind of damage:
+"""The verdict and the exit status of lime check, repair -n, info and Python on each kind of damage:
 docs/verdicts.md. The files: tests/lib/damage.py."""
 import errno
 import json
@@ -97,6 +97,17 @@ class Verdicts(limetest.TestCase):
                                      verdict != "good" or name in damage.harmless())
                     done = run(["lime", "check", "-q", *options, path])
                     self.assertEqual((done.returncode, done.stdout), (STATUS[verdict], b""))
+
+    def test_repair(self):
+        """With -n the verdict is that of lime check on structure and metadata, and nothing changes."""
+        for name, path in self.files.items():
+            with self.subTest(name):
+                done = run(["lime", "repair", "-n", path])
+                self.assertEqual(done.returncode, STATUS[VERDICTS[name][0]], done)
+                if done.returncode == 0 and b"nothing was changed" not in done.stdout:
+                    self.assertIn(b"data not examined", done.stdout)
+                with open(path, "rb") as file:
+                    self.assertEqual(file.read(), damage.kinds()[name])
 
     def test_strict(self):
         for options, column in zip(OPTIONS[1:], (1, 2)):
