@@ -103,9 +103,9 @@ class Tool(limetest.TestCase):
                 self.assertEqual(done.stderr.decode().count(words), 1, done.stderr)
             told = json.loads(run(["lime", "check", "--json", mount.path]).stdout)
             self.assertEqual((told["verdict"], told["faults"], told["records"]), ("bad", 1, 3))
-            self.assertEqual([f["code"] for f in told["findings"]], ["fault"])
+            self.assertEqual([f["code"] for f in told["findings"]], ["data-cut"])
             told = json.loads(run(["lime", "info", "--json", mount.path]).stdout)
-            self.assertEqual(told["fault"]["code"], "fault")
+            self.assertEqual(told["fault"]["code"], "data-cut")
             self.assertIn(words, told["fault"]["message"])
 
     def test_other_folders(self):
