@@ -598,7 +598,7 @@ class Programs(writelib.TestCase):
         self.assertEqual(os.stat(native).st_size, 0)
         again = limetest.run(["lime", "new", native])
         self.assertEqual(again.returncode, 1)
-        self.assertIn(b"new: File exists", again.stderr)
+        self.assertIn(b"exists already; use -f to replace it", again.stderr)
         with self.rw(top) as mount:
             self.run_ok(["lime", "new", mount.join("conf.0100")])
             self.assertTrue(os.path.isdir(mount.join("conf.0100")))
