@@ -113,6 +113,10 @@ const char *limefile_strerror(int code);
 /* Returns true if a reader must stop at `code`: a fault or an I/O error, not a deviation. */
 bool limefile_is_fault(int code);
 
+/* Returns true if `code` states that the file could not be read: an errno, or that it has become
+ * shorter. */
+bool limefile_is_read_error(int code);
+
 /* Returns true if `code` is a deviation that changes nothing for any reader: a warning
  * (docs/verdicts.md). */
 bool limefile_is_harmless(int code);
