@@ -179,8 +179,3 @@ const char *limefile_verdict_word(enum limefile_verdict verdict)
     };
     return words[verdict];
 }
-
-enum limefile_verdict limefile_verdict_worse(enum limefile_verdict a, enum limefile_verdict b)
-{
-    return a > b ? a : b;
-}
