@@ -1,5 +1,4 @@
-/* beginning.c - what the beginning of a file is: a container's, a damaged one's, another file's
- */
+/* beginning.c - tell a container, also one whose beginning is damaged, from any other file */
 #include "limebeginning.h"
 #include "bytes.h"
 

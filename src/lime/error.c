@@ -151,6 +151,12 @@ bool limefile_is_fault(int code)
     return code < 0 && !of_format && !of_meaning;
 }
 
+bool limefile_is_read_error(int code)
+{
+    enum { ERRNO_MAX = 4095 };
+    return (code < 0 && code >= -ERRNO_MAX) || code == LIMEFILE_E_SHRUNK;
+}
+
 /* LIMEFILE_D_RESERVED is not among them: limefs marks with it a record that it moves, which can
  * hold a mixture of old and new bytes. */
 bool limefile_is_harmless(int code)
@@ -172,9 +178,4 @@ const char *limefile_verdict_word(enum limefile_verdict verdict)
         [LIMEFILE_UNREADABLE] = "unreadable",
     };
     return words[verdict];
-}
-
-enum limefile_verdict limefile_verdict_worse(enum limefile_verdict a, enum limefile_verdict b)
-{
-    return a > b ? a : b;
 }

@@ -1,9 +1,9 @@
 /*
  * siteshape.c - the array of numbers that one site of a field is
  *
- * The name tells it: ILDG's gauge fields, tmLQCD's spinors, the types of QIO's users (QDP, QLA,
- * USQCD, QUDA, Grid). Where QIO's datatype has no word that is known here, the sizes in the
- * private record tell it.
+ * It follows from the name: ILDG's gauge fields, tmLQCD's spinors, the types of QIO's users
+ * (QDP, QLA, USQCD, QUDA, Grid). Where QIO's datatype has no word that is known here, it
+ * follows from the sizes in the private record.
  */
 #define _GNU_SOURCE
 #include "limeildg.h"

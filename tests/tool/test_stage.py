@@ -590,13 +590,16 @@ class Lists(TestCase):
             os.makedirs(os.path.dirname(self.at_source(name)), exist_ok=True)
             configuration(self.at_source(name), "2,2,2,2", seed=len(name))
         os.symlink("y", self.at_source("a/b/link"))
-        put(self.at_source("a/b/.q.limefs-stage"), b"left by a run")
+        unfinished = [".q.limefs-stage", ".q.lime-tmp-0123abcd-42-1f-0"]
+        for name in unfinished:
+            put(self.at_source(f"a/b/{name}"), b"left by a run")
         self.assertFails("no -r was given", self.at_source("a"), self.target)
         self.stage("-r", self.at_source("a") + "/", self.target)
         for name in ("a/x", "a/b/y", "a/b/z"):
             self.assertSame(name)
         self.assertTrue(read(self.at_target("a/b/link")) == read(self.at_source("a/b/y")))
-        self.assertFalse(os.path.exists(self.at_target("a/b/.q.limefs-stage")))
+        for name in unfinished:
+            self.assertFalse(os.path.exists(self.at_target(f"a/b/{name}")))
 
     def test_folder_that_cannot_be_made(self):
         for name in ("t/a/b/x", "t/c/x"):

@@ -55,6 +55,20 @@ class Verdicts(limetest.TestCase):
                 if verdict == "unreadable":
                     self.stage(path, "skipped", "--any")
 
+    def test_beginning(self):
+        """The same answer as that of lime check: an archive is not a damaged container, and a
+        header of another version is."""
+        good = damage.kinds()["good"]
+        path = os.path.join(self.source, "c")
+        for data, verdict in ((b"PK\3\4" + bytes(1000) + good, "unreadable"),
+                              (good[:4] + b"\0\2" + good[6:], "bad")):
+            with open(path, "wb") as file:
+                file.write(data)
+            with self.subTest(verdict):
+                checked = limetest.run(["lime", "check", path])
+                self.assertEqual(checked.returncode, STATUS[verdict], checked)
+                self.stage(path, verdict)
+
     def test_cases(self):
         for name, verdict in (("only-data.ildg", "bad"), ("xlf-and-data.ildg", "bad"),
                               ("flags-contradict.lime", "bad"), ("usqcd-f3.lime", "good"),

@@ -396,7 +396,7 @@ static void assert_recoverable(const struct limefile_memory *memory, const struc
     struct bytes b = three();
     memory_of(&copy, &(struct bytes){memory->data, memory->size, memory->size});
     if (a->what == MESSAGE) /* a boundary that only one of two headers has */
-        assert_int_equal(limefile_mend(&copy.source, false, NULL, NULL, NULL, NULL), 0);
+        assert_int_equal(limefile_mend(&copy.source, false, NULL, NULL, NULL), 0);
     int err = limefile_recover(&copy.source, NULL, NULL, NULL);
     b.at[THIRD + 6] = copy.size > THIRD ? copy.data[THIRD + 6] : 0;
     if (err || !is_good(&copy) || copy.size < b.n || memcmp(copy.data, b.at, b.n) != 0)

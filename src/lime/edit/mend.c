@@ -20,7 +20,6 @@ struct mender {
     struct limefile_source *source;
     bool dry;
     limefile_note_fn *note;
-    limefile_finding_fn *hopeless;
     limefile_progress_fn *progress;
     void *context;
     struct limefile_record record; /* the one to be settled; ordinal 0: none yet */
@@ -37,8 +36,6 @@ static void take(void *context, const struct limefile_finding *finding)
         break;
     case LIMEFILE_D_RESERVED:
         m->coming.reserved = finding->have != MARK_REDO;
-        if (finding->have == MARK_REDO && m->hopeless)
-            m->hopeless(m->context, finding);
         break;
     case LIMEFILE_D_TYPE_TAIL:
         m->coming.tail = true;
@@ -47,13 +44,7 @@ static void take(void *context, const struct limefile_finding *finding)
     case LIMEFILE_D_PAD_CUT:
         m->coming.padding = true;
         break;
-    case LIMEFILE_D_TYPE_EMPTY:
-    case LIMEFILE_D_TYPE_LONG:
-    case LIMEFILE_D_TYPE_ASCII:
-        if (m->hopeless)
-            m->hopeless(m->context, finding);
-        break;
-    default: /* MB and ME come out of the rule; faults are the tail's affair */
+    default: /* MB and ME come out of the rule; types and what stands behind a fault stay */
         break;
     }
 }
@@ -122,14 +113,13 @@ static int mend_all(struct mender *m, struct limefile_scan *scan)
 }
 
 int limefile_mend(struct limefile_source *source, bool dry, limefile_note_fn *note,
-                  limefile_finding_fn *hopeless, limefile_progress_fn *progress, void *context)
+                  limefile_progress_fn *progress, void *context)
 {
     struct limefile_scan *scan;
     struct mender mender = {
         .source = source,
         .dry = dry,
         .note = note,
-        .hopeless = hopeless,
         .progress = progress,
         .context = context,
         .before_ends = true,

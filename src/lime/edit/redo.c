@@ -5,8 +5,8 @@
  * then the new data, padded, and a trailer that ends the file: a magic word, where the data of
  * the record begin, and the new length. While the last record has MARK_OPEN this is an
  * uncommitted tail. MARK_REDO makes it count: from then on the copy into the record can be
- * repeated until it is complete. MARK_OPEN again, before the file is cut: file systems may
- * zero a part of what is cut before the new size is on the disk.
+ * repeated until it is complete. The last record gets MARK_OPEN again before the file is cut,
+ * because file systems may zero a part of what is cut before the new size is on the disk.
  */
 #include "redo.h"
 #include "bytes.h"

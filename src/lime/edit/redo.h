@@ -5,7 +5,7 @@
 #include "limeedit.h"
 
 /* Finds the new data behind the last record, whose header stands at `last`, in a file of `size`
- * bytes. Returns 1 and fills `out`; 0: there are none that fit; < 0: an error code. */
+ * bytes. Returns 1 and fills `out`; 0 if no data there fit, or an error code. */
 int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
                        struct limefile_redo *out);
 

@@ -293,10 +293,10 @@ int limefile_salvage_find(struct limefile_source *, uint64_t from, uint64_t size
                           limefile_progress_fn *progress, void *context,
                           struct limefile_salvage *out);
 
-/* Mends flags, reserved bits, what follows the NUL of types, and padding; `hopeless` gets what
- * cannot be mended, the mark of a replacement among it. dry: only says what it would do. note
- * and hopeless may be NULL. Does not sync. (mend.c) */
+/* Mends flags, reserved bits, what follows the NUL of types, and padding; leaves types and the
+ * mark of a replacement. dry: only reports what it would do. note may be NULL. Does not sync.
+ * (mend.c) */
 int limefile_mend(struct limefile_source *, bool dry, limefile_note_fn *note,
-                  limefile_finding_fn *hopeless, limefile_progress_fn *progress, void *context);
+                  limefile_progress_fn *progress, void *context);
 
 #endif

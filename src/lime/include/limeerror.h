@@ -19,7 +19,7 @@ enum limefile_error {
     LIMEFILE_E_LENGTH,         /* a data length that no file can have */
     LIMEFILE_E_HEADER_CUT,     /* the file ends inside a header */
     LIMEFILE_E_DATA_CUT,       /* the file ends inside a record's data */
-    LIMEFILE_E_TRAILING,       /* bytes after the last record that are no record */
+    LIMEFILE_E_TRAILING,       /* garbage after the last record */
     LIMEFILE_E_RECORDS,        /* more records than an ordinal can number */
     LIMEFILE_E_ZEROS,          /* (limebeginning.h) zeros instead of the first header */
     LIMEFILE_E_BEGINNING,      /* (limebeginning.h) a damaged first header */
@@ -71,22 +71,22 @@ enum limefile_error {
     LIMEFILE_D_CELLS_LENGTH,        /* particles of another length than the index gives */
     LIMEFILE_D_CELLS, /* (lime check --data) cells whose particles are not those of the index */
 
-    LIMEFILE_D_LINKS,      /* (lime check --physics) links that are no SU(3) matrices */
+    LIMEFILE_D_LINKS,      /* (lime check --physics) links that are not SU(3) matrices */
     LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) another plaquette than the metadata say */
     LIMEFILE_D_LINK_TRACE, /* (lime check --physics) another link trace than the metadata say */
 
-    LIMEFILE_E_GAUGE_UNKNOWN, /* (limegauge.h) no configuration in a format that is known */
+    LIMEFILE_E_GAUGE_UNKNOWN, /* (limegauge.h) a file in none of the formats */
     LIMEFILE_E_GAUGE_NONE,    /* a container without an SU(3) configuration */
     LIMEFILE_E_GAUGE_SEVERAL, /* a container with several, and none chosen */
-    LIMEFILE_E_GAUGE_HEADER,  /* a header that is cut, has no end, or is no text */
+    LIMEFILE_E_GAUGE_HEADER,  /* a header that is cut, has no end, or is not text */
     LIMEFILE_E_GAUGE_VALUE,   /* a value missing from a header, there twice, or senseless */
     LIMEFILE_E_GAUGE_LATTICE, /* a lattice that cannot be, or that a format cannot hold */
     LIMEFILE_E_GAUGE_LENGTH,  /* a file of another size than its header says */
     LIMEFILE_E_GAUGE_LIST,    /* a list of sites that does not name each once */
-    LIMEFILE_E_GAUGE_ORDER,   /* data whose byte order cannot be told */
-    LIMEFILE_E_GAUGE_FORM,    /* a precision or number of rows that a format has not */
-    LIMEFILE_E_GAUGE_NAN,     /* figures of the data that are no numbers */
-    LIMEFILE_E_GAUGE_RANGE,   /* figures of the data that a format's header cannot have */
+    LIMEFILE_E_GAUGE_ORDER,   /* data whose byte order is not known */
+    LIMEFILE_E_GAUGE_FORM,    /* a precision or number of rows that the format lacks */
+    LIMEFILE_E_GAUGE_NAN,     /* plaquette or link trace of the data are NaN */
+    LIMEFILE_E_GAUGE_RANGE,   /* plaquette or link trace beyond what the format allows */
     LIMEFILE_E_GAUGE_CHECKSUM,
     LIMEFILE_E_GAUGE_PLAQUETTE,
     LIMEFILE_E_GAUGE_TRACE, /* data that are not what their header says */
@@ -94,10 +94,10 @@ enum limefile_error {
     LIMEFILE_E_VOLUME_MASTER, /* (limevolumes.h) none of the volumes has the metadata, or two */
     LIMEFILE_E_VOLUME_MISSING, /* sites that no volume has */
     LIMEFILE_E_VOLUME_TWICE,   /* a site that two volumes have, or one has twice */
-    LIMEFILE_E_VOLUME_LIST,    /* a list of sites that is missing, or none */
+    LIMEFILE_E_VOLUME_LIST,    /* a list of sites that is missing, or not valid */
     LIMEFILE_E_VOLUME_RECORDS, /* volumes with different records, or of other lengths */
     LIMEFILE_E_VOLUME_PART,    /* a record of a hypercube */
-    LIMEFILE_E_VOLUME_NONE,    /* a container that is no volume of a set */
+    LIMEFILE_E_VOLUME_NONE,    /* a container that is not a volume of a set */
     LIMEFILE_E_VOLUME_MANY,    /* more than can be open at a time */
 
     LIMEFILE_E_OUTPUT_EXISTS,  /* (limeoutput.h) the output exists already */
@@ -112,6 +112,10 @@ const char *limefile_strerror(int code);
 
 /* Returns true if a reader must stop at `code`: a fault or an I/O error, not a deviation. */
 bool limefile_is_fault(int code);
+
+/* Returns true if `code` states that the file could not be read: an errno, or that it has
+ * become shorter. */
+bool limefile_is_read_error(int code);
 
 /* Returns true if `code` is a deviation that changes nothing for any reader: a warning
  * (docs/verdicts.md). */

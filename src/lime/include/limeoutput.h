@@ -2,7 +2,7 @@
  * limeoutput.h - write an output file so that it appears complete or not at all, and replaces
  * neither an input nor a container that another process writes to.
  *
- *     limefile_output_open     checks the target and creates a temporary file beside it
+ *     limefile_output_open     checks the target and creates a temporary file next to it
  *     ...                      the program writes to `fd`, or any process opens `temporary`
  *     limefile_output_commit   syncs the temporary file and gives it the target's name
  *     limefile_output_abort    or removes it
@@ -109,6 +109,9 @@ void limefile_output_abort(struct limefile_output *);
  * the directory `dir_fd`, a descriptor. limefile_output_open() calls it. */
 void limefile_output_clean(int dir_fd);
 
+/* Returns true if a temporary file of an output has such a name. */
+bool limefile_output_is_temporary(const char *name);
+
 /*
  * Returns true if two open files, or directories, are the same, or have the same container
  * behind them in limefs mounts.
@@ -117,10 +120,10 @@ bool limefile_output_same(int fd, int other);
 
 /*
  * For programs with temporary files of their own: opens the existing file `name` in the
- * directory `folder`, a descriptor or AT_FDCWD, and takes its container lock, if the file
+ * directory `dir_fd`, a descriptor or AT_FDCWD, and takes its container lock, if the file
  * system has locks. The lock ends when the descriptor is closed. Returns a descriptor, -EBUSY
  * if another process holds the lock, or another -errno.
  */
-int limefile_output_lock(int folder, const char *name);
+int limefile_output_lock(int dir_fd, const char *name);
 
 #endif

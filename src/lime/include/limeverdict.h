@@ -1,6 +1,6 @@
 /*
  * limeverdict.h - the five verdicts that every program of this project gives on a file, a
- * record or its data, and how to combine them.
+ * record or its data.
  *
  * docs/verdicts.md has the table of what each verdict means and which exit status it gives.
  * All functions are thread-safe.
@@ -19,8 +19,5 @@ enum limefile_verdict {
 
 /* Returns the word that programs print for the verdict: "good", "skipped", ... */
 const char *limefile_verdict_word(enum limefile_verdict verdict);
-
-/* Returns the verdict on two things together: the one that comes later in the enum. */
-enum limefile_verdict limefile_verdict_worse(enum limefile_verdict a, enum limefile_verdict b);
 
 #endif

@@ -28,10 +28,10 @@ enum {
 
 /* ---- processes ---- */
 
-/* The one that makes a file, or has made it. Its host is part of a file's name because a
- * process of another host, or PID namespace, cannot be examined; there are file systems whose
- * locks are local to a host, and MPI libraries that lock what they write, so that locks do not
- * help. */
+/* The process that created a temporary file. The file's name contains the host because a
+ * process of another host, or PID namespace, cannot be examined. A lock on the file does not
+ * help: some file systems have locks that are local to a host, and some MPI libraries lock what
+ * they write. */
 struct maker {
     unsigned host; /* hash of the host's name and the PID namespace */
     int pid;
@@ -87,7 +87,7 @@ static bool is_running(const struct maker *maker)
 
 /* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
 
-/* Another process than the last time: a child that was forked. */
+/* After a fork() the process is not the one that was examined last. */
 static const struct maker *this_maker(void)
 {
     static struct maker maker;
@@ -124,9 +124,15 @@ static bool parse_name(const char *name, struct maker *maker)
     return mark[end] == '\0' && maker->pid > 0;
 }
 
+bool limefile_output_is_temporary(const char *name)
+{
+    struct maker maker;
+    return parse_name(name, &maker);
+}
+
 /* ---- the lock of the target ---- */
 
-/* Needs no permission to write. */
+/* A shared lock needs no permission to write. */
 static int lock_shared(int fd)
 {
     struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
@@ -193,7 +199,7 @@ void limefile_output_clean(int dir_fd)
         close(fd);
 }
 
-/* ---- which file is it ---- */
+/* ---- identity of a file ---- */
 
 static char *read_files(const char *path)
 {

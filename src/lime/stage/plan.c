@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "plan.h"
 
+#include "limebeginning.h"
 #include "limecells.h"
-#include "limeedit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -76,11 +76,17 @@ struct look {
     int err; /* of the first finding that is a failure */
 };
 
-/* Codes of errno are of reads that failed. */
 static int fail(const struct look *look, int code, const char *text)
 {
-    stage_judge(look->result, code < -ERRNO_MAX ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
+    stage_judge(look->result,
+                limefile_is_read_error(code) ? LIMEFILE_UNREADABLE : LIMEFILE_BAD);
     return stage_fail(look->result, code, "%s", text);
+}
+
+static int fail_to_read(const struct look *look, int err)
+{
+    stage_judge(look->result, LIMEFILE_UNREADABLE);
+    return stage_fail(look->result, err, "read: %s", limefile_strerror(err));
 }
 
 static void report(void *context, const struct limefile_finding *finding)
@@ -103,7 +109,7 @@ static int name_deviations(struct limefile_source *source, struct look *look)
     struct limefile_record record;
     int err = limefile_scan_new(source, report, look, &scan);
     if (err)
-        return stage_fail(look->result, err, "read: %s", limefile_strerror(err));
+        return fail_to_read(look, err);
     while (!look->err && limefile_scan_next(scan, &record) > 0)
         ;
     limefile_scan_free(scan);
@@ -163,7 +169,7 @@ static int look_at_fields(struct stage_plan *plan, struct limefile_source *sourc
     struct limefile_finding finding;
     int err = limefile_fields_build(source, plan->index, &plan->fields);
     if (err)
-        return stage_fail(look->result, err, "read: %s", limefile_strerror(err));
+        return fail_to_read(look, err);
     for (size_t i = 0; limefile_fields_finding(&plan->fields, i, &finding); i++)
         report(look, &finding);
     memcpy(look->result->lfn, plan->fields.lfn, sizeof look->result->lfn);
@@ -172,35 +178,24 @@ static int look_at_fields(struct stage_plan *plan, struct limefile_source *sourc
     return look->err;
 }
 
-/* Of a file that does not begin with a record header, returns what it was before, or NULL if it
- * is another kind of file. */
-static const char *find_damage(struct limefile_source *source, uint64_t size)
-{
-    static const char zeros[LIMEFILE_HEADER_BYTES];
-    char begin[LIMEFILE_HEADER_BYTES];
-    struct limefile_salvage found;
-    if (size == 0)
-        return "the file is empty";
-    ssize_t got = limefile_read_full(source, begin, sizeof begin, 0);
-    if (got > 0 && memcmp(begin, zeros, (size_t)got) == 0)
-        return "the file begins with zeros in the place of a record header";
-    return limefile_salvage_find(source, 1, size, NULL, NULL, &found) > 0
-               ? "the beginning of the container is damaged"
-               : NULL;
-}
-
 /* Returns 1 for a container, 0 for another file that is copied as it is, else the failure. */
 static int select_kind(const struct stage_plan *plan, struct limefile_source *source,
                        struct look *look)
 {
-    uint64_t size = limefile_index_size(plan->index);
-    if (size > 0 && limefile_index_is_container(plan->index))
+    struct limefile_finding finding;
+    if (limefile_index_size(plan->index) > 0 && limefile_index_is_container(plan->index))
         return 1;
     if (look->options->any)
         return 0;
-    const char *damage = find_damage(source, size);
-    if (damage)
-        return fail(look, LIMEFILE_E_MAGIC, damage);
+    int kind = limefile_beginning(source, &finding);
+    if (kind == 1)
+        return 1; /* of another version: look_at_all() reports the fault */
+    if (finding.code) {
+        report(look, &finding);
+        return look->err;
+    }
+    if (kind < 0)
+        return fail_to_read(look, kind);
     stage_judge(look->result, LIMEFILE_UNREADABLE);
     return stage_fail(look->result, LIMEFILE_E_MAGIC, "not a LIME container");
 }
@@ -273,8 +268,7 @@ int stage_plan_build(struct stage_plan *plan, int fd, const struct stage_options
     if (!err)
         err = limefile_index_build(&file.source, &plan->index);
     if (err) {
-        stage_judge(result, LIMEFILE_UNREADABLE);
-        err = stage_fail(result, err, "read: %s", limefile_strerror(err));
+        err = fail_to_read(&look, err);
     } else {
         err = select_kind(plan, &file.source, &look);
         if (err > 0)

@@ -58,8 +58,8 @@ struct limefile_gauge {
     char ensemble_id[LIMEFILE_GAUGE_WORD_MAX], ensemble_label[LIMEFILE_GAUGE_WORD_MAX];
     char date[LIMEFILE_GAUGE_WORD_MAX];
     char lfn[LIMEFILE_LFN_MAX];
-    char *text; /* the header as lines of text, NUL-terminated; ILDG: that of xlf-info, or of the
-                   header of another format, in the container; NULL: there is none */
+    char *text; /* the header as lines of text, NUL-terminated; ILDG: that of xlf-info, or of
+                   the header of another format, in the container; NULL: there is none */
     const char *text_type; /* ILDG: the type of the record that has the text; otherwise NULL */
 
     struct limefile_gauge_kept *kept; /* the library's own */
@@ -134,8 +134,8 @@ uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *);
 
 struct limefile_gauge_totals;
 
-/* Puts checksums and plaquette into the header. LIMEFILE_E_GAUGE_NAN: they are no numbers;
- * LIMEFILE_E_GAUGE_RANGE: no reader would accept them in this format. */
+/* Puts checksums and plaquette into the header. LIMEFILE_E_GAUGE_NAN: they are NaN or
+ * infinite; LIMEFILE_E_GAUGE_RANGE: no reader would accept them in this format. */
 int limefile_gauge_image_seal(struct limefile_gauge_image *,
                               const struct limefile_gauge_totals *);
 

@@ -11,10 +11,8 @@
 struct cells_result {
     uint64_t ordinal, cells, bad;
     uint64_t first[LIMECELLS_DIMS]; /* the first bad one */
-    enum state { CELLS_OK, CELLS_BAD, CELLS_UNVERIFIED, CELLS_UNREADABLE } state;
+    enum limefile_verdict verdict;
 };
-
-static const char *const state_words[] = {"good", "bad", "unverified", "unreadable"};
 
 static int keep(struct cells_check *check, const struct cells_result *result)
 {
@@ -31,16 +29,16 @@ static int keep(struct cells_check *check, const struct cells_result *result)
 }
 
 /* Why its particles cannot be compared; NULL if they can. */
-static const char *reason_of(const struct limecheckpoint *p, enum state *state)
+static const char *reason_of(const struct limecheckpoint *p, enum limefile_verdict *verdict)
 {
-    *state = CELLS_UNVERIFIED;
+    *verdict = LIMEFILE_UNVERIFIED;
     if (p->whole)
         return NULL;
     if (!p->index.ordinal)
         return "no index of cells";
     if (!p->counted)
         return "its index is damaged";
-    *state = CELLS_BAD;
+    *verdict = LIMEFILE_BAD;
     return "its length is not that of the particles";
 }
 
@@ -59,8 +57,8 @@ static int compare(struct cells_check *check, struct limefile_source *source,
     result->bad = verdict.bad;
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         result->first[d] = verdict.at[d];
-    result->state = err ? CELLS_UNREADABLE : verdict.bad ? CELLS_BAD : CELLS_OK;
-    if (result->state == CELLS_OK) {
+    result->verdict = err ? LIMEFILE_UNREADABLE : verdict.bad ? LIMEFILE_BAD : LIMEFILE_GOOD;
+    if (result->verdict == LIMEFILE_GOOD) {
         check->verified++;
         return 0;
     }
@@ -81,16 +79,16 @@ static int check_one(struct cells_check *check, struct limefile_source *source,
     struct cells_result result = {.ordinal = p->data.ordinal};
     if (!p->data.ordinal)
         return 0;
-    const char *reason = reason_of(p, &result.state);
+    const char *reason = reason_of(p, &result.verdict);
     int err = reason ? 0 : compare(check, source, p, &result);
     if (reason) {
-        if (result.state == CELLS_BAD)
+        if (result.verdict == LIMEFILE_BAD)
             check->wrong++;
         else
             check->unverified++;
         if (!check->quiet)
             answer(check->path, "record %" PRIu64 ": %s: %s", result.ordinal,
-                   state_words[result.state], reason);
+                   limefile_verdict_word(result.verdict), reason);
     }
     return err ? err : keep(check, &result);
 }
@@ -113,7 +111,7 @@ void cells_check_json(const struct cells_check *check)
     for (size_t i = 0; i < check->results; i++) {
         const struct cells_result *r = &check->result[i];
         printf("%s{\"ordinal\": %" PRIu64 ", \"state\": \"%s\"", i ? ", " : "", r->ordinal,
-               state_words[r->state]);
+               limefile_verdict_word(r->verdict));
         if (r->cells)
             printf(", \"cells\": %" PRIu64 ", \"bad\": %" PRIu64, r->cells, r->bad);
         if (r->bad)

@@ -82,17 +82,15 @@ int info_status(struct info *info, int code)
     return code < 0 ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-const struct limefile_finding *info_fault(const struct info *info,
-                                          struct limefile_finding *empty)
+const struct limefile_finding *info_fault(const struct info *info)
 {
-    *empty = (struct limefile_finding){.code = LIMEFILE_D_EMPTY};
-    return limefile_index_size(info->c.index) ? limefile_index_fault(info->c.index) : empty;
+    static const struct limefile_finding empty = {.code = LIMEFILE_D_EMPTY};
+    return limefile_index_size(info->c.index) ? limefile_index_fault(info->c.index) : &empty;
 }
 
 int info_judge(const struct info *info, int status)
 {
-    struct limefile_finding empty;
-    const struct limefile_finding *fault = info_fault(info, &empty);
+    const struct limefile_finding *fault = info_fault(info);
     bool bad = fault || info->deviations;
     if (fault && finding_is_unreadable(fault))
         status = TOOL_UNUSABLE;
@@ -109,7 +107,6 @@ int info_read_facts(struct info *info, const struct limefile_record *record,
 
 static int info_of(struct info *info, bool json)
 {
-    struct limefile_finding empty;
     int err = limefile_fields_build(info->c.source, info->c.index, &info->fields);
     if (err) {
         message_code(info->c.path, "read", err);
@@ -120,7 +117,7 @@ static int info_of(struct info *info, bool json)
     info->deviations = info->c.deviations;
     int status = json ? info_json(info) : info_tell(info);
     limefile_fields_release(&info->fields);
-    const struct limefile_finding *fault = info_fault(info, &empty);
+    const struct limefile_finding *fault = info_fault(info);
     if (fault)
         finding_message(info->c.path, fault);
     return info_judge(info, status);

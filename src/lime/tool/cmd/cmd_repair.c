@@ -79,8 +79,7 @@ static int look(struct repair *repair, struct limefile_survey *survey)
 static int mend(struct repair *repair)
 {
     progress_begin(&repair->progress, "mend", size_of(repair));
-    int err =
-        limefile_mend(&repair->file.source, repair->dry, note, NULL, repair_progress, repair);
+    int err = limefile_mend(&repair->file.source, repair->dry, note, repair_progress, repair);
     progress_end(&repair->progress);
     return err;
 }

@@ -20,9 +20,9 @@ static const char help[] =
     "Put the data of the file PATH ('-': standard input) into a record of the\n"
     "container FILE. Data of the same length, and those of the last record, are\n"
     "written behind the last record first and then copied into the record, if they\n"
-    "are no longer than the rest of FILE. Otherwise FILE is written again beside\n"
-    "itself and then renamed. There must be room for what is written. If the command\n"
-    "is killed, FILE has the old data or the new ones, after 'lime repair' at most.\n"
+    "are no longer than the rest of FILE. Otherwise a new file is written, which then\n"
+    "replaces FILE. There must be room for what is written. If the command is\n"
+    "killed, FILE has the old data or the new ones, after 'lime repair' at most.\n"
     "\n"
     "      --help    this text\n"
     "\n"
@@ -51,8 +51,9 @@ static bool put(struct replacing *r, const struct limefile_redo *redo)
     for (uint64_t done = 0; done < redo->bytes; done += step) {
         uint64_t left = redo->bytes - done;
         step = left < STEP_BYTES ? left : STEP_BYTES;
-        if (limefile_guard_waits() || !feed_part(r->feed, done, step, r->edit->c.fd, r->edit->c.path,
-                                        redo->at + done, &r->progress))
+        if (limefile_guard_waits() ||
+            !feed_part(r->feed, done, step, r->edit->c.fd, r->edit->c.path, redo->at + done,
+                       &r->progress))
             return false;
     }
     return true;

@@ -13,12 +13,11 @@ struct info {
     struct limefile_fields fields;
     struct facts facts; /* of the record that is being told */
     struct limecheckpoint_walk walk;
-    uint64_t deviations; /* that have been told, of structure and metadata; without warnings */
+    uint64_t deviations; /* of structure and metadata that were printed; without warnings */
 };
 
-/* What ends the container too early, or NULL. *empty is filled in if that is that it is empty.
- */
-const struct limefile_finding *info_fault(const struct info *, struct limefile_finding *empty);
+/* Returns what ends the container too early, also that it is empty; or NULL. */
+const struct limefile_finding *info_fault(const struct info *);
 
 /* The exit status for a container, whose reading has given `status`. */
 int info_judge(const struct info *, int status);

@@ -152,14 +152,13 @@ static const char *verdict_of(int status)
 int info_json(struct info *info)
 {
     const struct limefile_index *index = info->c.index;
-    struct limefile_finding empty;
     fputs("{\"file\": ", stdout);
     jsonout_text(stdout, info->c.path, strlen(info->c.path));
     printf(", \"size\": %" PRIu64 ", \"records\": %" PRIu64 ", \"messages\": %" PRIu32
            ", \"fault\": ",
            limefile_index_size(index), limefile_index_count(index),
            limefile_index_messages(index));
-    jsonout_finding(stdout, info_fault(info, &empty));
+    jsonout_finding(stdout, info_fault(info));
     jsonout_word("lfn", info->fields.lfn);
     int status = json_deviations(info);
     fputs("], \"fields\": [", stdout);

@@ -280,12 +280,9 @@ static int take_option(struct options *o, int opt, char **argv)
 static int run(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"info", no_argument, NULL, 'i'},
-        {"force", no_argument, NULL, 'f'},
-        {"record", required_argument, NULL, 'R'},
-        {"skip-parts", no_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'H'},
-        {NULL, 0, NULL, 0},
+        {"info", no_argument, NULL, 'i'},         {"force", no_argument, NULL, 'f'},
+        {"record", required_argument, NULL, 'R'}, {"skip-parts", no_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'H'},         {NULL, 0, NULL, 0},
     };
     struct options o = {.records = NULL};
     int status = TOOL_GOOD;

@@ -27,7 +27,7 @@ static const char help[] =
     "  -t, --type TYPE        the record by its type, whatever that looks like\n"
     "      --url-prefix TEXT  files are at TEXT followed by FILE as it is given here\n"
     "                         (s3://bucket/); without it, at their absolute paths\n"
-    "  -r, --recursive        of a folder, all files below it, conf.9 before\n"
+    "  -r, --recursive        all files of a directory and below it, conf.9 before\n"
     "                         conf.10\n"
     "      --files-from LIST  the files that LIST names, one a line; '-': standard\n"
     "                         input\n"

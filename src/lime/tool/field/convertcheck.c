@@ -35,7 +35,7 @@ static int judge_stated(const struct gaugefile *in, const char *out_path,
                     hint);
         return ignores_checksum ? TOOL_GOOD : TOOL_BAD;
     }
-    if (g->has_checksum || g->has_plaquette || g->has_trace)
+    if (!limefile_gauge_why_unverified(g))
         return TOOL_GOOD;
     if (g->format != LIMEFILE_GAUGE_MILC) {
         message(in->path, "warning: no checksum that the data could be compared with");

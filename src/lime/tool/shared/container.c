@@ -33,7 +33,7 @@ void warning_message(const char *path, const struct limefile_finding *finding)
 
 bool finding_is_unreadable(const struct limefile_finding *finding)
 {
-    return finding->code >= -4095 || finding->code == LIMEFILE_E_SHRUNK;
+    return limefile_is_read_error(finding->code);
 }
 
 /* What is counted while a container is indexed. */

@@ -43,7 +43,7 @@ static int examine_container(struct container *c, struct structure *structure)
     return err;
 }
 
-/* *is_other: it is not a container, and was none. */
+/* *is_other: the file is not a container, and was never one. */
 static int examine(struct container *c, struct structure *structure, bool *is_other)
 {
     struct limefile_finding finding;

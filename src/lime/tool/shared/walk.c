@@ -1,6 +1,7 @@
 /* walk.c - all that is in a folder and in the folders below it */
 #define _GNU_SOURCE
 #include "walk.h"
+#include "limeoutput.h"
 #include "nameorder.h"
 #include "tool.h"
 
@@ -101,8 +102,8 @@ static bool ends_with(const char *name, const char *end)
 
 static bool is_unfinished(const char *name)
 {
-    return name[0] == '.' &&
-           (ends_with(name, ".limefs-stage") || ends_with(name, ".limefs-journal"));
+    bool is_stage = ends_with(name, ".limefs-stage") || ends_with(name, ".limefs-journal");
+    return (name[0] == '.' && is_stage) || limefile_output_is_temporary(name);
 }
 
 static enum walk_kind kind_of(const struct stat *st, const char *name)

@@ -15,7 +15,7 @@ struct field_check {
     const struct limefile_fields *fields;
     unsigned threads;
     bool here;             /* not by a mount's ranks */
-    bool quiet;            /* answers nothing; findings are reported all the same */
+    bool quiet;            /* answers nothing; findings are reported anyway */
     bool keep;             /* for JSON: the result of each field */
     bool summed, physical; /* --data, --physics */
     limefile_sum_progress_fn *progress;

@@ -10,7 +10,7 @@ enum walk_kind {
     WALK_FOLDER,     /* told before what is in it */
     WALK_WHOLE,      /* a folder that is to be one thing: what is in it is not told */
     WALK_LINK,       /* a symbolic link: not followed */
-    WALK_UNFINISHED, /* what `lime stage` writes, or a run of it that did not end has left */
+    WALK_UNFINISHED, /* a temporary file of a program that writes, or that was killed */
     WALK_OTHER,
     WALK_FAULT, /* it cannot be looked at, or, after WALK_FOLDER, not be read to its end */
 };
@@ -22,10 +22,10 @@ struct walk_entry {
     int error;             /* an errno: of a fault */
 };
 
-/* Each directory in the order of its names (nameorder.h). The root may be a link to a folder;
- * it is told, too. `is_whole` is asked of each folder; NULL: none is. False: `each` was false,
- * or there is no memory, after a message. (fts(3) takes an error while a folder is read for its
- * end.) */
+/* Calls `each` for the root and all below it; a directory's entries come in the order of their
+ * names (nameorder.h). The root may be a link to a directory. `is_whole` returns true for a
+ * directory that is not to be entered; NULL: all are. Returns false if `each` did, or without
+ * memory, after a message. (fts(3) takes an error while it reads a directory for its end.) */
 bool walk(const char *root, bool (*is_whole)(const char *folder),
           bool (*each)(void *context, const struct walk_entry *), void *context);
 
