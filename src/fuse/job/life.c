@@ -22,8 +22,8 @@ enum {
 /* Between tries; a job that is only looked for costs nothing but the look. */
 static const double back_off_first = 0.25, back_off_start = 30, back_off_look = 2;
 static const double healthy_seconds = 5;
-static const double first_seconds =
-    0.1; /* an mpirun= that cannot start a job usually fails by then */
+/* An mpirun= that cannot start a job usually fails within this time. */
+static const double first_seconds = 0.1;
 
 static double smaller(double a, double b)
 {
