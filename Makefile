@@ -109,8 +109,6 @@ lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
 checkpoint_src := $(wildcard src/mpi/checkpoint/*.c src/mpi/checkpoint/*/*.c)
-# Of the format again: what programs print goes through it, and whether anybody watches.
-text_obj      := $(call obj,$(addprefix src/lime/,text.c terminal.c optionerror.c))
 
 # Libraries that lime-bench compares, where MPICC is the MPI that Debian has built them with, by
 # pkg-config name; `lime-bench --list` gives the reason where one is left out.
@@ -329,7 +327,7 @@ $(B)/bin/limefs: $(call obj,$(fuse_src) $(if $(LOCKS),tests/helpers/waits.c)) $(
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(if $(LOCKS),$(waits:%=-Wl,--wrap=%)) $(call pkg_libs,fuse3 jansson libisal expat) -lm -pthread
 
-$(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c)) $(text_obj)
+$(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c) src/lime/text.c)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^
 

@@ -77,7 +77,7 @@ void limefs_log(int priority, const char *format, ...)
 
 /* ---- messages of others ---- */
 
-static char *collected; /* or NULL */
+static char *collected; /* NULL: messages are printed */
 static size_t collected_bytes;
 
 /* libfuse's own, which bring their newline along, or are a part of a line. */

@@ -126,7 +126,7 @@ static bool is_program(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Whether execvp() finds a program of this name, of so many bytes. */
+/* Returns whether execvp() finds a program of this name, which has `len` bytes. */
 static bool is_installed(const char *name, int len)
 {
     char path[PATH_MAX];
@@ -157,7 +157,8 @@ int limefs_launch_check(const struct limefs_options *options)
             "%.*s: program not found; ranks= starts a job with it, mpirun= names another", len,
             mpirun);
     else if (!is_installed(job, (int)strlen(job)))
-        limefs_log(LOG_ERR, "%s: program not found; install it beside limefs, or in PATH", job);
+        limefs_log(LOG_ERR, "%s: program not found; install it where limefs is, or in PATH",
+                   job);
     else
         return 0;
     return -ENOENT;

@@ -22,7 +22,8 @@ enum {
 /* Between tries; a job that is only looked for costs nothing but the look. */
 static const double back_off_first = 0.25, back_off_start = 30, back_off_look = 2;
 static const double healthy_seconds = 5;
-static const double first_seconds = 0.1; /* in which a command that is no MPI usually fails */
+/* An mpirun= that cannot start a job usually fails within this time. */
+static const double first_seconds = 0.1;
 
 static double smaller(double a, double b)
 {
@@ -37,8 +38,8 @@ static bool is_own(const struct limefs_job *job)
 static void trouble(struct limefs_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Logs why there is no job, once while it is looked for, and keeps it for --status. The lock is
- * not held. */
+/* Logs why no job serves, if that is not what was logged last, and stores it for --status.
+ * Takes the lock. */
 static void trouble(struct limefs_job *job, const char *format, ...)
 {
     char text[LIMEJOB_TEXT_MAX];

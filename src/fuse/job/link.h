@@ -180,7 +180,7 @@ struct limefs_job {
     uint64_t forwarded_bytes, failed_loads, connections;
     uint64_t converted_bytes;       /* of those forwarded, which the ranks have converted */
     bool converts_not;              /* this job's ranks do not know how to */
-    char trouble[LIMEJOB_TEXT_MAX]; /* why it was not there last; under the lock */
+    char trouble[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
 
     struct limefs_launch launch; /* of the thread alone */
     char words[512];

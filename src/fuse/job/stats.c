@@ -11,7 +11,8 @@ static json_int_t counted(const atomic_uint_least64_t *count)
     return (json_int_t)atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* Why there is no job. Text that JSON can hold, as it may come from mpirun. */
+/* Adds why no job serves. The text may come from mpirun, so bytes that JSON cannot hold are
+ * replaced. */
 static void add_reason(json_t *stats, const struct limefs_job *job)
 {
     char reason[200];

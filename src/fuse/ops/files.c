@@ -1,6 +1,5 @@
-/* files.c - the attribute that identifies the files of which an inode of the mount is made */
+/* files.c - user.limefs.files: which files are behind an inode of the mount */
 #define _GNU_SOURCE
-#include "caller.h"
 #include "faces.h"
 #include "guise.h"
 #include "joined.h"
@@ -12,13 +11,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { FILE_MAX = 44 }; /* " DEVICE:INODE" */
 
-/* Appends a file to *used bytes of text. */
-static int put(int fd, char *buf, size_t cap, size_t *used)
+/* Appends a file to the *used bytes of text in buf; with a cap of 0 it only counts. */
+static int append_file(int fd, char *buf, size_t cap, size_t *used)
 {
     char text[FILE_MAX];
     struct stat st;
@@ -28,8 +28,8 @@ static int put(int fd, char *buf, size_t cap, size_t *used)
                      (uintmax_t)st.st_ino);
     if (cap && *used + (size_t)n > cap)
         return -ERANGE;
-    for (int i = 0; cap && i < n; i++)
-        buf[*used + (size_t)i] = text[i];
+    if (cap)
+        memcpy(buf + *used, text, (size_t)n);
     *used += (size_t)n;
     return 0;
 }
@@ -41,7 +41,7 @@ static ssize_t files_of_view(const struct limefs_view *view, char *buf, size_t c
     size_t used = 0, volumes = set ? limefs_joined_volumes(set) : 1;
     int err = 0;
     for (size_t i = 0; !err && i < volumes; i++)
-        err = put(set ? limefs_joined_fd(set, i) : view->fd, buf, cap, &used);
+        err = append_file(set ? limefs_joined_fd(set, i) : view->fd, buf, cap, &used);
     return err ? err : (ssize_t)used;
 }
 
@@ -60,7 +60,7 @@ static ssize_t files_of_node(struct limefs *fs, struct limefs_node *node, char *
     int fd = limefs_tree_hold(fs, node);
     if (fd < 0)
         return fd;
-    int err = put(fd, buf, cap, &used);
+    int err = append_file(fd, buf, cap, &used);
     close(fd);
     return err ? err : (ssize_t)used;
 }

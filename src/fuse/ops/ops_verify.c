@@ -49,9 +49,8 @@ static bool waits(const struct limefs *fs, const struct limefs_file *file)
            (fs->options.verify == LIMEFS_VERIFY_OPEN || limefs_verify_precedes(&file->reader));
 }
 
-/* 0, or why it cannot be opened. With verify=stream a reader gets the verdict at the record's
- * end.
- */
+/* Returns 0, or why the file cannot be opened. With verify=stream it can be opened whatever the
+ * verdict is: a reader gets the verdict at the end of the record. */
 static int verify_file(struct limefs *fs, const struct limefs_file *file,
                        const atomic_bool *stop)
 {
@@ -117,8 +116,8 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
                 return;
         }
     }
-    bool tells = fs->options.verify == LIMEFS_VERIFY_OPEN;
-    reply_open(fs, req, file, info, tells ? err_of(err, verdict) : 0);
+    bool fails_if_bad = fs->options.verify == LIMEFS_VERIFY_OPEN;
+    reply_open(fs, req, file, info, fails_if_bad ? err_of(err, verdict) : 0);
 }
 
 /* ---- getxattr of user.lime.verify, user.lime.cksum and user.lime.physics ---- */
@@ -139,12 +138,12 @@ static void reply_answer(struct limefs *fs, struct limefs_errand *errand, int er
 static void run_verify(struct limefs *fs, struct limefs_errand *errand)
 {
     enum limefs_verdict verdict;
-    enum limefile_verdict is = LIMEFILE_UNVERIFIED;
+    enum limefile_verdict reported = LIMEFILE_UNVERIFIED;
     char reason[LIMEFS_REASON_MAX];
     int err = limefs_verify_now(fs, errand->view, errand->ordinal, &errand->stop, &verdict);
     if (!err || err == -ENODATA)
-        err = limefs_verify_describe(fs, errand->view, errand->ordinal, &is, reason);
-    reply_answer(fs, errand, err, limefile_verdict_word(is));
+        err = limefs_verify_describe(fs, errand->view, errand->ordinal, &reported, reason);
+    reply_answer(fs, errand, err, limefile_verdict_word(reported));
 }
 
 static void run_cksum(struct limefs *fs, struct limefs_errand *errand)

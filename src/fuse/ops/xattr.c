@@ -150,7 +150,7 @@ static ssize_t get_of_face(struct limefs *fs, struct limefs_face *face, uint64_t
     return len;
 }
 
-/* Of the data of a field. */
+/* The attributes that a record has if it holds the data of a field. */
 static int verdict_value(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                          const char *key, char *value)
 {

@@ -31,8 +31,7 @@ bool limefs_xattr_is_acl(const char *name);
 int limefs_xattr_set(struct limefs *, uint64_t id, const char *name, const char *value,
                      size_t len, int flags);
 
-/* The value of LIMEFILE_OUTPUT_FILES (limeoutput.h) of any inode, like getxattr(2). (files.c)
- */
+/* Gets LIMEFILE_OUTPUT_FILES (limeoutput.h) of any inode, like getxattr(2). (files.c) */
 ssize_t limefs_xattr_files(struct limefs *, uint64_t id, char *buf, size_t cap);
 
 struct limefs_view;

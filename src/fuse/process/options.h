@@ -17,7 +17,7 @@ struct limefs_command {
 int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
                         struct limefs_options *options);
 
-/* Prints what libfuse said of a wrong command line, in limefs's words. Returns -1. */
+/* Prints libfuse's message about a wrong command line, in the form of limefs's. Returns -1. */
 int limefs_options_complain(const char *from_libfuse);
 
 /* Adds the mount options that follow from the source's absolute path. 0 or -ENOMEM. */

@@ -119,7 +119,7 @@ static int read_number(const struct value *value, const char *text,
 
 /* ---- others ---- */
 
-/* Which of the words that end with NULL. */
+/* Returns the index of text among the words, which end with NULL, or -1. */
 static int read_word(const struct value *value, const char *text, const char *const *words,
                      char wrong[LIMEFS_WRONG_MAX])
 {
@@ -129,7 +129,8 @@ static int read_word(const struct value *value, const char *text, const char *co
     return refuse(wrong, "%s: unknown value '%.100s' (%s)", value->name, text, value->expected);
 }
 
-/* Takes the text. The daemon will work in another directory, so the path becomes absolute. */
+/* Moves or copies the text to *path. The daemon works in another directory, so the path becomes
+ * absolute. */
 static int read_path(const struct value *value, char **text, char **path,
                      char wrong[LIMEFS_WRONG_MAX])
 {
@@ -160,7 +161,7 @@ static int read_job(struct limefs_values *given, struct limefs_options *options,
     return 0;
 }
 
-/* A program that is not named by a path is found by PATH. */
+/* A program is found by PATH unless its name has a slash. */
 static int read_mpirun(struct limefs_values *given, struct limefs_options *options,
                        char wrong[LIMEFS_WRONG_MAX])
 {
@@ -227,13 +228,13 @@ static int check_together(const struct limefs_options *options, char wrong[LIMEF
     return 0;
 }
 
-/* Options of the job, where there is none. */
+/* Warns of options that concern a job if the mount has no job. */
 static void warn_of_no_effect(const struct limefs_values *given,
                               const struct limefs_options *options)
 {
     static const struct {
         enum limefs_value value;
-        bool of_ours; /* of a job that the mount starts */
+        bool needs_ranks; /* has an effect only on a job that the mount starts */
     } of_job[] = {
         {LIMEFS_VALUE_WINDOW, false},
         {LIMEFS_VALUE_EXTENT, false},
@@ -242,9 +243,9 @@ static void warn_of_no_effect(const struct limefs_values *given,
     };
     for (size_t i = 0; i < sizeof of_job / sizeof *of_job; i++)
         if (given->text[of_job[i].value] && !options->ranks &&
-            (of_job[i].of_ours || !options->job))
+            (of_job[i].needs_ranks || !options->job))
             limefs_log(LOG_WARNING, "%s: no effect without ranks=%s",
-                       values[of_job[i].value].name, of_job[i].of_ours ? "" : " or job=");
+                       values[of_job[i].value].name, of_job[i].needs_ranks ? "" : " or job=");
     if (options->mpirun && !options->ranks)
         limefs_log(LOG_WARNING, "mpirun: no effect without ranks=");
 }

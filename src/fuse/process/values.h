@@ -1,7 +1,8 @@
 /*
  * values.h - parse and validate the values of limefs's -o options.
  *
- * A value that cannot have an effect is refused before anything is mounted.
+ * A value that is not valid is refused before anything is mounted; one that has no effect is
+ * warned of.
  */
 #ifndef LIMEFS_VALUES_H
 #define LIMEFS_VALUES_H
@@ -35,7 +36,7 @@ enum limefs_value {
     LIMEFS_VALUES,
 };
 
-/* The texts as given; owned; NULL: not given. */
+/* The texts as given; NULL: not given. limefs_values_release() frees them. */
 struct limefs_values {
     char *text[LIMEFS_VALUES];
 };

@@ -1,5 +1,5 @@
-/* proofs.c - what each record with a checksum can be compared with, from the metadata of its
- * container */
+/* proofs.c - find what the data of each field can be compared with, in its container's metadata
+ */
 #include "proofs.h"
 #include "guise.h"
 #include "tree.h"
@@ -28,7 +28,8 @@ void limefs_proofs_release(struct limefs_proofs *proofs)
     free(proofs);
 }
 
-/* All fields of a file in another format have one: it has a header instead of checksums. */
+/* The field of a file in another format always has a proof: it is compared with the file's
+ * header. */
 static bool has_proof(const struct limefile_field *field, const struct limefile_gauge *gauge)
 {
     return (field->by_checksum || gauge) && field->record.type_len < LIMEFS_PROOF_TYPE_BYTES;
@@ -48,7 +49,7 @@ static void begin_proof(struct limefs_proof *proof, const struct limefile_field 
     proof->verdict = bad ? LIMEFS_BAD : proof->why ? LIMEFS_UNVERIFIABLE : LIMEFS_UNVERIFIED;
 }
 
-/* gauge: NULL if it is a container. */
+/* gauge: the file in another format; NULL for a container. */
 static struct limefs_proofs *proofs_of_fields(const struct limefile_fields *fields,
                                               const struct limefile_gauge *gauge)
 {

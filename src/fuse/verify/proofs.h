@@ -13,7 +13,7 @@
 enum {
     LIMEFS_PROOF_TYPE_BYTES = 32,
     LIMEFS_READINGS = 2,            /* ways to read a field */
-    LIMEFS_PROOFS_MAX = 100 * 1000, /* of a container; more would take too much memory */
+    LIMEFS_PROOFS_MAX = 100 * 1000, /* in a container; more would take too much memory */
 };
 
 struct limefs_proof {
@@ -66,14 +66,13 @@ void limefs_proof_drop_tallies(struct limefs_proof *);
 
 bool limefs_proof_is_right(const struct limefs_proof *, const struct limefile_checksum *);
 
-/* Gives the verdict that follows from the sum of the data, or that was found otherwise. With
- * the proofs' lock held. */
+/* Sets the verdict: from the sum of the data, or is_right. The proofs' lock is held. */
 void limefs_proof_judge(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
                         const struct limefile_checksum *);
 void limefs_proof_conclude(struct limefs *, struct limefs_proofs *, struct limefs_proof *,
                            bool is_right);
 
-/* A line in the log: the record is bad. Without any lock. */
+/* Logs that the record is bad. No lock is held. */
 void limefs_proof_report_bad(struct limefs *, const struct limefs_view *,
                              const struct limefs_proof *, const char *reason);
 

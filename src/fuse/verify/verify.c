@@ -14,7 +14,7 @@
 #include <syslog.h>
 
 enum {
-    MEMORY = 64 << 20, /* bytes that a comparison with a header may take */
+    MEMORY = 64 << 20, /* bytes that a comparison with a header takes, roughly (limegauge.h) */
 };
 
 /* ---- verdicts ---- */
@@ -75,7 +75,7 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *view, uint64_t ordi
     return 0;
 }
 
-/* ---- what users are told ---- */
+/* ---- the verdict and its reason, as attributes have them ---- */
 
 static bool is_data(const struct limefile_record *record)
 {
@@ -83,7 +83,8 @@ static bool is_data(const struct limefile_record *record)
            strcmp(record->type, "scidac-binary-data") == 0;
 }
 
-/* Of a record without a proof. */
+/* Gives the reason why a record without a proof is unverified; -ENODATA: it is not the data of
+ * a field. */
 static int describe_unproved(struct limefs *fs, struct limefs_view *view, uint64_t ordinal,
                              bool too_many, char reason[LIMEFS_REASON_MAX])
 {
@@ -106,7 +107,7 @@ static enum limefile_verdict describe(const struct limefs_proofs *proofs,
                                       const struct limefs_proof *proof,
                                       char reason[LIMEFS_REASON_MAX])
 {
-    const struct limefile_checksum *is = &proof->sum, *want = &proof->field.checksum;
+    const struct limefile_checksum *have = &proof->sum, *want = &proof->field.checksum;
     bool is_bad = proof->verdict == LIMEFS_BAD;
     *reason = '\0';
     if (proof->why)
@@ -115,8 +116,8 @@ static enum limefile_verdict describe(const struct limefs_proofs *proofs,
         snprintf(reason, LIMEFS_REASON_MAX, "%s", proofs->difference);
     else if (is_bad)
         snprintf(reason, LIMEFS_REASON_MAX,
-                 "checksum %08x %08x, not %08x %08x as in the container", is->suma, is->sumb,
-                 want->suma, want->sumb);
+                 "checksum %08x %08x, not %08x %08x as in the container", have->suma,
+                 have->sumb, want->suma, want->sumb);
     else if (proof->verdict == LIMEFS_UNVERIFIED && proof->error)
         snprintf(reason, LIMEFS_REASON_MAX, "%s", limefile_strerror(proof->error));
     return is_bad                        ? LIMEFILE_BAD
@@ -242,8 +243,8 @@ static int read_all(struct limefs *fs, struct limefs_view *view, struct reading 
     return err;
 }
 
-/* With the proofs' lock held. *err: of reading, or of finding that the container has changed.
- */
+/* Returns whether all data have been read from an unchanged container; else *err has the
+ * reason. The proofs' lock is held. */
 static bool is_read(struct limefs *fs, struct limefs_proofs *proofs, struct limefs_proof *proof,
                     int *err)
 {

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Returns whether nothing has the name; if not, prints a message. An empty file counts, too:
- * the measurement would remove it. */
+/* Returns whether no file has the name; if one has, prints a message. An empty file counts,
+ * too, as the measurement would remove it. */
 bool bench_datafile_is_free(const char *path);
 
 #endif

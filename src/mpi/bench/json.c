@@ -16,7 +16,7 @@ enum {
     ERRNO_MAX = 4095,
 };
 
-/* The codes of the library, and that of a directory, say all. */
+/* A code of the library, and EISDIR, are a whole message; another errno needs the action. */
 static bool complain(const char *name, const char *action, int err)
 {
     if (err < -ERRNO_MAX || err == -EISDIR)
@@ -26,8 +26,7 @@ static bool complain(const char *name, const char *action, int err)
     return false;
 }
 
-/* The guard removes the temporary file: it lives longer than this process, whose signals it
- * waits for. */
+/* The guard process removes the temporary file however this process ends (guard.h). */
 bool bench_json_open(struct bench_json *json, const char *name, bool force)
 {
     *json = (struct bench_json){.name = name, .to = stdout};

@@ -50,8 +50,8 @@ struct bench_json {
     struct limefile_output file; /* unless it is standard output */
 };
 
-/* Creates it beside its name (limeoutput.h). Returns false after a message: an existing file,
- * unless `force`; a container that another process has locked. */
+/* Creates a temporary file in its directory (limeoutput.h). Returns false after a message: an
+ * existing file, unless `force`; a container that another process has locked. */
 bool bench_json_open(struct bench_json *, const char *name, bool force);
 
 /* Returns whether it is also the file of data `path`, whose directory is absolute and without
@@ -62,7 +62,7 @@ bool bench_json_meets(const struct bench_json *, const char *path);
  * message. */
 bool bench_json_write(struct bench_json *, json_t *);
 
-/* Removes what is unfinished, if anything is. */
+/* Removes the temporary file, if there is one. */
 void bench_json_drop(struct bench_json *);
 
 /* "program", "version", "time" and "system": what all objects begin with. */

@@ -98,7 +98,7 @@ static int take_path(struct job_options *options, const char *path)
     return -1;
 }
 
-/* path: NULL if it is an argument of its own. */
+/* path: NULL if it was not given as --OPTION=PATH. */
 static int take_mode(struct job_options *options, enum job_mode mode, const char *path)
 {
     if (options->mode)

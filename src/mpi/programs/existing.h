@@ -1,5 +1,5 @@
 /*
- * existing.h - whether the file of the benchmark may be written
+ * existing.h - decide whether the benchmark may write to its file
  */
 #ifndef EXISTING_H
 #define EXISTING_H
@@ -10,7 +10,7 @@
  * it open for writing as a container, or it is not a regular file. */
 int existing_check(const char *path, bool force);
 
-/* Returns the code in words. */
+/* Returns the message for a code of existing_check(). */
 const char *existing_reason(int code);
 
 #endif

@@ -187,8 +187,8 @@ void limefs_log_open(bool foreground);
 void limefs_log_catch(void);
 void limefs_log_release(const char *spared);
 
-/* Appends libfuse's messages to text, of so many bytes, instead of printing them; NULL: prints
- * them again. Only while there is one thread. */
+/* Appends libfuse's messages to text, which has room for `bytes`, instead of printing them;
+ * text NULL: prints them again. The process must have one thread only. */
 void limefs_log_collect(char *text, size_t bytes);
 
 /* priority: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO. One line, no newline at its end. */

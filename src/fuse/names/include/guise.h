@@ -24,7 +24,8 @@ void limefs_guise_close(struct limefs_guise *); /* NULL: nothing happens */
 struct limefile_source *limefs_guise_source(const struct limefs_guise *);
 size_t limefs_guise_memory(const struct limefs_guise *);
 
-/* The configuration in another format; NULL if the guise is of volumes, or there is none. */
+/* Returns the configuration in another format; NULL for a set of volumes, and for a container,
+ * which has no guise. */
 const struct limefile_gauge *limefs_guise_gauge(const struct limefs_guise *);
 
 /* The volumes, or NULL. */

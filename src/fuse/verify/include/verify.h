@@ -38,8 +38,9 @@ void limefs_verify_begin(struct limefs *);
 int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
                       enum limefs_verdict *);
 
-/* What users are told of it, also if it has no checksum: the verdict, and the reason if it is
- * bad, unreadable, or cannot be verified, else "". -ENODATA: it is not the data of a field. */
+/* Gets the verdict on a record of a pinned view, also if it has no checksum, and the reason if
+ * the data are bad or unreadable or cannot be verified, else "". -ENODATA: the record is not
+ * the data of a field. */
 #define LIMEFS_REASON_MAX 256
 int limefs_verify_describe(struct limefs *, struct limefs_view *, uint64_t ordinal,
                            enum limefile_verdict *, char reason[LIMEFS_REASON_MAX]);
@@ -80,8 +81,8 @@ void limefs_verify_attach(struct limefs *, struct limefs_view *, uint64_t ordina
                           struct limefs_verify_reader *);
 void limefs_verify_detach(struct limefs_verify_reader *);
 
-/* True if it is attached, and what is served does not tell whether it is right: it must be
- * verified before it is read. */
+/* Returns true if the reader is attached to a record that must be verified before it is read,
+ * as the bytes that are served are not those that its checksum is of. */
 bool limefs_verify_precedes(const struct limefs_verify_reader *);
 
 /* True if it is attached, and known to be wrong. */

@@ -8,14 +8,10 @@
 
 enum {
     PIECE_BYTES = 8 << 20, /* longer writes stall now and then */
-};
-
-enum {
     ERRNO_MAX = 4095,
 };
 
-/* The codes of the library, and that of a directory, say all; those of errno need the action.
- */
+/* A code of the library, and EISDIR, are a whole message; another errno needs the action. */
 static const char *reason_for(int err, const char *action, char text[CHECKPOINT_ERROR_BYTES])
 {
     if (err < -ERRNO_MAX || err == -EISDIR)

@@ -28,7 +28,7 @@ struct checkpoint_output {
 
 /* Creates the temporary file. Refuses what limefile_output_open() refuses: an existing file
  * unless force, a locked one, and the file that the program reads. input: its descriptor on
- * rank 0; -1: there is none. */
+ * rank 0, or -1. */
 bool checkpoint_output_open(const struct checkpoint_world *, const char *path, bool force,
                             int input, struct checkpoint_output *);
 
