@@ -1,6 +1,7 @@
 """Outputs of lime: an input is never replaced, an existing file only with -f, a locked one never;
 what is killed leaves the old file or the new one, and nothing beside it after the next run."""
 import contextlib
+import errno
 import fcntl
 import os
 import random
@@ -346,6 +347,39 @@ class Existing(OutputCase):
             self.assertEqual(os.path.exists(self.out), then)
             self.assertTrue(not then or read(self.out) == other)
             self.assertEqual(leftovers(self.dir), [])
+
+    def test_access_control_list(self):
+        """It is kept; nobody may do more than before, in a directory with a default list, too."""
+        def lists(path):
+            return {name: os.getxattr(path, name) for name in os.listxattr(path)
+                    if name == users.ACL}
+
+        with_list, new = users.acl(0o600, 54321, 6), users.acl(0o777, 54322, 7)
+        try:
+            self.old(0o600)
+            os.setxattr(self.out, users.ACL, with_list)
+        except OSError as error:
+            self.skipTest(f"no access control lists here: {error}")
+        before = os.stat(self.out).st_mode, lists(self.out)
+        self.start("pack", "out", check=True)
+        self.assertEqual((os.stat(self.out).st_mode, lists(self.out)), before)
+        os.unlink(self.out)
+        self.old(0o640)
+        os.setxattr(self.dir, users.DEFAULT_ACL, new)
+        self.start("pack", "out", check=True)
+        self.assertEqual(stat.S_IMODE(os.stat(self.out).st_mode), 0o640)
+        self.assertEqual(lists(self.out), {})
+
+    def test_no_modes(self):
+        """A file system that refuses each change of a mode and gives all files the same."""
+        harm = faults.Faults(self.dir)
+        for name, mode in (("new", None), ("out", 0o600)):
+            with self.subTest(name):
+                if mode:
+                    self.old(mode)
+                harm.arm(faults.LIME, "fchmod", 1, errno.EPERM, lasts=True)
+                self.start("pack", name, env=harm.environment(), check=True)
+                self.assertEqual(leftovers(self.dir), [])
 
     @limetest.needs_fuse
     def test_mounted_for_writing(self):
