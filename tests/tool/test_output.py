@@ -348,6 +348,30 @@ class Existing(OutputCase):
             self.assertTrue(not then or read(self.out) == other)
             self.assertEqual(leftovers(self.dir), [])
 
+    def test_replaced_before_it_is_locked(self):
+        """What is changed in its place is the file that has the name, not one that another command
+        has replaced in the meantime."""
+        conf = read(self.path("conf.lime"))
+        for command in ("append out -t x a.txt", "replace out 1 a.txt", "rm out 2", "repair out",
+                        "set out 1 --type y", "lfn --set lfn://a out"):
+            with self.subTest(command):
+                with open(self.path("expected"), "wb") as file:
+                    file.write(conf)
+                run(["lime", *re.sub(r"\bout\b", "expected", command).split()], cwd=self.dir,
+                    check=True)
+                self.old()
+                harm = faults.Faults(self.dir)
+                harm.arm(faults.LIME, "lock", 1, 0, faults.HANG)
+                with subprocess.Popen([program("lime"), *command.split()], cwd=self.dir,
+                                      env=harm.environment(), stdout=subprocess.DEVNULL) as child:
+                    self.assertTrue(limetest._wait(lambda: harm.struck, 60))
+                    with open(self.path("another"), "wb") as file:
+                        file.write(conf)
+                    os.rename(self.path("another"), self.out)
+                    harm.disarm()
+                    self.assertEqual(child.wait(60 * limetest.SLOWNESS), 0)
+                self.assertEqual(read(self.out), read(self.path("expected")))
+
     def test_access_control_list(self):
         """It is kept; nobody may do more than before, in a directory with a default list, too."""
         def lists(path):
