@@ -1,7 +1,9 @@
 """lime append, rm, replace, set: byte for byte as lime pack makes it; refusals, signals, kills."""
 import contextlib
+import filecmp
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -215,6 +217,24 @@ class Remove(EditCase):
         folder, name = os.path.split(self.path)
         self.lime("rm", name, "1", cwd=folder)
         self.assertEqual(read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
+
+
+    def test_long_names_that_begin_alike(self):
+        """Two containers in one directory, written again at the same time."""
+        paths = [os.path.join(os.path.dirname(self.path), "n" * 254 + end) for end in "ab"]
+        for path in paths:
+            shutil.copy(self.path, path)
+        self.run_ok(["lime", "rm", self.path, "1"])
+        faults = Faults(os.path.dirname(self.path))
+        faults.arm(LIME, "renameat", 1, 0, HANG)
+        with subprocess.Popen([program("lime"), "rm", paths[0], "1"],
+                              env=faults.environment()) as child:
+            self.assertTrue(limetest._wait(lambda: faults.struck, 60))
+            self.run_ok(["lime", "rm", paths[1], "1"])
+            faults.disarm()
+            self.assertEqual(child.wait(60 * limetest.SLOWNESS), 0)
+        for path in paths:
+            self.assertTrue(filecmp.cmp(path, self.path, shallow=False))
 
 
 class Replace(EditCase):

@@ -2,6 +2,7 @@
 a command that is killed leaves the old file or the new one, and the next run removes its temporary
 file."""
 import contextlib
+import errno
 import os
 import random
 import re
@@ -346,6 +347,63 @@ class Existing(OutputCase):
             self.assertEqual(os.path.exists(self.out), then)
             self.assertTrue(not then or read(self.out) == other)
             self.assertEqual(leftovers(self.dir), [])
+
+    def test_replaced_before_it_is_locked(self):
+        """What is changed in its place is the file that has the name, not one that another command
+        has replaced in the meantime."""
+        conf = read(self.path("conf.lime"))
+        for command in ("append out -t x a.txt", "replace out 1 a.txt", "rm out 2", "repair out",
+                        "set out 1 --type y", "lfn --set lfn://a out"):
+            with self.subTest(command):
+                with open(self.path("expected"), "wb") as file:
+                    file.write(conf)
+                run(["lime", *re.sub(r"\bout\b", "expected", command).split()], cwd=self.dir,
+                    check=True)
+                self.old()
+                harm = faults.Faults(self.dir)
+                harm.arm(faults.LIME, "lock", 1, 0, faults.HANG)
+                with subprocess.Popen([program("lime"), *command.split()], cwd=self.dir,
+                                      env=harm.environment(), stdout=subprocess.DEVNULL) as child:
+                    self.assertTrue(limetest._wait(lambda: harm.struck, 60))
+                    with open(self.path("another"), "wb") as file:
+                        file.write(conf)
+                    os.rename(self.path("another"), self.out)
+                    harm.disarm()
+                    self.assertEqual(child.wait(60 * limetest.SLOWNESS), 0)
+                self.assertEqual(read(self.out), read(self.path("expected")))
+
+    def test_access_control_list(self):
+        """It is kept; nobody may do more than before, in a directory with a default list, too."""
+        def lists(path):
+            return {name: os.getxattr(path, name) for name in os.listxattr(path)
+                    if name == users.ACL}
+
+        with_list, new = users.acl(0o600, 54321, 6), users.acl(0o777, 54322, 7)
+        try:
+            self.old(0o600)
+            os.setxattr(self.out, users.ACL, with_list)
+        except OSError as error:
+            self.skipTest(f"no access control lists here: {error}")
+        before = os.stat(self.out).st_mode, lists(self.out)
+        self.start("pack", "out", check=True)
+        self.assertEqual((os.stat(self.out).st_mode, lists(self.out)), before)
+        os.unlink(self.out)
+        self.old(0o640)
+        os.setxattr(self.dir, users.DEFAULT_ACL, new)
+        self.start("pack", "out", check=True)
+        self.assertEqual(stat.S_IMODE(os.stat(self.out).st_mode), 0o640)
+        self.assertEqual(lists(self.out), {})
+
+    def test_no_modes(self):
+        """A file system that refuses each change of a mode and gives all files the same."""
+        harm = faults.Faults(self.dir)
+        for name, mode in (("new", None), ("out", 0o600)):
+            with self.subTest(name):
+                if mode:
+                    self.old(mode)
+                harm.arm(faults.LIME, "fchmod", 1, errno.EPERM, lasts=True)
+                self.start("pack", name, env=harm.environment(), check=True)
+                self.assertEqual(leftovers(self.dir), [])
 
     @limetest.needs_fuse
     def test_mounted_for_writing(self):

@@ -925,6 +925,17 @@ class Existing(TestCase):
         self.assertFails("would replace the source", "-f", path, self.at_source("other"),
                          self.target)
         self.assertNothingLeft(["c"])
+        # Nor is the list of the sources replaced, alone or in a directory.
+        names = self.at_target("names")
+        shutil.copy(path, self.at_source("names"))
+        for source, target in ((path, names), (self.at_source("names"), self.target)):
+            with open(names, "w", encoding="utf-8") as file:
+                file.write(source + "\n")
+            with open(names, "rb") as file:
+                for listing in (names, "-"):
+                    self.assertFails("would replace the list", "-f", "--files-from", listing,
+                                     target, stdin=file)
+            self.assertEqual(read(names), (source + "\n").encode())
 
     def test_another_users(self):
         """A file that can't be opened may be locked."""

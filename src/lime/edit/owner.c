@@ -49,10 +49,12 @@ static int copy_attributes(int from, int to)
     return err;
 }
 
-/* A folder's default list has given it one, perhaps. */
-static int remove_list(int from, int to)
+int limefile_acl_copy(int from, int to)
 {
-    if (fgetxattr(from, ACL, NULL, 0) >= 0 || fremovexattr(to, ACL) == 0)
+    if (fgetxattr(from, ACL, NULL, 0) >= 0)
+        return copy_attribute(from, to, ACL);
+    /* The directory's default list may have given it one. */
+    if (fremovexattr(to, ACL) == 0)
         return 0;
     return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
 }
@@ -65,7 +67,7 @@ int limefile_owner_copy(int from, int to)
     if ((old.st_uid != new.st_uid &&fchown(to, old.st_uid, (gid_t)-1) != 0) ||
         (old.st_gid != new.st_gid &&fchown(to, (uid_t)-1, old.st_gid) != 0))
         return -errno;
-    int err = remove_list(from, to);
+    int err = limefile_acl_copy(from, to);
     if (!err)
         err = copy_attributes(from, to);
     if (!err && fchmod(to, old.st_mode & 07777) != 0)

@@ -21,6 +21,7 @@
 enum {
     OWNER_TRIES = 5,
     NAME_TRIES = 100, /* where others have taken the temporary name */
+    END_MAX = 48,     /* of what the temporary name adds */
     BLOCK = 4096,     /* whole ones can be shared by file systems that do */
 };
 
@@ -196,13 +197,17 @@ static int fill_with(struct rewrite *r, const struct limefile_record *after,
 
 /* ---- names ---- */
 
-static void name_temporary(struct rewrite *r, unsigned attempt)
+/* Long names that begin alike are told apart by the inode. */
+static void name_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
 {
-    char end[32] = ".limefs-new";
+    char end[END_MAX] = "", number[16] = "";
+    int most = NAME_MAX - END_MAX;
+    if (strlen(r->name) > (size_t)most)
+        snprintf(end, sizeof end, "~%jx", (uintmax_t)inode);
     if (attempt)
-        snprintf(end, sizeof end, ".limefs-new%u", attempt);
-    snprintf(r->temporary, sizeof r->temporary, ".%.*s%s", (int)(NAME_MAX - sizeof end),
-             r->name, end);
+        snprintf(number, sizeof number, "%u", attempt);
+    snprintf(r->temporary, sizeof r->temporary, ".%.*s%s.limefs-new%s", most, r->name, end,
+             number);
 }
 
 /* What a crash has left there is removed; what may be anybody else's is not. */
@@ -221,7 +226,7 @@ static int choose_temporary(struct rewrite *r)
     if (fstat(r->from, &st) != 0)
         return -errno;
     for (unsigned attempt = 0; attempt < NAME_TRIES; attempt++) {
-        name_temporary(r, attempt);
+        name_temporary(r, attempt, st.st_ino);
         if (is_free(r, &st))
             return 0;
     }

@@ -1,6 +1,7 @@
 /* output.c - write output files that appear complete and replace no input */
 #define _GNU_SOURCE
 #include "limeoutput.h"
+#include "limeedit.h"
 #include "limeguard.h"
 #include "unfinished.h"
 
@@ -238,7 +239,19 @@ int limefile_output_open_at(struct limefile_output *out, int dir_fd, const char 
     return err;
 }
 
-/* Another group than the old one gets no permissions but those that everybody has. */
+/* There are file systems that have no modes, or give all files to one user: no process may
+ * change the mode there, nor has to. */
+static int set_mode(int fd, mode_t mode)
+{
+    struct stat st;
+    if (fchmod(fd, mode) == 0)
+        return 0;
+    int err = -errno;
+    return fstat(fd, &st) == 0 && (st.st_mode & 0777) == mode ? 0 : err;
+}
+
+/* Another group than the old one gets no permissions but those that everybody has, and so do
+ * users and groups of an access control list that cannot be kept. */
 static int adopt_mode(const struct limefile_output *out)
 {
     struct stat st;
@@ -249,11 +262,12 @@ static int adopt_mode(const struct limefile_output *out)
         if (fstat(out->old, &st) != 0)
             return -errno;
         mode = st.st_mode & 0777;
-        if (fchown(out->fd, st.st_uid, st.st_gid) != 0 &&
-            fchown(out->fd, (uid_t)-1, st.st_gid) != 0)
+        if ((fchown(out->fd, st.st_uid, st.st_gid) != 0 &&
+             fchown(out->fd, (uid_t)-1, st.st_gid) != 0) ||
+            limefile_acl_copy(out->old, out->fd) != 0)
             mode = (mode & ~(mode_t)070) | (mode & 07) << 3;
     }
-    return fchmod(out->fd, mode) == 0 ? 0 : -errno;
+    return set_mode(out->fd, mode);
 }
 
 static int check_temporary(const struct limefile_output *out)

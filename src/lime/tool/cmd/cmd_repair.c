@@ -162,9 +162,6 @@ static int refuse(struct repair *repair)
 static int repair_opened(struct repair *repair)
 {
     struct limefile_survey survey;
-    int status = edit_lock(repair->path, repair->fd, repair->dry);
-    if (status != TOOL_GOOD)
-        return status;
     int err = look(repair, &survey);
     if (err) {
         message_code(repair->path, "read", err);
@@ -187,8 +184,7 @@ static int repair_opened(struct repair *repair)
                 "repair: record %" PRIu64 " was being resized by a program that was killed; it "
                 "keeps the data that were committed",
                 survey.open);
-    if (survey.fault.code)
-        status = repair_tail(repair, &survey);
+    int status = survey.fault.code ? repair_tail(repair, &survey) : TOOL_GOOD;
     if (status != TOOL_GOOD)
         return status;
     err = mend(repair);
@@ -219,11 +215,11 @@ static int run(int argc, char **argv)
     if (argc - optind != 1)
         return usage_error(&cmd_repair, "exactly one file is wanted");
     repair.path = argv[optind];
-    repair.fd = open_with_message(repair.path, repair.dry ? O_RDONLY : O_RDWR);
-    if (repair.fd < 0)
-        return TOOL_UNUSABLE;
+    int status = edit_open_locked(repair.path, repair.dry, &repair.fd);
+    if (status != TOOL_GOOD)
+        return status;
     limefile_fd_init(&repair.file, repair.fd);
-    int status = repair_opened(&repair);
+    status = repair_opened(&repair);
     close(repair.fd);
     return status;
 }

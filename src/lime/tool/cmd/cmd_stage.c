@@ -400,7 +400,8 @@ static int parse(struct options *o, int argc, char **argv)
 static int stage_named(const struct options *o, char *const *sources, size_t count,
                        const char *target)
 {
-    struct stagelist list = {.recursive = o->files.recursive, .force = o->stage.force};
+    struct stagelist list = {
+        .recursive = o->files.recursive, .force = o->stage.force, .listing = o->files.list};
     int status = TOOL_BAD;
     if (stagelist_make(&list, sources, count, target))
         status = run_list(&list, o);

@@ -275,6 +275,27 @@ static bool targets_are_no_sources(const struct stagelist *list)
     return !source;
 }
 
+/* With --force a copy would replace the file that lists the sources. */
+static bool targets_are_not_the_list(const struct stagelist *list)
+{
+    struct stat listing, st;
+    const char *path = list->listing;
+    if (!list->force || !path ||
+        stat(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &listing) != 0)
+        return true;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct stage_item *item = &list->items[i];
+        if (lstat(item->target, &st) != 0 || st.st_dev != listing.st_dev ||
+            st.st_ino != listing.st_ino)
+            continue;
+        message(item->target,
+                "the copy of %s would replace the list of the sources; nothing was staged",
+                item->source);
+        return false;
+    }
+    return true;
+}
+
 /* Its copies would be found as further sources, without an end. */
 static bool is_inside(const char *folder, const char *tree)
 {
@@ -343,7 +364,7 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
         if (!list->folder)
             return out_of_memory();
         if (alone && is_folder(list->folder))
-            return add_file(list, sources[0], strdup(target));
+            return add_file(list, sources[0], strdup(target)) && targets_are_not_the_list(list);
         refuse_target(list->folder);
         return false;
     }
@@ -353,7 +374,8 @@ bool stagelist_make(struct stagelist *list, char *const *sources, size_t count,
             return false;
     if (!list->folder)
         return out_of_memory();
-    return targets_differ(list) && targets_are_no_sources(list);
+    return targets_differ(list) && targets_are_no_sources(list) &&
+           targets_are_not_the_list(list);
 }
 
 struct names {

@@ -11,6 +11,7 @@ struct stagelist {
     char *folder;        /* one that lies on the targets' file system */
     bool recursive, bad; /* bad: something was left out, after a message */
     bool force;          /* existing targets will be replaced */
+    const char *listing; /* the file that lists the sources, "-", or NULL; the caller's */
 };
 
 /* The sources become files in the folder `target`, or the only one becomes `target`. Makes the

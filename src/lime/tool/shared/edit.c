@@ -12,7 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int edit_lock(const char *path, int fd, bool test)
+enum {
+    TRIES = 100, /* to lock a file that other processes replace */
+};
+
+static int lock(const char *path, int fd, bool test)
 {
     int err = test ? limefile_lock_test(fd) : limefile_lock(fd);
     if (err == -EBUSY) {
@@ -90,16 +94,40 @@ static int begin(struct edit *edit)
     return status;
 }
 
+/* The path leads to another file than the one that is open, or to none: a process that had the
+ * lock before has replaced it. */
+static bool is_replaced(const char *path, int fd)
+{
+    struct stat named, opened;
+    return stat(path, &named) != 0 || fstat(fd, &opened) != 0 ||
+           named.st_dev != opened.st_dev || named.st_ino != opened.st_ino;
+}
+
+int edit_open_locked(const char *path, bool test, int *fd)
+{
+    for (int i = 0; i < TRIES; i++) {
+        *fd = open_with_message(path, test ? O_RDONLY : O_RDWR);
+        if (*fd < 0)
+            return TOOL_UNUSABLE;
+        int status = lock(path, *fd, test);
+        if (status == TOOL_GOOD && !is_replaced(path, *fd))
+            return TOOL_GOOD;
+        close(*fd);
+        if (status != TOOL_GOOD)
+            return status;
+    }
+    message(path, "lock: other processes keep replacing it; nothing was changed");
+    return TOOL_BAD;
+}
+
 int edit_open(struct edit *edit, const char *path)
 {
     *edit = (struct edit){.c.path = path};
-    edit->c.fd = open_with_message(path, O_RDWR);
-    if (edit->c.fd < 0)
-        return TOOL_UNUSABLE;
+    int status = edit_open_locked(path, false, &edit->c.fd);
+    if (status != TOOL_GOOD)
+        return status;
     limefile_fd_init(&edit->c.file, edit->c.fd);
-    int status = edit_lock(path, edit->c.fd, false);
-    if (status == TOOL_GOOD)
-        status = begin(edit);
+    status = begin(edit);
     if (status != TOOL_GOOD)
         close(edit->c.fd);
     return status;

@@ -10,9 +10,10 @@ struct edit {
     struct limefile_editor *editor;
 };
 
-/* An exit status, after a message if it is not GOOD: another process has the file open for
- * writing. Where there are no locks, a warning. test: only asks. */
-int edit_lock(const char *path, int fd, bool test);
+/* Opens and locks the file that `path` leads to once it is locked. Where there are no locks, it
+ * prints a warning. test: opens it for reading and only tests the lock. Returns an exit status,
+ * after a message if it is not GOOD; the caller closes *fd only after GOOD. */
+int edit_open_locked(const char *path, bool test, int *fd);
 
 /* Opens for writing and locks. Refuses what is no container, and what lime repair has to see to
  * first. An exit status, after a message if it is not GOOD; edit_close() only after GOOD. */
