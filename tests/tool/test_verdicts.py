@@ -229,6 +229,11 @@ class Beginnings(limetest.TestCase):
         tar = (b"c.lime".ljust(257, b"\0") + b"ustar\x0000").ljust(512, b"\0") + good
         for data in (tar, b"PK\3\4" + bytes(26) + good, b"text, not LIME\n" * 1000,
                      bytes(range(256)) * 1000, b"\1", b"!<arch>\n" + good,
+                     # Compressed, where links are not: gzip, bzip2, xz, zstd, lz4, 7z; and images.
+                     *(begin + bytes(3) + good for begin in (
+                         b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd",
+                         b"\x04\x22\x4d\x18", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07\1\0", b"hsqs",
+                         b"%PDF-1.4\n")),
                      # Like a header, but: too long, type without an end, flags, version.
                      b"abc\n" + header("t", 1 << 40, 1, 1)[4:],
                      b"abc\n" + header("t" * 128, 0, 1, 1)[4:],

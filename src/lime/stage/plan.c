@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "plan.h"
 
+#include "limebeginning.h"
 #include "limecells.h"
-#include "limeedit.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -172,23 +172,6 @@ static int look_at_fields(struct stage_plan *plan, struct limefile_source *sourc
     return look->err;
 }
 
-/* Of a file that does not begin with a record header, returns what it was before, or NULL if it
- * is another kind of file. */
-static const char *find_damage(struct limefile_source *source, uint64_t size)
-{
-    static const char zeros[LIMEFILE_HEADER_BYTES];
-    char begin[LIMEFILE_HEADER_BYTES];
-    struct limefile_salvage found;
-    if (size == 0)
-        return "the file is empty";
-    ssize_t got = limefile_read_full(source, begin, sizeof begin, 0);
-    if (got > 0 && memcmp(begin, zeros, (size_t)got) == 0)
-        return "the file begins with zeros in the place of a record header";
-    return limefile_salvage_find(source, 1, size, NULL, NULL, &found) > 0
-               ? "the beginning of the container is damaged"
-               : NULL;
-}
-
 /* Returns 1 for a container, 0 for another file that is copied as it is, else the failure. */
 static int select_kind(const struct stage_plan *plan, struct limefile_source *source,
                        struct look *look)
@@ -198,9 +181,16 @@ static int select_kind(const struct stage_plan *plan, struct limefile_source *so
         return 1;
     if (look->options->any)
         return 0;
-    const char *damage = find_damage(source, size);
-    if (damage)
-        return fail(look, LIMEFILE_E_MAGIC, damage);
+    struct limefile_finding damage;
+    int kind = limefile_beginning(source, &damage);
+    if (damage.code) {
+        report(look, &damage);
+        return look->err;
+    }
+    if (kind < 0)
+        return fail(look, kind, limefile_strerror(kind));
+    if (kind > 0) /* the index has the fault */
+        return 1;
     stage_judge(look->result, LIMEFILE_UNREADABLE);
     return stage_fail(look->result, LIMEFILE_E_MAGIC, "not a LIME container");
 }
