@@ -6,7 +6,7 @@
 #include "links.h"
 
 enum {
-    GAUGE_HEAD_BYTES = 128,   /* of a file that tell what it is, or fewer at its end */
+    GAUGE_HEAD_BYTES = 256,   /* of a file that tell what it is, or fewer at its end */
     GAUGE_MILC_MAGIC = 20103, /* 0x4e87 */
     GAUGE_MILC_HEADER = 88,   /* before the list of sites or the sums */
     GAUGE_MILC_DATE = 64,     /* bytes of the time stamp in it */
@@ -55,6 +55,9 @@ int gauge_check_size(const struct limefile_gauge *, uint64_t size);
 
 /* True if the first 24 bytes can be openQCD's in a file of that size. */
 bool gauge_is_openqcd(const unsigned char *head, uint64_t size);
+
+/* True if a file of openQCD that has another length, or no plaquette, begins with these bytes. */
+bool gauge_is_damaged_openqcd(const unsigned char *head, size_t n, uint64_t size);
 
 /* The product of the extents; 0: it is zero, or does not fit. */
 uint64_t gauge_count_sites(const uint64_t extent[4]);

@@ -84,6 +84,9 @@ int limefile_gauge_open_explained(struct limefile_source *, uint64_t ordinal,
                                   struct limefile_gauge **out,
                                   char why[LIMEFILE_GAUGE_WHY_MAX]);
 
+/* Whether an error of these tells that the header or the length contradicts the format. */
+bool limefile_gauge_is_damage(int err);
+
 /* A field of a container whose data are in `source` from field->record.data_offset on.
  * LIMEFILE_E_GAUGE_NONE if it is no SU(3) configuration of four dimensions. */
 int limefile_gauge_open_field(struct limefile_source *, const struct limefile_field *,
@@ -91,7 +94,7 @@ int limefile_gauge_open_field(struct limefile_source *, const struct limefile_fi
 
 /* Whether the first n bytes (at least 24, or the whole file) are those of a file of `size`
  * bytes in a format other than LIME. No more than a guess for openQCD, which has no magic
- * number. */
+ * number; a damaged file of it takes 168 bytes to be known. */
 enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uint64_t size);
 
 /* The sum that NERSC's format would have of `count` sites as ILDG stores them: of two rows, or
