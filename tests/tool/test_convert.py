@@ -306,6 +306,14 @@ class Damage(ConvertCase):
                 scidac.records((4, 2, 2, 4), raw)]
         self.refused(container(said), "plaquette")
         good = b"plaquette = %.9f\n" % gaugelib.plaquette(u)
+        # As lime check --physics: what is no number, and each figure of each record.
+        for text in b"nan", b"", b"0,123":
+            self.refused(container([[("xlf-info", b"plaquette = " + text)], said[1]]), "plaquette")
+        for name, value in (("plaq", 0.5), ("linktr", 0.5), ("linktr", "nan")):
+            usqcd = ("scidac-record-xml", f"<usqcdInfo><version>1.0</version><{name}>{value}"
+                     f"</{name}></usqcdInfo>".encode())
+            self.refused(container([[("xlf-info", good)], [usqcd, *said[1]]]),
+                         f"{name} of scidac-record-xml is '{value}'")
         self.made(container([[("xlf-info", good)], said[1]]), "a.nersc")
 
     def test_wrong_links(self):

@@ -31,9 +31,11 @@ struct limefile_gauge_kept {
     enum gauge_depth depth;
     char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_refuse(); or NULL */
     struct links_form form;
-    struct limefile_index *index;      /* of a container */
-    struct limefile_sites_field field; /* the same */
-    uint32_t *place;                   /* MILC with a list: where in the file each site is */
+    struct limefile_index *index;                                       /* of a container */
+    struct limefile_sites_field field;                                  /* the same */
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX]; /* by its records */
+    int stated_count;
+    uint32_t *place; /* MILC with a list: where in the file each site is */
 };
 
 /* limefile_gauge_open() of a file in a format other than LIME, to that depth. */
@@ -56,7 +58,8 @@ int gauge_check_size(const struct limefile_gauge *, uint64_t size);
 /* True if the first 24 bytes can be openQCD's in a file of that size. */
 bool gauge_is_openqcd(const unsigned char *head, uint64_t size);
 
-/* True if a file of openQCD that has another length, or no plaquette, begins with these bytes. */
+/* True if a file of openQCD that has another length, or no plaquette, begins with these bytes.
+ */
 bool gauge_is_damaged_openqcd(const unsigned char *head, size_t n, uint64_t size);
 
 /* The product of the extents; 0: it is zero, or does not fit. */

@@ -51,15 +51,14 @@ struct limefile_gauge {
     /* What the header says. */
     bool has_checksum, has_plaquette, has_trace, has_sequence;
     struct limefile_gauge_sums sums; /* has_checksum: the one of the format */
-    double plaquette;                /* 1 for unit links, in all formats */
-    double plaquette_digit;          /* one of the last that is written; 0: it is exact */
-    double link_trace;               /* as the plaquette */
+    double plaquette;                /* but for ILDG; 1 for unit links, in all formats */
+    double link_trace;               /* the same */
     uint64_t sequence;               /* the number of the configuration */
     char ensemble_id[LIMEFILE_GAUGE_WORD_MAX], ensemble_label[LIMEFILE_GAUGE_WORD_MAX];
     char date[LIMEFILE_GAUGE_WORD_MAX];
     char lfn[LIMEFILE_LFN_MAX];
-    char *text; /* the header as lines of text, NUL-terminated; ILDG: that of xlf-info, or of the
-                   header of another format, in the container; NULL: there is none */
+    char *text; /* the header as lines of text, NUL-terminated; ILDG: that of xlf-info, or of
+                   the header of another format, in the container; NULL: there is none */
     const char *text_type; /* ILDG: the type of the record that has the text; otherwise NULL */
 
     struct limefile_gauge_kept *kept; /* the library's own */
@@ -221,6 +220,11 @@ int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge
 #define LIMEFILE_GAUGE_TOLERANCE         1e-5
 #define LIMEFILE_GAUGE_TOLERANCE_OPENQCD LIMEFILE_PHYSICS_TOLERANCE_OPENQCD
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
+
+/* ILDG: the first plaquette or link trace that records state, and that the data do not have, or
+ * that is no number; NULL: there is none. */
+const struct limefile_physics_stated *limefile_gauge_disagreement(
+    const struct limefile_gauge *, const struct limefile_gauge_totals *);
 
 /* Compares the data with all that the header states, as exactly as its figures are written
  * (limefile_physics_agrees()). Returns true if they agree; else text is the first difference:
