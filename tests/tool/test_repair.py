@@ -355,10 +355,13 @@ class Untouched(RepairCase):
         self.assertEqual(self.repair(GOOD, "-n"), GOOD)
 
     def test_no_container(self):
-        for data in (b"text", b"text" * 100, header("t", 0, 1, 1, version=2), b"\0"):
-            self.assertEqual(self.repair(data, status=2), data)
-            self.assertEqual(self.repair(data, "--force", status=2), data)
-            self.assertEqual(self.copies(), {})
+        """Or one whose beginning is damaged, which lime check calls bad."""
+        for status, data in ((2, b"text"), (2, b"text" * 100), (1, b"\0"), (1, bytes(200)),
+                             (1, header("t", 0, 1, 1, version=2)), (1, bytes(4) + GOOD[4:])):
+            for options in ("-n",), (), ("--force",):
+                self.assertEqual(self.repair(data, *options, status=status), data)
+                self.assertIn("nothing was changed", self.err)
+                self.assertEqual(self.copies(), {})
 
     def test_not_a_file(self):
         fifo = os.path.join(limetest.tempdir(), "fifo")

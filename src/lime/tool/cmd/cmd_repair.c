@@ -151,6 +151,18 @@ static int conclude(struct repair *repair)
     return worse_status(status, repair->lost ? TOOL_BAD : TOOL_GOOD);
 }
 
+/* Of a file that does not begin with a record header. */
+static int refuse(struct repair *repair)
+{
+    struct check check;
+    int status = check_now(repair, false, &check);
+    message(repair->path,
+            status == TOOL_BAD
+                ? "repair: the first record header cannot be mended; nothing was changed"
+                : "repair: nothing was changed");
+    return status;
+}
+
 static int repair_opened(struct repair *repair)
 {
     struct limefile_survey survey;
@@ -162,12 +174,10 @@ static int repair_opened(struct repair *repair)
         message_code(repair->path, "read", err);
         return TOOL_BAD;
     }
+    if (!survey.is_container)
+        return refuse(repair);
     if (survey.fault.code)
         finding_message(repair->path, &survey.fault);
-    if (!survey.is_container) {
-        message(repair->path, "not a LIME container; nothing was changed");
-        return TOOL_UNUSABLE;
-    }
     if (limefile_survey_refusal(&survey) == LIMEFILE_E_MIXED) {
         message(repair->path,
                 "repair: record %" PRIu64 " has the mark of a replacement that was killed, and "
