@@ -12,7 +12,8 @@ enum {
         1 << 20, /* in which a record header after a damaged beginning is looked for */
 };
 
-/* Files that can hold a whole container, and are not one. */
+/* Files that can hold a whole container, and are not one. Links do not become smaller when they
+ * are compressed, so the container stands in the compressed file as it is. */
 static const struct signature {
     size_t at;
     const char *text;
@@ -29,6 +30,15 @@ static const struct signature {
      "ELF",
      4},
     {0, "SQLite format", 13},
+    {0, "\x1f\x8b", 2},         /* gzip */
+    {0, "BZh", 3},              /* bzip2 */
+    {0, "\xfd\x37zXZ", 5},      /* xz */
+    {0, "\x28\xb5\x2f\xfd", 4}, /* zstd */
+    {0, "\x04\x22\x4d\x18", 4}, /* lz4 */
+    {0, "7z\xbc\xaf\x27\x1c", 6},
+    {0, "Rar!\x1a\x07", 6},
+    {0, "hsqs", 4}, /* squashfs */
+    {0, "%PDF-", 5},
     {0, "BEGIN_HEADER\n", 13},
 };
 

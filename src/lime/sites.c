@@ -57,13 +57,16 @@ static const char *why_not_read(const struct limefile_field *f)
     return NULL;
 }
 
-/* True if a private record, or the record's length, gives a site the bytes of four matrices,
- * but the metadata do not describe four matrices: the precision, or the size or number of the
- * data, is missing or wrong. */
+/* True if the metadata, or the record's length, give a site the bytes of four matrices, but the
+ * metadata do not describe four matrices: the precision, or the size or number of the data, is
+ * missing or wrong, or ILDG knows no such field. */
 static bool has_bytes_of_links(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
     const uint64_t single = 4 * COLOURS * COLOURS * 8, reals = COLOURS * COLOURS * 2;
+    if (f->kind == LIMEFILE_KIND_SCIDAC && f->by_format &&
+        strcmp(f->record.type, "ildg-binary-data") == 0)
+        return f->site_bytes == single * f->precision / 32;
     if (f->kind != LIMEFILE_KIND_SCIDAC || f->datacount == 0)
         return false;
     limefile_siteshape_of(f, &site);

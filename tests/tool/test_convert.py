@@ -306,6 +306,14 @@ class Damage(ConvertCase):
                 scidac.records((4, 2, 2, 4), raw)]
         self.refused(container(said), "plaquette")
         good = b"plaquette = %.9f\n" % gaugelib.plaquette(u)
+        # As lime check --physics: what is no number, and each figure of each record.
+        for text in b"nan", b"", b"0,123":
+            self.refused(container([[("xlf-info", b"plaquette = " + text)], said[1]]), "plaquette")
+        for name, value in (("plaq", 0.5), ("linktr", 0.5), ("linktr", "nan")):
+            usqcd = ("scidac-record-xml", f"<usqcdInfo><version>1.0</version><{name}>{value}"
+                     f"</{name}></usqcdInfo>".encode())
+            self.refused(container([[("xlf-info", good)], [usqcd, *said[1]]]),
+                         f"{name} of scidac-record-xml is '{value}'")
         self.made(container([[("xlf-info", good)], said[1]]), "a.nersc")
 
     def test_wrong_links(self):
@@ -560,12 +568,18 @@ class Hostile(ConvertCase):
     def test_openqcd(self):
         u = gaugelib.random_links((2, 2, 2, 4))
         good = gaugelib.write_openqcd(u)
-        for data in (good[:-1], good + b"\0", good[:23], struct.pack("<i", 3) + good[4:],
+        for data in (good[:167], good[:23], struct.pack("<i", 3) + good[4:],
                      struct.pack("<4i", -2, -4, 2, 2) + good[16:],
                      struct.pack("<4i", 1 << 30, 1 << 30, 1 << 30, 1 << 30) + good[16:],
-                     good[:16] + struct.pack("<d", numpy.nan) + good[24:],
-                     good[:16] + struct.pack("<d", 1e300) + good[24:], b"", b"abc", bytes(24)):
+                     b"", b"abc", bytes(24), good[:24] + bytes(144) + good[168:-1],
+                     good + bytes(8 + 32 * 32)):  # of openQ*D, with a U(1) field
             self.refused(data, "not a gauge configuration", status=2)
+        # The first link tells what it was.
+        for data in good[:-1], good + b"\0", good[:168]:
+            self.refused(data, "not the 18456 that its header describes", status=2)
+        for value in numpy.nan, 1e300, -3.2:
+            self.refused(good[:16] + struct.pack("<d", value) + good[24:],
+                         "not a plaquette", status=2)
 
     def test_containers(self):
         self.refused(container([("text", b"x")]), "no SU(3) gauge configuration", status=2)

@@ -245,6 +245,10 @@ class NotExamined(GaugeCase):
                  field(private("Lattice", None, 72, 4), raw, 288)),
                 ("it has the bytes of 4 colour matrices a site, but", 1, [whole],
                  field(private("USQCD_F3_ColorMatrix", "F", 72, 1), raw, 72)),
+                # a field that ILDG does not know
+                ("it has the bytes of 4 colour matrices a site, but", 3,
+                 [("ildg-format", scidac.ildg_format(DIMS, 32).replace(b"su3gauge", b"links")),
+                  ("ildg-binary-data", raw)]),
                 ("no metadata describe it", 3, [("scidac-binary-data", raw)]),
                 ("the metadata that describe it cannot be read", 1, [whole],
                  field(("scidac-private-record-xml", b"<scidacRecord>"), raw, 288))):

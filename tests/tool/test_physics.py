@@ -203,6 +203,7 @@ class Physics(limetest.TestCase):
             physics, finding = self.damaged(13, 2, change, precision)
             self.assertEqual(physics["first_bad"]["wrong"], "unitarity")
             self.assertEqual((physics["bad_links"], physics["bad_sites"]), (1, 1))
+            self.assertNotIn("none of the links", finding["message"])
             self.assertEqual((finding["have"], finding["want"]), (1, 4 * 24))
             self.assertEqual(physics["first_bad"]["deviation"], physics["unitarity"])
             self.assertGreater(physics["unitarity"], 1e-3)
@@ -237,6 +238,8 @@ class Physics(limetest.TestCase):
             result = json_of(path, status=1)
             self.assertEqual(result["physics"][0]["bad_links"], 64)
             self.assertEqual(result["physics"][0]["first_bad"]["site"], [0, 0, 0, 0])
+            self.assertTrue(result["findings"][0]["message"].endswith(
+                "; none of the links is SU(3): it may be fat links or momenta, not a configuration"))
             self.assertEqual(run(["lime", "check", "--physics", path]).returncode, 1)
 
     # ---- metadata ----

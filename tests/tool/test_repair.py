@@ -354,12 +354,13 @@ class Untouched(RepairCase):
         self.assertEqual(self.repair(GOOD, "-n"), GOOD)
 
     def test_no_container(self):
-        """Of what was a container, or was to become one, the status is that of lime check."""
-        for data, status in ((b"text", 2), (b"text" * 100, 2), (header("t", 0, 1, 1, version=2), 1),
-                             (b"\0", 1)):
-            self.assertEqual(self.repair(data, status=status), data)
-            self.assertEqual(self.repair(data, "--force", status=status), data)
-            self.assertEqual(self.copies(), {})
+        """Or one whose beginning is damaged, which lime check calls bad."""
+        for status, data in ((2, b"text"), (2, b"text" * 100), (1, b"\0"), (1, bytes(200)),
+                             (1, header("t", 0, 1, 1, version=2)), (1, bytes(4) + GOOD[4:])):
+            for options in ("-n",), (), ("--force",):
+                self.assertEqual(self.repair(data, *options, status=status), data)
+                self.assertIn("nothing was changed", self.err)
+                self.assertEqual(self.copies(), {})
 
     def test_not_a_file(self):
         fifo = os.path.join(limetest.tempdir(), "fifo")

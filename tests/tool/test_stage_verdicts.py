@@ -67,6 +67,17 @@ class Verdicts(limetest.TestCase):
                 self.assertEqual(checked.returncode, STATUS[verdict], checked)
                 self.stage(path, verdict)
 
+    def test_another_file_that_holds_a_container(self):
+        """It is not one whose beginning is damaged."""
+        good = damage.configuration()
+        tar = (b"c.lime".ljust(257, b"\0") + b"ustar\x0000").ljust(512, b"\0") + good
+        for data in tar, b"PK\3\4" + bytes(26) + good, b"\x28\xb5\x2f\xfd\0\0" + good:
+            path = os.path.join(self.source, "c")
+            with open(path, "wb") as file:
+                file.write(data)
+            self.stage(path, "unreadable")
+            self.stage(path, "skipped", "--any")
+
     def test_cases(self):
         for name, verdict in (("only-data.ildg", "bad"), ("xlf-and-data.ildg", "bad"),
                               ("flags-contradict.lime", "bad"), ("usqcd-f3.lime", "good"),

@@ -1,5 +1,5 @@
 /* compare.c - whether the data are what their header says */
-#include "limegauge.h"
+#include "gauge.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,19 +11,36 @@ static bool agrees(double is, double said, double tolerance)
     return fabs(is - said) <= tolerance;
 }
 
+const struct limefile_physics_stated *limefile_gauge_disagreement(
+    const struct limefile_gauge *g, const struct limefile_gauge_totals *totals)
+{
+    for (int i = 0; i < g->kept->stated_count; i++) {
+        const struct limefile_physics_stated *s = &g->kept->stated[i];
+        double digit = fmin(s->digit, LIMEFILE_PHYSICS_DIGIT_MAX);
+        if (!s->number || !agrees(limefile_physics_value(&totals->physics, s->quantity),
+                                  s->value, fmax(LIMEFILE_GAUGE_TOLERANCE, digit)))
+            return s;
+    }
+    return NULL;
+}
+
 int limefile_gauge_compare(const struct limefile_gauge *g,
                            const struct limefile_gauge_totals *totals)
 {
     const struct limefile_gauge_sums *is = &totals->source, *said = &g->sums;
     double tolerance = g->format == LIMEFILE_GAUGE_OPENQCD ? LIMEFILE_GAUGE_TOLERANCE_OPENQCD
                                                            : LIMEFILE_GAUGE_TOLERANCE;
-    double digit = fmin(g->plaquette_digit, LIMEFILE_PHYSICS_DIGIT_MAX);
     if (g->has_checksum &&
         (is->nersc != said->nersc || is->sum29 != said->sum29 || is->sum31 != said->sum31 ||
          is->scidac.suma != said->scidac.suma || is->scidac.sumb != said->scidac.sumb))
         return LIMEFILE_E_GAUGE_CHECKSUM;
-    if (g->has_plaquette &&
-        !agrees(totals->physics.plaquette, g->plaquette, fmax(tolerance, digit)))
+    if (g->format == LIMEFILE_GAUGE_ILDG) {
+        const struct limefile_physics_stated *s = limefile_gauge_disagreement(g, totals);
+        return !s                                      ? 0
+               : s->quantity == LIMEFILE_PHYSICS_TRACE ? LIMEFILE_E_GAUGE_TRACE
+                                                       : LIMEFILE_E_GAUGE_PLAQUETTE;
+    }
+    if (g->has_plaquette && !agrees(totals->physics.plaquette, g->plaquette, tolerance))
         return LIMEFILE_E_GAUGE_PLAQUETTE;
     if (g->has_trace && !agrees(totals->physics.trace, g->link_trace, tolerance))
         return LIMEFILE_E_GAUGE_TRACE;
@@ -52,7 +69,7 @@ int limefile_gauge_stated(const struct limefile_gauge *g,
                           struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX])
 {
     bool openqcd = g->format == LIMEFILE_GAUGE_OPENQCD;
-    if (!g->has_plaquette && !g->has_trace)
+    if ((!g->has_plaquette && !g->has_trace) || g->format == LIMEFILE_GAUGE_ILDG)
         return 0;
     int count =
         limefile_physics_stated_text(g->text, strlen(g->text), openqcd ? 3 : 1, "header", out);

@@ -96,6 +96,13 @@ int gauge_check_size(const struct limefile_gauge *g, uint64_t size)
                         g->kept->form.precision);
 }
 
+bool limefile_gauge_is_damage(int err)
+{
+    return err == LIMEFILE_E_GAUGE_HEADER || err == LIMEFILE_E_GAUGE_VALUE ||
+           err == LIMEFILE_E_GAUGE_LATTICE || err == LIMEFILE_E_GAUGE_LENGTH ||
+           err == LIMEFILE_E_GAUGE_LIST || err == LIMEFILE_E_GAUGE_NAN;
+}
+
 /* ---- which format ---- */
 
 static bool is_milc(const unsigned char *head)
@@ -111,7 +118,8 @@ enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uin
         return LIMEFILE_GAUGE_NERSC;
     if (n >= 4 && is_milc(head))
         return LIMEFILE_GAUGE_MILC;
-    if (n >= GAUGE_OPENQCD_HEADER && gauge_is_openqcd(head, size))
+    if ((n >= GAUGE_OPENQCD_HEADER && gauge_is_openqcd(head, size)) ||
+        gauge_is_damaged_openqcd(head, n, size))
         return LIMEFILE_GAUGE_OPENQCD;
     return LIMEFILE_GAUGE_NONE;
 }

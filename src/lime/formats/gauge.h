@@ -6,7 +6,7 @@
 #include "links.h"
 
 enum {
-    GAUGE_HEAD_BYTES = 128,   /* of a file that tell what it is, or fewer at its end */
+    GAUGE_HEAD_BYTES = 256,   /* of a file that tell what it is, or fewer at its end */
     GAUGE_MILC_MAGIC = 20103, /* 0x4e87 */
     GAUGE_MILC_HEADER = 88,   /* before the list of sites or the sums */
     GAUGE_MILC_DATE = 64,     /* bytes of the time stamp in it */
@@ -31,9 +31,11 @@ struct limefile_gauge_kept {
     enum gauge_depth depth;
     char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_refuse(); or NULL */
     struct links_form form;
-    struct limefile_index *index;      /* of a container */
-    struct limefile_sites_field field; /* the same */
-    uint32_t *place;                   /* MILC with a list: where in the file each site is */
+    struct limefile_index *index;                                       /* of a container */
+    struct limefile_sites_field field;                                  /* the same */
+    struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX]; /* by its records */
+    int stated_count;
+    uint32_t *place; /* MILC with a list: where in the file each site is */
 };
 
 /* limefile_gauge_open() of a file in a format other than LIME, to that depth. */
@@ -55,6 +57,10 @@ int gauge_check_size(const struct limefile_gauge *, uint64_t size);
 
 /* True if the first 24 bytes can be openQCD's in a file of that size. */
 bool gauge_is_openqcd(const unsigned char *head, uint64_t size);
+
+/* True if a file of openQCD that has another length, or no plaquette, begins with these bytes.
+ */
+bool gauge_is_damaged_openqcd(const unsigned char *head, size_t n, uint64_t size);
 
 /* The product of the extents; 0: it is zero, or does not fit. */
 uint64_t gauge_count_sites(const uint64_t extent[4]);

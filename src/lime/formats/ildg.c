@@ -58,17 +58,17 @@ static int choose(const struct limefile_fields *fields, uint64_t ordinal,
 
 /* ---- what other records say ---- */
 
-static int read_plaquette(struct limefile_gauge *g, const struct limefile_field *field)
+static int read_stated(struct limefile_gauge *g, const struct limefile_field *field)
 {
-    struct limefile_physics_stated stated;
-    int found =
-        limefile_physics_stated_plaquette(g->kept->source, g->kept->index, field, &stated);
-    g->has_plaquette = found == 1;
-    if (found == 1) {
-        g->plaquette = stated.value;
-        g->plaquette_digit = stated.digit;
-    }
-    return found < 0 ? found : 0;
+    struct limefile_gauge_kept *kept = g->kept;
+    int count = limefile_physics_stated_of(kept->source, kept->index, field, kept->stated);
+    for (int i = 0; i < count; i++)
+        if (kept->stated[i].quantity == LIMEFILE_PHYSICS_TRACE)
+            g->has_trace = true;
+        else
+            g->has_plaquette = true;
+    kept->stated_count = count < 0 ? 0 : count;
+    return count < 0 ? count : 0;
 }
 
 static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
@@ -129,5 +129,5 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
         err = read_lfn(g, field.by_lfn);
     if (!err)
         err = read_info(g, &field);
-    return err ? err : read_plaquette(g, &field);
+    return err ? err : read_stated(g, &field);
 }

@@ -8,6 +8,7 @@
  */
 #include "openqcd.h"
 #include "gauge.h"
+#include "limephysics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -58,6 +59,25 @@ bool gauge_is_openqcd(const unsigned char *head, uint64_t size)
         return false;
     bytes = gauge_data_bytes(extent, &stored);
     return bytes && size == GAUGE_OPENQCD_HEADER + bytes && fabs(plaquette) <= 3.1;
+}
+
+/* The first matrix tells a damaged file: those of openQ*D, in blocks, and dumps have no link
+ * there, or, with a U(1) field, another length. */
+bool gauge_is_damaged_openqcd(const unsigned char *head, size_t n, uint64_t size)
+{
+    enum { U1_BYTES = 4 * 8, PLAQUETTE_BYTES = 8 };
+    uint64_t extent[4], sites;
+    double link[LIMEFILE_LINK_REALS], unitarity, determinant;
+    if (n < GAUGE_OPENQCD_HEADER + LINK_BYTES || !take_extents(head, extent) ||
+        !gauge_data_bytes(extent, &stored))
+        return false;
+    sites = gauge_count_sites(extent);
+    if (size == GAUGE_OPENQCD_HEADER + PLAQUETTE_BYTES + sites * (4 * LINK_BYTES + U1_BYTES))
+        return false;
+    for (unsigned i = 0; i < LIMEFILE_LINK_REALS; i++)
+        link[i] = get_le_double(head + GAUGE_OPENQCD_HEADER + 8 * i);
+    return limefile_physics_link(link, &unitarity, &determinant) < 0 && unitarity < 1e-6 &&
+           determinant < 1e-6;
 }
 
 /* ---- reading ---- */
@@ -177,16 +197,21 @@ static int take_text(struct limefile_gauge *g, double plaquette)
 int gauge_openqcd_open(struct limefile_gauge *g, const unsigned char *head, uint64_t size)
 {
     double plaquette = get_le_double(head + 16);
-    if (!gauge_is_openqcd(head, size) || !take_extents(head, g->sites.extent))
+    if (!take_extents(head, g->sites.extent))
         return LIMEFILE_E_GAUGE_UNKNOWN;
     g->format = LIMEFILE_GAUGE_OPENQCD;
     g->rows = 3;
     g->little = true;
     g->data_offset = GAUGE_OPENQCD_HEADER;
-    g->data_bytes = size - GAUGE_OPENQCD_HEADER;
+    g->data_bytes = gauge_data_bytes(g->sites.extent, &stored);
     g->has_plaquette = true;
     g->plaquette = plaquette / 3;
     g->kept->form = stored;
+    int err = gauge_check_size(g, size);
+    if (err)
+        return err;
+    if (!gauge_is_openqcd(head, size))
+        return gauge_refuse(g, LIMEFILE_E_GAUGE_VALUE, "plaq = %g: not a plaquette", plaquette);
     g->sites.precision = 64;
     g->sites.read = read_sites;
     g->sites.context = g;

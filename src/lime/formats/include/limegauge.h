@@ -51,9 +51,8 @@ struct limefile_gauge {
     /* What the header says. */
     bool has_checksum, has_plaquette, has_trace, has_sequence;
     struct limefile_gauge_sums sums; /* has_checksum: the one of the format */
-    double plaquette;                /* 1 for unit links, in all formats */
-    double plaquette_digit;          /* one of the last that is written; 0: it is exact */
-    double link_trace;               /* as the plaquette */
+    double plaquette;                /* but for ILDG; 1 for unit links, in all formats */
+    double link_trace;               /* the same */
     uint64_t sequence;               /* the number of the configuration */
     char ensemble_id[LIMEFILE_GAUGE_WORD_MAX], ensemble_label[LIMEFILE_GAUGE_WORD_MAX];
     char date[LIMEFILE_GAUGE_WORD_MAX];
@@ -84,6 +83,9 @@ int limefile_gauge_open_explained(struct limefile_source *, uint64_t ordinal,
                                   struct limefile_gauge **out,
                                   char why[LIMEFILE_GAUGE_WHY_MAX]);
 
+/* Whether an error of these tells that the header or the length contradicts the format. */
+bool limefile_gauge_is_damage(int err);
+
 /* A field of a container whose data are in `source` from field->record.data_offset on.
  * LIMEFILE_E_GAUGE_NONE if it is no SU(3) configuration of four dimensions. */
 int limefile_gauge_open_field(struct limefile_source *, const struct limefile_field *,
@@ -91,7 +93,7 @@ int limefile_gauge_open_field(struct limefile_source *, const struct limefile_fi
 
 /* Whether the first n bytes (at least 24, or the whole file) are those of a file of `size`
  * bytes in a format other than LIME. No more than a guess for openQCD, which has no magic
- * number. */
+ * number; a damaged file of it takes 168 bytes to be known. */
 enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uint64_t size);
 
 /* The sum that NERSC's format would have of `count` sites as ILDG stores them: of two rows, or
@@ -218,6 +220,11 @@ int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge
 #define LIMEFILE_GAUGE_TOLERANCE         1e-5
 #define LIMEFILE_GAUGE_TOLERANCE_OPENQCD LIMEFILE_PHYSICS_TOLERANCE_OPENQCD
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
+
+/* ILDG: the first plaquette or link trace that records state, and that the data do not have, or
+ * that is no number; NULL: there is none. */
+const struct limefile_physics_stated *limefile_gauge_disagreement(
+    const struct limefile_gauge *, const struct limefile_gauge_totals *);
 
 /* Compares the data with all that the header states, as exactly as its figures are written
  * (limefile_physics_agrees()). Returns true if they agree; else text is the first difference:

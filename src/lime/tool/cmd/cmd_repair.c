@@ -150,12 +150,15 @@ static int conclude(struct repair *repair)
     return worse_status(status, repair->lost ? TOOL_BAD : TOOL_GOOD);
 }
 
-/* A file that does not begin like a container, or not any more: the verdict of lime check. */
+/* Gives a file that does not begin with a record header the verdict of lime check. */
 static int refuse(struct repair *repair)
 {
     struct check check;
     int status = check_now(repair, false, &check);
-    message(repair->path, "repair: nothing was changed");
+    message(repair->path,
+            status == TOOL_BAD
+                ? "repair: the first record header cannot be mended; nothing was changed"
+                : "repair: nothing was changed");
     return status;
 }
 

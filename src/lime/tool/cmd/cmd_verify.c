@@ -1,5 +1,6 @@
 /* cmd_verify.c - lime verify: have a mount verify its records; the daemon or its job reads */
 #define _GNU_SOURCE
+#include "fieldcheck.h"
 #include "jsonout.h"
 #include "limefile.h"
 #include "mounted.h"
@@ -32,7 +33,7 @@ static const char help[] =
     "The verdict on a record is good, bad, unverified or unreadable, with a reason.\n"
     "Data are compared with their SciDAC checksum; those of a NERSC, MILC or openQCD\n"
     "file, with the checksum, plaquette and link trace in its header. A container is\n"
-    "bad if it is damaged, for example cut short.\n"
+    "bad if it is damaged, for example cut short; so is a file in another format.\n"
     "\n"
     "The mount reads the data, with the ranks of its job if it has one (-o ranks=N,\n"
     "-o job=SOCKET). It keeps the verdict until the container changes:\n"
@@ -182,6 +183,8 @@ static int verify_structure(const struct options *o, const char *path)
 {
     char reason[STRUCTURE_REASON_MAX];
     enum limefile_verdict verdict = structure_verdict(path, reason);
+    if (verdict == LIMEFILE_SKIPPED && gauge_check_damage(path, reason, sizeof reason))
+        verdict = LIMEFILE_BAD;
     return verdict == LIMEFILE_GOOD || verdict == LIMEFILE_SKIPPED
                ? TOOL_GOOD
                : print(o, path, verdict, reason);

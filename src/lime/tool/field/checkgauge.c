@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_BYTES = 128 };
+enum { HEAD_BYTES = 256 };
 
 const char *gauge_check_format(const struct container *c)
 {
@@ -170,12 +170,24 @@ static int check_open(struct gauge_check *out, const struct field_check *check,
     return 0;
 }
 
-/* The header or the data contradict the format. */
-static bool is_damage(int err)
+int gauge_check_damage(const char *path, char *reason, size_t cap)
 {
-    return err == LIMEFILE_E_GAUGE_HEADER || err == LIMEFILE_E_GAUGE_VALUE ||
-           err == LIMEFILE_E_GAUGE_LATTICE || err == LIMEFILE_E_GAUGE_LENGTH ||
-           err == LIMEFILE_E_GAUGE_LIST || err == LIMEFILE_E_GAUGE_NAN;
+    struct container c;
+    struct limefile_gauge *g;
+    char why[LIMEFILE_GAUGE_WHY_MAX];
+    if (container_open_source(&c, path) != 0)
+        return 0;
+    int err = 0;
+    if (gauge_check_format(&c)) {
+        err = limefile_gauge_open_explained(c.source, 0, &g, why);
+        if (!err)
+            limefile_gauge_close(g);
+    }
+    container_close_source(&c);
+    if (!limefile_gauge_is_damage(err))
+        return 0;
+    snprintf(reason, cap, "%s%s%s", limefile_strerror(err), *why ? ": " : "", why);
+    return err;
 }
 
 /* The file is in the format, but of a kind that cannot be read here. */
@@ -195,12 +207,12 @@ int gauge_check(struct gauge_check *out, const struct field_check *check)
         err = check_open(out, check, g);
         limefile_gauge_close(g);
     }
-    if (is_damage(err)) {
+    if (limefile_gauge_is_damage(err)) {
         check->report(check->context, &(struct limefile_finding){.code = err, .why = reason});
     } else if (is_unknown(err)) {
         out->unexamined = true;
         if (!check->quiet)
             answer(check->path, "unverified: %s", reason ? reason : limefile_strerror(err));
     }
-    return is_damage(err) || is_unknown(err) ? 0 : err;
+    return limefile_gauge_is_damage(err) || is_unknown(err) ? 0 : err;
 }

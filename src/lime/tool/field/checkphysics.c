@@ -35,7 +35,7 @@ static int keep(struct physics_check *p, const struct physics_result *result)
 static void report_links(const struct field_check *check, const struct limefile_field *f,
                          const struct limefile_physics *is)
 {
-    char why[256], first[192];
+    char why[384], first[192];
     uint64_t link = is->first.site * 4 + is->first.direction;
     struct limefile_finding finding = {
         .code = LIMEFILE_D_LINKS,
@@ -46,7 +46,11 @@ static void report_links(const struct field_check *check, const struct limefile_
         .why = why,
     };
     limefile_physics_bad_text(&is->first, first, sizeof first);
-    snprintf(why, sizeof why, "the first: %s", first);
+    snprintf(why, sizeof why, "the first: %s%s", first,
+             is->bad_links == finding.want
+                 ? "; none of the links is SU(3): it may be fat links "
+                   "or momenta, not a configuration"
+                 : "");
     check->report(check->context, &finding);
 }
 

@@ -150,8 +150,14 @@ void gaugefile_differs(const struct gaugefile *f, const struct limefile_gauge_to
                        int code)
 {
     const struct limefile_gauge *g = f->gauge;
+    const struct limefile_physics_stated *s = limefile_gauge_disagreement(g, totals);
     if (code == LIMEFILE_E_GAUGE_CHECKSUM)
         checksum_differs(f, &totals->source, &g->sums);
+    else if (s)
+        message(f->path, "the data have the %s %.12f, %s of %s is '%s'%s",
+                limefile_physics_quantity_name(s->quantity),
+                limefile_physics_value(&totals->physics, s->quantity), s->name, s->where,
+                s->text, s->number ? "" : ", not a number");
     else if (code == LIMEFILE_E_GAUGE_PLAQUETTE)
         message(f->path, "the data have the plaquette %.12f, the file says %.12f",
                 totals->physics.plaquette, g->plaquette);

@@ -71,6 +71,10 @@ void physics_check_release(struct physics_check *);
 /* Returns "nersc", "milc" or "openqcd" if the file begins like one; NULL for any other file. */
 const char *gauge_check_format(const struct container *);
 
+/* Returns the error, with the reason in words, if it is such a file whose header or length is
+ * damaged; 0 for any other file, also one that cannot be opened. */
+int gauge_check_damage(const char *path, char *reason, size_t cap);
+
 struct gauge_check {
     struct sums_check *sums;
     struct physics_check *physics;
