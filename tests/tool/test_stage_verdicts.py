@@ -64,7 +64,7 @@ class Verdicts(limetest.TestCase):
                 file.write(data)
             with self.subTest(verdict):
                 checked = limetest.run(["lime", "check", path])
-                self.assertEqual(checked.returncode, STATUS[verdict], checked)
+                self.assertEqual(checked.returncode, damage.STATUS[verdict], checked)
                 self.stage(path, verdict)
 
     def test_another_file_that_holds_a_container(self):
