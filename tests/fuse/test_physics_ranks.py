@@ -8,6 +8,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import celllib
 import limetest
 import scidac
 from fakejob import PHYSICS, FakeJob, error
@@ -16,16 +17,6 @@ from test_ranks import TestCase, pids_of, serving, stats
 SHAPES = [((24, 8, 10, 12), 64), ((6, 5, 7, 61), 32), ((40, 40, 40, 3), 64), ((7, 5, 3, 1), 64),
           ((20, 40, 44, 6), 32)]
 PARAMETERS = 18 * 4
-
-
-def records_of(data):
-    """{type: payload} of a container."""
-    at, found = 0, {}
-    while at < len(data):
-        length, = struct.unpack(">Q", data[at + 8:at + 16])
-        found[data[at + 16:at + 144].split(b"\0")[0].decode()] = data[at + 144:at + 144 + length]
-        at += 144 + (length + 7) // 8 * 8
-    return found
 
 
 class Physics(TestCase):
@@ -76,8 +67,11 @@ class Physics(TestCase):
     def test_a_configuration_of_qio(self):
         dims, precision = SHAPES[4]
         self.configuration(dims, precision)
+        (at, size), = [record[1:3] for record in celllib.records(self.container)
+                       if record[0] == "ildg-binary-data"]
         with open(self.container, "rb") as file:
-            data = records_of(file.read())["ildg-binary-data"]
+            file.seek(at)
+            data = file.read(size)
         with open(self.container, "wb") as file:
             file.write(limetest.container([
                 [scidac.private_file(dims)],

@@ -98,7 +98,6 @@ CASES = {
     "usqcd-f3.lime": ("good", None),
     "only-data.ildg": ("unverified", "no checksum"),
 }
-CASES_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "cases")
 
 
 def attribute(path, name):
@@ -234,7 +233,7 @@ class Damaged(limetest.TestCase):
         another format has a header there and not a record, and its own words."""
         names = [name for name, *_ in self.shown(mount)]
         if not options:  # it does not examine other formats
-            names = [name for name in names if not name.endswith(("nersc", "milc", "openqcd"))]
+            names = [name for name in names if damage.is_container(name)]
         files = checked([os.path.join(self.folder, name) for name in names], *options)
         shown = checked([mount.join(name) for name in names], *options)
         for name, file, container in zip(names, files, shown):
@@ -282,14 +281,14 @@ class Damaged(limetest.TestCase):
 @limetest.needs_fuse
 class Cases(limetest.TestCase):
     def test_all(self):
-        with limetest.Mount(CASES_FOLDER, opts="formats") as mount:
+        with limetest.Mount(limetest.CASES, opts="formats") as mount:
             for name, (verdict, reason) in CASES.items():
                 with self.subTest(name):
                     record = data_record(mount.join(name))
                     done = limetest.run(["lime", "verify", record])
                     self.assertEqual(done.stdout.decode(), f"{record}: {verdict}"
                                      + (f": {reason}\n" if reason else "\n"))
-                    self.assertEqual(done.returncode, {"good": 0, "bad": 1, "unverified": 3}[verdict])
+                    self.assertEqual(done.returncode, damage.STATUS[verdict])
                     self.assertEqual((attribute(record, CHECKSUM), attribute(record, REASON)),
                                      (verdict, reason))
             for options in ("--data",), ("--physics",), ("--data", "--physics"):

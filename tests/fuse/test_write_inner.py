@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
 from writelib import (
-    A, B, C, lock, MIB, opened, put, pwrite_all, read, records, sizes, some, until, write_all)
+    A, B, C, MIB, opened, put, pwrite_all, read, records, sizes, some, until, write_all)
 
 
 @limetest.needs_fuse
@@ -361,7 +361,7 @@ class Inner(writelib.TestCase):
         """The lock is on the new file, too."""
         fd = os.open(path, os.O_RDWR)
         try:
-            lock(fd)
+            limetest.lock(fd)
         except BlockingIOError:
             raise OSError(errno.EBUSY, "locked") from None
         finally:

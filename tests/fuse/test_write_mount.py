@@ -82,7 +82,7 @@ class Mounting(writelib.TestCase):
     def test_flags_that_contradict_each_other(self):
         """The mount does what lime append does: nothing is changed, and that is said."""
         words = "message flags contradict each other; nothing was changed, see 'lime repair -n'"
-        case = os.path.join(limetest.REPO, "tests", "data", "cases", "flags-contradict.lime")
+        case = os.path.join(limetest.CASES, "flags-contradict.lime")
         for strange in (read(case), limetest.record(*A, 1, 0) + limetest.record(*B, 0, 0),
                         limetest.record(*A, 1, 1) + limetest.record(*B, 0, 1),
                         limetest.record(*A, 1, 0) + limetest.record(*B, 1, 1) + b"a tail"):

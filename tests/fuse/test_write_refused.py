@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
-from writelib import A, B, C, flags, lock, opened, put, read, some, until
+from writelib import A, B, C, flags, opened, put, read, some, until
 
 
 @limetest.needs_fuse
@@ -305,7 +305,7 @@ class Locks(writelib.TestCase):
 
     def test_locked_by_somebody_else(self):
         with open(self.path, "r+b") as file:
-            lock(file.fileno())
+            limetest.lock(file)
             self.refused("limefs", "-o", "rw", self.path, self.tempdir())
             with limetest.Mount(self.path) as reader:
                 self.assertEqual(read(reader.join("first")), A[1])

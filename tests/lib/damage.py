@@ -15,11 +15,13 @@ import functools
 
 import gaugelib
 import scidac
-from limetest import HEADER_BYTES, container, header, record
+from limetest import HEADER_BYTES, container
 
 EXTENT = (2, 2, 2, 4)  # x, y, z, t
 SITE_BYTES = 576
 BAD_LINK = (5, 3)  # rank of its site, direction
+# The exit status of a program that gives this verdict.
+STATUS = {"good": 0, "skipped": 0, "unverified": 3, "bad": 1, "unreadable": 2}
 
 
 @functools.lru_cache(maxsize=None)

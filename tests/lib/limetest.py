@@ -21,6 +21,7 @@ import atexit
 import contextlib
 import csv
 import faulthandler
+import fcntl
 import functools
 import os
 import shutil
@@ -40,6 +41,7 @@ B = os.path.abspath(os.environ.get("B") or os.path.join(REPO, "build"))
 BIN = os.path.join(B, "bin")
 HELPERS = os.path.join(B, "helpers")
 CORPUS = os.path.join(REPO, "tests", "data", "corpus")
+CASES = os.path.join(REPO, "tests", "data", "cases")
 SANITIZED = bool(os.environ.get("SAN"))
 STRESS = bool(os.environ.get("STRESS"))
 
@@ -137,6 +139,15 @@ def container(items):
             out.append(bytes(item))
     flush()
     return b"".join(out)
+
+
+# ---- locks ----
+
+
+def lock(file):
+    """Locks an open container, a file or a descriptor, as limefile_lock() does."""
+    OFD_SETLK = 37  # not every Python has its name
+    fcntl.fcntl(file, OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
 
 # ---- programs ----

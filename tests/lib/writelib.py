@@ -72,11 +72,6 @@ def change_in_two(path, at, values, look):
     assert os.stat(path).st_ctime_ns == before
 
 
-def lock(fd):
-    """As limefs does it: F_OFD_SETLK, which Python 3.11 has no name for."""
-    fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0))
-
-
 def sizes(mount):
     return [os.stat(mount.join(name)).st_size for name in sorted(os.listdir(mount))]
 

@@ -1,13 +1,11 @@
 """lime-bench: every back end and option on a few ranks, and what happens when something is wrong."""
 
 import concurrent.futures
-import fcntl
 import itertools
 import json
 import os
 import re
 import signal
-import struct
 import subprocess
 import sys
 
@@ -272,7 +270,7 @@ class Files(TestCase):
                  ((*small, "--json", "fifo", "-f", "f"), "fifo: not a regular file"),
                  ((*small, "--json", "d", "-f", "f"), "d: Is a directory")]
         with open(path, "r+b") as file:
-            fcntl.fcntl(file.fileno(), 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+            limetest.lock(file)
             for args, words in cases:
                 with self.subTest(args=args):
                     done = mpitest.mpirun(1, self.bench, *map(str, args), "--cold-file",

@@ -3,7 +3,6 @@ bit; text in and out; what is damaged or wrong is an error on all ranks."""
 
 import concurrent.futures
 import contextlib
-import fcntl
 import json
 import math
 import os
@@ -588,7 +587,7 @@ class Names(TestCase):
         before = {name: self.get(name) for name in ("C", "T", "locked")}
         names = sorted(os.listdir(self.folder))
         with open(self.path("locked"), "r+b") as file:
-            fcntl.fcntl(file.fileno(), 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+            limetest.lock(file)
             self.each(lambda i, args, words: self.refuse(1 + i % 2, words, *args, "-q"), cases)
         for name in ("C", "T"):
             command = "export" if name == "C" else "import"

@@ -1,10 +1,8 @@
 """lemon_benchmark and the sample programs."""
 
-import fcntl
 import itertools
 import os
 import re
-import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -167,7 +165,7 @@ class Benchmark(TestCase):
             file.flush()
             os.symlink("c", os.path.join(where, "link"))
             os.mkfifo(os.path.join(where, "fifo"))
-            fcntl.fcntl(file.fileno(), 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+            limetest.lock(file)
             for name, force, words in (("c", [], "exists already; --force overwrites it"),
                                        ("link", [], "exists already"),
                                        ("c", ["--force"], "lock: another process has this container"),

@@ -9,11 +9,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 from limetest import needs_fuse, run
 
-CASES = os.path.join(limetest.REPO, "tests", "data", "cases")
-
-
 def case(name):
-    return os.path.join(CASES, name)
+    return os.path.join(limetest.CASES, name)
 
 
 class Gauge(limetest.TestCase):

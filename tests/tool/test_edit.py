@@ -1,11 +1,9 @@
 """lime append, rm, replace, set: byte for byte as lime pack makes it; refusals, signals, kills."""
 import contextlib
-import fcntl
 import os
 import random
 import signal
 import stat
-import struct
 import subprocess
 import sys
 import time
@@ -418,8 +416,7 @@ class Refused(EditCase):
 
     def test_locked(self):
         with open(self.path, "r+b") as held:
-            whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            fcntl.fcntl(held, 37, whole)  # F_OFD_SETLK
+            limetest.lock(held)
             self.all_refuse("another process has this container open for writing")
 
     def test_locks(self):

@@ -1,5 +1,4 @@
 """lime repair: tails, flags, padding; what it must not touch; locks."""
-import fcntl
 import glob
 import os
 import stat
@@ -370,8 +369,7 @@ class Untouched(RepairCase):
         bad = GOOD + b"tail"
         self.path = self.write("f.lime", bad)
         with open(self.path, "r+b") as held:
-            whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            fcntl.fcntl(held, 37, whole)  # F_OFD_SETLK
+            limetest.lock(held)
             for args in ([], ["-n"], ["--force"]):
                 self.assertEqual(self.again(*args, status=1), bad)
                 self.assertIn("another process has this container open for writing", self.err)

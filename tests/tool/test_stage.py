@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import random
@@ -10,7 +9,6 @@ import shutil
 import signal
 import socket
 import stat
-import struct
 import subprocess
 import sys
 import threading
@@ -49,11 +47,6 @@ def large(path, mib, seed):
     """A container of random bytes."""
     data = random.Random(seed).randbytes(mib * MIB - 7 * seed)
     return put(path, limetest.container([("xlf-info", b"x" * 77), ("data", data)]))
-
-
-def lock(fd):
-    """As limefile_lock()."""
-    fcntl.fcntl(fd, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
 
 class TestCase(limetest.TestCase):
@@ -790,7 +783,7 @@ class Others(TestCase):
     def test_locked(self):
         configuration(self.at_source("c"))
         with open(self.at_target(".c.limefs-stage"), "wb") as file:
-            lock(file.fileno())
+            limetest.lock(file)
             self.assertFails("another lime stage is at work", self.at_source("c"), self.target)
             self.assertNothingLeft([".c.limefs-stage"])
         self.stage(self.at_source("c"), self.target)
@@ -845,7 +838,7 @@ class Existing(TestCase):
         for mode in (0o644, 0o444):
             os.chmod(put(self.at_target("c"), self.old), mode)
             with open(self.at_target("c"), "r+b") as file:
-                lock(file.fileno())
+                limetest.lock(file)
                 for options in (["-f"], ["-f", "--any"]):
                     found = self.assertFails("another process has this container open for "
                                              "writing", *options, self.at_source("c"),

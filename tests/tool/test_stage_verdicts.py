@@ -11,8 +11,6 @@ numpython.need("numpy")
 import damage
 import limetest
 
-STATUS = {"good": 0, "skipped": 0, "unverified": 3, "bad": 1, "unreadable": 2}
-
 
 class Verdicts(limetest.TestCase):
     def setUp(self):
@@ -22,7 +20,7 @@ class Verdicts(limetest.TestCase):
     def stage(self, path, verdict, *options):
         """The line of JSON of a file that has this verdict, and what is on standard error."""
         done = limetest.run(["lime", "stage", "--json", *options, path, self.target])
-        self.assertEqual(done.returncode, STATUS[verdict], (path, done))
+        self.assertEqual(done.returncode, damage.STATUS[verdict], (path, done))
         result = json.loads(done.stdout)
         self.assertEqual(result["verdict"], verdict, done)
         name, copied = os.path.basename(path), verdict in ("good", "unverified", "skipped")
@@ -60,7 +58,7 @@ class Verdicts(limetest.TestCase):
                               ("flags-contradict.lime", "bad"), ("usqcd-f3.lime", "good"),
                               ("quda-spinor.lime", "good"), ("bad-sum.nersc", "unreadable")):
             with self.subTest(name):
-                self.stage(os.path.join(limetest.REPO, "tests", "data", "cases", name), verdict)
+                self.stage(os.path.join(limetest.CASES, name), verdict)
 
 
 if __name__ == "__main__":

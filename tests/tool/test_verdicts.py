@@ -17,8 +17,7 @@ from limetest import container, header, run
 sys.path.insert(0, os.path.join(limetest.REPO, "src", "lime", "python"))
 sys.dont_write_bytecode = True
 import limefs
-
-STATUS = {"good": 0, "skipped": 0, "unverified": 3, "bad": 1, "unreadable": 2}
+from damage import STATUS
 
 # What is bad whatever is examined, as the structure or the metadata are.
 BAD = [*damage.cuts(), *damage.beginnings(), "bit in the XML", "bit in the lattice",
