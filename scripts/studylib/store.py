@@ -59,22 +59,23 @@ class Store:
                           "to start again, or --out DIR for another folder")
 
     def refuse_others(self):
-        """Files that no study has made, as there is no study.json, are neither replaced nor
-        removed."""
+        """Refuses a directory without study.json that has files of these names: no study made them,
+        so they are not replaced or removed."""
         others = [self.page] if os.path.lexists(self.page) else []
         if os.path.lexists(self.results) and (not os.path.isdir(self.results)
                                               or os.listdir(self.results)):
             others.append(self.results)
         if others:
-            raise Refused(f"{others[0]}: exists already and is not of a study; give --out DIR for "
-                          "another folder")
+            raise Refused(f"{others[0]}: exists already and is not part of a study; give --out DIR "
+                          "for another directory")
 
     def take(self):
         """For this process alone, until it ends."""
         os.makedirs(self.results, exist_ok=True)
         path = os.path.join(self.folder, "lock")
         if os.path.lexists(path) and os.lstat(path).st_size:
-            raise Refused(f"{path}: is not of a study; give --out DIR for another folder")
+            raise Refused(f"{path}: is not part of a study; give --out DIR for another "
+                          "directory")
         self.lock = open(path, "a", encoding="ascii")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

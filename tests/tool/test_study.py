@@ -281,7 +281,7 @@ class Changed(Fake):
                 file.write("mine")
             for more in ((), ("--fresh",)):
                 _, said = self.study("disjoint", *TINY, *more, status=1)
-                self.assertIn("not of a study; give --out DIR", said)
+                self.assertIn("not part of a study; give --out DIR", said)
                 with open(path, encoding="ascii") as file:
                     self.assertEqual(file.read(), "mine")
             os.unlink(path)
