@@ -1,5 +1,6 @@
 """Outputs of lime: an input is never replaced, an existing file only with -f, a locked one never;
-what is killed leaves the old file or the new one, and nothing beside it after the next run."""
+a command that is killed leaves the old file or the new one, and the next run removes its temporary
+file."""
 import contextlib
 import os
 import random
@@ -455,7 +456,7 @@ class Killed(OutputCase):
         print(f"# {hit} of {self.MOMENTS} killed before their end, {left} temporary files seen")
 
     def test_in_the_middle(self):
-        """Each surely while it writes: the input is a pipe's end, or as long as no disk is."""
+        """Each while it writes: the input is a hole that takes longer to copy than the test waits."""
         with open(self.path("hole"), "wb") as file:
             file.truncate(40 << 30)
         with open(self.path("hole.lime"), "wb") as file:
@@ -469,7 +470,7 @@ class Killed(OutputCase):
             with subprocess.Popen([program("lime"), *words], cwd=self.dir,
                                   stderr=subprocess.DEVNULL) as child:
                 self.assertTrue(limetest._wait(lambda: leftovers(folder), 60))
-                # What is at work is no dead process's.
+                # The temporary file of a process that runs stays.
                 self.start("new", os.path.join(folder, "another.lime"), check=True)
                 self.assertEqual(len(leftovers(folder)), 1)
                 os.unlink(os.path.join(folder, "another.lime"))
@@ -484,7 +485,7 @@ class Killed(OutputCase):
             self.assertEqual(leftovers(folder), [])
 
     def test_signals(self):
-        """Those that ask a process to end: nothing is left even before the next run."""
+        """A process that a signal ends removes its temporary file itself."""
         with open(self.path("hole"), "wb") as file:
             file.truncate(40 << 30)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -497,7 +498,7 @@ class Killed(OutputCase):
             self.assertFalse(os.path.exists(self.out))
 
     def test_others_files_stay(self):
-        """What only looks like a temporary file of a dead process."""
+        """Files that are not temporary files of a process of this host that has ended."""
         mark = re.compile(r"\.lime-tmp-([0-9a-f]{8})-(\d+)-([0-9a-f]+)-(\d+)$")
         name = self.stale()
         host, pid, start, count = mark.search(name).groups()
@@ -515,7 +516,7 @@ class Killed(OutputCase):
         if os.geteuid() == 0:
             keep.append(f".i.lime-tmp-{host}-{pid}-{start}-{count}")
             users.put(self.path(keep[-1]), b"precious", 54321)
-        # Its number is another process's by now.
+        # Another process has the PID by now.
         with open(self.path(f".j.lime-tmp-{host}-{os.getpid()}-1-{count}"), "wb"):
             pass
         self.start("new", "new.lime", check=True)

@@ -7,7 +7,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
 
-# What opens a file for writing, or gives or takes a name, and why that is no output of a command.
+# Calls that open a file for writing or rename one, and the reason why the file that makes them is
+# not an output of a command.
 CALLS = re.compile(r"\b(O_CREAT|O_WRONLY|O_RDWR|O_TMPFILE)\b|\b(fopen|freopen|mkostemp|mkstemp|mkdtemp|tmpfile|"
                    r"rename|renameat|renameat2|link|linkat|creat|MPI_File_open)\(")
 READS = re.compile(r'fopen\([^;]*"re?"\)|MPI_MODE_RDONLY')
