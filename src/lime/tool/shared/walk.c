@@ -99,10 +99,14 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
+/* The temporary files of outputs, of changed containers, of lime stage and of series of
+ * checkpoints. */
 static bool is_unfinished(const char *name)
 {
     return name[0] == '.' &&
-           (ends_with(name, ".limefs-stage") || ends_with(name, ".limefs-journal"));
+           (strstr(name, ".lime-tmp-") || strstr(name, ".limefs-new") ||
+            ends_with(name, ".limefs-stage") || ends_with(name, ".limefs-journal") ||
+            ends_with(name, ".part"));
 }
 
 static enum walk_kind kind_of(const struct stat *st, const char *name)

@@ -10,7 +10,7 @@ enum walk_kind {
     WALK_FOLDER,     /* told before what is in it */
     WALK_WHOLE,      /* a folder that is to be one thing: what is in it is not told */
     WALK_LINK,       /* a symbolic link: not followed */
-    WALK_UNFINISHED, /* what `lime stage` writes, or a run of it that did not end has left */
+    WALK_UNFINISHED, /* a temporary file that a command writes, or that a killed one has left */
     WALK_OTHER,
     WALK_FAULT, /* it cannot be looked at, or, after WALK_FOLDER, not be read to its end */
 };
