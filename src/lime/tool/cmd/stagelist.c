@@ -133,7 +133,7 @@ static bool add_entry(void *context, const struct walk_entry *entry)
 {
     const struct tree *tree = context;
     char *target;
-    if (entry->kind == WALK_UNFINISHED)
+    if (entry->kind == WALK_WORKING)
         return true;
     if (asprintf(&target, "%s%s", tree->top, entry->path + tree->skip) < 0)
         return out_of_memory();

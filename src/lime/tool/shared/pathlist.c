@@ -47,9 +47,9 @@ static bool put_fault(struct pathlist *list, const struct walk_entry *entry)
 
 static bool put_skipped(struct pathlist *list, const struct walk_entry *entry)
 {
-    const char *why = entry->kind == WALK_LINK         ? "symbolic link"
-                      : entry->kind == WALK_UNFINISHED ? "unfinished temporary file"
-                                                       : "not a regular file";
+    const char *why = entry->kind == WALK_LINK      ? "symbolic link"
+                      : entry->kind == WALK_WORKING ? "working file of a command"
+                                                    : "not a regular file";
     return !list->all ||
            put(list, (struct pathlist_item){.path = (char *)entry->path, .skipped = why});
 }

@@ -100,15 +100,20 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-static bool is_unfinished(const char *name)
+/* The temporary files of outputs, of changed containers and of lime stage; those of a series of
+ * checkpoints, and its lock. */
+static bool is_working_file(const char *name)
 {
-    bool is_stage = ends_with(name, ".limefs-stage") || ends_with(name, ".limefs-journal");
-    return (name[0] == '.' && is_stage) || limefile_output_is_temporary(name);
+    return limefile_output_is_temporary(name) ||
+           (name[0] == '.' &&
+            (strstr(name, ".limefs-new") || ends_with(name, ".limefs-stage") ||
+             ends_with(name, ".limefs-journal") || ends_with(name, ".part") ||
+             ends_with(name, ".lock")));
 }
 
 static enum walk_kind kind_of(const struct stat *st, const char *name)
 {
-    return S_ISREG(st->st_mode)   ? (is_unfinished(name) ? WALK_UNFINISHED : WALK_FILE)
+    return S_ISREG(st->st_mode)   ? (is_working_file(name) ? WALK_WORKING : WALK_FILE)
            : S_ISDIR(st->st_mode) ? WALK_FOLDER
            : S_ISLNK(st->st_mode) ? WALK_LINK
                                   : WALK_OTHER;

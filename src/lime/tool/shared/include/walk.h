@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 
 enum walk_kind {
-    WALK_FILE,       /* a regular one */
-    WALK_FOLDER,     /* told before what is in it */
-    WALK_WHOLE,      /* a folder that is to be one thing: what is in it is not told */
-    WALK_LINK,       /* a symbolic link: not followed */
-    WALK_UNFINISHED, /* a temporary file of a program that writes, or that was killed */
+    WALK_FILE,    /* a regular one */
+    WALK_FOLDER,  /* told before what is in it */
+    WALK_WHOLE,   /* a folder that is to be one thing: what is in it is not told */
+    WALK_LINK,    /* a symbolic link: not followed */
+    WALK_WORKING, /* a temporary file of a command that runs or was killed, or a lock */
     WALK_OTHER,
     WALK_FAULT, /* it cannot be looked at, or, after WALK_FOLDER, not be read to its end */
 };
