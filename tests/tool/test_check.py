@@ -14,7 +14,6 @@ import users
 
 GOOD = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"")]])
 ONE = record("one", b"1", 1, 1)  # 152 bytes
-TEMPORARY = ".0.lime.lime-tmp-0123abcd-42-1f-0"  # of an output
 
 # name: (bytes, code, offset, record)
 BROKEN = {
