@@ -303,6 +303,22 @@ class OnRequest(Files):
         self.assertIn("No such file", self.lime(mount.join("none"), status=2))
         self.lime(status=2)
 
+    def test_working_files(self):
+        """Temporary files and locks of commands are not examined, in a mount either."""
+        good, _data = self.conf("good.lime")
+        self.folder = os.path.dirname(good)
+        with open(good, "rb") as file:
+            part = file.read(3_000_000)
+        for name in (".good.lime.lime-tmp-0123abcd-17-5a-0", ".good.lime.limefs-stage", ".run.lock"):
+            with open(os.path.join(self.folder, name), "wb") as file:
+                file.write(b"" if name == ".run.lock" else part)
+        with limetest.Mount(self.folder) as mount:
+            self.assertEqual(self.lime(mount.path),
+                             f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
+            done = limetest.run(["lime", "check", "-r", mount.path], check=True)
+            self.assertIn(b"4 files: 1 good, 0 bad, 0 unverified, 0 unreadable, 3 skipped",
+                          done.stdout)
+
     def test_others_are_served_meanwhile(self):
         """A daemon with one thread, and a verification that takes long."""
         path, data = self.conf(lattice=(16, 16, 16, 32))  # 75 MB

@@ -423,6 +423,8 @@ class Stacks(Case):
                     ("ildg-format", scidac.ildg_format((2, 2, 2, 2))),
                     ("ildg-binary-data", data), ("log", b"text")]))
         shutil.copy(os.path.join(limetest.CORPUS, "tm_lemon_prop_4444_p64_n1.lime"), self.folder)
+        shutil.copy(os.path.join(self.folder, "conf.9"),
+                    os.path.join(self.folder, ".conf.9.lime-tmp-0123abcd-17-5a-0"))
         for name, data in (("README", b"not LIME"), ("other", b"PK\3\4")):
             with open(os.path.join(self.folder, name), "wb") as file:
                 file.write(data)

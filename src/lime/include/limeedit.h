@@ -225,8 +225,8 @@ int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
  */
 int limefile_owner_copy(int from, int to);
 
-/* Gives `to` the access control list of `from`, or removes that of `to` if `from` has none. Only
- * the owner of `to` may do so. Call fchmod(2) afterwards. */
+/* Gives `to` the access control list of `from`, or removes that of `to` if `from` has none.
+ * Only the owner of `to` may do so. Call fchmod(2) afterwards. */
 int limefile_acl_copy(int from, int to);
 
 /* A new file for such bytes, beside the container `name` of the folder (or AT_FDCWD, and a

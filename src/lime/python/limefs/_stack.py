@@ -196,6 +196,11 @@ def _is_mounted_container(folder):
         return False
 
 
+# Temporary files and locks of commands, as lime check -r skips them.
+_WORKING_FILE = re.compile(r"\..*(\.lime-tmp-.*|\.limefs-new.*|\.limefs-stage|\.limefs-journal|"
+                           r"\.part|\.lock)", re.DOTALL)
+
+
 def _found_in(folder, pattern):
     """Files, and folders as which a mount shows containers."""
     def fail(error):
@@ -208,7 +213,7 @@ def _found_in(folder, pattern):
         containers = [name for name in folders if _is_mounted_container(os.path.join(where, name))]
         folders[:] = [name for name in folders if name not in containers]
         found += [os.path.join(where, name) for name in containers + names
-                  if fnmatch.fnmatchcase(name, pattern)]
+                  if fnmatch.fnmatchcase(name, pattern) and not _WORKING_FILE.fullmatch(name)]
     return sorted(found, key=_natural)
 
 

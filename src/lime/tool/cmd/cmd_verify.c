@@ -8,6 +8,7 @@
 #include "progress.h"
 #include "structure.h"
 #include "tool.h"
+#include "walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -284,7 +285,8 @@ static bool is_skipped(const char *path, unsigned char type, enum place place)
 static int take_entry(struct names *names, const char *directory, enum place place,
                       const struct dirent *entry)
 {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+        walk_is_working_file(entry->d_name))
         return 0;
     char *path = inside(directory, entry->d_name);
     int err = !path                                    ? -ENOMEM

@@ -102,7 +102,7 @@ static bool ends_with(const char *name, const char *end)
 
 /* The temporary files of outputs, of changed containers and of lime stage; those of a series of
  * checkpoints, and its lock. */
-static bool is_working_file(const char *name)
+bool walk_is_working_file(const char *name)
 {
     return limefile_output_is_temporary(name) ||
            (name[0] == '.' &&
@@ -113,7 +113,7 @@ static bool is_working_file(const char *name)
 
 static enum walk_kind kind_of(const struct stat *st, const char *name)
 {
-    return S_ISREG(st->st_mode)   ? (is_working_file(name) ? WALK_WORKING : WALK_FILE)
+    return S_ISREG(st->st_mode)   ? (walk_is_working_file(name) ? WALK_WORKING : WALK_FILE)
            : S_ISDIR(st->st_mode) ? WALK_FOLDER
            : S_ISLNK(st->st_mode) ? WALK_LINK
                                   : WALK_OTHER;
@@ -129,7 +129,7 @@ static bool visit(const struct walker *walker, const char *path, const char *nam
         return tell(walker, &entry, errno);
     entry.kind = kind_of(&st, name);
     if (entry.kind == WALK_FOLDER && walker->is_whole && walker->is_whole(path))
-        entry.kind = WALK_WHOLE;
+        entry.kind = walk_is_working_file(name) ? WALK_WORKING : WALK_WHOLE;
     return tell(walker, &entry, 0) &&
            (entry.kind != WALK_FOLDER || walk_in(walker, path, follow));
 }

@@ -29,4 +29,8 @@ struct walk_entry {
 bool walk(const char *root, bool (*is_whole)(const char *folder),
           bool (*each)(void *context, const struct walk_entry *), void *context);
 
+/* Returns true if a command of this project, running or killed, gives that name to a temporary
+ * file or a lock. */
+bool walk_is_working_file(const char *name);
+
 #endif
