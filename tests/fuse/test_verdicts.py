@@ -318,6 +318,28 @@ class Cases(limetest.TestCase):
 
 
 @limetest.needs_fuse
+class Exports(limetest.TestCase):
+    def test_damaged_data_get_no_new_checksum(self):
+        """A file of another format has a checksum of its own, which would be right."""
+        for name, good in (("good", True), ("bit in the data", False), ("no checksum", True)):
+            path = self.write("c.lime", damage.kinds()[name])
+            with limetest.Mount(path) as mount:
+                for export in "nersc", "milc", "openqcd":
+                    with self.subTest(name, export=export):
+                        shown = mount.join("ildg-binary-data." + export)
+                        done = limetest.run(["lime", "cat", path, "ildg-binary-data." + export])
+                        self.assertEqual((done.returncode, bool(done.stdout)), (0, True) if good
+                                         else (1, False))
+                        if good:
+                            with open(shown, "rb") as file:
+                                self.assertEqual(file.read(), done.stdout)
+                        else:
+                            self.assertIn(b"do not have the checksum in the file", done.stderr)
+                            with self.assertRaises(OSError) as caught, open(shown, "rb") as file:
+                                file.read()
+                            self.assertEqual(caught.exception.errno, errno.EIO)
+
+
 class Unreadable(limetest.TestCase):
     def test_a_disk_that_fails(self):
         """What cannot be read is not called bad, and is verified when it can be read again."""

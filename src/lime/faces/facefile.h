@@ -28,6 +28,8 @@ struct limefile_face {
     unsigned digits;
     struct limefile_sites sites;        /* a whole file: what it is made of, without `read`; */
     struct limefile_gauge_image *image; /* else NULL */
+    bool has_checksum;                  /* a whole file: `checksum` is stored with the record */
+    struct limefile_checksum checksum;
 };
 
 /* A file: bytes of the face's own, data, bytes of its own again. */

@@ -26,6 +26,8 @@ int face_gauge_open(struct limefile_face *face, const struct limefile_field *fie
 {
     struct limefile_sites_field where;
     const struct limefile_gauge_form form = {.format = format_of(face->name.kind)};
+    face->has_checksum = field->has_checksum;
+    face->checksum = field->checksum;
     int err = limefile_sites_of_field(NULL, field, &where, &face->sites);
     if (!err)
         err = limefile_gauge_image_new(&face->sites, &form, &face->image);
@@ -84,11 +86,19 @@ int limefile_face_prepare(struct limefile_face *face, size_t memory,
     struct limefile_sites sites = face->sites;
     sites.read = read;
     sites.context = context;
+    const struct limefile_gauge source = {.format = LIMEFILE_GAUGE_ILDG, .sites = sites};
     const struct limefile_gauge_pass pass = {.sites = &sites,
+                                             .source = face->has_checksum ? &source : NULL,
                                              .image = face->image,
                                              .progress = progress,
                                              .context = context,
                                              .memory = memory};
     int err = limefile_gauge_run(&pass, &totals);
-    return err ? err : limefile_gauge_image_seal(face->image, &totals);
+    if (err)
+        return err;
+    /* Otherwise damaged data would get a new checksum, which is right. */
+    if (face->has_checksum && (totals.source.scidac.suma != face->checksum.suma ||
+                               totals.source.scidac.sumb != face->checksum.sumb))
+        return LIMEFILE_D_CHECKSUM;
+    return limefile_gauge_image_seal(face->image, &totals);
 }

@@ -160,8 +160,9 @@ bool limefile_face_is_ready(const struct limefile_face *);
 /* Makes it ready: reads all sites of the record once, by all processors. read, as in
  * limesites.h, is called by several threads, progress (may be NULL) by one at a time; false:
  * stop soon, and fail with -EINTR. memory: bytes that it may take, roughly; 0: 512 MiB. What
- * read gives; LIMEFILE_E_GAUGE_NAN: the links are NaN or infinite; LIMEFILE_E_GAUGE_RANGE: the
- * format does not allow their plaquette. No other thread may use the face in the meantime.
+ * read gives; LIMEFILE_E_GAUGE_NAN: the links are NaN or infinite; LIMEFILE_D_CHECKSUM: the
+ * data do not have the checksum in the container; LIMEFILE_E_GAUGE_RANGE: the format does not
+ * allow their plaquette. No other thread may use the face in the meantime.
  */
 int limefile_face_prepare(struct limefile_face *, size_t memory,
                           int (*read)(void *context, uint64_t first, uint64_t count, void *out),
