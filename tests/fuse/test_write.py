@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import writelib
 from writelib import (
-    A, B, C, fallocate, flags, lock, MIB, put, pwrite_all, read, records, some, until,
+    A, B, C, fallocate, flags, MIB, put, pwrite_all, read, records, some, until,
     whole_records, write_all)
 
 

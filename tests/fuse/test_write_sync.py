@@ -170,7 +170,7 @@ class Patience(TestCase):
         mount = self.mounted()
         fd = self.opened(mount, "a/data")
         self.stream(fd, self.data)
-        self.assertTrue(self.job.writes)
+        until(lambda: self.job.writes)
         time.sleep(12 * self.LIMIT + 0.2)
         self.assertEqual(self.synced(), 0)
         os.fsync(fd)
