@@ -32,12 +32,17 @@ static bool same(const struct limefile_memory *memory, const uint8_t *data, size
     return memory->size == size && (size == 0 || memcmp(memory->data, data, size) == 0);
 }
 
-/* All records that are there now are the first ones that were there before. */
+/* All records that are there now are the first ones that were there before. Completing a
+ * replacement changes the data of one record, and the length of the last one. */
 static void compare(struct limefile_memory *now, const uint8_t *data, size_t size)
 {
     struct limefile_memory lent;
     struct limefile_record r, was;
+    struct limefile_survey survey;
     limefile_memory_lend(&lent, data, size);
+    HOLDS(limefile_survey_take(&lent.source, NULL, NULL, &survey) == 0);
+    if (survey.tail == LIMEFILE_TAIL_REDO)
+        return;
     struct limefile_index *new = index_of(now), *old = index_of(&lent);
     for (uint64_t i = 1; limefile_index_get(new, i, &r) == 0; i++) {
         HOLDS(limefile_index_get(old, i, &was) == 0 && was.header_offset == r.header_offset);
@@ -54,9 +59,9 @@ static void edit(struct limefile_memory *memory, const uint8_t *text, size_t n)
 {
     struct limefile_editor *editor;
     struct limefile_last last;
-    struct limefile_memory before = copy_of(memory->data, memory->size);
     struct limefile_index *index = index_of(memory);
     HOLDS(limefile_editor_new(&memory->source, index, &editor) == 0);
+    struct limefile_memory before = copy_of(memory->data, memory->size); /* with its padding */
     HOLDS(limefile_append_begin(editor, "new", 3) == 0);
     HOLDS(limefile_editor_last(editor, &last) == 0);
     HOLDS(limefile_write_full(&memory->source, text, n, last.data_offset) == 0);
@@ -64,20 +69,24 @@ static void edit(struct limefile_memory *memory, const uint8_t *text, size_t n)
     HOLDS(limefile_resize(editor, n, n / 2) == 0 && limefile_resize(editor, n / 2, n) == 0);
     HOLDS(limefile_commit(editor, n) == 0);
     struct limefile_index *more = index_of(memory);
-    HOLDS(!limefile_index_fault(more) && limefile_index_deviations(more) == 0);
+    HOLDS(!limefile_index_fault(more));
+    HOLDS(limefile_index_deviations(more) <= limefile_index_deviations(index));
     HOLDS(limefile_index_count(more) == limefile_index_count(index) + 1);
     HOLDS(limefile_remove_last(editor) == 0);
-    HOLDS(same(memory, before.data, before.size));
+    /* An unknown mark of the last record does not stay when its ME flag is written. */
+    HOLDS(memory->size == before.size);
+    HOLDS(limefile_index_deviations(index) > 0 || same(memory, before.data, before.size));
     limefile_editor_free(editor);
     limefile_index_free(index);
     limefile_index_free(more);
     limefile_memory_release(&before);
 }
 
+/* Deviations that no crash leaves, of padding for example, are still there. */
 static void check_good(struct limefile_memory *memory, const uint8_t *data, size_t size)
 {
     struct limefile_index *index = index_of(memory);
-    HOLDS(!limefile_index_fault(index) && limefile_index_deviations(index) == 0);
+    HOLDS(!limefile_index_fault(index));
     limefile_index_free(index);
     struct limefile_memory again = copy_of(memory->data, memory->size);
     HOLDS(limefile_recover(&again.source, NULL, NULL, NULL) == 0);

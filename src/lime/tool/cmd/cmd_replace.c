@@ -20,7 +20,7 @@ static const char help[] =
     "Put the data of the file PATH ('-': standard input) into a record of the\n"
     "container FILE. Data of the same length, and those of the last record, are\n"
     "written behind the last record first and then copied into the record, if they\n"
-    "are no longer than the rest of FILE. Otherwise a new file is written, which then\n"
+    "are no longer than the rest of FILE. Otherwise a new file is written and then\n"
     "replaces FILE. There must be room for what is written. If the command is\n"
     "killed, FILE has the old data or the new ones, after 'lime repair' at most.\n"
     "\n"
