@@ -31,9 +31,9 @@ static const char help[] =
     "      --rows ROWS       2: leave out the third row of each link, 3: keep it\n"
     "                        (the default); 2 for nersc only\n"
     "      --record RECORD   which record of a container with several\n"
-    "      --ignore-checksum  convert IN although the data do not have the checksum or\n"
-    "                        plaquette that IN gives, or although a MILC header has no\n"
-    "                        sum (both are 0); the header of IN is not kept\n"
+    "      --ignore-checksum convert IN although the data do not have the checksum\n"
+    "                        or plaquette that IN gives, or although a MILC header\n"
+    "                        has no sum (both are 0); the header of IN is not kept\n"
     "      --lfn NAME        ildg: the logical file name; without it that of IN\n"
     "      --ensemble ID     nersc: ENSEMBLE_ID; without it that of IN\n"
     "      --label TEXT      nersc: ENSEMBLE_LABEL; without it that of IN\n"
@@ -48,8 +48,8 @@ static const char help[] =
     "  lime convert --lfn lfn://ldg/us/run/conf.0042 l4896f.0042 conf.0042.lime\n"
     "\n"
     "Exit status: 0 done; 1 the data of IN are not what IN says, or OUT could not be\n"
-    "written or cannot hold the data; 2 wrong usage, or IN cannot be opened or has no\n"
-    "configuration.\n";
+    "written or cannot hold the data; 2 wrong usage, or IN cannot be opened or has\n"
+    "no configuration.\n";
 
 struct options {
     struct limefile_gauge_form form;
