@@ -14,6 +14,7 @@ import damage
 import faults
 import limetest
 import test_verify
+from mpitest import environment
 from test_ranks import serving
 
 CHECKSUM, REASON = "user.lime.checksum", "user.lime.reason"
@@ -219,7 +220,8 @@ class Damaged(limetest.TestCase):
     def test_with_a_job(self):
         names = [name for name in TABLE if name in ("good", "bit in the data", "sum.nersc",
                                                     "cut in the data", "no checksum")]
-        with limetest.Mount(self.folder, opts="formats,ranks=1,job_timeout=60") as mount:
+        with limetest.Mount(self.folder, opts="formats,ranks=1,job_timeout=60",
+                            env=environment()) as mount:
             serving(mount)
             for name in names:
                 with self.subTest(name):
