@@ -121,7 +121,7 @@ static void check_options(struct limefile_source *const *sources, size_t count, 
     struct limefile_volumes_options options = {.skips_parts = true};
     struct limefile_volumes *set;
     size_t bad;
-    int err = limefile_volumes_open_with(sources, count, &options, &set, &bad);
+    int err = limefile_volumes_open(sources, count, &options, &set, &bad);
     HOLDS(err <= 0 && err != -ENOMEM && (with_parts || err == 0));
     if (err)
         return;
@@ -129,7 +129,7 @@ static void check_options(struct limefile_source *const *sources, size_t count, 
     limefile_volumes_close(set);
     options.records = &one;
     options.record_count = 1;
-    if (limefile_volumes_open_with(sources, count, &options, &set, &bad) == 0) {
+    if (limefile_volumes_open(sources, count, &options, &set, &bad) == 0) {
         check_set(set);
         limefile_volumes_close(set);
     }
@@ -151,7 +151,8 @@ static void as_volumes(const uint8_t *data, size_t size)
     }
     int looked = limefile_volumes_look(sources, count, &bad);
     HOLDS(looked <= 0 && looked != -ENOMEM && (looked == 0 || bad <= count));
-    int err = limefile_volumes_open(sources, count, &set, &bad);
+    struct limefile_volumes_options options = {.memory = 0};
+    int err = limefile_volumes_open(sources, count, &options, &set, &bad);
     HOLDS(err <= 0 && err != -ENOMEM && (err == 0 || bad <= count));
     HOLDS(looked == 0 || looked == err);
     check_options(sources, count, err);
@@ -160,8 +161,10 @@ static void as_volumes(const uint8_t *data, size_t size)
     check_set(set);
     size_t bytes = limefile_volumes_memory(set);
     limefile_volumes_close(set);
-    HOLDS(limefile_volumes_open_within(sources, count, 0, &set, &bad) == -ENOMEM);
-    HOLDS(limefile_volumes_open_within(sources, count, bytes, &set, &bad) == 0);
+    options.memory = 1;
+    HOLDS(limefile_volumes_open(sources, count, &options, &set, &bad) == -ENOMEM);
+    options.memory = bytes;
+    HOLDS(limefile_volumes_open(sources, count, &options, &set, &bad) == 0);
     limefile_volumes_close(set);
 }
 

@@ -286,7 +286,8 @@ static int judged(struct limefs *fs, const struct limefs_joined *j, const char *
 
 static int join_open(struct limefs_joined *j)
 {
-    return limefile_volumes_open_within(j->source, j->count, RUNS_MEMORY, &j->set, &j->bad);
+    static const struct limefile_volumes_options options = {.memory = RUNS_MEMORY};
+    return limefile_volumes_open(j->source, j->count, &options, &j->set, &j->bad);
 }
 
 /* Takes over the names of one set. */

@@ -320,14 +320,14 @@ static int begin(struct limefile_source *const *volumes, size_t count,
                                                : take_all(set, volumes, bad);
 }
 
-static int open_set(struct limefile_source *const *volumes, size_t count, size_t memory,
-                    const struct limefile_volumes_options *options,
-                    struct limefile_volumes **out, size_t *bad)
+int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
+                          const struct limefile_volumes_options *options,
+                          struct limefile_volumes **out, size_t *bad)
 {
     struct limefile_volumes *set = NULL;
     int err = begin(volumes, count, options, &set, bad);
     if (!err) {
-        set->runs_max = memory / sizeof *set->run;
+        set->runs_max = (options->memory ? options->memory : SIZE_MAX) / sizeof *set->run;
         err = take_lists(set, bad);
     }
     if (err)
@@ -337,29 +337,9 @@ static int open_set(struct limefile_source *const *volumes, size_t count, size_t
     return err;
 }
 
-static const struct limefile_volumes_options all;
-
-int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
-                          struct limefile_volumes **out, size_t *bad)
-{
-    return open_set(volumes, count, SIZE_MAX, &all, out, bad);
-}
-
-int limefile_volumes_open_within(struct limefile_source *const *volumes, size_t count,
-                                 size_t memory, struct limefile_volumes **out, size_t *bad)
-{
-    return open_set(volumes, count, memory, &all, out, bad);
-}
-
-int limefile_volumes_open_with(struct limefile_source *const *volumes, size_t count,
-                               const struct limefile_volumes_options *options,
-                               struct limefile_volumes **out, size_t *bad)
-{
-    return open_set(volumes, count, SIZE_MAX, options, out, bad);
-}
-
 int limefile_volumes_look(struct limefile_source *const *volumes, size_t count, size_t *bad)
 {
+    static const struct limefile_volumes_options all;
     struct limefile_volumes *set = NULL;
     int err = begin(volumes, count, &all, &set, bad);
     limefile_volumes_close(set);

@@ -17,22 +17,11 @@
 
 struct limefile_volumes;
 
-/*
- * Opens all volumes of a set, in any order. The sources must outlive it and bear several
- * threads. *bad: the number (from 0) of the volume that it fails at, or `count` if it is the
- * set. LIMEFILE_E_VOLUME_*, what limefile_scidac_file_parse() and others for metadata return,
- * or the code of a volume's fault (a set must be whole). -ENOMEM
- */
-int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
-                          struct limefile_volumes **out, size_t *bad);
-void limefile_volumes_close(struct limefile_volumes *);
-
-/* The same, or -ENOMEM where the runs of sites would take more than `memory` bytes. */
-int limefile_volumes_open_within(struct limefile_source *const *volumes, size_t count,
-                                 size_t memory, struct limefile_volumes **out, size_t *bad);
-
-/* Which records are joined. */
+/* Which records are joined, and at what cost. */
 struct limefile_volumes_options {
+    /* Bytes that the runs of sites may take: more is -ENOMEM. 0: no limit. */
+    size_t memory;
+
     /* Leave out messages with a record of a part of the lattice (a hypercube), which cannot be
      * joined. Without it such a record is LIMEFILE_E_VOLUME_PART. */
     bool skips_parts;
@@ -44,10 +33,16 @@ struct limefile_volumes_options {
     size_t record_count;
 };
 
-/* limefile_volumes_open() with options. */
-int limefile_volumes_open_with(struct limefile_source *const *volumes, size_t count,
-                               const struct limefile_volumes_options *,
-                               struct limefile_volumes **out, size_t *bad);
+/*
+ * Opens all volumes of a set, in any order. The sources must outlive it and bear several
+ * threads. *bad: the number (from 0) of the volume that it fails at, or `count` if it is the
+ * set. LIMEFILE_E_VOLUME_*, what limefile_scidac_file_parse() and others for metadata return,
+ * or the code of a volume's fault (a set must be whole). -ENOMEM
+ */
+int limefile_volumes_open(struct limefile_source *const *volumes, size_t count,
+                          const struct limefile_volumes_options *,
+                          struct limefile_volumes **out, size_t *bad);
+void limefile_volumes_close(struct limefile_volumes *);
 
 /* Whether they look like a whole set: metadata, lengths and the number of sites fit together.
  * The lists are not read. 0, or what limefile_volumes_open() would return. */

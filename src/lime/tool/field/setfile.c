@@ -166,7 +166,7 @@ static int join(struct setfile *f, const struct limefile_volumes_options *option
     }
     for (size_t i = 0; i < f->count; i++)
         sources[i] = &f->files[i].source;
-    int err = limefile_volumes_open_with(sources, f->count, options, &f->volumes, &bad);
+    int err = limefile_volumes_open(sources, f->count, options, &f->volumes, &bad);
     free(sources);
     if (!err)
         return TOOL_GOOD;
