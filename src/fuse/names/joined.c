@@ -15,9 +15,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum {
-    RUNS_MEMORY = 384 << 20, /* bytes, of one set: QIO's own order makes runs of a line each */
-};
+/* A limit, as QIO's own order of the sites makes a run of each line of the lattice. */
+static const struct limefile_volumes_options set_options = {.memory = 384 << 20};
 
 struct limefs_joined {
     struct limefs_volumes names;
@@ -286,8 +285,7 @@ static int judged(struct limefs *fs, const struct limefs_joined *j, const char *
 
 static int join_open(struct limefs_joined *j)
 {
-    static const struct limefile_volumes_options options = {.memory = RUNS_MEMORY};
-    return limefile_volumes_open(j->source, j->count, &options, &j->set, &j->bad);
+    return limefile_volumes_open(j->source, j->count, &set_options, &j->set, &j->bad);
 }
 
 /* Takes over the names of one set. */
