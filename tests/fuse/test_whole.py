@@ -104,8 +104,13 @@ class Whole(limetest.TestCase):
                 self.assertFalse(os.path.exists(mount.join("conf.nersc")))
 
     def test_written_to(self):
-        """The next open has the figures of what is there now; what is open fails."""
-        path = self.write("conf.lime", read(corpus(CONFIGURATIONS[0])))
+        """The next open has the figures of what is there now; what is open fails. No checksum is
+        stored: data that differ from theirs cannot be opened as another format."""
+        with limetest.Mount(corpus(CONFIGURATIONS[0])) as mount:
+            data = read(mount.join("ildg-binary-data"))
+        path = self.write("conf.lime", limetest.record(
+            "ildg-format", scidac.ildg_format((4, 4, 4, 4), 64), True, False) +
+            limetest.record("ildg-binary-data", data, False, True))
         with limetest.Mount(path, opts="rw") as mount:
             before = self.links(read(mount.join("conf.nersc")), "nersc")
             with open(mount.join("conf.nersc"), "rb", buffering=0) as old:
