@@ -1,4 +1,6 @@
-/* aside.c - inner records that are replaced: collected beside the container, then put into it
+/*
+ * aside.c - inner records that are replaced: collected beside the container, which is then written
+ * anew with them
  */
 #define _GNU_SOURCE
 #include "caller.h"
@@ -142,22 +144,6 @@ int limefs_writer_rewrite(struct limefs_writer *writer, const struct limefile_re
     return moved ? moved : err;
 }
 
-static int put(struct limefs_target *target, const struct limefile_record *record)
-{
-    struct limefs_writer *writer = target->writer;
-    struct limefs_change change;
-    const struct limefile_piece piece = {.fd = target->fd, .bytes = target->bytes};
-    if (target->bytes != record->bytes)
-        return limefs_writer_rewrite(writer, record, &piece, 1);
-    limefs_job_change(writer->fs, writer->view, &change, record->data_offset,
-                      record->data_offset + record->bytes, true);
-    int err = limefile_copy(target->fd, 0, writer->shared.fd, record->data_offset,
-                            record->bytes, NULL, NULL);
-    limefs_job_changed(writer->fs, writer->view, &change);
-    limefs_view_changed(writer->fs, writer->view);
-    return err ? err : limefs_writer_fsync(writer);
-}
-
 int limefs_aside_finish(struct limefs_target *target)
 {
     struct limefile_record record;
@@ -171,7 +157,8 @@ int limefs_aside_finish(struct limefs_target *target)
         err = limefs_writer_record(target->writer, target->ordinal, &record, &index);
     if (err)
         return err;
-    err = put(target, &record);
+    const struct limefile_piece piece = {.fd = target->fd, .bytes = target->bytes};
+    err = limefs_writer_rewrite(target->writer, &record, &piece, 1);
     limefile_index_free(index);
     if (err)
         return err;
