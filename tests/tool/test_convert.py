@@ -299,7 +299,8 @@ class Damage(ConvertCase):
         data = gaugelib.write_openqcd(u)
         self.refused(self.bit(data, -2), "plaquette", "not written")
         self.refused(gaugelib.write_openqcd(u, 3 * gaugelib.plaquette(u) + 4e-9), "plaquette")
-        self.refused(gaugelib.write_nersc(u, PLAQUETTE="0.5"), "plaquette")
+        for text in "0.5", "", f"{gaugelib.plaquette(u) + 1e-6:.12f}":
+            self.refused(gaugelib.write_nersc(u, PLAQUETTE=text), "plaquette")
         self.refused(gaugelib.write_nersc(u, LINK_TRACE="-0.5"), "link trace")
         raw = gaugelib.reals(u, ">f8").tobytes()
         said = [[("xlf-info", b"plaquette = 0.123\n trajectory nr = 1\n")],
@@ -313,7 +314,7 @@ class Damage(ConvertCase):
             usqcd = ("scidac-record-xml", f"<usqcdInfo><version>1.0</version><{name}>{value}"
                      f"</{name}></usqcdInfo>".encode())
             self.refused(container([[("xlf-info", good)], [usqcd, *said[1]]]),
-                         f"{name} of scidac-record-xml is '{value}'")
+                         f"not {value} as in the scidac-record-xml")
         self.made(container([[("xlf-info", good)], said[1]]), "a.nersc")
 
     def test_wrong_links(self):

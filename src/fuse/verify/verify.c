@@ -303,7 +303,7 @@ static int verify_header(struct limefs *fs, struct limefs_view *view,
         .memory = MEMORY,
     };
     int err = limefile_gauge_run(&pass, &totals);
-    bool agrees = !err && limefile_gauge_agrees(gauge, &totals, text);
+    bool agrees = !err && limefile_gauge_compare(gauge, &totals, text) == 0;
     if (!err)
         err = limefs_view_check(fs, view, &proof->field.record, NULL);
     limefs_lock(&proofs->lock);

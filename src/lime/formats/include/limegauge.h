@@ -213,30 +213,17 @@ struct limefile_gauge_pass {
 /* Reads each site once, but for those at the edges of what fits into memory. */
 int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge_totals *out);
 
-/* 0, or what is wrong: LIMEFILE_E_GAUGE_CHECKSUM, _PLAQUETTE, _TRACE. Plaquette and trace are
- * compared within LIMEFILE_GAUGE_TOLERANCE, openQCD's within LIMEFILE_GAUGE_TOLERANCE_OPENQCD;
- * a plaquette with few digits within one of the last, but at most LIMEFILE_PHYSICS_DIGIT_MAX.
- */
-#define LIMEFILE_GAUGE_TOLERANCE         1e-5
-#define LIMEFILE_GAUGE_TOLERANCE_OPENQCD LIMEFILE_PHYSICS_TOLERANCE_OPENQCD
-int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *);
-
-/* ILDG: the first plaquette or link trace that records state, and that the data do not have, or
- * that is no number; NULL: there is none. */
-const struct limefile_physics_stated *limefile_gauge_disagreement(
-    const struct limefile_gauge *, const struct limefile_gauge_totals *);
-
-/* Compares the data with all that the header states, as exactly as its figures are written
- * (limefile_physics_agrees()). Returns true if they agree; else text is the first difference:
- * "plaquette 0.58..., not 0.12... as in the header". It begins with "checksum", "plaquette" or
- * "link trace". */
-#define LIMEFILE_GAUGE_DIFFERENCE_MAX 160
-bool limefile_gauge_agrees(const struct limefile_gauge *, const struct limefile_gauge_totals *,
-                           char text[LIMEFILE_GAUGE_DIFFERENCE_MAX]);
-
-/* The plaquette and the link trace that the header states. Returns how many there are. */
+/* The plaquettes and link traces that the header states, ILDG: the container's records. Returns
+ * how many there are. */
 int limefile_gauge_stated(const struct limefile_gauge *,
                           struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
+
+/* Compares the data with all that the header states, as exactly as its figures are written
+ * (limefile_physics_agrees()). Returns 0, or LIMEFILE_E_GAUGE_CHECKSUM, _PLAQUETTE or _TRACE; text
+ * is the first difference then: "plaquette 0.58..., not 0.12... as in the header". */
+#define LIMEFILE_GAUGE_DIFFERENCE_MAX 160
+int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *,
+                           char text[LIMEFILE_GAUGE_DIFFERENCE_MAX]);
 
 /* Returns why the header has nothing that the data can be compared with; NULL if it has a
  * checksum, a plaquette or a link trace. */

@@ -25,9 +25,9 @@ static int judge_stated(const struct gaugefile *in, const char *out_path,
 {
     static const char hint[] = "--ignore-checksum converts it anyway";
     const struct limefile_gauge *g = in->gauge;
-    int err = limefile_gauge_compare(g, totals);
-    if (err) {
-        gaugefile_differs(in, totals, err);
+    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
+    if (limefile_gauge_compare(g, totals, text) != 0) {
+        message(in->path, "the data have the %s", text);
         if (ignores_checksum)
             message(in->path, "warning: the data may be damaged; converted anyway");
         else
@@ -91,13 +91,14 @@ static int read_back(const struct limefile_gauge *g, enum limefile_gauge_format 
         .source = g,
         .without_plaquette = !g->has_plaquette,
     };
+    char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
     struct limefile_gauge_totals is = {.physics = written->physics, .source = written->image};
     if (g->format != format)
         return LIMEFILE_E_GAUGE_UNKNOWN;
     int err = written->physics.bad_links ? limefile_gauge_run(&pass, &is) : 0;
     if (!err && is.physics.nonfinite)
         err = LIMEFILE_E_GAUGE_NAN;
-    return err ? err : limefile_gauge_compare(g, &is);
+    return err ? err : limefile_gauge_compare(g, &is, text);
 }
 
 int convert_judge_output(int fd, const char *out_path, enum limefile_gauge_format format,

@@ -22,8 +22,4 @@ void gaugefile_close(struct gaugefile *);
 /* The `count` descriptors that it reads. */
 const int *gaugefile_inputs(const struct gaugefile *, size_t *count);
 
-/* The difference between header and data that limefile_gauge_compare() has found, in words. */
-void gaugefile_differs(const struct gaugefile *, const struct limefile_gauge_totals *,
-                       int code);
-
 #endif
