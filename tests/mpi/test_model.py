@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+import mpitest
 
 BENCH = os.path.join(limetest.B, "bin/lime-bench")
 LATTICE = "192x96x96x96"
@@ -18,9 +19,12 @@ class Model(limetest.TestCase):
         if not os.path.exists(BENCH):
             self.skipTest("no MPI here: lime-bench was not built")
 
+    def run_model(self, *options, **more):
+        return limetest.run([BENCH, "model", *options], env=mpitest.environment(), **more)
+
     def model(self, *options):
         """By method; and what concerns all."""
-        done = limetest.run([BENCH, "model", "--json", *options], check=True)
+        done = self.run_model("--json", *options, check=True)
         self.assertEqual(done.stderr, b"")
         answer = json.loads(done.stdout)
         return {result["method"]: result for result in answer["results"]}, answer
@@ -81,7 +85,7 @@ class Model(limetest.TestCase):
         self.assertGreater(long["lime"]["extent_bytes"]["mean"], 40e6)
 
     def test_text(self):
-        done = limetest.run([BENCH, "model", "--ranks", "65536"], check=True)
+        done = self.run_model("--ranks", "65536", check=True)
         text = done.stdout.decode()
         self.assertIn("97.84 GB, on 65536 ranks", text)
         self.assertIn("messages sent, a rank", text)
@@ -140,7 +144,7 @@ class Model(limetest.TestCase):
                         ["--ranks", "2", "--latency", "-1"],
                         ["--ranks", "2", "--lattice", "16777216x16777216x16777216"]):
             with self.subTest(options=options):
-                done = limetest.run([BENCH, "model", *options])
+                done = self.run_model(*options)
                 self.assertEqual(done.returncode, 2)
                 self.assertEqual(done.stdout, b"")
                 self.assertRegex(done.stderr.decode(), r"^lime-bench: model: [^\n]*\n$")
