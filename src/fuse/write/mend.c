@@ -70,5 +70,5 @@ int limefs_writer_recover(struct limefs_writer *writer)
     }
     limefs_log(LOG_ERR, "%s: write: %s; look at it with lime check, mend it with lime repair",
                limefs_writer_label(writer, path, sizeof path), limefile_strerror(err));
-    return -EIO;
+    return err == -ENOSPC || err == -EDQUOT ? err : -EIO;
 }
