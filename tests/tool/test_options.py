@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest
+import mpitest
 
 # What is wrong in an option of a sub-command of lime.
 OF_LIME = (
@@ -87,9 +88,9 @@ class Options(limetest.TestCase):
             else:
                 self.assertNotIn(b"option", done.stderr)
 
-    def check(self, table):
+    def check(self, table, env=None):
         for args, code, message in table:
-            done = limetest.run(args, timeout=120)
+            done = limetest.run(args, timeout=120, env=env)
             self.assertEqual(done.returncode, code, args)
             self.assertTrue(done.stderr.decode().startswith(f"{args[0]}: {message}"), done.stderr)
             self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
@@ -100,7 +101,7 @@ class Options(limetest.TestCase):
     def test_of_programs_of_mpi(self):
         if not shutil.which("lime-bench", path=limetest.BIN):
             self.skipTest("built without MPI")
-        self.check(OF_MPI)
+        self.check(OF_MPI, mpitest.environment())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from limetest import container, header, run
 
 sys.path.insert(0, os.path.join(limetest.REPO, "src", "lime", "python"))
 sys.dont_write_bytecode = True
+os.environ["LIME"] = limetest.program("lime")
 import limefs
 from damage import STATUS
 
