@@ -1,5 +1,4 @@
-"""Checkpoints of particles through a mount: the text, and the program in Python of docs/cells.md as
-it stands there."""
+"""Checkpoints of particles through a mount: the text, and docs/examples/particles.py."""
 
 import json
 import os
@@ -148,10 +147,9 @@ class Page(limetest.TestCase):
 
     def run_it(self, c, layer):
         path = self.write("c.lime", c.container())
-        program = self.write("particles.py", cellslib.example("python").encode())
         figure = os.path.join(self.tempdir(), "particles.svg")
         with limetest.Mount(path) as mount:
-            done = run([self.python, program, mount.path, str(layer), figure], timeout=120)
+            done = run([self.python, cellslib.PARTICLES, mount.path, str(layer), figure], timeout=120)
         return done, figure
 
     def test_as_it_stands(self):

@@ -155,10 +155,13 @@ class Checkpoint:
 # ---- what docs/cells.md shows ----
 
 
-def example(language, number=1):
-    """The first program in that language, or another one, as it stands there."""
+PARTICLES = os.path.join(limetest.REPO, "docs", "examples", "particles.py")
+
+
+def example(number=1):
+    """The first program in C of the page, or another one."""
     with open(os.path.join(limetest.REPO, "docs", "cells.md"), encoding="utf-8") as page:
-        return page.read().split(f"```{language}\n")[number].split("```")[0]
+        return page.read().split("```c\n")[number].split("```")[0]
 
 
 @functools.lru_cache(maxsize=None)

@@ -39,7 +39,7 @@ class Page(TestCase):
         return [int(n) for _, n, _ in found]
 
     def test_as_it_stands(self):
-        program = self.compiled(cellslib.example("c"))
+        program = self.compiled(cellslib.example())
         for ranks in RANKS:
             path = os.path.join(self.tempdir(), "checkpoint.lime")
             self.assertEqual(sum(self.counts(program, ranks, path)), 1000 * ranks)
@@ -53,7 +53,7 @@ class Page(TestCase):
 
     def test_series(self):
         """The second program, with the functions of the first, goes on where it was."""
-        first, second = cellslib.example("c"), cellslib.example("c", 2)
+        first, second = cellslib.example(), cellslib.example(2)
         text = first[:first.index("int main(")] + """
             static int moves;
             static void move(Molecule *molecules, MPI_Offset count)
@@ -88,7 +88,7 @@ class Page(TestCase):
 
     def test_same_records(self):
         """Of a checkpoint of Lemon's, cellslib makes the same text and index out of the data."""
-        program = self.compiled(cellslib.example("c"))
+        program = self.compiled(cellslib.example())
         path = os.path.join(self.tempdir(), "checkpoint.lime")
         self.counts(program, 4, path)
         text, index, data = (self.run_ok(["lime", "cat", path, type]) for type in (
@@ -108,7 +108,7 @@ class Page(TestCase):
         self.assertEqual(c.index(), index)
 
     def test_of_another_hand(self):
-        source = cellslib.example("c")
+        source = cellslib.example()
         call = "    write_checkpoint(name, mine, COUNT);\n"
         self.assertIn(call, source)
         program = self.compiled(source.replace(call, "    (void)write_checkpoint;\n"))
