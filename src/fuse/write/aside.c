@@ -1,6 +1,6 @@
 /*
- * aside.c - inner records that are replaced: collected beside the container, which is then written
- * anew with them
+ * aside.c - inner records that are replaced: collected beside the container, which is then
+ * written anew with them
  */
 #define _GNU_SOURCE
 #include "caller.h"

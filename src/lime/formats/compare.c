@@ -21,8 +21,8 @@ static void checksum_difference(const struct limefile_gauge *g,
                                 const struct limefile_gauge_sums *is,
                                 char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
 {
-    static const char two[] = "checksum %08" PRIx32 " %08" PRIx32 ", not %08" PRIx32
-                              " %08" PRIx32 " as in the %s";
+    static const char two[] =
+        "checksum %08" PRIx32 " %08" PRIx32 ", not %08" PRIx32 " %08" PRIx32 " as in the %s";
     const struct limefile_gauge_sums *stated = &g->sums;
     size_t cap = LIMEFILE_GAUGE_DIFFERENCE_MAX;
     if (g->format == LIMEFILE_GAUGE_NERSC)

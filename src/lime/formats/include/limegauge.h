@@ -219,8 +219,8 @@ int limefile_gauge_stated(const struct limefile_gauge *,
                           struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
 /* Compares the data with all that the header states, as exactly as its figures are written
- * (limefile_physics_agrees()). Returns 0, or LIMEFILE_E_GAUGE_CHECKSUM, _PLAQUETTE or _TRACE; text
- * is the first difference then: "plaquette 0.58..., not 0.12... as in the header". */
+ * (limefile_physics_agrees()). Returns 0, or LIMEFILE_E_GAUGE_CHECKSUM, _PLAQUETTE or _TRACE;
+ * text is the first difference then: "plaquette 0.58..., not 0.12... as in the header". */
 #define LIMEFILE_GAUGE_DIFFERENCE_MAX 160
 int limefile_gauge_compare(const struct limefile_gauge *, const struct limefile_gauge_totals *,
                            char text[LIMEFILE_GAUGE_DIFFERENCE_MAX]);
