@@ -53,7 +53,6 @@ INC_physics := -Isrc/lime/physics/include $(INC_lime)
 INC_formats := -Isrc/lime/formats/include $(INC_physics)
 INC_qcdml := -Isrc/lime/qcdml/include $(INC_lime)
 INC_wire := -Isrc/mpi/wire/include
-INC_jobphysics := $(INC_wire) $(INC_physics)
 INC_move := -Isrc/mpi/move/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
@@ -69,7 +68,7 @@ INC_run := $(INC_lime) $(INC_wire)
 INC_told := -Isrc/lime/tool/cells/include $(INC_checkpoint)
 # Of the daemon, from below.
 fuse_rooms := base names job write verify faces file ops process
-fuse_cflags = $(INC_faces) $(INC_jobphysics) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
+fuse_cflags = $(INC_faces) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
 lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c output/*.c cells/*.c checkpoint/*.c faces/*.c formats/*.c physics/*.c))
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
@@ -207,7 +206,7 @@ $(eval $(call compile,src/lime/qcdml,$(INC_qcdml) $$(call pkg_cflags,libxml-2.0)
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
 $(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
-$(eval $(call compile,src/mpi/wire,$(INC_jobphysics) -fPIC))
+$(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
 # What is preloaded into others: without sanitizers, which want to be first; both names of a function
 # are defined; libc's own of libc's functions, and no checks that stand before them.
 $(eval $(call compile,src/run,$(INC_run) -fPIC -fvisibility=hidden -fno-sanitize=all -U_FILE_OFFSET_BITS -U_FORTIFY_SOURCE))
@@ -239,7 +238,7 @@ endef
 $(eval $(call compile_mpi,src/mpi/move,$(INC_move)))
 $(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move) $(INC_cells)))
 $(eval $(call compile_mpi,src/mpi/series,$(INC_series)))
-$(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_jobphysics) -Isrc/lime/faces/include))
+$(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
 bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))

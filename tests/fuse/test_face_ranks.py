@@ -1,5 +1,5 @@
-"""Computed faces through a job: its ranks convert what they read, while all goes well and while
-it does not."""
+"""Computed faces, and lime check --physics, of a mount with a job: they are right while all goes
+well and while it does not."""
 
 import hashlib
 import json
@@ -15,8 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 import scidac
-from fakejob import CONVERT, READ, FakeJob, error
-from mpitest import environment
+from fakejob import FakeJob
 from test_faces import even_odd, numpy_of, read
 from test_ranks import TestCase, pids_of, serving, stats, until
 
@@ -62,7 +61,7 @@ class Faces(TestCase):
             file.write(self.bytes_of_it)
 
     def faces(self):
-        """(name, data) of each that ranks convert."""
+        """(name, data) of each in another form than the record."""
         for precision, number in ((64, 3), (32, 6)):
             for to, little in self.forms[precision]:
                 if (to, little) != (precision, False):
@@ -82,12 +81,8 @@ class Ranks(Faces):
             with self.subTest(ranks=ranks), self.mount(f"ranks={ranks}") as mount:
                 serving(mount)
                 for name, data in self.faces():
-                    before = stats(mount)
                     self.is_right(mount, name, data)
-                    now = stats(mount)
-                    more = now["converted_bytes"] - before["converted_bytes"]
-                    self.assertGreater(more, len(data) // 2, (name, now))
-                    self.assertEqual(now["forwarded_bytes"] - before["forwarded_bytes"], more)
+                self.assertGreater(stats(mount)["forwarded_bytes"], 100 * MIB)
                 self.assertEqual(stats(mount)["failed_loads"], 0)
 
     def test_two_forms_and_the_record_at_once(self):
@@ -109,7 +104,6 @@ class Ranks(Faces):
             for thread in threads:
                 thread.join()
             self.assertEqual(wrong, [])
-            self.assertGreater(stats(mount)["converted_bytes"], 0)
 
     def test_random_access_and_odd_places(self):
         dice = random.Random(5)
@@ -123,16 +117,13 @@ class Ranks(Faces):
                         at, n = dice.randrange(len(data)), dice.choice([1, 5, 4097, 200001, MIB])
                         self.assertTrue(os.pread(file.fileno(), n, head + at) == data[at:at + n])
 
-    def test_what_the_daemon_converts(self):
-        """Sites in another order, and a record that is verified as it is read."""
+    def test_sites_in_another_order(self):
         data = self.forms[64][64, False]
         with self.mount("ranks=2") as mount:
             serving(mount)
             got = numpy_of(read(mount.join(f"003-{NAME}.eo.npy")))[1]
             self.assertTrue(got == even_odd(data, DIMS[64], 576))
-            now = stats(mount)
-            self.assertEqual(now["converted_bytes"], 0)
-            self.assertGreater(now["forwarded_bytes"], 0)
+            self.assertGreater(stats(mount)["forwarded_bytes"], 0)
 
     def test_verified_while_it_is_read(self):
         data = self.forms[64][64, False]
@@ -146,8 +137,7 @@ class Ranks(Faces):
         with self.mount("ranks=2", "verify=stream") as mount:
             serving(mount)
             self.is_right(mount, f"{NAME}.le.npy", self.forms[64][64, True])
-            now = stats(mount)
-            self.assertEqual((now["converted_bytes"], now["verified_ok"]), (0, 1))
+            self.assertEqual(stats(mount)["verified_ok"], 1)
 
     def test_the_container_is_written_to(self):
         """What is fetched of a face is dropped with the record's bytes."""
@@ -211,18 +201,18 @@ class Faults(Faces):
                     if pids:
                         os.kill(pids[-1], number)
                 self.reads_while(mount, harm, 1)
-                until(lambda mount=mount: self.converts_again(mount), 60)
+                until(lambda mount=mount: self.forwards_again(mount), 60)
 
-    def converts_again(self, mount):
+    def forwards_again(self, mount):
         serving(mount)
-        before = stats(mount)["converted_bytes"]
+        before = stats(mount)["forwarded_bytes"]
         name, data = list(self.faces())[0]
         fd = os.open(mount.join(name), os.O_RDONLY)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(fd)
         self.is_right(mount, name, data)
         now = stats(mount)
-        return now["job"]["connections"] > 1 and now["converted_bytes"] > before
+        return now["job"]["connections"] > 1 and now["forwarded_bytes"] > before
 
     def test_a_reader_that_gives_up(self):
         """Its loads are nobody's: the next reader gets its own."""
@@ -235,64 +225,37 @@ class Faults(Faces):
                     cat.kill()
             self.is_right(mount, name, data)
 
-
-class Fake(Faces):
-    """Jobs that are not what one expects."""
-
-    def fake(self):
+    def test_a_job_whose_reads_fail(self):
         path = os.path.join(self.tempdir(), "socket")
-        job = FakeJob(path)
-        self.addCleanup(job.close)
-        return path, job
-
-    def test_a_job_that_does_not_know_how(self):
-        """It is asked once, and reads the record from then on."""
-        path, job = self.fake()
-        job.converts = False
-        with self.mount(f"job={path}") as mount:
+        with FakeJob(path) as job, self.mount(f"job={path}") as mount:
+            job.fail = 5
             serving(mount)
             for name, data in self.faces():
                 self.is_right(mount, name, data)
-            now = stats(mount)
-            self.assertGreater(now["forwarded_bytes"], 0)
-            self.assertEqual((now["converted_bytes"], now["failed_loads"]), (0, 0))
-            self.assertLess(job.refused, 16)
+            self.assertEqual(stats(mount)["forwarded_bytes"], 0)
 
-    def test_a_job_that_does(self):
-        path, job = self.fake()
-        with self.mount(f"job={path}") as mount:
-            serving(mount)
-            for name, data in self.faces():
-                self.is_right(mount, name, data)
-            self.assertGreater(stats(mount)["converted_bytes"], 0)
-            for _, n, at, size, to, _ in job.conversions:
-                self.assertEqual((n % size, at % 4096), (0, 0))
-                self.assertLessEqual(max(n, n // size * to), 4 * MIB)
 
-    def test_it_fails(self):
-        path, job = self.fake()
-        job.fail = 5
-        with self.mount(f"job={path}") as mount:
-            serving(mount)
-            for name, data in self.faces():
-                self.is_right(mount, name, data)
-            self.assertEqual(stats(mount)["converted_bytes"], 0)
+class Physics(TestCase):
+    timeout = 30.0
 
-    def test_wrong_replies(self):
-        """Too few bytes, and half a reply: the job is dropped, and the face is right."""
-        for reply in (struct.pack("<IQ", 0, 12345), struct.pack("<I", 0), b"",
-                      struct.pack("<IQ", 0, 1 << 63), error(38, "x" * 2000)):
-            path, job = self.fake()
-
-            def handle(job, connection, opcode, tag, payload, reply=reply):
-                return reply if opcode == CONVERT else job.answer(connection, opcode, tag,
-                                                                  payload)
-            job.handle = handle
-            with self.subTest(reply[:20]), self.mount(f"job={path}") as mount:
-                serving(mount)
-                name, data = list(self.faces())[0]
-                self.is_right(mount, name, data)
-                self.assertEqual(stats(mount)["converted_bytes"], 0)
+    def test_check(self):
+        """The same bits as of the file, and the same first bad link."""
+        self.run_ok(["make-config", "--lattice", "24,16,10,12", self.container])
+        with open(self.container, "r+b") as file:
+            whole = file.read()
+            at = whole.index(b"ildg-binary-data\0") - 16 + 144 + 5000 * 576
+            for bad in (), (at,):
+                for place in bad:
+                    os.pwrite(file.fileno(), struct.pack(">d", 5.0), place)
+                reports = []
+                with self.mount("ranks=2", "forward_from=4K") as mount:
+                    serving(mount)
+                    for path in mount.path, self.container:
+                        done = limetest.run(["lime", "check", "--physics", "--json", path])
+                        self.assertEqual(done.returncode, len(bad), done.stderr)
+                        reports.append(json.loads(done.stdout)["physics"])
+                self.assertEqual(*reports)
+                self.assertEqual(reports[0][0]["state"], "bad" if bad else "good")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "fuzz.h"
 
-#include "limejobphysics.h"
+#include "limejob.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -45,30 +45,6 @@ static void check_opening(const struct limejob_packet *original)
     HOLDS(limejob_identity_compare(&opening.identity, &opening.identity, 0, NULL, 0) == 0);
 }
 
-/* A part of a lattice is one, and sent again the bytes that it came as; a tally of it, whatever
- * bytes these are, names a link of it. */
-static void check_physics(const struct limejob_packet *original)
-{
-    static struct limejob_packet packet, again;
-    static struct limefile_physics_sums sums[LIMEJOB_STEPS_MAX];
-    struct limejob_physics what;
-    struct limefile_physics_tally tally;
-    packet = *original;
-    uint32_t file = limejob_get_u32(&packet);
-    if (!limejob_get_physics(&packet, &what))
-        return;
-    HOLDS(what.part.blocks * what.part.slices <= LIMEJOB_STEPS_MAX);
-    limejob_request(&again, original->opcode, original->tag);
-    limejob_put_u32(&again, file);
-    limejob_put_physics(&again, &what);
-    HOLDS(again.bytes == original->bytes);
-    HOLDS(memcmp(again.payload, original->payload, again.bytes) == 0);
-    packet = *original;
-    if (limejob_get_tally(&packet, &what.sites, &tally))
-        HOLDS(tally.first.site < limefile_sites_count(&what.sites));
-    limejob_get_sums(&packet, sums, what.part.blocks * what.part.slices);
-}
-
 /* How many 64-bit numbers follow the file's; -1: it is another kind of message. */
 static int numbers_of(uint16_t opcode)
 {
@@ -77,7 +53,6 @@ static int numbers_of(uint16_t opcode)
     case LIMEJOB_SYNC:
         return 0;
     case LIMEJOB_READ:
-    case LIMEJOB_CONVERT:
         return 3;
     case LIMEJOB_SUM:
         return 4;
@@ -98,8 +73,6 @@ static void check_request(const struct limejob_packet *original)
         return;
     if (original->opcode == LIMEJOB_OPEN || original->opcode == LIMEJOB_OPEN_WRITE)
         check_opening(original);
-    if (original->opcode == LIMEJOB_PHYSICS)
-        check_physics(original);
     int numbers = numbers_of(original->opcode);
     if (numbers < 0)
         return;
@@ -107,10 +80,7 @@ static void check_request(const struct limejob_packet *original)
     limejob_get_u32(&packet);
     for (int i = 0; i < numbers; i++)
         limejob_get_u64(&packet);
-    int more = original->opcode == LIMEJOB_WRITE     ? 1
-               : original->opcode == LIMEJOB_CONVERT ? 3
-                                                     : 0;
-    for (int i = 0; i < more; i++)
+    if (original->opcode == LIMEJOB_WRITE)
         limejob_get_u32(&packet);
     HOLDS(!packet.broken && packet.at == packet.bytes);
 }

@@ -16,8 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import jobclient
 import jobtest
 import limetest
-from jobclient import (CLOSE, CONVERT, HELLO, OPEN, PHYSICS, OPEN_WRITE, READ, REPLY, STATUS, STOP, SYNC,
-                       WRITE)
+from jobclient import CLOSE, HELLO, OPEN, OPEN_WRITE, READ, REPLY, STATUS, STOP, SYNC, WRITE
 
 MIB = 1 << 20
 HELLO_ALONE = struct.pack("<Q", 0)
@@ -106,7 +105,7 @@ class Hostile(jobtest.TestCase):
     def test_unknown_messages(self):
         """Those between the job's own processes are not for clients either."""
         connection = self.greeted()
-        for opcode in [0, jobclient.PHYSICS + 1, 99, *range(0x100, 0x10b), 0xffff]:
+        for opcode in [0, jobclient.SUM + 1, 99, *range(0x100, 0x10b), 0xffff]:
             connection.send(opcode, b"x" * 36, tag=opcode)
             reply = connection.receive()
             self.assertEqual((reply.opcode, reply.tag), (opcode, opcode))
@@ -131,8 +130,6 @@ class Hostile(jobtest.TestCase):
         right = [(OPEN, opening), (READ, struct.pack("<IQQQ", self.file, 0, 100, 0)),
                  (OPEN_WRITE, opening), (WRITE, jobclient.writing(self.file + 1, 0, 100, 0)),
                  (SYNC, struct.pack("<I", self.file + 1)),
-                 (CONVERT, jobclient.CONVERTING.pack(self.file, 0, 96, 0, 8, 4, 1)),
-                 (PHYSICS, jobclient.ASKING.pack(self.file, 0, 8, 8, 8, 4, 64, 0, 0, 1, 0, 4)),
                  (CLOSE, struct.pack("<I", self.file)), (STATUS, b"")]
         for _ in range(300):
             connection = self.greeted()
@@ -194,63 +191,6 @@ class Hostile(jobtest.TestCase):
         self.assertReads(client, file, self.data, size - 1, 1, MIB - 1)
         asking = self.server.client()
         self.assertRefused(errno.EINVAL, asking.read, asking.open(self.path), 0, 1, 0)
-
-    def test_conversions(self):
-        client = self.server.client(MIB)
-        file = client.open(self.path)
-        size, most = len(self.data), (1 << 64) - 1
-        writing = client.open_for_writing(self.path)
-        for code, args in [
-                (errno.EBADF, (file + 9, 0, 8, 0, 8, 8, 1)),
-                (errno.EBADF, (writing, 0, 8, 0, 8, 8, 1)),
-                (errno.EINVAL, (file, 0, 0, 0, 8, 8, 1)),
-                (errno.EINVAL, (file, 0, 12, 0, 8, 8, 1)),  # no whole numbers
-                (errno.EINVAL, (file, 0, MIB + 8, 0, 8, 8, 1)),
-                (errno.EINVAL, (file, 0, MIB // 2 + 4, 0, 4, 8, 1)),  # it grows out of the window
-                (errno.EINVAL, (file, 0, 8, MIB - 4, 8, 8, 1)),
-                (errno.EINVAL, (file, 0, 8, most - 7, 8, 8, 1)),
-                (errno.EINVAL, (file, 0, most - 7, 8, 8, 8, 1)),
-                (errno.EINVAL, (file, 0, most - 3, 0, 4, 8, 1)),
-                (errno.EINVAL, (file, 0, (1 << 30) + 8, 0, 8, 4, 1)),
-                (errno.EINVAL, (file, 0, 1 << 30, 0, 4, 8, 1)),
-                *((errno.EINVAL, (file, 0, 1 << 20, 0, *wrong)) for wrong in (
-                    (0, 0, 0), (0, 8, 0), (8, 0, 0), (1, 1, 0), (8, 16, 0), (2, 4, 0), (4, 8, 2),
-                    (4, 8, 1 << 31), ((1 << 32) - 8, 8, 1), (8, (1 << 32) - 4, 1))),
-                (errno.ENXIO, (file, size, 8, 0, 8, 8, 1)),
-                (errno.ENXIO, (file, size - 7, 8, 0, 8, 4, 1)),
-                (errno.ENXIO, (file, most, 8, 0, 8, 8, 1))]:
-            self.assertRefused(code, client.convert, *args)
-        self.assertEqual(client.convert(file, size - 8, 8, MIB - 8, 8, 8, 1), 8)
-        self.assertEqual(client.window[MIB - 8:], self.data[:-9:-1])
-        self.assertRefused(errno.EINVAL, (asking := self.server.client()).convert,
-                           asking.open(self.path), 0, 8, 0, 8, 8, 1)
-
-    def test_physics(self):
-        """Lattices that are none, parts that are none of theirs, and what is not in the file."""
-        client = self.server.client()
-        file = client.open(self.path)
-        most, lattice, all_of_it = (1 << 64) - 1, (8, 8, 8, 4), (0, 1, 0, 4)
-        for code, args in [
-                (errno.EBADF, (file + 9, 0, lattice, 64, all_of_it)),
-                (errno.EBADF, (client.open_for_writing(self.path), 0, lattice, 64, all_of_it)),
-                *((errno.EINVAL, (file, 0, extents, 64, all_of_it)) for extents in (
-                    (0, 8, 8, 4), (8, 8, 8, 0), (1 << 31, 1 << 31, 1 << 31, 1 << 31),
-                    (1 << 20, 1 << 20, 1 << 10, 1 << 10))),
-                *((errno.EINVAL, (file, 0, lattice, bits, all_of_it)) for bits in
-                  (0, 1, 31, 63, 128, (1 << 32) - 64)),
-                *((errno.EINVAL, (file, 0, lattice, 64, part)) for part in (
-                    (0, 0, 0, 4), (0, 1, 0, 0), (1, 1, 0, 4), (0, 2, 0, 4), (0, 1, 1, 4),
-                    (0, 1, most, 1), (most, 1, 0, 4), (0, most, 0, most), (0, 1, 0, most))),
-                *((errno.EINVAL, (file, 0, lattice, 64, all_of_it, bound)) for bound in
-                  (-1.0, float("nan"))),
-                (errno.EINVAL, (file, 0, (1, 1, 1, 4096), 32, (0, 1, 0, 2049))),  # too many steps
-                (errno.ENXIO, (file, 0, (8, 8, 8, 1 << 20), 64, all_of_it)),
-                (errno.ENXIO, (file, len(self.data) - 100, lattice, 64, all_of_it)),
-                (errno.ENXIO, (file, most, lattice, 64, all_of_it)),
-                (errno.ENXIO, (file, 0, (1, 1, 1, (1 << 32) - 1), 64, all_of_it))]:
-            self.assertRefused(code, client.physics, *args)
-        reply = client.physics(file, 7, lattice, 64, all_of_it)
-        self.assertEqual(len(reply), 5 * 8 + 4 + 8 + 4 + 4 + 8 + 4 * 24)
 
     def test_sums(self):
         client = self.server.client(MIB)

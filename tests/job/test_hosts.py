@@ -3,7 +3,6 @@
 host, or the way to it, is lost. The hosts are those of tests/lib/hosts.py."""
 
 import concurrent.futures
-import array
 import contextlib
 import errno
 import os
@@ -110,30 +109,6 @@ class Reading(HostsTestCase):
             self.assertEqual(client.read_done(read), n)
             self.assertTrue(client.window[i:i + n] == data[1000:1000 + n])
             self.assertEqual(struct.unpack("<II", client.finish(total)), right)
-
-    def test_conversions(self):
-        """Parts of every size come from other hosts, between reads."""
-        count = 2_500_001
-        numbers = array.array("d", (i * 0.1 for i in range(count)))
-        other = {(8, 8): numbers.tobytes(), (8, 4): array.array("f", numbers).tobytes()}
-        numbers.byteswap()
-        path, data = self.write("data", b"xyz" + numbers.tobytes()), numbers.tobytes()
-        for where in "alpha:2,beta:2,gamma:1", "alpha:1,beta:1":
-            job = self.job(where)
-            client = job.client(64 * MIB)
-            file = client.open(path)
-            for (size, to), wanted in other.items():
-                for first, n in ((0, count), (1, 1), (77_777, 2_000_003), (count - 1, 1)):
-                    at = 3 * n % 4096
-                    tag = client.start_convert(file, 3 + first * size, n * size, at, size, to, 1)
-                    read = client.start_read(file, 3, 1_000_000, 32 * MIB)
-                    self.assertEqual(client.read_done(tag), n * to)
-                    self.assertTrue(client.window[at:at + n * to] ==
-                                    wanted[first * to:(first + n) * to], (where, size, to, first))
-                    client.read_done(read)
-                    self.assertTrue(client.window[32 * MIB:32 * MIB + 1_000_000] ==
-                                    data[:1_000_000])
-            self.assertEqual(job.stop(), 0, job.stderr())
 
     def test_nothing_beside_the_container(self):
         path, data = self.data_file()

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """limefs-io: what it reads, what it says, how it ends."""
 
-import array
 import contextlib
 import ctypes
 import errno
@@ -341,61 +340,6 @@ class Writing(jobtest.TestCase):
                 done = limetest.run([jobtest.IO, *args], stdout=full)
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"standard output: write: No space left", done.stderr)
-
-
-class Converting(jobtest.TestCase):
-    def test_any_ranks(self):
-        """Numbers from anywhere, of both sizes; what is around them in the window stays."""
-        numbers = array.array("d", (random.Random(7).uniform(-1e30, 1e30) for _ in range(700_001)))
-        for size, letter, other in (8, "d", "f"), (4, "f", "d"):
-            native = array.array(letter, numbers)
-            stored = array.array(letter, native)
-            stored.byteswap()
-            wide = array.array(other, native)
-            path = self.write("data", bytes(5) + stored.tobytes())
-            for ranks in mpitest.RANKS:
-                with self.subTest(size=size, ranks=ranks), jobtest.Job(ranks) as job:
-                    client = job.client(16 * MIB)
-                    file = client.open(path)
-                    for to, source in (size, native), (12 - size, wide):
-                        for little in 0, 1:
-                            made = array.array(source.typecode, source)
-                            if not little:
-                                made.byteswap()
-                            for first, n in (0, len(numbers)), (123, 1), (100_003, 500_000):
-                                client.window[:] = b"#" * len(client.window)
-                                got = client.convert(file, 5 + first * size, n * size, 777, size,
-                                                     to, little)
-                                self.assertEqual(got, n * to)
-                                self.assertTrue(client.window[777:777 + got] ==
-                                                made[first:first + n].tobytes())
-                                self.assertEqual(client.window[:777].strip(b"#"), b"")
-                                self.assertEqual(client.window[777 + got:].strip(b"#"), b"")
-                    self.assertEqual(client.status()["errors"], 0)
-                    client.close()
-
-    def test_cut_short(self):
-        path, data = self.data_file(8_000_000)
-        client = self.job(2).client(16 * MIB)
-        file = client.open(path)
-        os.truncate(path, 5_000_000)
-        self.assertRefused(errno.EIO, client.convert, file, 0, 8_000_000, 0, 8, 4, 1)
-        self.assertEqual(client.convert(file, 0, 4_000_000, 0, 8, 8, 0), 4_000_000)
-        self.assertEqual(client.window[:4_000_000], data[:4_000_000])
-
-    def test_window_in_use(self):
-        """Bytes of the window count, not those of the file."""
-        path, _data = self.data_file(8_000_000)
-        client = self.job(2).client(16 * MIB)
-        file = client.open(path)
-        first = client.start_convert(file, 0, 4_000_000, 0, 4, 8, 1)
-        for _ in range(3):
-            second = client.start_convert(file, 0, 8, 7_999_992, 8, 8, 1)
-            try:
-                client.finish(second)
-            except jobclient.JobError as error:
-                self.assertEqual(error.errno, errno.EBUSY)
-        self.assertEqual(client.read_done(first), 8_000_000)
 
 
 class Summing(jobtest.TestCase):

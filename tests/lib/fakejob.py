@@ -4,8 +4,6 @@
         job.delay = 0.1            # before each answer to a read
         job.reads                  # (offset, bytes) of those that were served
         job.writes                 # (offset, bytes, gate, until, uid)
-        job.conversions            # (offset, bytes, at, from, to, little)
-        job.converts = False       # it does not know that request
         job.requests               # (connection, opcode) of all, as they came
         job.clients(16 << 20)      # connections with a window of that size
         job.asked(READ, 16 << 20)  # requests by these
@@ -26,11 +24,10 @@ import threading
 import time
 
 MAGIC, VERSION = 0x4A4D494C, 2
-HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM, CONVERT, PHYSICS = range(1, 13)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
 HEADER = struct.Struct("<IHHIIQ")
 OPENING = struct.Struct("<QQIIQqIqII")
 WRITING = struct.Struct("<IQQQQQI")
-CONVERTING = struct.Struct("<IQQQIII")
 
 
 class Hangup(Exception):
@@ -52,7 +49,6 @@ class FakeJob:
         self.delay = 0
         self.reads, self.writes, self.opens, self.hellos = [], [], [], 0
         self.roots = []
-        self.converts, self.conversions, self.refused = True, [], 0
         self.refuse = 0   # errno of openings
         self.fail = 0     # errno of reads
         self.silent = threading.Event()  # reads and writes get no answer
@@ -149,21 +145,6 @@ class FakeJob:
         except (Hangup, OSError):
             connection.close()
 
-    def convert(self, connection, payload):
-        number, offset, n, at, size, to, little = CONVERTING.unpack(payload)
-        self.conversions.append((offset, n, at, size, to, little))
-        if self.silent.is_set():
-            return None
-        time.sleep(self.delay)
-        if self.fail:
-            return error(self.fail, "failed by the test")
-        letters = {4: "f", 8: "d"}
-        numbers = struct.unpack(f">{n // size}{letters[size]}",
-                                os.pread(self.files[number], n, offset))
-        data = struct.pack(f"{'<' if little else '>'}{n // size}{letters[to]}", *numbers)
-        self.windows[connection][at:at + len(data)] = data
-        return ok("Q", len(data))
-
     def answer(self, connection, opcode, _tag, payload):
         if opcode == HELLO:
             self.hellos += 1
@@ -200,10 +181,7 @@ class FakeJob:
             return ok("Q", n)
         if opcode == SYNC:
             return ok()
-        if opcode == CONVERT and self.converts:
-            return self.convert(connection, payload)
-        self.refused += 1
-        return error(38)
+        return error(errno.ENOSYS)
 
     def open(self, opcode, payload):
         """As a job does: the descriptor must be there, be what is said of it, and do for it."""

@@ -21,13 +21,11 @@ import struct
 import limetest
 
 MAGIC, VERSION = 0x4A4D494C, 2
-HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM, CONVERT, PHYSICS = range(1, 13)
+HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC, SUM = range(1, 11)
 REPLY = 1
 HEADER = struct.Struct("<IHHIIQ")
 OPENING = struct.Struct("<QQIIQqIqII")  # the fields of OPEN before its path; the last one is root
 MOVE = struct.Struct("<IQQQ")
-CONVERTING = struct.Struct("<IQQQIII")
-ASKING = struct.Struct("<IQ5Id4Q")  # PHYSICS: file, offset, extents, precision, bound, part
 PERMIT = struct.Struct("<QQI")  # the further fields of WRITE
 NO_GATE = 2 ** 64 - 1
 PAYLOAD_MAX = 64 * 1024
@@ -227,18 +225,6 @@ class Client(Connection):
         """(suma, sumb) of whole sites."""
         return struct.unpack("<II", self.finish(
             self.start_sum(file, offset, n, site_bytes, first)))
-
-    def start_convert(self, file, offset, n, at, size, to, little=0):
-        return self.start(CONVERT, CONVERTING.pack(file, offset, n, at, size, to, little))
-
-    def convert(self, *args):
-        """Bytes of the window that hold the n bytes of the file, converted."""
-        return self.read_done(self.start_convert(*args))
-
-    def physics(self, file, offset, extents, precision, part, bound=0.0):
-        """The reply's payload; part: block, blocks, slice, slices."""
-        return self.finish(self.start(PHYSICS, ASKING.pack(file, offset, *extents, precision,
-                                                           bound, *part)))
 
     def status(self):
         return json.loads(self.ask(STATUS))

@@ -359,112 +359,6 @@ static void test_many_streams_share_the_slots(void **state)
     assert_true(given > 340); /* of 384 that might be */
 }
 
-/* ---- numbers that the job converts ---- */
-
-static const struct limefs_form narrow = {{8, 4, true}, 144}, wide = {{4, 8, false}, 4104};
-
-static void test_where_forms_are(void **state)
-{
-    (void)state;
-    assert_int_equal(limefs_form_at(&narrow, 0), 72);
-    assert_int_equal(limefs_form_source(&narrow, 72), 144);
-    assert_int_equal(limefs_form_source(&narrow, 4096), 8192); /* pages begin with pages */
-    assert_int_equal(limefs_form_at(&wide, 16), 32);
-    assert_int_equal(limefs_form_source(&wide, 32), 4112);
-    const struct limefs_form none = {.origin = 0};
-    assert_int_equal(limefs_form_source(&none, 12345), 12345);
-}
-
-static struct limefs_want want_form(struct bench *b, const struct limefs_form *form,
-                                    uint64_t numbers, uint64_t offset, size_t n)
-{
-    const uint64_t to = form->conversion.to;
-    return (struct limefs_want){.view = VIEW,
-                                .form = *form,
-                                .begin = limefs_form_at(form, 0),
-                                .end = limefs_form_at(form, numbers * to),
-                                .at = limefs_form_at(form, offset),
-                                .n = n,
-                                .now = b->now += 1e-4};
-}
-
-/* All loads of a stream are of whole numbers of the record, and no longer than an extent, in
- * the container as in the window. */
-static void stream_form(struct bench *b, const struct limefs_form *form)
-{
-    const uint64_t numbers = 40 * MIB + 77, bytes = numbers * form->conversion.to;
-    uint64_t next = 0;
-    for (uint64_t at = 0; at < bytes; at += MIB) {
-        size_t n = bytes - at < MIB ? (size_t)(bytes - at) : MIB;
-        struct limefs_want request = want_form(b, form, numbers, at, n);
-        bool follows;
-        int count = limefs_forward_note(&b->forward, &request, 8, b->loads, &follows);
-        for (int i = 0; i < count; i++) {
-            const struct limefs_extent *slot = &b->forward.slot[b->loads[i]];
-            uint64_t from = limefs_form_source(form, slot->from);
-            uint64_t to = limefs_form_source(form, slot->to);
-            assert_true(from >= form->origin);
-            assert_true(to <= form->origin + numbers * form->conversion.from);
-            assert_int_equal((from - form->origin) % form->conversion.from, 0);
-            assert_int_equal((to - from) / form->conversion.from * form->conversion.to,
-                             slot->to - slot->from);
-            assert_true(to - from <= 32 * MIB && slot->to - slot->from <= 32 * MIB);
-            assert_true(next == 0 || slot->from == next);
-            next = slot->to;
-            limefs_forward_loaded(&b->forward, b->loads[i], true, b->now);
-        }
-        int slots[LIMEFS_PIECES_MAX];
-        bool ready;
-        int pieces = limefs_forward_find(&b->forward, &request, slots, &ready);
-        for (int i = 0; i < pieces; i++) {
-            limefs_forward_hold(&b->forward, slots[i], &request);
-            limefs_forward_release(&b->forward, slots[i]);
-        }
-    }
-    assert_int_equal(next, limefs_form_at(form, bytes));
-}
-
-static void test_forms_are_streams_of_their_own(void **state)
-{
-    struct bench b;
-    (void)state;
-    set_up(&b);
-    stream_form(&b, &wide);
-    uint64_t loads = b.forward.stats.loads;
-    stream_form(&b, &narrow);
-    assert_true(b.forward.stats.loads > loads);
-    struct limefs_want request = want_form(&b, &narrow, 40 * MIB, 159 * MIB, 4096);
-    int slots[LIMEFS_PIECES_MAX];
-    bool ready;
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 1);
-    request.form.conversion.little = false;
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
-    request.form = narrow;
-    request.form.origin += 8; /* another record */
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
-}
-
-/* Changes are of bytes of the container. */
-static void test_changes_of_forms(void **state)
-{
-    struct bench b;
-    int slots[LIMEFS_PIECES_MAX];
-    bool ready;
-    (void)state;
-    set_up(&b);
-    stream_form(&b, &narrow);
-    struct limefs_want request = want_form(&b, &narrow, 40 * MIB, 159 * MIB, 4096);
-    uint64_t at = limefs_form_source(&narrow, request.at);
-    struct limefs_change other = {.view = VIEW, .from = at - 64 * MIB, .to = at - 63 * MIB};
-    struct limefs_change same = {.view = VIEW, .from = at, .to = at + 1};
-    limefs_forward_change_begin(&b.forward, &other);
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 1);
-    assert_true(limefs_forward_change_begin(&b.forward, &same));
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
-    limefs_forward_change_end(&b.forward, &same);
-    limefs_forward_change_end(&b.forward, &other);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,9 +377,6 @@ int main(void)
         cmocka_unit_test(test_a_short_record_again),
         cmocka_unit_test(test_behind_another_stream),
         cmocka_unit_test(test_many_streams_share_the_slots),
-        cmocka_unit_test(test_where_forms_are),
-        cmocka_unit_test(test_forms_are_streams_of_their_own),
-        cmocka_unit_test(test_changes_of_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -662,82 +662,6 @@ static void test_bad_text(void **state)
                         "determinant");
 }
 
-/* ---- parts ---- */
-
-/* Blocks [0, b) in slices [0, t), and what is left; each measured apart. */
-static struct limefile_physics measure_parts(struct config *c, uint64_t b, uint64_t t)
-{
-    struct limefile_sites sites = sites_of(c);
-    struct limefile_physics_part whole;
-    struct limefile_physics_tally tally = {0};
-    struct limefile_physics out;
-    assert_int_equal(limefile_physics_whole(&sites, &whole), 0);
-    const uint64_t blocks = whole.blocks, slices = whole.slices;
-    struct limefile_physics_sums *all = calloc(blocks * slices, sizeof *all);
-    struct limefile_physics_sums *some = calloc(blocks * slices, sizeof *some);
-    assert_true(all && some && b <= blocks && t <= slices);
-    const struct limefile_physics_part part[] = {{b, blocks - b, t, slices - t},
-                                                 {0, b, t, slices - t},
-                                                 {b, blocks - b, 0, t},
-                                                 {0, b, 0, t}};
-    for (int i = 0; i < 4; i++) {
-        const struct limefile_physics_part *p = &part[i];
-        assert_int_equal(limefile_physics_measure_part(&sites, p, 0, some, &tally), 0);
-        for (uint64_t k = 0; k < p->blocks * p->slices; k++)
-            all[(p->block + k / p->slices) * slices + p->slice + k % p->slices] = some[k];
-    }
-    assert_int_equal(limefile_physics_conclude(&sites, 0, all, &tally, &out), 0);
-    free(all);
-    free(some);
-    return out;
-}
-
-/* Whoever has measured which part: the same bits, and the same first bad link. */
-static void test_parts(void **state)
-{
-    (void)state;
-    const uint64_t shape[][4] = {
-        {10, 17, 16, 7}, {5, 20, 19, 4}, {600, 3, 2, 3}, {1, 2, 1, 40000}, {1, 1, 1, 70001}};
-    for (size_t i = 0; i < COUNT(shape); i++) {
-        struct config c =
-            make(shape[i][0], shape[i][1], shape[i][2], shape[i][3], i % 2 ? 32 : 64);
-        struct limefile_sites sites = sites_of(&c);
-        struct limefile_physics_part whole;
-        assert_int_equal(limefile_physics_whole(&sites, &whole), 0);
-        for (int bad = 0; bad < 2; bad++) {
-            struct limefile_physics want = measure(&c, 3);
-            for (int k = 0; k < 4; k++) {
-                struct limefile_physics have = measure_parts(
-                    &c, whole.blocks * (uint64_t)(k % 3) / 2, whole.slices * (uint64_t)k / 3);
-                assert_same_bits(&have, &want);
-            }
-            put_real(&c, 4 * c.count - 1, 5, 0.25);
-            put_real(&c, c.count, 7, 0.25);
-        }
-        release(&c);
-    }
-}
-
-static void test_wrong_parts(void **state)
-{
-    (void)state;
-    struct config c = make(5, 20, 19, 4, 64);
-    struct limefile_sites sites = sites_of(&c);
-    struct limefile_physics_part whole;
-    struct limefile_physics_tally tally = {0};
-    struct limefile_physics_sums sums;
-    assert_int_equal(limefile_physics_whole(&sites, &whole), 0);
-    const struct limefile_physics_part wrong[] = {
-        {whole.blocks, 1, 0, 1}, {0, whole.blocks + 1, 0, 1}, {1, UINT64_MAX, 0, 1},
-        {0, 1, whole.slices, 1}, {0, 1, 0, whole.slices + 1}, {0, 1, UINT64_MAX, 2}};
-    for (size_t i = 0; i < COUNT(wrong); i++)
-        assert_int_equal(limefile_physics_measure_part(&sites, &wrong[i], 0, &sums, &tally),
-                         -EINVAL);
-    sites.extent[2] = 0;
-    assert_int_equal(limefile_physics_whole(&sites, &whole), -EINVAL);
-    release(&c);
-}
-
 /* ---- what metadata say ---- */
 
 static struct limefile_physics_stated state_text(const char *text)
@@ -926,8 +850,6 @@ int main(void)
         cmocka_unit_test(test_unit),
         cmocka_unit_test(test_gauge_invariance),
         cmocka_unit_test(test_threads_same_bits),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_wrong_parts),
         cmocka_unit_test(test_instructions_same_bits),
         cmocka_unit_test(test_bad_links),
         cmocka_unit_test(test_not_finite),

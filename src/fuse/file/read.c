@@ -37,14 +37,6 @@ static void take_sample(struct limefs_file *file, const char *bytes, size_t n, u
     limefs_unlock(&file->lock);
 }
 
-static bool has_sample(struct limefs_file *file)
-{
-    limefs_lock(&file->lock);
-    bool has = file->sample.n > 0;
-    limefs_unlock(&file->lock);
-    return has;
-}
-
 /* *grown: something was added since the last check, or its bytes may have been others for a
  * while, so that what was read is to be read again. A container that was written anew, and is
  * longer, looks the same from outside; but then the sample is seldom where it was. */
@@ -82,8 +74,8 @@ static bool read_by_job(struct limefs *fs, const struct limefs_range *range,
 }
 
 /* Through the job if it has the bytes or can be expected to, else by ourselves. */
-static ssize_t read_container(struct limefs *fs, struct limefs_file *file, bool forwards,
-                              char *buf, size_t n, uint64_t at, struct limefs_answer *answer)
+static ssize_t read_container(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
+                              uint64_t at, struct limefs_answer *answer)
 {
     const struct limefile_record *record = &file->record;
     const struct limefs_range range = {.view = file->view,
@@ -92,7 +84,7 @@ static ssize_t read_container(struct limefs *fs, struct limefs_file *file, bool 
                                        .at = at,
                                        .n = n};
     const char *bytes;
-    if (forwards && !file->view->guise && read_by_job(fs, &range, answer))
+    if (!file->view->guise && read_by_job(fs, &range, answer))
         return (ssize_t)n;
     bool ahead = limefs_ahead_stream(fs, file, n, at, answer);
     ssize_t got = ahead ? (ssize_t)n : limefs_local_read(file, buf, n, at, &bytes);
@@ -105,8 +97,8 @@ static ssize_t read_container(struct limefs *fs, struct limefs_file *file, bool 
 }
 
 /* Looks at the container after the read, so that what was read is what was there. */
-static ssize_t read_record(struct limefs *fs, struct limefs_file *file, bool forwards,
-                           char *buf, size_t n, uint64_t offset, struct limefs_answer *answer)
+static ssize_t read_record(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
+                           uint64_t offset, struct limefs_answer *answer)
 {
     const struct limefile_record *record = &file->record;
     if (offset >= record->bytes)
@@ -116,7 +108,7 @@ static ssize_t read_record(struct limefs *fs, struct limefs_file *file, bool for
     for (int i = 0; i < READ_TRIES; i++) {
         bool grown;
         uint64_t at = record->data_offset + offset;
-        ssize_t got = read_container(fs, file, forwards, buf, n, at, answer);
+        ssize_t got = read_container(fs, file, buf, n, at, answer);
         if (got < 0)
             return got;
         int err = check(fs, file, &grown);
@@ -213,14 +205,13 @@ static bool is_written(const struct limefs_file *file)
     return file->view->writer != NULL;
 }
 
-ssize_t limefs_file_read_record(struct limefs *fs, struct limefs_file *file, bool forwards,
-                                char *buf, size_t n, uint64_t offset,
-                                struct limefs_answer *answer)
+ssize_t limefs_file_read_record(struct limefs *fs, struct limefs_file *file, char *buf,
+                                size_t n, uint64_t offset, struct limefs_answer *answer)
 {
     limefs_verify_enter(&file->reader);
     ssize_t got = -ESTALE;
     if (!is_written(file))
-        got = read_record(fs, file, forwards, buf, n, offset, answer);
+        got = read_record(fs, file, buf, n, offset, answer);
     if (is_written(file)) { /* by now: what was read may have been elsewhere */
         limefs_answer_release(fs, answer);
         got = read_written(fs, file, buf, n, offset, answer);
@@ -229,42 +220,6 @@ ssize_t limefs_file_read_record(struct limefs *fs, struct limefs_file *file, boo
         report(fs, file, offset, (int)got);
     int err = limefs_verify_leave(fs, &file->reader, offset, answer->iov, answer->count);
     return got >= 0 && err ? err : got;
-}
-
-static struct limefs_form form_of(const struct limefs_file *file,
-                                  const struct limefile_conversion *conversion)
-{
-    return (struct limefs_form){*conversion, file->record.data_offset};
-}
-
-/* Not while somebody writes to the container, nor where the record's own bytes are looked at:
- * by who verifies them, or for a sample, which the first of each reader's are taken for. */
-bool limefs_file_may_convert(struct limefs *fs, const struct limefs_file *file,
-                             const struct limefile_conversion *conversion)
-{
-    const struct limefs_form form = form_of(file, conversion);
-    return !is_written(file) && !file->view->guise && !file->reader.proof &&
-           limefs_file_is_large(fs, file) && limefs_job_may_have(fs, &form);
-}
-
-ssize_t limefs_file_read_converted(struct limefs *fs, struct limefs_file *file,
-                                   const struct limefile_conversion *conversion, uint64_t bytes,
-                                   size_t n, uint64_t offset, struct limefs_answer *answer)
-{
-    struct limefs_range range = {.view = file->view, .form = form_of(file, conversion), .n = n};
-    bool grown;
-    range.begin = limefs_form_at(&range.form, 0);
-    range.end = limefs_form_at(&range.form, bytes);
-    range.at = limefs_form_at(&range.form, offset);
-    if (!has_sample(file) || !read_by_job(fs, &range, answer))
-        return 0;
-    int err = check(fs, file, &grown);
-    if (!err && !grown && !limefs_job_is_stale(fs, &answer->pieces) && !is_written(file))
-        return (ssize_t)n;
-    limefs_answer_release(fs, answer);
-    if (err)
-        report(fs, file, offset, err);
-    return err;
 }
 
 ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
@@ -280,7 +235,7 @@ ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, 
     if (file->face)
         return limefs_file_read_face(fs, file, buf, n, offset, answer);
     if (file->view)
-        return limefs_file_read_record(fs, file, true, buf, n, offset, answer);
+        return limefs_file_read_record(fs, file, buf, n, offset, answer);
     ssize_t got =
         offset > INT64_MAX ? 0 : limefs_append_read(file->node, file->fd, buf, n, offset);
     if (got > 0)

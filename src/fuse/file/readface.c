@@ -3,8 +3,7 @@
  *
  * What stands in the record as it is goes the record's own way to the reader, whatever backend
  * that takes. What is computed reads the record in the same way, into a buffer, and is made of
- * that; but numbers that are only converted come from the job's ranks as the face has them,
- * where there are any.
+ * that.
  */
 #include "buffer.h"
 #include "file.h"
@@ -17,7 +16,6 @@
 struct source {
     struct limefs *fs;
     struct limefs_file *file;
-    bool forwards;
     size_t ahead;
     struct limefs_answer answer; /* of the last read, */
     uint64_t at;                 /* which began here */
@@ -37,8 +35,8 @@ static int refill(struct source *source, size_t n, uint64_t offset)
     source->n = 0;
     if (!own)
         return -ENOMEM;
-    ssize_t got = limefs_file_read_record(source->fs, source->file, source->forwards, own, want,
-                                          offset, &source->answer);
+    ssize_t got =
+        limefs_file_read_record(source->fs, source->file, own, want, offset, &source->answer);
     if (got < 0)
         return (int)got;
     source->at = offset;
@@ -91,13 +89,13 @@ static ssize_t lend_source(void *context, void *buf, size_t n, uint64_t offset,
     return (ssize_t)n;
 }
 
-static ssize_t compute(struct limefs *fs, struct limefs_file *file, bool forwards, char *buf,
-                       size_t n, uint64_t offset, struct limefs_answer *answer)
+static ssize_t compute(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
+                       uint64_t offset, struct limefs_answer *answer)
 {
     struct limefile_face_entry entry;
     limefile_face_entry(limefs_face_files(file->face), file->number, &entry);
     double ratio = (double)file->record.bytes / (double)entry.bytes;
-    struct source source = {.fs = fs, .file = file, .forwards = forwards};
+    struct source source = {.fs = fs, .file = file};
     if (!limefs_face_jumps(file->face)) /* openQCD's order goes to and fro */
         source.ahead = (size_t)((double)n * ratio) + 1;
     ssize_t got = limefile_face_read_lent(limefs_face_files(file->face), file->number, buf, n,
@@ -114,8 +112,7 @@ static ssize_t compute(struct limefs *fs, struct limefs_file *file, bool forward
 struct parts {
     struct iovec before, after;
     size_t stored;
-    uint64_t at;   /* of the stored ones, in the record, */
-    bool computed; /* or in what is computed of it, if they are of that */
+    uint64_t at; /* of the stored ones, in the record */
 };
 
 static size_t add_own(const struct limefile_face *face, uint64_t number, uint64_t offset,
@@ -139,8 +136,7 @@ static size_t find_parts(const struct limefs_file *file, size_t n, uint64_t offs
     size_t used = add_own(face, file->number, offset, n, &parts->before);
     if (used < n) {
         limefile_face_piece(face, file->number, offset + used, &piece);
-        if (piece.what != LIMEFILE_FACE_OWN) {
-            parts->computed = piece.what == LIMEFILE_FACE_COMPUTED;
+        if (piece.what == LIMEFILE_FACE_STORED) {
             parts->stored = smaller(piece.bytes, n - used);
             parts->at = piece.at;
             used += parts->stored;
@@ -188,8 +184,7 @@ static ssize_t read_parts(struct limefs *fs, struct limefs_file *file, char *buf
     if (err)
         return err;
     if (parts->stored) {
-        ssize_t got =
-            limefs_file_read_record(fs, file, true, buf, parts->stored, parts->at, answer);
+        ssize_t got = limefs_file_read_record(fs, file, buf, parts->stored, parts->at, answer);
         if (got < 0)
             return got;
         if ((size_t)got < parts->stored)
@@ -197,29 +192,6 @@ static ssize_t read_parts(struct limefs *fs, struct limefs_file *file, char *buf
     }
     surround(answer, parts);
     return (ssize_t)(parts->before.iov_len + parts->stored + parts->after.iov_len);
-}
-
-/* What the ranks have not converted is read without them: what they fetch is this, and not the
- * record for its sake. */
-static ssize_t read_computed(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
-                             uint64_t offset, struct parts *parts, struct limefs_answer *answer)
-{
-    struct limefile_conversion conversion;
-    uint64_t bytes;
-    bool converts =
-        limefile_face_conversion(limefs_face_files(file->face), &conversion, &bytes) &&
-        limefs_file_may_convert(fs, file, &conversion);
-    ssize_t got = 0;
-    if (converts && parts->stored)
-        got = limefs_file_read_converted(fs, file, &conversion, bytes, parts->stored, parts->at,
-                                         answer);
-    if (got == 0)
-        return compute(fs, file, !converts, buf, n, offset, answer);
-    int err = got > 0 && parts->before.iov_len + parts->after.iov_len ? copy_own(parts) : 0;
-    if (got < 0 || err)
-        return err ? err : got;
-    surround(answer, parts);
-    return (ssize_t)n;
 }
 
 ssize_t limefs_file_read_face(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
@@ -234,12 +206,9 @@ ssize_t limefs_file_read_face(struct limefs *fs, struct limefs_file *file, char 
     int err = limefs_face_check(fs, file->face);
     if (err)
         return err;
-    bool simple = find_parts(file, n, offset, &parts) == n; /* else it has many parts */
-    if (!simple)
-        parts.stored = 0;
-    ssize_t got = simple && !parts.computed
+    ssize_t got = find_parts(file, n, offset, &parts) == n
                       ? read_parts(fs, file, buf, &parts, answer)
-                      : read_computed(fs, file, buf, n, offset, &parts, answer);
+                      : compute(fs, file, buf, n, offset, answer);
     err = limefs_face_check(fs, file->face); /* what was read may be newer */
     return err ? err : got;
 }

@@ -36,33 +36,6 @@ void limefs_forward_reset(struct limefs_forward *forward)
         forward->flow[i].ahead = forward->flow[i].size = forward->flow[i].depth = 0;
 }
 
-/* ---- forms ---- */
-
-static bool is_same(const struct limefs_form *a, const struct limefs_form *b)
-{
-    return a->conversion.from == b->conversion.from && a->conversion.to == b->conversion.to &&
-           a->conversion.little == b->conversion.little && a->origin == b->origin;
-}
-
-uint64_t limefs_form_at(const struct limefs_form *form, uint64_t n)
-{
-    const struct limefile_conversion *c = &form->conversion;
-    return c->from ? form->origin % align / c->from * c->to + n : form->origin + n;
-}
-
-uint64_t limefs_form_source(const struct limefs_form *form, uint64_t at)
-{
-    const struct limefile_conversion *c = &form->conversion;
-    return c->from ? form->origin / align * align + at / c->to * c->from : at;
-}
-
-/* The most that one load brings: a slot, of what is read or of what comes of it. */
-static uint64_t extent_of(const struct limefs_forward *forward, const struct limefs_form *form)
-{
-    const struct limefile_conversion *c = &form->conversion;
-    return c->from > c->to ? forward->extent / c->from * c->to : forward->extent;
-}
-
 /* ---- streams ---- */
 
 static uint64_t distance(uint64_t a, uint64_t b)
@@ -76,8 +49,7 @@ static int find_flow(const struct limefs_forward *forward, const struct limefs_w
     uint64_t least = near;
     for (int i = 0; i < LIMEFS_STREAMS_MAX; i++) {
         uint64_t apart = distance(forward->flow[i].next, want->at);
-        if (forward->flow[i].view != want->view || apart > least ||
-            !is_same(&forward->flow[i].form, &want->form))
+        if (forward->flow[i].view != want->view || apart > least)
             continue;
         nearest = i;
         least = apart;
@@ -107,7 +79,7 @@ static struct limefs_flow *new_flow(struct limefs_forward *forward,
          flow++)
         if (flow->since < oldest->since)
             oldest = flow;
-    *oldest = (struct limefs_flow){.view = want->view, .form = want->form, .next = want->at};
+    *oldest = (struct limefs_flow){.view = want->view, .next = want->at};
     return oldest;
 }
 
@@ -140,12 +112,6 @@ static unsigned flows_awake(const struct limefs_forward *forward, double now)
 
 /* ---- slots ---- */
 
-/* The stream is of what the slot has bytes of. */
-static bool is_of(const struct limefs_flow *flow, const struct limefs_extent *slot)
-{
-    return flow->view == slot->view && is_same(&flow->form, &slot->form);
-}
-
 /* All of it was asked for; or its stream has gone past it, having read some of it locally, and
  * no other is on its way to it. */
 static bool is_used_up(const struct limefs_forward *forward, const struct limefs_extent *slot)
@@ -155,7 +121,7 @@ static bool is_used_up(const struct limefs_forward *forward, const struct limefs
         return true;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++) {
         const struct limefs_flow *flow = &forward->flow[i];
-        if (!is_of(flow, slot) || flow->ahead == 0)
+        if (flow->view != slot->view || flow->ahead == 0)
             continue;
         if (flow->next >= slot->to + slack)
             passed = true;
@@ -171,7 +137,7 @@ static void waste(struct limefs_forward *forward, const struct limefs_extent *sl
     if (slot->used < slot->to - slot->from)
         forward->stats.wasted_bytes += slot->to - slot->from - slot->used;
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
-        if (is_of(&forward->flow[i], slot) && forward->flow[i].depth > 1)
+        if (forward->flow[i].view == slot->view && forward->flow[i].depth > 1)
             forward->flow[i].depth = 1;
 }
 
@@ -206,7 +172,7 @@ static unsigned slots_of(const struct limefs_forward *forward, const struct lime
     unsigned n = 0;
     for (unsigned i = 0; i < forward->slots; i++) {
         const struct limefs_extent *slot = &forward->slot[i];
-        n += slot->state != LIMEFS_EXTENT_EMPTY && is_of(flow, slot) &&
+        n += slot->state != LIMEFS_EXTENT_EMPTY && slot->view == flow->view &&
              !is_used_up(forward, slot) && slot->to > flow->next && slot->from < flow->ahead;
     }
     return n;
@@ -219,13 +185,12 @@ static bool has_its_share(const struct limefs_forward *forward, const struct lim
     return slots_of(forward, flow) >= (share > 1 ? share : 1);
 }
 
-static int slot_at(const struct limefs_forward *forward, const struct limefs_want *want,
-                   uint64_t at)
+static int slot_at(const struct limefs_forward *forward, uint64_t view, uint64_t at)
 {
     for (unsigned i = 0; i < forward->slots; i++) {
         const struct limefs_extent *slot = &forward->slot[i];
-        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->view == want->view &&
-            is_same(&slot->form, &want->form) && slot->from <= at && at < slot->to)
+        if (slot->state != LIMEFS_EXTENT_EMPTY && !slot->dropped && slot->view == view &&
+            slot->from <= at && at < slot->to)
             return (int)i;
     }
     return -1;
@@ -237,7 +202,7 @@ static void skip_what_is_there(const struct limefs_forward *forward, struct lime
 {
     int i;
     while (flow->ahead < want->end && want->end - want->begin <= near &&
-           (i = slot_at(forward, want, flow->ahead)) >= 0) {
+           (i = slot_at(forward, want->view, flow->ahead)) >= 0) {
         uint64_t to = forward->slot[i].to;
         to = to < want->end ? to / align * align : to;
         if (to <= flow->ahead)
@@ -259,8 +224,7 @@ static bool is_being_changed(const struct limefs_forward *forward, uint64_t view
 static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
                  const struct limefs_want *want, int *taken)
 {
-    const struct limefs_form *form = &want->form;
-    uint64_t extent = extent_of(forward, form);
+    uint64_t extent = forward->extent;
     uint64_t target = smaller(flow->next + flow->depth * extent, want->end);
     skip_what_is_there(forward, flow, want);
     if (flow->ahead >= target || has_its_share(forward, flow))
@@ -268,15 +232,13 @@ static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
     uint64_t boundary = (flow->ahead / extent + 1) * extent;
     uint64_t to = smaller((flow->ahead + flow->size) / align * align, boundary);
     to = smaller(to, want->end);
-    if (is_being_changed(forward, want->view, limefs_form_source(form, flow->ahead),
-                         limefs_form_source(form, to)))
+    if (is_being_changed(forward, want->view, flow->ahead, to))
         return false;
     int i = take_slot(forward, want->now);
     if (i < 0)
         return false;
     forward->slot[i] = (struct limefs_extent){.state = LIMEFS_EXTENT_LOADING,
                                               .view = want->view,
-                                              .form = *form,
                                               .from = flow->ahead,
                                               .to = to,
                                               .since = want->now};
@@ -287,15 +249,12 @@ static bool load(struct limefs_forward *forward, struct limefs_flow *flow,
     return true;
 }
 
-/* A request that is in no slot: loads begin with it. Before a record there are bytes, too, but
- * no numbers of it. */
+/* A request that is in no slot: loads begin with it. */
 static void begin_at(struct limefs_forward *forward, struct limefs_flow *flow,
                      const struct limefs_want *want)
 {
     flow->ahead = want->at / align * align;
-    if (want->form.conversion.from && flow->ahead < want->begin)
-        flow->ahead = want->begin;
-    flow->size = smaller(first_load, extent_of(forward, &want->form));
+    flow->size = smaller(first_load, forward->extent);
     if (flow->depth == 0)
         flow->depth = 1;
 }
@@ -332,7 +291,7 @@ int limefs_forward_find(const struct limefs_forward *forward, const struct limef
     int count = 0;
     *ready = true;
     while (at < end) {
-        int i = count < LIMEFS_PIECES_MAX ? slot_at(forward, want, at) : -1;
+        int i = count < LIMEFS_PIECES_MAX ? slot_at(forward, want->view, at) : -1;
         if (i < 0)
             return 0;
         slots[count++] = i;
@@ -380,8 +339,7 @@ static bool drop(struct limefs_forward *forward, uint64_t view, uint64_t from, u
     for (unsigned i = 0; i < forward->slots; i++) {
         struct limefs_extent *slot = &forward->slot[i];
         if (slot->state == LIMEFS_EXTENT_EMPTY || slot->dropped || slot->view != view ||
-            limefs_form_source(&slot->form, slot->from) >= to ||
-            from >= limefs_form_source(&slot->form, slot->to))
+            slot->from >= to || from >= slot->to)
             continue;
         slot->dropped = any = true;
     }

@@ -202,7 +202,7 @@ static bool connect_to(struct limefs_job *job, const char *path)
     limejob_window_prepare(&job->window, &job->stopping);
     limefs_lock(&job->lock);
     job->greeting = greeting;
-    job->broken = job->converts_not = false;
+    job->broken = false;
     job->state = LIMEFS_JOB_SERVING;
     job->connections++;
     limefs_unlock(&job->lock);

@@ -22,7 +22,6 @@ enum tag_kind {
     TAG_STORE,    /* | parcel */
     TAG_SYNC,     /* | number of the sync */
     TAG_SUM,      /* | index of the file << 24 | number of the piece */
-    TAG_PHYSICS,  /* the same */
 };
 
 /* ---- its end ---- */
@@ -72,19 +71,11 @@ void limefs_job_send_load(struct limefs_job *job, int slot, struct limefs_job_fi
 {
     const struct limefs_extent *extent = &job->forward.slot[slot];
     struct limejob_packet packet;
-    const struct limefile_conversion *c = &extent->form.conversion;
-    uint64_t from = limefs_form_source(&extent->form, extent->from);
-    limejob_request(&packet, c->from ? LIMEJOB_CONVERT : LIMEJOB_READ,
-                    tag(TAG_LOAD, (unsigned)slot));
+    limejob_request(&packet, LIMEJOB_READ, tag(TAG_LOAD, (unsigned)slot));
     limejob_put_u32(&packet, file->number);
-    limejob_put_u64(&packet, from);
-    limejob_put_u64(&packet, limefs_form_source(&extent->form, extent->to) - from);
+    limejob_put_u64(&packet, extent->from);
+    limejob_put_u64(&packet, extent->to - extent->from);
     limejob_put_u64(&packet, (uint64_t)slot * job->forward.extent);
-    if (c->from) {
-        limejob_put_u32(&packet, c->from);
-        limejob_put_u32(&packet, c->to);
-        limejob_put_u32(&packet, c->little);
-    }
     job->asked[slot] = limefs_seconds();
     file->loads++;
     send_packet(job, &packet);
@@ -154,35 +145,18 @@ void limefs_job_send_sync(struct limefs_job *job, const struct limefs_job_file *
     send_packet(job, &packet);
 }
 
-static uint64_t tag_of_piece(struct limefs_job *job, enum tag_kind kind,
-                             const struct limefs_job_file *file)
-{
-    unsigned index = (unsigned)(file - job->files);
-    return tag(kind, index << 24 | (++job->piece_tag & PIECE_TAGS));
-}
-
-void limefs_job_send_sum(struct limefs_job *job, struct limefs_sum_piece *piece,
+void limefs_job_send_sum(struct limefs_job *job, struct limefs_piece *piece,
                          const struct limefs_job_file *file)
 {
     struct limejob_packet packet;
-    piece->asked.tag = tag_of_piece(job, TAG_SUM, file);
-    limejob_request(&packet, LIMEJOB_SUM, piece->asked.tag);
+    unsigned index = (unsigned)(file - job->files);
+    piece->tag = tag(TAG_SUM, index << 24 | (++job->piece_tag & PIECE_TAGS));
+    limejob_request(&packet, LIMEJOB_SUM, piece->tag);
     limejob_put_u32(&packet, file->number);
     limejob_put_u64(&packet, piece->offset);
     limejob_put_u64(&packet, piece->bytes);
     limejob_put_u64(&packet, piece->site_bytes);
     limejob_put_u64(&packet, piece->first);
-    send_packet(job, &packet);
-}
-
-void limefs_job_send_physics(struct limefs_job *job, struct limefs_physics_piece *piece,
-                             const struct limefs_job_file *file)
-{
-    struct limejob_packet packet;
-    piece->asked.tag = tag_of_piece(job, TAG_PHYSICS, file);
-    limejob_request(&packet, LIMEJOB_PHYSICS, piece->asked.tag);
-    limejob_put_u32(&packet, file->number);
-    limejob_put_physics(&packet, &piece->what);
     send_packet(job, &packet);
 }
 
@@ -212,10 +186,8 @@ static int on_loaded(struct limefs_job *job, unsigned slot, struct limejob_packe
     if (file)
         file->loads--;
     if (err) { /* the local read will say what is wrong, if it meets it too */
-        bool converts_not = err == -ENOSYS && extent->form.conversion.from;
-        job->converts_not = job->converts_not || converts_not;
-        job->failed_loads += !converts_not;
-        if (err != -EAGAIN && !converts_not)
+        job->failed_loads++;
+        if (err != -EAGAIN)
             rest(file, text[0] ? text : strerror(-err));
     }
     limefs_forward_loaded(&job->forward, (int)slot, !err, limefs_seconds());
@@ -261,8 +233,7 @@ static int on_synced(struct limefs_job *job, unsigned number, struct limejob_pac
     return 0;
 }
 
-/* The piece that a reply is about, with the kind that its tag says; NULL: who asked has gone.
- */
+/* The piece that a reply is about; NULL: whoever asked has gone. */
 static struct limefs_piece *find_piece(const struct limefs_job *job, uint64_t reply_tag)
 {
     struct limefs_piece *piece = job->pieces;
@@ -291,42 +262,9 @@ static int on_summed(struct limefs_job *job, unsigned number, struct limejob_pac
     if (piece) {
         piece->code = code;
         piece->done = true;
-        ((struct limefs_sum_piece *)piece)->sum = sum;
+        piece->sum = sum;
     }
     return 0;
-}
-
-/* The sums of a piece's steps, to where they are among those of all. */
-static void take_sums(struct limefs_physics_piece *piece, struct limejob_packet *reply)
-{
-    const struct limefile_physics_part *part = &piece->what.part;
-    uint64_t t = piece->what.sites.extent[3];
-    for (uint64_t b = part->block; b < part->block + part->blocks; b++)
-        limejob_get_sums(reply, &piece->all[b * t + part->slice], part->slices);
-}
-
-static int on_measured(struct limefs_job *job, unsigned number, struct limejob_packet *reply)
-{
-    char text[LIMEJOB_TEXT_MAX];
-    struct limefs_job_file *file = &job->files[number >> 24 & (LIMEFS_JOB_FILES_MAX - 1)];
-    int code = limejob_get_code(reply, text, sizeof text);
-    if (code == -EPROTO || file->loads == 0)
-        return -EPROTO;
-    file->loads--;
-    if (code && code != -EAGAIN && code != -ENOSYS)
-        limefs_log(LOG_WARNING, "job: physics: %s; it is not measured by the job",
-                   text[0] ? text : strerror(-code));
-    struct limefs_piece *asked = find_piece(job, reply->tag);
-    if (asked) {
-        struct limefs_physics_piece *piece = (struct limefs_physics_piece *)asked;
-        asked->code = code;
-        asked->done = true;
-        if (!code && !limejob_get_tally(reply, &piece->what.sites, &piece->tally))
-            asked->code = -EPROTO;
-        if (!asked->code)
-            take_sums(piece, reply);
-    }
-    return reply->broken ? -EPROTO : 0;
 }
 
 static int on_closed(struct limefs_job *job, unsigned index, struct limejob_packet *reply)
@@ -359,8 +297,6 @@ static int on_reply(struct limefs_job *job, struct limejob_packet *reply)
         return on_synced(job, index, reply);
     case TAG_SUM:
         return on_summed(job, index, reply);
-    case TAG_PHYSICS:
-        return on_measured(job, index, reply);
     case TAG_CLOSE:
         return on_closed(job, index, reply);
     default:

@@ -10,7 +10,7 @@
 #include "forward.h"
 #include "job.h"
 #include "launch.h"
-#include "limejobphysics.h"
+#include "limejob.h"
 #include "spans.h"
 #include "store.h"
 
@@ -95,48 +95,15 @@ struct limefs_job_sync {
     double since;
 };
 
-/* A piece of what the ranks compute of a record. */
+/* A piece of a record, of which the ranks take the checksum. */
 struct limefs_piece {
     struct limefs_piece *next;
     uint64_t tag; /* of the request */
     bool used, done;
     int code;
     double since;
-};
-
-/* Of a checksum. */
-struct limefs_sum_piece {
-    struct limefs_piece asked; /* first: it leads here */
     uint64_t offset, bytes, site_bytes, first;
     struct limefile_checksum sum;
-};
-
-/* Of what is measured of a configuration. */
-struct limefs_physics_piece {
-    struct limefs_piece asked; /* first: it leads here */
-    struct limejob_physics what;
-    struct limefile_physics_sums *all; /* of the configuration's steps; its own go there */
-    struct limefile_physics_tally tally;
-};
-
-enum {
-    LIMEFS_PIECES_AT_ONCE = 4,
-};
-
-/* All pieces of a record. */
-struct limefs_work {
-    struct limefs_job *job;
-    /* Describes the next piece and sends it; asked_all: it was the last one. */
-    void (*ask)(struct limefs_work *, struct limefs_piece *);
-    bool asked_all;
-    /* Takes what the ranks have computed: of so many bytes, for the progress. */
-    uint64_t (*take)(struct limefs_work *, const struct limefs_piece *);
-    unsigned at_once;
-    struct limefs_piece *piece[LIMEFS_PIECES_AT_ONCE]; /* so many, free */
-
-    uint64_t connection;
-    struct limefs_job_file *file;
-    unsigned under_way;
 };
 
 enum limefs_job_state {
@@ -174,12 +141,9 @@ struct limefs_job {
     unsigned dread_count;
     struct limefs_piece *pieces; /* that were asked for */
     uint32_t piece_tag;
-    uint64_t stored_bytes;   /* written through it */
-    uint64_t measured_bytes; /* of configurations that they have measured */
-    uint64_t summed_bytes;   /* whose checksum the ranks have taken */
+    uint64_t stored_bytes; /* written through it */
+    uint64_t summed_bytes; /* whose checksum the ranks have taken */
     uint64_t forwarded_bytes, failed_loads, connections;
-    uint64_t converted_bytes;       /* of those forwarded, which the ranks have converted */
-    bool converts_not;              /* this job's ranks do not know how to */
     char trouble[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
 
     struct limefs_launch launch; /* of the thread alone */
@@ -221,14 +185,6 @@ void limefs_job_file_closed(struct limefs_job_file *);
 /* What nobody has read for a while is closed; what was refused may be asked for again. */
 void limefs_job_tidy_files(struct limefs_job *, double now);
 
-/* ---- pieces.c ---- */
-
-/* Has the ranks compute all pieces. 1: done; 0: the job cannot; -EINTR: stopped by `progress`.
- * With the lock held, which is let go while it waits, and for progress. */
-int limefs_job_compute(struct limefs_work *, const struct limefs_view *,
-                       const struct limefile_field *, limefile_sum_progress_fn *progress,
-                       void *context);
-
 /* ---- link.c: all with the lock held ---- */
 
 /* Nothing more is sent, nor taken from it; what it had not synced by then is lost to whoever
@@ -249,10 +205,8 @@ void limefs_job_send_store(struct limefs_job *, unsigned parcel, const struct li
                            uint64_t offset, uint64_t bytes);
 void limefs_job_send_sync(struct limefs_job *, const struct limefs_job_file *, uint32_t tag);
 
-/* Asks for a piece. */
-void limefs_job_send_physics(struct limefs_job *, struct limefs_physics_piece *,
-                             const struct limefs_job_file *);
-void limefs_job_send_sum(struct limefs_job *, struct limefs_sum_piece *,
+/* Asks for the checksum of a piece. */
+void limefs_job_send_sum(struct limefs_job *, struct limefs_piece *,
                          const struct limefs_job_file *);
 
 /* Where in the window the word is that takes back what was asked to be written: ranks on this

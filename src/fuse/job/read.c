@@ -18,7 +18,6 @@ void limefs_job_prepare(struct limefs *fs, const struct limefs_view *view)
 static struct limefs_want want_of(const struct limefs_range *range)
 {
     return (struct limefs_want){.view = range->view->id,
-                                .form = range->form,
                                 .begin = range->begin,
                                 .end = range->end,
                                 .at = range->at,
@@ -89,8 +88,6 @@ static void hold(struct limefs_job *job, const struct limefs_want *want, const i
     }
     job->holds++;
     job->forwarded_bytes += want->n;
-    if (want->form.conversion.from)
-        job->converted_bytes += want->n;
 }
 
 /* Asks for what the request makes worth fetching. True if the request is part of a stream. */
@@ -110,10 +107,8 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
         if (job->state != LIMEFS_JOB_SERVING || file->view != view->id || file->writes)
             return follows;
     }
-    bool may_load =
-        file && want->now >= file->rests &&
-        limefs_job_file_has(job, file, view, limefs_form_source(&want->form, want->begin),
-                            limefs_form_source(&want->form, want->end));
+    bool may_load = file && want->now >= file->rests &&
+                    limefs_job_file_has(job, file, view, want->begin, want->end);
     int most = may_load ? LIMEJOB_IN_FLIGHT_MAX - (int)job->in_flight : 0;
     int count = limefs_forward_note(&job->forward, want, most, loads, &follows);
     for (int i = 0; i < count; i++)
@@ -123,40 +118,17 @@ static bool fetch(struct limefs_job *job, const struct limefs_want *want,
     return follows;
 }
 
-/* The form is one that the job can bring. */
-static bool may_have(const struct limefs_job *job, const struct limefs_form *form)
-{
-    const struct limefile_conversion *c = &form->conversion;
-    return c->from == 0 || (!job->converts_not && limefile_conversion_is_valid(c) &&
-                            form->origin % c->from == 0);
-}
-
-bool limefs_job_may_have(struct limefs *fs, const struct limefs_form *form)
-{
-    struct limefs_job *job = fs->job;
-    if (!job)
-        return false;
-    limefs_lock(&job->lock);
-    bool may = job->state == LIMEFS_JOB_SERVING && !job->broken && may_have(job, form);
-    limefs_unlock(&job->lock);
-    return may;
-}
-
 int limefs_job_read(struct limefs *fs, const struct limefs_range *range,
                     struct limefs_pieces *pieces)
 {
     struct limefs_job *job = fs->job;
     int slots[LIMEFS_PIECES_MAX];
     pieces->count = 0;
-    if (!job || range->n == 0 ||
-        limefs_form_source(&range->form, range->end) -
-                limefs_form_source(&range->form, range->begin) <
-            fs->options.forward_from)
+    if (!job || range->n == 0 || range->end - range->begin < fs->options.forward_from)
         return 0;
     struct limefs_want want = want_of(range);
     limefs_lock(&job->lock);
-    if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range) &&
-        may_have(job, &want.form)) {
+    if (job->state == LIMEFS_JOB_SERVING && !job->broken && stands(range)) {
         bool follows = fetch(job, &want, range->view);
         int count = wait_for_slots(job, &want, follows, slots);
         if (count && stands(range))

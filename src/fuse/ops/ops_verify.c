@@ -120,7 +120,7 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
     reply_open(fs, req, file, info, fails_if_bad ? err_of(err, verdict) : 0);
 }
 
-/* ---- getxattr of user.lime.verify, user.lime.cksum and user.lime.physics ---- */
+/* ---- getxattr of user.lime.verify and user.lime.cksum ---- */
 
 enum { ANSWER_MAX = 16 }; /* with the NUL */
 
@@ -155,16 +155,6 @@ static void run_cksum(struct limefs *fs, struct limefs_errand *errand)
     reply_answer(fs, errand, err, answer);
 }
 
-static void run_physics(struct limefs *fs, struct limefs_errand *errand)
-{
-    char answer[LIMEFILE_PHYSICS_TEXT_MAX] = "";
-    struct limefile_physics is;
-    int err = limefs_physics_measure(fs, errand->view, errand->ordinal, &errand->stop, &is);
-    if (!err)
-        limefile_physics_print(&is, answer, sizeof answer);
-    reply_answer(fs, errand, err, answer);
-}
-
 /* 0: it takes an errand, whose answer is no longer than `answer`. 1: that is the answer. */
 static int ask_verify(struct limefs *fs, const struct limefs_errand *errand,
                       char answer[ANSWER_MAX])
@@ -184,31 +174,19 @@ static int ask_cksum(struct limefs *fs, const struct limefs_errand *errand,
     return err == -ENODATA ? 0 : err ? err : 1;
 }
 
-/* *room: what the answer may need. */
-static int ask(struct limefs *fs, const struct limefs_errand *errand, char answer[ANSWER_MAX],
-               size_t *room)
-{
-    int got = limefs_view_may_read(errand->view);
-    *room = LIMEFILE_PHYSICS_TEXT_MAX;
-    if (got < 0 || errand->run == run_physics)
-        return got < 0 ? got : limefs_physics_ask(fs, errand->view, errand->ordinal);
-    got = errand->run == run_cksum ? ask_cksum(fs, errand, answer)
-                                   : ask_verify(fs, errand, answer);
-    *room = got < 0 ? 0 : strlen(answer);
-    return got;
-}
-
 /* Of a pinned view, which the errand gives back. 1: it has been sent. */
 static int answer_or_send(struct limefs *fs, struct limefs_errand *errand, size_t size)
 {
     char answer[ANSWER_MAX];
-    size_t room;
-    int got = ask(fs, errand, answer, &room);
+    int got = limefs_view_may_read(errand->view);
+    if (got == 0)
+        got = errand->run == run_cksum ? ask_cksum(fs, errand, answer)
+                                       : ask_verify(fs, errand, answer);
     if (got < 0)
         return got;
-    if (size == 0)
-        fuse_reply_xattr(errand->req, room);
-    else if (size < room)
+    if (size == 0) /* the kernel asks how long the answer may be */
+        fuse_reply_xattr(errand->req, strlen(answer));
+    else if (size < strlen(answer))
         return -ERANGE;
     else if (got == 1)
         fuse_reply_buf(errand->req, answer, strlen(answer));
@@ -220,12 +198,9 @@ static int answer_or_send(struct limefs *fs, struct limefs_errand *errand, size_
 bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
     struct limefs *fs = fuse_req_userdata(req);
-    struct limefs_errand errand = {.req = req,
-                                   .run = strcmp(name, LIMEFS_CKSUM) == 0     ? run_cksum
-                                          : strcmp(name, LIMEFS_VERIFY) == 0  ? run_verify
-                                          : strcmp(name, LIMEFS_PHYSICS) == 0 ? run_physics
-                                                                              : NULL};
-    if (!errand.run || limefs_inode_node(fs, ino) ||
+    bool cksum = strcmp(name, LIMEFS_CKSUM) == 0;
+    struct limefs_errand errand = {.req = req, .run = cksum ? run_cksum : run_verify};
+    if ((!cksum && strcmp(name, LIMEFS_VERIFY) != 0) || limefs_inode_node(fs, ino) ||
         limefs_inode_face(fs, ino, &errand.ordinal))
         return false;
     errand.view = limefs_inode_view(fs, ino, &errand.ordinal);

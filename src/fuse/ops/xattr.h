@@ -16,9 +16,6 @@
 /* And this one reads it and gives what cksum(1) would print. */
 #define LIMEFS_CKSUM "user.lime.cksum"
 
-/* What a job's ranks measure of it, a configuration, for lime check --physics; not listed. */
-#define LIMEFS_PHYSICS "user.lime.physics"
-
 /* Like getxattr(2) and listxattr(2): the length, also for cap 0; -ERANGE, -ENODATA ... */
 ssize_t limefs_xattr_get(struct limefs *, uint64_t id, const char *name, char *buf, size_t cap);
 ssize_t limefs_xattr_list(struct limefs *, uint64_t id, char *buf, size_t cap);

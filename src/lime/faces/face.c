@@ -196,17 +196,6 @@ void limefile_face_piece(const struct limefile_face *face, uint64_t number, uint
     piece_of(face, &file, offset, out);
 }
 
-bool limefile_face_conversion(const struct limefile_face *face, struct limefile_conversion *c,
-                              uint64_t *bytes)
-{
-    const struct face_compute *compute = &face->compute;
-    if (!face->computed || compute->even_odd)
-        return false;
-    *c = (struct limefile_conversion){compute->from, compute->to, face->name.little};
-    *bytes = compute->bytes;
-    return limefile_conversion_is_valid(c);
-}
-
 static int read_stored(void *buf, size_t n, uint64_t at, limefile_face_lend_fn *lend,
                        void *context)
 {

@@ -27,8 +27,7 @@ void march_release(struct march *m)
 /* ---- steps ---- */
 
 static void measure_row(struct march *m, const double *tile, const double *const row[3],
-                        const uint64_t start[4], uint64_t count,
-                        struct limefile_physics_sums *sum)
+                        const uint64_t start[4], uint64_t count, struct physics_sums *sum)
 {
     const struct bounds bounds = {m->reader.plan->extent, m->bound};
     uint64_t at[4] = {start[0], start[1], start[2], start[3]};
@@ -49,7 +48,7 @@ static void measure_row(struct march *m, const double *tile, const double *const
 }
 
 static void measure_step(struct march *m, const struct part *part, const struct layer *here,
-                         const struct layer *then, struct limefile_physics_sums *sum)
+                         const struct layer *then, struct physics_sums *sum)
 {
     const struct plan *p = m->reader.plan;
     for (uint64_t z = 0; z < part->count[2]; z++)
@@ -61,7 +60,7 @@ static void measure_step(struct march *m, const struct part *part, const struct 
             };
             const uint64_t at[4] = {part->first[0], part->first[1] + y, part->first[2] + z,
                                     part->t};
-            struct limefile_physics_sums of_row = {0};
+            struct physics_sums of_row = {0};
             measure_row(m, layer_row(here, p, part, y, z), row, at, part->count[0], &of_row);
             sum->space += of_row.space;
             sum->time += of_row.time;
@@ -82,14 +81,13 @@ static int need(struct march *m, const struct part *part, uint64_t block, uint64
     return layer_load(*out, &m->reader, part, block, t);
 }
 
-int march_step(struct march *m, uint64_t step, struct limefile_physics_sums *cell,
-               uint64_t *sites)
+int march_step(struct march *m, uint64_t step, struct physics_sums *cell, uint64_t *sites)
 {
     const struct plan *p = m->reader.plan;
     uint64_t block = step / p->extent[3];
     struct part part;
     struct layer *here, *then;
-    struct limefile_physics_sums sum = {0};
+    struct physics_sums sum = {0};
     plan_part(p, step, &part);
     int err = need(m, &part, block, part.t, NULL, &here);
     if (!err)

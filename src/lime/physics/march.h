@@ -12,7 +12,7 @@ struct march {
     tile_measure_fn *measure;
     double bound;
     struct layer layer[2];
-    struct limefile_physics_tally tally;
+    struct physics_tally tally;
 };
 
 /* -ENOMEM; release it whatever it was. */
@@ -22,11 +22,6 @@ void march_release(struct march *);
 
 /* One step; its sums are added to *cell. *sites: how many it has. Steps in a row are cheaper.
  */
-int march_step(struct march *, uint64_t step, struct limefile_physics_sums *, uint64_t *sites);
-
-/* What comes of the sums of all cells, which are used up (parts.c). */
-void cells_conclude(const struct limefile_sites *, struct limefile_physics_sums *cells,
-                    uint64_t count, double bound, const struct limefile_physics_tally *,
-                    struct limefile_physics *out);
+int march_step(struct march *, uint64_t step, struct physics_sums *, uint64_t *sites);
 
 #endif

@@ -32,8 +32,8 @@ struct work {
     void *context;
     _Atomic uint64_t untold; /* bytes that progress has not heard of */
     pthread_mutex_t telling, combining;
-    struct limefile_physics_sums *cells;
-    struct limefile_physics_tally tally; /* of the threads that have ended */
+    struct physics_sums *cells;
+    struct physics_tally tally; /* of the threads that have ended */
 };
 
 static void fail(struct work *w, int err)
@@ -91,9 +91,27 @@ static void *run(void *context)
     fail(w, err ? err : do_cells(w, &m));
     march_release(&m);
     pthread_mutex_lock(&w->combining);
-    limefile_physics_merge(&w->tally, &m.tally);
+    tally_merge(&w->tally, &m.tally);
     pthread_mutex_unlock(&w->combining);
     return NULL;
+}
+
+static void add(struct physics_sums *to, const struct physics_sums *more)
+{
+    to->space += more->space;
+    to->time += more->time;
+    to->trace += more->trace;
+}
+
+/* Adds all cells to the first one; in halves, so that rounding hardly adds up. */
+static void conclude(struct work *w, struct limefile_physics *out)
+{
+    for (uint64_t count = w->plan->cells; count > 1; count -= count / 2) {
+        uint64_t half = count - count / 2;
+        for (uint64_t i = 0; i + half < count; i++)
+            add(&w->cells[i], &w->cells[i + half]);
+    }
+    tally_tell(&w->tally, w->bound, &w->cells[0], (double)limefile_sites_count(w->sites), out);
 }
 
 int limefile_physics_measure(const struct limefile_sites *sites,
@@ -108,7 +126,7 @@ int limefile_physics_measure(const struct limefile_sites *sites,
     struct work w = {
         .sites = sites,
         .plan = &plan,
-        .bound = limefile_physics_bound(sites, o->bound),
+        .bound = tally_bound(o->bound, sites->precision),
         .progress = o->progress,
         .context = o->context,
         .telling = PTHREAD_MUTEX_INITIALIZER,
@@ -126,7 +144,7 @@ int limefile_physics_measure(const struct limefile_sites *sites,
     tell(&w, 0);
     err = atomic_load(&w.err);
     if (!err)
-        cells_conclude(sites, w.cells, plan.cells, w.bound, &w.tally, out);
+        conclude(&w, out);
     free(w.cells);
     return err;
 }

@@ -31,7 +31,7 @@ struct limefile_physics_planes {
     size_t row_tiles;
     double *rows; /* this one of each plane, and of the one above; the next one; one in time */
     tile_measure_fn *measure;
-    struct limefile_physics_tally tally;
+    struct physics_tally tally;
     figure space, time, trace;
     bool beyond; /* a sum is no number, or more than a figure can be */
 };
@@ -120,7 +120,7 @@ void limefile_physics_planes_merge(struct limefile_physics_planes *p,
     merge(p, &p->time, other->time);
     merge(p, &p->trace, other->trace);
     p->beyond |= other->beyond;
-    limefile_physics_merge(&p->tally, &other->tally);
+    tally_merge(&p->tally, &other->tally);
 }
 
 void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
@@ -128,7 +128,7 @@ void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
 {
     double sites = (double)p->extent[0] * (double)p->extent[1] * (double)p->extent[2] *
                    (double)p->extent[3];
-    const struct limefile_physics_sums sums = {
+    const struct physics_sums sums = {
         .space = p->beyond ? NAN : (double)p->space / unit,
         .time = (double)p->time / unit,
         .trace = (double)p->trace / unit,

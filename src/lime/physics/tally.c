@@ -23,8 +23,7 @@ static double larger(double x, double y)
     return x > y ? x : y;
 }
 
-void limefile_physics_merge(struct limefile_physics_tally *t,
-                            const struct limefile_physics_tally *other)
+void tally_merge(struct physics_tally *t, const struct physics_tally *other)
 {
     t->unitarity = larger(t->unitarity, other->unitarity);
     t->determinant = larger(t->determinant, other->determinant);
@@ -36,7 +35,7 @@ void limefile_physics_merge(struct limefile_physics_tally *t,
 }
 
 /* Whether the link is bad, and how. */
-static bool judge(struct limefile_physics_tally *t, double bound, const double *u,
+static bool judge(struct physics_tally *t, double bound, const double *u,
                   struct limefile_physics_bad *bad)
 {
     double unitarity, determinant;
@@ -62,8 +61,8 @@ static bool judge(struct limefile_physics_tally *t, double bound, const double *
 }
 
 /* Link by link, where the tile as a whole says that something is wrong. */
-static void look_closer(struct limefile_physics_tally *t, const struct bounds *b,
-                        const double *tile, unsigned count, const uint64_t at[4])
+static void look_closer(struct physics_tally *t, const struct bounds *b, const double *tile,
+                        unsigned count, const uint64_t at[4])
 {
     const uint64_t *extent = b->extent;
     uint64_t first = ((at[3] * extent[2] + at[2]) * extent[1] + at[1]) * extent[0] + at[0];
@@ -88,7 +87,7 @@ static void look_closer(struct limefile_physics_tally *t, const struct bounds *b
     }
 }
 
-void tally_tile(struct limefile_physics_tally *t, const struct bounds *b, const double *tile,
+void tally_tile(struct physics_tally *t, const struct bounds *b, const double *tile,
                 unsigned count, const uint64_t at[4], const struct tile_sums *sums)
 {
     if (!sums->finite || sums->square > b->bound * b->bound) {
@@ -99,9 +98,8 @@ void tally_tile(struct limefile_physics_tally *t, const struct bounds *b, const 
     t->determinant = larger(t->determinant, __builtin_sqrt(sums->determinant));
 }
 
-void tally_tell(const struct limefile_physics_tally *t, double bound,
-                const struct limefile_physics_sums *sums, double sites,
-                struct limefile_physics *out)
+void tally_tell(const struct physics_tally *t, double bound, const struct physics_sums *sums,
+                double sites, struct limefile_physics *out)
 {
     *out = (struct limefile_physics){
         .unitarity = t->unitarity,

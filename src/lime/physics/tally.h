@@ -5,6 +5,19 @@
 #include "limephysics.h"
 #include "tile.h"
 
+/* Over the sites of a step, or of several. */
+struct physics_sums {
+    double space, time, trace;
+};
+
+/* Its values do not depend on the order in which it is put together. */
+struct physics_tally {
+    double unitarity, determinant; /* the largest */
+    uint64_t nonfinite, bad_links, bad_sites;
+    struct limefile_physics_bad first;
+};
+void tally_merge(struct physics_tally *, const struct physics_tally *other);
+
 /* What it is judged by. */
 struct bounds {
     const uint64_t *extent;
@@ -16,13 +29,12 @@ double tally_bound(double given, unsigned precision);
 
 /* Adds a tile of `count` sites, the first of which is at `at`, and what came of it: link by
  * link, where that says that something is wrong. */
-void tally_tile(struct limefile_physics_tally *, const struct bounds *, const double *tile,
+void tally_tile(struct physics_tally *, const struct bounds *, const double *tile,
                 unsigned count, const uint64_t at[4], const struct tile_sums *);
 
 /* Of a configuration of so many sites, and of the sums over all of them: NaN where they are no
  * numbers. */
-void tally_tell(const struct limefile_physics_tally *, double bound,
-                const struct limefile_physics_sums *, double sites,
-                struct limefile_physics *out);
+void tally_tell(const struct physics_tally *, double bound, const struct physics_sums *,
+                double sites, struct limefile_physics *out);
 
 #endif

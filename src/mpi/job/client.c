@@ -268,7 +268,6 @@ static void obey(struct job_server *server, struct job_client *client,
         close_file(server, client, packet);
         break;
     case LIMEJOB_READ:
-    case LIMEJOB_CONVERT:
     case LIMEJOB_WRITE:
         job_client_move(server, client, packet);
         break;
@@ -277,9 +276,6 @@ static void obey(struct job_server *server, struct job_client *client,
         break;
     case LIMEJOB_SUM:
         job_client_sum(server, client, packet);
-        break;
-    case LIMEJOB_PHYSICS:
-        job_client_physics(server, client, packet);
         break;
     case LIMEJOB_STATUS:
         status(server, client, packet);

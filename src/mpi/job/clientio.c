@@ -1,6 +1,4 @@
-/* clientio.c - what clients ask of files: READ, CONVERT, WRITE, SYNC and SUM, checked and sent
- * to the workers */
-#include "limeconvert.h"
+/* clientio.c - check READ, WRITE, SYNC and SUM, and send them to the workers */
 #include "server.h"
 
 #include <errno.h>
@@ -22,33 +20,17 @@ static bool is_inside(uint64_t from, uint64_t bytes, uint64_t all)
     return bytes <= all && from <= all - bytes;
 }
 
-/* A READ, CONVERT or WRITE, as the client says it. */
+/* A READ or WRITE, as the client sends it. */
 struct move {
     uint32_t file;
     uint64_t offset, bytes, at;
-    uint64_t room; /* bytes that it takes of the window */
-    struct limefile_conversion conversion;
-    bool odd;             /* a CONVERT that makes no sense */
     uint64_t gate, until; /* of a WRITE; UINT64_MAX and 0: none */
     uint32_t uid;
 };
 
-/* How many bytes whole numbers take once they are converted. */
-static void parse_conversion(struct limejob_packet *packet, struct move *move)
-{
-    struct limefile_conversion *c = &move->conversion;
-    c->from = limejob_get_u32(packet);
-    c->to = limejob_get_u32(packet);
-    uint32_t little = limejob_get_u32(packet);
-    c->little = little == 1;
-    move->odd = little > 1 || !limefile_conversion_is_valid(c) || move->bytes % c->from != 0 ||
-                __builtin_mul_overflow(move->bytes / c->from, c->to, &move->room);
-}
-
 static struct move parse_move(struct limejob_packet *packet)
 {
-    struct move move = {.odd = false};
-    move.file = limejob_get_u32(packet);
+    struct move move = {.file = limejob_get_u32(packet)};
     move.offset = limejob_get_u64(packet);
     move.bytes = limejob_get_u64(packet);
     move.at = limejob_get_u64(packet);
@@ -56,9 +38,6 @@ static struct move parse_move(struct limejob_packet *packet)
     move.gate = writing ? limejob_get_u64(packet) : UINT64_MAX;
     move.until = writing ? limejob_get_u64(packet) : 0;
     move.uid = writing ? limejob_get_u32(packet) : 0;
-    move.room = move.bytes;
-    if (packet->opcode == LIMEJOB_CONVERT)
-        parse_conversion(packet, &move);
     return move;
 }
 
@@ -69,11 +48,9 @@ static const char *check_window_range(const struct job_client *client, const str
     *code = EINVAL;
     if (!client->window)
         return "there is no window";
-    if (move->odd)
-        return "no such conversion, or no whole numbers";
-    if (move->bytes == 0 || move->bytes > LIMEJOB_READ_MAX || move->room > LIMEJOB_READ_MAX)
+    if (move->bytes == 0 || move->bytes > LIMEJOB_READ_MAX)
         return "a length of 0, or of more than 1 GiB";
-    if (!is_inside(move->at, move->room, client->window_bytes))
+    if (!is_inside(move->at, move->bytes, client->window_bytes))
         return "outside of the window";
     if (move->gate != UINT64_MAX &&
         (move->gate % sizeof(uint32_t) ||
@@ -82,7 +59,7 @@ static const char *check_window_range(const struct job_client *client, const str
     if (move->uid == UINT32_MAX)
         return "no user has that uid";
     *code = EBUSY;
-    if (overlaps(client, move->at, move->room))
+    if (overlaps(client, move->at, move->bytes))
         return "that part of the window belongs to a request in flight";
     return NULL;
 }
@@ -136,8 +113,7 @@ struct job_request *job_client_begin(struct job_server *server, struct job_clien
     return request;
 }
 
-static void send_move(struct job_server *server, struct job_request *request,
-                      const struct limefile_conversion *conversion)
+static void send_move(struct job_server *server, struct job_request *request)
 {
     static struct limejob_packet command;
     limejob_request(&command, request->opcode, 0);
@@ -146,11 +122,6 @@ static void send_move(struct job_server *server, struct job_request *request,
     limejob_put_u64(&command, request->offset);
     limejob_put_u64(&command, request->bytes);
     limejob_put_u64(&command, request->at);
-    if (request->opcode == JOB_CONVERT) {
-        limejob_put_u32(&command, conversion->from);
-        limejob_put_u32(&command, conversion->to);
-        limejob_put_u32(&command, conversion->little);
-    }
     if (request->opcode == JOB_WRITE) {
         limejob_put_u64(&command, request->gate);
         limejob_put_u64(&command, request->until);
@@ -178,21 +149,19 @@ void job_client_move(struct job_server *server, struct job_client *client,
         job_client_answer(server, client, packet, code, text);
         return;
     }
-    uint16_t opcode = packet->opcode == LIMEJOB_READ      ? JOB_READ
-                      : packet->opcode == LIMEJOB_CONVERT ? JOB_CONVERT
-                                                          : JOB_WRITE;
+    uint16_t opcode = packet->opcode == LIMEJOB_READ ? JOB_READ : JOB_WRITE;
     struct job_request *request = job_client_begin(server, client, packet, opcode, file);
     if (!request)
         return;
     request->offset = move.offset;
-    request->bytes = move.room;
+    request->bytes = move.bytes;
     request->at = move.at;
     request->gate = move.gate;
     request->until = move.until;
     request->uid = move.uid;
     request->next = client->moves;
     client->moves = request;
-    send_move(server, request, &move.conversion);
+    send_move(server, request);
 }
 
 void job_client_synced(struct job_request *request)

@@ -33,11 +33,6 @@ enum job_control {
     /* u32 file, u64 offset, u64 bytes, u64 site_bytes, u64 first;
      * reply: u64 bytes, u32 suma, u32 sumb */
     JOB_SUM,
-    /* as JOB_READ, bytes being those of the window; u32 from, u32 to, u32 little */
-    JOB_CONVERT,
-    /* u32 file, then as LIMEJOB_PHYSICS; reply: u64 steps, the tally, u64 block, blocks, slice,
-     * slices (the part that is this rank's), and its sums */
-    JOB_PHYSICS,
     /* u64 device, u64 inode of the socket that clients use; no reply */
     JOB_SERVING,
     /* no reply */

@@ -51,7 +51,7 @@ void job_counters_end(struct job_counters *counters, uint16_t opcode, uint64_t b
     counters->in_flight--;
     counters->requests++;
     counters->errors += !good;
-    if (opcode == JOB_READ || opcode == JOB_CONVERT) {
+    if (opcode == JOB_READ) {
         counters->bytes_read += bytes;
         note(&counters->reads, us);
     } else if (opcode == JOB_WRITE) {

@@ -42,21 +42,7 @@ static struct lemon_plan_hints hints_of(const struct job_extent *extent)
 static void share_out(struct job_worker *worker, struct job_extent *extent)
 {
     struct lemon_plan_hints hints = hints_of(extent);
-    int64_t bytes = job_extent_in_file(extent, extent->bytes);
-    lemon_share_make(&extent->share, bytes, worker->ranks, extent->offset, &hints);
-}
-
-int64_t job_extent_in_file(const struct job_extent *extent, int64_t at)
-{
-    const struct limefile_conversion *c = &extent->conversion;
-    return c->from ? at / c->to * c->from : at;
-}
-
-/* A boundary between shares; inside of a number, it is that number's beginning. */
-static int64_t in_window(const struct job_extent *extent, int64_t at)
-{
-    const struct limefile_conversion *c = &extent->conversion;
-    return c->from ? at / c->from * c->to : at;
+    lemon_share_make(&extent->share, extent->bytes, worker->ranks, extent->offset, &hints);
 }
 
 void job_extent_range(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)
@@ -64,8 +50,6 @@ void job_extent_range(const struct job_extent *extent, int rank, int64_t *from, 
     *from = *to = 0;
     if (rank < extent->share.movers)
         lemon_share_range(&extent->share, rank, from, to);
-    *from = in_window(extent, *from);
-    *to = in_window(extent, *to);
 }
 
 static char *find_window(const struct job_worker *worker, uint32_t id, uint64_t at,
@@ -77,17 +61,6 @@ static char *find_window(const struct job_worker *worker, uint32_t id, uint64_t 
     return NULL;
 }
 
-static struct limefile_conversion parse_conversion(struct job_worker *worker,
-                                                   struct limejob_packet *packet)
-{
-    struct limefile_conversion c = {.from = limejob_get_u32(packet)};
-    c.to = limejob_get_u32(packet);
-    c.little = limejob_get_u32(packet) != 0;
-    if (packet->broken || !limefile_conversion_is_valid(&c))
-        job_worker_fault(worker, "convert: no such numbers");
-    return c;
-}
-
 void job_extent_parse(struct job_worker *worker, struct limejob_packet *packet,
                       enum lemon_direction direction, struct job_extent *extent)
 {
@@ -97,8 +70,6 @@ void job_extent_parse(struct job_worker *worker, struct limejob_packet *packet,
     extent->offset = (int64_t)limejob_get_u64(packet);
     extent->bytes = (int64_t)limejob_get_u64(packet);
     uint64_t at = limejob_get_u64(packet);
-    if (packet->opcode == JOB_CONVERT)
-        extent->conversion = parse_conversion(worker, packet);
     extent->window = find_window(worker, window, at, (uint64_t)extent->bytes);
     if (direction == LEMON_WRITE) {
         uint64_t gate = limejob_get_u64(packet);
@@ -218,8 +189,6 @@ static int64_t end_of_part(const struct job_worker *worker, const struct job_ext
 {
     if (worker->message_count == 0)
         return to;
-    if (extent->conversion.from)
-        return smaller(to, at + JOB_PART);
     return smaller(to, at + JOB_PART - (extent->offset + at) % LIMEJOB_ALIGN);
 }
 

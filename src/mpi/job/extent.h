@@ -13,7 +13,6 @@
 #ifndef JOB_EXTENT_H
 #define JOB_EXTENT_H
 
-#include "limeconvert.h"
 #include "worker.h"
 
 enum {
@@ -24,17 +23,14 @@ enum {
     JOB_PAUSE_US = 50,
 };
 
-/* What a command names. Ranges of it count from its start, and are those of the window: where
- * numbers are converted, the same numbers take more or fewer bytes of the file. */
+/* What a command names. Ranges of it count from its start. */
 struct job_extent {
     struct job_container *container;
-    char *window;  /* its first byte; NULL on other hosts than rank 0's */
-    int64_t bytes; /* of the window */
-    int64_t offset;
+    char *window; /* its first byte; NULL on other hosts than rank 0's */
+    int64_t bytes, offset;
     enum lemon_direction direction;
-    struct limefile_conversion conversion; /* as it is read; all 0: none */
-    struct job_permit permit;              /* to write */
-    struct lemon_share share;              /* of the file's bytes */
+    struct job_permit permit; /* to write */
+    struct lemon_share share;
 };
 
 /* Moves a range of the extent between the file and `data`: 0 or an errno, with words. */
@@ -47,10 +43,6 @@ void job_extent_parse(struct job_worker *, struct limejob_packet *command, enum 
 
 /* The range of a rank; empty ones have *from == *to. */
 void job_extent_range(const struct job_extent *, int rank, int64_t *from, int64_t *to);
-
-/* Where in the file, from the extent's start there, that place of the window is: of whole
- * numbers. */
-int64_t job_extent_in_file(const struct job_extent *, int64_t at);
 
 /* On rank 0's host: moves this rank's range, and has the others' messages moved. */
 void job_extent_move(struct job_worker *, const struct job_extent *,

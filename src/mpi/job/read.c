@@ -1,5 +1,5 @@
-/* read.c - an extent, read by all ranks, and converted if it is to be; those of other hosts
- * send what they have read to rank 0, and read the next part while one travels */
+/* read.c - an extent, read by all ranks; those of other hosts send what they have read to rank
+ * 0, and read the next part while one travels */
 #define _GNU_SOURCE
 #include "extent.h"
 
@@ -19,31 +19,6 @@ static int read_range(struct job_worker *worker, const struct job_extent *extent
     return EIO;
 }
 
-/* Through the scratch, in reads that end at multiples of LIMEJOB_ALIGN of the file if numbers
- * do, so that they may go around the page cache. */
-static int convert_range(struct job_worker *worker, const struct job_extent *extent, char *to,
-                         int64_t from, int64_t bytes, char *text, size_t cap)
-{
-    const struct limefile_conversion *c = &extent->conversion;
-    char *scratch = job_worker_scratch(worker);
-    int64_t at = job_extent_in_file(extent, from), end = at + job_extent_in_file(extent, bytes);
-    if (!scratch) {
-        snprintf(text, cap, "%.100s: no memory to convert", worker->host);
-        return ENOMEM;
-    }
-    while (at < end) {
-        int64_t skew = (extent->offset + at) % LIMEJOB_ALIGN, n = JOB_SCRATCH - skew;
-        n = n < end - at ? n - n % c->from : end - at;
-        int code = read_range(worker, extent, scratch + skew, at, n, text, cap);
-        if (code)
-            return code;
-        limefile_convert(c, to, scratch + skew, (size_t)(n / c->from));
-        to += n / c->from * c->to;
-        at += n;
-    }
-    return 0;
-}
-
 /* A buffer whose message has gone. */
 static int free_buffer(struct job_worker *worker)
 {
@@ -60,7 +35,7 @@ static int free_buffer(struct job_worker *worker)
 
 /* After an error, messages are empty. */
 static void send_range(struct job_worker *worker, const struct job_extent *extent,
-                       const struct limejob_packet *packet, job_mover *read)
+                       const struct limejob_packet *packet)
 {
     uint64_t got = 0;
     int64_t from, to;
@@ -72,7 +47,7 @@ static void send_range(struct job_worker *worker, const struct job_extent *exten
         char *buffer = job_extent_buffer(worker, extent, i, at);
         int64_t bytes = to - at < JOB_PART ? to - at : JOB_PART;
         if (!code)
-            code = read(worker, extent, buffer, at, bytes, text, sizeof text);
+            code = read_range(worker, extent, buffer, at, bytes, text, sizeof text);
         MPI_Isend(buffer, code ? 0 : (int)bytes, MPI_BYTE, 0, JOB_TAG_READ, worker->comm,
                   &worker->sends[i]);
         got += code ? 0 : (uint64_t)bytes;
@@ -80,22 +55,12 @@ static void send_range(struct job_worker *worker, const struct job_extent *exten
     job_extent_answer(worker, packet, code, text, got);
 }
 
-static void obey(struct job_worker *worker, struct limejob_packet *packet, job_mover *read)
+void job_extent_read(struct job_worker *worker, struct limejob_packet *packet)
 {
     struct job_extent extent;
     job_extent_parse(worker, packet, LEMON_READ, &extent);
     if (worker->places[worker->rank].local)
-        job_extent_move(worker, &extent, packet, read);
+        job_extent_move(worker, &extent, packet, read_range);
     else
-        send_range(worker, &extent, packet, read);
-}
-
-void job_extent_read(struct job_worker *worker, struct limejob_packet *packet)
-{
-    obey(worker, packet, read_range);
-}
-
-void job_extent_convert(struct job_worker *worker, struct limejob_packet *packet)
-{
-    obey(worker, packet, convert_range);
+        send_range(worker, &extent, packet);
 }

@@ -52,7 +52,6 @@ void job_request_free(struct job_server *server, struct job_request *request)
     struct job_client *client = request->client;
     server->table[request->slot] = NULL;
     server->outstanding--;
-    free(request->measure);
     free(request);
     if (client) {
         client->in_flight--;
@@ -80,8 +79,7 @@ void job_request_send(struct job_server *server, struct job_request *request,
 
 static bool is_move(const struct job_request *request)
 {
-    return request->opcode == JOB_READ || request->opcode == JOB_CONVERT ||
-           request->opcode == JOB_WRITE;
+    return request->opcode == JOB_READ || request->opcode == JOB_WRITE;
 }
 
 static bool is_same_inode(const struct job_file *a, const struct job_file *b)
@@ -117,8 +115,6 @@ static void put_result(const struct job_server *server, const struct job_request
     } else if (request->opcode == JOB_SUM) {
         limejob_put_u32(reply, request->suma);
         limejob_put_u32(reply, request->sumb);
-    } else if (request->opcode == JOB_PHYSICS) {
-        job_measure_put(request, reply);
     }
 }
 
@@ -163,7 +159,7 @@ static void check_all_moved(struct job_request *request)
              (unsigned long long)request->moved, (unsigned long long)request->bytes);
 }
 
-/* Of a read, converted or not, a write, a sync or a sum. */
+/* Of a read, a write, a sync or a sum. */
 static void finish_io(struct job_server *server, struct job_request *request)
 {
     if (request->opcode == JOB_SYNC) {
@@ -189,11 +185,9 @@ static void finish(struct job_server *server, struct job_request *request)
         job_file_opened(server, request);
         break;
     case JOB_READ:
-    case JOB_CONVERT:
     case JOB_WRITE:
     case JOB_SYNC:
     case JOB_SUM:
-    case JOB_PHYSICS:
         finish_io(server, request);
         break;
     case JOB_CLOSE:
@@ -214,8 +208,6 @@ static void take_reply(struct job_request *request, struct limejob_packet *packe
         request->suma ^= limejob_get_u32(packet);
         request->sumb ^= limejob_get_u32(packet);
     }
-    if (!code && request->opcode == JOB_PHYSICS)
-        request->moved += job_measure_take(request, packet);
     if (packet->broken && !code)
         code = EPROTO;
     if (code && !(request->code && request->text[0])) {

@@ -70,14 +70,13 @@ struct job_request {
     struct job_file *file;
     uint16_t client_opcode;
     uint64_t client_tag;
-    uint64_t bytes, at;          /* of the window, that are read into or written */
-    uint64_t offset;             /* in the file */
-    uint64_t gate, until;        /* of a write */
-    uint32_t uid;                /* for whom it is written */
-    int waiting;                 /* ranks that have not replied */
-    uint64_t moved;              /* bytes that the ranks have read or written */
-    uint32_t suma, sumb;         /* of a sum; so far */
-    struct job_measure *measure; /* of PHYSICS (measure.c); else NULL */
+    uint64_t bytes, at;   /* of the window, that are read into or written */
+    uint64_t offset;      /* in the file */
+    uint64_t gate, until; /* of a write */
+    uint32_t uid;         /* for whom it is written */
+    int waiting;          /* ranks that have not replied */
+    uint64_t moved;       /* bytes that the ranks have read or written */
+    uint32_t suma, sumb;  /* of a sum; so far */
     int code;
     char text[JOB_TEXT_MAX];
     int64_t since_us;
@@ -216,7 +215,7 @@ struct job_opened *job_client_find(struct job_client *, uint32_t id);
 
 /* ---- clientio.c ---- */
 
-/* READ, CONVERT or WRITE; SYNC; SUM. */
+/* READ or WRITE; SYNC; SUM. */
 void job_client_move(struct job_server *, struct job_client *, struct limejob_packet *);
 void job_client_sync(struct job_server *, struct job_client *, struct limejob_packet *);
 void job_client_sum(struct job_server *, struct job_client *, struct limejob_packet *);
@@ -229,15 +228,6 @@ struct job_file *job_client_file(struct job_server *, struct job_client *,
 struct job_request *job_client_begin(struct job_server *, struct job_client *,
                                      const struct limejob_packet *, uint16_t opcode,
                                      struct job_file *);
-
-/* ---- measure.c: PHYSICS ---- */
-
-void job_client_physics(struct job_server *, struct job_client *, struct limejob_packet *);
-
-/* What a worker replies after its code, how many steps it has measured; 0: that makes no sense.
- */
-uint64_t job_measure_take(struct job_request *, struct limejob_packet *);
-void job_measure_put(const struct job_request *, struct limejob_packet *reply);
 
 /* ---- request.c ---- */
 

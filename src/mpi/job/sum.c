@@ -39,6 +39,19 @@ static void take_share(const struct job_worker *worker, struct sites *sites)
     sites->first += from;
 }
 
+/* Returns JOB_PART bytes, aligned for direct reads, with LIMEJOB_SITE_MAX before them, or NULL:
+ * no memory. */
+static char *get_scratch(struct job_worker *worker)
+{
+    const size_t before = LIMEFILE_HUGE_PAGE; /* so that the rest is aligned, too */
+    size_t bytes = before + JOB_PART;
+    _Static_assert(LIMEJOB_SITE_MAX <= LIMEFILE_HUGE_PAGE,
+                   "what comes before it fits into a huge page");
+    if (!worker->scratch)
+        worker->scratch = limefile_buffer_new(&bytes);
+    return worker->scratch ? worker->scratch + before : NULL;
+}
+
 /* Reads end at multiples of LIMEJOB_ALIGN of the file, so that they may go around the page
  * cache; sites do not: before the buffer there is room for the part of one that is left of the
  * read before. */
@@ -76,7 +89,7 @@ void job_extent_sum(struct job_worker *worker, struct limejob_packet *packet)
     char text[JOB_TEXT_MAX] = "", why[128] = "";
     struct limefile_checksum sum = {0};
     struct sites sites = parse(worker, packet);
-    char *buffer = job_worker_scratch(worker);
+    char *buffer = get_scratch(worker);
     take_share(worker, &sites);
     int code = buffer ? add_all(worker, &sites, buffer, &sum, why, sizeof why) : ENOMEM;
     if (code)

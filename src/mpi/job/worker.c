@@ -1,7 +1,6 @@
 /* worker.c - the loop of a worker */
 #define _GNU_SOURCE
 #include "worker.h"
-#include "limefile.h"
 #include "listen.h"
 #include "say.h"
 #include "turns.h"
@@ -73,17 +72,6 @@ void job_worker_answer(struct job_worker *worker, const struct limejob_packet *r
 {
     if (limejob_send(&worker->channel, reply, ANSWER_MS) != 0)
         job_watch_end(); /* the server is gone, or has found a fault and said so */
-}
-
-char *job_worker_scratch(struct job_worker *worker)
-{
-    const size_t before = LIMEFILE_HUGE_PAGE; /* so that the rest is aligned, too */
-    size_t bytes = before + JOB_SCRATCH;
-    _Static_assert(LIMEJOB_SITE_MAX <= LIMEFILE_HUGE_PAGE,
-                   "what comes before it fits into a huge page");
-    if (!worker->scratch)
-        worker->scratch = limefile_buffer_new(&bytes);
-    return worker->scratch ? worker->scratch + before : NULL;
 }
 
 void job_worker_pause(int us)
@@ -160,9 +148,6 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
     case JOB_READ:
         job_extent_read(worker, packet);
         return true;
-    case JOB_CONVERT:
-        job_extent_convert(worker, packet);
-        return true;
     case JOB_WRITE:
         job_extent_write(worker, packet);
         return true;
@@ -171,9 +156,6 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
         return true;
     case JOB_SUM:
         job_extent_sum(worker, packet);
-        return true;
-    case JOB_PHYSICS:
-        job_extent_physics(worker, packet);
         return true;
     case JOB_SERVING:
         remember_socket(worker, packet);

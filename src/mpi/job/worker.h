@@ -15,7 +15,6 @@
 enum {
     JOB_PART = 4 << 20, /* of what goes over MPI at once */
     JOB_SENDS = 4,      /* parts that may be on their way */
-    JOB_SCRATCH = 16 << 20,
 };
 
 /* A container that is open. */
@@ -54,7 +53,7 @@ struct job_worker {
     /* Ranks on other hosts: what is on its way to rank 0. */
     char *buffers; /* JOB_SENDS of them */
     MPI_Request sends[JOB_SENDS];
-    char *scratch; /* job_worker_scratch(); NULL until it is needed */
+    char *scratch; /* of sum.c; NULL until it is needed */
 };
 
 /* ---- worker.c ---- */
@@ -72,10 +71,6 @@ void job_worker_answer(struct job_worker *, const struct limejob_packet *);
 /* Nothing can be done but to end at once. */
 void job_worker_fault(struct job_worker *, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
-
-/* Room for what is read and does not go on as it is: JOB_SCRATCH bytes, aligned for direct
- * reads, and LIMEJOB_SITE_MAX before them. NULL: no memory. */
-char *job_worker_scratch(struct job_worker *);
 
 /* Lets others run for a moment. */
 void job_worker_pause(int us);
@@ -112,11 +107,9 @@ int job_store_sync(struct job_container *, char *text, size_t cap);
 /* ---- read.c, write.c, sum.c, extent.c ---- */
 
 void job_extent_read(struct job_worker *, struct limejob_packet *command);
-void job_extent_convert(struct job_worker *, struct limejob_packet *command);
 void job_extent_write(struct job_worker *, struct limejob_packet *command);
 void job_extent_sync(struct job_worker *, struct limejob_packet *command);
 void job_extent_sum(struct job_worker *, struct limejob_packet *command);
-void job_extent_physics(struct job_worker *, struct limejob_packet *command);
 
 /* Rank 0: takes note of what has come and gone, and replies to what is complete; other ranks:
  * what has gone. True if anything has. */

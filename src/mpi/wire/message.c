@@ -6,8 +6,6 @@ enum {
     OPENING_LEAST = LIMEJOB_IDENTITY_BYTES + 4 + 2,
     OPENING_MOST = LIMEJOB_IDENTITY_BYTES + 4 + LIMEJOB_PATH_MAX - 1,
     WRITE_BYTES = 4 + 8 + 8 + 8 + 8 + 8 + 4,
-    CONVERT_BYTES = 4 + 8 + 8 + 8 + 4 + 4 + 4,
-    PHYSICS_BYTES = 4 + 8 + 4 * 4 + 4 + 8 + 4 * 8,
 };
 
 static const struct limejob_message messages[] = {
@@ -21,8 +19,6 @@ static const struct limejob_message messages[] = {
     {LIMEJOB_WRITE, "write", WRITE_BYTES, WRITE_BYTES},
     {LIMEJOB_SYNC, "sync", 4, 4},
     {LIMEJOB_SUM, "sum", 4 + 8 + 8 + 8 + 8, 4 + 8 + 8 + 8 + 8},
-    {LIMEJOB_CONVERT, "convert", CONVERT_BYTES, CONVERT_BYTES},
-    {LIMEJOB_PHYSICS, "physics", PHYSICS_BYTES, PHYSICS_BYTES},
 };
 
 const struct limejob_message *limejob_message_of(uint16_t opcode)

@@ -15,7 +15,6 @@
 #define LIMEFS_FACES_H
 
 #include "limeface.h"
-#include "limephysics.h"
 #include "view.h"
 
 struct limefs_face;
@@ -101,17 +100,6 @@ struct limefs_face_change {
 void limefs_face_change(struct limefs *, struct limefs_view *, uint64_t ordinal,
                         struct limefs_face_change *);
 void limefs_face_changed(struct limefs *, struct limefs_view *, struct limefs_face_change *);
-
-/* ---- physics (physics.c) ---- */
-
-/* What the job's ranks measure of a configuration, a record of a pinned view: takes its time.
- * *stop ends it early, with -EINTR. -ENODATA: it is not a configuration, or there is no job
- * that can; -EBUSY: somebody is writing it. */
-int limefs_physics_measure(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                           const atomic_bool *stop, struct limefile_physics *);
-
-/* 0: there may be a job that can; else -ENODATA. */
-int limefs_physics_ask(struct limefs *, struct limefs_view *, uint64_t ordinal);
 
 /* ---- listed (-o faces) ---- */
 

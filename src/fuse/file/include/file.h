@@ -133,18 +133,9 @@ ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64
 void limefs_answer_release(struct limefs *, struct limefs_answer *);
 
 /* The same of the record that is open, or that the open file is a face of; buf, aligned to a
- * page, has room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN. `forwards`: by the job,
- * if that has them. */
-ssize_t limefs_file_read_record(struct limefs *, struct limefs_file *, bool forwards, char *buf,
-                                size_t n, uint64_t offset, struct limefs_answer *);
-
-/* Whether the ranks may be asked to convert that record's numbers; and n bytes at `offset` of
- * what comes of them, `bytes` in all: n, -errno, or 0: they have not got them. */
-bool limefs_file_may_convert(struct limefs *, const struct limefs_file *,
-                             const struct limefile_conversion *);
-ssize_t limefs_file_read_converted(struct limefs *, struct limefs_file *,
-                                   const struct limefile_conversion *, uint64_t bytes, size_t n,
-                                   uint64_t offset, struct limefs_answer *);
+ * page, has room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN. */
+ssize_t limefs_file_read_record(struct limefs *, struct limefs_file *, char *buf, size_t n,
+                                uint64_t offset, struct limefs_answer *);
 
 /* readface.c: the same of a file of a face. */
 ssize_t limefs_file_read_face(struct limefs *, struct limefs_file *, char *buf, size_t n,

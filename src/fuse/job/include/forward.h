@@ -8,13 +8,10 @@
  * is forwarded; ahead of it go loads that double from 4 MiB to an extent, then so many extents
  * as it takes that the reader finds its bytes there. All else is read locally, and never waits.
  *
- * Offsets are in the container; those of numbers that the job converts, which are a stream of
- * their own, in what comes of them (form). One lock, the caller's, guards all of it.
+ * Offsets are in the container. One lock, the caller's, guards all of it.
  */
 #ifndef LIMEFS_FORWARD_H
 #define LIMEFS_FORWARD_H
-
-#include "limeconvert.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,25 +29,10 @@ enum limefs_extent_state {
     LIMEFS_EXTENT_READY,
 };
 
-/* In which form bytes of a container are fetched: all 0: as they are; else a record's numbers,
- * converted. */
-struct limefs_form {
-    struct limefile_conversion conversion;
-    uint64_t origin; /* of the record's data in the container; a multiple of a number's size */
-};
-
-/* Where the n-th byte of the record's converted numbers is in a form. Multiples of a page there
- * are, where numbers do not grow, such in the container, too. */
-uint64_t limefs_form_at(const struct limefs_form *, uint64_t n);
-
-/* Where in the container that place of a form is, which is between two numbers. */
-uint64_t limefs_form_source(const struct limefs_form *, uint64_t at);
-
 struct limefs_extent {
     enum limefs_extent_state state;
     bool dropped; /* its bytes are out of date; nobody finds it */
     uint64_t view;
-    struct limefs_form form;
     uint64_t from, to;
     uint64_t used;  /* bytes of it that were asked for */
     unsigned holds; /* replies that are being given out of it */
@@ -58,8 +40,7 @@ struct limefs_extent {
 };
 
 struct limefs_flow {
-    uint64_t view; /* 0: none */
-    struct limefs_form form;
+    uint64_t view;  /* 0: none */
     uint64_t next;  /* the end of the furthest request */
     uint64_t run;   /* bytes that it has gone on for */
     uint64_t ahead; /* up to here it has been asked for */
@@ -70,8 +51,7 @@ struct limefs_flow {
 
 /* Bytes that are being changed, from before the first of them is until after the last. While
  * that lasts, they are not fetched; and what was fetched of them is dropped when it begins. So
- * nothing is ever found that is older than a change that has ended, or that saw half of one.
- * In the container. */
+ * nothing is ever found that is older than a change that has ended, or that saw half of one. */
 struct limefs_change {
     struct limefs_change *next;
     uint64_t view;
@@ -94,7 +74,6 @@ struct limefs_forward {
 /* A request of n bytes at `at`, in a record whose data are [begin, end). */
 struct limefs_want {
     uint64_t view; /* its id */
-    struct limefs_form form;
     uint64_t begin, end;
     uint64_t at;
     size_t n;

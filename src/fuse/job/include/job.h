@@ -12,7 +12,6 @@
 #include "forward.h"
 #include "limefs.h"
 #include "limeildg.h"
-#include "limephysics.h"
 #include "limerange.h"
 
 #include <sys/uio.h>
@@ -30,18 +29,13 @@ void limefs_job_watch_start(struct limefs *);
 /* A large record is opened: the job may as well open its container. */
 void limefs_job_prepare(struct limefs *, const struct limefs_view *);
 
-/* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it; or all of
- * that in another form. */
+/* Bytes [at, at + n) of a container, in a record whose data are [begin, end) of it. */
 struct limefs_range {
     struct limefs_view *view;
-    struct limefs_form form;
     uint64_t begin, end, at;
     size_t n;
     uint64_t shape; /* of the view's writer, if it has one, when that was so */
 };
-
-/* Whether there is a job that may have bytes in that form. */
-bool limefs_job_may_have(struct limefs *, const struct limefs_form *);
 
 /*
  * The range out of the window: the pieces, and how many. 0: read it locally. What was given is
@@ -76,11 +70,6 @@ void limefs_job_touched(struct limefs *, struct limefs_view *);
 int limefs_job_sum(struct limefs *, const struct limefs_view *, const struct limefile_field *,
                    limefile_sum_progress_fn *progress, void *context,
                    struct limefile_checksum *);
-
-/* The same of what is measured of a configuration; 0: not by the job. */
-int limefs_job_physics(struct limefs *, const struct limefs_view *,
-                       const struct limefile_field *, limefile_sum_progress_fn *progress,
-                       void *context, struct limefile_physics *);
 
 /* The path of a view's container, and how many bytes of it name a folder that only the
  * administrator changes: what is mounted, or its folder. False: it is longer than cap. */

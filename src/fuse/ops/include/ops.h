@@ -14,8 +14,8 @@ struct limefs_file;
 /* Replies to an open, once the record is verified where that is wanted. Takes the file. */
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *, struct fuse_file_info *);
 
-/* A getxattr of LIMEFS_VERIFY, LIMEFS_CKSUM or LIMEFS_PHYSICS: true if that is what it is, and
- * it is taken care of. */
+/* A getxattr of LIMEFS_VERIFY or LIMEFS_CKSUM: true if that is what it is, and it is taken care
+ * of. */
 bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 
 /* ---- range.c ---- */

@@ -21,7 +21,6 @@
 #ifndef LIMEFACE_H
 #define LIMEFACE_H
 
-#include "limeconvert.h"
 #include "limeildg.h"
 
 /* ---- the array that a field is (array.c) -------------------------------------------- */
@@ -124,15 +123,10 @@ struct limefile_face_piece {
     enum limefile_face_what what;
     uint64_t bytes;           /* from offset to the end of the piece; 0: the file ends here */
     const unsigned char *own; /* OWN: the bytes; as long-lived as the face */
-    uint64_t at; /* STORED: where in the record's data; COMPUTED: of those computed */
+    uint64_t at;              /* STORED: where in the record's data */
 };
 void limefile_face_piece(const struct limefile_face *, uint64_t number, uint64_t offset,
                          struct limefile_face_piece *out);
-
-/* Whether all that is computed of a face's file is the record's numbers in their order, each
- * converted: then which way, and how many bytes they take there. */
-bool limefile_face_conversion(const struct limefile_face *, struct limefile_conversion *,
-                              uint64_t *bytes);
 
 /* How the record's data are read: as pread, all n bytes but at the end of the file; offsets
  * from the first byte of the data. -errno. Several threads may call it at once. */

@@ -107,53 +107,6 @@ void limefile_physics_planes_merge(struct limefile_physics_planes *,
 void limefile_physics_planes_tell(const struct limefile_physics_planes *,
                                   struct limefile_physics *out);
 
-/* ---- parts of one (parts.c) ---------------------------------------------------------- */
-
-/*
- * For who has parts measured elsewhere. A lattice is cut into blocks of x, y and z, which
- * follow from its extents. A step is a block in one time slice; what is measured of it, with
- * the links of neighbours, is put together to the same bits as limefile_physics_measure()
- * gives.
- */
-struct limefile_physics_part {
-    uint64_t block, blocks; /* from that one on, so many, */
-    uint64_t slice, slices; /* in each of these time slices */
-};
-
-/* Over the sites of a step, or of several. */
-struct limefile_physics_sums {
-    double space, time, trace;
-};
-
-/* What does not depend on the order in which it is put together. */
-struct limefile_physics_tally {
-    double unitarity, determinant; /* the largest */
-    uint64_t nonfinite, bad_links, bad_sites;
-    struct limefile_physics_bad first;
-};
-void limefile_physics_merge(struct limefile_physics_tally *,
-                            const struct limefile_physics_tally *other);
-
-/* All of it: how many blocks and time slices. -EINVAL: no such extents or precision. */
-int limefile_physics_whole(const struct limefile_sites *, struct limefile_physics_part *out);
-
-/* The sums of each step, those of a block one after the other; what is found is merged into the
- * tally. By the calling thread. Errors as of limefile_physics_measure(); -EINVAL also: the part
- * is not one of the lattice's. */
-int limefile_physics_measure_part(const struct limefile_sites *,
-                                  const struct limefile_physics_part *, double bound,
-                                  struct limefile_physics_sums *sums,
-                                  struct limefile_physics_tally *);
-
-/* Of the sums of all steps and the tally. -EINVAL, -ENOMEM. */
-int limefile_physics_conclude(const struct limefile_sites *, double bound,
-                              const struct limefile_physics_sums *,
-                              const struct limefile_physics_tally *,
-                              struct limefile_physics *out);
-
-/* The bound that stands for 0. */
-double limefile_physics_bound(const struct limefile_sites *, double bound);
-
 /* ---- one matrix ---------------------------------------------------------------------- */
 
 /* One matrix (link.c): which of its real numbers is not finite, or -1 and both deviations. */
@@ -165,15 +118,6 @@ int limefile_physics_bad_text(const struct limefile_physics_bad *, char *buf, si
 
 /* The word for scripts: "nan", "infinite", "unitarity", "determinant". */
 const char *limefile_physics_wrong_word(enum limefile_physics_wrong);
-
-/* What was measured as one line, without loss, for who hands it on: at most
- * LIMEFILE_PHYSICS_TEXT_MAX bytes with the NUL. As snprintf. */
-enum { LIMEFILE_PHYSICS_TEXT_MAX = 512 };
-int limefile_physics_print(const struct limefile_physics *, char *buf, size_t cap);
-
-/* That line of the configuration. False: it is none, or a link is not one of its own. */
-bool limefile_physics_parse(const char *line, const struct limefile_sites *,
-                            struct limefile_physics *out);
 
 /* ---- what metadata say of it (stated.c) ---------------------------------------------- */
 

@@ -19,7 +19,6 @@ struct check_options {
     bool list_skipped; /* name the files that are skipped */
     bool all;          /* a file in a directory that is not a container is bad */
     unsigned threads;
-    bool here; /* by this host's processors, though a mount may have ranks */
 };
 
 /* Path, options and progress are the caller's. The rest is zero to begin with. */

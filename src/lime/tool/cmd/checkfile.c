@@ -220,7 +220,6 @@ static void begin_data(struct look *look)
         .c = &look->c,
         .fields = &look->fields,
         .threads = o->threads,
-        .here = o->here,
         .quiet = o->quiet || o->json,
         .keep = o->json,
         .summed = o->data,

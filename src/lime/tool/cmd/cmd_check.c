@@ -268,7 +268,6 @@ static int take_option(struct options *o, int opt, char **argv)
         o->check.quiet = true;
         return TOOL_GOOD;
     case 'j':
-        o->check.here = true;
         return threads_option(&cmd_check, &o->check.threads);
     case OPT_JSON:
         o->check.json = true;

@@ -92,7 +92,7 @@ static const char *plural(uint64_t n)
 /* What lime check finds in the file as it is now: an exit status. */
 static int check_now(struct repair *repair, bool quiet, struct check *check)
 {
-    const struct check_options options = {.quiet = quiet, .threads = 1, .here = true};
+    const struct check_options options = {.quiet = quiet, .threads = 1};
     *check = (struct check){
         .path = repair->path, .options = &options, .progress = &repair->progress};
     progress_begin(&repair->progress, "check", size_of(repair));

@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 static int keep(struct physics_check *p, const struct physics_result *result)
@@ -143,17 +142,6 @@ static int read_ahead(void *context, uint64_t first, uint64_t count, void *out)
     return a->sites.read(a->sites.context, first, count, out);
 }
 
-/* A mount whose job can has its ranks measure it. */
-static bool ask_mount(int fd, const struct limefile_sites *sites, struct limefile_physics *out)
-{
-    char line[LIMEFILE_PHYSICS_TEXT_MAX + 1];
-    ssize_t n = fgetxattr(fd, "user.lime.physics", line, sizeof line - 1);
-    if (n <= 0)
-        return false;
-    line[n] = '\0';
-    return strlen(line) == (size_t)n && limefile_physics_parse(line, sites, out);
-}
-
 static int measure(const struct field_check *check, const struct limefile_field *f,
                    struct physics_result *result)
 {
@@ -174,8 +162,7 @@ static int measure(const struct field_check *check, const struct limefile_field 
         sites.read = read_ahead;
         sites.context = &a;
         a.slice = sites.extent[0] * sites.extent[1] * sites.extent[2];
-        if (!check->c->mounted || check->here || !ask_mount(a.fd, &sites, &result->is))
-            err = limefile_physics_measure(&sites, &options, &result->is);
+        err = limefile_physics_measure(&sites, &options, &result->is);
     }
     close(a.fd);
     return err;

@@ -85,15 +85,6 @@ enum limejob_opcode {
      * request: u32 file, u64 offset, u64 bytes, u64 site_bytes, u64 first
      * reply: u32 suma, u32 sumb */
     LIMEJOB_SUM,
-    /* Numbers of a file that is open for reading, converted: of `from` bytes and big-endian in
-     * the file, of `to` bytes in the window; both 4 or 8.
-     * request: u32 file, u64 offset, u64 bytes (of the file: whole numbers), u64 at (in the
-     *          window), u32 from, u32 to, u32 little (1: in the window, they are little-endian)
-     * reply: u64 bytes in the window: all of them, else there is a code. */
-    LIMEJOB_CONVERT,
-    /* Part of what limephysics.h measures of a configuration's sites, of a file that is open
-     * for reading; limejobphysics.h. No window is needed. */
-    LIMEJOB_PHYSICS,
     /* Between the job's own processes: src/mpi/job/control.h */
     LIMEJOB_INTERNAL = 0x100,
 };

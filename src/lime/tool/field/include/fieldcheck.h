@@ -14,7 +14,6 @@ struct field_check {
     const struct container *c; /* with its index */
     const struct limefile_fields *fields;
     unsigned threads;
-    bool here;             /* not by a mount's ranks */
     bool quiet;            /* answers nothing; findings are reported anyway */
     bool keep;             /* for JSON: the result of each field */
     bool summed, physical; /* --data, --physics */
