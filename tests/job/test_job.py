@@ -634,33 +634,7 @@ class WritingFails(jobtest.TestCase):
         self.assertEqual((status["in_flight"], status["errors"]), (0, 0))
 
 
-def slice_of(tid):
-    """Nanoseconds that the scheduler gives it at a time; 0: it does not say (before Linux 6.12), or
-    it has another policy than most."""
-    attr = ctypes.create_string_buffer(56)
-    number = {"x86_64": 315}.get(os.uname().machine, 275)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(number, int(tid), attr, 56, 0) != 0:
-        raise OSError(ctypes.get_errno(), "sched_getattr")
-    _, policy, _, _, _, slice_ns, *_ = struct.unpack("=IIQiIQQQII", attr.raw)
-    return 0 if policy else slice_ns
-
-
 class Commands(jobtest.TestCase):
-    def test_turns(self):
-        """A rank that writes is given a processor in short turns, one that reads is not."""
-        usual = slice_of(0)
-        if not usual:
-            self.skipTest("needs Linux 6.12, and no scheduling of its own")
-        path, _data = self.data_file(MIB)
-        job = self.job(2)
-        client = job.client(MIB)
-        read, written = client.open(path), client.open_for_writing(path)
-        for act, file, turn in ((client.read, read, usual), (client.write, written, 100_000),
-                                (client.read, read, usual)):
-            act(file, 0, MIB, 0)
-            self.assertEqual([slice_of(pid) for pid in job.rank_pids()], [turn, turn])
-
     def test_status(self):
         path, _data = self.data_file(1_000_000)
         job = self.job(3)

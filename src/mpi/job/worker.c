@@ -3,7 +3,6 @@
 #include "worker.h"
 #include "listen.h"
 #include "say.h"
-#include "turns.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -131,7 +130,6 @@ static void unmap_window(struct job_worker *worker, struct limejob_packet *packe
 /* False: the end. */
 static bool obey(struct job_worker *worker, struct limejob_packet *packet)
 {
-    job_turns_shorten(packet->opcode == JOB_WRITE);
     switch (packet->opcode) {
     case JOB_WINDOW:
         map_window(worker, packet);
