@@ -533,7 +533,8 @@ class WritingFails(jobtest.TestCase):
                 client.start_sync(file)
                 os.kill(pid, signal.SIGKILL)
             self.assertTrue(client.is_dropped())
-            self.assertGone(job, 5 * limetest.SLOWNESS)
+            self.assertGone(job, 5 * limetest.SLOWNESS,
+                            killed=victim != 1)  # rank 0 is killed, or stopped
             self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
 
     def test_stopped(self):
@@ -819,15 +820,15 @@ class Ending(jobtest.TestCase):
     def test_rank_killed(self):
         for victim in range(3):
             job = self.busy_job()
-            os.kill(sorted(job.rank_pids())[victim], signal.SIGKILL)
-            self.assertGone(job, 5 * limetest.SLOWNESS)
+            os.kill(job.rank_pids_by_rank()[victim], signal.SIGKILL)
+            self.assertGone(job, 5 * limetest.SLOWNESS, killed=victim == 0)
             self.assertNotEqual(job.process.returncode, 0)
 
     def test_rank_killed_when_idle(self):
         for victim in range(2):
             job = self.job(2)
-            os.kill(sorted(job.rank_pids())[victim], signal.SIGKILL)
-            self.assertGone(job, 5 * limetest.SLOWNESS)
+            os.kill(job.rank_pids_by_rank()[victim], signal.SIGKILL)
+            self.assertGone(job, 5 * limetest.SLOWNESS, killed=victim == 0)
 
     def test_mpirun_killed(self):
         for job in self.job(3), self.busy_job():
@@ -877,7 +878,7 @@ class Ending(jobtest.TestCase):
             for job in self.job(3), self.busy_job():
                 left = segments(job)
                 end(job)
-                self.assertGone(job, mpirun_killed=True)
+                self.assertGone(job, killed=True)
                 self.assertEqual([name for name in left if os.path.exists(name)], [])
 
     def test_killed_at_any_moment(self):
@@ -890,20 +891,7 @@ class Ending(jobtest.TestCase):
                 os.kill(random.choice(ranks), signal.SIGKILL)
             else:
                 job.process.kill()
-            self.assertGone(job, 15 * limetest.SLOWNESS, mpirun_killed=True, starting=True)
-
-    def test_killed_when_it_begins_to_serve(self):
-        """Before the others know which socket is theirs."""
-        for i in range(50 if limetest.STRESS else 6):
-            job = jobtest.Job(3).launch()
-            self.assertTrue(jobtest.wait_until(lambda: len(job.rank_pids_by_rank()) == 3,
-                                               jobtest.START_S))
-            victim = job.rank_pids_by_rank()[0] if i % 3 else job.process.pid
-            end = time.monotonic() + jobtest.START_S
-            while not os.path.lexists(job.path) and time.monotonic() < end:
-                pass
-            os.kill(victim, signal.SIGKILL)
-            self.assertGone(job, 15 * limetest.SLOWNESS, mpirun_killed=True)
+            self.assertGone(job, 15 * limetest.SLOWNESS, killed=True, starting=True)
 
 
 class Idle(jobtest.TestCase):

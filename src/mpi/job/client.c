@@ -52,7 +52,7 @@ static void unmap(struct job_server *server, const struct job_client *client)
     static struct limejob_packet packet;
     struct job_request *request = job_request_new(server, JOB_UNMAP, NULL, NULL);
     if (!request)
-        job_server_fault(server, "unmap a window: %s", strerror(ENOMEM));
+        job_server_fault("unmap a window: %s", strerror(ENOMEM));
     limejob_request(&packet, JOB_UNMAP, 0);
     limejob_put_u32(&packet, client->window);
     job_request_send(server, request, &packet);

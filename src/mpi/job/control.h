@@ -33,8 +33,6 @@ enum job_control {
     /* u32 file, u64 offset, u64 bytes, u64 site_bytes, u64 first;
      * reply: u64 bytes, u32 suma, u32 sumb */
     JOB_SUM,
-    /* u64 device, u64 inode of the socket that clients use; no reply */
-    JOB_SERVING,
     /* no reply */
     JOB_END,
     /* worker to server, no reply: a signal says that the job is to end */

@@ -212,7 +212,7 @@ void job_file_unref(struct job_server *server, struct job_file *file)
     }
     struct job_request *request = job_request_new(server, JOB_CLOSE, NULL, NULL);
     if (!request)
-        job_server_fault(server, "%s: close: %s", file->path, strerror(ENOMEM));
+        job_server_fault("%s: close: %s", file->path, strerror(ENOMEM));
     request->file = file;
     limejob_request(&packet, JOB_CLOSE, 0);
     limejob_put_u32(&packet, file->id);

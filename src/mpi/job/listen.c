@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,11 +19,15 @@ enum {
     BACKLOG = 1024,
     LOCK_TRIES = 20,
     LOCK_PAUSE_MS = 50,
-    DEATH_TRIES = 100,
-    DEATH_PAUSE_MS = 10,
 };
 
-static atomic_int listening = -1;
+/* The socket of this process. */
+static struct {
+    const char *path;
+    dev_t dev;
+    ino_t ino;
+    atomic_bool is_bound;
+} own;
 
 static void address_of(const char *path, struct sockaddr_un *address)
 {
@@ -52,17 +57,12 @@ int job_listen_check(const char *path)
     return -err;
 }
 
-static void pause_ms(long ms)
-{
-    struct timespec pause = {0, ms * 1000000L};
-    nanosleep(&pause, NULL);
-}
-
 /* Not for long: in /tmp, anybody may hold it for ever. */
 static void lock_for_a_moment(int fd)
 {
+    const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
     for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
-        pause_ms(LOCK_PAUSE_MS);
+        nanosleep(&pause, NULL);
 }
 
 /* The directory of the socket, locked if possible, so that of two jobs that find a dead socket
@@ -78,7 +78,7 @@ static int lock_directory(const char *path)
     return fd;
 }
 
-static int bind_and_listen(int fd, const char *path, dev_t *dev, ino_t *ino)
+static int bind_and_listen(int fd, const char *path)
 {
     struct stat st;
     struct sockaddr_un address;
@@ -92,8 +92,10 @@ static int bind_and_listen(int fd, const char *path, dev_t *dev, ino_t *ino)
     if (fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0)
         return -errno;
     if (listen(fd, BACKLOG) == 0 && lstat(path, &st) == 0) {
-        *dev = st.st_dev;
-        *ino = st.st_ino;
+        own.path = path;
+        own.dev = st.st_dev;
+        own.ino = st.st_ino;
+        atomic_store(&own.is_bound, true);
         return 0;
     }
     err = -errno;
@@ -101,43 +103,25 @@ static int bind_and_listen(int fd, const char *path, dev_t *dev, ino_t *ino)
     return err;
 }
 
-int job_listen(const char *path, dev_t *dev, ino_t *ino)
+int job_listen(const char *path)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    atomic_store(&listening, fd);
     int lock = lock_directory(path);
-    int err = bind_and_listen(fd, path, dev, ino);
+    int err = bind_and_listen(fd, path);
     if (lock >= 0)
         close(lock);
     if (!err)
         return fd;
-    atomic_store(&listening, -1);
     close(fd);
     return err;
 }
 
-void job_listen_remove(const char *path, dev_t dev, ino_t ino)
+void job_listen_remove(void)
 {
     struct stat st;
-    if (lstat(path, &st) == 0 && st.st_dev == dev && st.st_ino == ino)
-        unlink(path);
-}
-
-void job_listen_clear(const char *path)
-{
-    struct stat st;
-    int own = atomic_exchange(&listening, -1), tries = DEATH_TRIES;
-    if (own >= 0)
-        close(own); /* who has not bound it yet cannot any more */
-    if (lstat(path, &st) != 0)
-        return;
-    int lock = lock_directory(path);
-    while (job_listen_check(path) == -EADDRINUSE && tries-- > 0)
-        pause_ms(DEATH_PAUSE_MS);
-    if (job_listen_check(path) == 0)
-        job_listen_remove(path, st.st_dev, st.st_ino);
-    if (lock >= 0)
-        close(lock);
+    if (atomic_exchange(&own.is_bound, false) && lstat(own.path, &st) == 0 &&
+        st.st_dev == own.dev && st.st_ino == own.ino)
+        unlink(own.path);
 }

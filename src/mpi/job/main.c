@@ -168,7 +168,6 @@ static int run(struct job_worker *worker, struct job_server_setup *setup, bool o
         return finish_mpi(1);
     MPI_Bcast(&where, sizeof where, MPI_BYTE, 0, worker->comm);
     setup->where = &where;
-    job_worker_expect_socket(worker);
     if (!prepare(worker))
         job_worker_fault(worker, "start: %s", strerror(ENOMEM));
     err = worker->rank == 0

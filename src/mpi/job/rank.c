@@ -43,7 +43,7 @@ static void worker_ready(struct job_server *server, struct job_peer *peer, uint3
     if (done >= 0)
         return;
     if (!server->end_said)
-        job_server_fault(server, "rank %d on %s has ended: the job ends, too", worker->rank,
+        job_server_fault("rank %d on %s has ended: the job ends, too", worker->rank,
                          server->places[worker->rank].host);
     job_peer_drop(server, peer); /* it obeys */
 }
@@ -144,7 +144,7 @@ static void stranger_ready(struct job_server *server, struct job_peer *peer, uin
     remove_newcomer(server, worker);
     add(server, worker, rank);
     if (job_peer_put(server, peer, &reply) != 0)
-        job_server_fault(server, "rank %u on %s has ended", rank, server->places[rank].host);
+        job_server_fault("rank %u on %s has ended", rank, server->places[rank].host);
 }
 
 static struct job_rank *new_worker(struct job_server *server, int fd)
@@ -165,7 +165,7 @@ void job_ranks_add_own(struct job_server *server, int fd)
 {
     struct job_rank *worker = new_worker(server, fd);
     if (!worker)
-        job_server_fault(server, "start: %s", strerror(errno));
+        job_server_fault("start: %s", strerror(errno));
     add(server, worker, 0);
 }
 

@@ -71,8 +71,8 @@ void job_request_send(struct job_server *server, struct job_request *request,
         packet->fd = server->places[i].local ? fd : -1;
         int err = job_peer_put(server, &server->workers[i]->peer, packet);
         if (err)
-            job_server_fault(server, "rank %d on %s: send a command: %s", i,
-                             server->places[i].host, strerror(-err));
+            job_server_fault("rank %d on %s: send a command: %s", i, server->places[i].host,
+                             strerror(-err));
     }
     packet->fd = fd;
 }
@@ -223,8 +223,7 @@ void job_request_reply(struct job_server *server, int rank, struct limejob_packe
         packet->tag < server->table_size ? server->table[packet->tag] : NULL;
     if (!request || packet->flags != LIMEJOB_REPLY || packet->opcode != request->opcode ||
         request->waiting == 0)
-        job_server_fault(server, "rank %d on %s: replied to nothing", rank,
-                         server->places[rank].host);
+        job_server_fault("rank %d on %s: replied to nothing", rank, server->places[rank].host);
     take_reply(request, packet);
     if (request->waiting == 0)
         finish(server, request);

@@ -41,17 +41,9 @@ void job_log(const char *format, ...)
     va_end(args);
 }
 
-static void remove_socket(struct job_server *server)
-{
-    if (server->serving)
-        job_listen_remove(server->options->socket, server->socket_dev, server->socket_ino);
-    server->serving = false;
-}
-
-void job_server_fault(struct job_server *server, const char *format, ...)
+void job_server_fault(const char *format, ...)
 {
     va_list args;
-    remove_socket(server);
     va_start(args, format);
     job_vsay(format, args);
     va_end(args);
@@ -128,11 +120,11 @@ static struct job_peer *watch(struct job_server *server, int fd,
 {
     struct job_peer *peer = calloc(1, sizeof *peer);
     if (!peer)
-        job_server_fault(server, "start: %s", strerror(ENOMEM));
+        job_server_fault("start: %s", strerror(ENOMEM));
     peer->ready = ready;
     int err = job_peer_watch(server, peer, fd);
     if (err)
-        job_server_fault(server, "descriptor %d: watch: %s", fd, strerror(-err));
+        job_server_fault("descriptor %d: watch: %s", fd, strerror(-err));
     return peer;
 }
 
@@ -153,7 +145,8 @@ void job_server_end(struct job_server *server)
         job_watch_end(); /* workers may still wait for others: there is no orderly end */
     server->ending = true;
     server->end_until_us = job_now_us() + END_US;
-    remove_socket(server);
+    job_listen_remove();
+    server->serving = false;
     hang_up(server, &server->listener);
 }
 
@@ -172,7 +165,7 @@ static bool is_done(struct job_server *server)
     if (!server->ending)
         return false;
     if (job_now_us() > server->end_until_us)
-        job_server_fault(server, "%s: end: the ranks do not answer: all are killed",
+        job_server_fault("%s: end: the ranks do not answer: all are killed",
                          server->options->socket);
     if (!server->end_said && server->outstanding == 0)
         tell_workers(server);
@@ -214,8 +207,7 @@ static void watch_lifeline(struct job_server *server)
         epoll_ctl(server->epoll, EPOLL_CTL_DEL, fd, NULL);
         server->lifeline = watch(server, fd, lifeline_ready);
     } else {
-        job_server_fault(server,
-                         "descriptor %d: lifeline: %s: give a pipe or a terminal, as the "
+        job_server_fault("descriptor %d: lifeline: %s: give a pipe or a terminal, as the "
                          "standard input of mpirun",
                          fd, errno == EPERM ? "it is a file or /dev/null" : strerror(errno));
     }
@@ -243,22 +235,16 @@ static void say_ready(const struct job_server *server)
 /* All workers are there. */
 static void serve(struct job_server *server)
 {
-    static struct limejob_packet packet;
     const char *path = server->options->socket;
     job_ranks_end_meeting(server);
     hang_up(server, &server->meeting[0]);
     hang_up(server, &server->meeting[1]);
-    int fd = job_listen(path, &server->socket_dev, &server->socket_ino);
+    int fd = job_listen(path);
     if (fd < 0)
-        job_server_fault(server, "%s: listen: %s", path, strerror(-fd));
+        job_server_fault("%s: listen: %s", path, strerror(-fd));
     server->serving = true;
     server->listener = watch(server, fd, job_clients_accept);
     job_clients_accept(server, server->listener, 0);
-    limejob_request(&packet, JOB_SERVING, 0);
-    limejob_put_u64(&packet, (uint64_t)server->socket_dev);
-    limejob_put_u64(&packet, (uint64_t)server->socket_ino);
-    for (int i = 0; i < server->ranks; i++)
-        job_peer_put(server, &server->workers[i]->peer, &packet);
     say_ready(server);
 }
 
@@ -318,8 +304,7 @@ static void tick(struct job_server *server)
     if (!server->serving)
         job_ranks_tick(server);
     if (!server->serving && !server->ending && job_now_us() > server->join_until_us)
-        job_server_fault(server,
-                         "start: not all ranks have found rank 0, on %s: is there a "
+        job_server_fault("start: not all ranks have found rank 0, on %s: is there a "
                          "firewall between the hosts?",
                          server->places[0].host);
 }

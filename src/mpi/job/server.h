@@ -136,8 +136,6 @@ struct job_server {
     struct job_request **table;
     uint64_t table_size, outstanding;
     struct job_peer *dead;
-    dev_t socket_dev;
-    ino_t socket_ino;
     bool serving;
     bool ending, end_said; /* end_said: to the workers */
     int64_t end_until_us;
@@ -171,8 +169,7 @@ void job_peer_rest(struct job_server *, struct job_peer *, bool resting);
 void job_server_end(struct job_server *);
 
 /* Nothing can be done but to end at once. */
-void job_server_fault(struct job_server *, const char *format, ...)
-    __attribute__((format(printf, 2, 3), noreturn));
+void job_server_fault(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* A line on standard error, unless there have been many. */
 void job_log(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,6 +1,7 @@
 /* watch.c - what ends a rank out of order */
 #define _GNU_SOURCE
 #include "watch.h"
+#include "listen.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +21,6 @@ static struct {
     int signals, wants_end, woken;
     atomic_int channel; /* -1: none, or it means nothing any more */
     atomic_bool ending;
-    _Atomic(void (*)(void)) remove;
 } watch = {.channel = -1};
 
 /* ---- the end ---- */
@@ -41,18 +41,11 @@ static void remove_shared_memory(void)
         fclose(maps);
 }
 
-void job_watch_on_end(void (*remove)(void))
-{
-    watch.remove = remove;
-}
-
 void job_watch_end(void)
 {
     if (atomic_exchange(&watch.ending, true))
         pause(); /* another thread is on it */
-    void (*remove)(void) = watch.remove;
-    if (remove)
-        remove();
+    job_listen_remove();
     remove_shared_memory();
     _exit(1);
 }

@@ -15,10 +15,9 @@ int job_watch_start(int *wants_end);
 /* The process ends also when this is closed. */
 void job_watch_channel(int fd);
 
-/* Ends the process with what it would leave behind: MPI's shared memory, and what `remove`,
- * if there is one, removes. */
+/* Ends the process with what it would leave behind: MPI's shared memory, and rank 0's socket.
+ */
 void job_watch_end(void) __attribute__((noreturn));
-void job_watch_on_end(void (*remove)(void));
 
 /* The end is near and in order: a closed channel means nothing any more. */
 void job_watch_relax(void);

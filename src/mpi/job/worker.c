@@ -1,7 +1,6 @@
 /* worker.c - the loop of a worker */
 #define _GNU_SOURCE
 #include "worker.h"
-#include "listen.h"
 #include "say.h"
 #include "watch.h"
 
@@ -29,40 +28,6 @@ void job_worker_fault(struct job_worker *worker, const char *format, ...)
     va_end(args);
     job_say("rank %d on %s: %s", worker->rank, worker->host, text);
     job_watch_end();
-}
-
-/* ---- the server's socket ---- */
-
-static struct {
-    const char *path;
-    dev_t dev;
-    ino_t ino;
-} served;
-
-/* Rank 0 may be dead. */
-static void remove_socket(void)
-{
-    job_listen_remove(served.path, served.dev, served.ino);
-}
-
-static void clear_socket(void)
-{
-    job_listen_clear(served.path);
-}
-
-void job_worker_expect_socket(const struct job_worker *worker)
-{
-    served.path = worker->options->socket;
-    if (worker->places[worker->rank].local)
-        job_watch_on_end(clear_socket);
-}
-
-static void remember_socket(struct job_worker *worker, struct limejob_packet *packet)
-{
-    served.dev = (dev_t)limejob_get_u64(packet);
-    served.ino = (ino_t)limejob_get_u64(packet);
-    if (worker->places[worker->rank].local)
-        job_watch_on_end(remove_socket);
 }
 
 /* ---- to and from the server ---- */
@@ -154,9 +119,6 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
         return true;
     case JOB_SUM:
         job_extent_sum(worker, packet);
-        return true;
-    case JOB_SERVING:
-        remember_socket(worker, packet);
         return true;
     case JOB_END:
         return false;

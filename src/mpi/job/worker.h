@@ -58,10 +58,6 @@ struct job_worker {
 
 /* ---- worker.c ---- */
 
-/* Before the server begins: what is at its socket's path goes if this process ends out of
- * order, until it is known which one it is. */
-void job_worker_expect_socket(const struct job_worker *);
-
 /* Returns when the server says so. */
 void job_worker_run(struct job_worker *);
 
