@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -209,46 +208,6 @@ class Several(Measured):
             file.writelines(f"/none/{i}\n" for i in range(files))
         mb = self.peak_mb(["lime", "stage", "--files-from", names, folder], True)
         self.assert_small(mb, MILLION // 4, f"lime stage of {files} files that fail")
-
-
-def pss_mb(pid):
-    """Of a process and its children, what it shares divided among those that do."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            children = [int(child) for child in file.read().split()]
-        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-            own = next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
-    except (OSError, StopIteration):
-        return 0
-    return own / 1024 + sum(pss_mb(child) for child in children)
-
-
-class SeveralProcesses(Measured):
-    def peak_of_all_mb(self, args):
-        """Of a command and its processes, at once."""
-        most = 0
-        with subprocess.Popen([limetest.program("lime"), *args], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as command:
-            watchdog = threading.Timer(TIMEOUT, command.kill)
-            watchdog.start()
-            while command.poll() is None:
-                most = max(most, pss_mb(command.pid))
-                time.sleep(0.005)
-            watchdog.cancel()
-        self.assertIn(command.returncode, (0, 1), args)
-        return most
-
-    def test_several(self):
-        """Large files are looked at one after the other."""
-        records = MILLION // (50 if limetest.SANITIZED else 1)
-        paths = [os.path.join(self.tempdir(), "c.lime")]
-        make(paths[0], KINDS["long types"], records)
-        for i in range(3):
-            paths.append(paths[0] + str(i))
-            os.link(paths[0], paths[-1])
-        for command in ["check"], ["check", "--json"], ["info"]:
-            with self.subTest(command=command):
-                self.assert_small(self.peak_of_all_mb([*command, *paths]), records, command)
 
 
 class Unpacking(Measured):

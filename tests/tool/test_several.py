@@ -56,14 +56,6 @@ def kill(pid):
         pass
 
 
-def has_deleted_file(pid, folder):
-    try:
-        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-    except OSError:
-        return False
-    return any(link.startswith(folder) and link.endswith("(deleted)") for link in links)
-
-
 class Several(limetest.TestCase):
     def setUp(self):
         super().setUp()
@@ -138,12 +130,10 @@ class Several(limetest.TestCase):
         self.assertEqual(len(paths), 30)
 
     def lose_a_worker(self, command, *args):
-        """The JSON of a command whose worker is killed while it prints what the second file is.
-
-        Nobody takes the output before that, so that the first is not out, and the second not at
-        its end: each says more than pipe and socket hold, and the command of one ahead."""
+        """The JSON of a command whose worker is killed while it reads the second file."""
         text = b"plaquette = 0.5\n"
-        paths = [self.put(f"n{i}", record("xlf-info", text, 0, 1) * 20000) for i in range(3)]
+        small = record("xlf-info", text, 0, 1)
+        paths = [self.put(f"n{i}", small * (300000 if i == 1 else 2000)) for i in range(3)]
         with subprocess.Popen([limetest.program("lime"), command, "--json", "-j", "2", *args],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             found = limetest._wait(
@@ -197,74 +187,40 @@ class Several(limetest.TestCase):
         self.assertIn(b"standard output: write: No space left on device", done.stderr)
 
     def test_no_room_to_hold_it(self):
-        """JSON that waits for the end of its file is held in a temporary file; where that cannot
-        grow, the file comes out as it is printed, and the others, too."""
-        noise = record("xlf-info", b"plaquette = 0.5\n", 0, 1) * 10000
-        for name in "n0", "n2":
-            self.put(name, noise)
-        paths = [os.path.join(self.folder, "n0"), *self.configurations(1),
-                 os.path.join(self.folder, "n2")]
+        """A file whose output cannot be held is named, and has an object in JSON."""
+        paths = self.configurations(3)
         for command in "check", "info":
-            alone = [json.loads(run(["lime", command, "--json", path]).stdout) for path in paths]
-            for blocks in 0, 100, 1000:
-                with self.subTest(command=command, blocks=blocks):
-                    done = self.limited(f"-f {blocks}", command, "--json", "-j", "2", *paths)
-                    self.assertEqual(done.stderr, b"")
-                    self.assertEqual(json.loads(done.stdout), alone)
-        done = self.limited("-f 100", "check", "--json", "-r", self.folder)
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual(lines[-1]["summary"]["files"], 3)
+            done = self.limited("-f 0", command, "--json", "-j", "2", *paths)
+            self.assertEqual(done.returncode, 2)
+            why = "no memory for its output"
+            self.assertEqual(done.stderr.decode(), "".join(
+                f"lime: {path}: {command}: {why}\n" for path in paths))
+            self.assertEqual([(one["file"], one["error"]) for one in json.loads(done.stdout)],
+                             [(path, why) for path in paths])
 
-    def test_the_temporary_file(self):
-        """It has no name, and is in $TMPDIR."""
-        paths = [self.put(f"n{i}", record("t", b"", 0, 1) * 20000) for i in range(2)]
-        folder = self.tempdir()
-        environment = {**os.environ, "TMPDIR": folder}
-        with subprocess.Popen([limetest.program("lime"), "check", "--json", *paths],
-                              stdout=subprocess.PIPE, env=environment) as check:
-            # Nobody takes the output before, so that it cannot end.
-            self.assertTrue(limetest._wait(lambda: has_deleted_file(check.pid, folder), 60))
-            self.assertEqual(os.listdir(folder), [])
-            out = check.communicate(timeout=300)[0]
-        self.assertEqual([one["file"] for one in json.loads(out)], paths)
-
-    def test_a_lost_worker_of_which_a_part_is_out(self):
-        """Its line cannot be used; the next one tells that it was lost."""
-        paths = [self.put(f"n{i}", record("t", b"", 0, 1) * 20000) for i in range(2)]
-        with subprocess.Popen(self.limit("-f 0", "check", "--json", "-j", "2", "-r", self.folder),
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as check:
-            begin = os.read(check.stdout.fileno(), 1)
-            os.kill(next(pid for pid in workers(check) if reads(pid, paths[0])), signal.SIGKILL)
-            out = check.communicate(timeout=300)[0]
-        lines = (begin + out).splitlines()
-        self.assertTrue(lines[0].startswith(b'{"file": "' + paths[0].encode()))
-        lines = [json.loads(line) for line in lines[1:]]
-        self.assertEqual([one.get("error") for one in lines],
-                         ["its process was ended by signal 9", None, None])
-
-    def test_no_process(self):
-        """Without descriptors for workers, or the right to begin them, all is done, and told, as
-        by workers."""
+    def limited_as_usual(self, limit):
+        """With that limit all is done, and printed, as without it."""
         paths = self.configurations(12)
         paths.insert(3, self.put("noise", record("xlf-info", b"plaquette = 0.5\n", 0, 1) * 3000))
         other = self.put("notes.txt", b"no container")
         for args in (["check"], ["check", "--json"], ["check", "-q", "-r"], ["info"],
                      ["info", "--json"], ["info", "--json", "-r"]):
             names = [self.folder] if "-r" in args else [other, *paths]
-            both = run(["lime", *args, *names], stderr=subprocess.STDOUT)
-            done = self.limited("-n 4", *args, *names, stderr=subprocess.STDOUT)
+            command = [limetest.program("lime"), *args, *names]
+            both = run(command, stderr=subprocess.STDOUT)
+            done = run([*limit, *command], stderr=subprocess.STDOUT)
             self.assertEqual(done.returncode, both.returncode, args)
             self.assertTrue(done.stdout == both.stdout, args)
+
+    def test_few_descriptors(self):
+        self.limited_as_usual(["prlimit", "--nofile=12"])
 
     @limetest.unittest.skipUnless(os.geteuid() == 0, "needs root")
     @limetest.unittest.skipIf(limetest.SANITIZED, "a sanitizer begins a process")
     def test_no_right_to_begin_a_process(self):
-        paths = self.configurations(2)
         os.chmod(self.folder, 0o755)
-        done = run(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "prlimit",
-                    "--nproc=1", limetest.program("lime"), "check", "--data", *paths])
-        self.assertEqual((done.returncode, done.stderr), (0, b""))
-        self.assertIn(b"2 files: 2 good", done.stdout)
+        self.limited_as_usual(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups",
+                               "prlimit", "--nproc=1"])
 
     def test_folder_that_cannot_be_read_to_its_end(self):
         """It is told, and what was seen is worked on."""

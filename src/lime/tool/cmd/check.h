@@ -26,7 +26,7 @@ struct check {
     const char *path;
     const struct check_options *options;
     struct qcdml_check *qcdml; /* or NULL; compared by who prints it */
-    struct progress *progress; /* of this one */
+    struct progress *progress; /* or NULL */
     bool optional;             /* if it is not a container, it is skipped */
 
     enum limefile_verdict verdict;

@@ -12,7 +12,6 @@
 #include "fieldcheck.h"
 #include "jsonout.h"
 #include "limebeginning.h"
-#include "several.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -26,7 +25,6 @@ struct look {
     struct check *check;
     struct container c;
     struct limefile_fields fields;
-    uint64_t records; /* that have been seen */
 
     /* Findings of structure, until those of meaning are known, which go between them. */
     struct limefile_finding *found;
@@ -140,7 +138,6 @@ static void show_progress(void *context, uint64_t done, uint64_t size)
     struct look *look = context;
     const struct check *check = look->check;
     (void)size;
-    several_need_room(++look->records);
     if (!check->options->data && !check->options->physics)
         progress_to(check->progress, done);
 }

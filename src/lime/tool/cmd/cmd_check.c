@@ -1,13 +1,15 @@
 /* cmd_check.c - lime check: every deviation of containers from the format, and their sums */
 #define _GNU_SOURCE
 #include "check.h"
+#include "parallel.h"
 #include "pathlist.h"
-#include "several.h"
 #include "tool.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,7 +96,6 @@ static double now(void)
 
 /* What becomes of one file. */
 struct outcome {
-    bool examined; /* false of a file whose process has ended too early */
     enum limefile_verdict verdict;
     uint64_t warnings, size, summed;
 };
@@ -128,33 +129,25 @@ static void print_totals_json(const struct totals *t)
 }
 
 /* How often the data are read, for the progress bar. */
-static unsigned passes(const struct options *o)
+static unsigned count_passes(const struct options *o)
 {
     return o->check.data && o->check.physics ? 2 : 1;
 }
 
-/* What several files have in common. */
 struct checks {
     const struct pathlist *list;
     const struct options *options;
-    struct totals totals;
+    struct outcome *outcomes; /* one for each file, shared with the processes that write them */
 };
 
-static const char *name_of(void *context, size_t i)
+static const char *get_name(void *context, size_t i)
 {
     return ((const struct checks *)context)->list->items[i].path;
 }
 
-static uint64_t size_of(void *context, size_t i)
+static int check_one(const struct checks *all, size_t i, unsigned threads,
+                     struct progress *progress)
 {
-    const struct checks *all = context;
-    return all->list->items[i].size * passes(all->options);
-}
-
-static int check_one(void *context, size_t i, unsigned threads, struct progress *progress,
-                     void *result)
-{
-    const struct checks *all = context;
     const struct options *o = all->options;
     const struct pathlist_item *item = &all->list->items[i];
     struct check_options options = o->check;
@@ -184,9 +177,7 @@ static int check_one(void *context, size_t i, unsigned threads, struct progress 
     if (o->qcdml && !o->check.json && check.verdict != LIMEFILE_UNREADABLE)
         qcdml_check(&qcdml);
     qcdml_check_release(&qcdml);
-    progress_to(progress, item->size * passes(o));
-    *(struct outcome *)result = (struct outcome){
-        .examined = true,
+    all->outcomes[i] = (struct outcome){
         .verdict = check.verdict,
         .warnings = check.warnings,
         .size = check.size,
@@ -195,57 +186,80 @@ static int check_one(void *context, size_t i, unsigned threads, struct progress 
     return worse_status(qcdml.status, verdict_status(check.verdict));
 }
 
-static void tell_lost(void *context, size_t i, const char *why)
+/* A single file has a progress bar of its own. */
+static int work(void *context, size_t i, unsigned threads)
+{
+    const struct checks *all = context;
+    struct progress progress;
+    if (all->list->count > 1)
+        return check_one(all, i, threads, NULL);
+    progress_begin(&progress, "check", all->list->items[i].size * count_passes(all->options));
+    int status = check_one(all, i, threads, &progress);
+    progress_end(&progress);
+    return status;
+}
+
+static void print_lost(void *context, size_t i, const char *why)
 {
     const struct checks *all = context;
     struct check check = {
-        .path = name_of(context, i), .options = &all->options->check, .error = why};
+        .path = get_name(context, i), .options = &all->options->check, .error = why};
     check_unexamined(&check);
+    all->outcomes[i] = (struct outcome){.verdict = check.verdict};
 }
 
-static int take_one(void *context, size_t i, int status, const void *result)
+static void add_outcome(struct totals *t, const struct outcome *one)
 {
-    struct totals *t = &((struct checks *)context)->totals;
-    const struct outcome *one = result;
-    (void)i;
     t->files++;
-    t->verdicts[one->examined ? one->verdict : LIMEFILE_UNREADABLE]++;
+    t->verdicts[one->verdict]++;
     t->warnings += one->warnings;
     t->bytes += one->size;
     t->summed += one->summed;
-    return one->examined ? status : TOOL_UNUSABLE;
+}
+
+static int check_list(const struct pathlist *list, const struct options *o,
+                      struct outcome *outcomes)
+{
+    struct checks all = {list, o, outcomes};
+    struct totals totals = {.began = now()};
+    bool array = !o->check.lines && list->count > 1;
+    const struct parallel parallel = {
+        .count = list->count,
+        .processors = o->check.threads,
+        .waits = o->check.threads == 0 && !o->check.data && !o->check.physics,
+        .action = "check",
+        .between = o->check.json && array ? ",\n" : NULL,
+        .context = &all,
+        .name = get_name,
+        .work = work,
+        .lost = print_lost,
+    };
+    if (o->check.json && array)
+        fputs("[", stdout);
+    int worst = parallel_run(&parallel);
+    for (size_t i = 0; i < list->count; i++)
+        add_outcome(&totals, &outcomes[i]);
+    if (o->check.lines)
+        print_totals_json(&totals);
+    else if (o->check.json)
+        fputs(array ? "]\n" : "\n", stdout);
+    else if (!o->check.quiet && (list->open_ended || totals.files > 1))
+        print_totals(o, &totals);
+    return worst;
 }
 
 static int check_all(const struct pathlist *list, const struct options *o)
 {
-    struct checks all = {list, o, {.began = now()}};
-    bool array = !o->check.lines && list->count > 1;
-    const struct several several = {
-        .count = list->count,
-        .processors = o->check.threads,
-        .waits = o->check.threads == 0 && !o->check.data && !o->check.physics,
-        .whole = o->check.json,
-        .action = "check",
-        .between = o->check.json && array ? ",\n" : NULL,
-        .result_size = sizeof(struct outcome),
-        .context = &all,
-        .name = name_of,
-        .size = size_of,
-        .work = check_one,
-        .lost = o->check.json ? tell_lost : NULL,
-        .done = take_one,
-    };
-    _Static_assert(sizeof(struct outcome) <= SEVERAL_RESULT_MAX, "the result of one file");
-    if (o->check.json && array)
-        fputs("[", stdout);
-    int worst = several_run(&several);
-    if (o->check.lines)
-        print_totals_json(&all.totals);
-    else if (o->check.json)
-        fputs(array ? "]\n" : "\n", stdout);
-    else if (!o->check.quiet && (list->open_ended || all.totals.files > 1))
-        print_totals(o, &all.totals);
-    return worst;
+    size_t bytes = (list->count + 1) * sizeof(struct outcome);
+    struct outcome *outcomes =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (outcomes == MAP_FAILED) {
+        message_code("check", "begin", -errno);
+        return TOOL_BAD;
+    }
+    int status = check_list(list, o, outcomes);
+    munmap(outcomes, bytes);
+    return status;
 }
 
 /* ---- the command line ---- */

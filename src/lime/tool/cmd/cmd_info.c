@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "info.h"
 #include "limebeginning.h"
+#include "parallel.h"
 #include "pathlist.h"
-#include "several.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -149,7 +149,7 @@ struct infos {
     bool json;
 };
 
-static const char *name_of(void *context, size_t i)
+static const char *get_name(void *context, size_t i)
 {
     return ((const struct infos *)context)->list->items[i].path;
 }
@@ -170,53 +170,39 @@ static bool is_wanted(const struct pathlist_item *item)
     return wanted;
 }
 
-static int work(void *context, size_t i, unsigned threads, struct progress *progress,
-                void *result)
+static int work(void *context, size_t i, unsigned threads)
 {
     const struct infos *all = context;
     const struct pathlist_item *item = &all->list->items[i];
     (void)threads;
-    (void)progress;
-    *(bool *)result = true;
     return is_wanted(item) ? info_one(item->path, all->json) : TOOL_GOOD;
 }
 
-/* `result` is false of a file whose process has ended too early. */
-static int end_one(void *context, size_t i, int status, const void *result)
+static void print_lost(void *context, size_t i, const char *why)
 {
-    (void)context;
-    (void)i;
-    return *(const bool *)result ? status : TOOL_UNUSABLE;
-}
-
-static void tell_lost(void *context, size_t i, const char *why)
-{
-    info_json_failure(name_of(context, i), why, LIMEFILE_UNREADABLE);
+    info_json_failure(get_name(context, i), why, LIMEFILE_UNREADABLE);
 }
 
 static int info_all(const struct pathlist *list, unsigned at_once, bool json)
 {
     struct infos all = {list, json};
-    bool several = list->open_ended || list->count > 1;
-    const struct several run = {
+    bool array = list->open_ended || list->count > 1;
+    const struct parallel parallel = {
         .count = list->count,
         .processors = at_once,
         .waits = at_once == 0,
-        .whole = json,
         .action = "info",
         .between = json ? ",\n" : "\n\n",
-        .result_size = sizeof(bool),
         .context = &all,
-        .name = name_of,
+        .name = get_name,
         .work = work,
-        .lost = json ? tell_lost : NULL,
-        .done = end_one,
+        .lost = json ? print_lost : NULL,
     };
-    if (json && several)
+    if (json && array)
         fputs("[", stdout);
-    int worst = several_run(&run);
+    int worst = parallel_run(&parallel);
     if (json)
-        fputs(several ? "]\n" : "\n", stdout);
+        fputs(array ? "]\n" : "\n", stdout);
     return list->incomplete ? TOOL_UNUSABLE : worst;
 }
 

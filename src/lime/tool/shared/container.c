@@ -2,7 +2,6 @@
 #include "container.h"
 #include "limebeginning.h"
 #include "mounted.h"
-#include "several.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -36,24 +35,11 @@ bool finding_is_unreadable(const struct limefile_finding *finding)
     return limefile_is_read_error(finding->code);
 }
 
-/* What is counted while a container is indexed. */
-struct counts {
-    uint64_t records, deviations;
-};
-
-static void count_record(void *context, uint64_t done, uint64_t size)
+static void count_deviation(void *context, const struct limefile_finding *finding)
 {
-    struct counts *counts = context;
-    (void)done;
-    (void)size;
-    several_need_room(++counts->records);
-}
-
-static void count_finding(void *context, const struct limefile_finding *finding)
-{
-    struct counts *counts = context;
+    uint64_t *deviations = context;
     if (!limefile_is_fault(finding->code) && !limefile_is_harmless(finding->code))
-        counts->deviations++;
+        ++*deviations;
 }
 
 /* The file does not begin with a record header: says on stderr what it is instead. */
@@ -79,13 +65,12 @@ static int refuse_beginning(struct container *c, struct limefile_source *source)
 /* Closes nothing that it has not made. */
 static int build_index(struct container *c, struct limefile_source *source)
 {
-    struct counts counts = {0};
-    int err = limefile_index_scan(source, count_finding, count_record, &counts, &c->index);
+    c->deviations = 0;
+    int err = limefile_index_scan(source, count_deviation, NULL, &c->deviations, &c->index);
     if (err) {
         message_code(c->path, "index", err);
         return TOOL_UNUSABLE;
     }
-    c->deviations = counts.deviations;
     if (limefile_index_is_container(c->index))
         return TOOL_GOOD;
     int status = refuse_beginning(c, source);

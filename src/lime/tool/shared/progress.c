@@ -2,6 +2,7 @@
 #include "progress.h"
 #include "tool.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +21,18 @@ void progress_begin(struct progress *p, const char *what, uint64_t total)
     *p = (struct progress){.what = what, .total = total, .wanted = isatty(STDERR_FILENO)};
     if (p->wanted)
         p->began = now();
+}
+
+void progress_begin_files(struct progress *p, const char *what, uint64_t total)
+{
+    progress_begin(p, what, total);
+    p->counts_files = true;
+}
+
+static void show_files(const struct progress *p)
+{
+    fprintf(stderr, "\r%-8s %" PRIu64 " of %" PRIu64 " files   ", p->what, p->done, p->total);
+    visible = true;
 }
 
 static void show(const struct progress *p, double seconds)
@@ -47,7 +60,10 @@ void progress_add(struct progress *p, uint64_t bytes)
     if (t - p->began < 1 || t - p->shown < 0.2)
         return;
     p->shown = t;
-    show(p, t - p->began);
+    if (p->counts_files)
+        show_files(p);
+    else
+        show(p, t - p->began);
 }
 
 void progress_to(struct progress *p, uint64_t done)

@@ -1,0 +1,37 @@
+/*
+ * parallel.h - run a command on many files in parallel, printing results in order
+ *
+ * Each file is examined by a process of its own, so the work prints as if it were alone, and a
+ * crash costs one file. The output of a file is held in memory until the files before it have
+ * been printed. A single file is examined in this process; so is each file for which no process
+ * can be started.
+ */
+#ifndef PARALLEL_H
+#define PARALLEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct parallel {
+    size_t count;
+    unsigned processors; /* to use; 0: all */
+    bool waits;          /* the work mostly waits for storage: use 4 processes at least */
+    const char *action;  /* for messages and the progress bar */
+    const char *between; /* goes to stdout between the output of two files; or NULL */
+    void *context;
+
+    const char *(*name)(void *context, size_t i);
+
+    /* Examines file i with `threads` threads, in a child process as a rule. Returns an exit
+     * status. */
+    int (*work)(void *context, size_t i, unsigned threads);
+
+    /* Prints what replaces the standard output of a file whose process crashed; `why` has been
+     * printed as a message. Or NULL. */
+    void (*lost)(void *context, size_t i, const char *why);
+};
+
+/* Returns the worst exit status; that of a file whose process crashed is TOOL_UNUSABLE. */
+int parallel_run(const struct parallel *);
+
+#endif
