@@ -36,7 +36,7 @@ LINKFLAGS = $(CFLAGS) $(SANFLAGS) $(if $(HARDLINK),-pie) $(HARDLINK) $(LDFLAGS)
 LINK      = $(CC) $(LINKFLAGS) -o $@
 
 # What is needed from outside, by pkg-config name. `make` names what is missing.
-NEEDS   := libisal expat jansson fuse3 libxml-2.0
+NEEDS   := libisal libcrypto expat jansson fuse3 libxml-2.0
 PKG     := pkg-config
 MISSING := $(strip $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null || echo $(p))))
 pkg_cflags = $(shell $(PKG) --cflags $(1))
@@ -224,7 +224,7 @@ $(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics
 $(B)/obj/tests/unit/test_gauge.o: INC_first := -Isrc/lime/formats
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_bench_particle.o: INC_first := -Isrc/mpi/bench/cells/include
-$(B)/obj/tests/unit/test_stage.o $(B)/obj/tests/unit/test_md5.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
+$(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime) $$(helper_cflags)))
 
 # To gcc, MPICH's MPI_STATUSES_IGNORE is an array without room.
@@ -320,7 +320,7 @@ $(liblimefile): $(call obj,$(lime_src))
 
 $(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(libqcdml) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,libisal expat jansson) -lm -pthread
+	$(Q)$(LINK) $^ $(call pkg_libs,libisal libcrypto expat jansson) -lm -pthread
 
 $(B)/bin/limefs: $(call obj,$(fuse_src) $(if $(LOCKS),tests/helpers/waits.c)) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -367,6 +367,7 @@ $(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = 
 $(B)/tests/test_cells $(B)/tests/test_gauge: unit_libs = -lm
 # Sums of what passes when it is staged.
 $(B)/tests/test_stage: $(libstage)
+$(B)/tests/test_stage: unit_libs = $(call pkg_libs,libcrypto)
 # What daemon and job say to each other.
 $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.

@@ -30,19 +30,19 @@ struct pass {
 static int begin_pass(struct stage_file *f, struct pass *p, unsigned kinds,
                       const struct stage_plan *plan)
 {
-    stage_sums_init(&p->sums, kinds);
+    int err = stage_sums_init(&p->sums, kinds);
     p->fields = (struct stage_fieldsums){0};
     p->flow.sums = &p->sums;
     stage_datasums_init(&p->data, plan && plan->container ? &plan->fields : NULL);
     p->flow.data = &p->data;
-    int err = 0;
-    if (plan && plan->container) {
+    if (!err && plan && plan->container) {
         err = stage_fieldsums_init(&p->fields, &plan->fields);
         p->flow.fields = &p->fields;
     }
     if (!err)
         err = stage_pump_begin(f->pump, &p->flow);
     if (err) {
+        stage_sums_release(&p->sums);
         stage_fieldsums_release(&p->fields);
         stage_fail(f->result, err, "%s", limefile_strerror(err));
     }
@@ -52,6 +52,7 @@ static int begin_pass(struct stage_file *f, struct pass *p, unsigned kinds,
 static void end_pass(struct stage_file *f, struct pass *p)
 {
     stage_pump_end(f->pump, &p->flow);
+    stage_sums_release(&p->sums);
     stage_fieldsums_release(&p->fields);
 }
 

@@ -183,7 +183,6 @@ void stage_pump_end(struct stage_pump *p, struct stage_flow *f)
             break;
         }
     pthread_cond_broadcast(&p->to_read); /* the others' shares are larger now */
-    pthread_cond_broadcast(&p->to_sum);
     pthread_mutex_unlock(&p->lock);
     pthread_cond_destroy(&f->changed);
     free(f->crc_at);

@@ -4,8 +4,8 @@
  *
  * A fixed number of blocks of memory go round: readers fill them, writers empty them, summers
  * look at them, each kind in threads of its own. A flow is one file on its way. Blocks are read
- * and written in any order and summed in the order of the file; MD5 takes a block of each flow
- * at a time, in lanes. A flow has only as many blocks as its share.
+ * and written in any order and summed in the order of the file, each flow by one thread at a
+ * time. A flow has only as many blocks as its share.
  *
  * All functions may be called from any thread.
  */
@@ -57,7 +57,7 @@ struct stage_flow {
 
     /* The pump's own. */
     struct stage_flow *next;
-    uint64_t blocks, next_read, next_sum, next_md5, done;
+    uint64_t blocks, next_read, next_sum, done;
     unsigned in_flight;
     bool summing;
     struct stage_block *ring[STAGE_RING];

@@ -17,7 +17,7 @@ enum {
     SUMMERS_MOST = 8,
 };
 
-enum need { NEED_SUM = 1, NEED_MD5 = 2, NEED_WRITE = 4 };
+enum need { NEED_SUM = 1, NEED_WRITE = 2 };
 
 struct stage_block {
     char *data;
@@ -38,7 +38,7 @@ struct stage_pump {
     struct stage_block blocks[BLOCKS];
     size_t block_bytes;
     char *memory;
-    bool md5_busy, stopped, ending;
+    bool stopped, ending;
 };
 
 /* All with the lock; it is let go for the work itself. */

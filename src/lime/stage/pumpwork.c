@@ -56,7 +56,6 @@ void stage_flow_fail(struct stage_pump *p, struct stage_flow *f, int err, bool w
     for (unsigned i = 0; i < STAGE_RING; i++)
         if (f->ring[i])
             stage_block_settle(p, f->ring[i]);
-    pthread_cond_broadcast(&p->to_sum); /* MD5 need not wait for it any more */
     pthread_cond_broadcast(&f->changed);
 }
 
@@ -99,8 +98,7 @@ static struct stage_block *begin_read(struct stage_pump *p, struct stage_flow *f
     b->offset = b->number * p->block_bytes;
     b->n =
         f->size - b->offset < p->block_bytes ? (size_t)(f->size - b->offset) : p->block_bytes;
-    b->needs = NEED_SUM | (f->sums->kinds & STAGE_MD5 ? NEED_MD5 : 0) |
-               (f->out.fd >= 0 && b->offset >= f->kept_bytes ? NEED_WRITE : 0);
+    b->needs = NEED_SUM | (f->out.fd >= 0 && b->offset >= f->kept_bytes ? NEED_WRITE : 0);
     b->busy = 1;
     b->ready = false;
     f->ring[b->number % STAGE_RING] = b;
@@ -180,70 +178,17 @@ static struct stage_block *ready_block(const struct stage_flow *f, uint64_t numb
     return b && b->number == number && b->ready ? b : NULL;
 }
 
-static void end_sum(struct stage_pump *p, struct stage_block *b, unsigned need)
-{
-    b->busy--;
-    b->needs &= ~need;
-    stage_block_settle(p, b);
-}
-
-/* MD5 waits until every flow that wants it has a block for its lane; but not for one that lags
- * behind while another has half of its share waiting, or has nothing more to come. */
-static bool md5_is_due(const struct stage_pump *p)
-{
-    unsigned wanting = 0, ready = 0;
-    bool due = false;
-    for (const struct stage_flow *f = p->flows; f; f = f->next) {
-        if (!(f->sums->kinds & STAGE_MD5) || f->err || f->next_md5 == f->blocks)
-            continue;
-        wanting++;
-        if (!ready_block(f, f->next_md5))
-            continue;
-        ready++;
-        due = due || f->next_read == f->blocks || f->next_read - f->next_md5 > share_of(p) / 2;
-    }
-    return ready && (due || ready == wanting || ready >= STAGE_MD5_LANES);
-}
-
-static bool sum_md5(struct stage_pump *p)
-{
-    struct stage_block *taken[STAGE_MD5_LANES];
-    struct stage_md5_part parts[STAGE_MD5_LANES];
-    unsigned count = 0;
-    if (p->md5_busy || !md5_is_due(p))
-        return false;
-    for (struct stage_flow *f = p->flows; f && count < STAGE_MD5_LANES; f = f->next) {
-        struct stage_block *b = f->sums->kinds & STAGE_MD5 ? ready_block(f, f->next_md5) : NULL;
-        if (!b)
-            continue;
-        b->busy++;
-        parts[count] = (struct stage_md5_part){&f->sums->md5, (unsigned char *)b->data, b->n};
-        taken[count++] = b;
-    }
-    if (!count)
-        return false;
-    p->md5_busy = true;
-    pthread_mutex_unlock(&p->lock);
-    stage_md5_add(parts, count);
-    pthread_mutex_lock(&p->lock);
-    p->md5_busy = false;
-    for (unsigned i = 0; i < count; i++) {
-        taken[i]->flow->next_md5++;
-        end_sum(p, taken[i], NEED_MD5);
-    }
-    pthread_cond_broadcast(&p->to_sum);
-    return true;
-}
-
-static bool sum_block(struct stage_pump *p)
+void stage_pump_sum(struct stage_pump *p)
 {
     struct stage_block *b = NULL;
     struct stage_flow *f = p->flows;
     for (; f; f = f->next)
         if (!f->summing && (b = ready_block(f, f->next_sum)))
             break;
-    if (!b)
-        return false;
+    if (!b) {
+        pthread_cond_wait(&p->to_sum, &p->lock);
+        return;
+    }
     b->busy++;
     f->summing = true;
     pthread_mutex_unlock(&p->lock);
@@ -255,13 +200,8 @@ static bool sum_block(struct stage_pump *p)
     pthread_mutex_lock(&p->lock);
     f->summing = false;
     f->next_sum++;
-    end_sum(p, b, NEED_SUM);
+    b->busy--;
+    b->needs &= ~(unsigned)NEED_SUM;
+    stage_block_settle(p, b);
     pthread_cond_signal(&p->to_sum);
-    return true;
-}
-
-void stage_pump_sum(struct stage_pump *p)
-{
-    if (!sum_md5(p) && !sum_block(p))
-        pthread_cond_wait(&p->to_sum, &p->lock);
 }

@@ -1,4 +1,4 @@
-/* sums.c - cksum and Adler-32 by isa-l; SciDAC checksums of sites that no block holds whole */
+/* sums.c - cksum, Adler-32 and MD5; SciDAC checksums of sites that no block holds whole */
 #include "sums.h"
 
 #include <errno.h>
@@ -21,11 +21,31 @@ bool stage_digest_agrees(const struct stage_digest *a, const struct stage_digest
            (!(both & STAGE_MD5) || memcmp(a->md5, b->md5, STAGE_MD5_BYTES) == 0);
 }
 
-void stage_sums_init(struct stage_sums *s, unsigned kinds)
+/* "-fips": MD5 identifies files here and protects nothing, so FIPS mode must not forbid it. */
+static int init_md5(struct stage_sums *s)
+{
+    s->md5 = EVP_MD_CTX_new();
+    EVP_MD *kind = EVP_MD_fetch(NULL, "MD5", "-fips");
+    int err = s->md5 ? 0 : -ENOMEM;
+    if (!err && (!kind || !EVP_DigestInit_ex(s->md5, kind, NULL)))
+        err = -ENOTSUP;
+    EVP_MD_free(kind);
+    if (err)
+        stage_sums_release(s);
+    return err;
+}
+
+int stage_sums_init(struct stage_sums *s, unsigned kinds)
 {
     /* isa-l takes and gives the complement of the register, which cksum begins with 0. */
     *s = (struct stage_sums){.kinds = kinds | STAGE_CKSUM, .crc = UINT32_MAX, .adler32 = 1};
-    stage_md5_init(&s->md5);
+    return kinds & STAGE_MD5 ? init_md5(s) : 0;
+}
+
+void stage_sums_release(struct stage_sums *s)
+{
+    EVP_MD_CTX_free(s->md5);
+    s->md5 = NULL;
 }
 
 void stage_sums_add(struct stage_sums *s, const void *data, size_t n)
@@ -33,18 +53,20 @@ void stage_sums_add(struct stage_sums *s, const void *data, size_t n)
     s->crc = crc32_ieee(s->crc, data, n);
     if (s->kinds & STAGE_ADLER32)
         s->adler32 = isal_adler32(s->adler32, data, n);
+    if (s->kinds & STAGE_MD5)
+        EVP_DigestUpdate(s->md5, data, n);
     s->bytes += n;
 }
 
-void stage_sums_result(const struct stage_sums *s, struct stage_digest *out)
+void stage_sums_result(struct stage_sums *s, struct stage_digest *out)
 {
     *out = (struct stage_digest){.kinds = s->kinds, .cksum = s->crc, .adler32 = s->adler32};
     for (uint64_t length = s->bytes; length; length >>= 8) {
         unsigned char byte = (unsigned char)length;
         out->cksum = crc32_ieee(out->cksum, &byte, 1);
     }
-    if (s->kinds & STAGE_MD5)
-        stage_md5_result(&s->md5, out->md5);
+    if (s->kinds & STAGE_MD5 && !EVP_DigestFinal_ex(s->md5, out->md5, NULL))
+        out->kinds &= ~(unsigned)STAGE_MD5;
 }
 
 /* ---- of the records of ildg-binary-data ---- */

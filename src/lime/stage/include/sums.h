@@ -6,7 +6,8 @@
 #define STAGE_SUMS_H
 
 #include "limeildg.h"
-#include "md5.h"
+
+#include <openssl/evp.h>
 
 /* ---- of the whole file ---- */
 
@@ -16,7 +17,10 @@ enum stage_sum_kind {
     STAGE_MD5 = 4,
 };
 
-enum { STAGE_DATA_MAX = 128 };
+enum {
+    STAGE_DATA_MAX = 128,
+    STAGE_MD5_BYTES = 16,
+};
 
 /* The cksum of a record of ildg-binary-data: crcCheckSum of ILDG's catalogues. */
 struct stage_data {
@@ -37,17 +41,21 @@ struct stage_digest {
 /* True if the sums that both have are the same, and there is one. */
 bool stage_digest_agrees(const struct stage_digest *, const struct stage_digest *);
 
-/* The bytes come in order, those of MD5 by themselves: they go into lanes (md5.h). */
+/* The bytes come in order. */
 struct stage_sums {
     unsigned kinds;
-    uint64_t bytes; /* that cksum and adler32 have had */
+    uint64_t bytes; /* so far */
     uint32_t crc;   /* of the bytes alone: cksum's without the length */
     uint32_t adler32;
-    struct stage_md5 md5;
+    EVP_MD_CTX *md5;
 };
-void stage_sums_init(struct stage_sums *, unsigned kinds);
+/* -ENOMEM, or -ENOTSUP if libcrypto has no MD5. */
+int stage_sums_init(struct stage_sums *, unsigned kinds);
+void stage_sums_release(struct stage_sums *);
 void stage_sums_add(struct stage_sums *, const void *data, size_t n);
-void stage_sums_result(const struct stage_sums *, struct stage_digest *out);
+
+/* No bytes may be added after it. */
+void stage_sums_result(struct stage_sums *, struct stage_digest *out);
 
 /* ---- of the records of ildg-binary-data ---- */
 
