@@ -135,14 +135,12 @@ static int print(const struct options *o, const char *path, enum limefile_verdic
 {
     const char *word = limefile_verdict_word(verdict);
     if (o->json) {
-        fputs("{\"file\": ", stdout);
-        jsonout_text(stdout, path, strlen(path));
-        printf(", \"verdict\": \"%s\"", word);
-        if (*reason) {
-            fputs(", \"reason\": ", stdout);
-            jsonout_text(stdout, reason, strlen(reason));
-        }
-        puts("}");
+        json_t *line = json_pack("{s:o, s:s}", "file", jsonout_string(path, strlen(path)),
+                                 "verdict", word);
+        if (*reason)
+            json_object_set_new(line, "reason", jsonout_string(reason, strlen(reason)));
+        jsonout_print(stdout, line);
+        putchar('\n');
     } else if (!o->quiet || verdict != LIMEFILE_GOOD) {
         answer(path, "%s%s%s", word, *reason ? ": " : "", reason);
     }

@@ -4,6 +4,7 @@
 #include "tool.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 const char *stageprint_status(enum stage_status status)
@@ -86,71 +87,54 @@ void stageprint_row(const struct stage_result *r)
            r->lfn[0] ? r->lfn : "-", data_words(r, data));
 }
 
-static void text(const char *name, const char *value)
+static json_t *word_json(const char *word)
 {
-    printf(", \"%s\": ", name);
-    if (value && value[0])
-        jsonout_text(stdout, value, strlen(value));
-    else
-        fputs("null", stdout);
+    return strcmp(word, "-") == 0 ? json_null() : json_string(word);
 }
 
-static void number(const char *name, const char *word, const char *quote)
+static json_t *integer_json(bool is_known, uint64_t value)
 {
-    if (strcmp(word, "-") == 0)
-        printf(", \"%s\": null", name);
-    else
-        printf(", \"%s\": %s%s%s", name, quote, word, quote);
+    return is_known ? json_integer((json_int_t)value) : json_null();
 }
 
-static void sentences(const char *name, const struct stage_words *words)
+static json_t *lines_json(const struct stage_words *words)
 {
-    printf(", \"%s\": [", name);
-    for (unsigned i = 0; i < words->count; i++) {
-        fputs(i ? ", " : "", stdout);
-        jsonout_text(stdout, words->line[i], strlen(words->line[i]));
-    }
-    fputs("]", stdout);
+    json_t *array = json_array();
+    for (unsigned i = 0; i < words->count; i++)
+        json_array_append_new(array, jsonout_string(words->line[i], strlen(words->line[i])));
+    return array;
 }
 
-static void data_json(const struct stage_result *r)
+static json_t *data_json(const struct stage_digest *d, bool is_known)
 {
-    const struct stage_digest *d = &r->digest;
-    fputs(", \"data\": ", stdout);
-    if (!r->has_digest || !d->has_data) {
-        fputs("null, \"data_more\": null", stdout);
-        return;
-    }
-    for (unsigned i = 0; i < d->data_count; i++)
-        printf("%s{\"ordinal\": %" PRIu32 ", \"cksum\": %" PRIu32 "}", i ? ", " : "[",
-               d->data[i].ordinal, d->data[i].cksum);
-    printf("%s, \"data_more\": %" PRIu64, d->data_count ? "]" : "[]", d->data_more);
+    json_t *array = is_known ? json_array() : json_null();
+    for (unsigned i = 0; is_known && i < d->data_count; i++)
+        json_array_append_new(array,
+                              json_pack("{s:I, s:I}", "ordinal", (json_int_t)d->data[i].ordinal,
+                                        "cksum", (json_int_t)d->data[i].cksum));
+    return array;
 }
 
 void stageprint_json(const struct stage_result *r)
 {
     struct words w = words_of(r);
-    printf("{\"status\": \"%s\"", stageprint_status(r->status));
-    number("verdict", verdict_word(r), "\"");
-    text("lfn", r->lfn);
-    number("size", w.size, "");
-    number("cksum", w.cksum, "");
-    number("adler32", w.adler32, "\"");
-    number("md5", w.md5, "\"");
-    data_json(r);
-    text("source", r->item->source);
-    text("target", r->item->target);
-    printf(", \"container\": %s, \"records\": %" PRIu64, r->container ? "true" : "false",
-           r->records);
-    if (r->read && stageprint_is_in_place(r))
-        printf(", \"checksums_verified\": %" PRIu64, r->verified);
-    else
-        fputs(", \"checksums_verified\": null", stdout);
-    printf(", \"checksums_unverified\": %" PRIu64 ", \"resumed\": %" PRIu64
-           ", \"seconds\": %.3f",
-           stage_unverified_count(r), r->resumed, r->seconds);
-    sentences("unverified", &r->unverified);
-    sentences("deviations", &r->words);
-    text("reason", r->reason);
-    fputs("}\n", stdout);
+    const struct stage_digest *d = &r->digest;
+    bool has_data = r->has_digest && d->has_data;
+    json_t *line = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:I, s:I, s:f,"
+        " s:o, s:o, s:o}",
+        "status", stageprint_status(r->status), "verdict", word_json(verdict_word(r)), "lfn",
+        jsonout_string_or_null(r->lfn), "size", integer_json(r->sized, r->size), "cksum",
+        integer_json(r->has_digest && d->kinds & STAGE_CKSUM, d->cksum), "adler32",
+        word_json(w.adler32), "md5", word_json(w.md5), "data", data_json(d, has_data),
+        "data_more", integer_json(has_data, d->data_more), "source",
+        jsonout_string_or_null(r->item->source), "target",
+        jsonout_string_or_null(r->item->target), "container", r->container, "records",
+        (json_int_t)r->records, "checksums_verified",
+        integer_json(r->read && stageprint_is_in_place(r), r->verified), "checksums_unverified",
+        (json_int_t)stage_unverified_count(r), "resumed", (json_int_t)r->resumed, "seconds",
+        round(r->seconds * 1000) / 1000, "unverified", lines_json(&r->unverified), "deviations",
+        lines_json(&r->words), "reason", jsonout_string_or_null(r->reason));
+    jsonout_print(stdout, line);
+    putchar('\n');
 }

@@ -1,9 +1,8 @@
-/* jsonout.c - JSON as a stream; jansson does the quoting */
+/* jsonout.c - print JSON: values by jansson, or as a stream */
 #include "jsonout.h"
 #include "text.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,27 +19,10 @@ bool jsonout_is_utf8(const char *text, size_t len)
     return true;
 }
 
-static void quoted(FILE *out, const char *text, size_t len)
+json_t *jsonout_string(const char *text, size_t len)
 {
-    json_t *value = json_stringn(text, len);
-    char *line = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
-    const char *c = line ? line : "null"; /* out of memory: text is UTF-8 */
-    while (*c) {
-        size_t plain = strcspn(c, "\x7f");
-        fwrite(c, 1, plain, out);
-        for (c += plain; *c == 0x7f; c++) /* to jansson an ordinary character */
-            fputs("\\u007f", out);
-    }
-    free(line);
-    json_decref(value);
-}
-
-void jsonout_text(FILE *out, const char *text, size_t len)
-{
-    if (jsonout_is_utf8(text, len)) {
-        quoted(out, text, len);
-        return;
-    }
+    if (jsonout_is_utf8(text, len))
+        return json_stringn(text, len);
     char *mended = malloc(3 * len + 1);
     size_t filled = 0;
     uint32_t code;
@@ -53,8 +35,34 @@ void jsonout_text(FILE *out, const char *text, size_t len)
         filled += n;
         i += n ? n : 1;
     }
-    quoted(out, mended, filled);
+    json_t *value = json_stringn(mended, filled);
     free(mended);
+    return value;
+}
+
+json_t *jsonout_string_or_null(const char *text)
+{
+    return text && *text ? jsonout_string(text, strlen(text)) : json_null();
+}
+
+void jsonout_print(FILE *out, json_t *value)
+{
+    size_t flags = JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15);
+    char *line = value ? json_dumps(value, flags) : NULL;
+    const char *c = line ? line : "null";
+    while (*c) {
+        size_t plain = strcspn(c, "\x7f");
+        fwrite(c, 1, plain, out);
+        for (c += plain; *c == 0x7f; c++) /* to jansson an ordinary character */
+            fputs("\\u007f", out);
+    }
+    free(line);
+    json_decref(value);
+}
+
+void jsonout_text(FILE *out, const char *text, size_t len)
+{
+    jsonout_print(out, jsonout_string(text, len));
 }
 
 void jsonout_hex(FILE *out, const char *bytes, size_t len)
@@ -85,10 +93,7 @@ void jsonout_finding(FILE *out, const struct limefile_finding *f)
 void jsonout_word(const char *name, const char *text)
 {
     printf(", \"%s\": ", name);
-    if (text && *text)
-        jsonout_text(stdout, text, strlen(text));
-    else
-        fputs("null", stdout);
+    jsonout_print(stdout, jsonout_string_or_null(text));
 }
 
 void jsonout_number(const char *name, uint64_t value)

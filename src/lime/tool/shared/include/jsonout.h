@@ -1,19 +1,31 @@
 /*
- * jsonout.h - JSON written as it comes up. A container can have millions of records, so no
- * tree of them is ever built; numbers are unsigned and 64 bits wide, which a tree of
- * jansson's cannot hold.
+ * jsonout.h - print JSON
+ *
+ * jansson builds and prints what is small. Lists of records and of findings are printed piece
+ * by piece: a container can have millions of records, and a finding can have numbers above
+ * 2^63, which jansson cannot hold.
  */
 #ifndef JSONOUT_H
 #define JSONOUT_H
 
 #include "limefile.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 /* True if the bytes are UTF-8. */
 bool jsonout_is_utf8(const char *text, size_t len);
 
-/* A quoted string in printable ASCII; bytes that are not UTF-8 come out as %XX. */
+/* A string; bytes that are not UTF-8 become %XX. NULL if there is no memory. */
+json_t *jsonout_string(const char *text, size_t len);
+
+/* The same; null for NULL and "". */
+json_t *jsonout_string_or_null(const char *text);
+
+/* Prints the value in printable ASCII and releases it; null for NULL. */
+void jsonout_print(FILE *, json_t *value);
+
+/* Prints jsonout_string(). */
 void jsonout_text(FILE *, const char *text, size_t len);
 
 /* , "name": ... on standard output; null where there is no text (NULL, ""), or the number is 0:
