@@ -188,7 +188,7 @@ static int ask_cksum(struct limefs *fs, const struct limefs_errand *errand,
 static int ask(struct limefs *fs, const struct limefs_errand *errand, char answer[ANSWER_MAX],
                size_t *room)
 {
-    int got = limefs_view_may_read(errand->view);
+    int got = limefs_caller_may(errand->view->fd, R_OK);
     *room = LIMEFILE_PHYSICS_TEXT_MAX;
     if (got < 0 || errand->run == run_physics)
         return got < 0 ? got : limefs_physics_ask(fs, errand->view, errand->ordinal);
