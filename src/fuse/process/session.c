@@ -1,7 +1,5 @@
 /*
- * session.c - how requests are read and answered, and what libfuse before 3.17 cannot ask for
- *
- * Threads take turns at reading (turns.h).
+ * session.c - what libfuse before 3.17 cannot ask the kernel for
  *
  * The answer to the first request, FUSE_INIT, is changed on its way, for four things.
  *
@@ -23,7 +21,6 @@
 #define _GNU_SOURCE
 #include "session.h"
 #include "limefs.h"
-#include "turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +94,7 @@ static void change_reply(struct limefs *fs, const struct iovec *iov, int count)
 
 static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
 {
-    ssize_t got = limefs_turns_read(fd, buf, n);
+    ssize_t got = read(fd, buf, n);
     if (got > 0 && state == UNSEEN)
         look_at_request(userdata, buf, (size_t)got);
     return got;
@@ -143,6 +140,5 @@ int limefs_session_adjust(struct fuse_session *session)
 {
     struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
     state = UNSEEN;
-    int err = limefs_turns_begin();
-    return err ? err : use(session, &io);
+    return use(session, &io);
 }
